@@ -1,0 +1,60 @@
+"""Stage 2: from positions, velocities and controls to joint accelerations, and the way back."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ..kinematics import kinematics
+from ..staging import Reals, loop
+from ..tables import Constants, Topology, Workspace
+from .actuation import actuation, actuation_vjp
+from .forward_dynamics import FACTOR, forward_dynamics, forward_dynamics_vjp
+from .passive import passive, passive_vjp
+from .wrenches import wrenches, wrenches_vjp
+
+__all__ = ["FACTOR", "Method", "accelerate", "accelerate_vjp"]
+
+
+class Method(NamedTuple):
+    """How accelerations are solved for: the factor, and the time over which damping is taken implicitly."""
+
+    factor: ModuleType
+    damping_dt: Any
+
+
+def accelerate(
+    topology: Topology, const: Constants, method: Method, q: Reals, v: Reals, u: Reals, ws: Workspace
+) -> None:
+    """ws.qdd = the joint accelerations at (q, v, u); runs kinematics and keeps in ws what the way back needs."""
+    kinematics(topology, const, q, v, ws)
+    passive(topology, const, q, v, ws.tau)
+    actuation(topology, const, q, v, u, ws.tau)
+    wrenches(topology, const, ws)
+    forward_dynamics(topology, const, method.factor, method.damping_dt, ws.tau, ws, ws.qdd)
+
+
+def accelerate_vjp(
+    topology: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    u: Reals,
+    ws: Workspace,
+    qdd_bar: Reals,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    u_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """Adds to v_bar, u_bar and const_bar; sets tangent_bar, the cotangent of q on the tangent space."""
+    for k in loop(topology.nv):
+        tangent_bar[k] = 0.0
+    factor, damping_dt = method
+    forward_dynamics_vjp(
+        topology, const, factor, damping_dt, ws.qdd, qdd_bar, ws, ws.mu, tangent_bar, v_bar, const_bar
+    )
+    wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
+    actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
+    passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)

@@ -1,0 +1,57 @@
+"""External wrenches on bodies: force, then torque, in world axes at the body's centre of mass (as MuJoCo's xfrc_applied).
+
+A kernel is staged with them only when a call passes some.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..kinematics import clear_pose_bars, kinematics_vjp
+from ..spatial import Force, Vec3, at_point, at_point_vjp, cross
+from ..staging import Reals, loop
+from ..tables import Constants, Topology, Workspace
+
+
+def _centre(topology: Topology, const: Constants, ws: Workspace, b: Any) -> Vec3:
+    """The centre of mass of body b (counted from 0), about the origin of its tree."""
+    X = ws.link[topology.link_of_body[b + 1]].X
+    return X.r + X.R @ const.body[b].com
+
+
+def wrenches(topology: Topology, const: Constants, ws: Workspace) -> None:
+    """The wrench on each link, from those on its bodies."""
+    if ws.wrench is None:
+        return
+    for i in loop(topology.nl):
+        ws.load_on[i].f = Force.zero()
+    for b in loop(topology.nb):
+        force, torque = ws.wrench.struct(b * 6, Vec3), ws.wrench.struct(b * 6 + 3, Vec3)
+        ws.load_on[topology.link_of_body[b + 1]].f += at_point(_centre(topology, const, ws, b), force, torque)
+
+
+def subtract_wrenches(topology: Topology, ws: Workspace) -> None:
+    """F_i -= the wrench on link i"""
+    if ws.wrench is not None:
+        for i in loop(1, topology.nl):
+            ws.link[i].F -= ws.load_on[i].f
+
+
+def wrenches_vjp(
+    topology: Topology, const: Constants, ws: Workspace, tangent_bar: Reals, v_bar: Reals, const_bar: Constants | None
+) -> None:
+    """After the adjoint of inverse dynamics: ws.bar.y is the cotangent of the force F on each link, and F has -wrench."""
+    if ws.wrench is None:
+        return
+    clear_pose_bars(topology, ws)
+    for b in loop(topology.nb):
+        link = topology.link_of_body[b + 1]
+        p, y = _centre(topology, const, ws, b), ws.bar[link].y
+        force, torque = ws.wrench.struct(b * 6, Vec3), ws.wrench.struct(b * 6 + 3, Vec3)
+        p_bar, force_bar, torque_bar = at_point_vjp(p, force, torque, -y)
+        ws.wrench_bar.put(b * 6, ws.wrench_bar.struct(b * 6, Vec3) + force_bar)
+        ws.wrench_bar.put(b * 6 + 3, ws.wrench_bar.struct(b * 6 + 3, Vec3) + torque_bar)
+        ws.bar[link].zeta += Force(cross(p, p_bar), p_bar)
+        if const_bar is not None:
+            const_bar.body[b].com += ws.link[link].X.R.T @ p_bar
+    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)

@@ -1,0 +1,9 @@
+"""Errors a user may see. Each message names the culprit and says what to do."""
+
+
+class ModelError(ValueError):
+    """A robot description that no physics can be made of."""
+
+
+class InputError(ValueError):
+    """An array or argument of a call that does not fit the model: shape, type, value."""

@@ -1,0 +1,351 @@
+"""ModelBuilder: a robot, body by body. What no physics can be made of is refused here, with the part and the rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..model import DIRECT, JOINTS, POSITION, VELOCITY, Model
+
+WORLD = "world"
+INF = float("inf")
+
+
+class ModelBuilder:
+    """Collects bodies, sites and actuators; `build()` gives the Model.
+
+        b = ModelBuilder("pendulum")
+        b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
+        b.site("tip", "rod", position=(0, 0, -1.0))
+        b.motor("motor", "rod")
+        model = b.build()
+
+    A universal or planar joint is a chain of massless bodies with one axis each.
+    """
+
+    def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
+        self.name, self.gravity = name, _vector(gravity, 3, f"gravity of '{name}'")
+        self._bodies: dict[str, dict[str, Any]] = {}
+        self._joints: dict[str, int] = {}
+        self._sites: dict[str, dict[str, Any]] = {}
+        self._actuators: dict[str, dict[str, Any]] = {}
+        self._keyframes: dict[str, tuple[Any, Any, Any]] = {}
+
+    def body(
+        self,
+        name: str,
+        parent: str = WORLD,
+        *,
+        joint: str = "fixed",
+        joint_name: str | None = None,
+        axis: Any = (0.0, 0.0, 1.0),
+        anchor: Any = (0.0, 0.0, 0.0),
+        position: Any = (0.0, 0.0, 0.0),
+        rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        mass: float = 0.0,
+        com: Any = (0.0, 0.0, 0.0),
+        inertia: Any = (0.0, 0.0, 0.0),
+        damping: float = 0.0,
+        armature: float = 0.0,
+        stiffness: float = 0.0,
+        spring_reference: float = 0.0,
+    ) -> str:
+        """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
+
+        joint: fixed, revolute, prismatic, spherical or free. position, rotation: of the body frame in the parent's
+        frame, joints at zero. axis, anchor: of the joint, in the body frame. inertia: about the centre of mass in body
+        axes: three principal moments, six numbers xx yy zz xy xz yz, or a 3x3 matrix.
+        """
+        what = f"body '{name}'"
+        self._new(name, self._bodies, "body")
+        if name == WORLD:
+            raise ModelError("a body cannot be named 'world': that is the fixed frame bodies hang on")
+        if parent != WORLD and parent not in self._bodies:
+            raise ModelError(f"{what} hangs on '{parent}', which is not there yet: add parents before their children")
+        if joint not in JOINTS:
+            raise ModelError(f"{what}: a joint is one of {', '.join(JOINTS)}; not '{joint}'")
+        joint_name = joint_name or name
+        if joint_name in self._joints:
+            raise ModelError(f"two joints are named '{joint_name}'; names of joints are unique")
+        numbers = {
+            k: _number(x, f"{k} of {what}")
+            for k, x in {
+                "mass": mass,
+                "damping": damping,
+                "armature": armature,
+                "stiffness": stiffness,
+                "spring_reference": spring_reference,
+            }.items()
+        }
+        for k in ("mass", "damping", "armature", "stiffness"):
+            if numbers[k] < 0:
+                raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
+        if stiffness and joint not in ("revolute", "prismatic"):
+            raise ModelError(f"{what}: springs are on revolute and prismatic joints, not on a {joint} one")
+        if joint == "free" and parent != WORLD:
+            raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
+        if joint == "free" and np.any(np.asarray(anchor)):
+            raise ModelError(f"{what}: a free joint has no anchor")
+        self._bodies[name] = {
+            "parent": parent,
+            "joint": joint,
+            "joint_name": joint_name,
+            "com": _vector(com, 3, f"com of {what}"),
+            "inertia": _inertia(inertia, what, numbers["mass"]),
+            "position": _vector(position, 3, f"position of {what}"),
+            "rotation": _quaternion(rotation, f"rotation of {what}"),
+            "anchor": _vector(anchor, 3, f"anchor of {what}"),
+            "axis": _unit(axis, f"axis of joint '{joint_name}'"),
+            **numbers,
+        }
+        self._joints[joint_name] = len(self._bodies) - 1
+        return name
+
+    def site(
+        self, name: str, body: str, *, position: Any = (0.0, 0.0, 0.0), rotation: Any = (1.0, 0.0, 0.0, 0.0)
+    ) -> str:
+        """Add a named point, fixed to a body (or to "world" through a fixed body)."""
+        self._new(name, self._sites, "site")
+        if body not in self._bodies:
+            raise ModelError(f"site '{name}' is on body '{body}', which does not exist")
+        self._sites[name] = {
+            "body": body,
+            "position": _vector(position, 3, f"position of site '{name}'"),
+            "rotation": _quaternion(rotation, f"rotation of site '{name}'"),
+        }
+        return name
+
+    def motor(self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF) -> str:
+        """A torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
+        return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=_symmetric(max_force))
+
+    def position_servo(
+        self,
+        name: str,
+        joint: str,
+        *,
+        gain: float,
+        damping: float = 0.0,
+        max_force: float = INF,
+        max_velocity: float = INF,
+        gear: float = 1.0,
+        control_range: Any = None,
+    ) -> str:
+        """A servo to a position: force = gain (u - length) - damping velocity, at most max_force; the drive is limited so
+        that the joint is not driven faster than max_velocity (needs damping)."""
+        if max_velocity < INF and damping <= 0:
+            raise ModelError(f"actuator '{name}': max_velocity needs damping > 0, which is what balances the drive")
+        return self.actuator(
+            name,
+            joint,
+            kind=POSITION,
+            gain=gain,
+            bias=(0.0, 0.0, -damping),
+            gear=gear,
+            control_range=control_range,
+            force_range=_symmetric(max_force),
+            max_velocity=max_velocity,
+        )
+
+    def velocity_servo(
+        self,
+        name: str,
+        joint: str,
+        *,
+        gain: float,
+        max_force: float = INF,
+        max_velocity: float = INF,
+        gear: float = 1.0,
+        control_range: Any = None,
+    ) -> str:
+        """A servo to a velocity: force = gain (u - velocity), at most max_force, the command within +-max_velocity."""
+        return self.actuator(
+            name,
+            joint,
+            kind=VELOCITY,
+            gain=gain,
+            gear=gear,
+            control_range=control_range,
+            force_range=_symmetric(max_force),
+            max_velocity=max_velocity,
+        )
+
+    def actuator(
+        self,
+        name: str,
+        joint: str,
+        *,
+        kind: int = DIRECT,
+        gain: float = 1.0,
+        bias: Any = (0.0, 0.0, 0.0),
+        gear: float = 1.0,
+        control_range: Any = None,
+        force_range: Any = None,
+        max_velocity: float = INF,
+    ) -> str:
+        """The general affine actuator: force = gain (u - 0 | length | velocity) + bias . (1, length, velocity)."""
+        what = f"actuator '{name}'"
+        self._new(name, self._actuators, "actuator")
+        if joint not in self._joints:
+            known = ", ".join(self._joints) or "none"
+            raise ModelError(f"{what} is on joint '{joint}', which does not exist; there are: {known}")
+        kind_of_joint = list(self._bodies.values())[self._joints[joint]]["joint"]
+        if kind_of_joint not in ("revolute", "prismatic"):
+            raise ModelError(f"{what} drives joint '{joint}', which is {kind_of_joint}; only revolute and prismatic can be")
+        if not max_velocity > 0:
+            raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
+        self._actuators[name] = {
+            "joint": joint,
+            "kind": kind,
+            "gain": _number(gain, f"gain of {what}"),
+            "bias": _vector(bias, 3, f"bias of {what}"),
+            "gear": _number(gear, f"gear of {what}"),
+            "control_range": _range(control_range, f"control_range of {what}"),
+            "force_range": _range(force_range, f"force_range of {what}"),
+            "max_velocity": float(max_velocity),
+        }
+        return name
+
+    def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None) -> str:
+        """A named state and control for `sim.reset(name)`; what is left out is zero (q: as the model is placed)."""
+        self._new(name, self._keyframes, "keyframe")
+        self._keyframes[name] = (q, v, u)
+        return name
+
+    def build(self) -> Model:
+        """The finished model."""
+        if not self._bodies:
+            raise ModelError(f"'{self.name}' has no bodies")
+        self._check_inertia_everywhere()
+        bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
+        names = list(self._bodies)
+        values: dict[str, Any] = {"gravity": self.gravity}
+        for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis"):
+            values[key] = [b[key] for b in bodies]
+        for key in ("damping", "armature", "stiffness", "spring_reference"):
+            values[key] = [b[key] for b in bodies]
+        if sites:
+            values |= {f"site_{key}": [s[key] for s in sites] for key in ("position", "rotation")}
+        if acts:
+            for key in ("gear", "gain", "bias", "control_range", "force_range", "max_velocity"):
+                values[key] = [a[key] for a in acts]
+        model = Model(
+            name=self.name,
+            bodies=names,
+            joints=list(self._joints),
+            parent=[-1 if b["parent"] == WORLD else names.index(b["parent"]) for b in bodies],
+            joint_type=[b["joint"] for b in bodies],
+            sites=list(self._sites),
+            site_body=[names.index(s["body"]) for s in sites],
+            actuators=list(self._actuators),
+            actuator_joint=[self._joints[a["joint"]] for a in acts],
+            actuator_kind=[a["kind"] for a in acts],
+            values=values,
+            keyframes={},
+        )
+        for name, (q, v, u) in self._keyframes.items():
+            zero = model.keyframes["zero"]
+            frame = tuple(
+                _vector(zero[k] if x is None else x, len(zero[k]), f"{'qvu'[k]} of keyframe '{name}'")
+                for k, x in enumerate((q, v, u))
+            )
+            model.keyframes[name] = frame  # type: ignore[assignment]
+        return model
+
+    def _check_inertia_everywhere(self) -> None:
+        """Every joint must move something: a massless leaf makes the mass matrix singular."""
+        heavy: dict[str, bool] = {}
+        for name, b in reversed(self._bodies.items()):
+            heavy[name] = heavy.get(name, False) or b["mass"] > 0
+            if b["joint"] != "fixed" and not heavy[name] and b["armature"] == 0:
+                raise ModelError(
+                    f"joint '{b['joint_name']}' moves no mass: give body '{name}' or one that it carries a mass, or the "
+                    "joint an armature"
+                )
+            if heavy[name]:
+                heavy[b["parent"]] = True
+
+    @staticmethod
+    def _new(name: str, taken: dict[str, Any], what: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"the name of a {what} is a text, not {name!r}")
+        if name in taken:
+            raise ModelError(f"two of the {what} names are '{name}'; names are unique")
+
+
+# -- checks --------------------------------------------------------------------------------------------------------------
+def _number(x: Any, what: str) -> float:
+    try:
+        x = float(x)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be a number, not {x!r}") from None
+    if not np.isfinite(x):
+        raise ModelError(f"{what} is {x}; it must be finite")
+    return x
+
+
+def _vector(x: Any, n: int, what: str) -> np.ndarray:
+    try:
+        x = np.array(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be {n} numbers") from None
+    if x.shape != (n,):
+        raise ModelError(f"{what} must be {n} numbers, not shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise ModelError(f"{what} is {x}; all numbers must be finite")
+    return x
+
+
+def _unit(x: Any, what: str) -> np.ndarray:
+    x = _vector(x, 3, what)
+    length = np.linalg.norm(x)
+    if length < 1e-12:
+        raise ModelError(f"{what} is zero; an axis needs a direction")
+    return x / length
+
+
+def _quaternion(x: Any, what: str) -> np.ndarray:
+    x = _vector(x, 4, what)
+    length = np.linalg.norm(x)
+    if length < 1e-12:
+        raise ModelError(f"{what} is a zero quaternion; a rotation is w x y z with length 1")
+    return x / length
+
+
+def _range(x: Any, what: str) -> np.ndarray:
+    if x is None:
+        return np.array([-INF, INF])
+    x = np.array(x, dtype=np.float64)
+    if x.shape != (2,) or np.isnan(x).any() or x[0] > x[1]:
+        raise ModelError(f"{what} is (lowest, highest), not {x}")
+    return x
+
+
+def _symmetric(limit: float) -> tuple[float, float]:
+    return (-limit, limit)
+
+
+def _inertia(x: Any, what: str, mass: float) -> np.ndarray:
+    """Six numbers; refused if no body of positive mass density can have them."""
+    x = np.array(x, dtype=np.float64)
+    if x.shape == (3,):
+        x = np.concatenate([x, np.zeros(3)])
+    if x.shape == (3, 3):
+        if not np.allclose(x, x.T, rtol=1e-9, atol=1e-12):
+            raise ModelError(f"inertia of {what} is not symmetric")
+        x = np.array([x[0, 0], x[1, 1], x[2, 2], x[0, 1], x[0, 2], x[1, 2]])
+    x = _vector(x, 6, f"inertia of {what} (three moments, six numbers or a 3x3 matrix)")
+    xx, yy, zz, xy, xz, yz = x
+    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    slack = 1e-9 * max(abs(c), 1e-12)
+    if a < -slack:
+        raise ModelError(f"inertia of {what} has a negative principal moment ({a:g}); all three are at least zero")
+    if a + b < c - slack:
+        raise ModelError(
+            f"inertia of {what} has principal moments {a:g}, {b:g}, {c:g}; no body has one larger than the sum of the others"
+        )
+    if mass == 0 and c > slack:
+        raise ModelError(f"{what} has an inertia but no mass")
+    return x

@@ -1,0 +1,152 @@
+"""Model: the topology of a robot. Integers and names only, frozen; every float is in `model.params`.
+
+Users see bodies: each has one joint that connects it to its parent. The physics sees links: bodies joined by fixed
+joints are one link, a free joint is a translation link that carries a spherical one, and link 0 is the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .params import Params, param_slots
+from .state import State
+
+# joints of the user: name -> (numbers in q, numbers in v)
+JOINTS = {"fixed": (0, 0), "revolute": (1, 1), "prismatic": (1, 1), "spherical": (4, 3), "free": (7, 6)}
+# kinds of links; joints/__init__.py has what each does
+REVOLUTE, PRISMATIC, SPHERICAL, TRANSLATION = range(4)
+# what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
+DIRECT, POSITION, VELOCITY = range(3)
+
+
+@dataclass(frozen=True)
+class Links:
+    """The tree the physics runs on, as integer tables. Row 0 is the world."""
+
+    parent: np.ndarray
+    kind: np.ndarray
+    q: np.ndarray  # first entry of the link's joint in q
+    v: np.ndarray  # first entry in v
+    nv: np.ndarray  # how many
+    tree: np.ndarray  # which tree the link belongs to; 0 for the world
+    body: np.ndarray  # the body whose joint this is, counted from 1
+    of_body: np.ndarray  # link of each body, counted from 1 (row 0: the world)
+    trees: int
+
+
+class Model:
+    """A robot, or several: bodies, joints, sites and actuators by name, and their default parameters.
+
+    Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bodies: Sequence[str],
+        joints: Sequence[str],
+        parent: Sequence[int],
+        joint_type: Sequence[str],
+        sites: Sequence[str],
+        site_body: Sequence[int],
+        actuators: Sequence[str],
+        actuator_joint: Sequence[int],
+        actuator_kind: Sequence[int],
+        values: dict[str, Any],
+        keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+    ):
+        self.name = name
+        self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
+        self.parent, self.joint_type = tuple(parent), tuple(joint_type)
+        self.site_body = tuple(site_body)
+        self.actuator_joint, self.actuator_kind = tuple(actuator_joint), tuple(actuator_kind)
+        sizes = np.array([JOINTS[t] for t in joint_type]).reshape(-1, 2)
+        ends = np.cumsum(sizes, axis=0)
+        self.nb, self.ns, self.nu = len(self.bodies), len(self.sites), len(self.actuators)
+        self.nq, self.nv = (int(x) for x in ends[-1]) if self.nb else (0, 0)
+        self.joint_q = tuple(int(x) for x in ends[:, 0] - sizes[:, 0])
+        self.joint_v = tuple(int(x) for x in ends[:, 1] - sizes[:, 1])
+        self.param_slots, self.param_size = param_slots({"body": self.nb, "site": self.ns, "actuator": self.nu})
+        self.params = Params(self, np.zeros(self.param_size)).replace(**values)
+        self.keyframes = {"zero": (self._zero_q(), np.zeros(self.nv), np.zeros(self.nu)), **keyframes}
+
+    def _zero_q(self) -> np.ndarray:
+        """All joints at zero; free bodies where they were placed."""
+        q = np.zeros(self.nq)
+        for i, kind in enumerate(self.joint_type):
+            a = self.joint_q[i]
+            if kind == "spherical":
+                q[a] = 1.0
+            if kind == "free":
+                q[a : a + 3], q[a + 3 : a + 7] = self.params.position[i], self.params.rotation[i]
+        return q
+
+    def keyframe(self, name: str | None = None) -> State:
+        """The named state; without a name 'home' if there is one, else all joints at zero."""
+        q, v, _ = self._keyframe(name)
+        return State(q.copy(), v.copy())
+
+    def keyframe_control(self, name: str | None = None) -> np.ndarray:
+        """The controls of the named keyframe."""
+        return self._keyframe(name)[2].copy()
+
+    def _keyframe(self, name: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        name = name or ("home" if "home" in self.keyframes else "zero")
+        if name not in self.keyframes:
+            raise InputError(f"'{self.name}' has keyframes {', '.join(self.keyframes)}; not '{name}'")
+        return self.keyframes[name]
+
+    def body(self, name: str) -> int:
+        """The index of a body."""
+        return self._index(name, self.bodies, "body")
+
+    def joint(self, name: str) -> int:
+        """The index of a joint: that of the body it moves."""
+        return self._index(name, self.joints, "joint")
+
+    def site(self, name: str) -> int:
+        """The index of a site."""
+        return self._index(name, self.sites, "site")
+
+    def actuator(self, name: str) -> int:
+        """The index of an actuator: its place in u."""
+        return self._index(name, self.actuators, "actuator")
+
+    def _index(self, name: str, names: tuple[str, ...], what: str) -> int:
+        try:
+            return names.index(name)
+        except ValueError:
+            known = ", ".join(names) or "none"
+            raise InputError(f"'{self.name}' has no {what} '{name}'; it has: {known}") from None
+
+    @cached_property
+    def links(self) -> Links:
+        """The tree of moving links, derived from bodies and joints."""
+        rows: list[tuple[int, int, int, int, int, int, int]] = [(0, TRANSLATION, 0, 0, 0, 0, 0)]
+        of_body, trees = [0], 0
+        kinds = {"revolute": REVOLUTE, "prismatic": PRISMATIC, "spherical": SPHERICAL}
+        for i, joint in enumerate(self.joint_type):
+            parent = of_body[self.parent[i] + 1]
+            if joint == "fixed":
+                of_body.append(parent)
+                continue
+            if parent == 0:
+                trees += 1
+            tree = trees if parent == 0 else rows[parent][5]
+            q, v = self.joint_q[i], self.joint_v[i]
+            if joint == "free":
+                rows.append((parent, TRANSLATION, q, v, 3, tree, i + 1))
+                parent, joint, q, v = len(rows) - 1, "spherical", q + 3, v + 3
+            rows.append((parent, kinds[joint], q, v, JOINTS[joint][1], tree, i + 1))
+            of_body.append(len(rows) - 1)
+        columns = np.array(rows, np.int32).T.copy()
+        return Links(*columns, of_body=np.array(of_body, np.int32), trees=trees)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}, nu={self.nu})"

@@ -1,0 +1,117 @@
+"""Params: every float that physics reads, in one flat array with named views.
+
+One set for all robots has shape (n,), one set per robot (batch, n); a gradient comes back as the same type. Params are
+read-only values: `params.replace(mass=...)` makes a changed copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .errors import InputError
+
+if TYPE_CHECKING:
+    from .model import Model
+
+# name: (counted per, shape of one entry, unit and meaning)
+FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
+    "gravity": ("world", (3,), "m/s^2, acceleration of free fall, world axes"),
+    "mass": ("body", (), "kg"),
+    "com": ("body", (3,), "m, centre of mass in the body frame"),
+    "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
+    "position": ("body", (3,), "m, body frame in the parent body's frame at q = 0 (unused by free joints)"),
+    "rotation": ("body", (4,), "unit quaternion w x y z, body axes in the parent body's axes at q = 0 (unused by free joints)"),
+    "anchor": ("body", (3,), "m, a point on the joint's axis, in the body frame"),
+    "axis": ("body", (3,), "unit vector, axis of a revolute or prismatic joint, in the body frame"),
+    "damping": ("body", (), "N m s/rad or N s/m, on each velocity of the joint that moves the body"),
+    "armature": ("body", (), "kg m^2 or kg, added to the diagonal of the mass matrix for that joint"),
+    "stiffness": ("body", (), "N m/rad or N/m, spring of a revolute or prismatic joint"),
+    "spring_reference": ("body", (), "rad or m, where that spring rests"),
+    "site_position": ("site", (3,), "m, in the body frame"),
+    "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
+    "gear": ("actuator", (), "joint torque per unit of actuator force; actuator length = gear * joint position"),
+    "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error)"),
+    "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
+    "control_range": ("actuator", (2,), "lowest and highest control"),
+    "force_range": ("actuator", (2,), "lowest and highest actuator force"),
+    "max_velocity": ("actuator", (), "rad/s or m/s, the speed a servo drives at most"),
+}
+
+
+class Params(Mapping[str, np.ndarray]):
+    """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per robot."""
+
+    __slots__ = ("__weakref__", "flat", "model")
+
+    def __init__(self, model: Model, flat: np.ndarray):
+        flat = np.array(flat, dtype=np.float64)
+        if flat.ndim not in (1, 2) or flat.shape[-1] != model.param_size:
+            raise InputError(
+                f"params of '{model.name}' are ({model.param_size},) or (batch, {model.param_size}), not {flat.shape}"
+            )
+        flat.setflags(write=False)
+        self.model, self.flat = model, flat
+
+    @property
+    def batch(self) -> int | None:
+        """How many sets there are, or None for one set shared by all robots."""
+        return None if self.flat.ndim == 1 else self.flat.shape[0]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        start, shape = self.model.param_slots[name]
+        size = int(np.prod(shape))
+        return self.flat[..., start : start + size].reshape(self.flat.shape[:-1] + shape)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name in FIELDS:
+            return self[name]
+        raise AttributeError(f"params have {', '.join(FIELDS)}; not '{name}'")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FIELDS)
+
+    def __len__(self) -> int:
+        return len(FIELDS)
+
+    def replace(self, **fields: Any) -> Params:
+        """A copy with some fields changed; a field with a leading batch axis makes one set per robot."""
+        batches = {np.shape(v)[0] for k, v in fields.items() if np.ndim(v) > len(self._slot(k)[1])}
+        if self.batch is not None:
+            batches.add(self.batch)
+        if len(batches) > 1:
+            raise InputError(f"fields with different batch sizes: {sorted(batches)}")
+        flat = np.array(self.flat)
+        if batches and self.batch is None:
+            flat = np.repeat(flat[None], batches.pop(), axis=0)
+        for name, value in fields.items():
+            start, shape = self._slot(name)
+            value = np.asarray(value, dtype=np.float64)
+            if value.shape not in (shape, flat.shape[:-1] + shape):
+                raise InputError(f"params.{name} has shape {shape} (one set), not {value.shape}")
+            lead = flat.shape[:-1]
+            size = int(np.prod(shape))
+            flat[..., start : start + size] = np.broadcast_to(value, lead + shape).reshape((*lead, size))
+        return Params(self.model, flat)
+
+    def _slot(self, name: str) -> tuple[int, tuple[int, ...]]:
+        try:
+            return self.model.param_slots[name]
+        except KeyError:
+            raise InputError(f"unknown parameter '{name}'; params have {', '.join(FIELDS)}") from None
+
+    def __repr__(self) -> str:
+        sets = "shared" if self.batch is None else f"{self.batch} sets"
+        return f"Params({self.model.name!r}, {self.model.param_size} numbers, {sets})"
+
+
+def param_slots(counts: dict[str, int]) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
+    """Where each field lies in the flat array, and the length of that array."""
+    slots, start = {}, 0
+    for name, (per, shape, _) in FIELDS.items():
+        full = shape if per == "world" else (counts[per], *shape)
+        slots[name] = (start, full)
+        start += int(np.prod(full))
+    return slots, start

@@ -1,0 +1,239 @@
+"""Many steps, and back. One kernel runs a whole rollout of a pack of robots; policies decide which states are kept.
+
+The gradient is the same to the bit under every policy: a state that was not kept is computed again by the same steps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from math import comb
+from typing import Any, Protocol
+
+from .errors import InputError
+from .options import Options
+from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, loop
+from .staging.kernel import Kind
+from .step import step, step_vjp
+from .tables import TOPOLOGY, Constants, Topology, Workspace
+
+
+# -- kernels -----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Variant:
+    """What shapes a kernel of this library: method, target, and which inputs a robot has of its own."""
+
+    options: Options
+    target: Target
+    own_params: bool = False
+    wrench: bool = False
+    with_params: bool = False
+
+    @property
+    def staged(self) -> Variant:
+        """Without what is a run-time argument, so that it does not compile anew."""
+        return replace(self, options=replace(self.options, dt=1.0))
+
+
+def _scratch(names: Any) -> dict[str, Kind]:
+    return dict.fromkeys(names, WORK)
+
+
+def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
+    """Kernel: (q, v) rows 0 .. steps of a trajectory from row 0; `row` 0 or 1 says whether rows are kept apart."""
+    return _rollout_kernel(variant.staged, work)
+
+
+@cache
+def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
+    def body(dt: Any, steps: Any, row: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
+        topology, ws = Topology.take(rest), Workspace(rest, variant.wrench)
+        constants = Constants(topology, const)
+        nq, nv, nu = topology.nq, topology.nv, topology.nu
+        copy(q, ws.q, loop(nq))
+        copy(v, ws.v, loop(nv))
+        for t in loop(steps):
+            copy(u.shifted(t * nu), ws.u, loop(nu))
+            if variant.wrench:
+                copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, loop(topology.nb * 6))
+            step(topology, constants, variant.options, dt, ws.q, ws.v, ws.u, ws)
+            copy(ws.q, q.shifted((t + 1) * row * nq), loop(nq))
+            copy(ws.v, v.shifted((t + 1) * row * nv), loop(nv))
+
+    signature: dict[str, Kind] = {
+        **TOPOLOGY,
+        "dt": REAL,
+        "steps": INT,
+        "row": INT,
+        "const": PACKED if variant.own_params else SHARED,
+        **dict.fromkeys(("q", "v", "u"), ROBOTS),
+        **({"wrench": ROBOTS} if variant.wrench else {}),
+        **_scratch(work),
+    }
+    return Kernel("rollout", body, signature, variant.target)
+
+
+def rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
+    """Kernel: turns the cotangent of the last state of a trajectory into that of the first, and gathers the others."""
+    return _rollout_vjp_kernel(variant.staged, work)
+
+
+@cache
+def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
+    def body(
+        dt: Any,
+        steps: Any,
+        every: Any,
+        const: Reals,
+        q: Reals,
+        v: Reals,
+        u: Reals,
+        q_bars: Reals,
+        v_bars: Reals,
+        q_bar: Reals,
+        v_bar: Reals,
+        u_bar: Reals,
+        **rest: Any,
+    ) -> None:
+        topology, ws = Topology.take(rest), Workspace(rest, variant.wrench)
+        constants = Constants(topology, const)
+        const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
+        nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
+        copy(q_bar, ws.q_bar, loop(nq))
+        copy(v_bar, ws.v_bar, loop(nv))
+        for t in loop(steps, inwards=True):
+            copy(q.shifted(t * nq), ws.q, loop(nq))
+            copy(v.shifted(t * nv), ws.v, loop(nv))
+            copy(u.shifted(t * nu), ws.u, loop(nu))
+            for k in loop(nu):
+                ws.u_bar[k] = 0.0
+            if variant.wrench:
+                copy(rest["wrench"].shifted(t * nw), ws.wrench, loop(nw))
+                for k in loop(nw):
+                    ws.wrench_bar[k] = 0.0
+            step_vjp(
+                topology, constants, variant.options, dt, ws.q, ws.v, ws.u, ws, ws.q_bar, ws.v_bar, ws.u_bar, const_bar
+            )
+            copy(ws.u_bar, u_bar.shifted(t * nu), loop(nu))
+            if variant.wrench:
+                copy(ws.wrench_bar, rest["wrench_bar"].shifted(t * nw), loop(nw))
+            for k in loop(every * nq):
+                ws.q_bar[k] = ws.q_bar[k] + q_bars[t * nq + k]
+            for k in loop(every * nv):
+                ws.v_bar[k] = ws.v_bar[k] + v_bars[t * nv + k]
+        copy(ws.q_bar, q_bar, loop(nq))
+        copy(ws.v_bar, v_bar, loop(nv))
+
+    signature: dict[str, Kind] = {
+        **TOPOLOGY,
+        "dt": REAL,
+        "steps": INT,
+        "every": INT,
+        "const": PACKED if variant.own_params else SHARED,
+        **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
+        **({"const_bar": PACKED} if variant.with_params else {}),
+        **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
+        **_scratch(work),
+    }
+    return Kernel("rollout_vjp", body, signature, variant.target)
+
+
+# -- checkpoints ---------------------------------------------------------------------------------------------------------
+class Checkpoints(Protocol):
+    """A policy for which states a rollout keeps."""
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        """(block, snapshots): the backward pass rebuilds `block` steps at a time from at most `snapshots` kept states."""
+        ...
+
+
+@dataclass(frozen=True)
+class EveryStep:
+    """Keep every state: nothing is computed twice, and `traj.q`, `traj.v` can be read."""
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        return max(steps, 1), 1
+
+
+@dataclass(frozen=True)
+class EveryKth:
+    """Keep every k-th state: memory falls by k, and every step runs once more on the way back."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise InputError(f"EveryKth keeps a state every k >= 1 steps, not {self.k}")
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        return self.k, -(-steps // self.k) or 1
+
+
+@dataclass(frozen=True)
+class Binomial:
+    """Keep as many states as fit in `memory` ("64MB", or bytes), where binomial checkpointing wants them  (theory 8.2)."""
+
+    memory: str | int
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        states = parse_bytes(self.memory) // state_bytes
+        if states < 3:
+            raise InputError(f"memory={self.memory!r} holds {states} states of {state_bytes} bytes; at least 3 are needed")
+        if states > steps:
+            return max(steps, 1), 1
+        block = max(1, states // 2 - 1)
+        return block, states - block - 1
+
+
+def parse_bytes(memory: str | int) -> int:
+    """Bytes of "64MB", "1.5 GB", "4096" or a number."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)i?B?\s*", str(memory), re.IGNORECASE)
+    if match is None:
+        raise InputError(f"memory is a number of bytes or a text like '64MB', not {memory!r}")
+    return int(float(match[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[match[2].upper()])
+
+
+def split(length: int, snapshots: int) -> int:
+    """How far to advance before the next snapshot, with `snapshots` places of which the first is taken  (theory 8.3)."""
+    if snapshots <= 1:
+        return length - 1
+    r = 1
+    while comb(snapshots + r, snapshots) < length:
+        r += 1
+    least = max(length - comb(snapshots + r - 1, snapshots - 1), comb(snapshots + r - 2, snapshots))
+    return max(1, min(least, comb(snapshots + r - 1, snapshots), length - 1))
+
+
+def forward_snapshots(blocks: int, snapshots: int) -> list[int]:
+    """The blocks whose first state the forward pass keeps, in order; the first is always 0."""
+    kept = [0]
+    while len(kept) < snapshots and blocks - kept[-1] > 1:
+        kept.append(kept[-1] + split(blocks - kept[-1], snapshots - len(kept) + 1))
+    return kept
+
+
+def reverse(
+    blocks: int,
+    snapshots: int,
+    kept: dict[int, Any],
+    advance: Callable[[Any, int, int], Any],
+    block_vjp: Callable[[Any, int], None],
+) -> None:
+    """Visit all blocks from the last to the first. `kept` maps a block to its first state; `advance(state, a, b)` gives
+    the state at block b from that at a; `block_vjp(state, b)` differentiates block b."""
+    stack, end = sorted(kept), blocks
+    while stack:
+        start = stack[-1]
+        if end - start == 1:
+            block_vjp(kept[start], start)
+            kept.pop(stack.pop())
+            end = start
+        elif len(stack) >= snapshots:
+            block_vjp(advance(kept[start], start, end - 1), end - 1)
+            end -= 1
+        else:
+            ahead = start + split(end - start, snapshots - len(stack) + 1)
+            kept[ahead] = advance(kept[start], start, ahead)
+            stack.append(ahead)

@@ -1,0 +1,483 @@
+"""Simulator: the checked public door. Every array that comes in is looked at here; the staged core trusts it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from . import tangent
+from .errors import InputError
+from .model import Model
+from .options import Options
+from .params import Params
+from .prepare import Prepared, prepare, prepare_vjp
+from .rollout import (
+    Checkpoints,
+    EveryStep,
+    Variant,
+    forward_snapshots,
+    reverse,
+    rollout_kernel,
+    rollout_vjp_kernel,
+)
+from .staging import Kernel, Target, widest
+from .staging.kernel import zeros
+from .state import State
+from .tables import Workspace, constants_size, topology_arguments
+
+UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
+
+
+class Gradient(NamedTuple):
+    """Cotangents of what went into a rollout, each shaped as it was passed. `q0` is ambient."""
+
+    q0: np.ndarray
+    v0: np.ndarray
+    u: np.ndarray
+    params: Params | None
+    wrench: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A rollout: states, and what made them. Batch axis first, then time.
+
+    `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
+    """
+
+    simulator: Simulator = field(repr=False)
+    final: State
+    u: np.ndarray
+    wrench: np.ndarray | None
+    params: Params
+    steps: int
+    checkpoints: Checkpoints
+    kept: dict[int, State] = field(repr=False)
+    batched: bool
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions of every step."""
+        return self._states().q
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocities of every step."""
+        return self._states().v
+
+    def _states(self) -> State:
+        if not isinstance(self.checkpoints, EveryStep):
+            raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
+        q, v = self.kept[0]
+        return State(q, v) if self.batched else State(q[0], v[0])
+
+
+class Simulator:
+    """Simulates one model. Arrays in and out are NumPy; one robot has no batch axis.
+
+    dt: time step in seconds. integrator, factor: see `Options`. dtype: "f64" or "f32". threads: how many to share a
+    batch among (default: the cores this process may use). backend: "native", or "numpy" to run the very same source
+    uncompiled, slowly, for reading and debugging.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dt: float = 1e-3,
+        *,
+        integrator: Literal["semi_implicit", "explicit", "rk4"] = "semi_implicit",
+        factor: Literal["articulated", "sparse"] = "articulated",
+        dtype: Literal["f64", "f32"] = "f64",
+        threads: int | None = None,
+        backend: Literal["native", "numpy"] = "native",
+    ):
+        if not isinstance(model, Model):
+            raise InputError(f"Simulator takes a Model (ag.robots, ModelBuilder), not {type(model).__name__}")
+        if dtype not in ("f64", "f32"):
+            raise InputError(f"dtype is 'f64' or 'f32', not {dtype!r}")
+        if backend not in ("native", "numpy"):
+            raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
+        self.model, self.params = model, model.params
+        self.options = Options(dt, integrator, factor)
+        self.dtype, self.backend = dtype, backend
+        self.threads = threads or _cores()
+        self._integers = topology_arguments(model)
+        self._prepared: tuple[Params, Target, Prepared] | None = None
+        self._float = np.dtype(np.float64 if dtype == "f64" else np.float32)
+
+    # -- states ----------------------------------------------------------------------------------------------------
+    def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
+        """The named keyframe ('home' if the model has one, else all joints at zero), once or `batch` times."""
+        q, v = (x.astype(self._float) for x in self.model.keyframe(keyframe))
+        if batch is None:
+            return State(q, v)
+        if batch < 1:
+            raise InputError(f"a batch has at least one robot, not {batch}")
+        return State(np.repeat(q[None], batch, 0), np.repeat(v[None], batch, 0))
+
+    # -- forward ---------------------------------------------------------------------------------------------------
+    def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
+        """The state one dt later. u: (nu,), or (B, nu) for a batch; wrench: (nb, 6) or (B, nb, 6)."""
+        q, _ = state
+        batched = np.ndim(q) == 2
+        u = np.zeros((1, self.model.nu)) if u is None else np.expand_dims(np.asarray(u), -2)
+        if wrench is not None:
+            wrench = np.expand_dims(np.asarray(wrench), -3)
+        traj = self.rollout(state, u, params=params, wrench=wrench)
+        return State(traj.final.q, traj.final.v) if batched else traj.final
+
+    def rollout(
+        self,
+        state: State,
+        u: Any = None,
+        *,
+        steps: int | None = None,
+        params: Params | None = None,
+        wrench: Any = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> Trajectory:
+        """T steps from `state` under the controls u (T, nu), or (B, T, nu) for a batch; (T, nu) with a batch is shared.
+
+        steps: in place of u, for zero control. params: one set, or one per robot. wrench: external wrenches on bodies
+        (T, nb, 6) or (B, T, nb, 6): force then torque, world axes, at the centre of mass. checkpoints: which states to
+        keep for the way back: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB").
+        """
+        checkpoints = checkpoints or EveryStep()
+        q, v, batched = self._check_state(state)
+        batch = len(q)
+        u = self._check_controls(u, steps, batch, batched)
+        T = u.shape[-2]
+        wrench = self._check_wrench(wrench, T, batch, batched)
+        params = self._check_params(params, batch)
+        state_bytes = batch * (self.model.nq + self.model.nv) * self._float.itemsize
+        block, snapshots = checkpoints.plan(T, state_bytes)
+        blocks = max(1, -(-T // block))
+        run = _Run(self, batch, u, wrench, params)
+        kept: dict[int, State] = {}
+        if blocks == 1:
+            states = run.states(State(q, v), 0, T)
+            kept[0] = states if isinstance(checkpoints, EveryStep) else State(q, v)
+            final = State(states.q[:, -1], states.v[:, -1])
+        else:
+            at, last = State(q, v), 0
+            for b in forward_snapshots(blocks, snapshots):
+                at, last = run.advance(at, last * block, b * block), b
+                kept[b] = at
+            final = run.advance(at, last * block, T)
+        final = State(final.q.copy(), final.v.copy())
+        final = final if batched else State(final.q[0], final.v[0])
+        return Trajectory(self, final, u, wrench, params, T, checkpoints, kept, batched)
+
+    # -- backward --------------------------------------------------------------------------------------------------
+    def vjp(
+        self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True
+    ) -> Gradient:
+        """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
+
+        q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
+        v_bar: likewise with nv. None means zero. with_params=False leaves out the gradient of the parameters, which
+        makes the call faster.
+        """
+        if traj.simulator is not self and traj.simulator.model is not self.model:
+            raise InputError("this trajectory was made with another model")
+        batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
+        q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
+        v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
+        run = _Run(self, batch, traj.u, traj.wrench, traj.params)
+        back = run.backward(q_bars, v_bars, T, with_params)
+
+        block, snapshots = traj.checkpoints.plan(T, batch * (self.model.nq + self.model.nv) * self._float.itemsize)
+        blocks = max(1, -(-T // block))
+        if isinstance(traj.checkpoints, EveryStep):
+            back.segment(traj.kept[0], 0, T)
+        else:
+
+            def block_vjp(state: State, b: int) -> None:
+                first, end = b * block, min((b + 1) * block, T)
+                back.segment(run.states(state, first, end), first, end)
+
+            def advance(state: State, a: int, b: int) -> State:
+                return run.advance(state, a * block, b * block)
+
+            reverse(blocks, snapshots, dict(traj.kept), advance, block_vjp)
+        return self._gradient(traj, back, batch)
+
+    def _gradient(self, traj: Trajectory, back: _Backward, batch: int) -> Gradient:
+        params = back.params_gradient()
+        pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
+        self._warn_if_not_finite(pieces, batch)
+        u_bar = back.u_bar if traj.u.ndim == 3 else back.u_bar.sum(0)
+        wrench_bar = back.wrench_bar
+        if wrench_bar is not None and traj.wrench is not None:
+            wrench_bar = wrench_bar.reshape(batch, traj.steps, self.model.nb, 6)
+            wrench_bar = wrench_bar if traj.wrench.ndim == 4 else wrench_bar.sum(0)
+        if not traj.batched:
+            return Gradient(back.q_bar[0], back.v_bar[0], u_bar, params, wrench_bar)
+        return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar)
+
+    @staticmethod
+    def _warn_if_not_finite(pieces: list[np.ndarray], batch: int) -> None:
+        bad = np.zeros(batch, bool)
+        for x in pieces:
+            if x.shape[0] == batch:
+                bad |= ~np.isfinite(x).reshape(batch, -1).all(1)
+            elif not np.isfinite(x).all():
+                bad[:] = True
+        if bad.any():
+            which = ", ".join(map(str, np.flatnonzero(bad)[:8]))
+            warnings.warn(
+                f"the gradient of {bad.sum()} of {batch} robots is not finite (robot {which}): the motion or a "
+                "cotangent overflowed; look at the states, shorten dt or the horizon",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def linearize(
+        self, state: State, u: Any = None, *, params: Params | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(A, B): Jacobians of one step of one robot, on the tangent space. dx' = A dx + B du with x = (q, v), (2 nv,)."""
+        q, v, batched = self._check_state(state)
+        if batched:
+            raise InputError("linearize takes one robot: a state without batch axis")
+        u = np.zeros(self.model.nu) if u is None else np.asarray(u)
+        nv, n = self.model.nv, 2 * self.model.nv
+        copies = State(np.repeat(q, n, 0), np.repeat(v, n, 0))
+        controls = np.repeat(np.asarray(u, self._float).reshape(1, 1, self.model.nu), n, 0)
+        traj = self.rollout(copies, controls, params=params)
+        one = np.eye(n, dtype=self._float)
+        q_bar = tangent.to_ambient(self.model, traj.final.q, one[:, :nv])
+        grad = self.vjp(traj, q_bar, one[:, nv:], with_params=False)
+        A = np.concatenate([tangent.to_tangent(self.model, copies.q, grad.q0), grad.v0], axis=1)
+        return A, grad.u[:, 0]
+
+    # -- the door --------------------------------------------------------------------------------------------------
+    def _check_state(self, state: Any) -> tuple[np.ndarray, np.ndarray, bool]:
+        try:
+            q, v = state
+        except (TypeError, ValueError):
+            raise InputError("a state is State(q, v): two arrays") from None
+        m = self.model
+        q, v = self._numbers("q", q), self._numbers("v", v)
+        if q.ndim not in (1, 2) or q.shape[-1] != m.nq or v.shape != (*q.shape[:-1], m.nv):
+            raise InputError(
+                f"'{m.name}' has q ({m.nq},) and v ({m.nv},), or (batch, {m.nq}) and (batch, {m.nv}); "
+                f"got {q.shape} and {v.shape}"
+            )
+        batched = q.ndim == 2
+        q, v = np.atleast_2d(q), np.atleast_2d(v)
+        if len(q) == 0:
+            raise InputError("the batch is empty")
+        for a, _ in tangent._quaternions(m):
+            length = np.linalg.norm(q[:, a : a + 4], axis=1)
+            bad = np.flatnonzero(np.abs(length - 1) > UNIT_TOLERANCE)
+            if len(bad):
+                raise InputError(
+                    f"q[{a}:{a + 4}] is a quaternion w x y z and must have length 1, not {length[bad[0]]:.4g}"
+                    f"{f' (robot {bad[0]})' if batched else ''}: divide it by its norm"
+                )
+        return q, v, batched
+
+    def _numbers(self, name: str, value: Any) -> np.ndarray:
+        """A contiguous array of this simulator's dtype; an error for what is no number."""
+        try:
+            out = np.ascontiguousarray(value, dtype=self._float)
+        except (TypeError, ValueError):
+            raise InputError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
+        if np.ndim(value) == 0:
+            raise InputError(f"{name} must be an array, not a single number")
+        if not np.isfinite(out).all():
+            where = np.argwhere(~np.isfinite(out))[0]
+            raise InputError(f"{name}[{', '.join(map(str, where))}] is {out[tuple(where)]}: all numbers must be finite")
+        return out
+
+    def _check_controls(self, u: Any, steps: int | None, batch: int, batched: bool) -> np.ndarray:
+        nu = self.model.nu
+        if u is None:
+            if steps is None or steps < 0:
+                raise InputError("pass the controls u (T, nu), or steps=T for zero control")
+            return np.zeros((steps, nu), self._float)
+        if steps is not None:
+            raise InputError("pass u or steps, not both: the length of u is the number of steps")
+        u = self._numbers("u", u)
+        if u.ndim == 2 and u.shape[1] == nu:
+            return u
+        if u.ndim == 3 and u.shape[2] == nu and batched and len(u) == batch:
+            return u
+        wanted = f"(T, {nu})" + (f" or ({batch}, T, {nu})" if batched else "")
+        raise InputError(f"controls of '{self.model.name}' are {wanted}, not {u.shape}")
+
+    def _check_wrench(self, wrench: Any, T: int, batch: int, batched: bool) -> np.ndarray | None:
+        if wrench is None:
+            return None
+        wrench = self._numbers("wrench", wrench)
+        one = (T, self.model.nb, 6)
+        if wrench.shape == one or (batched and wrench.shape == (batch, *one)):
+            return wrench
+        raise InputError(f"wrenches are {one}{f' or {(batch, *one)}' if batched else ''}, not {wrench.shape}")
+
+    def _check_params(self, params: Params | None, batch: int) -> Params:
+        params = self.params if params is None else params
+        if not isinstance(params, Params):
+            raise InputError(f"params is a Params (model.params.replace(...)), not {type(params).__name__}")
+        if params.model is not self.model:
+            raise InputError(f"these params belong to '{params.model.name}'; this simulator runs '{self.model.name}'")
+        if params.batch not in (None, batch):
+            raise InputError(f"params have {params.batch} sets, but the batch has {batch} robots")
+        return params
+
+    def _check_bar(
+        self, name: str, bar: Any, n: int, traj: Trajectory, batch: int
+    ) -> np.ndarray | None:
+        """(B, n) for the last state, (B, T+1, n) for all, None for zero."""
+        if bar is None:
+            return None
+        bar = self._numbers(name, bar)
+        lead = (batch,) if traj.batched else ()
+        if bar.shape == (*lead, n):
+            return bar.reshape(batch, n)
+        if bar.shape == (*lead, traj.steps + 1, n):
+            return bar.reshape(batch, traj.steps + 1, n)
+        raise InputError(
+            f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
+        )
+
+    # -- kernels ---------------------------------------------------------------------------------------------------
+    def _target(self, batch: int) -> Target:
+        if self.backend == "numpy":
+            return Target(self.dtype, 1, native=False)  # type: ignore[arg-type]
+        return Target(self.dtype, 1 if batch == 1 else widest(self.dtype))  # type: ignore[arg-type]
+
+    def _constants(self, params: Params, target: Target, batch: int) -> Prepared:
+        """Constants of the last params are kept: they do not change, since Params do not."""
+        if self._prepared is None or self._prepared[0] is not params or self._prepared[1] != target:
+            self._prepared = (params, target, prepare(self.model, params, target, batch, self.threads))
+        return self._prepared[2]
+
+
+class _Run:
+    """One rollout's inputs, bound to kernels: `states` keeps every state of a stretch, `advance` only the last."""
+
+    def __init__(self, sim: Simulator, batch: int, u: np.ndarray, wrench: np.ndarray | None, params: Params):
+        self.sim, self.batch, self.u, self.wrench, self.params = sim, batch, u, wrench, params
+        target = sim._target(batch)
+        self.prepared = sim._constants(params, target, batch)
+        self.variant = Variant(sim.options, target, params.batch is not None, wrench is not None)
+        self.work = Workspace.sizes(sim.model, sim.options, False, wrench is not None)
+        self.kernel = rollout_kernel(self.variant, tuple(self.work))
+
+    def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:
+        """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
+        out = {"u": self.batch_first(self.u[..., first:end, :], 2)}
+        if self.wrench is not None:
+            out["wrench"] = self.batch_first(self.wrench[..., first:end, :, :], 3)
+        return out
+
+    def batch_first(self, x: np.ndarray, own: int) -> np.ndarray:
+        return x if x.ndim > own else np.broadcast_to(x, (self.batch, *x.shape))
+
+    def _call(self, q: np.ndarray, v: np.ndarray, row: int, first: int, end: int) -> None:
+        sim = self.sim
+        self.kernel(
+            self.batch,
+            sim.threads,
+            **sim._integers,
+            dt=sim.options.dt,
+            steps=end - first,
+            row=row,
+            const=self.prepared.constants,
+            q=q,
+            v=v,
+            **self.inputs(first, end),
+            **self.work,
+        )
+
+    def states(self, start: State, first: int, end: int) -> State:
+        """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
+        m, n = self.sim.model, end - first + 1
+        q = np.empty((self.batch, n, m.nq), self.sim._float)
+        v = np.empty((self.batch, n, m.nv), self.sim._float)
+        q[:, 0], v[:, 0] = start
+        self._call(q, v, 1, first, end)
+        return State(q, v)
+
+    def advance(self, start: State, first: int, end: int) -> State:
+        """The state at step `end` from that at `first`."""
+        q, v = start.q.copy(), start.v.copy()
+        self._call(q, v, 0, first, end)
+        return State(q, v)
+
+    def backward(
+        self, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
+    ) -> _Backward:
+        return _Backward(self, q_bars, v_bars, steps, with_params)
+
+
+class _Backward:
+    """The cotangents on their way from the last state to the first."""
+
+    def __init__(
+        self, run: _Run, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
+    ):
+        self.run, sim, batch = run, run.sim, run.batch
+        m, dtype = sim.model, sim._float
+        last_q = np.zeros((batch, m.nq), dtype) if q_bars is None else q_bars[:, -1] if q_bars.ndim == 3 else q_bars
+        last_v = np.zeros((batch, m.nv), dtype) if v_bars is None else v_bars[:, -1] if v_bars.ndim == 3 else v_bars
+        self.q_bar, self.v_bar = last_q.copy(), last_v.copy()
+        all_q = q_bars if q_bars is not None and q_bars.ndim == 3 else None
+        all_v = v_bars if v_bars is not None and v_bars.ndim == 3 else None
+        self.every = int(all_q is not None or all_v is not None)
+        zero = np.zeros((1, 1, max(m.nq, m.nv)), dtype)
+        self.q_bars = all_q if all_q is not None else np.broadcast_to(zero[..., : m.nq], (batch, steps + 1, m.nq))
+        self.v_bars = all_v if all_v is not None else np.broadcast_to(zero[..., : m.nv], (batch, steps + 1, m.nv))
+        if self.every:  # one of the two may be a broadcast zero: the kernel walks along time
+            self.q_bars, self.v_bars = np.ascontiguousarray(self.q_bars), np.ascontiguousarray(self.v_bars)
+        self.u_bar = np.empty((batch, steps, m.nu), dtype)
+        wrench = run.wrench is not None
+        self.wrench_bar = np.empty((batch, steps, m.nb, 6), dtype) if wrench else None
+        work = Workspace.sizes(m, sim.options, True, wrench)
+        variant = Variant(sim.options, run.variant.target, run.variant.own_params, wrench, with_params)
+        self.kernel: Kernel = rollout_vjp_kernel(variant, tuple(work))
+        self.extra: dict[str, Any] = dict(work)
+        self.const_bar: np.ndarray | None = None
+        if with_params:
+            shape = self.kernel.packed_shape(batch, constants_size(m, bars=True))
+            self.const_bar = self.extra["const_bar"] = zeros(shape, dtype)
+
+    def segment(self, states: State, first: int, end: int) -> None:
+        """Differentiate the steps first .. end, whose states are given."""
+        run, sim = self.run, self.run.sim
+        if self.wrench_bar is not None:
+            self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
+        self.kernel(
+            run.batch,
+            sim.threads,
+            **sim._integers,
+            dt=sim.options.dt,
+            steps=end - first,
+            every=self.every,
+            const=run.prepared.constants,
+            q=states.q,
+            v=states.v,
+            q_bars=self.q_bars[:, first:end],
+            v_bars=self.v_bars[:, first:end],
+            q_bar=self.q_bar,
+            v_bar=self.v_bar,
+            u_bar=self.u_bar[:, first:end],
+            **run.inputs(first, end),
+            **self.extra,
+        )
+
+    def params_gradient(self) -> Params | None:
+        if self.const_bar is None:
+            return None
+        run = self.run
+        return prepare_vjp(run.sim.model, run.params, run.variant.target, run.batch, run.sim.threads, self.const_bar)
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

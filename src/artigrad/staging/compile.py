@@ -1,0 +1,81 @@
+"""From LLVM IR to a callable address: optimise, generate code for this CPU, keep the object code on disk."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache, cached_property
+from pathlib import Path
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from . import disk
+
+_VERSION = f"llvmlite {llvmlite.__version__} llvm {llvm.llvm_version_info}"
+
+
+class Host:
+    """The CPU this process runs on, as LLVM names it."""
+
+    @cached_property
+    def name(self) -> str:
+        return str(llvm.get_host_cpu_name())
+
+    @cached_property
+    def features(self) -> str:
+        return str(llvm.get_host_cpu_features().flatten())
+
+    @cached_property
+    def vector_bytes(self) -> int:
+        """The width of the vector registers: 64 with AVX-512, 32 with AVX, 16 otherwise (SSE, NEON)."""
+        has = set(self.features.split(","))
+        return 64 if "+avx512f" in has else 32 if "+avx" in has else 16
+
+    @cached_property
+    def fused(self) -> bool:
+        """Whether a fused multiply-add is one instruction."""
+        has = set(self.features.split(","))
+        return "+fma" in has or "aarch64" in llvm.get_default_triple() or "arm64" in llvm.get_default_triple()
+
+    def machine(self) -> llvm.TargetMachine:
+        _initialise()
+        target = llvm.Target.from_default_triple()
+        return target.create_target_machine(cpu=self.name, features=self.features, opt=3, jit=True)
+
+
+host = Host()
+
+
+@cache
+def _initialise() -> None:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+class Code:
+    """Machine code in memory. `address(name)` of a function stays valid as long as this object lives."""
+
+    def __init__(self, ir: str, folder: Path | None):
+        key = hashlib.sha256("\0".join((ir, host.name, host.features, _VERSION)).encode()).hexdigest()
+        stored = disk.read(folder, key)
+        self.from_disk = stored is not None
+        code = stored if stored is not None else compile_object(ir)
+        if not self.from_disk:
+            disk.write(folder, key, code)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host.machine())
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+
+    def address(self, function: str) -> int:
+        return int(self._engine.get_function_address(function))
+
+
+def compile_object(ir: str) -> bytes:
+    """Optimise and generate object code. Packs are written by us, so LLVM's own vectorisers stay off."""
+    machine = host.machine()
+    module = llvm.parse_assembly(ir)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning.slp_vectorization = tuning.loop_vectorization = tuning.loop_unrolling = False
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))

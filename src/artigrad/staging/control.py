@@ -1,0 +1,82 @@
+"""Loops, branches and carried values of staged code. On the NumPy target they are Python's own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .struct import Struct, flatten, unflatten
+from .values import StagingError, Symbol, target
+
+
+def loop(*bounds: Any, inwards: bool = False) -> Iterator[Any]:
+    """A real loop: `for i in loop(n)` or `loop(first, end)`; `inwards=True` runs from the last to the first.
+
+    The body is staged once. A value that changes from one turn to the next must be a `carry`; a name that was bound
+    before the loop and is bound anew inside raises.
+    """
+    first, end = (0, bounds[0]) if len(bounds) == 1 else bounds
+    return _watched(target().loop(first, end, inwards))
+
+
+def climb(parent: Any, start: Any) -> Iterator[Any]:
+    """`start`, its parent, the parent's parent, ... as long as the index is above 0 (the world)."""
+    return _watched(target().climb(parent, start))
+
+
+def switch(index: Any, cases: dict[int, Callable[[], Any]]) -> Any:
+    """A real branch on an integer of the model: the result of `cases[index]()`. All cases return the same structure."""
+    return target().switch(index, cases)
+
+
+class carry:
+    """A value that a loop changes: `x = carry(x0)` before it, `x.value` to read and to assign inside and after.
+
+    `carry` also serves as a variable that several cases of a `switch` write.
+    """
+
+    __slots__ = ("_cells", "_like")
+
+    def __init__(self, start: Any):
+        self._like = start
+        self._cells = [target().cell(leaf) for leaf in flatten(start)]
+
+    @property
+    def value(self) -> Any:
+        return unflatten(self._like, iter([c.load() for c in self._cells]))
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        if isinstance(self._like, Struct) and type(new) is not type(self._like):
+            raise StagingError(f"this carry holds a {type(self._like).__name__}, not a {type(new).__name__}")
+        for cell, leaf in zip(self._cells, flatten(new), strict=True):
+            cell.store(leaf)
+
+
+def _watched(turns: Iterator[Any]) -> Iterator[Any]:
+    """Run the loop and see that no name of the caller is rebound to a symbolic value in it."""
+    if not target().symbolic:
+        yield from turns
+        return
+    caller = sys._getframe(1)  # a generator runs from its caller's `for`
+    before = {k: v for k, v in caller.f_locals.items() if _is_live(v)}
+    for i in turns:
+        yield i
+        now = caller.f_locals
+        for name, value in before.items():
+            new = now.get(name)
+            if new is not value and _is_live(new):
+                raise StagingError(
+                    f"'{name}' was bound before this loop and is bound anew inside it, so the next turn would still "
+                    f"see the old value: write {name} = carry(...) before the loop and {name}.value = ... inside, "
+                    "or use another name"
+                )
+
+
+def _is_live(value: Any) -> bool:
+    """Whether this is a symbolic value that may still be used (what an earlier loop left behind may not)."""
+    if not isinstance(value, Struct | tuple | Symbol):
+        return False
+    symbols = [x for x in flatten(value) if isinstance(x, Symbol)]
+    return bool(symbols) and all(x.scope.open for x in symbols)

@@ -1,0 +1,46 @@
+"""The disk cache of compiled code. Safe against two processes at once and against a damaged file.
+
+`ARTIGRAD_CACHE` names another folder; `ARTIGRAD_CACHE=off` keeps everything in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+
+def folder() -> Path | None:
+    """Where compiled code is kept, or None."""
+    chosen = os.environ.get("ARTIGRAD_CACHE")
+    if chosen == "off":
+        return None
+    if chosen:
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artigrad"
+
+
+def read(where: Path | None, key: str) -> bytes | None:
+    """The stored bytes, or None if there are none or they are not what was written."""
+    if where is None:
+        return None
+    try:
+        data = (where / key).read_bytes()
+    except OSError:
+        return None
+    digest, payload = data[:32], data[32:]
+    return payload if payload and hashlib.sha256(payload).digest() == digest else None
+
+
+def write(where: Path | None, key: str, payload: bytes) -> None:
+    """Store the bytes: to a file of our own first, then by one rename. A folder that cannot be written is no error."""
+    if where is None:
+        return
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=where, delete=False) as f:
+            f.write(hashlib.sha256(payload).digest() + payload)
+        os.replace(f.name, where / key)
+    except OSError:
+        return

@@ -1,0 +1,279 @@
+"""The symbolic target: operators on values become LLVM instructions, in textual IR.
+
+One `Emitter` writes one function. It knows the element type (`f64` or `f32`) and the number of lanes; with more than
+one lane every `Real` is a pack, one robot per lane, and the source that stages it does not change.
+
+Rounding is part of the contract: no fast-math flag is ever set, and a product that is added to something becomes an
+explicit fused multiply-add here, not by the optimiser's choice. So one robot has the same bits in every lane, in the
+one-robot kernel and in a pack.
+"""
+
+from __future__ import annotations
+
+import struct as bits
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .struct import flatten, unflatten
+from .values import Int, Mask, Real, StagingError, Symbol
+
+_ELEMENT = {"f64": "double", "f32": "float"}
+
+
+class Scope:
+    """A stretch of code whose results dominate each other: the function, one loop body, one case of a switch."""
+
+    __slots__ = ("known", "open")
+
+    def __init__(self, known: dict[str, str]):
+        self.open, self.known = True, known
+
+
+class Cell:
+    """A variable in memory of the function; the optimiser makes it a register."""
+
+    __slots__ = ("emitter", "ref")
+
+    def __init__(self, emitter: Emitter, start: Any):
+        self.emitter, self.ref = emitter, emitter.name()
+        emitter.variables.append(f"  {self.ref} = alloca {emitter.type}")
+        self.store(start)
+
+    def store(self, value: Any) -> None:
+        e = self.emitter
+        e.line(f"store {e.type} {e.ref(value)}, ptr {self.ref}")
+
+    def load(self) -> Real:
+        e = self.emitter
+        return Real(e.result(f"load {e.type}, ptr {self.ref}"), e.scope)
+
+
+class Emitter:
+    """Writes the body of one function. The methods are what the operators of `values` and `control` call."""
+
+    symbolic = True
+
+    def __init__(self, dtype: str, lanes: int, fused: bool = True):
+        self.dtype, self.lanes, self.fused = dtype, lanes, fused
+        self.element = _ELEMENT[dtype]
+        self.type = self.element if lanes == 1 else f"<{lanes} x {self.element}>"
+        self.mask_type = "i1" if lanes == 1 else f"<{lanes} x i1>"
+        self.suffix = ("" if lanes == 1 else f"v{lanes}") + dtype
+        self.element_bytes = 8 if dtype == "f64" else 4
+        self.lines: list[str] = []
+        self.variables: list[str] = []
+        self.declared: set[str] = set()
+        self.block = "entry"
+        self.scope = Scope({})
+        self._count = 0
+
+    # -- text ----------------------------------------------------------------------------------------------------
+    def name(self, prefix: str = "%v") -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " + text)
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name}:")
+        self.block = name
+
+    def result(self, expression: str) -> str:
+        ref = self.name()
+        self.lines.append(f"  {ref} = {expression}")
+        return ref
+
+    def pure(self, expression: str) -> str:
+        """The result of an expression without side effects, written once per scope."""
+        ref = self.scope.known.get(expression)
+        if ref is None:
+            ref = self.scope.known[expression] = self.result(expression)
+        return ref
+
+    def ref(self, x: Any) -> str:
+        """How a real, symbolic or Python number, is written as an operand."""
+        if isinstance(x, Symbol):
+            return self.live(x)
+        number = float(x)
+        if self.dtype == "f32":
+            number = bits.unpack("f", bits.pack("f", number))[0]
+        text = f"0x{bits.unpack('Q', bits.pack('d', number))[0]:016X}"
+        return text if self.lanes == 1 else f"splat ({self.element} {text})"
+
+    def live(self, x: Symbol) -> str:
+        if not x.scope.open:
+            raise StagingError(
+                "a value that was computed inside a loop or a case is used after it ended: write x = carry(start) "
+                "before the loop, x.value = ... inside and x.value after, or return it from the case of the switch"
+            )
+        return x.ref
+
+    def int_ref(self, x: Any) -> str:
+        return self.live(x) if isinstance(x, Int) else str(int(x))
+
+    def call(self, function: str, *args: str) -> str:
+        signature = ", ".join([self.type] * len(args))
+        self.declared.add(f"declare {self.type} @llvm.{function}.{self.suffix}({signature})")
+        operands = ", ".join(f"{self.type} {a}" for a in args)
+        return self.pure(f"call {self.type} @llvm.{function}.{self.suffix}({operands})")
+
+    # -- reals ---------------------------------------------------------------------------------------------------
+    def _binary(self, op: str, a: Any, b: Any) -> Real:
+        return Real(self.pure(f"{op} {self.type} {self.ref(a)}, {self.ref(b)}"), self.scope)
+
+    def _fma(self, a: Any, b: Any, c: Any) -> Real:
+        return Real(self.call("fma" if self.fused else "fmuladd", self.ref(a), self.ref(b), self.ref(c)), self.scope)
+
+    def add(self, a: Any, b: Any) -> Any:
+        if _is_number(a, 0.0):
+            return b
+        if _is_number(b, 0.0):
+            return a
+        if isinstance(a, Real) and a.factors:
+            return self._fma(*a.factors, b)
+        if isinstance(b, Real) and b.factors:
+            return self._fma(*b.factors, a)
+        return self._binary("fadd", a, b)
+
+    def sub(self, a: Any, b: Any) -> Any:
+        if _is_number(b, 0.0):
+            return a
+        if _is_number(a, 0.0):
+            return self.neg(b)
+        if isinstance(a, Real) and a.factors:
+            return self._fma(*a.factors, self.neg(b))
+        if isinstance(b, Real) and b.factors:
+            return self._fma(self.neg(b.factors[0]), b.factors[1], a)
+        return self._binary("fsub", a, b)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        for x, y in ((a, b), (b, a)):
+            if not isinstance(x, Real):
+                if x == 0.0:
+                    return 0.0
+                if x == 1.0:
+                    return y
+                if x == -1.0:
+                    return self.neg(y)
+        product = self._binary("fmul", a, b)
+        product.factors = (a, b)
+        return product
+
+    def div(self, a: Any, b: Any) -> Real:
+        return self._binary("fdiv", a, b)
+
+    def neg(self, a: Any) -> Any:
+        if not isinstance(a, Real):
+            return -a
+        return Real(self.pure(f"fneg {self.type} {self.ref(a)}"), self.scope)
+
+    def unary(self, function: str, a: Any) -> Real:
+        return Real(self.call(function, self.ref(a)), self.scope)
+
+    def compare(self, how: str, a: Any, b: Any) -> Mask:
+        return Mask(self.pure(f"fcmp {how} {self.type} {self.ref(a)}, {self.ref(b)}"), self.scope)
+
+    def mask_op(self, op: str, a: Mask, b: Mask) -> Mask:
+        return Mask(self.pure(f"{op} {self.mask_type} {self.live(a)}, {self.live(b)}"), self.scope)
+
+    def select(self, mask: Any, a: Any, b: Any) -> Real:
+        if not isinstance(mask, Mask):
+            raise StagingError("select chooses by a comparison of reals; branch on integers with switch")
+        picked = f"select {self.mask_type} {self.live(mask)}, {self.type} {self.ref(a)}, {self.type} {self.ref(b)}"
+        return Real(self.pure(picked), self.scope)
+
+    def splat(self, scalar: str) -> Real:
+        """The same number in every lane."""
+        if self.lanes > 1:
+            first = self.pure(f"insertelement {self.type} poison, {self.element} {scalar}, i32 0")
+            zeros = f"<{self.lanes} x i32> zeroinitializer"
+            scalar = self.pure(f"shufflevector {self.type} {first}, {self.type} poison, {zeros}")
+        return Real(scalar, self.scope)
+
+    # -- integers ------------------------------------------------------------------------------------------------
+    def int_op(self, op: str, a: Any, b: Any) -> Any:
+        if isinstance(a, int) and isinstance(b, int):
+            return {"add": a + b, "sub": a - b, "mul": a * b}[op]
+        if (op in ("add", "sub") and b == 0 and isinstance(b, int)) or (op == "mul" and b == 1 and isinstance(b, int)):
+            return a
+        return Int(self.pure(f"{op} nsw i64 {self.int_ref(a)}, {self.int_ref(b)}"), self.scope)
+
+    # -- control -------------------------------------------------------------------------------------------------
+    def _enter(self) -> Scope:
+        outer, self.scope = self.scope, Scope(dict(self.scope.known))
+        return outer
+
+    def _leave(self, outer: Scope) -> None:
+        self.scope.open = False
+        self.scope = outer
+
+    def _while(self, start: Any, condition: Callable[[Int], str], advance: Callable[[Int], Int]) -> Iterator[Int]:
+        head, body, done = self.name("head"), self.name("body"), self.name("done")
+        before, index = self.block, self.name()
+        self.line(f"br label %{head}")
+        self.label(head)
+        phi_at = len(self.lines)
+        self.lines.append("")
+        outer = self._enter()
+        i = Int(index, self.scope)
+        go = self.result(f"icmp {condition(i)}")
+        self.line(f"br i1 {go}, label %{body}, label %{done}")
+        self.label(body)
+        yield i
+        following = advance(i)
+        self.line(f"br label %{head}")
+        self.lines[phi_at] = (
+            f"  {index} = phi i64 [ {self.int_ref(start)}, %{before} ], [ {self.int_ref(following)}, %{self.block} ]"
+        )
+        self._leave(outer)
+        self.label(done)
+
+    def loop(self, first: Any, end: Any, inwards: bool) -> Iterator[Int]:
+        if inwards:
+            last = self.int_op("sub", end, 1)
+            low = self.int_ref(first)
+            return self._while(last, lambda i: f"sge i64 {i.ref}, {low}", lambda i: i - 1)
+        high = self.int_ref(end)
+        return self._while(first, lambda i: f"slt i64 {i.ref}, {high}", lambda i: i + 1)
+
+    def climb(self, parent: Any, start: Any) -> Iterator[Int]:
+        return self._while(start, lambda i: f"sgt i64 {i.ref}, 0", lambda i: parent[i])
+
+    def switch(self, index: Any, cases: dict[int, Callable[[], Any]]) -> Any:
+        if isinstance(index, int):
+            return cases[index]()
+        here, merge, dead = self.name("switch"), self.name("merge"), self.name("dead")
+        labels = {k: self.name("case") for k in cases}
+        table = " ".join(f"i64 {k}, label %{label}" for k, label in labels.items())
+        self.line(f"br label %{here}")
+        self.label(here)
+        self.line(f"switch i64 {self.int_ref(index)}, label %{dead} [ {table} ]")
+        self.label(dead)
+        self.line("unreachable")
+        like: Any = None
+        arms: list[tuple[str, list[str]]] = []
+        for k, case in cases.items():
+            self.label(labels[k])
+            outer = self._enter()
+            value = case()
+            refs = [self.ref(leaf) for leaf in flatten(value) if leaf is not None]
+            if arms and len(refs) != len(arms[0][1]):
+                raise StagingError("the cases of a switch return different structures; return the same one from each")
+            like = value
+            arms.append((self.block, refs))
+            self.line(f"br label %{merge}")
+            self._leave(outer)
+        self.label(merge)
+        merged = []
+        for choices in zip(*(refs for _, refs in arms), strict=True):
+            sources = ", ".join(f"[ {r}, %{block} ]" for r, (block, _) in zip(choices, arms, strict=True))
+            merged.append(Real(self.result(f"phi {self.type} {sources}"), self.scope))
+        return unflatten(like, iter(merged)) if merged else None
+
+    def cell(self, start: Any) -> Cell:
+        return Cell(self, start)
+
+
+def _is_number(x: Any, value: float) -> bool:
+    return not isinstance(x, Real) and x == value

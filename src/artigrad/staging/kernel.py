@@ -1,0 +1,246 @@
+"""A kernel: one staged body, one native function over a batch of robots.
+
+    kernel = Kernel("rollout", body, {"steps": INT, "q": ROBOTS, "links": WORK, ...}, Target("f64", lanes=8))
+    kernel(batch, threads, steps=100, q=array, links=size)
+
+The body is called once, while staging, with one keyword argument per entry: it sees one pack of robots (or one robot)
+and never a batch index. The kernel loops over packs, threads share the packs, and lanes beyond the end of the batch
+repeat its last robot, which writes the same bits to the same place.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+from . import disk
+from .compile import Code, host
+from .emit import Emitter
+from .memory import Integers, Lanes, NumpyMemory, Reals, Robots, Shared
+from .numpy_target import NumpyTarget
+from .values import Int, staging_on
+
+Kind = Literal["int", "real", "ints", "shared", "packed", "robots", "work"]
+
+INT: Kind = "int"  # an integer, the same for all robots
+REAL: Kind = "real"  # a number, the same for all robots
+INTS: Kind = "ints"  # an array of integers of the model
+SHARED: Kind = "shared"  # an array of numbers, the same for all robots
+PACKED: Kind = "packed"  # numbers per robot, laid out by the library: array (packs, n, lanes)
+ROBOTS: Kind = "robots"  # numbers per robot in the user's layout: array (batch, n)
+WORK: Kind = "work"  # scratch of the given length, gone after the call
+
+_TAKES_STRIDE = (PACKED, ROBOTS)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What values are: `lanes` robots per instruction in `dtype`; `native=False` runs the source on NumPy instead."""
+
+    dtype: Literal["f64", "f32"] = "f64"
+    lanes: int = 1
+    native: bool = True
+
+    @property
+    def numpy_dtype(self) -> np.dtype:
+        return np.dtype(np.float64 if self.dtype == "f64" else np.float32)
+
+
+def widest(dtype: Literal["f64", "f32"]) -> int:
+    """How many robots a vector register of this machine holds."""
+    return host.vector_bytes // (8 if dtype == "f64" else 4)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An uninitialised array whose first entry lies on a 64-byte boundary."""
+    n = int(np.prod(shape)) * dtype.itemsize
+    raw = np.empty(n + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + n].view(dtype).reshape(shape)
+
+
+def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    out = empty(shape, dtype)
+    out[...] = 0
+    return out
+
+
+class Kernel:
+    """Stages on first use; then every call runs native code without holding the interpreter lock."""
+
+    def __init__(self, name: str, body: Callable[..., None], signature: dict[str, Kind], target: Target):
+        self.name, self.body, self.signature, self.target = name, body, signature, target
+        self._entry: Any = None
+        self._code: Code | None = None
+        self._slots: dict[str, int] = {}
+        words = 1  # word 0 is the batch size
+        for key, kind in signature.items():
+            self._slots[key] = words
+            words += 2 if kind in _TAKES_STRIDE else 1
+        self._words = words
+
+    def packs(self, batch: int) -> int:
+        """How many packs a batch makes."""
+        return 1 if not self.target.native else -(-batch // self.target.lanes)
+
+    def packed_shape(self, batch: int, n: int) -> tuple[int, int, int]:
+        """The shape of a PACKED array with `n` numbers per robot."""
+        return (1, n, batch) if not self.target.native else (self.packs(batch), n, self.target.lanes)
+
+    def __call__(self, batch: int, threads: int, **arguments: Any) -> None:
+        if not self.target.native:
+            self._interpret(batch, arguments)
+            return
+        if self._entry is None:
+            self._compile()
+        words = np.zeros(self._words, np.int64)
+        words[0] = batch
+        scratch = 0
+        for key, kind in self.signature.items():
+            value, slot = arguments[key], self._slots[key]
+            if kind == WORK:
+                words[slot] = scratch
+                scratch += -(-value * self.target.lanes * self.target.numpy_dtype.itemsize // 64) * 64
+            elif kind == INT:
+                words[slot] = value
+            elif kind == REAL:
+                words[slot : slot + 1].view(np.float64)[0] = value
+            else:
+                words[slot] = value.ctypes.data
+                if kind in _TAKES_STRIDE:
+                    words[slot + 1] = value.strides[0] // value.itemsize
+                    if kind == PACKED:
+                        words[slot + 1] //= self.target.lanes
+        packs = self.packs(batch)
+        table = words.ctypes.data
+        if threads <= 1 or packs < 2:
+            self._run(table, scratch, 0, packs)
+            return
+        edges = np.linspace(0, packs, min(threads, packs) + 1).astype(int)
+        jobs = [_pool().submit(self._run, table, scratch, a, b) for a, b in zip(edges[1:-1], edges[2:], strict=True)]
+        self._run(table, scratch, 0, edges[1])
+        for job in jobs:
+            job.result()
+
+    def _run(self, table: int, scratch: int, first: int, end: int) -> None:
+        work = empty((scratch,), np.dtype(np.uint8))
+        self._entry(table, work.ctypes.data, int(first), int(end))
+
+    # -- staging -------------------------------------------------------------------------------------------------
+    def _compile(self) -> None:
+        self._code = Code(self.stage(), disk.folder())
+        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+        self._entry = prototype(self._code.address(f"artigrad_{self.name}"))
+
+    def stage(self) -> str:
+        """The LLVM IR of this kernel: an entry that unpacks the argument table, and the body with unaliased pointers."""
+        e = Emitter(self.target.dtype, self.target.lanes, host.fused)
+        parameters = ["i64 %at.batch", "i64 %at.first", "i64 %at.end"]
+        passed = ["i64 %at.batch", "i64 %at.first", "i64 %at.end"]
+        entry = ["  %at.batch = load i64, ptr %at.table"]
+
+        def word(slot: int, name: str, kind: str) -> None:
+            entry.append(f"  %{name}.at = getelementptr i64, ptr %at.table, i64 {slot}")
+            entry.append(f"  %{name} = load {kind}, ptr %{name}.at")
+
+        for key, kind in self.signature.items():
+            slot = self._slots[key]
+            if kind == WORK:
+                word(slot, f"{key}.offset", "i64")
+                entry.append(f"  %{key} = getelementptr i8, ptr %at.work, i64 %{key}.offset")
+            else:
+                word(slot, key, {INT: "i64", REAL: "double"}.get(kind, "ptr"))
+            own = {INT: "i64", REAL: "double"}.get(kind, "ptr noalias")
+            parameters.append(f"{own} %{key}")
+            passed.append(f"{own.replace(' noalias', '')} %{key}")
+            if kind in _TAKES_STRIDE:
+                word(slot + 1, f"{key}.stride", "i64")
+                parameters.append(f"i64 %{key}.stride")
+                passed.append(f"i64 %{key}.stride")
+        with staging_on(e):
+            for pack in e.loop(Int("%at.first", e.scope), Int("%at.end", e.scope), False):
+                self.body(**self._symbolic_arguments(e, pack))
+        return "\n".join(
+            [
+                *sorted(e.declared),
+                f"define internal void @body({', '.join(parameters)}) {{",
+                "entry:",
+                *e.variables,
+                *e.lines,
+                "  ret void",
+                "}",
+                f"define void @artigrad_{self.name}(ptr %at.table, ptr %at.work, i64 %at.first, i64 %at.end) {{",
+                *entry,
+                f"  call void @body({', '.join(passed)})",
+                "  ret void",
+                "}",
+                "!0 = !{}",
+                "",
+            ]
+        )
+
+    def _symbolic_arguments(self, e: Emitter, pack: Int) -> dict[str, Any]:
+        def make(key: str, kind: Kind) -> Any:
+            if kind == INT:
+                return Int(f"%{key}", e.scope)
+            if kind == REAL:
+                number = f"%{key}" if e.dtype == "f64" else e.pure(f"fptrunc double %{key} to float")
+                return e.splat(number)
+            if kind == INTS:
+                return Integers(e, f"%{key}")
+            if kind == SHARED:
+                return Reals(Shared(e, f"%{key}"))
+            if kind == WORK:
+                return Reals(Lanes(e, f"%{key}"))
+            stride = Int(f"%{key}.stride", e.scope)
+            if kind == PACKED:
+                return Reals(Lanes(e, f"%{key}"), pack * stride)
+            return Reals(Robots(e, [self._lane_pointer(e, key, robot, stride) for robot in robots]))
+
+        robots = self._lane_robots(e, pack)
+        return {key: make(key, kind) for key, kind in self.signature.items()}
+
+    @staticmethod
+    def _lane_robots(e: Emitter, pack: Int) -> list[Int]:
+        """The robot of each lane; lanes past the end of the batch repeat the last robot."""
+        e.declared.add("declare i64 @llvm.smin.i64(i64, i64)")
+        last = e.pure("sub i64 %at.batch, 1")
+        first = pack * e.lanes
+        refs = (e.int_ref(first + lane) for lane in range(e.lanes))
+        return [Int(e.pure(f"call i64 @llvm.smin.i64(i64 {r}, i64 {last})"), e.scope) for r in refs]
+
+    @staticmethod
+    def _lane_pointer(e: Emitter, key: str, robot: Int, stride: Int) -> str:
+        return e.pure(f"getelementptr {e.element}, ptr %{key}, i64 {e.int_ref(robot * stride)}")
+
+    # -- the NumPy target ------------------------------------------------------------------------------------------
+    def _interpret(self, batch: int, arguments: dict[str, Any]) -> None:
+        def make(kind: Kind, value: Any) -> Any:
+            if kind == INT:
+                return value
+            if kind == REAL:
+                return self.target.numpy_dtype.type(value)
+            if kind == INTS:
+                return [int(x) for x in value]
+            if kind == SHARED:
+                return Reals(NumpyMemory(value, 0))
+            if kind == PACKED:
+                return Reals(NumpyMemory(value[0], 0))
+            if kind == ROBOTS:
+                return Reals(NumpyMemory(value.reshape(batch, -1), 1))
+            return Reals(NumpyMemory(np.full((value, batch), np.nan, self.target.numpy_dtype), 0))
+
+        with staging_on(NumpyTarget(self.target.dtype, batch)):
+            self.body(**{key: make(kind, arguments[key]) for key, kind in self.signature.items()})
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="artigrad")

@@ -1,0 +1,58 @@
+"""The reference target: the same source, run at once by Python on NumPy arrays. Lanes are an axis; `pdb` works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+_FUNCTIONS = {"sqrt": np.sqrt, "floor": np.floor, "rint": np.rint, "fabs": np.abs}
+
+
+class NumpyCell:
+    """A variable: NumPy needs nothing but a place to hold it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, start: Any):
+        self.value = start
+
+    def store(self, value: Any) -> None:
+        self.value = value
+
+    def load(self) -> Any:
+        return self.value
+
+
+class NumpyTarget:
+    """Answers what `control` and `values` ask, at once. Arithmetic is NumPy's own."""
+
+    symbolic = False
+    cell = NumpyCell
+
+    def __init__(self, dtype: str, lanes: int):
+        self.dtype, self.lanes = dtype, lanes
+
+    @staticmethod
+    def loop(first: int, end: int, inwards: bool) -> Iterator[int]:
+        return iter(range(end - 1, first - 1, -1) if inwards else range(first, end))
+
+    @staticmethod
+    def climb(parent: Any, start: int) -> Iterator[int]:
+        i = start
+        while i > 0:
+            yield i
+            i = parent[i]
+
+    @staticmethod
+    def switch(index: int, cases: dict[int, Callable[[], Any]]) -> Any:
+        return cases[index]()
+
+    @staticmethod
+    def select(mask: Any, a: Any, b: Any) -> Any:
+        return np.where(mask, a, b)
+
+    @staticmethod
+    def unary(function: str, a: Any) -> Any:
+        return _FUNCTIONS[function](a)

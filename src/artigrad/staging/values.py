@@ -1,0 +1,222 @@
+"""Values that physics is written on: reals, integers and masks, with operators.
+
+A value is either symbolic (`Real`, `Int`, `Mask`: an operator writes an instruction) or, on the NumPy target, a plain
+NumPy array over lanes. The functions at the bottom (`select`, `sqrt`, ...) work on both. Python numbers mix freely with
+either and fold while staging, so that `0.0 * x` costs nothing.
+
+Not here: loops and branches (`control`), memory (`memory`), the instructions themselves (`emit`).
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .emit import Emitter, Scope
+
+
+class StagingError(TypeError):
+    """Staged code was written in a way that cannot become one kernel. The message says what to write."""
+
+
+class _Current(threading.local):
+    target: Any = None
+
+
+_current = _Current()
+
+
+def target() -> Any:
+    """The target that is being staged for on this thread: an `Emitter` or the NumPy target."""
+    if _current.target is None:
+        raise StagingError("staged code runs inside a kernel; call it through artigrad.staging.Kernel")
+    return _current.target
+
+
+@contextmanager
+def staging_on(new: Any) -> Iterator[None]:
+    """Everything staged inside the block goes to `new`."""
+    previous, _current.target = _current.target, new
+    try:
+        yield
+    finally:
+        _current.target = previous
+
+
+class Symbol:
+    """A named result in the code being written. It may be used while the scope it was made in is open."""
+
+    __slots__ = ("ref", "scope")
+
+    def __init__(self, ref: str, scope: Scope):
+        self.ref, self.scope = ref, scope
+
+    def __bool__(self) -> bool:
+        raise StagingError(
+            "a symbolic value has no truth while staging: write select(mask, a, b) to choose between two values, "
+            "switch(index, cases) for a branch on an integer of the model, minimum/maximum/clamp for bounds"
+        )
+
+    def __float__(self) -> float:
+        raise StagingError("a symbolic value has no number while staging: keep it symbolic, or pass a Python float in")
+
+    def __index__(self) -> int:
+        raise StagingError("range() and list indices need a Python int: write loop(n) for a length known at run time")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise StagingError("a symbolic value is one number and cannot be unpacked or iterated")
+
+    __hash__ = object.__hash__
+
+
+class Real(Symbol):
+    """A floating-point number per robot. A product remembers its factors, so that adding to it makes one FMA."""
+
+    __slots__ = ("factors",)
+
+    def __init__(self, ref: str, scope: Scope, factors: tuple[Any, Any] | None = None):
+        super().__init__(ref, scope)
+        self.factors = factors
+
+    def __add__(self, other: Any) -> Any:
+        return target().add(self, real(other))
+
+    def __radd__(self, other: Any) -> Any:
+        return target().add(real(other), self)
+
+    def __sub__(self, other: Any) -> Any:
+        return target().sub(self, real(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return target().sub(real(other), self)
+
+    def __mul__(self, other: Any) -> Any:
+        return target().mul(self, other) if is_real(other) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return target().div(self, real(other))
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return target().div(real(other), self)
+
+    def __neg__(self) -> Any:
+        return target().neg(self)
+
+    def __abs__(self) -> Any:
+        return target().unary("fabs", self)
+
+    def __lt__(self, other: Any) -> Mask:
+        return target().compare("olt", self, real(other))
+
+    def __le__(self, other: Any) -> Mask:
+        return target().compare("ole", self, real(other))
+
+    def __gt__(self, other: Any) -> Mask:
+        return target().compare("ogt", self, real(other))
+
+    def __ge__(self, other: Any) -> Mask:
+        return target().compare("oge", self, real(other))
+
+    def __pow__(self, other: Any) -> Any:
+        raise StagingError("** is not staged: multiply, or use sqrt")
+
+
+class Int(Symbol):
+    """An integer of the model, the same for every robot of the kernel: indices, counts, kinds."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Any) -> Int:
+        return target().int_op("add", self, integer(other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Int:
+        return target().int_op("sub", self, integer(other))
+
+    def __rsub__(self, other: Any) -> Int:
+        return target().int_op("sub", integer(other), self)
+
+    def __mul__(self, other: Any) -> Int:
+        if not isinstance(other, int | Int):
+            return NotImplemented
+        return target().int_op("mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Int:
+        return target().int_op("sub", 0, self)
+
+
+class Mask(Symbol):
+    """A truth per robot, made by comparing reals; read by `select`."""
+
+    __slots__ = ()
+
+    def __and__(self, other: Mask) -> Mask:
+        return target().mask_op("and", self, other)
+
+    def __or__(self, other: Mask) -> Mask:
+        return target().mask_op("or", self, other)
+
+
+def is_real(x: Any) -> bool:
+    return isinstance(x, Real | float | int | np.ndarray | np.floating) and not isinstance(x, bool)
+
+
+def real(x: Any) -> Any:
+    """`x`, if it can stand in an arithmetic expression with reals."""
+    if not is_real(x):
+        raise StagingError(f"a real number is needed here, not {type(x).__name__}")
+    return x
+
+
+def integer(x: Any) -> Any:
+    if not isinstance(x, int | Int | np.integer):
+        raise StagingError(f"an integer of the model is needed here, not {type(x).__name__}")
+    return x
+
+
+def select(mask: Any, a: Any, b: Any) -> Any:
+    """`a` where the mask holds, else `b`, robot by robot. Both are computed; either may be a number or a struct."""
+    if hasattr(a, "leaves"):
+        if type(a) is not type(b):
+            raise StagingError(f"select needs two values of one type, not {type(a).__name__} and {type(b).__name__}")
+        return type(a).from_leaves(select(mask, x, y) for x, y in zip(a.leaves(), b.leaves(), strict=True))
+    return target().select(mask, real(a), real(b))
+
+
+def sqrt(x: Any) -> Any:
+    return target().unary("sqrt", x)
+
+
+def floor(x: Any) -> Any:
+    return target().unary("floor", x)
+
+
+def rint(x: Any) -> Any:
+    """The nearest integer, halves to even."""
+    return target().unary("rint", x)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller one; a NaN in `a` stays."""
+    return select(a > b, b, a)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger one; a NaN in `a` stays."""
+    return select(a < b, b, a)
+
+
+def clamp(x: Any, lo: Any, hi: Any) -> Any:
+    """`x` within [lo, hi]; a NaN stays a NaN."""
+    return minimum(maximum(x, lo), hi)

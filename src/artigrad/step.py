@@ -1,0 +1,47 @@
+"""One step, and the same step backwards. Read this first.
+
+    stage           reads           writes                                 where
+    1 kinematics    q, v            poses, axes, velocities, inertias      kinematics.py
+    2 dynamics      q, v, u         factor of M, accelerations             dynamics/
+    5 integrate     q, v, qdd       the next q and v                       integrate.py
+
+(3 and 4 are collision and contact.) A step updates q and v in place; its adjoint turns the cotangents of the next state
+into those of the present one, in place. Only q, v and u of a step are kept: the adjoint runs stages 1 and 2 again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import integrate
+from .dynamics import FACTOR, Method
+from .options import Options
+from .staging import Reals
+from .tables import Constants, Topology, Workspace
+
+
+def step(
+    topology: Topology, const: Constants, options: Options, dt: Any, q: Reals, v: Reals, u: Reals, ws: Workspace
+) -> None:
+    """(q, v) <- the state one dt later under control u"""
+    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt))
+    integrate.FORWARD[options.integrator](topology, const, method, dt, q, v, u, ws)
+
+
+def step_vjp(
+    topology: Topology,
+    const: Constants,
+    options: Options,
+    dt: Any,
+    q: Reals,
+    v: Reals,
+    u: Reals,
+    ws: Workspace,
+    q_bar: Reals,
+    v_bar: Reals,
+    u_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """(q_bar, v_bar) of the next state <- those of the present one; adds to u_bar and const_bar. q_bar is ambient."""
+    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt))
+    integrate.BACKWARD[options.integrator](topology, const, method, dt, q, v, u, ws, q_bar, v_bar, u_bar, const_bar)

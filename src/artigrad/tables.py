@@ -1,0 +1,243 @@
+"""The kernels' view of a model: integer tables, constants made from Params, and the workspace of one step.
+
+Sizes are run-time integers, so one compiled kernel serves every robot.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from .model import JOINTS, TRANSLATION, Model
+from .options import Options
+from .params import FIELDS
+from .spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
+from .staging import INT, INTS, Layout, Reals, Table
+from .staging.kernel import Kind
+
+# -- integers ------------------------------------------------------------------------------------------------------------
+TOPOLOGY: dict[str, Kind] = {
+    **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv"), INT),
+    **dict.fromkeys(("parent", "kind", "link_q", "link_v", "link_nv", "tree"), INTS),
+    **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
+    **dict.fromkeys(("link_of_body", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS),
+}
+
+# what only the making of constants reads
+STRUCTURE: dict[str, Kind] = {
+    **dict.fromkeys(("body_parent", "body_joint", "root", "act_kind", "slots"), INTS),
+}
+JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
+FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
+
+
+def topology_arguments(model: Model) -> dict[str, Any]:
+    """The integer arguments of every kernel, for one model."""
+    links = model.links
+    joint = list(model.actuator_joint)
+    roots = [i for i, p in enumerate(links.parent) if p == 0 and i > 0]
+    return {
+        "nl": len(links.parent),
+        "nt": links.trees,
+        "nb": model.nb,
+        "ns": model.ns,
+        "nu": model.nu,
+        "nq": model.nq,
+        "nv": model.nv,
+        "parent": links.parent,
+        "kind": links.kind,
+        "link_q": links.q,
+        "link_v": links.v,
+        "link_nv": links.nv,
+        "tree": links.tree,
+        **dof_rows(model),
+        "link_of_body": links.of_body,
+        "site_body": _ints(b + 1 for b in model.site_body),
+        "tree_free": _ints([0, *(links.kind[roots] == TRANSLATION)]),
+        "tree_q": _ints([0, *links.q[roots]]),
+        "act_q": _ints(model.joint_q[i] for i in joint),
+        "act_v": _ints(model.joint_v[i] for i in joint),
+    }
+
+
+def dof_rows(model: Model) -> dict[str, np.ndarray]:
+    """How a matrix over degrees of freedom is stored along the tree: where each row starts, how deep each one is, and
+    the parent of each (counted from 1, 0 for none)."""
+    links, parent, depth = model.links, [0], []
+    last = {0: 0}  # the innermost degree of freedom of each link, counted from 1
+    for i in range(1, len(links.parent)):
+        above = last[int(links.parent[i])]
+        for k in range(int(links.v[i]), int(links.v[i] + links.nv[i])):
+            parent.append(above)
+            depth.append(depth[above - 1] + 1 if above else 0)
+            above = k + 1
+        last[i] = above
+    row = np.concatenate([[0], np.cumsum(np.array(depth, int) + 1)])
+    return {"dof_row": _ints(row), "dof_depth": _ints(depth), "dof_parent": _ints(parent)}
+
+
+def structure_arguments(model: Model) -> dict[str, Any]:
+    """The integers that `constants` reads: bodies (row 0 the world), actuators, and where each field of Params starts."""
+    return {
+        "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
+        "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
+        "root": _ints(model.links.parent == 0),
+        "act_kind": _ints(model.actuator_kind),
+        "slots": _ints(start for start, _ in model.param_slots.values()),
+    }
+
+
+def _ints(values: Any) -> np.ndarray:
+    return np.array([*values, 0], np.int32)  # one spare entry: an empty table still has an address
+
+
+class Topology(SimpleNamespace):
+    """The integers of a model inside a kernel: sizes, and tables indexed by link, body, site or actuator."""
+
+    nl: Any  # links, the world included
+    nt: Any  # trees
+    nb: Any
+    ns: Any
+    nu: Any
+    nq: Any
+    nv: Any
+    parent: Any
+    kind: Any
+    link_q: Any
+    link_v: Any
+    link_nv: Any
+    tree: Any
+    dof_row: Any
+    dof_depth: Any
+    dof_parent: Any
+    link_of_body: Any
+    site_body: Any
+    tree_free: Any  # 1 if the tree's root is free
+    tree_q: Any  # where its position is in q, if so
+    act_q: Any
+    act_v: Any
+
+    @classmethod
+    def take(cls, arguments: dict[str, Any]) -> Topology:
+        """Pick the topology out of a kernel's arguments."""
+        return cls(**{name: arguments.pop(name) for name in TOPOLOGY})
+
+
+# -- constants -------------------------------------------------------------------------------------------------------------
+_LINK = {"I": Inertia, "placement": Transform, "damping": float, "armature": float, "stiffness": float, "reference": float}
+_FRAME = {"X": Transform}
+_ACTUATOR = dict.fromkeys(("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float)
+
+
+def _bars(fields: dict[str, type]) -> dict[str, type]:
+    """The cotangents of a row: a transform's is the force of its twist, everything else has its own type."""
+    return {name: Force if kind is Transform else kind for name, kind in fields.items()}
+
+
+class Constants:
+    """What a step reads of Params, ready to use: inertias and placements of links, frames on links, actuators."""
+
+    def __init__(self, topology: Any, reals: Reals, bars: bool = False):
+        layouts = [Layout(**(_bars(f) if bars else f)) for f in (_LINK, {"origin": Vec3}, _FRAME, {"com": Vec3}, _ACTUATOR)]
+        t = topology
+        rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu)
+        tables, start = [], reals.start + 3
+        for layout, n in zip(layouts, rows, strict=True):
+            tables.append(Table(reals.memory, layout, start))
+            start = start + n * layout.size
+        self.link, self.tree, self.frame, self.body, self.actuator = tables
+        self.reals, self.size = reals, start
+
+    @property
+    def gravity(self) -> Vec3:
+        return self.reals.struct(0, Vec3)
+
+    @gravity.setter
+    def gravity(self, value: Vec3) -> None:
+        self.reals.put(0, value)
+
+
+def constants_size(model: Model, bars: bool = False) -> int:
+    """How many numbers the constants of one robot (or their cotangents) are."""
+    sizes = SimpleNamespace(nl=len(model.links.parent), nt=model.links.trees, nb=model.nb, ns=model.ns, nu=model.nu)
+    return Constants(sizes, Reals(None, 0), bars).size  # type: ignore[arg-type]
+
+
+# -- workspace -------------------------------------------------------------------------------------------------------------
+# World axes; positions and moments about the origin of the link's tree.
+LINK = Layout(
+    X=Transform,  # pose
+    v=Motion,  # velocity
+    a=Motion,  # acceleration, gravity included
+    I=Inertia,  # inertia of the link
+    F=Force,  # force on the link; after an inward pass that of all it carries
+    IA=Articulated,  # inertia as felt with the joints beyond it free
+)
+# Cotangents of a backward pass; they take the place of IA once the factor is made.
+LINK_BAR = Layout(
+    y=Motion,  # of F
+    a=Force,
+    v=Force,
+    zeta=Force,  # of the pose
+)
+# One row per degree of freedom.
+DOF = Layout(
+    S=Motion,  # motion of the link per unit of this velocity
+    U=Force,  # IA S
+    dinv=float,  # 1 / (S . U + armature + dt damping)
+    u=float,
+)
+
+
+COMPOSITE = Layout(I=Inertia)
+LOAD = Layout(f=Force)
+
+
+class Workspace:
+    """Scratch of one step: nobody reads it after. `sizes` says what a kernel must bring, `take` dresses it."""
+
+    link: Table
+    bar: Table
+    dof: Table
+    composite: Table  # composite inertias, for the sparse factor
+    load_on: Table  # wrench on each link
+    M: Reals  # mass matrix, then its sparse factor: rows of degrees of freedom, one entry per ancestor
+    q: Reals
+    v: Reals
+    u: Reals
+    tau: Reals
+    qdd: Reals
+    mu: Reals
+    wrench: Reals | None  # on bodies, if the kernel has any
+
+    _TABLES = {"link": LINK, "bar": LINK_BAR, "dof": DOF, "composite": COMPOSITE, "load_on": LOAD}
+
+    def __init__(self, arguments: dict[str, Any], wrench: bool):
+        for name in list(arguments):
+            if name.startswith("ws_"):
+                reals, field = arguments.pop(name), name[3:]
+                layout = self._TABLES.get(field)
+                setattr(self, field, Table(reals.memory, layout) if layout else reals)
+        if not wrench:
+            self.wrench = None
+
+    @staticmethod
+    def sizes(model: Model, options: Options, backward: bool, wrench: bool) -> dict[str, int]:
+        """The scratch arrays of a step and how many numbers each has for one robot."""
+        nl, nq, nv, nu, nb = len(model.links.parent), model.nq, model.nv, model.nu, model.nb
+        sizes = {"link": nl * LINK.size, "bar": nl * LINK_BAR.size, "dof": nv * DOF.size}
+        sizes |= {"q": nq, "v": nv, "u": nu} | dict.fromkeys(("tau", "qdd"), nv)
+        if options.factor == "sparse":
+            sizes |= {"composite": nl * COMPOSITE.size, "M": int(dof_rows(model)["dof_row"][nv]), "load": nv}
+        if wrench:
+            sizes |= {"wrench": nb * 6, "load_on": nl * LOAD.size}
+        if backward:
+            sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(("v_bar", "mu", "qdd_bar", "tangent_bar", "v_next"), nv)
+            sizes |= {"wrench_bar": nb * 6} if wrench else {}
+        if options.integrator == "rk4":
+            sizes |= {"q_rate": nq, "q_sum": nq, "v_sum": nv, "q_stage": 4 * nq, "v_stage": 4 * nv}
+            if backward:
+                sizes |= {"q_out_bar": nq, "v_out_bar": nv, "q_stage_bar": nq, "v_stage_bar": nv}
+        return {f"ws_{name}": size for name, size in sizes.items()}

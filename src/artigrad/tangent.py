@@ -1,0 +1,69 @@
+"""Cotangents of q: ambient (one number per entry of q) and tangent (one per entry of v), and the way between.
+
+A tangent direction moves a quaternion by q (x) exp(th/2), th in body axes; everything else adds. Ambient cotangents
+are what PyTorch and JAX expect; tangent ones have no redundant direction (linearisation, Gauss-Newton).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .model import Model
+
+
+def _quaternions(model: Model) -> list[tuple[int, int]]:
+    """(first entry in q, first entry in v) of every quaternion."""
+    offset = {"spherical": 0, "free": 3}
+    return [
+        (model.joint_q[i] + offset[t], model.joint_v[i] + offset[t]) for i, t in enumerate(model.joint_type) if t in offset
+    ]
+
+
+def _straight(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Indices in q and in v of the entries that simply add."""
+    q, v = np.ones(model.nq, bool), np.ones(model.nv, bool)
+    for a, k in _quaternions(model):
+        q[a : a + 4], v[k : k + 3] = False, False
+    return np.flatnonzero(q), np.flatnonzero(v)
+
+
+def _left(q: np.ndarray) -> np.ndarray:
+    """G(q): th -> q (x) (0, th), shape (..., 4, 3)."""
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    return np.stack([np.stack(r, -1) for r in ((-x, -y, -z), (w, -z, y), (z, w, -x), (-y, x, w))], -2)
+
+
+def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
+    """(..., nq) -> (..., nv): the tangent cotangent of an ambient one."""
+    a, k = _straight(model)
+    out = np.empty((*q_bar.shape[:-1], model.nv), q_bar.dtype)
+    out[..., k] = q_bar[..., a]
+    for i, j in _quaternions(model):
+        out[..., j : j + 3] = 0.5 * np.einsum("...ij,...i->...j", _left(q[..., i : i + 4]), q_bar[..., i : i + 4])
+    return out
+
+
+def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarray:
+    """(..., nv) -> (..., nq): the ambient cotangent, orthogonal to each quaternion, of a tangent one."""
+    a, k = _straight(model)
+    out = np.empty((*tangent_bar.shape[:-1], model.nq), tangent_bar.dtype)
+    out[..., a] = tangent_bar[..., k]
+    for i, j in _quaternions(model):
+        quat = q[..., i : i + 4]
+        lifted = np.einsum("...ij,...j->...i", _left(quat), tangent_bar[..., j : j + 3])
+        out[..., i : i + 4] = 2.0 * lifted / np.sum(quat * quat, -1, keepdims=True)
+    return out
+
+
+def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """q (+) d: the positions reached from q by the tangent displacement d (..., nv)."""
+    a, k = _straight(model)
+    out = np.array(np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], d.shape[:-1]), model.nq)), copy=True)
+    out[..., a] += d[..., k]
+    for i, j in _quaternions(model):
+        th = d[..., j : j + 3]
+        t = np.linalg.norm(th, axis=-1, keepdims=True)
+        e = np.concatenate([np.cos(t / 2), 0.5 * np.sinc(t / (2 * np.pi)) * th], -1)
+        quat = out[..., i : i + 4]
+        out[..., i : i + 4] = quat * e[..., :1] + np.einsum("...ij,...j->...i", _left(quat), e[..., 1:])
+    return out
