@@ -136,8 +136,6 @@ def _place_body(topology: Topology, structure: Any, fields: Fields, rows: Table,
 
     def free() -> None:
         common()
-        out.link[link - 1].damping = fields.real("damping", i - 1)
-        out.link[link - 1].armature = fields.real("armature", i - 1)
         rows[i].B = Transform.identity()
 
     switch(
@@ -254,9 +252,9 @@ def _place_body_vjp(
         put_joint(own.damping, own.armature, own.stiffness, own.reference, anchor_bar, axis_bar)
 
     def free() -> None:
-        own, below = out_bar.link[link], out_bar.link[link - 1]
+        own = out_bar.link[link]
         put_placement(Force.zero())
-        put_joint(own.damping + below.damping, own.armature + below.armature, 0.0, 0.0, Vec3.zero(), Vec3.zero())
+        put_joint(own.damping, own.armature, 0.0, 0.0, Vec3.zero(), Vec3.zero())
 
     switch(
         structure.body_joint[i],

@@ -1,7 +1,7 @@
 """Model: the topology of a robot. Integers and names only, frozen; every float is in `model.params`.
 
 Users see bodies: each has one joint that connects it to its parent. The physics sees links: bodies joined by fixed
-joints are one link, a free joint is a translation link that carries a spherical one, and link 0 is the world.
+joints are one link, and link 0 is the world.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .state import State
 # joints of the user: name -> (numbers in q, numbers in v)
 JOINTS = {"fixed": (0, 0), "revolute": (1, 1), "prismatic": (1, 1), "spherical": (4, 3), "free": (7, 6)}
 # kinds of links; joints/__init__.py has what each does
-REVOLUTE, PRISMATIC, SPHERICAL, TRANSLATION = range(4)
+REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(4)
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
 DIRECT, POSITION, VELOCITY = range(3)
 
@@ -128,25 +128,28 @@ class Model:
     @cached_property
     def links(self) -> Links:
         """The tree of moving links, derived from bodies and joints."""
-        rows: list[tuple[int, int, int, int, int, int, int]] = [(0, TRANSLATION, 0, 0, 0, 0, 0)]
-        of_body, trees = [0], 0
-        kinds = {"revolute": REVOLUTE, "prismatic": PRISMATIC, "spherical": SPHERICAL}
-        for i, joint in enumerate(self.joint_type):
-            parent = of_body[self.parent[i] + 1]
-            if joint == "fixed":
-                of_body.append(parent)
-                continue
-            if parent == 0:
-                trees += 1
+        kinds = {"revolute": REVOLUTE, "prismatic": PRISMATIC, "spherical": SPHERICAL, "free": FREE}
+        moving = [t != "fixed" for t in self.joint_type]
+        above: list[int] = []  # the nearest body outwards of the world that moves, itself included; -1 is the world
+        depth: list[int] = []
+        for i, p in enumerate(self.parent):
+            inner, inner_depth = (-1, 0) if p < 0 else (above[p], depth[p])
+            above.append(i if moving[i] else inner)
+            depth.append(inner_depth + moving[i])
+        # by depth, so that neighbours in a loop belong to different branches and need not wait for each other
+        order = sorted((i for i in range(self.nb) if moving[i]), key=lambda i: depth[i])
+        link = {-1: 0} | {i: k for k, i in enumerate(order, start=1)}
+        rows: list[tuple[int, ...]] = [(0, REVOLUTE, 0, 0, 0, 0, 0)]
+        trees = 0
+        for i in order:
+            p = self.parent[i]
+            parent = link[above[p]] if p >= 0 else 0
+            trees += parent == 0
             tree = trees if parent == 0 else rows[parent][5]
-            q, v = self.joint_q[i], self.joint_v[i]
-            if joint == "free":
-                rows.append((parent, TRANSLATION, q, v, 3, tree, i + 1))
-                parent, joint, q, v = len(rows) - 1, "spherical", q + 3, v + 3
-            rows.append((parent, kinds[joint], q, v, JOINTS[joint][1], tree, i + 1))
-            of_body.append(len(rows) - 1)
+            joint = self.joint_type[i]
+            rows.append((parent, kinds[joint], self.joint_q[i], self.joint_v[i], JOINTS[joint][1], tree, i + 1))
         columns = np.array(rows, np.int32).T.copy()
-        return Links(*columns, of_body=np.array(of_body, np.int32), trees=trees)
+        return Links(*columns, of_body=np.array([0, *(link[a] for a in above)], np.int32), trees=trees)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}, nu={self.nu})"

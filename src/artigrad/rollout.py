@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from .errors import InputError
 from .options import Options
-from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, loop
+from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop
 from .staging.kernel import Kind
 from .step import step, step_vjp
 from .tables import TOPOLOGY, Constants, Topology, Workspace
@@ -55,10 +55,10 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         copy(q, ws.q, loop(nq))
         copy(v, ws.v, loop(nv))
         for t in loop(steps):
-            copy(u.shifted(t * nu), ws.u, loop(nu))
+            u_t = local(u.shifted(t * nu), ws.u, loop(nu))
             if variant.wrench:
                 copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, loop(topology.nb * 6))
-            step(topology, constants, variant.options, dt, ws.q, ws.v, ws.u, ws)
+            step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws)
             copy(ws.q, q.shifted((t + 1) * row * nq), loop(nq))
             copy(ws.v, v.shifted((t + 1) * row * nv), loop(nv))
 
@@ -104,9 +104,10 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         copy(q_bar, ws.q_bar, loop(nq))
         copy(v_bar, ws.v_bar, loop(nv))
         for t in loop(steps, inwards=True):
-            copy(q.shifted(t * nq), ws.q, loop(nq))
-            copy(v.shifted(t * nv), ws.v, loop(nv))
-            copy(u.shifted(t * nu), ws.u, loop(nu))
+            q_t = local(q.shifted(t * nq), ws.q, loop(nq))
+            v_t = local(v.shifted(t * nv), ws.v, loop(nv))
+            u_t = local(u.shifted(t * nu), ws.u, loop(nu))
+            ws.v_next = local(v.shifted((t + 1) * nv), ws.v_after, loop(nv))
             for k in loop(nu):
                 ws.u_bar[k] = 0.0
             if variant.wrench:
@@ -114,7 +115,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
                 for k in loop(nw):
                     ws.wrench_bar[k] = 0.0
             step_vjp(
-                topology, constants, variant.options, dt, ws.q, ws.v, ws.u, ws, ws.q_bar, ws.v_bar, ws.u_bar, const_bar
+                topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, ws.v_bar, ws.u_bar, const_bar
             )
             copy(ws.u_bar, u_bar.shifted(t * nu), loop(nu))
             if variant.wrench:

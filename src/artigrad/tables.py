@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .model import JOINTS, TRANSLATION, Model
+from .model import JOINTS, FREE, Model
 from .options import Options
 from .params import FIELDS
 from .spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
@@ -20,7 +20,7 @@ from .staging.kernel import Kind
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, Kind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv"), INT),
-    **dict.fromkeys(("parent", "kind", "link_q", "link_v", "link_nv", "tree"), INTS),
+    **dict.fromkeys(("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip"), INTS),
     **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
     **dict.fromkeys(("link_of_body", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS),
 }
@@ -52,29 +52,37 @@ def topology_arguments(model: Model) -> dict[str, Any]:
         "link_v": links.v,
         "link_nv": links.nv,
         "tree": links.tree,
+        "first_inwards": _ints(_last_of_each(links.parent)),
+        "is_tip": _ints(i not in links.parent for i in range(len(links.parent))),
         **dof_rows(model),
         "link_of_body": links.of_body,
         "site_body": _ints(b + 1 for b in model.site_body),
-        "tree_free": _ints([0, *(links.kind[roots] == TRANSLATION)]),
+        "tree_free": _ints([0, *(links.kind[roots] == FREE)]),
         "tree_q": _ints([0, *links.q[roots]]),
         "act_q": _ints(model.joint_q[i] for i in joint),
         "act_v": _ints(model.joint_v[i] for i in joint),
     }
 
 
+def _last_of_each(parent: np.ndarray) -> list[bool]:
+    """Whether no later link has the same parent: an inward pass meets that one first."""
+    return [p not in parent[i + 1 :] for i, p in enumerate(parent)]
+
+
 def dof_rows(model: Model) -> dict[str, np.ndarray]:
     """How a matrix over degrees of freedom is stored along the tree: where each row starts, how deep each one is, and
     the parent of each (counted from 1, 0 for none)."""
-    links, parent, depth = model.links, [0], []
-    last = {0: 0}  # the innermost degree of freedom of each link, counted from 1
+    links = model.links
+    parent, depth = np.zeros(model.nv + 1, int), np.zeros(model.nv, int)
+    last = {0: 0}  # the outermost degree of freedom of each link, counted from 1
     for i in range(1, len(links.parent)):
         above = last[int(links.parent[i])]
         for k in range(int(links.v[i]), int(links.v[i] + links.nv[i])):
-            parent.append(above)
-            depth.append(depth[above - 1] + 1 if above else 0)
+            parent[k + 1] = above
+            depth[k] = depth[above - 1] + 1 if above else 0
             above = k + 1
         last[i] = above
-    row = np.concatenate([[0], np.cumsum(np.array(depth, int) + 1)])
+    row = np.concatenate([[0], np.cumsum(depth + 1)])
     return {"dof_row": _ints(row), "dof_depth": _ints(depth), "dof_parent": _ints(parent)}
 
 
@@ -109,6 +117,8 @@ class Topology(SimpleNamespace):
     link_v: Any
     link_nv: Any
     tree: Any
+    first_inwards: Any  # 1 for the link that an inward pass meets first of those with its parent
+    is_tip: Any  # 1 for a link that carries no other
     dof_row: Any
     dof_depth: Any
     dof_parent: Any
@@ -174,35 +184,31 @@ LINK = Layout(
     I=Inertia,  # inertia of the link
     F=Force,  # force on the link; after an inward pass that of all it carries
     IA=Articulated,  # inertia as felt with the joints beyond it free
+).overlay(  # once the factor is made: cotangents of the way back
+    "IA",
+    y=Motion,  # of F; while solving, the acceleration that is found
+    a_bar=Force,
+    v_bar=Force,
 )
-# Cotangents of a backward pass; they take the place of IA once the factor is made.
-LINK_BAR = Layout(
-    y=Motion,  # of F
-    a=Force,
-    v=Force,
-    zeta=Force,  # of the pose
-)
+LINK.overlay("a_bar", zeta=Force)  # of the pose, once the cotangent of a is spent
 # One row per degree of freedom.
 DOF = Layout(
     S=Motion,  # motion of the link per unit of this velocity
     U=Force,  # IA S
     dinv=float,  # 1 / (S . U + armature + dt damping)
     u=float,
-)
+).overlay("U", sin=float, cos=float)  # before the factor: of a revolute joint's angle
 
 
 COMPOSITE = Layout(I=Inertia)
-LOAD = Layout(f=Force)
 
 
 class Workspace:
     """Scratch of one step: nobody reads it after. `sizes` says what a kernel must bring, `take` dresses it."""
 
     link: Table
-    bar: Table
     dof: Table
     composite: Table  # composite inertias, for the sparse factor
-    load_on: Table  # wrench on each link
     M: Reals  # mass matrix, then its sparse factor: rows of degrees of freedom, one entry per ancestor
     q: Reals
     v: Reals
@@ -212,7 +218,7 @@ class Workspace:
     mu: Reals
     wrench: Reals | None  # on bodies, if the kernel has any
 
-    _TABLES = {"link": LINK, "bar": LINK_BAR, "dof": DOF, "composite": COMPOSITE, "load_on": LOAD}
+    _TABLES = {"link": LINK, "dof": DOF, "composite": COMPOSITE}
 
     def __init__(self, arguments: dict[str, Any], wrench: bool):
         for name in list(arguments):
@@ -227,14 +233,14 @@ class Workspace:
     def sizes(model: Model, options: Options, backward: bool, wrench: bool) -> dict[str, int]:
         """The scratch arrays of a step and how many numbers each has for one robot."""
         nl, nq, nv, nu, nb = len(model.links.parent), model.nq, model.nv, model.nu, model.nb
-        sizes = {"link": nl * LINK.size, "bar": nl * LINK_BAR.size, "dof": nv * DOF.size}
+        sizes = {"link": nl * LINK.size, "dof": nv * DOF.size}
         sizes |= {"q": nq, "v": nv, "u": nu} | dict.fromkeys(("tau", "qdd"), nv)
         if options.factor == "sparse":
             sizes |= {"composite": nl * COMPOSITE.size, "M": int(dof_rows(model)["dof_row"][nv]), "load": nv}
         if wrench:
-            sizes |= {"wrench": nb * 6, "load_on": nl * LOAD.size}
+            sizes |= {"wrench": nb * 6}
         if backward:
-            sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(("v_bar", "mu", "qdd_bar", "tangent_bar", "v_next"), nv)
+            sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv)
             sizes |= {"wrench_bar": nb * 6} if wrench else {}
         if options.integrator == "rk4":
             sizes |= {"q_rate": nq, "q_sum": nq, "v_sum": nv, "q_stage": 4 * nq, "v_stage": 4 * nv}

@@ -10,10 +10,11 @@ from ..staging import Reals, loop
 from ..tables import Constants, Topology, Workspace
 from .actuation import actuation, actuation_vjp
 from .forward_dynamics import FACTOR, forward_dynamics, forward_dynamics_vjp
+from .inverse_dynamics import link_force, start_forces
 from .passive import passive, passive_vjp
-from .wrenches import wrenches, wrenches_vjp
+from .wrenches import subtract_wrenches, wrenches_vjp
 
-__all__ = ["FACTOR", "Method", "accelerate", "accelerate_vjp"]
+__all__ = ["FACTOR", "Method", "accelerate", "accelerate_again", "accelerate_vjp"]
 
 
 class Method(NamedTuple):
@@ -27,11 +28,18 @@ def accelerate(
     topology: Topology, const: Constants, method: Method, q: Reals, v: Reals, u: Reals, ws: Workspace
 ) -> None:
     """ws.qdd = the joint accelerations at (q, v, u); runs kinematics and keeps in ws what the way back needs."""
-    kinematics(topology, const, q, v, ws)
+    start_forces(const, ws)
+    kinematics(topology, const, q, v, ws, lambda i: link_force(topology, i, None, ws))
+    subtract_wrenches(topology, const, ws)
     passive(topology, const, q, v, ws.tau)
     actuation(topology, const, q, v, u, ws.tau)
-    wrenches(topology, const, ws)
     forward_dynamics(topology, const, method.factor, method.damping_dt, ws.tau, ws, ws.qdd)
+
+
+def accelerate_again(topology: Topology, const: Constants, method: Method, q: Reals, v: Reals, ws: Workspace) -> None:
+    """Fill ws for the way back where the accelerations are known already: no forces, no solve."""
+    kinematics(topology, const, q, v, ws)
+    method.factor.factor(topology, const, method.damping_dt, ws)
 
 
 def accelerate_vjp(
@@ -48,7 +56,7 @@ def accelerate_vjp(
     u_bar: Reals,
     const_bar: Constants | None,
 ) -> None:
-    """Adds to v_bar, u_bar and const_bar; sets tangent_bar, the cotangent of q on the tangent space."""
+    """Adds to v_bar, u_bar and const_bar; sets tangent_bar, the cotangent of q on the tangent space. ws.qdd is known."""
     for k in loop(topology.nv):
         tangent_bar[k] = 0.0
     factor, damping_dt = method

@@ -13,8 +13,7 @@ from ..spatial import Force
 from ..staging import Reals, loop
 from ..tables import Constants, Topology, Workspace
 from . import articulated, sparse
-from .inverse_dynamics import inverse_dynamics_vjp, link_forces
-from .wrenches import subtract_wrenches
+from .inverse_dynamics import inverse_dynamics_vjp
 
 FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
 
@@ -22,9 +21,7 @@ FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
 def forward_dynamics(
     topology: Topology, const: Constants, method: ModuleType, damping_dt: Any, tau: Reals, ws: Workspace, qdd: Reals
 ) -> None:
-    """qdd from the joint forces tau. Kinematics has been run; ws keeps the factor for the way back."""
-    link_forces(topology, const, None, ws)
-    subtract_wrenches(topology, ws)
+    """qdd from the joint forces tau. Kinematics has been run and ws.link.F has the bias forces; ws keeps the factor."""
     method.factor(topology, const, damping_dt, ws)
     method.solve(topology, ws, tau, qdd)
 
@@ -46,9 +43,7 @@ def forward_dynamics_vjp(
     for i in loop(topology.nl):
         ws.link[i].F = Force.zero()
     method.solve(topology, ws, qdd_bar, tau_bar)
-    link_forces(topology, const, qdd, ws)
-    subtract_wrenches(topology, ws)
-    inverse_dynamics_vjp(topology, ws, tau_bar, -1.0, tangent_bar, v_bar, const_bar)
+    inverse_dynamics_vjp(topology, const, qdd, ws, tau_bar, -1.0, tangent_bar, v_bar, const_bar)
     if const_bar is not None:
         for i in loop(1, topology.nl):
             bar, va = const_bar.link[i], topology.link_v[i]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..spatial import Force, Inertia, Motion, cross_force, force_to_child, inertia_pairing, power, to_child
-from ..staging import Reals, climb, loop
+from .. import joints
+from ..spatial import Inertia, power
+from ..staging import climb, loop
 from ..tables import Constants, Topology, Workspace
 
 
@@ -25,6 +26,7 @@ def composite_inertias(topology: Topology, ws: Workspace) -> None:
 def mass_matrix(topology: Topology, const: Constants, damping_dt: Any, ws: Workspace) -> None:
     """M[k, j] = S_j . Ic S_k for j = k and its ancestors, plus armature + damping_dt * damping on the diagonal"""
     composite_inertias(topology, ws)
+    joints.store_columns(topology, ws)
     for i in loop(1, topology.nl):
         own, first = const.link[i], topology.link_v[i]
         extra = own.armature + damping_dt * own.damping

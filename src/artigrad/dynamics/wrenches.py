@@ -19,39 +19,30 @@ def _centre(topology: Topology, const: Constants, ws: Workspace, b: Any) -> Vec3
     return X.r + X.R @ const.body[b].com
 
 
-def wrenches(topology: Topology, const: Constants, ws: Workspace) -> None:
-    """The wrench on each link, from those on its bodies."""
+def subtract_wrenches(topology: Topology, const: Constants, ws: Workspace) -> None:
+    """F_i -= the wrenches on the bodies of link i"""
     if ws.wrench is None:
         return
-    for i in loop(topology.nl):
-        ws.load_on[i].f = Force.zero()
     for b in loop(topology.nb):
         force, torque = ws.wrench.struct(b * 6, Vec3), ws.wrench.struct(b * 6 + 3, Vec3)
-        ws.load_on[topology.link_of_body[b + 1]].f += at_point(_centre(topology, const, ws, b), force, torque)
-
-
-def subtract_wrenches(topology: Topology, ws: Workspace) -> None:
-    """F_i -= the wrench on link i"""
-    if ws.wrench is not None:
-        for i in loop(1, topology.nl):
-            ws.link[i].F -= ws.load_on[i].f
+        ws.link[topology.link_of_body[b + 1]].F -= at_point(_centre(topology, const, ws, b), force, torque)
 
 
 def wrenches_vjp(
     topology: Topology, const: Constants, ws: Workspace, tangent_bar: Reals, v_bar: Reals, const_bar: Constants | None
 ) -> None:
-    """After the adjoint of inverse dynamics: ws.bar.y is the cotangent of the force F on each link, and F has -wrench."""
+    """After the adjoint of inverse dynamics: ws.link.y is the cotangent of the force F on each link, and F has -wrench."""
     if ws.wrench is None:
         return
     clear_pose_bars(topology, ws)
     for b in loop(topology.nb):
         link = topology.link_of_body[b + 1]
-        p, y = _centre(topology, const, ws, b), ws.bar[link].y
+        p, y = _centre(topology, const, ws, b), ws.link[link].y
         force, torque = ws.wrench.struct(b * 6, Vec3), ws.wrench.struct(b * 6 + 3, Vec3)
         p_bar, force_bar, torque_bar = at_point_vjp(p, force, torque, -y)
         ws.wrench_bar.put(b * 6, ws.wrench_bar.struct(b * 6, Vec3) + force_bar)
         ws.wrench_bar.put(b * 6 + 3, ws.wrench_bar.struct(b * 6 + 3, Vec3) + torque_bar)
-        ws.bar[link].zeta += Force(cross(p, p_bar), p_bar)
+        ws.link[link].zeta += Force(cross(p, p_bar), p_bar)
         if const_bar is not None:
             const_bar.body[b].com += ws.link[link].X.R.T @ p_bar
     kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)

@@ -1,35 +1,146 @@
 """Joints: what each kind of link does with its coordinates. Nothing else knows joint types.
 
-A new kind is one file with `kinematics`, and the seven functions of `spherical` if its coordinates do not simply add;
-it enters the tables below.
+A joint is a map from coordinates to a pose, and a linear map S from its velocities to motions. A new kind is one file
+with `kinematics` and `columns` (and, if its coordinates do not simply add, the other functions of `spherical`); it
+enters the tables below.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
-from ..model import PRISMATIC, REVOLUTE, SPHERICAL, TRANSLATION
-from ..spatial import Motion, Transform
+from ..model import FREE, PRISMATIC, REVOLUTE, SPHERICAL
+from ..spatial import Articulated, Force, Motion, Transform
 from ..staging import Reals, Table, loop, switch
-from ..tables import Topology
-from . import prismatic, revolute, spherical, translation
+from ..tables import Topology, Workspace
+from . import columns, free, prismatic, revolute, spherical
 
-_KINEMATICS = {
-    REVOLUTE: revolute.kinematics,
-    PRISMATIC: prismatic.kinematics,
-    SPHERICAL: spherical.kinematics,
-    TRANSLATION: translation.kinematics,
-}
+_KINDS: dict[int, ModuleType] = {REVOLUTE: revolute, PRISMATIC: prismatic, SPHERICAL: spherical, FREE: free}
 
 
-def kinematics(
-    kind: Any, X: Transform, q: Reals, v: Reals, qa: Any, va: Any, dof: Table
-) -> tuple[Transform, Motion]:
-    """The pose beyond a joint at X, and the velocity it adds; writes the joint's rows S of `dof`."""
-    return switch(kind, {k: lambda f=f: f(X, q, v, qa, va, dof) for k, f in _KINEMATICS.items()})
+def prepare(topology: Topology, i: Any, q: Reals, dof: Table) -> None:
+    """What depends on one coordinate alone, ahead of the walk along the tree."""
+    qa, va = topology.link_q[i], topology.link_v[i]
+    nothing: Callable[[], None] = lambda: None  # noqa: E731
+    turn: Callable[[], None] = lambda: revolute.prepare(q, qa, va, dof)  # noqa: E731
+    switch(topology.kind[i], {REVOLUTE: turn, PRISMATIC: nothing, SPHERICAL: nothing, FREE: nothing})
 
 
+def kinematics(topology: Topology, i: Any, X: Transform, q: Reals, v: Reals, dof: Table) -> tuple[Transform, Motion]:
+    """The pose beyond the joint of link i that sits at X, and the velocity it adds."""
+    qa, va = topology.link_q[i], topology.link_v[i]
+    return switch(topology.kind[i], {k: lambda j=j: j.kinematics(X, q, v, qa, va, dof) for k, j in _KINDS.items()})
+
+
+def _by_columns(
+    topology: Topology, i: Any, ws: Workspace, of_columns: Callable[[list[Motion]], Any], of_free: Callable[[Transform], Any]
+) -> Any:
+    """`of_columns(S)` for a joint given by its columns, `of_free(X)` for the free one. X is read only where needed."""
+    link, va = ws.link[i], topology.link_v[i]
+    axial = lambda: of_columns([ws.dof[va].S])  # noqa: E731
+    ball = lambda: of_columns(spherical.columns(link.X))  # noqa: E731
+    cases = {REVOLUTE: axial, PRISMATIC: axial, SPHERICAL: ball, FREE: lambda: of_free(link.X)}
+    return switch(topology.kind[i], cases)
+
+
+def apply(topology: Topology, i: Any, x: Reals, ws: Workspace) -> Motion:
+    """S x: the motion that joint velocities (or accelerations) x give link i relative to its parent."""
+    va = topology.link_v[i]
+    return _by_columns(topology, i, ws, lambda S: columns.apply(S, x, va), lambda X: free.apply(X, x, va))
+
+
+def add_projection(topology: Topology, i: Any, f: Force, ws: Workspace, out: Reals) -> None:
+    """out += S^T f: what a force on link i is for its joint."""
+    va = topology.link_v[i]
+    _by_columns(
+        topology,
+        i,
+        ws,
+        lambda S: columns.add_projection(S, f, va, out),
+        lambda X: free.add_projection(X, f, va, out),
+    )
+
+
+def eliminate(topology: Topology, i: Any, IA: Articulated, extra: Any, ws: Workspace) -> Articulated:
+    """What the parent feels of the inertia IA of link i through its joint; keeps the factor in ws.dof."""
+    va = topology.link_v[i]
+
+    def alone(X: Transform) -> Articulated:
+        free.eliminate(IA, extra, va, ws.dof)
+        return Articulated.zero()
+
+    return _by_columns(topology, i, ws, lambda S: columns.eliminate(S, IA, extra, va, ws.dof), alone)
+
+
+def pull(topology: Topology, i: Any, F: Force, b: Reals, ws: Workspace) -> Force:
+    """The force that reaches the parent of link i with force F and joint forces b."""
+    va = topology.link_v[i]
+
+    def alone(X: Transform) -> Force:
+        free.pull(X, F, b, va, ws.dof)
+        return Force.zero()
+
+    return _by_columns(topology, i, ws, lambda S: columns.pull(S, F, b, va, ws.dof), alone)
+
+
+def push(topology: Topology, i: Any, a: Motion, ws: Workspace, x: Reals) -> Motion:
+    """The acceleration of link i whose parent has a; writes the joint's accelerations to x."""
+    va = topology.link_v[i]
+    return _by_columns(
+        topology, i, ws, lambda S: columns.push(S, a, va, ws.dof, x), lambda X: free.push(X, va, ws.dof, x)
+    )
+
+
+def _free_or_not(topology: Topology, i: Any, of_free: Callable[[], Any], other: Callable[[], Any]) -> Any:
+    return switch(topology.kind[i], {REVOLUTE: other, PRISMATIC: other, SPHERICAL: other, FREE: of_free})
+
+
+def before(topology: Topology, i: Any, parent: Motion, own: Motion) -> Motion:
+    """The motion in which the joint's axes are fixed: the parent's, or what the shifts of a free joint do."""
+    return _free_or_not(topology, i, lambda: free.before(own), lambda: parent)
+
+
+def before_all(topology: Topology, i: Any, ws: Workspace) -> tuple[Motion, Motion, Motion]:
+    """`before` of velocity, acceleration and the cotangent field y of link i, at one branch."""
+    link, parent = ws.link[i], ws.link[topology.parent[i]]
+    return _free_or_not(
+        topology, i, lambda: free.before_all(link.v, link.a, link.y), lambda: (parent.v, parent.a, parent.y)
+    )
+
+
+def add_bars(
+    topology: Topology, i: Any, relative: Force, total: Force, xi: Force, ws: Workspace, tangent_bar: Reals, v_bar: Reals
+) -> None:
+    """v_bar += S^T relative,  tangent_bar += S^T xi. The shifts of a free joint also carry its rotation, so the
+    cotangent of their velocities is that of everything they move, `total`."""
+    va = topology.link_v[i]
+
+    def by_columns(S: list[Motion]) -> None:
+        columns.add_projection(S, relative, va, v_bar)
+        columns.add_projection(S, xi, va, tangent_bar)
+
+    def of_free(X: Transform) -> None:
+        free.add_projection(X, Force(relative.n, total.f), va, v_bar)
+        free.add_projection(X, xi, va, tangent_bar)
+
+    _by_columns(topology, i, ws, by_columns, of_free)
+
+
+def store_columns(topology: Topology, ws: Workspace) -> None:
+    """Write all columns of S to ws.dof.S, for what works on single degrees of freedom."""
+    for i in loop(1, topology.nl):
+        va = topology.link_v[i]
+
+        def store(S: list[Motion], va: Any = va) -> None:
+            for k, column in enumerate(S):
+                ws.dof[va + k].S = column
+
+        _by_columns(topology, i, ws, store, lambda X: store(free.columns(X)))  # noqa: B023
+
+
+# -- coordinates ---------------------------------------------------------------------------------------------------------
 def each(topology: Topology, straight: Callable[[Any, Any], None], round_: Callable[[Any, Any], None]) -> None:
     """For every coordinate: `straight(q index, v index)` where coordinates add, `round_(qa, va)` for a quaternion."""
     for i in loop(1, topology.nl):
@@ -38,14 +149,15 @@ def each(topology: Topology, straight: Callable[[Any, Any], None], round_: Calla
         def scalar(qa: Any = qa, va: Any = va) -> None:
             straight(qa, va)
 
-        def triple(qa: Any = qa, va: Any = va) -> None:
-            for k in range(3):
-                straight(qa + k, va + k)
-
         def quaternion(qa: Any = qa, va: Any = va) -> None:
             round_(qa, va)
 
-        switch(topology.kind[i], {REVOLUTE: scalar, PRISMATIC: scalar, TRANSLATION: triple, SPHERICAL: quaternion})
+        def both(qa: Any = qa, va: Any = va) -> None:
+            for k in range(3):
+                straight(qa + k, va + k)
+            round_(qa + 3, va + 3)
+
+        switch(topology.kind[i], {REVOLUTE: scalar, PRISMATIC: scalar, SPHERICAL: quaternion, FREE: both})
 
 
 def integrate(topology: Topology, q: Reals, v: Reals, dt: Any) -> None:

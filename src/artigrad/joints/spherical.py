@@ -27,13 +27,14 @@ from ..staging import Reals, Table
 
 
 def kinematics(X: Transform, q: Reals, v: Reals, qa: Any, va: Any, dof: Table) -> tuple[Transform, Motion]:
-    """X' = X R(q),  S_k = [e_k ; r x e_k] with e_k the body's axes"""
+    """X' = X R(q),  S = [R ; r x R]: the body's axes"""
     R = X.R @ quat_matrix(quat_normalise(q.struct(qa, Quat)))
-    for k in range(3):
-        e = R.column(k)
-        dof[va + k].S = Motion(e, cross(X.r, e))
     w = R @ v.struct(va, Vec3)
     return Transform(R, X.r), Motion(w, cross(X.r, w))
+
+
+def columns(X: Transform) -> list[Motion]:
+    return [Motion(X.R.column(k), cross(X.r, X.R.column(k))) for k in range(3)]
 
 
 def integrate(q: Reals, v: Reals, dt: Any, qa: Any, va: Any) -> None:

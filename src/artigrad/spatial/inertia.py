@@ -53,17 +53,19 @@ def inertia_at_origin_vjp(m: float, c: Vec3, Ic: Sym3, I_bar: Inertia) -> tuple[
 
 def shift(X: Transform, I: Inertia) -> Inertia:
     """I' = X^T I X, congruence: a child's inertia seen in the parent  (1.14)"""
-    r, k = X.r, X.R @ I.h
-    u = k + r * (0.5 * I.m)
-    d = 2.0 * dot(r, u)
-    J = rotate(X.R, I.J) - twice_symmetric(r, u)
-    return Inertia(I.m, k + r * I.m, J + Sym3(d, d, d, 0.0, 0.0, 0.0))
-
-
-def twice_symmetric(a: Vec3, b: Vec3) -> Sym3:
-    """a b^T + b a^T as six numbers"""
-    s = sym_outer(a, b)
-    return Sym3(2.0 * s.xx, 2.0 * s.yy, 2.0 * s.zz, s.xy, s.xz, s.yz)
+    r, k, J = X.r, X.R @ I.h, rotate(X.R, I.J)
+    u = k + r * (0.5 * I.m)  # r k^T + k r^T + m r r^T = r u^T + u r^T
+    twice = r + r
+    d = dot(twice, u)
+    J = Sym3(
+        J.xx + d - twice.x * u.x,
+        J.yy + d - twice.y * u.y,
+        J.zz + d - twice.z * u.z,
+        J.xy - r.x * u.y - r.y * u.x,
+        J.xz - r.x * u.z - r.z * u.x,
+        J.yz - r.y * u.z - r.z * u.y,
+    )
+    return Inertia(I.m, k + r * I.m, J)
 
 
 @vjp_of(shift)

@@ -3,10 +3,10 @@
 from .control import carry, climb, loop, switch
 from .elementary import half_angle, sincos
 from .kernel import INT, INTS, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Target, widest
-from .memory import Layout, Reals, Table, copy
+from .memory import Layout, Reals, Table, copy, local
 from .pairs import PAIRS, Pair, vjp_of
 from .struct import Linear, Struct
-from .values import StagingError, clamp, floor, maximum, minimum, rint, select, sqrt, target
+from .values import StagingError, clamp, maximum, minimum, select, sqrt, target
 
 __all__ = [
     "INT",
@@ -30,12 +30,11 @@ __all__ = [
     "clamp",
     "climb",
     "copy",
-    "floor",
     "half_angle",
+    "local",
     "loop",
     "maximum",
     "minimum",
-    "rint",
     "select",
     "sincos",
     "sqrt",

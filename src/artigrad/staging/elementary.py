@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
-from .values import floor, rint, select, sqrt, target
+from .values import ROUNDER, select, sqrt, target
 
 # pi/2 in parts whose products with a small integer are exact, and minimax polynomials on [-pi/4, pi/4]
 _HALF_PI = {
@@ -50,17 +50,15 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
 def sincos(x: Any) -> tuple[Any, Any]:
     """(sin x, cos x), to rounding for |x| up to about 1e5."""
     kind = target().dtype
-    k = rint(x * 0.6366197723675814)
+    turns = x * 0.6366197723675814 + ROUNDER[kind]  # the nearest integer stands in the low bits
+    k = turns - ROUNDER[kind]
     r = x
     for part in _HALF_PI[kind]:
         r = r - k * part
     z = r * r
     s = r + r * (z * _polynomial(_SIN[kind], z))
     c = (1.0 - 0.5 * z) + (z * z) * _polynomial(_COS[kind], z)
-    quadrant = k - 4.0 * floor(k * 0.25)  # 0, 1, 2, 3
-    odd = (k - 2.0 * floor(k * 0.5)) > 0.5
-    sine, cosine = select(odd, c, s), select(odd, s, c)
-    return select(quadrant > 1.5, -sine, sine), select(quadrant * (3.0 - quadrant) > 1.0, -cosine, cosine)
+    return target().quarter_turns(turns, s, c)
 
 
 def half_angle(s: Any) -> tuple[Any, Any, Any]:

@@ -177,11 +177,32 @@ class Emitter:
     def mask_op(self, op: str, a: Mask, b: Mask) -> Mask:
         return Mask(self.pure(f"{op} {self.mask_type} {self.live(a)}, {self.live(b)}"), self.scope)
 
-    def select(self, mask: Any, a: Any, b: Any) -> Real:
+    def select(self, mask: Any, a: Any, b: Any) -> Any:
+        if isinstance(mask, bool):  # both sides were Python numbers
+            return a if mask else b
         if not isinstance(mask, Mask):
             raise StagingError("select chooses by a comparison of reals; branch on integers with switch")
         picked = f"select {self.mask_type} {self.live(mask)}, {self.type} {self.ref(a)}, {self.type} {self.ref(b)}"
         return Real(self.pure(picked), self.scope)
+
+    def quarter_turns(self, turns: Any, s: Any, c: Any) -> tuple[Any, Any]:
+        """(sin, cos) of an angle plus n quarter turns, from (s, c) of the angle; n is in the low bits of `turns`."""
+        width = 8 * self.element_bytes
+        word = f"i{width}" if self.lanes == 1 else f"<{self.lanes} x i{width}>"
+
+        def number(n: int) -> str:
+            return str(n) if self.lanes == 1 else f"splat (i{width} {n})"
+
+        def signed(x: Any, n: str) -> Real:
+            second = self.pure(f"and {word} {n}, {number(2)}")
+            sign = self.pure(f"shl {word} {second}, {number(width - 2)}")
+            flipped = self.pure(f"xor {word} {self.pure(f'bitcast {self.type} {self.ref(x)} to {word}')}, {sign}")
+            return Real(self.pure(f"bitcast {word} {flipped} to {self.type}"), self.scope)
+
+        n = self.pure(f"bitcast {self.type} {self.ref(turns)} to {word}")
+        after = self.pure(f"add {word} {n}, {number(1)}")
+        odd = Mask(self.pure(f"icmp ne {word} {self.pure(f'and {word} {n}, {number(1)}')}, {number(0)}"), self.scope)
+        return signed(self.select(odd, c, s), n), signed(self.select(odd, s, c), after)
 
     def splat(self, scalar: str) -> Real:
         """The same number in every lane."""

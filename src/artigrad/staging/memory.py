@@ -66,6 +66,17 @@ class Layout:
             self.fields[name] = (self.size, kind)
             self.size += size_of(kind)
 
+    def overlay(self, field: str, **fields: type) -> Layout:
+        """More fields in the place of one that is no longer needed when they are."""
+        start, kind = self.fields[field]
+        end = start + size_of(kind)
+        for name, own in fields.items():
+            self.fields[name] = (start, own)
+            start += size_of(own)
+        if start > end:
+            raise StagingError(f"the fields {', '.join(fields)} do not fit in the place of '{field}'")
+        return self
+
 
 class Table:
     """Rows of one layout in one memory."""
@@ -217,6 +228,14 @@ class NumpyMemory:
             self.array[place + offset] = value
         else:
             self.array[:, place + offset] = value
+
+
+def local(source: Reals, scratch: Reals, indices: Iterator[Any]) -> Reals:
+    """`source` to be read many times: copied to scratch if its lanes lie apart, else itself."""
+    if isinstance(source.memory, Robots) and source.memory.e.lanes == 1:
+        return source
+    copy(source, scratch, indices)
+    return scratch
 
 
 def copy(source: Reals, destination: Reals, indices: Iterator[Any]) -> None:

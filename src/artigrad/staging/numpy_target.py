@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-_FUNCTIONS = {"sqrt": np.sqrt, "floor": np.floor, "rint": np.rint, "fabs": np.abs}
+from .values import ROUNDER
+
+_FUNCTIONS = {"sqrt": np.sqrt, "fabs": np.abs}
 
 
 class NumpyCell:
@@ -52,6 +54,11 @@ class NumpyTarget:
     @staticmethod
     def select(mask: Any, a: Any, b: Any) -> Any:
         return np.where(mask, a, b)
+
+    def quarter_turns(self, turns: Any, s: Any, c: Any) -> tuple[Any, Any]:
+        n = np.mod(turns - ROUNDER[self.dtype], 4)
+        odd, sine, cosine = np.mod(n, 2) == 1, (n > 1), (n == 1) | (n == 2)
+        return np.where(sine, -1, 1) * np.where(odd, c, s), np.where(cosine, -1, 1) * np.where(odd, s, c)
 
     @staticmethod
     def unary(function: str, a: Any) -> Any:

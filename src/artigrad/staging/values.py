@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .emit import Emitter, Scope
 
 
+# adding this number leaves the nearest integer in the low bits of the sum
+ROUNDER = {"f64": 1.5 * 2.0**52, "f32": 1.5 * 2.0**23}
+
+
 class StagingError(TypeError):
     """Staged code was written in a way that cannot become one kernel. The message says what to write."""
 
@@ -196,15 +200,6 @@ def select(mask: Any, a: Any, b: Any) -> Any:
 
 def sqrt(x: Any) -> Any:
     return target().unary("sqrt", x)
-
-
-def floor(x: Any) -> Any:
-    return target().unary("floor", x)
-
-
-def rint(x: Any) -> Any:
-    """The nearest integer, halves to even."""
-    return target().unary("rint", x)
 
 
 def minimum(a: Any, b: Any) -> Any:
