@@ -102,7 +102,7 @@ def rk4(
 ) -> None:
     """The classical method of order four on (q, v), quaternions ambient inside and normalised at the end."""
     _rk4_stages(topology, const, method, dt, q, v, u, ws)
-    copy(ws.v_sum, v, loop(topology.nv))
+    copy(ws.v_sum, v, topology.nv)
     joints.normalised(topology, ws.q_sum, q)
 
 

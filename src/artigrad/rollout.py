@@ -52,15 +52,15 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         topology, ws = Topology.take(rest), Workspace(rest, variant.wrench)
         constants = Constants(topology, const)
         nq, nv, nu = topology.nq, topology.nv, topology.nu
-        copy(q, ws.q, loop(nq))
-        copy(v, ws.v, loop(nv))
+        copy(q, ws.q, nq)
+        copy(v, ws.v, nv)
         for t in loop(steps):
-            u_t = local(u.shifted(t * nu), ws.u, loop(nu))
+            u_t = local(u.shifted(t * nu), ws.u, nu)
             if variant.wrench:
-                copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, loop(topology.nb * 6))
+                copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, topology.nb * 6)
             step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws)
-            copy(ws.q, q.shifted((t + 1) * row * nq), loop(nq))
-            copy(ws.v, v.shifted((t + 1) * row * nv), loop(nv))
+            copy(ws.q, q.shifted((t + 1) * row * nq), nq)
+            copy(ws.v, v.shifted((t + 1) * row * nv), nv)
 
     signature: dict[str, Kind] = {
         **TOPOLOGY,
@@ -101,31 +101,34 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
-        copy(q_bar, ws.q_bar, loop(nq))
-        copy(v_bar, ws.v_bar, loop(nv))
+        copy(q_bar, ws.q_bar, nq)
+        copy(v_bar, ws.v_bar, nv)
         for t in loop(steps, inwards=True):
-            q_t = local(q.shifted(t * nq), ws.q, loop(nq))
-            v_t = local(v.shifted(t * nv), ws.v, loop(nv))
-            u_t = local(u.shifted(t * nu), ws.u, loop(nu))
-            ws.v_next = local(v.shifted((t + 1) * nv), ws.v_after, loop(nv))
+            q_t = local(q.shifted(t * nq), ws.q, nq)
+            v_t = local(v.shifted(t * nv), ws.v, nv)
+            u_t = local(u.shifted(t * nu), ws.u, nu)
+            ws.v_next = local(v.shifted((t + 1) * nv), ws.v_after, nv)
             for k in loop(nu):
                 ws.u_bar[k] = 0.0
             if variant.wrench:
-                copy(rest["wrench"].shifted(t * nw), ws.wrench, loop(nw))
+                copy(rest["wrench"].shifted(t * nw), ws.wrench, nw)
                 for k in loop(nw):
                     ws.wrench_bar[k] = 0.0
             step_vjp(
                 topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, ws.v_bar, ws.u_bar, const_bar
             )
-            copy(ws.u_bar, u_bar.shifted(t * nu), loop(nu))
+            copy(ws.u_bar, u_bar.shifted(t * nu), nu)
             if variant.wrench:
-                copy(ws.wrench_bar, rest["wrench_bar"].shifted(t * nw), loop(nw))
-            for k in loop(every * nq):
-                ws.q_bar[k] = ws.q_bar[k] + q_bars[t * nq + k]
-            for k in loop(every * nv):
-                ws.v_bar[k] = ws.v_bar[k] + v_bars[t * nv + k]
-        copy(ws.q_bar, q_bar, loop(nq))
-        copy(ws.v_bar, v_bar, loop(nv))
+                copy(ws.wrench_bar, rest["wrench_bar"].shifted(t * nw), nw)
+            for _ in loop(every):
+                copy(q_bars.shifted(t * nq), ws.q, nq)
+                copy(v_bars.shifted(t * nv), ws.v, nv)
+                for k in loop(nq):
+                    ws.q_bar[k] = ws.q_bar[k] + ws.q[k]
+                for k in loop(nv):
+                    ws.v_bar[k] = ws.v_bar[k] + ws.v[k]
+        copy(ws.q_bar, q_bar, nq)
+        copy(ws.v_bar, v_bar, nv)
 
     signature: dict[str, Kind] = {
         **TOPOLOGY,

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import tangent
+from .buffers import buffers
 from .errors import InputError
 from .model import Model
 from .options import Options
@@ -398,8 +399,8 @@ class _Run:
     def states(self, start: State, first: int, end: int) -> State:
         """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
         m, n = self.sim.model, end - first + 1
-        q = np.empty((self.batch, n, m.nq), self.sim._float)
-        v = np.empty((self.batch, n, m.nv), self.sim._float)
+        q = buffers.empty((self.batch, n, m.nq), self.sim._float)
+        v = buffers.empty((self.batch, n, m.nv), self.sim._float)
         q[:, 0], v[:, 0] = start
         self._call(q, v, 1, first, end)
         return State(q, v)
@@ -435,7 +436,7 @@ class _Backward:
         self.v_bars = all_v if all_v is not None else np.broadcast_to(zero[..., : m.nv], (batch, steps + 1, m.nv))
         if self.every:  # one of the two may be a broadcast zero: the kernel walks along time
             self.q_bars, self.v_bars = np.ascontiguousarray(self.q_bars), np.ascontiguousarray(self.v_bars)
-        self.u_bar = np.empty((batch, steps, m.nu), dtype)
+        self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
         wrench = run.wrench is not None
         self.wrench_bar = np.empty((batch, steps, m.nb, 6), dtype) if wrench else None
         work = Workspace.sizes(m, sim.options, True, wrench)

@@ -11,24 +11,51 @@ from typing import Any
 from .. import joints
 from ..spatial import Articulated, Motion
 from ..staging import Reals, loop, switch
-from ..staging.memory import Row
 from ..tables import Constants, Topology, Workspace
 
 
 def factor(topology: Topology, const: Constants, damping_dt: Any, ws: Workspace) -> None:
     """Mt = M + armature + damping_dt * damping;  IA_p += what joint i leaves of IA_i"""
     for i in loop(1, topology.nl, inwards=True):
-        own = const.link[i]
-        left = joints.eliminate(topology, i, _felt(topology, i, ws), own.armature + damping_dt * own.damping, ws)
-        parent = ws.link[topology.parent[i]]
+        _eliminate(topology, const, damping_dt, i, ws)
 
-        def first(parent: Row = parent, left: Articulated = left) -> None:
-            parent.IA = left
 
-        def another(parent: Row = parent, left: Articulated = left) -> None:
-            parent.IA += left
+def solve(topology: Topology, ws: Workspace, b: Reals, x: Reals) -> None:
+    """Mt x = b - S^T F, with the forces on links that ws.link.F holds (they are used up)."""
+    for i in loop(1, topology.nl, inwards=True):
+        _pull(topology, i, b, ws)
+    _push_all(topology, ws, x)
 
-        switch(topology.first_inwards[i], {1: first, 0: another})
+
+def factor_solve(topology: Topology, const: Constants, damping_dt: Any, ws: Workspace, b: Reals, x: Reals) -> None:
+    """`factor`, then `solve`, in one inward pass."""
+    for i in loop(1, topology.nl, inwards=True):
+        _eliminate(topology, const, damping_dt, i, ws)
+        _pull(topology, i, b, ws)
+    _push_all(topology, ws, x)
+
+
+def _eliminate(topology: Topology, const: Constants, damping_dt: Any, i: Any, ws: Workspace) -> None:
+    own, parent = const.link[i], ws.link[topology.parent[i]]
+    left = joints.eliminate(topology, i, _felt(topology, i, ws), own.armature + damping_dt * own.damping, ws)
+
+    def first() -> None:
+        parent.IA = left
+
+    def another() -> None:
+        parent.IA += left
+
+    switch(topology.first_inwards[i], {1: first, 0: another})
+
+
+def _pull(topology: Topology, i: Any, b: Reals, ws: Workspace) -> None:
+    ws.link[topology.parent[i]].F += joints.pull(topology, i, ws.link[i].F, b, ws)
+
+
+def _push_all(topology: Topology, ws: Workspace, x: Reals) -> None:
+    ws.link[0].y = Motion.zero()
+    for i in loop(1, topology.nl):
+        ws.link[i].y = joints.push(topology, i, ws.link[topology.parent[i]].y, ws, x)
 
 
 def _felt(topology: Topology, i: Any, ws: Workspace) -> Articulated:
@@ -37,12 +64,3 @@ def _felt(topology: Topology, i: Any, ws: Workspace) -> Articulated:
     tip: Callable[[], Articulated] = lambda: Articulated.of(link.I)  # noqa: E731
     inner: Callable[[], Articulated] = lambda: Articulated.of(link.I) + link.IA  # noqa: E731
     return switch(topology.is_tip[i], {1: tip, 0: inner})
-
-
-def solve(topology: Topology, ws: Workspace, b: Reals, x: Reals) -> None:
-    """Mt x = b - S^T F, with the forces on links that ws.link.F holds (they are used up)."""
-    for i in loop(1, topology.nl, inwards=True):
-        ws.link[topology.parent[i]].F += joints.pull(topology, i, ws.link[i].F, b, ws)
-    ws.link[0].y = Motion.zero()
-    for i in loop(1, topology.nl):
-        ws.link[i].y = joints.push(topology, i, ws.link[topology.parent[i]].y, ws, x)

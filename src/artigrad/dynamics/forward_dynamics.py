@@ -22,8 +22,7 @@ def forward_dynamics(
     topology: Topology, const: Constants, method: ModuleType, damping_dt: Any, tau: Reals, ws: Workspace, qdd: Reals
 ) -> None:
     """qdd from the joint forces tau. Kinematics has been run and ws.link.F has the bias forces; ws keeps the factor."""
-    method.factor(topology, const, damping_dt, ws)
-    method.solve(topology, ws, tau, qdd)
+    method.factor_solve(topology, const, damping_dt, ws, tau, qdd)
 
 
 def forward_dynamics_vjp(

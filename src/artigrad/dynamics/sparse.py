@@ -46,3 +46,9 @@ def solve(topology: Topology, ws: Workspace, b: Reals, x: Reals) -> None:
         for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
             xk.value = xk.value - M[row + topology.dof_depth[j - 1]] * x[j - 1]
         x[k] = xk.value
+
+
+def factor_solve(topology: Topology, const: Constants, damping_dt: Any, ws: Workspace, b: Reals, x: Reals) -> None:
+    """`factor`, then `solve`."""
+    factor(topology, const, damping_dt, ws)
+    solve(topology, ws, b, x)

@@ -212,6 +212,12 @@ class Emitter:
             scalar = self.pure(f"shufflevector {self.type} {first}, {self.type} poison, {zeros}")
         return Real(scalar, self.scope)
 
+    def splat_int(self, x: Any) -> str:
+        """The same 64-bit integer in every lane."""
+        wide = f"<{self.lanes} x i64>"
+        first = self.pure(f"insertelement {wide} poison, i64 {self.int_ref(x)}, i32 0")
+        return self.pure(f"shufflevector {wide} {first}, {wide} poison, <{self.lanes} x i32> zeroinitializer")
+
     # -- integers ------------------------------------------------------------------------------------------------
     def int_op(self, op: str, a: Any, b: Any) -> Any:
         if isinstance(a, int) and isinstance(b, int):

@@ -107,7 +107,9 @@ class Kernel:
             value, slot = arguments[key], self._slots[key]
             if kind == WORK:
                 words[slot] = scratch
-                scratch += -(-value * self.target.lanes * self.target.numpy_dtype.itemsize // 64) * 64
+                lanes = self.target.lanes
+                entries = -(-value // lanes) * lanes  # `copy` writes whole blocks
+                scratch += -(-entries * lanes * self.target.numpy_dtype.itemsize // 64) * 64
             elif kind == INT:
                 words[slot] = value
             elif kind == REAL:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .control import loop
 from .emit import Emitter
 from .struct import Struct, checked, size_of
 from .values import Int, Real, StagingError
@@ -201,6 +202,20 @@ class Robots:
             pack = e.result(f"insertelement {e.type} {pack}, {e.element} {word}, i32 {lane}")
         return Real(pack, e.scope)
 
+    def load_row(self, lane: int, index: Any, inside: str) -> str:
+        """`lanes` entries in a row of one robot; zero where the mask says there are none."""
+        e = self.e
+        mask = f"<{e.lanes} x i1> {inside}"
+        e.declared.add(f"declare {e.type} @llvm.masked.load.{e.suffix}.p0(ptr, i32, <{e.lanes} x i1>, {e.type})")
+        where = f"ptr {self._spot(lane, index)}, i32 {e.element_bytes}"
+        return e.result(f"call {e.type} @llvm.masked.load.{e.suffix}.p0({where}, {mask}, {e.type} zeroinitializer)")
+
+    def store_row(self, lane: int, index: Any, inside: str, row: str) -> None:
+        e = self.e
+        e.declared.add(f"declare void @llvm.masked.store.{e.suffix}.p0({e.type}, ptr, i32, <{e.lanes} x i1>)")
+        where = f"ptr {self._spot(lane, index)}, i32 {e.element_bytes}, <{e.lanes} x i1> {inside}"
+        e.line(f"call void @llvm.masked.store.{e.suffix}.p0({e.type} {row}, {where})")
+
     def store(self, place: Any, offset: int, value: Any) -> None:
         e = self.e
         ref, index = e.ref(value), place + offset
@@ -230,15 +245,57 @@ class NumpyMemory:
             self.array[:, place + offset] = value
 
 
-def local(source: Reals, scratch: Reals, indices: Iterator[Any]) -> Reals:
+def local(source: Reals, scratch: Reals, n: Any) -> Reals:
     """`source` to be read many times: copied to scratch if its lanes lie apart, else itself."""
     if isinstance(source.memory, Robots) and source.memory.e.lanes == 1:
         return source
-    copy(source, scratch, indices)
+    copy(source, scratch, n)
     return scratch
 
 
-def copy(source: Reals, destination: Reals, indices: Iterator[Any]) -> None:
-    """destination[k] = source[k] for every k of a loop."""
-    for k in indices:
-        destination[k] = source[k]
+def copy(source: Reals, destination: Reals, n: Any) -> None:
+    """destination[k] = source[k] for k < n. Between the user's layout and packs this turns blocks of numbers over; a pack
+    array that is written this way needs room for a multiple of `lanes` entries."""
+    far, near = source.memory, destination.memory
+    if isinstance(far, Robots) and isinstance(near, Lanes) and far.e.lanes > 1:
+        for first, inside in _blocks(far.e, n):
+            rows = [far.load_row(lane, source.start + first, inside) for lane in range(far.e.lanes)]
+            for k, pack in enumerate(_turned(far.e, rows)):
+                near.store(near.at(destination.start + first + k), 0, Real(pack, far.e.scope))
+    elif isinstance(near, Robots) and isinstance(far, Lanes) and near.e.lanes > 1:
+        for first, inside in _blocks(near.e, n):
+            packs = [far.load(far.at(source.start + first + k), 0).ref for k in range(near.e.lanes)]
+            for lane, row in enumerate(_turned(near.e, packs)):
+                near.store_row(lane, destination.start + first, inside, row)
+    else:
+        for k in loop(n):
+            destination[k] = source[k]
+
+
+def _blocks(e: Emitter, n: Any) -> Iterator[tuple[Int, str]]:
+    """The first index of each block of `lanes` entries below n, and a mask of those that are below n."""
+    count = e.result(f"sdiv i64 {e.int_ref(n + (e.lanes - 1))}, {e.lanes}")
+    for block in e.loop(0, Int(count, e.scope), False):
+        first = block * e.lanes
+        wide = f"<{e.lanes} x i64>"
+        ramp = ", ".join(f"i64 {k}" for k in range(e.lanes))
+        left = e.splat_int(n - first)
+        yield first, e.pure(f"icmp slt {wide} <{ramp}>, {left}")
+
+
+def _turned(e: Emitter, rows: list[str]) -> list[str]:
+    """A square of `lanes` x `lanes` numbers, rows for columns, by log2(lanes) rounds of shuffles."""
+    lanes, step = e.lanes, 1
+    while step < lanes:
+        new = list(rows)
+        for r in range(lanes):
+            if r & step:
+                continue
+            for into, shift in ((r, 0), (r + step, step)):
+                picks = [k + shift if not k & step else lanes + k - step + shift for k in range(lanes)]
+                order = ", ".join(f"i32 {p}" for p in picks)
+                new[into] = e.result(
+                    f"shufflevector {e.type} {rows[r]}, {e.type} {rows[r + step]}, <{lanes} x i32> <{order}>"
+                )
+        rows, step = new, step * 2
+    return rows
