@@ -1,5 +1,48 @@
+"""artigrad: differentiable simulation of articulated bodies.
+
+    model = ag.robots.quadruped()
+    sim = ag.Simulator(model, dt=1e-3)
+    traj = sim.rollout(sim.reset(), u)
+    grad = sim.vjp(traj, q_bar=..., v_bar=...)
+"""
+
 from . import robots
-from .simulator import Simulator
-from .state import State
+from .errors import InputError, ModelError
+from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
-from .rollout import EveryStep, EveryKth, Binomial
+from .model import Model
+from .options import Options
+from .params import Params
+from .rollout import Binomial, EveryKth, EveryStep
+from .simulator import Gradient, Outputs, Simulator, StateGradient, Trajectory
+from .staging import StagingError
+from .state import State
+from ._version import __version__
+from .tangent import move, to_ambient, to_tangent
+
+
+
+__all__ = [
+    "Binomial",
+    "EveryKth",
+    "EveryStep",
+    "Gradient",
+    "InputError",
+    "Model",
+    "ModelBuilder",
+    "ModelError",
+    "Options",
+    "Outputs",
+    "Params",
+    "Simulator",
+    "StagingError",
+    "State",
+    "StateGradient",
+    "Trajectory",
+    "__version__",
+    "gradcheck",
+    "move",
+    "robots",
+    "to_ambient",
+    "to_tangent",
+]

@@ -126,7 +126,7 @@ def _place_body(topology: Topology, structure: Any, fields: Fields, rows: Table,
         def inner() -> None:
             out.link[link].placement = T
 
-        switch(structure.root[link], {0: inner, 1: root})
+        switch(topology.is_root[link], {0: inner, 1: root})
         rows[i].B = invert(L)
 
     def axial(joint: str) -> None:

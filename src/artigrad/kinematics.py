@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import joints
-from .spatial import Force, Motion, Transform, cross_force, force_to_child, shift
-from .staging import Reals, loop, target
+from .spatial import Force, Motion, Transform, Vec3, cross_force, force_to_child, shift
+from .staging import Reals, loop, switch, target
 from .tables import Constants, Topology, Workspace
 
 
@@ -63,10 +63,12 @@ def outwards(topology: Topology, *parts: Part) -> None:
 
 
 def clear_pose_bars(topology: Topology, ws: Workspace) -> None:
-    """zeta = 0, v_bar = 0 for every link, ready to be added to."""
+    """zeta = 0, v_bar = 0 for every link and o_bar = 0 for every tree, ready to be added to."""
     for i in loop(topology.nl):
         link = ws.link[i]
         link.zeta, link.v_bar = Force.zero(), Force.zero()
+    for t in loop(topology.nt + 1):
+        ws.tree[t].o_bar = Vec3.zero()
 
 
 def kinematics_vjp(
@@ -74,16 +76,22 @@ def kinematics_vjp(
 ) -> None:
     """Adds to the cotangents of q (tangent) and v what the cotangents `zeta` of poses and `v_bar` of velocities say.
 
-    zeta_i: force of a rigid motion of link i and what is fixed to it. Moving joint i moves all it carries, and turns
-    its velocity relative to the parent's  (theory 0.3, 5.16):  xi_i = zeta_i - v_0 x* v_bar_i
+    zeta_i: force of a rigid motion of link i and what is fixed to it, about the tree's origin. Moving joint i moves all
+    it carries, and turns its velocity relative to the parent's  (theory 0.3, 5.16):  xi_i = zeta_i - v_0 x* v_bar_i.
+    o_bar: of the tree's origin, which a free joint and the placement of a root move without changing anything else.
     """
+    for i in loop(1, topology.nl):
+        link = ws.link[i]
+        link.zeta += cross_force(link.v, link.v_bar)  # v_i is in world axes: it turns with its link
     for i in loop(1, topology.nl, inwards=True):
         link, parent = ws.link[i], ws.link[topology.parent[i]]
         zeta, v_i_bar = link.zeta, link.v_bar
         xi = zeta - cross_force(joints.before(topology, i, parent.v, link.v), v_i_bar)
-        joints.add_projection(topology, i, xi, ws, tangent_bar)
+        o_bar = ws.tree[topology.tree[i]].o_bar
+        joints.add_pose_bars(topology, i, xi, o_bar, ws, tangent_bar)
         joints.add_projection(topology, i, v_i_bar, ws, v_bar)
         parent.zeta += zeta
         parent.v_bar += v_i_bar
         if const_bar is not None:
-            const_bar.link[i].placement += force_to_child(parent.X, xi)
+            inner, root = force_to_child(parent.X, xi), Force(xi.n, o_bar)
+            const_bar.link[i].placement += switch(topology.is_root[i], {0: lambda x=inner: x, 1: lambda x=root: x})

@@ -10,25 +10,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import tangent
-from .buffers import buffers
 from .errors import InputError
 from .model import Model
 from .options import Options
 from .params import Params
-from .prepare import Prepared, prepare, prepare_vjp
-from .rollout import (
-    Checkpoints,
-    EveryStep,
-    Variant,
-    forward_snapshots,
-    reverse,
-    rollout_kernel,
-    rollout_vjp_kernel,
-)
-from .staging import Kernel, Target, widest
-from .staging.kernel import zeros
+from .outputs import COM, FRAME, KINETIC, POTENTIAL
+from .prepare import Prepared, prepare
+from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
+from .run import Backward, QueryRun, Run
+from .staging import Target, widest
 from .state import State
-from .tables import Workspace, constants_size, topology_arguments
+from .tables import dof_rows, topology_arguments
 
 UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
 
@@ -41,6 +33,38 @@ class Gradient(NamedTuple):
     u: np.ndarray
     params: Params | None
     wrench: np.ndarray | None
+
+
+class StateGradient(NamedTuple):
+    """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
+
+    x: of the controls (`acceleration`) or joint accelerations (`inverse_dynamics`), else None.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    x: np.ndarray | None
+    params: Params
+
+
+class Outputs(NamedTuple):
+    """Quantities to build losses on; world axes, SI units. Leading axes are those of the state.
+
+    body_*, site_*: one row per body or site. position (3,) and rotation (3, 3) of its frame, velocity (3,) of the
+    frame's origin, angular_velocity (3,). com: centre of mass (3,) of the whole model. Energies: joules.
+    """
+
+    body_position: Any = None
+    body_rotation: Any = None
+    body_velocity: Any = None
+    body_angular_velocity: Any = None
+    site_position: Any = None
+    site_rotation: Any = None
+    site_velocity: Any = None
+    site_angular_velocity: Any = None
+    com: Any = None
+    kinetic_energy: Any = None
+    potential_energy: Any = None
 
 
 @dataclass(frozen=True)
@@ -157,7 +181,7 @@ class Simulator:
         state_bytes = batch * (self.model.nq + self.model.nv) * self._float.itemsize
         block, snapshots = checkpoints.plan(T, state_bytes)
         blocks = max(1, -(-T // block))
-        run = _Run(self, batch, u, wrench, params)
+        run = Run(self, batch, u, wrench, params)
         kept: dict[int, State] = {}
         if blocks == 1:
             states = run.states(State(q, v), 0, T)
@@ -188,7 +212,7 @@ class Simulator:
         batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
-        run = _Run(self, batch, traj.u, traj.wrench, traj.params)
+        run = Run(self, batch, traj.u, traj.wrench, traj.params)
         back = run.backward(q_bars, v_bars, T, with_params)
 
         block, snapshots = traj.checkpoints.plan(T, batch * (self.model.nq + self.model.nv) * self._float.itemsize)
@@ -207,7 +231,7 @@ class Simulator:
             reverse(blocks, snapshots, dict(traj.kept), advance, block_vjp)
         return self._gradient(traj, back, batch)
 
-    def _gradient(self, traj: Trajectory, back: _Backward, batch: int) -> Gradient:
+    def _gradient(self, traj: Trajectory, back: Backward, batch: int) -> Gradient:
         params = back.params_gradient()
         pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
         self._warn_if_not_finite(pieces, batch)
@@ -254,6 +278,127 @@ class Simulator:
         grad = self.vjp(traj, q_bar, one[:, nv:], with_params=False)
         A = np.concatenate([tangent.to_tangent(self.model, copies.q, grad.q0), grad.v0], axis=1)
         return A, grad.u[:, 0]
+
+    # -- functions of a state ----------------------------------------------------------------------------------------
+    def outputs(self, state: State, *, params: Params | None = None) -> Outputs:
+        """Poses and velocities of bodies and sites, centre of mass and energies, for states with any leading axes."""
+        run, lead = self._query("outputs", state, None, params)
+        return Outputs(**{k: x.reshape(lead + x.shape[1:]) for k, x in self._unpack(run.forward()).items()})
+
+    def outputs_vjp(self, state: State, bars: Outputs, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangents with respect to `outputs(state)` are `bars`; None there means zero."""
+        run, lead = self._query("outputs", state, None, params)
+        flat = np.zeros((run.count, run.size), self._float)
+        for name, view in self._unpack(flat).items():
+            bar = getattr(bars, name)
+            if bar is not None:
+                bar = self._numbers(name, bar) if np.ndim(bar) else np.asarray(bar, self._float)
+                if bar.shape != lead + view.shape[1:]:
+                    raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
+                view[...] = bar.reshape(view.shape)
+        return self._state_gradient(run, flat, lead)
+
+    def sites(self, state: State, *, params: Params | None = None) -> np.ndarray:
+        """Positions of all sites in the world, (..., ns, 3)."""
+        return self.outputs(state, params=params).site_position
+
+    def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> np.ndarray:
+        """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit."""
+        run, lead = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
+        return run.forward().reshape(*lead, self.model.nv)
+
+    def acceleration_vjp(self, state: State, u: Any, bar: Any, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangent with respect to `acceleration(state, u)` is `bar`."""
+        run, lead = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
+        return self._state_gradient(run, self._like("bar", bar, state, self.model.nv), lead)
+
+    def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> np.ndarray:
+        """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
+        run, lead = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
+        return run.forward().reshape(*lead, self.model.nv)
+
+    def inverse_dynamics_vjp(self, state: State, a: Any, bar: Any, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangent with respect to `inverse_dynamics(state, a)` is `bar`."""
+        run, lead = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
+        return self._state_gradient(run, self._like("bar", bar, state, self.model.nv), lead)
+
+    def mass_matrix(self, state: State, *, params: Params | None = None) -> np.ndarray:
+        """M(q) (..., nv, nv), armature included."""
+        run, lead = self._query("mass_matrix", state, None, params)
+        nv, (rows, columns) = self.model.nv, self._matrix_entries()
+        M = np.zeros((run.count, nv, nv), self._float)
+        M[:, rows, columns] = M[:, columns, rows] = run.forward()
+        return M.reshape(*lead, nv, nv)
+
+    def mass_matrix_vjp(self, state: State, bar: Any, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangent with respect to `mass_matrix(state)` is `bar` (..., nv, nv)."""
+        run, lead = self._query("mass_matrix", state, None, params)
+        nv, (rows, columns) = self.model.nv, self._matrix_entries()
+        bar = self._numbers("bar", bar)
+        if bar.shape != (*lead, nv, nv):
+            raise InputError(f"the cotangent of the mass matrix is {(*lead, nv, nv)}, not {bar.shape}")
+        full = bar.reshape(run.count, nv, nv)
+        both = full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows])
+        return self._state_gradient(run, np.ascontiguousarray(both), lead)
+
+    def _matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""
+        parent = dof_rows(self.model)["dof_parent"]
+        rows, columns = [], []
+        for k in range(self.model.nv):
+            chain = [k]
+            while parent[chain[0] + 1]:
+                chain.insert(0, int(parent[chain[0] + 1]) - 1)
+            rows += [k] * len(chain)
+            columns += chain
+        return np.array(rows, int), np.array(columns, int)
+
+    def _query(
+        self, name: str, state: State, x: np.ndarray | None, params: Params | None
+    ) -> tuple[QueryRun, tuple[int, ...]]:
+        """A query bound to its inputs, and the leading axes of the state."""
+        q, v = (np.asarray(s) for s in state)
+        lead = q.shape[:-1]
+        flat = State(q.reshape(-1, q.shape[-1]), v.reshape(-1, v.shape[-1]))
+        flat_q, flat_v, _ = self._check_state(flat)
+        params = self._check_params(params, lead[0] if lead else 1)
+        if params.batch is not None and len(lead) > 1:  # one set per robot, many states of each
+            params = Params(self.model, np.repeat(params.flat, len(flat_q) // params.batch, 0))
+        return QueryRun(self, name, State(flat_q, flat_v), x, params), lead
+
+    def _like(self, name: str, x: Any, state: State, n: int) -> np.ndarray:
+        """x (..., n) with the leading axes of the state, as rows; None is zero."""
+        lead = np.shape(state[0])[:-1]
+        x = np.zeros((*lead, n), self._float) if x is None else self._numbers(name, x)
+        if x.shape != (*lead, n):
+            raise InputError(f"{name} is {(*lead, n)} for these states, not {x.shape}")
+        return x.reshape(-1, n) if n else np.zeros((int(np.prod(lead)), 1), self._float)
+
+    def _state_gradient(self, run: QueryRun, out_bar: np.ndarray, lead: tuple[int, ...]) -> StateGradient:
+        bars = run.backward(out_bar)
+        self._warn_if_not_finite([bars.q, bars.v, bars.x], run.count)
+        x = bars.x.reshape(*lead, run.x_size) if run.x_size else None
+        params = bars.params
+        own = run.params.batch
+        if own is not None and len(lead) > 1:
+            params = Params(self.model, params.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
+        return StateGradient(bars.q.reshape(*lead, -1), bars.v.reshape(*lead, -1), x, params)
+
+    def _unpack(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+        """Views of a flat array of outputs (n, size) by name."""
+        m, n = self.model, len(flat)
+        frames = flat[:, : (m.nb + m.ns) * FRAME.size].reshape(n, m.nb + m.ns, FRAME.size)
+        totals = flat[:, (m.nb + m.ns) * FRAME.size :]
+        names = (("position", "p"), ("rotation", "R"), ("velocity", "v"), ("angular_velocity", "w"))
+        views = {}
+        for what, part in (("body", frames[:, : m.nb]), ("site", frames[:, m.nb :])):
+            for name, field_name in names:
+                start, kind = FRAME.fields[field_name]
+                view = part[..., start : start + kind.size]  # type: ignore[attr-defined]
+                views[f"{what}_{name}"] = _square(view) if name == "rotation" else view
+        views |= {"com": totals[:, COM : COM + 3]}
+        views |= {"kinetic_energy": totals[:, KINETIC], "potential_energy": totals[:, POTENTIAL]}
+        return views
 
     # -- the door --------------------------------------------------------------------------------------------------
     def _check_state(self, state: Any) -> tuple[np.ndarray, np.ndarray, bool]:
@@ -359,126 +504,13 @@ class Simulator:
         return self._prepared[2]
 
 
-class _Run:
-    """One rollout's inputs, bound to kernels: `states` keeps every state of a stretch, `advance` only the last."""
-
-    def __init__(self, sim: Simulator, batch: int, u: np.ndarray, wrench: np.ndarray | None, params: Params):
-        self.sim, self.batch, self.u, self.wrench, self.params = sim, batch, u, wrench, params
-        target = sim._target(batch)
-        self.prepared = sim._constants(params, target, batch)
-        self.variant = Variant(sim.options, target, params.batch is not None, wrench is not None)
-        self.work = Workspace.sizes(sim.model, sim.options, False, wrench is not None)
-        self.kernel = rollout_kernel(self.variant, tuple(self.work))
-
-    def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:
-        """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
-        out = {"u": self.batch_first(self.u[..., first:end, :], 2)}
-        if self.wrench is not None:
-            out["wrench"] = self.batch_first(self.wrench[..., first:end, :, :], 3)
-        return out
-
-    def batch_first(self, x: np.ndarray, own: int) -> np.ndarray:
-        return x if x.ndim > own else np.broadcast_to(x, (self.batch, *x.shape))
-
-    def _call(self, q: np.ndarray, v: np.ndarray, row: int, first: int, end: int) -> None:
-        sim = self.sim
-        self.kernel(
-            self.batch,
-            sim.threads,
-            **sim._integers,
-            dt=sim.options.dt,
-            steps=end - first,
-            row=row,
-            const=self.prepared.constants,
-            q=q,
-            v=v,
-            **self.inputs(first, end),
-            **self.work,
-        )
-
-    def states(self, start: State, first: int, end: int) -> State:
-        """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
-        m, n = self.sim.model, end - first + 1
-        q = buffers.empty((self.batch, n, m.nq), self.sim._float)
-        v = buffers.empty((self.batch, n, m.nv), self.sim._float)
-        q[:, 0], v[:, 0] = start
-        self._call(q, v, 1, first, end)
-        return State(q, v)
-
-    def advance(self, start: State, first: int, end: int) -> State:
-        """The state at step `end` from that at `first`."""
-        q, v = start.q.copy(), start.v.copy()
-        self._call(q, v, 0, first, end)
-        return State(q, v)
-
-    def backward(
-        self, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
-    ) -> _Backward:
-        return _Backward(self, q_bars, v_bars, steps, with_params)
-
-
-class _Backward:
-    """The cotangents on their way from the last state to the first."""
-
-    def __init__(
-        self, run: _Run, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
-    ):
-        self.run, sim, batch = run, run.sim, run.batch
-        m, dtype = sim.model, sim._float
-        last_q = np.zeros((batch, m.nq), dtype) if q_bars is None else q_bars[:, -1] if q_bars.ndim == 3 else q_bars
-        last_v = np.zeros((batch, m.nv), dtype) if v_bars is None else v_bars[:, -1] if v_bars.ndim == 3 else v_bars
-        self.q_bar, self.v_bar = last_q.copy(), last_v.copy()
-        all_q = q_bars if q_bars is not None and q_bars.ndim == 3 else None
-        all_v = v_bars if v_bars is not None and v_bars.ndim == 3 else None
-        self.every = int(all_q is not None or all_v is not None)
-        zero = np.zeros((1, 1, max(m.nq, m.nv)), dtype)
-        self.q_bars = all_q if all_q is not None else np.broadcast_to(zero[..., : m.nq], (batch, steps + 1, m.nq))
-        self.v_bars = all_v if all_v is not None else np.broadcast_to(zero[..., : m.nv], (batch, steps + 1, m.nv))
-        if self.every:  # one of the two may be a broadcast zero: the kernel walks along time
-            self.q_bars, self.v_bars = np.ascontiguousarray(self.q_bars), np.ascontiguousarray(self.v_bars)
-        self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
-        wrench = run.wrench is not None
-        self.wrench_bar = np.empty((batch, steps, m.nb, 6), dtype) if wrench else None
-        work = Workspace.sizes(m, sim.options, True, wrench)
-        variant = Variant(sim.options, run.variant.target, run.variant.own_params, wrench, with_params)
-        self.kernel: Kernel = rollout_vjp_kernel(variant, tuple(work))
-        self.extra: dict[str, Any] = dict(work)
-        self.const_bar: np.ndarray | None = None
-        if with_params:
-            shape = self.kernel.packed_shape(batch, constants_size(m, bars=True))
-            self.const_bar = self.extra["const_bar"] = zeros(shape, dtype)
-
-    def segment(self, states: State, first: int, end: int) -> None:
-        """Differentiate the steps first .. end, whose states are given."""
-        run, sim = self.run, self.run.sim
-        if self.wrench_bar is not None:
-            self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
-        self.kernel(
-            run.batch,
-            sim.threads,
-            **sim._integers,
-            dt=sim.options.dt,
-            steps=end - first,
-            every=self.every,
-            const=run.prepared.constants,
-            q=states.q,
-            v=states.v,
-            q_bars=self.q_bars[:, first:end],
-            v_bars=self.v_bars[:, first:end],
-            q_bar=self.q_bar,
-            v_bar=self.v_bar,
-            u_bar=self.u_bar[:, first:end],
-            **run.inputs(first, end),
-            **self.extra,
-        )
-
-    def params_gradient(self) -> Params | None:
-        if self.const_bar is None:
-            return None
-        run = self.run
-        return prepare_vjp(run.sim.model, run.params, run.variant.target, run.batch, run.sim.threads, self.const_bar)
-
-
 def _cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _square(view: np.ndarray) -> np.ndarray:
+    """(..., 9) as (..., 3, 3), without a copy: the last axis has stride one."""
+    step = view.strides[-1]
+    shape, strides = (*view.shape[:-1], 3, 3), (*view.strides[:-1], 3 * step, step)
+    return np.lib.stride_tricks.as_strided(view, shape, strides)

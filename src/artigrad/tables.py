@@ -20,14 +20,14 @@ from .staging.kernel import Kind
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, Kind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv"), INT),
-    **dict.fromkeys(("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip"), INTS),
+    **dict.fromkeys(("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip", "is_root"), INTS),
     **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
-    **dict.fromkeys(("link_of_body", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS),
+    **dict.fromkeys(("link_of_body", "frame_link", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS),
 }
 
 # what only the making of constants reads
 STRUCTURE: dict[str, Kind] = {
-    **dict.fromkeys(("body_parent", "body_joint", "root", "act_kind", "slots"), INTS),
+    **dict.fromkeys(("body_parent", "body_joint", "act_kind", "slots"), INTS),
 }
 JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
 FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
@@ -54,8 +54,10 @@ def topology_arguments(model: Model) -> dict[str, Any]:
         "tree": links.tree,
         "first_inwards": _ints(_last_of_each(links.parent)),
         "is_tip": _ints(i not in links.parent for i in range(len(links.parent))),
+        "is_root": _ints([0, *(links.parent[1:] == 0)]),
         **dof_rows(model),
         "link_of_body": links.of_body,
+        "frame_link": _ints([*links.of_body[1:], *(links.of_body[b + 1] for b in model.site_body)]),
         "site_body": _ints(b + 1 for b in model.site_body),
         "tree_free": _ints([0, *(links.kind[roots] == FREE)]),
         "tree_q": _ints([0, *links.q[roots]]),
@@ -91,7 +93,6 @@ def structure_arguments(model: Model) -> dict[str, Any]:
     return {
         "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
         "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
-        "root": _ints(model.links.parent == 0),
         "act_kind": _ints(model.actuator_kind),
         "slots": _ints(start for start, _ in model.param_slots.values()),
     }
@@ -119,10 +120,12 @@ class Topology(SimpleNamespace):
     tree: Any
     first_inwards: Any  # 1 for the link that an inward pass meets first of those with its parent
     is_tip: Any  # 1 for a link that carries no other
+    is_root: Any  # 1 for a link on the world
     dof_row: Any
     dof_depth: Any
     dof_parent: Any
     link_of_body: Any
+    frame_link: Any  # link of each body, then of each site
     site_body: Any
     tree_free: Any  # 1 if the tree's root is free
     tree_q: Any  # where its position is in q, if so
@@ -198,9 +201,11 @@ DOF = Layout(
     dinv=float,  # 1 / (S . U + armature + dt damping)
     u=float,
 ).overlay("U", sin=float, cos=float)  # before the factor: of a revolute joint's angle
+DOF.overlay("U", y=Motion)  # without a factor: sum over the row of a cotangent of M
 
 
-COMPOSITE = Layout(I=Inertia)
+COMPOSITE = Layout(I=Inertia)  # of a link and all it carries; on the way back, what was paired with it
+ORIGIN = Layout(o_bar=Vec3)  # one row per tree: cotangent of positions in the world
 
 
 class Workspace:
@@ -208,6 +213,8 @@ class Workspace:
 
     link: Table
     dof: Table
+    tree: Table
+    paired: Table
     composite: Table  # composite inertias, for the sparse factor
     M: Reals  # mass matrix, then its sparse factor: rows of degrees of freedom, one entry per ancestor
     q: Reals
@@ -218,7 +225,7 @@ class Workspace:
     mu: Reals
     wrench: Reals | None  # on bodies, if the kernel has any
 
-    _TABLES = {"link": LINK, "dof": DOF, "composite": COMPOSITE}
+    _TABLES = {"link": LINK, "dof": DOF, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
 
     def __init__(self, arguments: dict[str, Any], wrench: bool):
         for name in list(arguments):
@@ -238,7 +245,7 @@ class Workspace:
         if options.factor == "sparse":
             sizes |= {"composite": nl * COMPOSITE.size, "M": int(dof_rows(model)["dof_row"][nv]), "load": nv}
         if wrench:
-            sizes |= {"wrench": nb * 6}
+            sizes |= {"wrench": nb * 6, "tree": (model.links.trees + 1) * ORIGIN.size}
         if backward:
             sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv)
             sizes |= {"wrench_bar": nb * 6} if wrench else {}

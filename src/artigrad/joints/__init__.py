@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from ..model import FREE, PRISMATIC, REVOLUTE, SPHERICAL
-from ..spatial import Articulated, Force, Motion, Transform
+from ..spatial import Articulated, Force, Motion, Transform, Vec3
 from ..staging import Reals, Table, loop, switch
 from ..tables import Topology, Workspace
 from . import columns, free, prismatic, revolute, spherical
@@ -126,6 +126,18 @@ def add_bars(
         free.add_projection(X, xi, va, tangent_bar)
 
     _by_columns(topology, i, ws, by_columns, of_free)
+
+
+def add_pose_bars(topology: Topology, i: Any, xi: Force, o_bar: Vec3, ws: Workspace, tangent_bar: Reals) -> None:
+    """tangent_bar += S^T xi; the shifts of a free joint move the tree's origin and nothing relative to it."""
+    va = topology.link_v[i]
+    _by_columns(
+        topology,
+        i,
+        ws,
+        lambda S: columns.add_projection(S, xi, va, tangent_bar),
+        lambda X: free.add_projection(X, Force(xi.n, o_bar), va, tangent_bar),
+    )
 
 
 def store_columns(topology: Topology, ws: Workspace) -> None:

@@ -1,0 +1,128 @@
+"""gradcheck: compares every gradient of a robot with central differences, prints a table, returns the figures."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import tangent
+from .errors import InputError
+from .model import Model
+from .params import FIELDS, Params
+from .simulator import Simulator
+from .state import State
+
+
+class Check(NamedTuple):
+    """One row: how far the gradient is from finite differences, relative to its largest entry."""
+
+    what: str
+    entries: int
+    largest: float
+    error: float
+
+
+def gradcheck(
+    model_or_sim: Model | Simulator, *, steps: int = 3, samples: int = 2, seed: int = 0, tolerance: float = 1e-6, show: bool = True
+) -> list[Check]:
+    """Check the gradients of a `steps`-step rollout to q0, v0, u and every parameter on random states.
+
+    The loss is a random linear function of all states. Differences are central with two step sizes (Richardson), so
+    their own error is about 1e-9. Raises ArithmeticError if a relative error is above `tolerance`.
+    """
+    sim = Simulator(model_or_sim) if isinstance(model_or_sim, Model) else model_or_sim
+    if not isinstance(sim, Simulator):
+        raise InputError(f"gradcheck takes a Model or a Simulator, not {type(sim).__name__}")
+    if sim.dtype != "f64":
+        raise InputError("gradcheck needs dtype='f64': finite differences of f32 numbers say nothing")
+    rng = np.random.default_rng(seed)
+    worst: dict[str, Check] = {}
+    for _ in range(samples):
+        for row in _one_sample(sim, steps, rng):
+            old = worst.get(row.what)
+            if old is None or row.error > old.error:
+                worst[row.what] = row
+    rows = list(worst.values())
+    if show:
+        _print(sim, steps, rows, tolerance)
+    bad = [r for r in rows if not r.error <= tolerance]
+    if bad:
+        raise ArithmeticError("gradients differ from finite differences: " + ", ".join(f"{r.what} {r.error:.1e}" for r in bad))
+    return rows
+
+
+def random_state(model: Model, rng: np.random.Generator, batch: int | None = None) -> State:
+    """A state around the model's keyframe: positions moved at random, random velocities."""
+    lead = () if batch is None else (batch,)
+    q0 = model.keyframe().q
+    q = tangent.move(model, np.broadcast_to(q0, (*lead, model.nq)), 0.5 * rng.normal(size=(*lead, model.nv)))
+    return State(q, 0.5 * rng.normal(size=(*lead, model.nv)))
+
+
+def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator) -> list[Check]:
+    m = sim.model
+    state = random_state(m, rng)
+    u = 0.5 * rng.normal(size=(steps, m.nu))
+    q_bar, v_bar = rng.normal(size=(steps + 1, m.nq)), rng.normal(size=(steps + 1, m.nv))
+    grad = sim.vjp(sim.rollout(state, u), q_bar, v_bar)
+    assert grad.params is not None
+
+    def losses(q: np.ndarray, v: np.ndarray, u: np.ndarray, params: Params) -> np.ndarray:
+        traj = sim.rollout(State(q, v), u, params=params)
+        return np.sum(traj.q * q_bar, (1, 2)) + np.sum(traj.v * v_bar, (1, 2))
+
+    def vary(what: str, size: int, scale: Any) -> np.ndarray:
+        """Central differences of the loss along each entry of one input, extrapolated from two step sizes."""
+        out = []
+        for h in (2e-4, 1e-4):
+            moves = np.concatenate([np.eye(size), -np.eye(size)]) * (h * scale)
+            n = len(moves)
+            q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)
+            us, params = np.repeat(u[None], n, 0), m.params
+            if what == "q0":
+                q = q + moves
+            elif what == "v0":
+                v = v + moves
+            elif what == "u":
+                us = us + moves.reshape(us.shape)
+            else:
+                base = m.params[what]
+                params = m.params.replace(**{what: base + moves.reshape(n, *base.shape)})
+            up, down = np.split(losses(q, v, us, params), 2)
+            out.append((up - down) / (2 * h * scale))
+        return (4 * out[1] - out[0]) / 3
+
+    rows = []
+    inputs: list[tuple[str, np.ndarray, np.ndarray]] = [("q0", state.q, grad.q0), ("v0", state.v, grad.v0), ("u", u, grad.u)]
+    inputs += [(name, m.params[name], grad.params[name]) for name in FIELDS]
+    for what, x, g in inputs:
+        if x.size == 0:
+            continue
+        x = np.where(np.isfinite(x), x, 0.0).ravel()
+        scale = np.maximum(np.abs(x), 0.1 * np.abs(x).max()) if what in ("inertia", "mass") else np.ones(x.size)
+        if what == "armature":  # it adds to moments of inertia, which may be small
+            scale = np.full(x.size, max(1e-3, float(np.abs(x).max())))
+        fd = vary(what, x.size, np.where(scale > 0, scale, 1.0))
+        fd = np.where(np.isfinite(fd), fd, 0.0)  # an infinite limit stays infinite
+        largest = float(np.abs(fd).max())
+        error = float(np.abs(fd - g.ravel()).max()) / max(largest, 1e-3)
+        rows.append(Check(what, x.size, largest, error))
+    return rows
+
+
+def _print(sim: Simulator, steps: int, rows: list[Check], tolerance: float) -> None:
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        for r in rows:
+            print(f"{r.what:20s} {r.entries:6d} {r.largest:12.3e} {r.error:10.1e}")
+        return
+    table = Table(title=f"gradients of {sim.model.name}: {steps} steps, {sim.options.integrator}, dt {sim.options.dt:g}")
+    for name in ("with respect to", "entries", "largest", "relative error"):
+        table.add_column(name, justify="left" if name == "with respect to" else "right")
+    for r in rows:
+        colour = "green" if r.error <= tolerance else "red"
+        table.add_row(r.what, str(r.entries), f"{r.largest:.2e}", f"[{colour}]{r.error:.1e}[/]")
+    Console().print(table)

@@ -1,0 +1,44 @@
+"""Robot arms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..io.builder import ModelBuilder
+from ..model import Model
+from .shapes import rod
+
+
+def arm_dh(params: Any, *, mass: float = 1.0, radius: float = 0.05) -> Model:
+    """An arm from Denavit-Hartenberg rows (d, a, alpha), one per joint: turn q about z, shift d along z, shift a along
+    the new x, turn alpha about that x. Each joint has a torque motor and carries a rod of the given mass.
+
+    Sites: `tool` at the end. Body i is the frame after joint i at q = 0, so lengths are `position` of the bodies after.
+    """
+    rows = np.array(params, dtype=float)
+    if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) == 0:
+        raise ModelError(f"Denavit-Hartenberg rows are (n, 3): d, a, alpha; not shape {rows.shape}")
+    b = ModelBuilder(f"arm-{len(rows)}")
+    place: dict[str, Any] = {}
+    parent = "world"
+    for i, (d, a, alpha) in enumerate(rows, start=1):
+        end = np.array([a, 0.0, d])
+        reach = max(float(np.linalg.norm(end)), radius)
+        b.body(
+            f"link{i}",
+            parent,
+            joint="revolute",
+            axis=(0.0, 0.0, 1.0),
+            mass=mass,
+            com=end / 2,
+            inertia=np.full(3, rod(mass, reach, radius)[0]),
+            **place,
+        )
+        place = {"position": end, "rotation": (np.cos(alpha / 2), np.sin(alpha / 2), 0.0, 0.0)}
+        parent = f"link{i}"
+        b.motor(f"joint{i}", parent)
+    b.site("tool", parent, **place)
+    return b.build()

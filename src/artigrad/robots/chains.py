@@ -1,0 +1,69 @@
+"""Pendulums, carts with poles, chains: one link after the other."""
+
+from __future__ import annotations
+
+from ..io.builder import ModelBuilder
+from ..model import Model
+from .shapes import rod
+
+
+def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: float = 0.0) -> Model:
+    """n rods hanging from the world, hinged about y, each with a torque motor; q = 0 hangs straight down.
+
+    Sites: `tip` at the end of the last rod.
+    """
+    b = ModelBuilder(f"pendulum-{n}")
+    _rods(b, n, "world", length, mass, damping, down=True)
+    b.site("tip", f"rod{n}", position=(0.0, 0.0, -length))
+    for i in range(1, n + 1):
+        b.motor(f"rod{i}", f"rod{i}")
+    return b.build()
+
+
+def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float = 0.1, damping: float = 0.0) -> Model:
+    """A cart on a rail along x with n poles hinged about y; one motor pushes the cart. q = 0 has the poles upright.
+
+    Sites: `tip` at the end of the last pole. Keyframes: `hanging`.
+    """
+    b = ModelBuilder(f"cartpole-{n}")
+    b.body("cart", joint="prismatic", joint_name="rail", axis=(1.0, 0.0, 0.0), mass=cart, damping=damping)
+    _rods(b, n, "cart", length, mass, damping, down=False)
+    b.site("tip", f"rod{n}", position=(0.0, 0.0, length))
+    b.motor("push", "rail")
+    b.keyframe("hanging", q=[0.0, 3.141592653589793] + [0.0] * (n - 1))
+    return b.build()
+
+
+def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False) -> Model:
+    """n links hinged about x and y in turn; the first hangs on the world, or floats if `free`. No motors."""
+    b = ModelBuilder(f"chain-{n}")
+    for i in range(1, n + 1):
+        b.body(
+            f"link{i}",
+            f"link{i - 1}" if i > 1 else "world",
+            joint="free" if free and i == 1 else "revolute",
+            axis=(1.0, 0.0, 0.0) if i % 2 else (0.0, 1.0, 0.0),
+            position=(0.0, 0.0, -length) if i > 1 else (0.0, 0.0, 0.0),
+            mass=mass,
+            com=(0.0, 0.0, -length / 2),
+            inertia=rod(mass, length, 0.1 * length),
+        )
+    b.site("tip", f"link{n}", position=(0.0, 0.0, -length))
+    return b.build()
+
+
+def _rods(b: ModelBuilder, n: int, base: str, length: float, mass: float, damping: float, *, down: bool) -> None:
+    """n thin rods about y, one from the end of the other."""
+    z = -length if down else length
+    for i in range(1, n + 1):
+        b.body(
+            f"rod{i}",
+            f"rod{i - 1}" if i > 1 else base,
+            joint="revolute",
+            axis=(0.0, 1.0, 0.0),
+            position=(0.0, 0.0, z if i > 1 else 0.0),
+            mass=mass,
+            com=(0.0, 0.0, z / 2),
+            inertia=rod(mass, length, 0.02 * length),
+            damping=damping,
+        )

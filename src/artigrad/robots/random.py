@@ -1,0 +1,65 @@
+"""A ball, and random trees of all joint types for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..io.builder import ModelBuilder
+from ..model import JOINTS, Model
+from .shapes import sphere
+
+
+def ball(*, radius: float = 0.1, mass: float = 1.0) -> Model:
+    """A free solid sphere, at rest with its centre one radius above the origin. Sites: `centre`."""
+    b = ModelBuilder("ball")
+    b.body("ball", joint="free", mass=mass, inertia=sphere(mass, radius), position=(0.0, 0.0, radius))
+    b.site("centre", "ball")
+    return b.build()
+
+
+def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -> Model:
+    """n bodies with random joints of the given types, several roots, all parameters random, one site per body.
+
+    Revolute and prismatic joints get a motor, a position servo or a velocity servo in turn.
+    """
+    rng = np.random.default_rng(seed)
+    b = ModelBuilder(f"random-{seed}-{n}", gravity=rng.normal(size=3) * 5)
+    names: list[str] = []
+    for i in range(n):
+        parent = "world" if i == 0 or rng.random() < 0.15 else names[rng.integers(i)]
+        allowed = [j for j in joints if (j != "free" or parent == "world")] or ["revolute"]
+        if i == 0:
+            allowed = [j for j in allowed if j != "fixed"] or ["revolute"]
+        joint = str(rng.choice(allowed))
+        axial = joint in ("revolute", "prismatic")
+        points = rng.normal(size=(4, 3)) * 0.2  # the inertia of four point masses is one that a body can have
+        mass = float(rng.uniform(0.2, 2.0))
+        spread = points - points.mean(0)
+        names.append(
+            b.body(
+                f"body{i}",
+                parent,
+                joint=joint,
+                axis=rng.normal(size=3),
+                anchor=rng.normal(size=3) * 0.1 if joint != "free" else (0.0, 0.0, 0.0),
+                position=rng.normal(size=3) * 0.4,
+                rotation=rng.normal(size=4),
+                mass=mass,
+                com=rng.normal(size=3) * 0.1,
+                inertia=mass / 4 * sum(p @ p * np.eye(3) - np.outer(p, p) for p in spread),
+                damping=float(rng.uniform(0.0, 0.5)),
+                armature=float(rng.uniform(0.0, 0.2)),
+                stiffness=float(rng.uniform(0.0, 3.0)) if axial else 0.0,
+                spring_reference=float(rng.normal()) * 0.3 if axial else 0.0,
+            )
+        )
+        b.site(f"site{i}", names[-1], position=rng.normal(size=3) * 0.3, rotation=rng.normal(size=4))
+        if axial:
+            gear = float(rng.uniform(0.5, 2.0))
+            if i % 3 == 0:
+                b.motor(f"motor{i}", names[-1], gear=gear, max_force=float(rng.uniform(0.5, 2.0)))
+            elif i % 3 == 1:
+                b.position_servo(f"servo{i}", names[-1], gain=3.0, damping=0.3, max_force=4.0, max_velocity=5.0, gear=gear)
+            else:
+                b.velocity_servo(f"servo{i}", names[-1], gain=0.7, max_force=3.0, max_velocity=2.0, gear=gear)
+    return b.build()

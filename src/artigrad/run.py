@@ -1,0 +1,187 @@
+"""One call's inputs, bound to kernels: a rollout, its way back, a query of states."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .buffers import buffers
+from .params import Params
+from .prepare import prepare_vjp
+from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
+from .rollout import Variant, rollout_kernel, rollout_vjp_kernel
+from .staging import Kernel
+from .staging.kernel import zeros
+from .state import State
+from .tables import Workspace, constants_size
+
+if TYPE_CHECKING:
+    from .simulator import Simulator
+
+
+class Run:
+    """One rollout's inputs, bound to kernels: `states` keeps every state of a stretch, `advance` only the last."""
+
+    def __init__(self, sim: Simulator, batch: int, u: np.ndarray, wrench: np.ndarray | None, params: Params):
+        self.sim, self.batch, self.u, self.wrench, self.params = sim, batch, u, wrench, params
+        target = sim._target(batch)
+        self.prepared = sim._constants(params, target, batch)
+        self.variant = Variant(sim.options, target, params.batch is not None, wrench is not None)
+        self.work = Workspace.sizes(sim.model, sim.options, False, wrench is not None)
+        self.kernel = rollout_kernel(self.variant, tuple(self.work))
+
+    def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:
+        """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
+        out = {"u": self.batch_first(self.u[..., first:end, :], 2)}
+        if self.wrench is not None:
+            out["wrench"] = self.batch_first(self.wrench[..., first:end, :, :], 3)
+        return out
+
+    def batch_first(self, x: np.ndarray, own: int) -> np.ndarray:
+        return x if x.ndim > own else np.broadcast_to(x, (self.batch, *x.shape))
+
+    def _call(self, q: np.ndarray, v: np.ndarray, row: int, first: int, end: int) -> None:
+        sim = self.sim
+        self.kernel(
+            self.batch,
+            sim.threads,
+            **sim._integers,
+            dt=sim.options.dt,
+            steps=end - first,
+            row=row,
+            const=self.prepared.constants,
+            q=q,
+            v=v,
+            **self.inputs(first, end),
+            **self.work,
+        )
+
+    def states(self, start: State, first: int, end: int) -> State:
+        """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
+        m, n = self.sim.model, end - first + 1
+        q = buffers.empty((self.batch, n, m.nq), self.sim._float)
+        v = buffers.empty((self.batch, n, m.nv), self.sim._float)
+        q[:, 0], v[:, 0] = start
+        self._call(q, v, 1, first, end)
+        return State(q, v)
+
+    def advance(self, start: State, first: int, end: int) -> State:
+        """The state at step `end` from that at `first`."""
+        q, v = start.q.copy(), start.v.copy()
+        self._call(q, v, 0, first, end)
+        return State(q, v)
+
+    def backward(
+        self, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
+    ) -> Backward:
+        return Backward(self, q_bars, v_bars, steps, with_params)
+
+
+class Backward:
+    """The cotangents on their way from the last state to the first."""
+
+    def __init__(
+        self, run: Run, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
+    ):
+        self.run, sim, batch = run, run.sim, run.batch
+        m, dtype = sim.model, sim._float
+        last_q = np.zeros((batch, m.nq), dtype) if q_bars is None else q_bars[:, -1] if q_bars.ndim == 3 else q_bars
+        last_v = np.zeros((batch, m.nv), dtype) if v_bars is None else v_bars[:, -1] if v_bars.ndim == 3 else v_bars
+        self.q_bar, self.v_bar = last_q.copy(), last_v.copy()
+        all_q = q_bars if q_bars is not None and q_bars.ndim == 3 else None
+        all_v = v_bars if v_bars is not None and v_bars.ndim == 3 else None
+        self.every = int(all_q is not None or all_v is not None)
+        zero = np.zeros((1, 1, max(m.nq, m.nv)), dtype)
+        self.q_bars = all_q if all_q is not None else np.broadcast_to(zero[..., : m.nq], (batch, steps + 1, m.nq))
+        self.v_bars = all_v if all_v is not None else np.broadcast_to(zero[..., : m.nv], (batch, steps + 1, m.nv))
+        if self.every:  # one of the two may be a broadcast zero: the kernel walks along time
+            self.q_bars, self.v_bars = np.ascontiguousarray(self.q_bars), np.ascontiguousarray(self.v_bars)
+        self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
+        wrench = run.wrench is not None
+        self.wrench_bar = np.empty((batch, steps, m.nb, 6), dtype) if wrench else None
+        work = Workspace.sizes(m, sim.options, True, wrench)
+        variant = Variant(sim.options, run.variant.target, run.variant.own_params, wrench, with_params)
+        self.kernel: Kernel = rollout_vjp_kernel(variant, tuple(work))
+        self.extra: dict[str, Any] = dict(work)
+        self.const_bar: np.ndarray | None = None
+        if with_params:
+            shape = self.kernel.packed_shape(batch, constants_size(m, bars=True))
+            self.const_bar = self.extra["const_bar"] = zeros(shape, dtype)
+
+    def segment(self, states: State, first: int, end: int) -> None:
+        """Differentiate the steps first .. end, whose states are given."""
+        run, sim = self.run, self.run.sim
+        if self.wrench_bar is not None:
+            self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
+        self.kernel(
+            run.batch,
+            sim.threads,
+            **sim._integers,
+            dt=sim.options.dt,
+            steps=end - first,
+            every=self.every,
+            const=run.prepared.constants,
+            q=states.q,
+            v=states.v,
+            q_bars=self.q_bars[:, first:end],
+            v_bars=self.v_bars[:, first:end],
+            q_bar=self.q_bar,
+            v_bar=self.v_bar,
+            u_bar=self.u_bar[:, first:end],
+            **run.inputs(first, end),
+            **self.extra,
+        )
+
+    def params_gradient(self) -> Params | None:
+        if self.const_bar is None:
+            return None
+        run = self.run
+        return prepare_vjp(run.sim.model, run.params, run.variant.target, run.batch, run.sim.threads, self.const_bar)
+
+
+class QueryBars(NamedTuple):
+    """Cotangents of the inputs of a query, one row per state, and of the parameters."""
+
+    q: np.ndarray
+    v: np.ndarray
+    x: np.ndarray
+    params: Params
+
+
+class QueryRun:
+    """A query of many states at once: arrays (n, ...) with one row per state."""
+
+    def __init__(self, sim: Simulator, name: str, state: State, x: np.ndarray | None, params: Params):
+        self.sim, self.name, self.params = sim, name, params
+        self.count = len(state.q)
+        self.size, self.x_size = QUERIES[name].size(sim.model), QUERIES[name].x_size(sim.model)
+        target = sim._target(self.count)
+        self.variant = Variant(sim.options, target, params.batch is not None).staged
+        self.work = query_work(sim.model, sim.options, name)
+        x = np.zeros((self.count, max(self.x_size, 1)), sim._float) if x is None else x
+        self.arguments: dict[str, Any] = {
+            **sim._integers,
+            "const": sim._constants(params, target, self.count).constants,
+            "q": state.q,
+            "v": state.v,
+            "x": x,
+            "size": self.size,
+            "x_size": self.x_size,
+            **self.work,
+        }
+
+    def forward(self) -> np.ndarray:
+        out = np.empty((self.count, self.size), self.sim._float)
+        kernel = query_kernel(self.name, self.variant, tuple(self.work))
+        kernel(self.count, self.sim.threads, **self.arguments, out=out)
+        return out
+
+    def backward(self, out_bar: np.ndarray) -> QueryBars:
+        sim, m = self.sim, self.sim.model
+        kernel = query_vjp_kernel(self.name, self.variant, tuple(self.work))
+        bars = {f"{k}_bar": np.empty((self.count, n), sim._float) for k, n in (("q", m.nq), ("v", m.nv), ("x", self.x_size))}
+        const_bar = zeros(kernel.packed_shape(self.count, constants_size(m, bars=True)), sim._float)
+        kernel(self.count, sim.threads, **self.arguments, out_bar=out_bar, const_bar=const_bar, **bars)
+        params = prepare_vjp(m, self.params, self.variant.target, self.count, sim.threads, const_bar)
+        return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params)
