@@ -1,12 +1,13 @@
 """artigrad: differentiable simulation of articulated bodies.
 
-    model = ag.robots.quadruped()
-    sim = ag.Simulator(model, dt=1e-3)
-    traj = sim.rollout(sim.reset(), u)
-    grad = sim.vjp(traj, q_bar=..., v_bar=...)
+model = ag.robots.quadruped()
+sim = ag.Simulator(model, dt=1e-3)
+traj = sim.rollout(sim.reset(), u)
+grad = sim.vjp(traj, q_bar=..., v_bar=...)
 """
 
 from . import robots
+from ._version import __version__
 from .errors import InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
@@ -17,10 +18,7 @@ from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Gradient, Outputs, Simulator, StateGradient, Trajectory
 from .staging import StagingError
 from .state import State
-from ._version import __version__
 from .tangent import move, to_ambient, to_tangent
-
-
 
 __all__ = [
     "Binomial",

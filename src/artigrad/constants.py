@@ -168,7 +168,13 @@ _SERVO = {0: lambda: (0.0, 0.0), POSITION: lambda: (1.0, 0.0), VELOCITY: lambda:
 
 
 def constants_vjp(
-    topology: Topology, structure: Any, params: Reals, work: Reals, out: Constants, out_bar: Constants, params_bar: Reals
+    topology: Topology,
+    structure: Any,
+    params: Reals,
+    work: Reals,
+    out: Constants,
+    out_bar: Constants,
+    params_bar: Reals,
 ) -> None:
     """params_bar = the cotangent of params; the forward pass is run again for the frames of the bodies."""
     constants(topology, structure, params, work, out)
@@ -205,7 +211,14 @@ def constants_vjp(
 
 
 def _place_body_vjp(
-    topology: Topology, structure: Any, fields: Fields, rows: Table, i: Any, out: Constants, out_bar: Constants, bars: Fields
+    topology: Topology,
+    structure: Any,
+    fields: Fields,
+    rows: Table,
+    i: Any,
+    out: Constants,
+    out_bar: Constants,
+    bars: Fields,
 ) -> None:
     link = topology.link_of_body[i]
     parent, B_bar = rows[structure.body_parent[i]], rows[i].B_bar

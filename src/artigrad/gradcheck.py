@@ -24,7 +24,13 @@ class Check(NamedTuple):
 
 
 def gradcheck(
-    model_or_sim: Model | Simulator, *, steps: int = 3, samples: int = 2, seed: int = 0, tolerance: float = 1e-6, show: bool = True
+    model_or_sim: Model | Simulator,
+    *,
+    steps: int = 3,
+    samples: int = 2,
+    seed: int = 0,
+    tolerance: float = 1e-6,
+    show: bool = True,
 ) -> list[Check]:
     """Check the gradients of a `steps`-step rollout to q0, v0, u and every parameter on random states.
 
@@ -48,7 +54,9 @@ def gradcheck(
         _print(sim, steps, rows, tolerance)
     bad = [r for r in rows if not r.error <= tolerance]
     if bad:
-        raise ArithmeticError("gradients differ from finite differences: " + ", ".join(f"{r.what} {r.error:.1e}" for r in bad))
+        raise ArithmeticError(
+            "gradients differ from finite differences: " + ", ".join(f"{r.what} {r.error:.1e}" for r in bad)
+        )
     return rows
 
 
@@ -94,7 +102,11 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator) -> list[Ch
         return (4 * out[1] - out[0]) / 3
 
     rows = []
-    inputs: list[tuple[str, np.ndarray, np.ndarray]] = [("q0", state.q, grad.q0), ("v0", state.v, grad.v0), ("u", u, grad.u)]
+    inputs: list[tuple[str, np.ndarray, np.ndarray]] = [
+        ("q0", state.q, grad.q0),
+        ("v0", state.v, grad.v0),
+        ("u", u, grad.u),
+    ]
     inputs += [(name, m.params[name], grad.params[name]) for name in FIELDS]
     for what, x, g in inputs:
         if x.size == 0:
@@ -119,7 +131,9 @@ def _print(sim: Simulator, steps: int, rows: list[Check], tolerance: float) -> N
         for r in rows:
             print(f"{r.what:20s} {r.entries:6d} {r.largest:12.3e} {r.error:10.1e}")
         return
-    table = Table(title=f"gradients of {sim.model.name}: {steps} steps, {sim.options.integrator}, dt {sim.options.dt:g}")
+    table = Table(
+        title=f"gradients of {sim.model.name}: {steps} steps, {sim.options.integrator}, dt {sim.options.dt:g}"
+    )
     for name in ("with respect to", "entries", "largest", "relative error"):
         table.add_column(name, justify="left" if name == "with respect to" else "right")
     for r in rows:

@@ -148,8 +148,9 @@ class Model:
             tree = trees if parent == 0 else rows[parent][5]
             joint = self.joint_type[i]
             rows.append((parent, kinds[joint], self.joint_q[i], self.joint_v[i], JOINTS[joint][1], tree, i + 1))
-        columns = np.array(rows, np.int32).T.copy()
-        return Links(*columns, of_body=np.array([0, *(link[a] for a in above)], np.int32), trees=trees)
+        parent_, kind, q, v, nv, tree_, body = np.array(rows, np.int32).T.copy()
+        of_body = np.array([0, *(link[a] for a in above)], np.int32)
+        return Links(parent_, kind, q, v, nv, tree_, body, of_body, trees)
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}, nu={self.nu})"

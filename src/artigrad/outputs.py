@@ -158,4 +158,3 @@ def _joint_energies_vjp(
             tangent_bar[va + k] = tangent_bar[va + k] + pull
             bar.reference = bar.reference - pull
             bar.stiffness = bar.stiffness + 0.5 * (stretch * stretch) * u_bar
-

@@ -23,7 +23,11 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "com": ("body", (3,), "m, centre of mass in the body frame"),
     "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
     "position": ("body", (3,), "m, body frame in the parent body's frame at q = 0 (unused by free joints)"),
-    "rotation": ("body", (4,), "unit quaternion w x y z, body axes in the parent body's axes at q = 0 (unused by free joints)"),
+    "rotation": (
+        "body",
+        (4,),
+        "unit quaternion w x y z, body axes in the parent body's axes at q = 0 (unused by free joints)",
+    ),
     "anchor": ("body", (3,), "m, a point on the joint's axis, in the body frame"),
     "axis": ("body", (3,), "unit vector, axis of a revolute or prismatic joint, in the body frame"),
     "damping": ("body", (), "N m s/rad or N s/m, on each velocity of the joint that moves the body"),

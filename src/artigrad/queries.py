@@ -40,20 +40,38 @@ def _outputs(t: Topology, const: Constants, method: Method, q: Reals, v: Reals, 
 
 
 def _outputs_vjp(
-    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out_bar: Reals, const_bar: Constants
+    t: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    x: Reals,
+    ws: Any,
+    out_bar: Reals,
+    const_bar: Constants,
 ) -> None:
     kinematics(t, const, q, v, ws)
     outputs_vjp(t, const, q, v, ws, out_bar, ws.tangent_bar, ws.v_bar, const_bar)
 
 
-def _acceleration(t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals) -> None:
+def _acceleration(
+    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals
+) -> None:
     accelerate(t, const, method, q, v, x, ws)
     for k in loop(t.nv):
         out[k] = ws.qdd[k]
 
 
 def _acceleration_vjp(
-    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out_bar: Reals, const_bar: Constants
+    t: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    x: Reals,
+    ws: Any,
+    out_bar: Reals,
+    const_bar: Constants,
 ) -> None:
     accelerate(t, const, method, q, v, x, ws)
     accelerate_vjp(t, const, method, q, v, x, ws, out_bar, ws.tangent_bar, ws.v_bar, ws.x_bar, const_bar)
@@ -70,7 +88,15 @@ def _inverse(t: Topology, const: Constants, method: Method, q: Reals, v: Reals, 
 
 
 def _inverse_vjp(
-    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out_bar: Reals, const_bar: Constants
+    t: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    x: Reals,
+    ws: Any,
+    out_bar: Reals,
+    const_bar: Constants,
 ) -> None:
     kinematics(t, const, q, v, ws)
     inverse_dynamics_vjp(t, const, x, ws, out_bar, 1.0, ws.tangent_bar, ws.v_bar, const_bar)
@@ -83,7 +109,9 @@ def _inverse_vjp(
             bar.armature = bar.armature + tau_bar * x[va + k]
 
 
-def _mass_matrix(t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals) -> None:
+def _mass_matrix(
+    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals
+) -> None:
     kinematics(t, const, q, v, ws)
     mass_matrix(t, const, 0.0, ws)
     for k in loop(t.dof_row[t.nv]):
@@ -91,7 +119,15 @@ def _mass_matrix(t: Topology, const: Constants, method: Method, q: Reals, v: Rea
 
 
 def _mass_matrix_vjp(
-    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out_bar: Reals, const_bar: Constants
+    t: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    x: Reals,
+    ws: Any,
+    out_bar: Reals,
+    const_bar: Constants,
 ) -> None:
     kinematics(t, const, q, v, ws)
     mass_matrix(t, const, 0.0, ws)
@@ -163,7 +199,12 @@ def query_vjp_kernel(name: str, variant: Variant, work: tuple[str, ...]) -> Kern
         copy(v, ws.v, topology.nv)
         copy(x, ws.x, x_size)
         copy(out_bar, ws.out, size)
-        for array, n in ((ws.q_bar, topology.nq), (ws.v_bar, topology.nv), (ws.tangent_bar, topology.nv), (ws.x_bar, x_size)):
+        for array, n in (
+            (ws.q_bar, topology.nq),
+            (ws.v_bar, topology.nv),
+            (ws.tangent_bar, topology.nv),
+            (ws.x_bar, x_size),
+        ):
             for k in loop(n):
                 array[k] = 0.0
         QUERIES[name].vjp(topology, constants, method, ws.q, ws.v, ws.x, ws, ws.out, bars)

@@ -184,7 +184,9 @@ class Binomial:
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
         states = parse_bytes(self.memory) // state_bytes
         if states < 3:
-            raise InputError(f"memory={self.memory!r} holds {states} states of {state_bytes} bytes; at least 3 are needed")
+            raise InputError(
+                f"memory={self.memory!r} holds {states} states of {state_bytes} bytes; at least 3 are needed"
+            )
         if states > steps:
             return max(steps, 1), 1
         block = max(1, states // 2 - 1)

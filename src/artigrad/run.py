@@ -72,18 +72,14 @@ class Run:
         self._call(q, v, 0, first, end)
         return State(q, v)
 
-    def backward(
-        self, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
-    ) -> Backward:
+    def backward(self, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool) -> Backward:
         return Backward(self, q_bars, v_bars, steps, with_params)
 
 
 class Backward:
     """The cotangents on their way from the last state to the first."""
 
-    def __init__(
-        self, run: Run, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool
-    ):
+    def __init__(self, run: Run, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool):
         self.run, sim, batch = run, run.sim, run.batch
         m, dtype = sim.model, sim._float
         last_q = np.zeros((batch, m.nq), dtype) if q_bars is None else q_bars[:, -1] if q_bars.ndim == 3 else q_bars
@@ -180,7 +176,9 @@ class QueryRun:
     def backward(self, out_bar: np.ndarray) -> QueryBars:
         sim, m = self.sim, self.sim.model
         kernel = query_vjp_kernel(self.name, self.variant, tuple(self.work))
-        bars = {f"{k}_bar": np.empty((self.count, n), sim._float) for k, n in (("q", m.nq), ("v", m.nv), ("x", self.x_size))}
+        bars = {
+            f"{k}_bar": np.empty((self.count, n), sim._float) for k, n in (("q", m.nq), ("v", m.nv), ("x", self.x_size))
+        }
         const_bar = zeros(kernel.packed_shape(self.count, constants_size(m, bars=True)), sim._float)
         kernel(self.count, sim.threads, **self.arguments, out_bar=out_bar, const_bar=const_bar, **bars)
         params = prepare_vjp(m, self.params, self.variant.target, self.count, sim.threads, const_bar)

@@ -13,12 +13,13 @@ from . import tangent
 from .errors import InputError
 from .model import Model
 from .options import Options
-from .params import Params
 from .outputs import COM, FRAME, KINETIC, POTENTIAL
+from .params import Params
 from .prepare import Prepared, prepare
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, QueryRun, Run
 from .staging import Target, widest
+from .staging.struct import size_of
 from .state import State
 from .tables import dof_rows, topology_arguments
 
@@ -198,9 +199,7 @@ class Simulator:
         return Trajectory(self, final, u, wrench, params, T, checkpoints, kept, batched)
 
     # -- backward --------------------------------------------------------------------------------------------------
-    def vjp(
-        self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True
-    ) -> Gradient:
+    def vjp(self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True) -> Gradient:
         """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
 
         q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
@@ -261,9 +260,7 @@ class Simulator:
                 stacklevel=4,
             )
 
-    def linearize(
-        self, state: State, u: Any = None, *, params: Params | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(A, B): Jacobians of one step of one robot, on the tangent space. dx' = A dx + B du with x = (q, v), (2 nv,)."""
         q, v, batched = self._check_state(state)
         if batched:
@@ -394,7 +391,7 @@ class Simulator:
         for what, part in (("body", frames[:, : m.nb]), ("site", frames[:, m.nb :])):
             for name, field_name in names:
                 start, kind = FRAME.fields[field_name]
-                view = part[..., start : start + kind.size]  # type: ignore[attr-defined]
+                view = part[..., start : start + size_of(kind)]
                 views[f"{what}_{name}"] = _square(view) if name == "rotation" else view
         views |= {"com": totals[:, COM : COM + 3]}
         views |= {"kinetic_energy": totals[:, KINETIC], "potential_energy": totals[:, POTENTIAL]}
@@ -417,7 +414,7 @@ class Simulator:
         q, v = np.atleast_2d(q), np.atleast_2d(v)
         if len(q) == 0:
             raise InputError("the batch is empty")
-        for a, _ in tangent._quaternions(m):
+        for a, _ in tangent.quaternions(m):
             length = np.linalg.norm(q[:, a : a + 4], axis=1)
             bad = np.flatnonzero(np.abs(length - 1) > UNIT_TOLERANCE)
             if len(bad):
@@ -475,9 +472,7 @@ class Simulator:
             raise InputError(f"params have {params.batch} sets, but the batch has {batch} robots")
         return params
 
-    def _check_bar(
-        self, name: str, bar: Any, n: int, traj: Trajectory, batch: int
-    ) -> np.ndarray | None:
+    def _check_bar(self, name: str, bar: Any, n: int, traj: Trajectory, batch: int) -> np.ndarray | None:
         """(B, n) for the last state, (B, T+1, n) for all, None for zero."""
         if bar is None:
             return None
@@ -494,8 +489,8 @@ class Simulator:
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _target(self, batch: int) -> Target:
         if self.backend == "numpy":
-            return Target(self.dtype, 1, native=False)  # type: ignore[arg-type]
-        return Target(self.dtype, 1 if batch == 1 else widest(self.dtype))  # type: ignore[arg-type]
+            return Target(self.dtype, 1, native=False)
+        return Target(self.dtype, 1 if batch == 1 else widest(self.dtype))
 
     def _constants(self, params: Params, target: Target, batch: int) -> Prepared:
         """Constants of the last params are kept: they do not change, since Params do not."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .model import JOINTS, FREE, Model
+from .model import FREE, JOINTS, Model
 from .options import Options
 from .params import FIELDS
 from .spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
@@ -20,7 +20,9 @@ from .staging.kernel import Kind
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, Kind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv"), INT),
-    **dict.fromkeys(("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip", "is_root"), INTS),
+    **dict.fromkeys(
+        ("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip", "is_root"), INTS
+    ),
     **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
     **dict.fromkeys(("link_of_body", "frame_link", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS),
 }
@@ -139,9 +141,20 @@ class Topology(SimpleNamespace):
 
 
 # -- constants -------------------------------------------------------------------------------------------------------------
-_LINK = {"I": Inertia, "placement": Transform, "damping": float, "armature": float, "stiffness": float, "reference": float}
-_FRAME = {"X": Transform}
-_ACTUATOR = dict.fromkeys(("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float)
+_LINK: dict[str, type] = {
+    "I": Inertia,
+    "placement": Transform,
+    "damping": float,
+    "armature": float,
+    "stiffness": float,
+    "reference": float,
+}
+_TREE: dict[str, type] = {"origin": Vec3}
+_FRAME: dict[str, type] = {"X": Transform}
+_BODY: dict[str, type] = {"com": Vec3}
+_ACTUATOR: dict[str, type] = dict.fromkeys(
+    ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
+)
 
 
 def _bars(fields: dict[str, type]) -> dict[str, type]:
@@ -153,7 +166,8 @@ class Constants:
     """What a step reads of Params, ready to use: inertias and placements of links, frames on links, actuators."""
 
     def __init__(self, topology: Any, reals: Reals, bars: bool = False):
-        layouts = [Layout(**(_bars(f) if bars else f)) for f in (_LINK, {"origin": Vec3}, _FRAME, {"com": Vec3}, _ACTUATOR)]
+        fields = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR)
+        layouts = [Layout(**(_bars(f) if bars else f)) for f in fields]
         t = topology
         rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu)
         tables, start = [], reals.start + 3
@@ -209,21 +223,45 @@ ORIGIN = Layout(o_bar=Vec3)  # one row per tree: cotangent of positions in the w
 
 
 class Workspace:
-    """Scratch of one step: nobody reads it after. `sizes` says what a kernel must bring, `take` dresses it."""
+    """Scratch of one step: nobody reads it after. `sizes` says what a kernel must bring, `Workspace(...)` dresses it."""
 
     link: Table
     dof: Table
     tree: Table
+    composite: Table
     paired: Table
-    composite: Table  # composite inertias, for the sparse factor
     M: Reals  # mass matrix, then its sparse factor: rows of degrees of freedom, one entry per ancestor
-    q: Reals
+    load: Reals  # joint forces of the forces on links
+    q: Reals  # state and control of the step
     v: Reals
     u: Reals
-    tau: Reals
-    qdd: Reals
-    mu: Reals
-    wrench: Reals | None  # on bodies, if the kernel has any
+    x: Reals  # a query's other input, and its result
+    out: Reals
+    tau: Reals  # joint forces
+    qdd: Reals  # joint accelerations
+    wrench: Reals  # on bodies, if the kernel was staged with any
+    has_wrench: bool
+
+    v_next: Reals  # on the way back: the velocities the step led to (kept in v_after if they must be copied)
+    v_after: Reals
+    mu: Reals  # cotangents, named after what they are of
+    q_bar: Reals
+    v_bar: Reals
+    u_bar: Reals
+    x_bar: Reals
+    qdd_bar: Reals
+    tangent_bar: Reals
+    wrench_bar: Reals
+
+    q_rate: Reals  # rk4: rate of the present stage, sums, states of the stages and their cotangents
+    q_sum: Reals
+    v_sum: Reals
+    q_stage: Reals
+    v_stage: Reals
+    q_out_bar: Reals
+    v_out_bar: Reals
+    q_stage_bar: Reals
+    v_stage_bar: Reals
 
     _TABLES = {"link": LINK, "dof": DOF, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
 
@@ -233,8 +271,7 @@ class Workspace:
                 reals, field = arguments.pop(name), name[3:]
                 layout = self._TABLES.get(field)
                 setattr(self, field, Table(reals.memory, layout) if layout else reals)
-        if not wrench:
-            self.wrench = None
+        self.has_wrench = wrench
 
     @staticmethod
     def sizes(model: Model, options: Options, backward: bool, wrench: bool) -> dict[str, int]:
@@ -247,7 +284,9 @@ class Workspace:
         if wrench:
             sizes |= {"wrench": nb * 6, "tree": (model.links.trees + 1) * ORIGIN.size}
         if backward:
-            sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv)
+            sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(
+                ("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv
+            )
             sizes |= {"wrench_bar": nb * 6} if wrench else {}
         if options.integrator == "rk4":
             sizes |= {"q_rate": nq, "q_sum": nq, "v_sum": nv, "q_stage": 4 * nq, "v_stage": 4 * nv}

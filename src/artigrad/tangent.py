@@ -11,18 +11,20 @@ import numpy as np
 from .model import Model
 
 
-def _quaternions(model: Model) -> list[tuple[int, int]]:
+def quaternions(model: Model) -> list[tuple[int, int]]:
     """(first entry in q, first entry in v) of every quaternion."""
     offset = {"spherical": 0, "free": 3}
     return [
-        (model.joint_q[i] + offset[t], model.joint_v[i] + offset[t]) for i, t in enumerate(model.joint_type) if t in offset
+        (model.joint_q[i] + offset[t], model.joint_v[i] + offset[t])
+        for i, t in enumerate(model.joint_type)
+        if t in offset
     ]
 
 
 def _straight(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Indices in q and in v of the entries that simply add."""
     q, v = np.ones(model.nq, bool), np.ones(model.nv, bool)
-    for a, k in _quaternions(model):
+    for a, k in quaternions(model):
         q[a : a + 4], v[k : k + 3] = False, False
     return np.flatnonzero(q), np.flatnonzero(v)
 
@@ -38,7 +40,7 @@ def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
     a, k = _straight(model)
     out = np.empty((*q_bar.shape[:-1], model.nv), q_bar.dtype)
     out[..., k] = q_bar[..., a]
-    for i, j in _quaternions(model):
+    for i, j in quaternions(model):
         out[..., j : j + 3] = 0.5 * np.einsum("...ij,...i->...j", _left(q[..., i : i + 4]), q_bar[..., i : i + 4])
     return out
 
@@ -48,7 +50,7 @@ def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarr
     a, k = _straight(model)
     out = np.empty((*tangent_bar.shape[:-1], model.nq), tangent_bar.dtype)
     out[..., a] = tangent_bar[..., k]
-    for i, j in _quaternions(model):
+    for i, j in quaternions(model):
         quat = q[..., i : i + 4]
         lifted = np.einsum("...ij,...j->...i", _left(quat), tangent_bar[..., j : j + 3])
         out[..., i : i + 4] = 2.0 * lifted / np.sum(quat * quat, -1, keepdims=True)
@@ -60,7 +62,7 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
     a, k = _straight(model)
     out = np.array(np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], d.shape[:-1]), model.nq)), copy=True)
     out[..., a] += d[..., k]
-    for i, j in _quaternions(model):
+    for i, j in quaternions(model):
         th = d[..., j : j + 3]
         t = np.linalg.norm(th, axis=-1, keepdims=True)
         e = np.concatenate([np.cos(t / 2), 0.5 * np.sinc(t / (2 * np.pi)) * th], -1)

@@ -90,7 +90,12 @@ def test_pair(name):
     doubled = vjp(*inputs, unflatten(y_bar, iter([2.0 * a for a in flatten(y_bar)])))
     doubled = doubled if isinstance(doubled, tuple) else (doubled,)
     for a, b in zip(bars, doubled, strict=True):  # bars accumulate because they are linear
-        np.testing.assert_allclose(2 * np.array(np.broadcast_arrays(*flatten(a))), np.array(np.broadcast_arrays(*flatten(b))), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            2 * np.array(np.broadcast_arrays(*flatten(a))),
+            np.array(np.broadcast_arrays(*flatten(b))),
+            rtol=1e-12,
+            atol=1e-12,
+        )
 
 
 def test_register_is_complete():

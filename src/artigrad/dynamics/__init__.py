@@ -60,9 +60,7 @@ def accelerate_vjp(
     for k in loop(topology.nv):
         tangent_bar[k] = 0.0
     factor, damping_dt = method
-    forward_dynamics_vjp(
-        topology, const, factor, damping_dt, ws.qdd, qdd_bar, ws, ws.mu, tangent_bar, v_bar, const_bar
-    )
+    forward_dynamics_vjp(topology, const, factor, damping_dt, ws.qdd, qdd_bar, ws, ws.mu, tangent_bar, v_bar, const_bar)
     wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
     actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
     passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)

@@ -50,4 +50,3 @@ def forward_dynamics_vjp(
                 product = tau_bar[va + k] * qdd[va + k]
                 bar.armature = bar.armature - product
                 bar.damping = bar.damping - damping_dt * product
-

@@ -21,7 +21,7 @@ def _centre(topology: Topology, const: Constants, ws: Workspace, b: Any) -> Vec3
 
 def subtract_wrenches(topology: Topology, const: Constants, ws: Workspace) -> None:
     """F_i -= the wrenches on the bodies of link i"""
-    if ws.wrench is None:
+    if not ws.has_wrench:
         return
     for b in loop(topology.nb):
         force, torque = ws.wrench.struct(b * 6, Vec3), ws.wrench.struct(b * 6 + 3, Vec3)
@@ -32,7 +32,7 @@ def wrenches_vjp(
     topology: Topology, const: Constants, ws: Workspace, tangent_bar: Reals, v_bar: Reals, const_bar: Constants | None
 ) -> None:
     """After the adjoint of inverse dynamics: ws.link.y is the cotangent of the force F on each link, and F has -wrench."""
-    if ws.wrench is None:
+    if not ws.has_wrench:
         return
     clear_pose_bars(topology, ws)
     for b in loop(topology.nb):

@@ -117,7 +117,9 @@ class ModelBuilder:
         }
         return name
 
-    def motor(self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF) -> str:
+    def motor(
+        self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF
+    ) -> str:
         """A torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
         return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=_symmetric(max_force))
 
@@ -193,7 +195,9 @@ class ModelBuilder:
             raise ModelError(f"{what} is on joint '{joint}', which does not exist; there are: {known}")
         kind_of_joint = list(self._bodies.values())[self._joints[joint]]["joint"]
         if kind_of_joint not in ("revolute", "prismatic"):
-            raise ModelError(f"{what} drives joint '{joint}', which is {kind_of_joint}; only revolute and prismatic can be")
+            raise ModelError(
+                f"{what} drives joint '{joint}', which is {kind_of_joint}; only revolute and prismatic can be"
+            )
         if not max_velocity > 0:
             raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
         self._actuators[name] = {

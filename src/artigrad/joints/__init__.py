@@ -8,6 +8,7 @@ enters the tables below.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -31,11 +32,18 @@ def prepare(topology: Topology, i: Any, q: Reals, dof: Table) -> None:
 def kinematics(topology: Topology, i: Any, X: Transform, q: Reals, v: Reals, dof: Table) -> tuple[Transform, Motion]:
     """The pose beyond the joint of link i that sits at X, and the velocity it adds."""
     qa, va = topology.link_q[i], topology.link_v[i]
-    return switch(topology.kind[i], {k: lambda j=j: j.kinematics(X, q, v, qa, va, dof) for k, j in _KINDS.items()})
+    cases: dict[int, Callable[[], Any]] = {
+        k: partial(joint.kinematics, X, q, v, qa, va, dof) for k, joint in _KINDS.items()
+    }
+    return switch(topology.kind[i], cases)
 
 
 def _by_columns(
-    topology: Topology, i: Any, ws: Workspace, of_columns: Callable[[list[Motion]], Any], of_free: Callable[[Transform], Any]
+    topology: Topology,
+    i: Any,
+    ws: Workspace,
+    of_columns: Callable[[list[Motion]], Any],
+    of_free: Callable[[Transform], Any],
 ) -> Any:
     """`of_columns(S)` for a joint given by its columns, `of_free(X)` for the free one. X is read only where needed."""
     link, va = ws.link[i], topology.link_v[i]
@@ -111,7 +119,14 @@ def before_all(topology: Topology, i: Any, ws: Workspace) -> tuple[Motion, Motio
 
 
 def add_bars(
-    topology: Topology, i: Any, relative: Force, total: Force, xi: Force, ws: Workspace, tangent_bar: Reals, v_bar: Reals
+    topology: Topology,
+    i: Any,
+    relative: Force,
+    total: Force,
+    xi: Force,
+    ws: Workspace,
+    tangent_bar: Reals,
+    v_bar: Reals,
 ) -> None:
     """v_bar += S^T relative,  tangent_bar += S^T xi. The shifts of a free joint also carry its rotation, so the
     cotangent of their velocities is that of everything they move, `total`."""
@@ -149,7 +164,7 @@ def store_columns(topology: Topology, ws: Workspace) -> None:
             for k, column in enumerate(S):
                 ws.dof[va + k].S = column
 
-        _by_columns(topology, i, ws, store, lambda X: store(free.columns(X)))  # noqa: B023
+        _by_columns(topology, i, ws, store, lambda X: store(free.columns(X)))
 
 
 # -- coordinates ---------------------------------------------------------------------------------------------------------

@@ -14,4 +14,3 @@ def kinematics(X: Transform, q: Reals, v: Reals, qa: Any, va: Any, dof: Table) -
     S = Motion(Vec3.zero(), z)
     dof[va].S = S
     return Transform(X.R, X.r + z * q[qa]), S * v[va]
-

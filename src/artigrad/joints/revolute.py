@@ -21,4 +21,3 @@ def kinematics(X: Transform, q: Reals, v: Reals, qa: Any, va: Any, dof: Table) -
     S = Motion(z, cross(X.r, z))
     dof[va].S = S
     return Transform(Mat3.columns(x * c + y * s, y * c - x * s, z), X.r), S * v[va]
-

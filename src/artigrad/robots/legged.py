@@ -14,7 +14,12 @@ def quadruped() -> Model:
     """
     b = ModelBuilder("quadruped")
     b.body(
-        "trunk", joint="free", mass=6.9, com=(0.01, 0.002, 0.0), inertia=box(6.9, 0.38, 0.19, 0.11), position=(0, 0, 0.32)
+        "trunk",
+        joint="free",
+        mass=6.9,
+        com=(0.01, 0.002, 0.0),
+        inertia=box(6.9, 0.38, 0.19, 0.11),
+        position=(0, 0, 0.32),
     )
     for name, x, y in (("fl", 1, 1), ("fr", 1, -1), ("rl", -1, 1), ("rr", -1, -1)):
         hip, thigh, shank = f"{name}_hip", f"{name}_thigh", f"{name}_shank"

@@ -59,7 +59,9 @@ def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -
             if i % 3 == 0:
                 b.motor(f"motor{i}", names[-1], gear=gear, max_force=float(rng.uniform(0.5, 2.0)))
             elif i % 3 == 1:
-                b.position_servo(f"servo{i}", names[-1], gain=3.0, damping=0.3, max_force=4.0, max_velocity=5.0, gear=gear)
+                b.position_servo(
+                    f"servo{i}", names[-1], gain=3.0, damping=0.3, max_force=4.0, max_velocity=5.0, gear=gear
+                )
             else:
                 b.velocity_servo(f"servo{i}", names[-1], gain=0.7, max_force=3.0, max_velocity=2.0, gear=gear)
     return b.build()

@@ -38,9 +38,7 @@ def inertia_pairing(x: Motion, y: Motion) -> Inertia:
 def inertia_at_origin(m: float, c: Vec3, Ic: Sym3) -> Inertia:
     """(m, c, Ic about the centre of mass) -> (m, m c, Ic + m (|c|^2 1 - c c^T))  (1.13)"""
     d = dot(c, c)
-    point = Sym3(
-        d - c.x * c.x, d - c.y * c.y, d - c.z * c.z, -(c.x * c.y), -(c.x * c.z), -(c.y * c.z)
-    )
+    point = Sym3(d - c.x * c.x, d - c.y * c.y, d - c.z * c.z, -(c.x * c.y), -(c.x * c.z), -(c.y * c.z))
     return Inertia(m, c * m, Ic + point * m)
 
 
@@ -111,9 +109,7 @@ def articulated_apply(I: Articulated, x: Motion) -> Force:
 
 @vjp_of(articulated_apply)
 def articulated_apply_vjp(I: Articulated, x: Motion, y_bar: Motion) -> tuple[Articulated, Force]:
-    I_bar = Articulated(
-        sym_outer(y_bar.w, x.w), outer(y_bar.w, x.v) + outer(x.w, y_bar.v), sym_outer(y_bar.v, x.v)
-    )
+    I_bar = Articulated(sym_outer(y_bar.w, x.w), outer(y_bar.w, x.v) + outer(x.w, y_bar.v), sym_outer(y_bar.v, x.v))
     return I_bar, I @ y_bar
 
 

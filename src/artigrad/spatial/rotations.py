@@ -140,5 +140,3 @@ def twist_to_matrix(R: Mat3, th_bar: Vec3) -> Mat3:
 def matrix_to_twist(R: Mat3, R_bar: Mat3) -> Vec3:
     """th_bar = ax(R^T R_bar)  (1.8)"""
     return axial(R.T @ R_bar)
-
-

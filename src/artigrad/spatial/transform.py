@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..staging import Struct, StagingError, vjp_of
+from ..staging import StagingError, Struct, vjp_of
 from .motion import Force, Motion, cross_force
 from .rotations import Quat, quat_lift, quat_matrix, quat_normalise
 from .vectors import Mat3, Vec3, cross

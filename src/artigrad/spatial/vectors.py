@@ -139,7 +139,9 @@ def mat_apply_vjp(A: Mat3, x: Vec3, y_bar: Vec3) -> tuple[Mat3, Vec3]:
 def mat_product(A: Mat3, B: Mat3) -> Mat3:
     """Y = A B"""
     a, b = A.leaves(), B.leaves()
-    return Mat3(*(a[3 * r] * b[c] + a[3 * r + 1] * b[3 + c] + a[3 * r + 2] * b[6 + c] for r in range(3) for c in range(3)))
+    return Mat3(
+        *(a[3 * r] * b[c] + a[3 * r + 1] * b[3 + c] + a[3 * r + 2] * b[6 + c] for r in range(3) for c in range(3))
+    )
 
 
 @vjp_of(mat_product)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -126,7 +127,7 @@ class Kernel:
             self._run(table, scratch, 0, packs)
             return
         edges = np.linspace(0, packs, min(threads, packs) + 1).astype(int)
-        jobs = [_pool().submit(self._run, table, scratch, a, b) for a, b in zip(edges[1:-1], edges[2:], strict=True)]
+        jobs = [_pool().submit(self._run, table, scratch, a, b) for a, b in pairwise(edges[1:])]
         self._run(table, scratch, 0, edges[1])
         for job in jobs:
             job.result()

@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .emit import Emitter, Scope
+    from .emit import Scope
 
 
 # adding this number leaves the nearest integer in the low bits of the sum
