@@ -157,14 +157,21 @@ def _actuator(structure: Any, fields: Fields, j: Any, out: Constants) -> None:
     b0, b1, b2 = (fields.real("bias", j, 3, k) for k in range(3))
     on_length, on_velocity = switch(structure.act_kind[j], _SERVO)
     b1, b2 = b1 - gain * on_length, b2 - gain * on_velocity
-    top = fields.real("max_velocity", j)
+    limited, top = _speed_limit(fields, j)
     row.gear, row.gain, row.b0, row.b1, row.b2 = fields.real("gear", j), gain, b0, b1, b2
     row.low, row.high = (fields.real("control_range", j, 2, k) for k in range(2))
     row.force_low, row.force_high = (fields.real("force_range", j, 2, k) for k in range(2))
-    row.drive = select(top < NO_LIMIT, -(b2 * top), NO_LIMIT)
+    row.drive = select(limited, -(b2 * top), NO_LIMIT)
 
 
 _SERVO = {0: lambda: (0.0, 0.0), POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
+
+
+def _speed_limit(fields: Fields, j: Any) -> tuple[Any, Any]:
+    """Whether actuator j has a speed limit, and that limit (0 if it has none, so that nothing infinite is multiplied)."""
+    top = fields.real("max_velocity", j)
+    limited = top < NO_LIMIT
+    return limited, select(limited, top, 0.0)
 
 
 def constants_vjp(
@@ -286,10 +293,9 @@ def _actuator_vjp(structure: Any, fields: Fields, j: Any, out_bar: Constants, ba
     gain = fields.real("gain", j)
     on_length, on_velocity = switch(structure.act_kind[j], _SERVO)
     b2 = fields.real("bias", j, 3, 2) - gain * on_velocity
-    top = fields.real("max_velocity", j)
-    limited = top < NO_LIMIT
+    limited, top = _speed_limit(fields, j)
     b1_bar = bar.b1
-    b2_bar = bar.b2 - select(limited, bar.drive * top, 0.0)
+    b2_bar = bar.b2 - bar.drive * top
     bars.put_real("gear", j, bar.gear)
     bars.put_real("gain", j, bar.gain - b1_bar * on_length - b2_bar * on_velocity)
     for k, b_bar in enumerate((bar.b0, b1_bar, b2_bar)):

@@ -113,8 +113,8 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator) -> list[Ch
             continue
         x = np.where(np.isfinite(x), x, 0.0).ravel()
         scale = np.maximum(np.abs(x), 0.1 * np.abs(x).max()) if what in ("inertia", "mass") else np.ones(x.size)
-        if what == "armature":  # it adds to moments of inertia, which may be small
-            scale = np.full(x.size, max(1e-3, float(np.abs(x).max())))
+        if what == "armature":  # it adds to the diagonal of M, which may be small
+            scale = np.full(x.size, float(sim.mass_matrix(state).diagonal().min()))
         fd = vary(what, x.size, np.where(scale > 0, scale, 1.0))
         fd = np.where(np.isfinite(fd), fd, 0.0)  # an infinite limit stays infinite
         largest = float(np.abs(fd).max())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..kinematics import clear_pose_bars, kinematics_vjp
-from ..spatial import Force, Vec3, at_point, at_point_vjp, cross
+from ..spatial import Force, Vec3, at_point, at_point_vjp, cross, cross_force
 from ..staging import Reals, loop
 from ..tables import Constants, Topology, Workspace
 
@@ -42,7 +42,8 @@ def wrenches_vjp(
         p_bar, force_bar, torque_bar = at_point_vjp(p, force, torque, -y)
         ws.wrench_bar.put(b * 6, ws.wrench_bar.struct(b * 6, Vec3) + force_bar)
         ws.wrench_bar.put(b * 6 + 3, ws.wrench_bar.struct(b * 6 + 3, Vec3) + torque_bar)
-        ws.link[link].zeta += Force(cross(p, p_bar), p_bar)
+        # the arm moves with the link; the wrench itself does not turn with it  (theory 2.7)
+        ws.link[link].zeta += Force(cross(p, p_bar), p_bar) - cross_force(y, at_point(p, force, torque))
         if const_bar is not None:
             const_bar.body[b].com += ws.link[link].X.R.T @ p_bar
     kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)

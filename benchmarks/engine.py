@@ -1,0 +1,97 @@
+"""How fast the engine is, beside MuJoCo and Pinocchio: `python -m benchmarks.engine [--quick] [--out FOLDER]`.
+
+All rows are timed in one run, in rounds: each round times every row once, so that whatever else the machine does falls
+on all of them. Figures are medians over the rounds; ratios are ratios of medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import artigrad as ag
+
+from . import peers, report
+from .probe import measure
+from .rows import DT, FULL, QUICK, Ours, Scale, chain_rows, factor_rows, our_rows, peer_rows, time_rows
+
+
+def measure_start(progress: Progress) -> dict[str, float]:
+    """Medians of 3: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
+    cold, warm = [], []
+    task = progress.add_task("first gradient", total=6)
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            for found in (cold, warm):
+                found.append(measure("first_gradient", env={**os.environ, "ARTIGRAD_CACHE": folder}))
+                progress.advance(task)
+
+    def median(runs: list[dict[str, float]], key: str) -> float:
+        return float(np.median([run[key] for run in runs]))
+
+    every = cold + warm
+    return {
+        "cold": median(cold, "gradient"),
+        "warm": median(warm, "gradient"),
+        "import": median(every, "import"),
+        "python": median(every, "python"),
+    }
+
+
+def measure_memory(model: ag.Model, scale: Scale, progress: Progress) -> dict[str, Any]:
+    """Bytes of a stored step, the cost of fresh memory, and a gradient over very many steps."""
+    task = progress.add_task("memory", total=2)
+    sim = ag.Simulator(model, DT)
+    traj = sim.rollout(sim.reset(), steps=99)
+    found: dict[str, Any] = {"bytes_per_step": (traj.q.nbytes + traj.v.nbytes) // 100}
+    found["rollout_us"] = measure("fresh_memory", scale.rounds)
+    progress.advance(task)
+    found["long"] = measure("long_gradient", scale.long_steps, scale.long_memory)
+    progress.advance(task)
+    return found | {"long_steps": scale.long_steps, "long_memory": scale.long_memory}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="under 30 seconds, rough figures")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of engine.json, engine.md")
+    arguments = parser.parse_args()
+    scale, console = QUICK if arguments.quick else FULL, Console()
+
+    about, model = report.machine(), ag.robots.quadruped()
+    first = Ours(model, 1, 1)
+    agreement = peers.check_agreement(model, first.state, first.u[0])
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, refresh_per_second=2
+    ) as progress:
+        start = measure_start(progress)
+        memory = measure_memory(model, scale, progress)
+        robot_rows = peer_rows(model) + our_rows(model, scale)
+        rows = robot_rows + factor_rows(model) + chain_rows(scale)
+        time_rows(rows, scale, progress)
+
+    by_key = {row.key: row for row in rows}
+    reached = report.targets(by_key, start, memory)
+    sheets = [
+        report.row_sheet("Quadruped, 18 degrees of freedom: us per robot and step (or call)", robot_rows, rows[0]),
+        report.factor_sheet(by_key),
+        report.chain_sheet(by_key),
+        report.start_sheet(start),
+        report.memory_sheet(memory),
+        report.target_sheet(reached),
+    ]
+    for sheet in sheets:
+        console.print(sheet.rich(), "")
+    report.save(arguments.out, scale, about | {"agreement": agreement}, rows, start, memory, reached, sheets)
+    console.print(f"saved {arguments.out / 'engine.json'} and engine.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""What must be measured in a process of its own: start-up, memory of a long gradient, the cost of fresh memory.
+
+`measure("name", ...)` runs `python -m benchmarks.probe name ...` and gives what it printed.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+STARTED = time.monotonic()  # the same clock in all processes
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def measure(probe: str, *arguments: Any, env: dict[str, str] | None = None) -> dict[str, float]:
+    """Run a probe in a fresh process."""
+    import json
+
+    command = [sys.executable, "-m", "benchmarks.probe", probe, *map(str, arguments), repr(time.monotonic())]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def first_gradient(called: float) -> dict[str, float]:
+    """Seconds from the start of the process to the first gradient, and of `import artigrad` alone."""
+    start = time.monotonic()
+    import artigrad as ag
+
+    imported = time.monotonic()
+    sim = ag.Simulator(ag.robots.quadruped())
+    traj = sim.rollout(sim.reset(), steps=100)
+    sim.vjp(traj, q_bar=traj.final.q)
+    done = time.monotonic()
+    return {"python": STARTED - called, "import": imported - start, "gradient": done - called}
+
+
+def long_gradient(steps: int, memory: str) -> dict[str, float]:
+    """Seconds and peak memory of one gradient over many steps of a quadruped that hardly moves.
+
+    The peak counts beyond the process after a short gradient, the controls and their gradient. It is read from
+    VmHWM: ru_maxrss of a child process starts at the peak of its parent, so that it would hide everything.
+    """
+    import numpy as np
+
+    import artigrad as ag
+
+    model = ag.robots.quadruped()
+    sim = ag.Simulator(model)
+    weightless = model.params.replace(gravity=[0.0, 0.0, 0.0])
+    state = sim.reset()
+    u = np.empty((steps, model.nu))
+    np.random.default_rng(0).standard_normal(out=u)
+    u *= 1e-6
+
+    def gradient(u: Any, checkpoints: Any) -> Any:
+        traj = sim.rollout(state, u, params=weightless, checkpoints=checkpoints)
+        return sim.vjp(traj, q_bar=np.ones(model.nq), v_bar=np.ones(model.nv))
+
+    gradient(u[:100], ag.EveryStep())
+    before, start = _resident("VmRSS"), time.perf_counter()
+    grad = gradient(u, ag.Binomial(memory=memory))
+    seconds = time.perf_counter() - start
+    beyond = _resident("VmHWM") - before - grad.u.nbytes
+    return {"seconds": seconds, "beyond_MB": beyond / 1e6, "controls_MB": u.nbytes / 1e6, "before_MB": before / 1e6}
+
+
+def fresh_memory(rounds: int) -> dict[str, float]:
+    """Microseconds per robot and step of a rollout (64 robots, 200 steps) with recycled and with fresh arrays.
+
+    In a process of its own, as a user's: one that has freed larger arrays keeps them in malloc and hides the cost.
+    """
+    import numpy as np
+
+    import artigrad as ag
+    from artigrad import buffers
+
+    robots, steps = 64, 200
+    sim = ag.Simulator(ag.robots.quadruped(), threads=1)
+    state = sim.reset(batch=robots)
+    smallest = {"recycled": buffers.SMALLEST, "fresh": 1 << 60}
+    seconds: dict[str, list[float]] = {name: [] for name in smallest}
+    for _ in range(rounds + 1):
+        for name, buffers.SMALLEST in smallest.items():
+            start = time.perf_counter()
+            sim.rollout(state, steps=steps)
+            seconds[name].append(time.perf_counter() - start)
+    return {name: float(np.median(s[1:])) / (robots * steps) * 1e6 for name, s in seconds.items()}
+
+
+def _resident(which: str) -> int:
+    """Bytes of this process in memory: VmRSS now, VmHWM at most so far."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(f"{which}:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {which}")
+
+
+def main() -> None:
+    """Run the probe named on the command line and print what it found."""
+    name, *arguments, called = sys.argv[1:]
+    if name == "first_gradient":
+        found = first_gradient(float(called))
+    elif name == "long_gradient":
+        found = long_gradient(int(arguments[0]), arguments[1])
+    else:
+        found = fresh_memory(int(arguments[0]))
+    import json
+
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

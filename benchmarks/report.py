@@ -1,0 +1,194 @@
+"""The report of `benchmarks.engine`: tables for the screen and for Markdown, targets, files."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite
+import mujoco
+import numpy as np
+import pinocchio as pin
+from rich.table import Table
+
+import artigrad as ag
+from artigrad.staging import widest
+from artigrad.staging.compile import host
+
+from .rows import CHAINS, FLOATS, FORWARD, GRADIENT, STEP, Row, Rows, Scale
+
+
+class Sheet(NamedTuple):
+    """A table for the screen and for the report."""
+
+    title: str
+    columns: list[str]
+    lines: list[list[str]]
+
+    def rich(self) -> Table:
+        table = Table(title=self.title, title_justify="left", title_style="bold")
+        for k, name in enumerate(self.columns):
+            table.add_column(name, justify="right" if k else "left")
+        for line in self.lines:
+            table.add_row(*line)
+        return table
+
+    def markdown(self) -> str:
+        rule = [":--", *["--:"] * (len(self.columns) - 1)]
+        lines = [f"| {' | '.join(line)} |" for line in (self.columns, rule, *self.lines)]
+        return "\n".join([f"## {self.title}", "", *lines, ""])
+
+
+def machine() -> dict[str, Any]:
+    """Where and with what this ran."""
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "cpu": f"{cpu[0].split(':')[1].strip() if cpu else platform.processor()} ({host.name})",
+        "cores": len(os.sched_getaffinity(0)),
+        "vector": f"{8 * host.vector_bytes} bit: {widest('f64')} f64 or {widest('f32')} f32",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "llvmlite": llvmlite.__version__,
+        "mujoco": mujoco.__version__,
+        "pinocchio": pin.__version__,
+        "artigrad": ag.__version__,
+        "load": os.getloadavg()[0],
+    }
+
+
+def row_sheet(title: str, rows: list[Row], step: Row) -> Sheet:
+    columns = ["", "robots", "type", "threads", "median, us", "min, us", "of mj_step"]
+    lines = [
+        [
+            r.name,
+            str(r.robots),
+            r.dtype,
+            str(r.threads),
+            _figure(r.median),
+            _figure(r.least),
+            f"{r.median / step.median:.3f} x",
+        ]
+        for r in rows
+    ]
+    return Sheet(title, columns, lines)
+
+
+def factor_sheet(rows: Rows) -> Sheet:
+    lines = []
+    for robots in (1, 64):
+        articulated, sparse = (rows[name, robots, "f64", 1].median for name in (FORWARD, f"{FORWARD}, sparse"))
+        lines.append([f"{robots} robots", _figure(articulated), _figure(sparse), f"{sparse / articulated:.2f} x"])
+    return Sheet(
+        "Factor of the mass matrix: forward, us per robot and step", ["", "articulated", "sparse", "ratio"], lines
+    )
+
+
+def chain_sheet(rows: Rows) -> Sheet:
+    names = (FORWARD, GRADIENT, f"{FORWARD}, sparse")
+    lines = [[str(n), *(_figure(rows[f"chain of {n}: {x}", 1, "f64", 1].median) for x in names)] for n in CHAINS]
+    return Sheet("Chains: us per link and step, one robot", ["links", *names], lines)
+
+
+def start_sheet(start: dict[str, float]) -> Sheet:
+    texts = {
+        "cold": "process start to first gradient, empty cache",
+        "warm": "process start to first gradient, filled cache",
+        "import": "import artigrad",
+        "python": "start of Python itself",
+    }
+    return Sheet("First gradient (medians of 3)", ["", "s"], [[text, f"{start[k]:.2f}"] for k, text in texts.items()])
+
+
+def memory_sheet(memory: dict[str, Any]) -> Sheet:
+    long, rollout = memory["long"], memory["rollout_us"]
+    what = f"gradient over {memory['long_steps']:,} steps, Binomial({memory['long_memory']})"
+    lines = [
+        ["stored per step and robot", f"{memory['bytes_per_step']} bytes"],
+        ["rollout of 64 x 200, memory recycled", f"{rollout['recycled']:.3f} us"],
+        ["rollout of 64 x 200, fresh memory", f"{rollout['fresh']:.3f} us"],
+        [f"{what}: time", f"{long['seconds']:.1f} s"],
+        [f"{what}: peak beyond process, controls and their gradient", f"{long['beyond_MB']:.1f} MB"],
+        ["the controls of that gradient", f"{long['controls_MB']:.1f} MB"],
+    ]
+    return Sheet("Memory (processes of their own)", ["", "figure"], lines)
+
+
+def targets(rows: Rows, start: dict[str, float], memory: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each target with what was reached."""
+
+    def us(name: str, robots: int = 1, dtype: str = "f64", threads: int = 1) -> float:
+        return rows[name, robots, dtype, threads].median
+
+    def at_most(what: str, reached: float, limit: float, unit: str) -> None:
+        out.append(
+            {"what": what, "reached": reached, "limit": limit, "unit": unit, "sign": "<=", "ok": reached <= limit}
+        )
+
+    def at_least(what: str, reached: float, limit: float) -> None:
+        out.append(
+            {"what": what, "reached": reached, "limit": limit, "unit": "x", "sign": ">=", "ok": reached >= limit}
+        )
+
+    out: list[dict[str, Any]] = []
+    at_most("one robot, forward, of mj_step", us(FORWARD) / us(STEP), 0.35, "x")
+    at_most("one robot, forward + gradient, of mj_step", us(GRADIENT) / us(STEP), 0.8, "x")
+    for name in (FORWARD, GRADIENT):
+        at_least(f"one core, 64 robots f64 over one f64: {name}", us(name) / us(name, 64), 4.5)
+    for name in (FORWARD, GRADIENT):
+        for other in ("f64", "f32"):
+            gain = us(name, 1, other) / us(name, 64, "f32")
+            at_least(f"one core, 64 robots f32 over one {other}: {name}", gain, 8.0)
+    for dtype in FLOATS:
+        for name in (FORWARD, GRADIENT):
+            gain = us(name, 4096, dtype) / us(name, 4096, dtype, 2)
+            at_least(f"two threads over one, 4096 robots {dtype}: {name}", gain, 1.7)
+    limit = float(memory["long_memory"].removesuffix("MB"))
+    at_most(f"memory of a gradient over {memory['long_steps']:,} steps", memory["long"]["beyond_MB"], limit, "MB")
+    at_most("first gradient, empty cache", start["cold"], 1.5, "s")
+    at_most("first gradient, filled cache", start["warm"], 0.5, "s")
+    at_most("import", start["import"], 0.3, "s")
+    return out
+
+
+def target_sheet(found: list[dict[str, Any]]) -> Sheet:
+    lines = [
+        [
+            t["what"],
+            f"{t['sign']} {t['limit']:g} {t['unit']}",
+            f"{t['reached']:.2f} {t['unit']}",
+            "yes" if t["ok"] else "no",
+        ]
+        for t in found
+    ]
+    return Sheet("Targets", ["", "target", "reached", "met"], lines)
+
+
+def _figure(us: float) -> str:
+    return f"{us:.4f}" if us < 1 else f"{us:.3f}" if us < 10 else f"{us:.1f}"
+
+
+def save(
+    folder: Path,
+    scale: Scale,
+    about: dict[str, Any],
+    rows: list[Row],
+    start: dict[str, float],
+    memory: dict[str, Any],
+    reached: list[dict[str, Any]],
+    sheets: list[Sheet],
+) -> None:
+    """Write engine.json, with all figures, and engine.md, with the tables."""
+    keys = ("name", "robots", "dtype", "threads", "units", "repeats")
+    figures = [{k: getattr(r, k) for k in keys} | {"median_us": r.median, "min_us": r.least} for r in rows]
+    found = {"machine": about, "rounds": scale.rounds, "rows": figures, "start_s": start, "memory": memory}
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "engine.json").write_text(json.dumps(found | {"targets": reached}, indent=1) + "\n")
+    note = f"Medians of {scale.rounds} rounds, each of which times every row once; see `benchmarks/engine.py`."
+    facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
+    text = "\n".join(["# The engine", "", note, "", facts, "", *(sheet.markdown() for sheet in sheets)])
+    (folder / "engine.md").write_text(text)

@@ -1,0 +1,179 @@
+"""What `benchmarks.engine` times, as rows: our simulator, MuJoCo and Pinocchio on the same robots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+from rich.progress import Progress
+
+import artigrad as ag
+
+from . import peers
+
+DT = 1e-3
+STEP = "MuJoCo mj_step"  # the row all ratios refer to
+CHAINS = (4, 8, 16, 32, 64, 128, 256)
+FLOATS = {"f64": np.float64, "f32": np.float32}
+FORWARD, GRADIENT, WITH_PARAMS = "forward", "forward + gradient", "forward + gradient, parameters too"
+
+
+class Scale(NamedTuple):
+    """How much to run."""
+
+    rounds: int
+    sample: float  # seconds a sample takes at least
+    many_steps: int  # of 4096 robots
+    link_steps: int  # links times steps of a chain
+    long_steps: int
+    long_memory: str
+
+
+FULL = Scale(60, 0.01, 50, 1 << 16, 1_000_000, "32MB")
+QUICK = Scale(5, 0.002, 10, 1 << 13, 50_000, "2MB")
+
+
+@dataclass
+class Row:
+    """Something to time. One call does `units` units of work: steps of one robot, calls, or steps of one link."""
+
+    name: str
+    call: Callable[[], Any]
+    units: int = 1
+    robots: int = 1
+    dtype: str = "f64"
+    threads: int = 1
+    repeats: int = 1
+    samples: list[float] = field(default_factory=list)  # microseconds per unit
+
+    @property
+    def key(self) -> tuple[str, int, str, int]:
+        return self.name, self.robots, self.dtype, self.threads
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.samples))
+
+    @property
+    def least(self) -> float:
+        return min(self.samples)
+
+    def time(self) -> float:
+        """Seconds of `repeats` calls."""
+        start = time.perf_counter()
+        for _ in range(self.repeats):
+            self.call()
+        return time.perf_counter() - start
+
+    def sample(self) -> None:
+        self.samples.append(self.time() / (self.repeats * self.units) * 1e6)
+
+
+Rows = dict[tuple[str, int, str, int], Row]
+
+
+# -- one robot and many -----------------------------------------------------------------------------------------------
+class Ours:
+    """A simulator with random states, small random controls and cotangents, all of its own dtype."""
+
+    def __init__(self, model: ag.Model, robots: int, steps: int, dtype: str = "f64", threads: int = 1, **options: Any):
+        self.sim = ag.Simulator(model, DT, dtype=dtype, threads=threads, **options)  # type: ignore[arg-type]
+        rng = np.random.default_rng(0)
+        q = ag.move(model, model.keyframe().q, 0.2 * rng.normal(size=(robots, model.nv)))
+        sizes = {"v": (model.nv,), "u": (steps, model.nu), "q_bar": (model.nq,), "v_bar": (model.nv,)}
+        arrays = {"q": q} | {k: 0.2 * rng.normal(size=(robots, *shape)) for k, shape in sizes.items()}
+        own = {k: np.ascontiguousarray(x if robots > 1 else x[0], FLOATS[dtype]) for k, x in arrays.items()}
+        self.state, self.u = ag.State(own["q"], own["v"]), own["u"]
+        self.bars = own["q_bar"], own["v_bar"]
+
+    def forward(self) -> ag.Trajectory:
+        return self.sim.rollout(self.state, self.u)
+
+    def gradient(self) -> ag.Gradient:
+        return self.sim.vjp(self.forward(), *self.bars, with_params=False)
+
+    def gradient_with_params(self) -> ag.Gradient:
+        return self.sim.vjp(self.forward(), *self.bars)
+
+    def rows(self, robots: int, steps: int, dtype: str = "f64", threads: int = 1, suffix: str = "") -> list[Row]:
+        calls = {FORWARD: self.forward, GRADIENT: self.gradient, WITH_PARAMS: self.gradient_with_params}
+        return [Row(n + suffix, call, robots * steps, robots, dtype, threads) for n, call in calls.items()]
+
+
+def peer_rows(model: ag.Model) -> list[Row]:
+    """MuJoCo and Pinocchio, and our single step beside them."""
+    ours = Ours(model, 1, 1)
+    state, u = ours.state, ours.u[0]
+    m, d = peers.mujoco_robot(model, DT)
+
+    def mujoco_steps(n: int) -> None:
+        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u
+        mujoco.mj_step(m, d, nstep=n)
+
+    robot, single = peers.pinocchio_robot(model), peers.pinocchio_robot(ag.robots.chain(1))
+    data, single_data = robot.createData(), single.createData()
+    q, v = peers.pinocchio_state(state)
+    torque, one = peers.pinocchio_torque(model, u), np.zeros(1)
+    return [
+        Row(STEP, lambda: mujoco_steps(1000), 1000),
+        Row("MuJoCo mj_step, from Python", lambda: mujoco.mj_step(m, d)),
+        Row("Pinocchio aba, from Python", lambda: pin.aba(robot, data, q, v, torque)),
+        Row(
+            "Pinocchio computeABADerivatives, from Python",
+            lambda: pin.computeABADerivatives(robot, data, q, v, torque),
+        ),
+        Row(
+            "Pinocchio aba of one joint, from Python (call overhead)",
+            lambda: pin.aba(single, single_data, one, one, one),
+        ),
+        Row("sim.step, from Python", lambda: ours.sim.step(state, u)),
+    ]
+
+
+def our_rows(model: ag.Model, scale: Scale) -> list[Row]:
+    """One robot, 64 and 4096; both dtypes; one thread and two."""
+    rows = []
+    for dtype in FLOATS:
+        rows += Ours(model, 1, 1000, dtype).rows(1, 1000, dtype)
+        for robots, steps in ((64, 200), (4096, scale.many_steps)):
+            for threads in (1, 2):
+                rows += Ours(model, robots, steps, dtype, threads).rows(robots, steps, dtype, threads)
+    return rows + Ours(model, 1, 10_000).rows(1, 10_000, suffix=" (10,000 steps)")
+
+
+def factor_rows(model: ag.Model) -> list[Row]:
+    """The other factor; "articulated" is among the rows above."""
+    return [
+        Row(f"{FORWARD}, sparse", Ours(model, robots, steps, factor="sparse").forward, robots * steps, robots)
+        for robots, steps in ((1, 1000), (64, 200))
+    ]
+
+
+def chain_rows(scale: Scale) -> list[Row]:
+    """Chains of growing length with the same number of links times steps."""
+    rows = []
+    for n in CHAINS:
+        model, steps = ag.robots.chain(n), scale.link_steps // n
+        articulated, sparse = Ours(model, 1, steps), Ours(model, 1, steps, factor="sparse")
+        calls = {FORWARD: articulated.forward, GRADIENT: articulated.gradient, f"{FORWARD}, sparse": sparse.forward}
+        rows += [Row(f"chain of {n}: {name}", call, n * steps) for name, call in calls.items()]
+    return rows
+
+
+def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> None:
+    """All rounds. Before the first, each row is called once to compile it and once to see how often to repeat it."""
+    task = progress.add_task("compile", total=len(rows))
+    for row in rows:
+        row.call()
+        row.repeats = max(1, round(scale.sample / max(row.time(), 1e-7)))
+        progress.advance(task)
+    task = progress.add_task("rounds", total=scale.rounds * len(rows))
+    for _ in range(scale.rounds):
+        for row in rows:
+            row.sample()
+            progress.advance(task)
