@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,8 @@ from .rows import DT, FULL, QUICK, Ours, Scale, chain_rows, factor_rows, our_row
 
 def measure_start(progress: Progress) -> dict[str, float]:
     """Medians of 3: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
-    cold, warm = [], []
+    cold: list[dict[str, float]] = []
+    warm: list[dict[str, float]] = []
     task = progress.add_task("first gradient", total=6)
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
@@ -59,11 +61,13 @@ def measure_memory(model: ag.Model, scale: Scale, progress: Progress) -> dict[st
 
 
 def main() -> None:
+    """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="under 30 seconds, rough figures")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of engine.json, engine.md")
     arguments = parser.parse_args()
-    scale, console = QUICK if arguments.quick else FULL, Console()
+    scale = QUICK if arguments.quick else FULL
+    console = Console() if sys.stdout.isatty() else Console(width=120)
 
     about, model = report.machine(), ag.robots.quadruped()
     first = Ours(model, 1, 1)
@@ -89,7 +93,9 @@ def main() -> None:
     ]
     for sheet in sheets:
         console.print(sheet.rich(), "")
-    report.save(arguments.out, scale, about | {"agreement": agreement}, rows, start, memory, reached, sheets)
+    found = {"machine": about, "rounds": scale.rounds, "largest_difference_of_accelerations": agreement}
+    found |= {"start_s": start, "memory": memory, "targets": reached}
+    report.save(arguments.out, found, rows, sheets)
     console.print(f"saved {arguments.out / 'engine.json'} and engine.md")
 
 

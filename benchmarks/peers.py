@@ -34,9 +34,10 @@ def mjcf(model: ag.Model, dt: float) -> str:
         if kind != "free":
             joint.attrib |= {"axis": _text(p.axis[i]), "pos": _text(p.anchor[i])}
         # three moments where they will do: MuJoCo is faster when the axes of inertia are those of the body
-        moments = {"fullinertia": _text(p.inertia[i])} if p.inertia[i, 3:].any() else {}
-        moments = moments or {"diaginertia": _text(p.inertia[i, :3])}
-        xml.SubElement(node, "inertial", pos=_text(p.com[i]), mass=repr(float(p.mass[i])), **moments)
+        full = bool(p.inertia[i, 3:].any())
+        moments = ("fullinertia", _text(p.inertia[i])) if full else ("diaginertia", _text(p.inertia[i, :3]))
+        inertial = xml.SubElement(node, "inertial", pos=_text(p.com[i]), mass=repr(float(p.mass[i])))
+        inertial.set(*moments)
     motors = xml.SubElement(root, "actuator")
     for k, name in enumerate(model.actuators):
         joint_name = model.joints[model.actuator_joint[k]]
@@ -104,7 +105,7 @@ def pinocchio_torque(model: ag.Model, u: np.ndarray) -> np.ndarray:
 
 def _rotation(state: ag.State) -> np.ndarray:
     w, x, y, z = state.q[3:7]
-    return pin.Quaternion(w, x, y, z).matrix()
+    return np.array(pin.Quaternion(w, x, y, z).matrix())
 
 
 # -- agreement ---------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ def measure(probe: str, *arguments: Any, env: dict[str, str] | None = None) -> d
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
-    return json.loads(done.stdout)
+    return dict(json.loads(done.stdout))
 
 
 def first_gradient(called: float) -> dict[str, float]:

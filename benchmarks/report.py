@@ -19,7 +19,7 @@ import artigrad as ag
 from artigrad.staging import widest
 from artigrad.staging.compile import host
 
-from .rows import CHAINS, FLOATS, FORWARD, GRADIENT, STEP, Row, Rows, Scale
+from .rows import CHAINS, FLOATS, FORWARD, GRADIENT, STEP, Row, Rows
 
 
 class Sheet(NamedTuple):
@@ -57,35 +57,28 @@ def machine() -> dict[str, Any]:
         "mujoco": mujoco.__version__,
         "pinocchio": pin.__version__,
         "artigrad": ag.__version__,
-        "load": os.getloadavg()[0],
+        "load before": round(os.getloadavg()[0], 2),
     }
 
 
 def row_sheet(title: str, rows: list[Row], step: Row) -> Sheet:
-    columns = ["", "robots", "type", "threads", "median, us", "min, us", "of mj_step"]
-    lines = [
-        [
-            r.name,
-            str(r.robots),
-            r.dtype,
-            str(r.threads),
-            _figure(r.median),
-            _figure(r.least),
-            f"{r.median / step.median:.3f} x",
-        ]
-        for r in rows
-    ]
-    return Sheet(title, columns, lines)
+    columns = ["", "robots", "steps", "type", "threads", "median, us", "min, us", "of mj_step"]
+
+    def line(r: Row) -> list[str]:
+        run = [r.name, str(r.robots), str(r.units // r.robots), r.dtype, str(r.threads)]
+        return [*run, _figure(r.median), _figure(r.least), f"{r.median / step.median:.3f} x"]
+
+    return Sheet(title, columns, [line(r) for r in rows])
 
 
 def factor_sheet(rows: Rows) -> Sheet:
     lines = []
     for robots in (1, 64):
         articulated, sparse = (rows[name, robots, "f64", 1].median for name in (FORWARD, f"{FORWARD}, sparse"))
-        lines.append([f"{robots} robots", _figure(articulated), _figure(sparse), f"{sparse / articulated:.2f} x"])
-    return Sheet(
-        "Factor of the mass matrix: forward, us per robot and step", ["", "articulated", "sparse", "ratio"], lines
-    )
+        name = "one robot" if robots == 1 else f"{robots} robots"
+        lines.append([name, _figure(articulated), _figure(sparse), f"{sparse / articulated:.2f} x"])
+    title = "Factor of the mass matrix: forward, us per robot and step"
+    return Sheet(title, ["", "articulated", "sparse", "ratio"], lines)
 
 
 def chain_sheet(rows: Rows) -> Sheet:
@@ -124,15 +117,15 @@ def targets(rows: Rows, start: dict[str, float], memory: dict[str, Any]) -> list
     def us(name: str, robots: int = 1, dtype: str = "f64", threads: int = 1) -> float:
         return rows[name, robots, dtype, threads].median
 
+    def add(what: str, reached: float, sign: str, limit: float, unit: str) -> None:
+        met = reached <= limit if sign == "<=" else reached >= limit
+        out.append({"what": what, "reached": reached, "sign": sign, "limit": limit, "unit": unit, "met": met})
+
     def at_most(what: str, reached: float, limit: float, unit: str) -> None:
-        out.append(
-            {"what": what, "reached": reached, "limit": limit, "unit": unit, "sign": "<=", "ok": reached <= limit}
-        )
+        add(what, reached, "<=", limit, unit)
 
     def at_least(what: str, reached: float, limit: float) -> None:
-        out.append(
-            {"what": what, "reached": reached, "limit": limit, "unit": "x", "sign": ">=", "ok": reached >= limit}
-        )
+        add(what, reached, ">=", limit, "x")
 
     out: list[dict[str, Any]] = []
     at_most("one robot, forward, of mj_step", us(FORWARD) / us(STEP), 0.35, "x")
@@ -156,39 +149,24 @@ def targets(rows: Rows, start: dict[str, float], memory: dict[str, Any]) -> list
 
 
 def target_sheet(found: list[dict[str, Any]]) -> Sheet:
-    lines = [
-        [
-            t["what"],
-            f"{t['sign']} {t['limit']:g} {t['unit']}",
-            f"{t['reached']:.2f} {t['unit']}",
-            "yes" if t["ok"] else "no",
-        ]
-        for t in found
-    ]
-    return Sheet("Targets", ["", "target", "reached", "met"], lines)
+    def line(t: dict[str, Any]) -> list[str]:
+        wanted, reached = f"{t['sign']} {t['limit']:g} {t['unit']}", f"{t['reached']:.2f} {t['unit']}"
+        return [t["what"], wanted, reached, "yes" if t["met"] else "no"]
+
+    return Sheet("Targets", ["", "target", "reached", "met"], [line(t) for t in found])
 
 
 def _figure(us: float) -> str:
     return f"{us:.4f}" if us < 1 else f"{us:.3f}" if us < 10 else f"{us:.1f}"
 
 
-def save(
-    folder: Path,
-    scale: Scale,
-    about: dict[str, Any],
-    rows: list[Row],
-    start: dict[str, float],
-    memory: dict[str, Any],
-    reached: list[dict[str, Any]],
-    sheets: list[Sheet],
-) -> None:
+def save(folder: Path, found: dict[str, Any], rows: list[Row], sheets: list[Sheet]) -> None:
     """Write engine.json, with all figures, and engine.md, with the tables."""
     keys = ("name", "robots", "dtype", "threads", "units", "repeats")
     figures = [{k: getattr(r, k) for k in keys} | {"median_us": r.median, "min_us": r.least} for r in rows]
-    found = {"machine": about, "rounds": scale.rounds, "rows": figures, "start_s": start, "memory": memory}
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "engine.json").write_text(json.dumps(found | {"targets": reached}, indent=1) + "\n")
-    note = f"Medians of {scale.rounds} rounds, each of which times every row once; see `benchmarks/engine.py`."
-    facts = "\n".join(f"- {key}: {value}" for key, value in about.items())
-    text = "\n".join(["# The engine", "", note, "", facts, "", *(sheet.markdown() for sheet in sheets)])
+    (folder / "engine.json").write_text(json.dumps(found | {"rows": figures}, indent=1) + "\n")
+    note = f"Medians of {found['rounds']} rounds, each of which times every row once; see `benchmarks/engine.py`."
+    facts = [f"- {key}: {value}" for key, value in found["machine"].items()]
+    text = "\n".join(["# The engine", "", note, "", *facts, "", *(sheet.markdown() for sheet in sheets)])
     (folder / "engine.md").write_text(text)

@@ -148,13 +148,10 @@ class Simulator:
     # -- forward ---------------------------------------------------------------------------------------------------
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
         """The state one dt later. u: (nu,), or (B, nu) for a batch; wrench: (nb, 6) or (B, nb, 6)."""
-        q, _ = state
-        batched = np.ndim(q) == 2
         u = np.zeros((1, self.model.nu)) if u is None else np.expand_dims(np.asarray(u), -2)
         if wrench is not None:
             wrench = np.expand_dims(np.asarray(wrench), -3)
-        traj = self.rollout(state, u, params=params, wrench=wrench)
-        return State(traj.final.q, traj.final.v) if batched else traj.final
+        return self.rollout(state, u, params=params, wrench=wrench).final
 
     def rollout(
         self,
