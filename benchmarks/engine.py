@@ -71,7 +71,7 @@ def main() -> None:
 
     about, model = report.machine(), ag.robots.quadruped()
     first = Ours(model, 1, 1)
-    agreement = peers.check_agreement(model, first.state, first.u[0])
+    agreement = peers.check_agreement(model, first.state, first.u[0], DT)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, refresh_per_second=2
     ) as progress:
@@ -93,7 +93,7 @@ def main() -> None:
     ]
     for sheet in sheets:
         console.print(sheet.rich(), "")
-    found = {"machine": about, "rounds": scale.rounds, "largest_difference_of_accelerations": agreement}
+    found = {"machine": about, "rounds": scale.rounds, "largest_difference": agreement}
     found |= {"start_s": start, "memory": memory, "targets": reached}
     report.save(arguments.out, found, rows, sheets)
     console.print(f"saved {arguments.out / 'engine.json'} and engine.md")

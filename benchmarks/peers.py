@@ -1,4 +1,4 @@
-"""The same robot in MuJoCo and in Pinocchio, checked to have the same accelerations.
+"""The same robot in MuJoCo and in Pinocchio, checked to have the same accelerations and, in MuJoCo, the same steps.
 
 Joints: free, revolute and prismatic; actuators: plain motors. That is what the benchmark robots have.
 """
@@ -13,7 +13,9 @@ import pinocchio as pin
 
 import artigrad as ag
 
-AGREE = 1e-9  # rad/s^2 or m/s^2, largest difference of accelerations
+AGREE = (
+    1e-9  # largest difference of accelerations (rad/s^2, m/s^2) and, after a second of motion, of positions (rad, m)
+)
 KEPT = ("GRAVITY", "ACTUATION")  # what MuJoCo must do; everything else that can be switched off is
 
 
@@ -109,18 +111,25 @@ def _rotation(state: ag.State) -> np.ndarray:
 
 
 # -- agreement ---------------------------------------------------------------------------------------------------------
-def check_agreement(model: ag.Model, state: ag.State, u: np.ndarray) -> dict[str, float]:
-    """The largest difference of our accelerations from MuJoCo's and Pinocchio's; raises if it is more than rounding."""
-    ours = ag.Simulator(model).acceleration(state, u)
-    m, d = mujoco_robot(model, 1e-3)
+def check_agreement(model: ag.Model, state: ag.State, u: np.ndarray, dt: float) -> dict[str, float]:
+    """The largest differences of MuJoCo and Pinocchio from ours; raises if one is more than rounding."""
+    sim = ag.Simulator(model, dt)
+    ours = sim.acceleration(state, u)
+    m, d = mujoco_robot(model, dt)
     d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u
     mujoco.mj_forward(m, d)
     robot = pinocchio_robot(model)
     q, v = pinocchio_state(state)
     theirs = np.array(pin.aba(robot, robot.createData(), q, v, pinocchio_torque(model, u)))
     theirs[:3] = _rotation(state) @ (theirs[:3] + np.cross(v[3:6], v[:3]))  # from the moving axes to the world's
-    apart = {name: float(np.abs(a - ours).max()) for name, a in (("mujoco", d.qacc), ("pinocchio", theirs))}
+    apart = {"acceleration of MuJoCo": _apart(d.qacc, ours), "acceleration of Pinocchio": _apart(theirs, ours)}
+    mujoco.mj_step(m, d, nstep=1000)
+    apart["MuJoCo after 1000 steps"] = _apart(d.qpos, sim.rollout(state, np.tile(u, (1000, 1))).final.q)
     for name, difference in apart.items():
         if not difference < AGREE:
-            raise AssertionError(f"accelerations of {name} and ours differ by {difference:.1e}: not the same robot")
+            raise AssertionError(f"{name} differs from ours by {difference:.1e}: not the same robot")
     return apart
+
+
+def _apart(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.abs(a - b).max())

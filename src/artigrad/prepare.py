@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +24,9 @@ from .tables import (
 )
 
 
-class Prepared(NamedTuple):
-    """Constants ready for a kernel: (n,) if shared, else packed."""
-
-    constants: np.ndarray
+def _effort(target: Target) -> int:
+    """For one shared set these kernels run once per call: time spent compiling them does not come back."""
+    return 0 if target.lanes == 1 else 3
 
 
 def _split(rest: dict[str, Any]) -> tuple[Topology, Any]:
@@ -41,7 +40,7 @@ def _kernel(target: Target) -> Kernel:
         constants(topology, structure, params, work, Constants(topology, out))
 
     signature: dict[str, Kind] = {**TOPOLOGY, **STRUCTURE, "params": ROBOTS, "out": PACKED, "work": WORK}
-    return Kernel("constants", body, signature, target)
+    return Kernel("constants", body, signature, target, effort=_effort(target))
 
 
 @cache
@@ -60,7 +59,7 @@ def _vjp_kernel(target: Target) -> Kernel:
         "params_bar": ROBOTS,
         "work": WORK,
     }
-    return Kernel("constants_vjp", body, signature, target)
+    return Kernel("constants_vjp", body, signature, target, effort=_effort(target))
 
 
 def _one(target: Target) -> Target:
@@ -72,8 +71,8 @@ def _integers(model: Model) -> dict[str, Any]:
     return topology_arguments(model) | structure_arguments(model)
 
 
-def prepare(model: Model, params: Params, target: Target, batch: int, threads: int) -> Prepared:
-    """The constants of `params` for kernels on `target`."""
+def prepare(model: Model, params: Params, target: Target, batch: int, threads: int) -> np.ndarray:
+    """The constants of `params` for kernels on `target`: (n,) if shared, else packed."""
     shared = params.batch is None
     kernel = _kernel(_one(target) if shared else target)
     dtype = kernel.target.numpy_dtype
@@ -81,7 +80,7 @@ def prepare(model: Model, params: Params, target: Target, batch: int, threads: i
     out = empty(kernel.packed_shape(count, constants_size(model)), dtype)
     flat = np.ascontiguousarray(np.atleast_2d(params.flat), dtype)
     kernel(count, threads, **_integers(model), params=flat, out=out, work=(model.nb + 1) * BODY.size)
-    return Prepared(out.reshape(-1).astype(target.numpy_dtype) if shared else out)
+    return out.reshape(-1).astype(target.numpy_dtype) if shared else out
 
 
 def prepare_vjp(

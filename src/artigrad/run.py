@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
 from .rollout import Variant, rollout_kernel, rollout_vjp_kernel
 from .staging import Kernel
-from .staging.kernel import zeros
+from .staging.kernel import Bound, zeros
 from .state import State
 from .tables import Workspace, constants_size
 
@@ -25,11 +26,21 @@ class Run:
 
     def __init__(self, sim: Simulator, batch: int, u: np.ndarray, wrench: np.ndarray | None, params: Params):
         self.sim, self.batch, self.u, self.wrench, self.params = sim, batch, u, wrench, params
-        target = sim._target(batch)
-        self.prepared = sim._constants(params, target, batch)
-        self.variant = Variant(sim.options, target, params.batch is not None, wrench is not None)
-        self.work = Workspace.sizes(sim.model, sim.options, False, wrench is not None)
-        self.kernel = rollout_kernel(self.variant, tuple(self.work))
+        self.target = sim._target(batch)
+        self.constants = sim._constants(params, self.target, batch)
+        self.kernel = self.bound(rollout_kernel, backward=False, with_params=False)
+
+    def bound(self, maker: Callable[[Variant, tuple[str, ...]], Kernel], backward: bool, with_params: bool) -> Bound:
+        """The kernel for inputs of this kind, with what does not change from call to call in place."""
+        sim, wrench = self.sim, self.wrench is not None
+        own = self.params.batch is not None
+        key = (maker, self.target, own, wrench, with_params)
+        found = sim._bound.get(key)
+        if found is None:
+            work = Workspace.sizes(sim.model, sim.options, backward, wrench)
+            kernel = maker(Variant(sim.options, self.target, own, wrench, with_params), tuple(work))
+            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work)
+        return found
 
     def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:
         """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
@@ -42,19 +53,15 @@ class Run:
         return x if x.ndim > own else np.broadcast_to(x, (self.batch, *x.shape))
 
     def _call(self, q: np.ndarray, v: np.ndarray, row: int, first: int, end: int) -> None:
-        sim = self.sim
         self.kernel(
             self.batch,
-            sim.threads,
-            **sim._integers,
-            dt=sim.options.dt,
+            self.sim.threads,
             steps=end - first,
             row=row,
-            const=self.prepared.constants,
+            const=self.constants,
             q=q,
             v=v,
             **self.inputs(first, end),
-            **self.work,
         )
 
     def states(self, start: State, first: int, end: int) -> State:
@@ -94,15 +101,12 @@ class Backward:
         if self.every:  # one of the two may be a broadcast zero: the kernel walks along time
             self.q_bars, self.v_bars = np.ascontiguousarray(self.q_bars), np.ascontiguousarray(self.v_bars)
         self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
-        wrench = run.wrench is not None
-        self.wrench_bar = np.empty((batch, steps, m.nb, 6), dtype) if wrench else None
-        work = Workspace.sizes(m, sim.options, True, wrench)
-        variant = Variant(sim.options, run.variant.target, run.variant.own_params, wrench, with_params)
-        self.kernel: Kernel = rollout_vjp_kernel(variant, tuple(work))
-        self.extra: dict[str, Any] = dict(work)
+        self.wrench_bar = None if run.wrench is None else np.empty((batch, steps, m.nb, 6), dtype)
+        self.kernel = run.bound(rollout_vjp_kernel, backward=True, with_params=with_params)
+        self.extra: dict[str, np.ndarray] = {}
         self.const_bar: np.ndarray | None = None
         if with_params:
-            shape = self.kernel.packed_shape(batch, constants_size(m, bars=True))
+            shape = self.kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
             self.const_bar = self.extra["const_bar"] = zeros(shape, dtype)
 
     def segment(self, states: State, first: int, end: int) -> None:
@@ -113,11 +117,9 @@ class Backward:
         self.kernel(
             run.batch,
             sim.threads,
-            **sim._integers,
-            dt=sim.options.dt,
             steps=end - first,
             every=self.every,
-            const=run.prepared.constants,
+            const=run.constants,
             q=states.q,
             v=states.v,
             q_bars=self.q_bars[:, first:end],
@@ -133,7 +135,7 @@ class Backward:
         if self.const_bar is None:
             return None
         run = self.run
-        return prepare_vjp(run.sim.model, run.params, run.variant.target, run.batch, run.sim.threads, self.const_bar)
+        return prepare_vjp(run.sim.model, run.params, run.target, run.batch, run.sim.threads, self.const_bar)
 
 
 class QueryBars(NamedTuple):
@@ -158,7 +160,7 @@ class QueryRun:
         x = np.zeros((self.count, max(self.x_size, 1)), sim._float) if x is None else x
         self.arguments: dict[str, Any] = {
             **sim._integers,
-            "const": sim._constants(params, target, self.count).constants,
+            "const": sim._constants(params, target, self.count),
             "q": state.q,
             "v": state.v,
             "x": x,

@@ -15,10 +15,11 @@ from .model import Model
 from .options import Options
 from .outputs import COM, FRAME, KINETIC, POTENTIAL
 from .params import Params
-from .prepare import Prepared, prepare
+from .prepare import prepare
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, QueryRun, Run
 from .staging import Target, widest
+from .staging.kernel import Bound
 from .staging.struct import size_of
 from .state import State
 from .tables import dof_rows, topology_arguments
@@ -132,7 +133,9 @@ class Simulator:
         self.dtype, self.backend = dtype, backend
         self.threads = threads or _cores()
         self._integers = topology_arguments(model)
-        self._prepared: tuple[Params, Target, Prepared] | None = None
+        self._prepared: tuple[Params, Target, np.ndarray] | None = None
+        self._bound: dict[tuple[Any, ...], Bound] = {}
+        self._quaternions = tangent.quaternions(model)
         self._float = np.dtype(np.float64 if dtype == "f64" else np.float32)
 
     # -- states ----------------------------------------------------------------------------------------------------
@@ -231,17 +234,19 @@ class Simulator:
         params = back.params_gradient()
         pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
         self._warn_if_not_finite(pieces, batch)
-        u_bar = back.u_bar if traj.u.ndim == 3 else back.u_bar.sum(0)
+        u_bar = back.u_bar if traj.u.ndim == 3 else _total(back.u_bar)
         wrench_bar = back.wrench_bar
         if wrench_bar is not None and traj.wrench is not None:
             wrench_bar = wrench_bar.reshape(batch, traj.steps, self.model.nb, 6)
-            wrench_bar = wrench_bar if traj.wrench.ndim == 4 else wrench_bar.sum(0)
+            wrench_bar = wrench_bar if traj.wrench.ndim == 4 else _total(wrench_bar)
         if not traj.batched:
             return Gradient(back.q_bar[0], back.v_bar[0], u_bar, params, wrench_bar)
         return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar)
 
     @staticmethod
     def _warn_if_not_finite(pieces: list[np.ndarray], batch: int) -> None:
+        if all(map(_all_finite, pieces)):
+            return
         bad = np.zeros(batch, bool)
         for x in pieces:
             if x.shape[0] == batch:
@@ -411,10 +416,11 @@ class Simulator:
         q, v = np.atleast_2d(q), np.atleast_2d(v)
         if len(q) == 0:
             raise InputError("the batch is empty")
-        for a, _ in tangent.quaternions(m):
-            length = np.linalg.norm(q[:, a : a + 4], axis=1)
-            bad = np.flatnonzero(np.abs(length - 1) > UNIT_TOLERANCE)
-            if len(bad):
+        for a, _ in self._quaternions:
+            length = np.sqrt(np.square(q[:, a : a + 4]).sum(1))
+            off = np.abs(length - 1)
+            if off.max() > UNIT_TOLERANCE:
+                bad = np.flatnonzero(off > UNIT_TOLERANCE)
                 raise InputError(
                     f"q[{a}:{a + 4}] is a quaternion w x y z and must have length 1, not {length[bad[0]]:.4g}"
                     f"{f' (robot {bad[0]})' if batched else ''}: divide it by its norm"
@@ -429,7 +435,7 @@ class Simulator:
             raise InputError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
         if np.ndim(value) == 0:
             raise InputError(f"{name} must be an array, not a single number")
-        if not np.isfinite(out).all():
+        if not _all_finite(out):
             where = np.argwhere(~np.isfinite(out))[0]
             raise InputError(f"{name}[{', '.join(map(str, where))}] is {out[tuple(where)]}: all numbers must be finite")
         return out
@@ -489,7 +495,7 @@ class Simulator:
             return Target(self.dtype, 1, native=False)
         return Target(self.dtype, 1 if batch == 1 else widest(self.dtype))
 
-    def _constants(self, params: Params, target: Target, batch: int) -> Prepared:
+    def _constants(self, params: Params, target: Target, batch: int) -> np.ndarray:
         """Constants of the last params are kept: they do not change, since Params do not."""
         if self._prepared is None or self._prepared[0] is not params or self._prepared[1] != target:
             self._prepared = (params, target, prepare(self.model, params, target, batch, self.threads))
@@ -506,3 +512,14 @@ def _square(view: np.ndarray) -> np.ndarray:
     step = view.strides[-1]
     shape, strides = (*view.shape[:-1], 3, 3), (*view.strides[:-1], 3 * step, step)
     return np.lib.stride_tricks.as_strided(view, shape, strides)
+
+
+def _all_finite(x: np.ndarray) -> bool:
+    """Whether no entry is NaN or infinite; a sum tells, without an array of answers, unless it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
+
+
+def _total(x: np.ndarray) -> np.ndarray:
+    """The sum over the batch, which for one robot is that robot's own."""
+    return x[0] if len(x) == 1 else x.sum(0)

@@ -37,10 +37,11 @@ class Host:
         has = set(self.features.split(","))
         return "+fma" in has or "aarch64" in llvm.get_default_triple() or "arm64" in llvm.get_default_triple()
 
-    def machine(self) -> llvm.TargetMachine:
+    def machine(self, effort: int = 3) -> llvm.TargetMachine:
+        """A code generator for this CPU; `effort` 0 to 3."""
         _initialise()
         target = llvm.Target.from_default_triple()
-        return target.create_target_machine(cpu=self.name, features=self.features, opt=3, jit=True)
+        return target.create_target_machine(cpu=self.name, features=self.features, opt=effort, jit=True)
 
 
 host = Host()
@@ -55,11 +56,11 @@ def _initialise() -> None:
 class Code:
     """Machine code in memory. `address(name)` of a function stays valid as long as this object lives."""
 
-    def __init__(self, ir: str, folder: Path | None):
-        key = hashlib.sha256("\0".join((ir, host.name, host.features, _VERSION)).encode()).hexdigest()
+    def __init__(self, ir: str, effort: int, folder: Path | None):
+        key = hashlib.sha256("\0".join((ir, str(effort), host.name, host.features, _VERSION)).encode()).hexdigest()
         stored = disk.read(folder, key)
         self.from_disk = stored is not None
-        code = stored if stored is not None else compile_object(ir)
+        code = stored if stored is not None else compile_object(ir, effort)
         if not self.from_disk:
             disk.write(folder, key, code)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host.machine())
@@ -70,11 +71,12 @@ class Code:
         return int(self._engine.get_function_address(function))
 
 
-def compile_object(ir: str) -> bytes:
-    """Optimise and generate object code. Packs are written by us, so LLVM's own vectorisers stay off."""
-    machine = host.machine()
+def compile_object(ir: str, effort: int) -> bytes:
+    """Optimise and generate object code. Packs are written by us, so LLVM's own vectorisers stay off, and passes beyond
+    level 1 find nothing more in code that was folded while staging: they cost a quarter of the compile time."""
+    machine = host.machine(effort)
     module = llvm.parse_assembly(ir)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     tuning.slp_vectorization = tuning.loop_vectorization = tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)

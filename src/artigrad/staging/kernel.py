@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ ROBOTS: Kind = "robots"  # numbers per robot in the user's layout: array (batch,
 WORK: Kind = "work"  # scratch of the given length, gone after the call
 
 _TAKES_STRIDE = (PACKED, ROBOTS)
+_compiling = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,10 @@ def zeros(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 class Kernel:
     """Stages on first use; then every call runs native code without holding the interpreter lock."""
 
-    def __init__(self, name: str, body: Callable[..., None], signature: dict[str, Kind], target: Target):
+    def __init__(
+        self, name: str, body: Callable[..., None], signature: dict[str, Kind], target: Target, *, effort: int = 3
+    ):
+        self.effort = effort  # of the code generator, 0 to 3: less for what runs once
         self.name, self.body, self.signature, self.target = name, body, signature, target
         self._entry: Any = None
         self._code: Code | None = None
@@ -96,49 +101,52 @@ class Kernel:
         return (1, n, batch) if not self.target.native else (self.packs(batch), n, self.target.lanes)
 
     def __call__(self, batch: int, threads: int, **arguments: Any) -> None:
-        if not self.target.native:
-            self._interpret(batch, arguments)
-            return
-        if self._entry is None:
-            self._compile()
-        words = np.zeros(self._words, np.int64)
-        words[0] = batch
-        scratch = 0
-        for key, kind in self.signature.items():
-            value, slot = arguments[key], self._slots[key]
-            if kind == WORK:
-                words[slot] = scratch
-                lanes = self.target.lanes
-                entries = -(-value // lanes) * lanes  # `copy` writes whole blocks
-                scratch += -(-entries * lanes * self.target.numpy_dtype.itemsize // 64) * 64
-            elif kind == INT:
-                words[slot] = value
-            elif kind == REAL:
-                words[slot : slot + 1].view(np.float64)[0] = value
-            else:
-                words[slot] = value.ctypes.data
-                if kind in _TAKES_STRIDE:
-                    words[slot + 1] = value.strides[0] // value.itemsize
-                    if kind == PACKED:
-                        words[slot + 1] //= self.target.lanes
-        packs = self.packs(batch)
-        table = words.ctypes.data
-        if threads <= 1 or packs < 2:
-            self._run(table, scratch, 0, packs)
-            return
-        edges = np.linspace(0, packs, min(threads, packs) + 1).astype(int)
-        jobs = [_pool().submit(self._run, table, scratch, a, b) for a, b in pairwise(edges[1:])]
-        self._run(table, scratch, 0, edges[1])
-        for job in jobs:
-            job.result()
+        """Run on all robots of a batch; `threads` share the packs."""
+        self.bind()(batch, threads, **arguments)
 
-    def _run(self, table: int, scratch: int, first: int, end: int) -> None:
-        work = empty((scratch,), np.dtype(np.uint8))
-        self._entry(table, work.ctypes.data, int(first), int(end))
+    def bind(self, **arguments: Any) -> Bound:
+        """This kernel with some arguments given once and for all."""
+        return Bound(self, arguments)
+
+    def run(self, words: np.ndarray, scratch: int, first: int, end: int) -> None:
+        """Native code over the packs first .. end."""
+        if self._entry is None:
+            with _compiling:
+                if self._entry is None:
+                    self._compile()
+        self._entry(_address(words), _address(_scratch(scratch)), first, end)
+
+    def interpret(self, batch: int, arguments: dict[str, Any]) -> None:
+        """The body on NumPy arrays, all robots at once."""
+        with staging_on(NumpyTarget(self.target.dtype, batch)):
+            self.body(
+                **{key: self._numpy_argument(batch, kind, arguments[key]) for key, kind in self.signature.items()}
+            )
+
+    def put(self, words: np.ndarray, key: str, value: Any) -> None:
+        """Write one argument to the table that native code reads."""
+        kind, slot = self.signature[key], self._slots[key]
+        if kind == INT:
+            words[slot] = value
+        elif kind == REAL:
+            words[slot : slot + 1].view(np.float64)[0] = value
+        else:
+            words[slot] = _address(value)
+            if kind in _TAKES_STRIDE:
+                words[slot + 1] = value.strides[0] // (value.itemsize * (self.target.lanes if kind == PACKED else 1))
+
+    def put_work(self, words: np.ndarray, sizes: dict[str, int]) -> int:
+        """Lay out the scratch arrays one after the other; returns the bytes they take."""
+        lanes, item, total = self.target.lanes, self.target.numpy_dtype.itemsize, 0
+        for key, size in sizes.items():
+            words[self._slots[key]] = total
+            entries = -(-size // lanes) * lanes  # `copy` writes whole blocks
+            total += -(-entries * lanes * item // 64) * 64
+        return total
 
     # -- staging -------------------------------------------------------------------------------------------------
     def _compile(self) -> None:
-        self._code = Code(self.stage(), disk.folder())
+        self._code = Code(self.stage(), self.effort, disk.folder())
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
         self._entry = prototype(self._code.address(f"artigrad_{self.name}"))
 
@@ -224,24 +232,79 @@ class Kernel:
         return e.pure(f"getelementptr {e.element}, ptr %{key}, i64 {e.int_ref(robot * stride)}")
 
     # -- the NumPy target ------------------------------------------------------------------------------------------
-    def _interpret(self, batch: int, arguments: dict[str, Any]) -> None:
-        def make(kind: Kind, value: Any) -> Any:
-            if kind == INT:
-                return value
-            if kind == REAL:
-                return self.target.numpy_dtype.type(value)
-            if kind == INTS:
-                return [int(x) for x in value]
-            if kind == SHARED:
-                return Reals(NumpyMemory(value, 0))
-            if kind == PACKED:
-                return Reals(NumpyMemory(value[0], 0))
-            if kind == ROBOTS:
-                return Reals(NumpyMemory(value.reshape(batch, -1), 1))
-            return Reals(NumpyMemory(np.full((value, batch), np.nan, self.target.numpy_dtype), 0))
+    def _numpy_argument(self, batch: int, kind: Kind, value: Any) -> Any:
+        if kind == INT:
+            return value
+        if kind == REAL:
+            return self.target.numpy_dtype.type(value)
+        if kind == INTS:
+            return [int(x) for x in value]
+        if kind == SHARED:
+            return Reals(NumpyMemory(value, 0))
+        if kind == PACKED:
+            return Reals(NumpyMemory(value[0], 0))
+        if kind == ROBOTS:
+            return Reals(NumpyMemory(value.reshape(batch, -1), 1))
+        return Reals(NumpyMemory(np.full((value, batch), np.nan, self.target.numpy_dtype), 0))
 
-        with staging_on(NumpyTarget(self.target.dtype, batch)):
-            self.body(**{key: make(kind, arguments[key]) for key, kind in self.signature.items()})
+
+class Bound:
+    """A kernel with part of its arguments in place. Calling it gives the rest and runs."""
+
+    def __init__(self, kernel: Kernel, arguments: dict[str, Any]):
+        self.kernel, self.arguments = kernel, arguments
+        self.words, self.scratch = np.zeros(kernel._words, np.int64), 0
+        self._give(self.words, arguments)
+
+    def _give(self, words: np.ndarray, arguments: dict[str, Any]) -> int:
+        kernel = self.kernel
+        if not kernel.target.native:
+            return 0
+        work = {}
+        for key, value in arguments.items():
+            if kernel.signature[key] == WORK:
+                work[key] = value
+            else:
+                kernel.put(words, key, value)
+        if work:
+            self.scratch = kernel.put_work(words, work)
+        return self.scratch
+
+    def __call__(self, batch: int, threads: int, **rest: Any) -> None:
+        kernel = self.kernel
+        if not kernel.target.native:
+            kernel.interpret(batch, self.arguments | rest)
+            return
+        words = self.words.copy()
+        words[0] = batch
+        scratch = self._give(words, rest)
+        packs = kernel.packs(batch)
+        if threads <= 1 or packs < 2:
+            kernel.run(words, scratch, 0, packs)
+            return
+        edges = np.linspace(0, packs, min(threads, packs) + 1).astype(int).tolist()
+        jobs = [_pool().submit(kernel.run, words, scratch, a, b) for a, b in pairwise(edges[1:])]
+        kernel.run(words, scratch, 0, edges[1])
+        for job in jobs:
+            job.result()
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+class _Scratch(threading.local):
+    memory: np.ndarray | None = None
+
+
+_own = _Scratch()
+
+
+def _scratch(size: int) -> np.ndarray:
+    """Memory of this thread that the next call will use again."""
+    if _own.memory is None or _own.memory.nbytes < size:
+        _own.memory = empty((max(size, 1 << 16),), np.dtype(np.uint8))
+    return _own.memory
 
 
 @cache
