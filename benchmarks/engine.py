@@ -79,7 +79,7 @@ def main() -> None:
         memory = measure_memory(model, scale, progress)
         robot_rows = peer_rows(model) + our_rows(model, scale)
         rows = robot_rows + factor_rows(model) + chain_rows(scale)
-        time_rows(rows, scale, progress)
+        about["cores busy with other work"] = round(time_rows(rows, scale, progress), 2)
 
     by_key = {row.key: row for row in rows}
     reached = report.targets(by_key, start, memory)
@@ -93,6 +93,7 @@ def main() -> None:
     ]
     for sheet in sheets:
         console.print(sheet.rich(), "")
+    console.print(", ".join(f"{key} {value}" for key, value in about.items()))
     found = {"machine": about, "rounds": scale.rounds, "largest_difference": agreement}
     found |= {"start_s": start, "memory": memory, "targets": reached}
     report.save(arguments.out, found, rows, sheets)

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import platform
+import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import artigrad as ag
 from artigrad.staging import widest
 from artigrad.staging.compile import host
 
+from .probe import ROOT
 from .rows import CHAINS, FLOATS, FORWARD, GRADIENT, STEP, Row, Rows
 
 
@@ -56,9 +58,19 @@ def machine() -> dict[str, Any]:
         "llvmlite": llvmlite.__version__,
         "mujoco": mujoco.__version__,
         "pinocchio": pin.__version__,
-        "artigrad": ag.__version__,
-        "load before": round(os.getloadavg()[0], 2),
+        "artigrad": f"{ag.__version__} ({_commit()})",
     }
+
+
+def _commit() -> str:
+    """The commit of the library, and whether it has been changed since."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--", "src")
+    return (git("rev-parse", "--short", "HEAD") or "no commit") + (" with changes" if changed else "")
 
 
 def row_sheet(title: str, rows: list[Row], step: Row) -> Sheet:

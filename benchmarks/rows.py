@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import mujoco
@@ -166,10 +168,12 @@ def chain_rows(scale: Scale) -> list[Row]:
     return rows
 
 
-def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> None:
+def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> float:
     """All rounds. Before the first, each row is called once to compile it and once to see how often to repeat it.
 
     Each sample comes after a call that is not timed, so that it has the caches and the memory of a steady loop.
+    Returns how many cores other processes (and other machines of the same host) kept busy meanwhile, on average: if it
+    is not near zero, the rows with two threads had less than two cores.
     """
     task = progress.add_task("compile", total=len(rows))
     for row in rows:
@@ -177,8 +181,17 @@ def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> None:
         row.repeats = max(1, round(scale.sample / max(row.time(), 1e-7)))
         progress.advance(task)
     task = progress.add_task("rounds", total=scale.rounds * len(rows))
+    start, others = time.monotonic(), _busy_seconds() - time.process_time()
     for _ in range(scale.rounds):
         for row in rows:
             row.call()
             row.sample()
             progress.advance(task)
+    return (_busy_seconds() - time.process_time() - others) / (time.monotonic() - start)
+
+
+def _busy_seconds() -> float:
+    """Seconds that the cores of this machine were not idle since it started, all together, stolen ones too."""
+    ticks = [int(x) for x in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    idle, waiting = 3, 4
+    return (sum(ticks) - ticks[idle] - ticks[waiting]) / os.sysconf("SC_CLK_TCK")
