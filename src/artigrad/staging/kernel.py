@@ -25,11 +25,11 @@ import numpy as np
 from . import disk
 from .compile import Code, host
 from .emit import Emitter
-from .memory import Integers, Lanes, NumpyMemory, Reals, Robots, Shared
+from .memory import Integers, IntegerScratch, Lanes, NumpyMemory, Reals, Robots, Shared
 from .numpy_target import NumpyTarget
 from .values import Int, staging_on
 
-Kind = Literal["int", "real", "ints", "shared", "packed", "robots", "work"]
+Kind = Literal["int", "real", "ints", "shared", "packed", "robots", "work", "int_work"]
 
 INT: Kind = "int"  # an integer, the same for all robots
 REAL: Kind = "real"  # a number, the same for all robots
@@ -38,8 +38,10 @@ SHARED: Kind = "shared"  # an array of numbers, the same for all robots
 PACKED: Kind = "packed"  # numbers per robot, laid out by the library: array (packs, n, lanes)
 ROBOTS: Kind = "robots"  # numbers per robot in the user's layout: array (batch, n)
 WORK: Kind = "work"  # scratch of the given length, gone after the call
+INT_WORK: Kind = "int_work"  # the same for integers
 
 _TAKES_STRIDE = (PACKED, ROBOTS)
+_SCRATCH = (WORK, INT_WORK)
 _compiling = threading.Lock()
 
 
@@ -141,7 +143,8 @@ class Kernel:
         for key, size in sizes.items():
             words[self._slots[key]] = total
             entries = -(-size // lanes) * lanes  # `copy` writes whole blocks
-            total += -(-entries * lanes * item // 64) * 64
+            wide = 8 if self.signature[key] == INT_WORK else lanes * item
+            total += -(-entries * wide // 64) * 64
         return total
 
     # -- staging -------------------------------------------------------------------------------------------------
@@ -163,7 +166,7 @@ class Kernel:
 
         for key, kind in self.signature.items():
             slot = self._slots[key]
-            if kind == WORK:
+            if kind in _SCRATCH:
                 word(slot, f"{key}.offset", "i64")
                 entry.append(f"  %{key} = getelementptr i8, ptr %at.work, i64 %{key}.offset")
             else:
@@ -210,6 +213,8 @@ class Kernel:
                 return Reals(Shared(e, f"%{key}"))
             if kind == WORK:
                 return Reals(Lanes(e, f"%{key}"))
+            if kind == INT_WORK:
+                return IntegerScratch(e, f"%{key}")
             stride = Int(f"%{key}.stride", e.scope)
             if kind == PACKED:
                 return Reals(Lanes(e, f"%{key}"), pack * stride)
@@ -245,6 +250,8 @@ class Kernel:
             return Reals(NumpyMemory(value[0], 0))
         if kind == ROBOTS:
             return Reals(NumpyMemory(value.reshape(batch, -1), 1))
+        if kind == INT_WORK:
+            return [0] * value
         return Reals(NumpyMemory(np.full((value, batch), np.nan, self.target.numpy_dtype), 0))
 
 
@@ -262,7 +269,7 @@ class Bound:
             return 0
         work = {}
         for key, value in arguments.items():
-            if kernel.signature[key] == WORK:
+            if kernel.signature[key] in _SCRATCH:
                 work[key] = value
             else:
                 kernel.put(words, key, value)
