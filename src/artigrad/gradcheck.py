@@ -14,6 +14,9 @@ from .simulator import Simulator
 from .state import State
 
 
+STEP = 1e-4
+
+
 class Check(NamedTuple):
     """One row: how far the gradient is from finite differences, relative to its largest entry."""
 
@@ -83,7 +86,7 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator) -> list[Ch
     def vary(what: str, size: int, scale: Any) -> np.ndarray:
         """Central differences of the loss along each entry of one input, extrapolated from two step sizes."""
         out = []
-        for h in (2e-4, 1e-4):
+        for h in (2 * STEP, STEP):
             moves = np.concatenate([np.eye(size), -np.eye(size)]) * (h * scale)
             n = len(moves)
             q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)

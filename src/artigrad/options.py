@@ -25,6 +25,13 @@ class Options:
     dt: float = 1e-3
     integrator: Literal["semi_implicit", "explicit", "rk4"] = "semi_implicit"
     factor: Literal["articulated", "sparse"] = "articulated"
+    solver: Literal["hybrid", "gauss_seidel"] = "hybrid"
+    margin: float = 1e-2
+    error_reduction: float = 0.2
+    slop: float = 1e-4
+    softness: float = 1e-6
+    bounce_threshold: float = 1e-2
+    tolerance: float = 1e-8
 
     def __post_init__(self) -> None:
         if not (0.0 < self.dt < float("inf")):

@@ -12,6 +12,9 @@ from functools import cache
 from math import comb
 from typing import Any, Protocol
 
+from .contact import Touch
+from .contact.gather import Law
+from .contact.tables import Contacts, contact_signature
 from .errors import InputError
 from .options import Options
 from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop
@@ -30,6 +33,7 @@ class Variant:
     own_params: bool = False
     wrench: bool = False
     with_params: bool = False
+    contact: bool = False
 
     @property
     def staged(self) -> Variant:
@@ -41,6 +45,13 @@ def _scratch(names: Any) -> dict[str, Kind]:
     return dict.fromkeys(names, WORK)
 
 
+def _touch(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None:
+    """Contact of a kernel, if it has any."""
+    if not variant.contact:
+        return None
+    return Touch(Law(dt, arguments.pop("law")), variant.options.solver, Contacts.take(arguments))
+
+
 def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     """Kernel: (q, v) rows 0 .. steps of a trajectory from row 0; `row` 0 or 1 says whether rows are kept apart."""
     return _rollout_kernel(variant.staged, work)
@@ -49,7 +60,7 @@ def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 @cache
 def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(dt: Any, steps: Any, row: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
-        topology, ws = Topology.take(rest), Workspace(rest, variant.wrench)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
         constants = Constants(topology, const)
         nq, nv, nu = topology.nq, topology.nv, topology.nu
         copy(q, ws.q, nq)
@@ -58,7 +69,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             u_t = local(u.shifted(t * nu), ws.u, nu)
             if variant.wrench:
                 copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, topology.nb * 6)
-            step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws)
+            step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws, touch)
             copy(ws.q, q.shifted((t + 1) * row * nq), nq)
             copy(ws.v, v.shifted((t + 1) * row * nv), nv)
 
@@ -70,6 +81,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **({"wrench": ROBOTS} if variant.wrench else {}),
+        **(contact_signature() | {"law": SHARED} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout", body, signature, variant.target)
@@ -97,7 +109,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         u_bar: Reals,
         **rest: Any,
     ) -> None:
-        topology, ws = Topology.take(rest), Workspace(rest, variant.wrench)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
@@ -115,7 +127,19 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
                 for k in loop(nw):
                     ws.wrench_bar[k] = 0.0
             step_vjp(
-                topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, ws.v_bar, ws.u_bar, const_bar
+                topology,
+                constants,
+                variant.options,
+                dt,
+                q_t,
+                v_t,
+                u_t,
+                ws,
+                ws.q_bar,
+                ws.v_bar,
+                ws.u_bar,
+                const_bar,
+                touch,
             )
             copy(ws.u_bar, u_bar.shifted(t * nu), nu)
             if variant.wrench:
@@ -139,6 +163,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **({"const_bar": PACKED} if variant.with_params else {}),
         **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
+        **(contact_signature() | {"law": SHARED} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout_vjp", body, signature, variant.target)

@@ -38,8 +38,10 @@ class Run:
         found = sim._bound.get(key)
         if found is None:
             work = Workspace.sizes(sim.model, sim.options, backward, wrench)
-            kernel = maker(Variant(sim.options, self.target, own, wrench, with_params), tuple(work))
-            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work)
+            contact = sim.model.has_contact
+            kernel = maker(Variant(sim.options, self.target, own, wrench, with_params, contact), tuple(work))
+            more = sim._contact_arguments() if contact else {}
+            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more)
         return found
 
     def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:

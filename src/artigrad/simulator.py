@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import tangent
+from .contact.tables import contact_arguments, contact_work
 from .errors import InputError
 from .model import Model
 from .options import Options
@@ -488,6 +489,12 @@ class Simulator:
         raise InputError(
             f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
         )
+
+    def _contact_arguments(self) -> dict[str, Any]:
+        """What contact adds to the arguments of a kernel."""
+        o, integers = self.options, contact_arguments(self.model, self._float)
+        numbers = [o.margin, o.error_reduction, o.slop, o.softness, o.bounce_threshold, o.tolerance]
+        return integers | contact_work(self.model, integers) | {"law": np.array(numbers, self._float)}
 
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _target(self, batch: int) -> Target:

@@ -9,7 +9,17 @@ import numpy as np
 from ..model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SPHERE, Model
 
 # routines of single points: what `collide` branches on
-PLANE_BALL, PLANE_VERTEX, BALL_BALL, CAPSULE_BALL, CAPSULE_CAPSULE, BOX_BALL = range(6)
+(
+    PLANE_SPHERE,
+    PLANE_CAPSULE,
+    PLANE_BOX,
+    PLANE_CYLINDER,
+    PLANE_POINT,
+    SPHERE_SPHERE,
+    CAPSULE_SPHERE,
+    CAPSULE_CAPSULE,
+    BOX_SPHERE,
+) = range(9)
 RIM = 8  # points on each rim of a cylinder
 
 
@@ -73,22 +83,22 @@ def _points(model: Model, a: int, b: int) -> list[tuple[int, int, tuple[float, f
     kinds, none = (model.shapes.kind[a], model.shapes.kind[b]), (0.0, 0.0, 0.0)
     if kinds[0] != PLANE:
         table = {
-            (SPHERE, SPHERE): BALL_BALL,
-            (CAPSULE, SPHERE): CAPSULE_BALL,
+            (SPHERE, SPHERE): SPHERE_SPHERE,
+            (CAPSULE, SPHERE): CAPSULE_SPHERE,
             (CAPSULE, CAPSULE): CAPSULE_CAPSULE,
-            (BOX, SPHERE): BOX_BALL,
+            (BOX, SPHERE): BOX_SPHERE,
         }
         return [(table[kinds], 0, none)]
     if kinds[1] == SPHERE:
-        return [(PLANE_BALL, 0, none)]
+        return [(PLANE_SPHERE, 0, none)]
     if kinds[1] == CAPSULE:
-        return [(PLANE_BALL, 0, (0.0, 0.0, s)) for s in (-1.0, 1.0)]
+        return [(PLANE_CAPSULE, 0, (0.0, 0.0, s)) for s in (-1.0, 1.0)]
     if kinds[1] == BOX:
         signs = (-1.0, 1.0)
-        return [(PLANE_BALL, 0, (x, y, z)) for x in signs for y in signs for z in signs]
+        return [(PLANE_BOX, 0, (x, y, z)) for x in signs for y in signs for z in signs]
     if kinds[1] == CYLINDER:
         angles = 2 * np.pi * np.arange(RIM) / RIM
-        return [(PLANE_BALL, 0, (float(np.cos(t)), float(np.sin(t)), s)) for t in angles for s in (-1.0, 1.0)]
+        return [(PLANE_CYLINDER, 0, (float(np.cos(t)), float(np.sin(t)), s)) for t in angles for s in (-1.0, 1.0)]
     assert kinds[1] == POINTS
     first, count = model.shapes.vertices[b]
-    return [(PLANE_VERTEX, first + k, none) for k in range(count)]
+    return [(PLANE_POINT, first + k, none) for k in range(count)]

@@ -82,7 +82,7 @@ def _watched(turns: Iterator[Any]) -> Iterator[Any]:
         yield from turns
         return
     caller = sys._getframe(1)  # a generator runs from its caller's `for`
-    before = {k: v for k, v in caller.f_locals.items() if _is_live(v)}
+    before = {k: v for k, v in caller.f_locals.items() if k != "_" and _is_live(v)}
     for i in turns:
         yield i
         now = caller.f_locals
