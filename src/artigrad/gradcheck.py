@@ -13,7 +13,6 @@ from .params import FIELDS, Params
 from .simulator import Simulator
 from .state import State
 
-
 STEP = 1e-4
 
 
@@ -115,15 +114,24 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator) -> list[Ch
         if x.size == 0:
             continue
         x = np.where(np.isfinite(x), x, 0.0).ravel()
-        scale = np.maximum(np.abs(x), 0.1 * np.abs(x).max()) if what in ("inertia", "mass") else np.ones(x.size)
-        if what == "armature":  # it adds to the diagonal of M, which may be small
-            scale = np.full(x.size, float(sim.mass_matrix(state).diagonal().min()))
+        scale = _scales(sim, state, what, x)
         fd = vary(what, x.size, np.where(scale > 0, scale, 1.0))
         fd = np.where(np.isfinite(fd), fd, 0.0)  # an infinite limit stays infinite
         largest = float(np.abs(fd).max())
         error = float(np.abs(fd - g.ravel()).max()) / max(largest, 1e-3)
         rows.append(Check(what, x.size, largest, error))
     return rows
+
+
+def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarray:
+    """The size of a change that matters, per entry: steps are small against it."""
+    if what in ("inertia", "mass"):  # small bodies have small numbers; a zero beside others moves as they do
+        rows = np.abs(x).reshape(sim.model.nb, -1)
+        own = np.broadcast_to(rows.max(1, keepdims=True), rows.shape)
+        return np.where(own > 0, own, rows.max() or 1.0).ravel()
+    if what in ("armature", "damping", "stiffness"):  # these compete with the smallest entry of M
+        return np.full(x.size, min(1.0, float(sim.mass_matrix(state).diagonal().min(initial=1.0))))
+    return np.ones(x.size)
 
 
 def _print(sim: Simulator, steps: int, rows: list[Check], tolerance: float) -> None:

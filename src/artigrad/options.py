@@ -34,8 +34,8 @@ class Options:
     tolerance: float = 1e-8
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.dt < float("inf")):
-            raise InputError(f"dt must be a positive number of seconds, not {self.dt}")
+        if not isinstance(self.dt, int | float) or not (0.0 < self.dt < float("inf")):
+            raise InputError(f"dt must be a positive number of seconds, not {self.dt!r}")
         if self.integrator not in INTEGRATORS:
             raise InputError(f"integrator is one of {', '.join(INTEGRATORS)}; not '{self.integrator}'")
         if self.factor not in FACTORS:

@@ -193,8 +193,8 @@ class EveryKth:
     k: int
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InputError(f"EveryKth keeps a state every k >= 1 steps, not {self.k}")
+        if not isinstance(self.k, int) or self.k < 1:
+            raise InputError(f"EveryKth keeps a state every k >= 1 steps, not {self.k!r}")
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
         return self.k, -(-steps // self.k) or 1
@@ -207,7 +207,7 @@ class Binomial:
     memory: str | int
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
-        states = parse_bytes(self.memory) // state_bytes
+        states = parse_bytes(self.memory) // max(state_bytes, 1)
         if states < 3:
             raise InputError(
                 f"memory={self.memory!r} holds {states} states of {state_bytes} bytes; at least 3 are needed"
@@ -220,7 +220,7 @@ class Binomial:
 
 def parse_bytes(memory: str | int) -> int:
     """Bytes of "64MB", "1.5 GB", "4096" or a number."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)i?B?\s*", str(memory), re.IGNORECASE)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([kMG]?)i?B?\s*", str(memory), re.IGNORECASE)
     if match is None:
         raise InputError(f"memory is a number of bytes or a text like '64MB', not {memory!r}")
     return int(float(match[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[match[2].upper()])

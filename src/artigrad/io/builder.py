@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..errors import ModelError
 from ..model import DIRECT, JOINTS, POSITION, VELOCITY, Model
-from .checks import INF, bounds, inertia_of, number, quaternion, symmetric, unit, vector
+from .checks import INF, bounds, check_mass_matrix, inertia_of, number, quaternion, symmetric, unit, vector
 from .shapes import WORLD, ShapeBuilder
 
 
@@ -64,9 +62,9 @@ class ModelBuilder(ShapeBuilder):
         self._new(name, self._bodies, "body")
         if name == WORLD:
             raise ModelError("a body cannot be named 'world': that is the fixed frame bodies hang on")
-        if parent != WORLD and parent not in self._bodies:
+        if not isinstance(parent, str) or (parent != WORLD and parent not in self._bodies):
             raise ModelError(f"{what} hangs on '{parent}', which is not there yet: add parents before their children")
-        if joint not in JOINTS:
+        if not isinstance(joint, str) or joint not in JOINTS:
             raise ModelError(f"{what}: a joint is one of {', '.join(JOINTS)}; not '{joint}'")
         joint_name = joint_name or name
         if joint_name in self._joints:
@@ -93,7 +91,7 @@ class ModelBuilder(ShapeBuilder):
             )
         if joint == "free" and parent != WORLD:
             raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
-        if joint == "free" and np.any(np.asarray(anchor)):
+        if joint == "free" and vector(anchor, 3, f"anchor of {what}").any():
             raise ModelError(f"{what}: a free joint has no anchor")
         self._bodies[name] = {
             "parent": parent,
@@ -116,7 +114,7 @@ class ModelBuilder(ShapeBuilder):
     ) -> str:
         """Add a named point, fixed to a body (or to "world" through a fixed body)."""
         self._new(name, self._sites, "site")
-        if body not in self._bodies:
+        if not isinstance(body, str) or body not in self._bodies:
             raise ModelError(f"site '{name}' is on body '{body}', which does not exist")
         self._sites[name] = {
             "body": body,
@@ -145,8 +143,7 @@ class ModelBuilder(ShapeBuilder):
     ) -> str:
         """A servo to a position: force = gain (u - length) - damping velocity, at most max_force; the drive is limited so
         that the joint is not driven faster than max_velocity (needs damping)."""
-        if max_velocity < INF and damping <= 0:
-            raise ModelError(f"actuator '{name}': max_velocity needs damping > 0, which is what balances the drive")
+        damping = number(damping, f"damping of actuator '{name}'")
         return self.actuator(
             name,
             joint,
@@ -198,7 +195,7 @@ class ModelBuilder(ShapeBuilder):
         """The general affine actuator: force = gain (u - 0 | length | velocity) + bias . (1, length, velocity)."""
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
-        if joint not in self._joints:
+        if not isinstance(joint, str) or joint not in self._joints:
             known = ", ".join(self._joints) or "none"
             raise ModelError(f"{what} is on joint '{joint}', which does not exist; there are: {known}")
         kind_of_joint = list(self._bodies.values())[self._joints[joint]]["joint"]
@@ -206,17 +203,25 @@ class ModelBuilder(ShapeBuilder):
             raise ModelError(
                 f"{what} drives joint '{joint}', which is {kind_of_joint}; only revolute and prismatic can be"
             )
+        if kind not in (DIRECT, POSITION, VELOCITY) or isinstance(kind, bool):
+            raise ModelError(f"kind of {what} is DIRECT, POSITION or VELOCITY of artigrad.model, not {kind!r}")
+        gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
+        max_velocity = number(max_velocity, f"max_velocity of {what}", finite=False)
         if not max_velocity > 0:
             raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
+        if max_velocity < INF and bias[2] - gain * (kind == VELOCITY) >= 0:
+            raise ModelError(
+                f"{what}: max_velocity needs damping, which is what balances the drive: bias[2] below zero"
+            )
         self._actuators[name] = {
             "joint": joint,
             "kind": kind,
-            "gain": number(gain, f"gain of {what}"),
-            "bias": vector(bias, 3, f"bias of {what}"),
+            "gain": gain,
+            "bias": bias,
             "gear": number(gear, f"gear of {what}"),
             "control_range": bounds(control_range, f"control_range of {what}"),
             "force_range": bounds(force_range, f"force_range of {what}"),
-            "max_velocity": float(max_velocity),
+            "max_velocity": max_velocity,
         }
         return name
 
@@ -230,7 +235,6 @@ class ModelBuilder(ShapeBuilder):
         """The finished model."""
         if not self._bodies:
             raise ModelError(f"'{self.name}' has no bodies")
-        self._check_inertia_everywhere()
         bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
         names = list(self._bodies)
         values: dict[str, Any] = {"gravity": self.gravity}
@@ -258,6 +262,7 @@ class ModelBuilder(ShapeBuilder):
             shapes=self._build_shapes(names),
             keyframes={},
         )
+        check_mass_matrix(model)
         for name, (q, v, u) in self._keyframes.items():
             zero = model.keyframes["zero"]
             frame = tuple(
@@ -266,16 +271,3 @@ class ModelBuilder(ShapeBuilder):
             )
             model.keyframes[name] = frame  # type: ignore[assignment]
         return model
-
-    def _check_inertia_everywhere(self) -> None:
-        """Every joint must move something: a massless leaf makes the mass matrix singular."""
-        heavy: dict[str, bool] = {}
-        for name, b in reversed(self._bodies.items()):
-            heavy[name] = heavy.get(name, False) or b["mass"] > 0
-            if b["joint"] != "fixed" and not heavy[name] and b["armature"] == 0:
-                raise ModelError(
-                    f"joint '{b['joint_name']}' moves no mass: give body '{name}' or one that it carries a mass, or the "
-                    "joint an armature"
-                )
-            if heavy[name]:
-                heavy[b["parent"]] = True

@@ -14,7 +14,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -290,8 +290,13 @@ class Bound:
             kernel.run(words, scratch, 0, packs)
             return
         edges = np.linspace(0, packs, min(threads, packs) + 1).astype(int).tolist()
-        jobs = [_pool().submit(kernel.run, words, scratch, a, b) for a, b in pairwise(edges[1:])]
-        kernel.run(words, scratch, 0, edges[1])
+        jobs: list[Future] = []
+        try:
+            for a, b in pairwise(edges[1:]):
+                jobs.append(_submit(kernel.run, words, scratch, a, b))
+            kernel.run(words, scratch, 0, edges[1])
+        finally:
+            _finish(jobs)  # they write to arrays that must not go away under them, whatever happened here
         for job in jobs:
             job.result()
 
@@ -317,3 +322,37 @@ def _scratch(size: int) -> np.ndarray:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="artigrad")
+
+
+def _submit(function: Callable[..., None], *arguments: Any) -> Future:
+    """A job for another thread; done at once where no more threads can be had (while the interpreter shuts down)."""
+    try:
+        return _pool().submit(function, *arguments)
+    except RuntimeError:
+        done: Future = Future()
+        function(*arguments)
+        done.set_result(None)
+        return done
+
+
+def _finish(jobs: list[Future]) -> None:
+    """Wait for all jobs; an interrupt that comes meanwhile is passed on after."""
+    interrupt: BaseException | None = None
+    while not all(job.done() for job in jobs):
+        try:
+            wait(jobs)
+        except BaseException as e:
+            interrupt = e
+    if interrupt is not None:
+        raise interrupt
+
+
+def _after_fork() -> None:
+    """A child process has none of its parent's threads, and must not wait for their locks."""
+    global _compiling
+    _pool.cache_clear()
+    _compiling = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
