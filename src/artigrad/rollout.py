@@ -17,7 +17,7 @@ from .contact.gather import Law
 from .contact.tables import Contacts, contact_signature
 from .errors import InputError
 from .options import Options
-from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop
+from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop, maximum
 from .staging.kernel import Kind
 from .step import step, step_vjp
 from .tables import TOPOLOGY, Constants, Topology, Workspace
@@ -38,7 +38,7 @@ class Variant:
     @property
     def staged(self) -> Variant:
         """Without what is a run-time argument, so that it does not compile anew."""
-        return replace(self, options=replace(self.options, dt=1.0))
+        return replace(self, options=self.options.structure)
 
 
 def _scratch(names: Any) -> dict[str, Kind]:
@@ -49,7 +49,8 @@ def _touch(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None
     """Contact of a kernel, if it has any."""
     if not variant.contact:
         return None
-    return Touch(Law(dt, arguments.pop("law")), variant.options.solver, Contacts.take(arguments))
+    options = variant.options
+    return Touch(Law(dt, arguments.pop("law")), options.solver, options.sweeps, Contacts.take(arguments))
 
 
 def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
@@ -65,6 +66,8 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         nq, nv, nu = topology.nq, topology.nv, topology.nu
         copy(q, ws.q, nq)
         copy(v, ws.v, nv)
+        if touch is not None:
+            touch.contacts.status[0] = 0.0
         for t in loop(steps):
             u_t = local(u.shifted(t * nu), ws.u, nu)
             if variant.wrench:
@@ -72,6 +75,8 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws, touch)
             copy(ws.q, q.shifted((t + 1) * row * nq), nq)
             copy(ws.v, v.shifted((t + 1) * row * nv), nv)
+        if touch is not None:
+            rest["violation"][0] = maximum(rest["violation"][0], touch.contacts.status[0])
 
     signature: dict[str, Kind] = {
         **TOPOLOGY,
@@ -81,7 +86,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **({"wrench": ROBOTS} if variant.wrench else {}),
-        **(contact_signature() | {"law": SHARED} if variant.contact else {}),
+        **(contact_signature() | {"law": SHARED, "violation": ROBOTS} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout", body, signature, variant.target)
@@ -112,6 +117,8 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
+        if touch is not None:
+            touch.contacts.status[0] = 0.0
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
         copy(q_bar, ws.q_bar, nq)
         copy(v_bar, ws.v_bar, nv)

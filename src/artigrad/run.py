@@ -29,6 +29,7 @@ class Run:
         self.target = sim._target(batch)
         self.constants = sim._constants(params, self.target, batch)
         self.kernel = self.bound(rollout_kernel, backward=False, with_params=False)
+        self.violation = np.zeros((batch, 1), sim._float)  # worst over all steps
 
     def bound(self, maker: Callable[[Variant, tuple[str, ...]], Kernel], backward: bool, with_params: bool) -> Bound:
         """The kernel for inputs of this kind, with what does not change from call to call in place."""
@@ -63,6 +64,7 @@ class Run:
             const=self.constants,
             q=q,
             v=v,
+            **({"violation": self.violation} if self.sim.model.has_contact else {}),
             **self.inputs(first, end),
         )
 

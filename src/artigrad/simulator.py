@@ -74,6 +74,9 @@ class Outputs(NamedTuple):
 class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
 
+    violation: (B,), how far the contact problem of some step was from solved, m/s; 0 where every step was solved to the
+    tolerance. Gradients of such steps are those of the active set that was found.
+
     `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
     """
 
@@ -86,6 +89,7 @@ class Trajectory:
     checkpoints: Checkpoints
     kept: dict[int, State] = field(repr=False)
     batched: bool
+    violation: np.ndarray
     fingerprint: tuple[float, ...] = field(repr=False)
 
     @property
@@ -109,9 +113,9 @@ class Trajectory:
 class Simulator:
     """Simulates one model. Arrays in and out are NumPy; one robot has no batch axis.
 
-    dt: time step in seconds. integrator, factor: see `Options`. dtype: "f64" or "f32". threads: how many to share a
-    batch among (default: the cores this process may use). backend: "native", or "numpy" to run the very same source
-    uncompiled, slowly, for reading and debugging.
+    dt: time step in seconds. options: integrator, factor, and those of contact, see `Options`. dtype: "f64" or "f32".
+    threads: how many to share a batch among (default: the cores this process may use). backend: "native", or "numpy" to
+    run the very same source uncompiled, slowly, for reading and debugging.
     """
 
     def __init__(
@@ -119,11 +123,10 @@ class Simulator:
         model: Model,
         dt: float = 1e-3,
         *,
-        integrator: Literal["semi_implicit", "explicit", "rk4"] = "semi_implicit",
-        factor: Literal["articulated", "sparse"] = "articulated",
         dtype: Literal["f64", "f32"] = "f64",
         threads: int | None = None,
         backend: Literal["native", "numpy"] = "native",
+        **options: Any,
     ):
         if not isinstance(model, Model):
             raise InputError(f"Simulator takes a Model (ag.robots, ModelBuilder), not {type(model).__name__}")
@@ -132,7 +135,8 @@ class Simulator:
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.model, self.params = model, model.params
-        self.options = Options(dt, integrator, factor)
+        self.options = Options.of(dt, options)
+        self._check_options()
         self.dtype, self.backend = dtype, backend
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
@@ -207,7 +211,9 @@ class Simulator:
             final = run.advance(at, last * block, T)
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
-        return Trajectory(self, final, u, wrench, params, T, checkpoints, kept, batched, _fingerprint(u, wrench))
+        return Trajectory(
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], _fingerprint(u, wrench)
+        )
 
     # -- backward --------------------------------------------------------------------------------------------------
     def vjp(self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True) -> Gradient:
@@ -422,6 +428,12 @@ class Simulator:
         return views
 
     # -- the door --------------------------------------------------------------------------------------------------
+    def _check_options(self) -> None:
+        if self.model.has_contact:
+            for name, needed in (("integrator", "semi_implicit"), ("factor", "articulated")):
+                if getattr(self.options, name) != needed:
+                    raise InputError(f"'{self.model.name}' has contact or limits, which need {name}='{needed}'")
+
     def _check_state(self, state: Any) -> tuple[np.ndarray, np.ndarray, bool]:
         m = self.model
         q, v = self._two(state)
@@ -542,9 +554,8 @@ class Simulator:
 
     def _contact_arguments(self) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
-        o, integers = self.options, contact_arguments(self.model, self._float)
-        numbers = [o.margin, o.error_reduction, o.slop, o.softness, o.bounce_threshold, o.tolerance]
-        return integers | contact_work(self.model, integers) | {"law": np.array(numbers, self._float)}
+        integers = contact_arguments(self.model, self._float)
+        return integers | contact_work(self.model, integers) | {"law": np.array(self.options.law, self._float)}
 
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _target(self, batch: int) -> Target:

@@ -18,20 +18,21 @@ class Touch(NamedTuple):
 
     law: Law
     solver: str
+    sweeps: int
     contacts: Contacts
 
 
 def find_impulses(topology: Topology, const: Constants, touch: Touch, q: Reals, v: Reals, ws: Workspace) -> None:
     """Impulses lam of all contacts; the factor and the inward half of the free motion's solve are in ws."""
-    law, method, contacts = touch
+    law, contacts = touch.law, touch.contacts
     ws.root = contacts.root
     gather(topology, const, law, q, ws, contacts)
     rows(topology, law, v, ws, contacts)
     delassus(law, contacts, topology.nl)
-    if method == "hybrid":
+    if touch.solver == "hybrid":
         solver.hybrid(contacts, law.tolerance)
     else:
-        solver.gauss_seidel(contacts, 50)
+        solver.gauss_seidel(contacts, touch.sweeps)
 
 
 def accelerate_in_contact(

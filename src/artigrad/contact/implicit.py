@@ -225,13 +225,18 @@ def _touching_bars(
         bar_b.X += force_to_child(B.X @ shape_b.X, bars.B)
         bar_a.size += bars.size_a
         bar_b.size += bars.size_b
-        first = select(shape_a.friction < shape_b.friction, 0.0, 1.0)
+        first = larger(shape_a.friction, shape_b.friction)
         bar_a.friction += row.mu_bar * first
         bar_b.friction += row.mu_bar * (1.0 - first)
-        first = select(shape_a.restitution < shape_b.restitution, 0.0, 1.0)
+        first = larger(shape_a.restitution, shape_b.restitution)
         bar_a.restitution += e_bar * first
         bar_b.restitution += e_bar * (1.0 - first)
         contacts.add_vertex(const_bar, k, bars.vertex)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """How much of max(a, b) is a's: all, nothing, or half if they are equal."""
+    return select(a > b, 1.0, select(a < b, 0.0, 0.5))
 
 
 def _limited_bars(

@@ -47,21 +47,37 @@ def sweep(contacts: Contacts, start: Any, end: Any, go: Any) -> None:
         row.lam = select(go > 0.5, Vec3(n, t1, t2), lam)
 
 
+def violation(contacts: Contacts, start: Any, end: Any) -> Any:
+    """How far a group is from solved, m/s: what one more projection of each row would change, as a velocity."""
+    worst = carry(0.0)
+    for c in loop(start, end):
+        row = contacts.row[c]
+        w, lam, inv = residual(contacts, c, end), row.lam, row.inv
+        most = row.mu * lam.x + row.bound
+        changes = [(maximum(lam.x - w.x * inv.x, 0.0) - lam.x) / inv.x]
+        for l, v, i in ((lam.y, w.y, inv.y), (lam.z, w.z, inv.z)):
+            changes.append((clamp(l - v * i, -most, most) - l) / i)
+        for change in changes:
+            worst.value = maximum(worst.value, abs(change))
+    return worst.value
+
+
 def gauss_seidel(contacts: Contacts, sweeps: int) -> None:
     """A fixed number of sweeps over every group."""
     clear_impulses(contacts)
     for g in loop(contacts.groups):
+        start, end = contacts.group[g], contacts.group[g + 1]
         for _ in loop(sweeps):
-            sweep(contacts, contacts.group[g], contacts.group[g + 1], 1.0)
-        name_active_set(contacts, contacts.group[g], contacts.group[g + 1], None)
-        build(contacts, contacts.group[g], contacts.group[g + 1])
-        factor(contacts, contacts.group[g], contacts.group[g + 1])
+            sweep(contacts, start, end, 1.0)
+        contacts.status[0] = maximum(contacts.status[0], violation(contacts, start, end))
+        name_active_set(contacts, start, end, None)
+        build(contacts, start, end)
+        factor(contacts, start, end)
 
 
 def hybrid(contacts: Contacts, tolerance: Any) -> None:
     """Sweeps, exact solve of the active set, check; again for the robots that fail the check."""
     clear_impulses(contacts)
-    contacts.status[0] = 0.0
     for g in loop(contacts.groups):
         start, end = contacts.group[g], contacts.group[g + 1]
         go = carry(1.0)
@@ -85,7 +101,9 @@ def hybrid(contacts: Contacts, tolerance: Any) -> None:
                     keep = select(active > 0.5, failed, 1.0)
                     row.lam = select(keep > 0.5, row.old, row.lam)
                 go.value = failed
-        contacts.status[0] = maximum(contacts.status[0], go.value)
+        for _ in when_any(go.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
+            left = select(go.value > 0.5, violation(contacts, start, end), 0.0)
+            contacts.status[0] = maximum(contacts.status[0], left)
 
 
 def name_active_set(contacts: Contacts, start: Any, end: Any, go: Any) -> None:
@@ -161,9 +179,8 @@ def check(contacts: Contacts, start: Any, end: Any, tolerance: Any) -> Any:
         w, lam, on, side, inv = residual(contacts, c, end), row.lam, row.on, row.side, row.inv
         wrong = select(on.x > 0.5, select(lam.x < 0.0, 1.0, 0.0), select(w.x < -tolerance, 1.0, 0.0))
         most = row.mu * maximum(lam.x, 0.0) + row.bound
-        for l, v, stick, s, i in zip(
-            lam.leaves()[1:], w.leaves()[1:], on.leaves()[1:], side.leaves()[1:], inv.leaves()[1:], strict=True
-        ):
+        tangents = (x.leaves()[1:] for x in (lam, w, on, side, inv))
+        for l, v, stick, s, i in zip(*tangents, strict=True):
             too_much = select(abs(l) > most + tolerance * i, 1.0, 0.0)
             against = select(s * v > tolerance, 1.0, 0.0)
             wrong = wrong + stick * too_much + abs(s) * against
