@@ -12,7 +12,12 @@ def numbers(x):
 
 
 def to_mujoco(model: Model, dt: float = 1e-3) -> mujoco.MjModel:
-    """MJCF text of a model, compiled by MuJoCo. Damping, springs, armature and motors included; contact off."""
+    """A model compiled by MuJoCo."""
+    return mujoco.MjModel.from_xml_string(mjcf(model, dt))
+
+
+def mjcf(model: Model, dt: float, contact: bool = False) -> str:
+    """MJCF text of a model without its actuators and shapes: damping, springs and armature included."""
     p = model.params
     children = {i: [] for i in range(-1, model.nb)}
     for i, parent in enumerate(model.parent):
@@ -46,10 +51,10 @@ def to_mujoco(model: Model, dt: float = 1e-3) -> mujoco.MjModel:
         where = f'pos="{numbers(p.position[i])}" quat="{numbers(p.rotation[i])}"'
         return f'<body name="{model.bodies[i]}" {where}>{text}{inertial}{sites}{inner}</body>'
 
-    text = f"""<mujoco><compiler angle="radian" balanceinertia="false" boundmass="0" boundinertia="0"/>
-    <option timestep="{dt!r}" gravity="{numbers(p.gravity)}"><flag contact="disable" energy="enable"/></option>
+    flag = f'<flag contact="{"enable" if contact else "disable"}" energy="enable"/>'
+    return f"""<mujoco><compiler angle="radian" balanceinertia="false" boundmass="0" boundinertia="0"/>
+    <option timestep="{dt!r}" gravity="{numbers(p.gravity)}">{flag}</option>
     <worldbody>{"".join(body(i) for i in children[-1])}</worldbody></mujoco>"""
-    return mujoco.MjModel.from_xml_string(text)
 
 
 class InMuJoCo:

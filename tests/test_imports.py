@@ -16,6 +16,8 @@ ORDER = [
     ["constants", "joints", "prepare"],
     ["kinematics"],
     ["dynamics", "outputs"],
+    ["collision"],
+    ["contact"],
     ["integrate"],
     ["step"],
     ["rollout", "queries"],

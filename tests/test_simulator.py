@@ -28,7 +28,7 @@ def test_shapes():
     traj = SIM.rollout(HOME, steps=4)
     bad(r"q_bar is \(5, 19\) for all states or \(19,\)", lambda: SIM.vjp(traj, np.zeros(18)))
     bad("one robot", lambda: SIM.linearize(SIM.reset(batch=2)))
-    bad("at least one robot", lambda: SIM.reset(batch=0))
+    bad("at least one", lambda: SIM.reset(batch=0))
     bad("empty", lambda: SIM.step(ag.State(np.zeros((0, 19)), np.zeros((0, 18)))))
 
 

@@ -6,8 +6,9 @@ rollout (`python -m benchmarks.engine`, row "fresh memory"). A lease goes back w
 
 from __future__ import annotations
 
-import threading
 import weakref
+from collections import deque
+from contextlib import suppress
 
 import numpy as np
 
@@ -20,11 +21,11 @@ class _Lease(np.ndarray):
 
 
 class Buffers:
-    """Recycles large arrays."""
+    """Recycles large arrays. What comes back may come at any moment, from the garbage collector on any thread, so it is
+    only put on a deque, which needs no lock."""
 
     def __init__(self) -> None:
-        self._idle: list[np.ndarray] = []
-        self._lock = threading.Lock()
+        self._back: deque[np.ndarray] = deque()
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """As np.empty."""
@@ -33,21 +34,24 @@ class Buffers:
             return np.empty(shape, dtype)
         raw = self._take(size)
         lease = raw.view(_Lease)
-        weakref.finalize(lease, self._give_back, raw).atexit = False
+        weakref.finalize(lease, self._back.append, raw).atexit = False
         return np.ndarray(shape, dtype, buffer=lease[:size])
 
     def _take(self, size: int) -> np.ndarray:
-        with self._lock:
-            for k, raw in enumerate(self._idle):
-                if size <= raw.nbytes <= 2 * size:
-                    return self._idle.pop(k)
-        return np.empty(size, np.uint8)
-
-    def _give_back(self, raw: np.ndarray) -> None:
-        with self._lock:
-            self._idle.append(raw)
-            while sum(r.nbytes for r in self._idle) > LARGEST_KEPT:
-                self._idle.pop(0)
+        """An idle buffer of about this size, or a new one; too many idle ones are let go."""
+        idle: list[np.ndarray] = []
+        with suppress(IndexError):
+            while True:
+                idle.append(self._back.popleft())
+        found: np.ndarray | None = None
+        kept = 0
+        for raw in reversed(idle):  # the latest first
+            if found is None and size <= raw.nbytes <= 2 * size:
+                found = raw
+            elif kept + raw.nbytes <= LARGEST_KEPT:
+                kept += raw.nbytes
+                self._back.append(raw)
+        return np.empty(size, np.uint8) if found is None else found
 
 
 buffers = Buffers()

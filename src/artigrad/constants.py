@@ -80,6 +80,7 @@ def constants(topology: Topology, structure: Any, params: Reals, work: Reals, ou
         row = out.link[i]
         row.I, row.placement = Inertia.zero(), Transform.identity()
         row.damping, row.armature, row.stiffness, row.reference = 0.0, 0.0, 0.0, 0.0
+        row.low, row.high, row.dry = -NO_LIMIT, NO_LIMIT, 0.0
     for k in loop(topology.nt + 1):
         out.tree[k].origin = Vec3.zero()
     rows[0].B = Transform.identity()
@@ -99,6 +100,14 @@ def constants(topology: Topology, structure: Any, params: Reals, work: Reals, ou
         out.frame[topology.nb + s].X = rows[topology.site_body[s]].B @ X
     for j in loop(topology.nu):
         _actuator(structure, fields, j, out)
+    for s in loop(topology.nshape):
+        row = out.shape[s]
+        X = pose(fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat))
+        row.X = rows[structure.shape_body[s]].B @ X
+        row.size = fields.struct("shape_size", s, Vec3)
+        row.friction, row.restitution = fields.real("friction", s), fields.real("restitution", s)
+    for k in loop(topology.nvertex):
+        out.vertex[k].p = fields.struct("vertex", k, Vec3)
 
 
 def _place_body(topology: Topology, structure: Any, fields: Fields, rows: Table, i: Any, out: Constants) -> None:
@@ -133,6 +142,8 @@ def _place_body(topology: Topology, structure: Any, fields: Fields, rows: Table,
         moving(joint)
         out.link[link].stiffness = fields.real("stiffness", i - 1)
         out.link[link].reference = fields.real("spring_reference", i - 1)
+        out.link[link].low, out.link[link].high = (fields.real("limit", i - 1, 2, k) for k in range(2))
+        out.link[link].dry = fields.real("dry_friction", i - 1)
 
     def free() -> None:
         common()
@@ -193,6 +204,19 @@ def constants_vjp(
 
     for j in loop(topology.nu):
         _actuator_vjp(structure, fields, j, out_bar, bars)
+    for s in loop(topology.nshape):
+        position, rotation = fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat)
+        body, bar = rows[structure.shape_body[s]], out_bar.shape[s]
+        B_bar, X_bar = compose_vjp(body.B, pose(position, rotation), bar.X)
+        body.B_bar += B_bar
+        position_bar, rotation_bar = pose_vjp(position, rotation, X_bar)
+        bars.put("shape_position", s, position_bar)
+        bars.put("shape_rotation", s, rotation_bar)
+        bars.put("shape_size", s, bar.size)
+        bars.put_real("friction", s, bar.friction)
+        bars.put_real("restitution", s, bar.restitution)
+    for k in loop(topology.nvertex):
+        bars.put("vertex", k, out_bar.vertex[k].p)
     for s in loop(topology.ns):
         position, rotation = fields.struct("site_position", s, Vec3), fields.struct("site_rotation", s, Quat)
         body = rows[topology.site_body[s]]
@@ -266,6 +290,9 @@ def _place_body_vjp(
         if joint == "spherical":
             put_joint(own.damping, own.armature, 0.0, 0.0, anchor_bar, Vec3.zero())
             return
+        bars.put_real("limit", i - 1, own.low, 2, 0)
+        bars.put_real("limit", i - 1, own.high, 2, 1)
+        bars.put_real("dry_friction", i - 1, own.dry)
         axis = fields.struct("axis", i - 1, Vec3)
         n_bar = axis_frame_vjp(normalise(axis), twist_to_matrix(L.R, L_all.n))
         axis_bar = normalise_vjp(axis, n_bar)

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import joints
+from .contact import accelerate_in_contact, impulses_again
+from .contact.implicit import accelerate_in_contact_vjp
 from .dynamics import Method, accelerate, accelerate_again, accelerate_vjp
 from .options import Options
 from .staging import Reals, copy, loop, switch
@@ -30,7 +32,7 @@ def semi_implicit(
     topology: Topology, const: Constants, method: Method, dt: Any, q: Reals, v: Reals, u: Reals, ws: Workspace
 ) -> None:
     """v+ = v + dt qdd,   q+ = q (+) dt v+"""
-    accelerate(topology, const, method, q, v, u, ws)
+    (accelerate_in_contact if method.contact else accelerate)(topology, const, method, q, v, u, ws)
     for k in loop(topology.nv):
         v[k] = v[k] + dt * ws.qdd[k]
     joints.integrate(topology, q, v, dt)
@@ -50,12 +52,15 @@ def semi_implicit_vjp(
     u_bar: Reals,
     const_bar: Constants | None,
 ) -> None:
-    accelerate_again(topology, const, method, q, v, ws)
+    again, back = (accelerate_again, accelerate_vjp)
+    if method.contact:
+        again, back = (impulses_again, accelerate_in_contact_vjp)
+    again(topology, const, method, q, v, u, ws)
     _known_accelerations(topology, dt, v, ws)
     joints.integrate_vjp(topology, q, ws.v_next, dt, q_bar, v_bar)
     for k in loop(topology.nv):
         ws.qdd_bar[k] = dt * v_bar[k]
-    accelerate_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
+    back(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
     joints.lift(topology, q, ws.tangent_bar, q_bar)
 
 
@@ -83,7 +88,7 @@ def explicit_vjp(
     u_bar: Reals,
     const_bar: Constants | None,
 ) -> None:
-    accelerate_again(topology, const, method, q, v, ws)
+    accelerate_again(topology, const, method, q, v, u, ws)
     _known_accelerations(topology, dt, v, ws)
     for k in loop(topology.nv):
         ws.qdd_bar[k] = dt * v_bar[k]

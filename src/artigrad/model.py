@@ -23,6 +23,9 @@ JOINTS = {"fixed": (0, 0), "revolute": (1, 1), "prismatic": (1, 1), "spherical":
 REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(4)
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
 DIRECT, POSITION, VELOCITY = range(3)
+# shapes for contact
+PLANE, SPHERE, CAPSULE, BOX, CYLINDER, POINTS = range(6)
+SHAPES = ("plane", "sphere", "capsule", "box", "cylinder", "points")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,18 @@ class Links:
     body: np.ndarray  # the body whose joint this is, counted from 1
     of_body: np.ndarray  # link of each body, counted from 1 (row 0: the world)
     trees: int
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Shapes for contact and which of them may touch."""
+
+    names: tuple[str, ...] = ()
+    kind: tuple[int, ...] = ()
+    body: tuple[int, ...] = ()  # -1 is the world
+    vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
+    pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
+    limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
 
 
 class Model:
@@ -59,6 +74,7 @@ class Model:
         actuator_joint: Sequence[int],
         actuator_kind: Sequence[int],
         values: dict[str, Any],
+        shapes: Shapes,
         keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
     ):
         self.name = name
@@ -72,7 +88,10 @@ class Model:
         self.nq, self.nv = (int(x) for x in ends[-1]) if self.nb else (0, 0)
         self.joint_q = tuple(int(x) for x in ends[:, 0] - sizes[:, 0])
         self.joint_v = tuple(int(x) for x in ends[:, 1] - sizes[:, 1])
-        self.param_slots, self.param_size = param_slots({"body": self.nb, "site": self.ns, "actuator": self.nu})
+        self.shapes = shapes
+        counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names)}
+        counts["vertex"] = sum(n for _, n in shapes.vertices)
+        self.param_slots, self.param_size = param_slots(counts)
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
         self.keyframes = {"zero": (self._zero_q(), np.zeros(self.nv), np.zeros(self.nu)), **keyframes}
 
@@ -124,6 +143,11 @@ class Model:
         except ValueError:
             known = ", ".join(names) or "none"
             raise InputError(f"'{self.name}' has no {what} '{name}'; it has: {known}") from None
+
+    @property
+    def has_contact(self) -> bool:
+        """Whether a step has to look for contacts, limits or dry friction."""
+        return bool(self.shapes.pairs or self.shapes.limited)
 
     @cached_property
     def links(self) -> Links:

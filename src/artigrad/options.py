@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 from .errors import InputError
 
-INTEGRATORS = ("semi_implicit", "explicit", "rk4")
-FACTORS = ("articulated", "sparse")
+CHOICES = {
+    "integrator": ("semi_implicit", "explicit", "rk4"),
+    "factor": ("articulated", "sparse"),
+    "solver": ("hybrid", "gauss_seidel"),
+}
 
 
 @dataclass(frozen=True)
@@ -17,19 +20,67 @@ class Options:
 
     dt: time step, s.
     integrator: "semi_implicit" Euler (velocity first, then position with the new velocity), "explicit" Euler, or "rk4".
-        The two Euler methods take joint damping implicitly, rk4 explicitly.
+        The two Euler methods take joint damping implicitly, rk4 explicitly. Models with contact or limits step by
+        semi_implicit.
     factor: how the mass matrix is inverted: "articulated" (articulated-body recursion, O(n)) or "sparse" (L^T D L along
-        the tree). Same result to rounding; `docs/design/dynamics.md` has the figures behind the default.
+        the tree). Same result to rounding; `docs/design/dynamics.md` has the figures behind the default. Contact works
+        on the articulated one.
+
+    Contact (`docs/design/contact.md`):
+    solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (`sweeps` sweeps).
+    sweeps: of projected Gauss-Seidel.
+    margin: m, how near shapes must be to be looked at; at least the distance that is closed in one step.
+    error_reduction: share of the error in depth that is taken back per step, 0 to switch position correction off.
+    slop: m, the depth at which contacts rest, so that they do not sit on a kink of the law.
+    softness: 1/kg, added to the diagonal of the contact problem; what makes redundant contacts share their load.
+    bounce_threshold: m/s, slower contacts do not bounce.
+    tolerance: m/s, what the hybrid solver accepts as solved.
     """
 
     dt: float = 1e-3
     integrator: Literal["semi_implicit", "explicit", "rk4"] = "semi_implicit"
     factor: Literal["articulated", "sparse"] = "articulated"
+    solver: Literal["hybrid", "gauss_seidel"] = "hybrid"
+    sweeps: int = 50
+    margin: float = 1e-2
+    error_reduction: float = 0.2
+    slop: float = 1e-4
+    softness: float = 1e-6
+    bounce_threshold: float = 1e-2
+    tolerance: float = 1e-8
 
     def __post_init__(self) -> None:
-        if not (0.0 < self.dt < float("inf")):
-            raise InputError(f"dt must be a positive number of seconds, not {self.dt}")
-        if self.integrator not in INTEGRATORS:
-            raise InputError(f"integrator is one of {', '.join(INTEGRATORS)}; not '{self.integrator}'")
-        if self.factor not in FACTORS:
-            raise InputError(f"factor is one of {', '.join(FACTORS)}; not '{self.factor}'")
+        if not isinstance(self.dt, int | float) or not (0.0 < self.dt < float("inf")):
+            raise InputError(f"dt must be a positive number of seconds, not {self.dt!r}")
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} is one of {', '.join(allowed)}; not {getattr(self, name)!r}")
+        if not isinstance(self.sweeps, int) or self.sweeps < 1:
+            raise InputError(f"sweeps is a whole number, at least 1, not {self.sweeps!r}")
+        for name in NUMBERS:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not (0.0 <= value < float("inf")):
+                raise InputError(f"{name} is a number, zero or more, not {value!r}")
+
+    @classmethod
+    def of(cls, dt: Any, given: dict[str, Any]) -> Options:
+        """Options from keywords; an unknown one is named."""
+        known = [f.name for f in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InputError(f"there is no option '{name}'; options are {', '.join(known)}")
+        return cls(dt=dt, **given)
+
+    @property
+    def law(self) -> list[float]:
+        """The numbers of contact that kernels read at run time."""
+        return [float(getattr(self, name)) for name in NUMBERS]
+
+    @property
+    def structure(self) -> Options:
+        """The options that shape a kernel, the others at their defaults: what kernels are compiled for."""
+        shaping = {name: getattr(self, name) for name in (*CHOICES, "sweeps")}
+        return replace(Options(), **shaping)
+
+
+NUMBERS = ("margin", "error_reduction", "slop", "softness", "bounce_threshold", "tolerance")

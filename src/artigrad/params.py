@@ -34,6 +34,14 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "armature": ("body", (), "kg m^2 or kg, added to the diagonal of the mass matrix for that joint"),
     "stiffness": ("body", (), "N m/rad or N/m, spring of a revolute or prismatic joint"),
     "spring_reference": ("body", (), "rad or m, where that spring rests"),
+    "limit": ("body", (2,), "rad or m, lowest and highest position of a revolute or prismatic joint"),
+    "dry_friction": ("body", (), "N m or N, largest force of dry friction in a revolute or prismatic joint"),
+    "shape_position": ("shape", (3,), "m, in the body frame"),
+    "shape_rotation": ("shape", (4,), "unit quaternion w x y z, in the body frame"),
+    "shape_size": ("shape", (3,), "m, sphere: radius; capsule, cylinder: radius, half length; box: half edges"),
+    "friction": ("shape", (), "coefficient of friction; a pair has the larger of its two"),
+    "restitution": ("shape", (), "coefficient of restitution, 0 to 1; a pair has the larger of its two"),
+    "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
     "site_position": ("site", (3,), "m, in the body frame"),
     "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
     "gear": ("actuator", (), "joint torque per unit of actuator force; actuator length = gear * joint position"),
@@ -65,7 +73,7 @@ class Params(Mapping[str, np.ndarray]):
         return None if self.flat.ndim == 1 else self.flat.shape[0]
 
     def __getitem__(self, name: str) -> np.ndarray:
-        start, shape = self.model.param_slots[name]
+        start, shape = self._slot(name)
         size = int(np.prod(shape))
         return self.flat[..., start : start + size].reshape(self.flat.shape[:-1] + shape)
 
@@ -73,6 +81,16 @@ class Params(Mapping[str, np.ndarray]):
         if name in FIELDS:
             return self[name]
         raise AttributeError(f"params have {', '.join(FIELDS)}; not '{name}'")
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __getstate__(self) -> tuple[Model, np.ndarray]:
+        return self.model, np.array(self.flat)
+
+    def __setstate__(self, state: tuple[Model, np.ndarray]) -> None:
+        self.model, self.flat = state
+        self.flat.setflags(write=False)
 
     def __iter__(self) -> Iterator[str]:
         return iter(FIELDS)
@@ -82,7 +100,8 @@ class Params(Mapping[str, np.ndarray]):
 
     def replace(self, **fields: Any) -> Params:
         """A copy with some fields changed; a field with a leading batch axis makes one set per robot."""
-        batches = {np.shape(v)[0] for k, v in fields.items() if np.ndim(v) > len(self._slot(k)[1])}
+        fields = {k: _numbers(f"params.{k}", v) for k, v in fields.items()}
+        batches = {v.shape[0] for k, v in fields.items() if v.ndim > len(self._slot(k)[1])}
         if self.batch is not None:
             batches.add(self.batch)
         if len(batches) > 1:
@@ -92,7 +111,6 @@ class Params(Mapping[str, np.ndarray]):
             flat = np.repeat(flat[None], batches.pop(), axis=0)
         for name, value in fields.items():
             start, shape = self._slot(name)
-            value = np.asarray(value, dtype=np.float64)
             if value.shape not in (shape, flat.shape[:-1] + shape):
                 raise InputError(f"params.{name} has shape {shape} (one set), not {value.shape}")
             lead = flat.shape[:-1]
@@ -109,6 +127,39 @@ class Params(Mapping[str, np.ndarray]):
     def __repr__(self) -> str:
         sets = "shared" if self.batch is None else f"{self.batch} sets"
         return f"Params({self.model.name!r}, {self.model.param_size} numbers, {sets})"
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    """An array of f64; an error for what is no number."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of real numbers, not {type(value).__name__}") from None
+
+
+MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit")
+
+
+def check_params(params: Params) -> None:
+    """Refuse numbers that no physics can be made of: NaN, infinity, axes without direction.
+
+    Signs are the builder's matter: an optimiser or a finite difference may step a little below zero.
+    """
+    for name in FIELDS:
+        x = params[name]
+        bad = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
+        _refuse(name, x, bad, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
+        if name in ("axis", "rotation", "site_rotation", "shape_rotation"):
+            _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
+
+
+def _refuse(name: str, x: np.ndarray, bad: np.ndarray, rule: str) -> None:
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise InputError(f"params.{name}[{', '.join(map(str, where))}] is {x[where]}; {rule}")
 
 
 def param_slots(counts: dict[str, int]) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:

@@ -12,9 +12,12 @@ from functools import cache
 from math import comb
 from typing import Any, Protocol
 
+from .contact import Touch
+from .contact.gather import Law
+from .contact.tables import Contacts, contact_signature
 from .errors import InputError
 from .options import Options
-from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop
+from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop, maximum
 from .staging.kernel import Kind
 from .step import step, step_vjp
 from .tables import TOPOLOGY, Constants, Topology, Workspace
@@ -30,15 +33,24 @@ class Variant:
     own_params: bool = False
     wrench: bool = False
     with_params: bool = False
+    contact: bool = False
 
     @property
     def staged(self) -> Variant:
         """Without what is a run-time argument, so that it does not compile anew."""
-        return replace(self, options=replace(self.options, dt=1.0))
+        return replace(self, options=self.options.structure)
 
 
 def _scratch(names: Any) -> dict[str, Kind]:
     return dict.fromkeys(names, WORK)
+
+
+def _touch(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None:
+    """Contact of a kernel, if it has any."""
+    if not variant.contact:
+        return None
+    options = variant.options
+    return Touch(Law(dt, arguments.pop("law")), options.solver, options.sweeps, Contacts.take(arguments))
 
 
 def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
@@ -49,18 +61,22 @@ def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 @cache
 def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(dt: Any, steps: Any, row: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
-        topology, ws = Topology.take(rest), Workspace(rest, variant.wrench)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
         constants = Constants(topology, const)
         nq, nv, nu = topology.nq, topology.nv, topology.nu
         copy(q, ws.q, nq)
         copy(v, ws.v, nv)
+        if touch is not None:
+            touch.contacts.status[0] = 0.0
         for t in loop(steps):
             u_t = local(u.shifted(t * nu), ws.u, nu)
             if variant.wrench:
                 copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, topology.nb * 6)
-            step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws)
+            step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws, touch)
             copy(ws.q, q.shifted((t + 1) * row * nq), nq)
             copy(ws.v, v.shifted((t + 1) * row * nv), nv)
+        if touch is not None:
+            rest["violation"][0] = maximum(rest["violation"][0], touch.contacts.status[0])
 
     signature: dict[str, Kind] = {
         **TOPOLOGY,
@@ -70,6 +86,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **({"wrench": ROBOTS} if variant.wrench else {}),
+        **(contact_signature() | {"law": SHARED, "violation": ROBOTS} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout", body, signature, variant.target)
@@ -97,9 +114,11 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         u_bar: Reals,
         **rest: Any,
     ) -> None:
-        topology, ws = Topology.take(rest), Workspace(rest, variant.wrench)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
+        if touch is not None:
+            touch.contacts.status[0] = 0.0
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
         copy(q_bar, ws.q_bar, nq)
         copy(v_bar, ws.v_bar, nv)
@@ -115,7 +134,19 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
                 for k in loop(nw):
                     ws.wrench_bar[k] = 0.0
             step_vjp(
-                topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, ws.v_bar, ws.u_bar, const_bar
+                topology,
+                constants,
+                variant.options,
+                dt,
+                q_t,
+                v_t,
+                u_t,
+                ws,
+                ws.q_bar,
+                ws.v_bar,
+                ws.u_bar,
+                const_bar,
+                touch,
             )
             copy(ws.u_bar, u_bar.shifted(t * nu), nu)
             if variant.wrench:
@@ -139,6 +170,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **({"const_bar": PACKED} if variant.with_params else {}),
         **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
+        **(contact_signature() | {"law": SHARED} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout_vjp", body, signature, variant.target)
@@ -168,8 +200,8 @@ class EveryKth:
     k: int
 
     def __post_init__(self) -> None:
-        if self.k < 1:
-            raise InputError(f"EveryKth keeps a state every k >= 1 steps, not {self.k}")
+        if not isinstance(self.k, int) or self.k < 1:
+            raise InputError(f"EveryKth keeps a state every k >= 1 steps, not {self.k!r}")
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
         return self.k, -(-steps // self.k) or 1
@@ -182,7 +214,7 @@ class Binomial:
     memory: str | int
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
-        states = parse_bytes(self.memory) // state_bytes
+        states = parse_bytes(self.memory) // max(state_bytes, 1)
         if states < 3:
             raise InputError(
                 f"memory={self.memory!r} holds {states} states of {state_bytes} bytes; at least 3 are needed"
@@ -195,7 +227,7 @@ class Binomial:
 
 def parse_bytes(memory: str | int) -> int:
     """Bytes of "64MB", "1.5 GB", "4096" or a number."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([kMG]?)i?B?\s*", str(memory), re.IGNORECASE)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([kMG]?)i?B?\s*", str(memory), re.IGNORECASE)
     if match is None:
         raise InputError(f"memory is a number of bytes or a text like '64MB', not {memory!r}")
     return int(float(match[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[match[2].upper()])

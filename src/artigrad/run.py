@@ -29,6 +29,7 @@ class Run:
         self.target = sim._target(batch)
         self.constants = sim._constants(params, self.target, batch)
         self.kernel = self.bound(rollout_kernel, backward=False, with_params=False)
+        self.violation = np.zeros((batch, 1), sim._float)  # worst over all steps
 
     def bound(self, maker: Callable[[Variant, tuple[str, ...]], Kernel], backward: bool, with_params: bool) -> Bound:
         """The kernel for inputs of this kind, with what does not change from call to call in place."""
@@ -38,8 +39,10 @@ class Run:
         found = sim._bound.get(key)
         if found is None:
             work = Workspace.sizes(sim.model, sim.options, backward, wrench)
-            kernel = maker(Variant(sim.options, self.target, own, wrench, with_params), tuple(work))
-            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work)
+            contact = sim.model.has_contact
+            kernel = maker(Variant(sim.options, self.target, own, wrench, with_params, contact), tuple(work))
+            more = sim._contact_arguments() if contact else {}
+            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more)
         return found
 
     def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:
@@ -61,6 +64,7 @@ class Run:
             const=self.constants,
             q=q,
             v=v,
+            **({"violation": self.violation} if self.sim.model.has_contact else {}),
             **self.inputs(first, end),
         )
 

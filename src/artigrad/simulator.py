@@ -10,11 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from . import tangent
+from .contact.tables import contact_arguments, contact_work
 from .errors import InputError
 from .model import Model
 from .options import Options
 from .outputs import COM, FRAME, KINETIC, POTENTIAL
-from .params import Params
+from .params import Params, check_params
 from .prepare import prepare
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, QueryRun, Run
@@ -69,9 +70,12 @@ class Outputs(NamedTuple):
     potential_energy: Any = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
+
+    violation: (B,), how far the contact problem of some step was from solved, m/s; 0 where every step was solved to the
+    tolerance. Gradients of such steps are those of the active set that was found.
 
     `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
     """
@@ -85,6 +89,8 @@ class Trajectory:
     checkpoints: Checkpoints
     kept: dict[int, State] = field(repr=False)
     batched: bool
+    violation: np.ndarray
+    fingerprint: tuple[float, ...] = field(repr=False)
 
     @property
     def q(self) -> np.ndarray:
@@ -99,16 +105,17 @@ class Trajectory:
     def _states(self) -> State:
         if not isinstance(self.checkpoints, EveryStep):
             raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
-        q, v = self.kept[0]
+        q, v = (x.view() for x in self.kept[0])
+        q.flags.writeable = v.flags.writeable = False
         return State(q, v) if self.batched else State(q[0], v[0])
 
 
 class Simulator:
     """Simulates one model. Arrays in and out are NumPy; one robot has no batch axis.
 
-    dt: time step in seconds. integrator, factor: see `Options`. dtype: "f64" or "f32". threads: how many to share a
-    batch among (default: the cores this process may use). backend: "native", or "numpy" to run the very same source
-    uncompiled, slowly, for reading and debugging.
+    dt: time step in seconds. options: integrator, factor, and those of contact, see `Options`. dtype: "f64" or "f32".
+    threads: how many to share a batch among (default: the cores this process may use). backend: "native", or "numpy" to
+    run the very same source uncompiled, slowly, for reading and debugging.
     """
 
     def __init__(
@@ -116,21 +123,23 @@ class Simulator:
         model: Model,
         dt: float = 1e-3,
         *,
-        integrator: Literal["semi_implicit", "explicit", "rk4"] = "semi_implicit",
-        factor: Literal["articulated", "sparse"] = "articulated",
         dtype: Literal["f64", "f32"] = "f64",
         threads: int | None = None,
         backend: Literal["native", "numpy"] = "native",
+        **options: Any,
     ):
         if not isinstance(model, Model):
             raise InputError(f"Simulator takes a Model (ag.robots, ModelBuilder), not {type(model).__name__}")
-        if dtype not in ("f64", "f32"):
+        if not isinstance(dtype, str) or dtype not in ("f64", "f32"):
             raise InputError(f"dtype is 'f64' or 'f32', not {dtype!r}")
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.model, self.params = model, model.params
-        self.options = Options(dt, integrator, factor)
+        self.options = Options.of(dt, options)
+        self._check_options()
         self.dtype, self.backend = dtype, backend
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
         self.threads = threads or _cores()
         self._integers = topology_arguments(model)
         self._prepared: tuple[Params, Target, np.ndarray] | None = None
@@ -138,22 +147,26 @@ class Simulator:
         self._quaternions = tangent.quaternions(model)
         self._float = np.dtype(np.float64 if dtype == "f64" else np.float32)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: without compiled code, which is found or made again."""
+        return self.__dict__ | {"_prepared": None, "_bound": {}}
+
     # -- states ----------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
         """The named keyframe ('home' if the model has one, else all joints at zero), once or `batch` times."""
         q, v = (x.astype(self._float) for x in self.model.keyframe(keyframe))
         if batch is None:
             return State(q, v)
-        if batch < 1:
-            raise InputError(f"a batch has at least one robot, not {batch}")
+        if not isinstance(batch, int | np.integer) or batch < 1:
+            raise InputError(f"a batch is a whole number of robots, at least one, not {batch!r}")
         return State(np.repeat(q[None], batch, 0), np.repeat(v[None], batch, 0))
 
     # -- forward ---------------------------------------------------------------------------------------------------
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
         """The state one dt later. u: (nu,), or (B, nu) for a batch; wrench: (nb, 6) or (B, nb, 6)."""
-        u = np.zeros((1, self.model.nu)) if u is None else np.expand_dims(np.asarray(u), -2)
+        u = np.zeros((1, self.model.nu)) if u is None else self._one_step("u", u, 1)
         if wrench is not None:
-            wrench = np.expand_dims(np.asarray(wrench), -3)
+            wrench = self._one_step("wrench", wrench, 2)
         return self.rollout(state, u, params=params, wrench=wrench).final
 
     def rollout(
@@ -172,7 +185,9 @@ class Simulator:
         (T, nb, 6) or (B, T, nb, 6): force then torque, world axes, at the centre of mass. checkpoints: which states to
         keep for the way back: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB").
         """
-        checkpoints = checkpoints or EveryStep()
+        checkpoints = EveryStep() if checkpoints is None else checkpoints
+        if isinstance(checkpoints, type) or not hasattr(checkpoints, "plan"):
+            raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")
         q, v, batched = self._check_state(state)
         batch = len(q)
         u = self._check_controls(u, steps, batch, batched)
@@ -186,17 +201,19 @@ class Simulator:
         kept: dict[int, State] = {}
         if blocks == 1:
             states = run.states(State(q, v), 0, T)
-            kept[0] = states if isinstance(checkpoints, EveryStep) else State(q, v)
+            kept[0] = states if isinstance(checkpoints, EveryStep) else State(q.copy(), v.copy())
             final = State(states.q[:, -1], states.v[:, -1])
         else:
             at, last = State(q, v), 0
-            for b in forward_snapshots(blocks, snapshots):
+            for b in forward_snapshots(blocks, snapshots):  # `advance` makes copies
                 at, last = run.advance(at, last * block, b * block), b
                 kept[b] = at
             final = run.advance(at, last * block, T)
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
-        return Trajectory(self, final, u, wrench, params, T, checkpoints, kept, batched)
+        return Trajectory(
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], _fingerprint(u, wrench)
+        )
 
     # -- backward --------------------------------------------------------------------------------------------------
     def vjp(self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True) -> Gradient:
@@ -206,8 +223,7 @@ class Simulator:
         v_bar: likewise with nv. None means zero. with_params=False leaves out the gradient of the parameters, which
         makes the call faster.
         """
-        if traj.simulator is not self and traj.simulator.model is not self.model:
-            raise InputError("this trajectory was made with another model")
+        self._check_trajectory(traj)
         batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
@@ -227,7 +243,9 @@ class Simulator:
             def advance(state: State, a: int, b: int) -> State:
                 return run.advance(state, a * block, b * block)
 
-            reverse(blocks, snapshots, dict(traj.kept), advance, block_vjp)
+            first = traj.kept[0]
+            reverse(blocks, snapshots, traj.kept, advance, block_vjp)  # uses the snapshots up, to stay within memory
+            traj.kept[0] = first
         return self._gradient(traj, back, batch)
 
     def _gradient(self, traj: Trajectory, back: Backward, batch: int) -> Gradient:
@@ -267,10 +285,14 @@ class Simulator:
         q, v, batched = self._check_state(state)
         if batched:
             raise InputError("linearize takes one robot: a state without batch axis")
-        u = np.zeros(self.model.nu) if u is None else np.asarray(u)
+        u = np.zeros(self.model.nu) if u is None else self._numbers("u", u)
+        if u.shape != (self.model.nu,):
+            raise InputError(f"linearize takes u ({self.model.nu},), not {u.shape}")
         nv, n = self.model.nv, 2 * self.model.nv
         copies = State(np.repeat(q, n, 0), np.repeat(v, n, 0))
         controls = np.repeat(np.asarray(u, self._float).reshape(1, 1, self.model.nu), n, 0)
+        if params is not None and params.batch == 1:
+            params = Params(self.model, params.flat[0])
         traj = self.rollout(copies, controls, params=params)
         one = np.eye(n, dtype=self._float)
         q_bar = tangent.to_ambient(self.model, traj.final.q, one[:, :nv])
@@ -287,11 +309,13 @@ class Simulator:
     def outputs_vjp(self, state: State, bars: Outputs, *, params: Params | None = None) -> StateGradient:
         """Gradients of a loss whose cotangents with respect to `outputs(state)` are `bars`; None there means zero."""
         run, lead = self._query("outputs", state, None, params)
+        if not isinstance(bars, Outputs):
+            raise InputError(f"bars is an Outputs with the cotangents, not {type(bars).__name__}")
         flat = np.zeros((run.count, run.size), self._float)
         for name, view in self._unpack(flat).items():
             bar = getattr(bars, name)
             if bar is not None:
-                bar = self._numbers(name, bar) if np.ndim(bar) else np.asarray(bar, self._float)
+                bar = self._numbers(name, np.atleast_1d(bar)).reshape(np.shape(bar))
                 if bar.shape != lead + view.shape[1:]:
                     raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
                 view[...] = bar.reshape(view.shape)
@@ -356,9 +380,12 @@ class Simulator:
         self, name: str, state: State, x: np.ndarray | None, params: Params | None
     ) -> tuple[QueryRun, tuple[int, ...]]:
         """A query bound to its inputs, and the leading axes of the state."""
-        q, v = (np.asarray(s) for s in state)
+        q, v = (self._numbers(n, x) for n, x in zip("qv", self._two(state), strict=True))
         lead = q.shape[:-1]
-        flat = State(q.reshape(-1, q.shape[-1]), v.reshape(-1, v.shape[-1]))
+        if v.shape[:-1] != lead:
+            raise InputError(f"q and v of a state have the same leading axes, not {lead} and {v.shape[:-1]}")
+        rows = int(np.prod(lead))
+        flat = State(q.reshape(rows, q.shape[-1]), v.reshape(rows, v.shape[-1]))
         flat_q, flat_v, _ = self._check_state(flat)
         params = self._check_params(params, lead[0] if lead else 1)
         if params.batch is not None and len(lead) > 1:  # one set per robot, many states of each
@@ -367,7 +394,7 @@ class Simulator:
 
     def _like(self, name: str, x: Any, state: State, n: int) -> np.ndarray:
         """x (..., n) with the leading axes of the state, as rows; None is zero."""
-        lead = np.shape(state[0])[:-1]
+        lead = np.shape(self._two(state)[0])[:-1]
         x = np.zeros((*lead, n), self._float) if x is None else self._numbers(name, x)
         if x.shape != (*lead, n):
             raise InputError(f"{name} is {(*lead, n)} for these states, not {x.shape}")
@@ -381,7 +408,8 @@ class Simulator:
         own = run.params.batch
         if own is not None and len(lead) > 1:
             params = Params(self.model, params.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
-        return StateGradient(bars.q.reshape(*lead, -1), bars.v.reshape(*lead, -1), x, params)
+        q, v = bars.q.reshape(*lead, self.model.nq), bars.v.reshape(*lead, self.model.nv)
+        return StateGradient(q, v, x, params)
 
     def _unpack(self, flat: np.ndarray) -> dict[str, np.ndarray]:
         """Views of a flat array of outputs (n, size) by name."""
@@ -400,12 +428,15 @@ class Simulator:
         return views
 
     # -- the door --------------------------------------------------------------------------------------------------
+    def _check_options(self) -> None:
+        if self.model.has_contact:
+            for name, needed in (("integrator", "semi_implicit"), ("factor", "articulated")):
+                if getattr(self.options, name) != needed:
+                    raise InputError(f"'{self.model.name}' has contact or limits, which need {name}='{needed}'")
+
     def _check_state(self, state: Any) -> tuple[np.ndarray, np.ndarray, bool]:
-        try:
-            q, v = state
-        except (TypeError, ValueError):
-            raise InputError("a state is State(q, v): two arrays") from None
         m = self.model
+        q, v = self._two(state)
         q, v = self._numbers("q", q), self._numbers("v", v)
         if q.ndim not in (1, 2) or q.shape[-1] != m.nq or v.shape != (*q.shape[:-1], m.nv):
             raise InputError(
@@ -427,11 +458,29 @@ class Simulator:
                 )
         return q, v, batched
 
+    @staticmethod
+    def _two(state: Any) -> tuple[Any, Any]:
+        try:
+            q, v = state
+        except (TypeError, ValueError):
+            raise InputError("a state is State(q, v): two arrays") from None
+        return q, v
+
+    def _one_step(self, name: str, x: Any, own: int) -> np.ndarray:
+        """The input of a single step, with a time axis of length one before its own axes."""
+        x = self._numbers(name, x)
+        if x.ndim < own:
+            raise InputError(f"{name} of a step has {own} axes, or {own + 1} with a batch; got shape {x.shape}")
+        return np.expand_dims(x, -1 - own)
+
     def _numbers(self, name: str, value: Any) -> np.ndarray:
         """A contiguous array of this simulator's dtype; an error for what is no number."""
         try:
-            out = np.ascontiguousarray(value, dtype=self._float)
-        except (TypeError, ValueError):
+            given = np.asarray(value)
+            if given.dtype.kind not in "fiubO":
+                raise TypeError
+            out = np.ascontiguousarray(given, dtype=self._float)
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
         if np.ndim(value) == 0:
             raise InputError(f"{name} must be an array, not a single number")
@@ -443,7 +492,7 @@ class Simulator:
     def _check_controls(self, u: Any, steps: int | None, batch: int, batched: bool) -> np.ndarray:
         nu = self.model.nu
         if u is None:
-            if steps is None or steps < 0:
+            if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
                 raise InputError("pass the controls u (T, nu), or steps=T for zero control")
             return np.zeros((steps, nu), self._float)
         if steps is not None:
@@ -475,6 +524,20 @@ class Simulator:
             raise InputError(f"params have {params.batch} sets, but the batch has {batch} robots")
         return params
 
+    def _check_trajectory(self, traj: Any) -> None:
+        if not isinstance(traj, Trajectory):
+            raise InputError(f"vjp takes what rollout returned, a Trajectory, not {type(traj).__name__}")
+        other = traj.simulator
+        if other.model is not self.model:
+            raise InputError("this trajectory was made with another model")
+        for name in ("options", "dtype", "backend"):
+            if getattr(other, name) != getattr(self, name):
+                raise InputError(f"this trajectory was made by a simulator with other {name}: {getattr(other, name)}")
+        if traj.fingerprint != _fingerprint(traj.u, traj.wrench):
+            raise InputError(
+                "the controls or wrenches of this trajectory were changed after the rollout; pass a copy to it"
+            )
+
     def _check_bar(self, name: str, bar: Any, n: int, traj: Trajectory, batch: int) -> np.ndarray | None:
         """(B, n) for the last state, (B, T+1, n) for all, None for zero."""
         if bar is None:
@@ -489,6 +552,11 @@ class Simulator:
             f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
         )
 
+    def _contact_arguments(self) -> dict[str, Any]:
+        """What contact adds to the arguments of a kernel."""
+        integers = contact_arguments(self.model, self._float)
+        return integers | contact_work(self.model, integers) | {"law": np.array(self.options.law, self._float)}
+
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _target(self, batch: int) -> Target:
         if self.backend == "numpy":
@@ -497,9 +565,12 @@ class Simulator:
 
     def _constants(self, params: Params, target: Target, batch: int) -> np.ndarray:
         """Constants of the last params are kept: they do not change, since Params do not."""
-        if self._prepared is None or self._prepared[0] is not params or self._prepared[1] != target:
-            self._prepared = (params, target, prepare(self.model, params, target, batch, self.threads))
-        return self._prepared[2]
+        known = self._prepared  # read once: another thread may put its own there
+        if known is None or known[0] is not params or known[1] != target:
+            check_params(params)
+            known = (params, target, prepare(self.model, params, target, batch, self.threads))
+            self._prepared = known
+        return known[2]
 
 
 def _cores() -> int:
@@ -523,3 +594,9 @@ def _all_finite(x: np.ndarray) -> bool:
 def _total(x: np.ndarray) -> np.ndarray:
     """The sum over the batch, which for one robot is that robot's own."""
     return x[0] if len(x) == 1 else x.sum(0)
+
+
+def _fingerprint(u: np.ndarray, wrench: np.ndarray | None) -> tuple[float, ...]:
+    """Tells whether arrays that belong to the caller are still what they were; no copy is made of long controls."""
+    arrays = [u] if wrench is None else [u, wrench]
+    return tuple(float(f) for x in arrays for f in (x.sum(), np.vdot(x, x)))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import integrate
+from .contact import Touch
 from .dynamics import FACTOR, Method
 from .options import Options
 from .staging import Reals
@@ -21,10 +22,18 @@ from .tables import Constants, Topology, Workspace
 
 
 def step(
-    topology: Topology, const: Constants, options: Options, dt: Any, q: Reals, v: Reals, u: Reals, ws: Workspace
+    topology: Topology,
+    const: Constants,
+    options: Options,
+    dt: Any,
+    q: Reals,
+    v: Reals,
+    u: Reals,
+    ws: Workspace,
+    touch: Touch | None = None,
 ) -> None:
     """(q, v) <- the state one dt later under control u"""
-    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt))
+    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt), touch)
     integrate.FORWARD[options.integrator](topology, const, method, dt, q, v, u, ws)
 
 
@@ -41,7 +50,8 @@ def step_vjp(
     v_bar: Reals,
     u_bar: Reals,
     const_bar: Constants | None,
+    touch: Touch | None = None,
 ) -> None:
     """(q_bar, v_bar) of the next state <- those of the present one; adds to u_bar and const_bar. q_bar is ambient."""
-    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt))
+    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt), touch)
     integrate.BACKWARD[options.integrator](topology, const, method, dt, q, v, u, ws, q_bar, v_bar, u_bar, const_bar)

@@ -19,17 +19,19 @@ from .staging.kernel import Kind
 
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, Kind] = {
-    **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv"), INT),
+    **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex"), INT),
     **dict.fromkeys(
         ("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip", "is_root"), INTS
     ),
     **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
-    **dict.fromkeys(("link_of_body", "frame_link", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS),
+    **dict.fromkeys(
+        ("link_of_body", "shape_link", "frame_link", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS
+    ),
 }
 
 # what only the making of constants reads
 STRUCTURE: dict[str, Kind] = {
-    **dict.fromkeys(("body_parent", "body_joint", "act_kind", "slots"), INTS),
+    **dict.fromkeys(("body_parent", "body_joint", "shape_body", "act_kind", "slots"), INTS),
 }
 JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
 FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
@@ -59,6 +61,9 @@ def topology_arguments(model: Model) -> dict[str, Any]:
         "is_root": _ints([0, *(links.parent[1:] == 0)]),
         **dof_rows(model),
         "link_of_body": links.of_body,
+        "nshape": len(model.shapes.names),
+        "nvertex": sum(n for _, n in model.shapes.vertices),
+        "shape_link": _ints(links.of_body[b + 1] for b in model.shapes.body),
         "frame_link": _ints([*links.of_body[1:], *(links.of_body[b + 1] for b in model.site_body)]),
         "site_body": _ints(b + 1 for b in model.site_body),
         "tree_free": _ints([0, *(links.kind[roots] == FREE)]),
@@ -95,6 +100,7 @@ def structure_arguments(model: Model) -> dict[str, Any]:
     return {
         "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
         "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
+        "shape_body": _ints(b + 1 for b in model.shapes.body),
         "act_kind": _ints(model.actuator_kind),
         "slots": _ints(start for start, _ in model.param_slots.values()),
     }
@@ -114,6 +120,8 @@ class Topology(SimpleNamespace):
     nu: Any
     nq: Any
     nv: Any
+    nshape: Any
+    nvertex: Any
     parent: Any
     kind: Any
     link_q: Any
@@ -127,6 +135,7 @@ class Topology(SimpleNamespace):
     dof_depth: Any
     dof_parent: Any
     link_of_body: Any
+    shape_link: Any
     frame_link: Any  # link of each body, then of each site
     site_body: Any
     tree_free: Any  # 1 if the tree's root is free
@@ -148,10 +157,15 @@ _LINK: dict[str, type] = {
     "armature": float,
     "stiffness": float,
     "reference": float,
+    "low": float,
+    "high": float,
+    "dry": float,
 }
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
+_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "friction": float, "restitution": float}
+_VERTEX: dict[str, type] = {"p": Vec3}
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
 )
@@ -166,15 +180,15 @@ class Constants:
     """What a step reads of Params, ready to use: inertias and placements of links, frames on links, actuators."""
 
     def __init__(self, topology: Any, reals: Reals, bars: bool = False):
-        fields = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR)
+        fields = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX)
         layouts = [Layout(**(_bars(f) if bars else f)) for f in fields]
         t = topology
-        rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu)
+        rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex)
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
-        self.link, self.tree, self.frame, self.body, self.actuator = tables
+        self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables
         self.reals, self.size = reals, start
 
     @property
@@ -189,6 +203,7 @@ class Constants:
 def constants_size(model: Model, bars: bool = False) -> int:
     """How many numbers the constants of one robot (or their cotangents) are."""
     sizes = SimpleNamespace(nl=len(model.links.parent), nt=model.links.trees, nb=model.nb, ns=model.ns, nu=model.nu)
+    sizes.nshape, sizes.nvertex = len(model.shapes.names), sum(n for _, n in model.shapes.vertices)
     return Constants(sizes, Reals(None, 0), bars).size  # type: ignore[arg-type]
 
 
@@ -231,6 +246,7 @@ class Workspace:
     composite: Table
     paired: Table
     M: Reals  # mass matrix, then its sparse factor: rows of degrees of freedom, one entry per ancestor
+    root: Reals  # sqrt(1/d) of each degree of freedom, for contact
     load: Reals  # joint forces of the forces on links
     q: Reals  # state and control of the step
     v: Reals
@@ -282,7 +298,9 @@ class Workspace:
         if options.factor == "sparse":
             sizes |= {"composite": nl * COMPOSITE.size, "M": int(dof_rows(model)["dof_row"][nv]), "load": nv}
         if wrench:
-            sizes |= {"wrench": nb * 6, "tree": (model.links.trees + 1) * ORIGIN.size}
+            sizes |= {"wrench": nb * 6}
+        if wrench or model.has_contact:
+            sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward:
             sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(
                 ("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv

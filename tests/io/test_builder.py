@@ -67,6 +67,12 @@ def test_bad_actuators_and_sites():
         b.motor("m", "base", control_range=(1, -1))
     with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
         b.position_servo("m", "base", gain=1.0, max_velocity=1.0)
+    with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
+        b.actuator("m", "base", max_velocity=5.0)
+    with pytest.raises(ag.ModelError, match="DIRECT, POSITION or VELOCITY"):
+        b.actuator("m", "base", kind=7)
+    with pytest.raises(ag.ModelError, match="must be a number"):
+        b.motor("m", "base", max_force="much")
     with pytest.raises(ag.ModelError, match="must be positive"):
         b.velocity_servo("m", "base", gain=1.0, max_velocity=0.0)
     with pytest.raises(ag.ModelError, match="body 'ghost'"):
@@ -76,9 +82,14 @@ def test_bad_actuators_and_sites():
 def test_massless_tips_and_empty_models():
     with pytest.raises(ag.ModelError, match="no bodies"):
         ag.ModelBuilder("empty").build()
+    for joint in ("revolute", "spherical"):  # a point mass on the axis
+        b = builder()
+        b.body("point", "base", joint=joint, mass=1.0)
+        with pytest.raises(ag.ModelError, match="joint 'point' can move without moving mass"):
+            b.build()
     b = builder()
     b.body("tip", "base", joint="revolute")
-    with pytest.raises(ag.ModelError, match="joint 'tip' moves no mass"):
+    with pytest.raises(ag.ModelError, match="joint 'tip' can move without moving mass"):
         b.build()
 
 

@@ -5,7 +5,6 @@ import typing
 import numpy as np
 import pytest
 
-import artigrad  # noqa: F401  (registers every pair)
 from artigrad.spatial import Force, Motion, Quat, Transform, Vec3, compose, quat_exp, quat_matrix, quat_normalise
 from artigrad.staging import PAIRS
 from artigrad.staging.numpy_target import NumpyTarget
@@ -65,6 +64,8 @@ def test_pair(name):
     inputs = [sample(kind, rng) for kind in hints.values()]
     if name == "rotations.axis_frame":
         inputs = [x / np.sqrt(sum(c * c for c in x.leaves())) for x in inputs]
+    if name == "box.box_ball":
+        inputs[0] = inputs[0].map(lambda x: np.abs(x) + 0.2)
     copies = [np.array(flatten(x)) for x in inputs]
     ds = [sample(tangent_kind(kind), rng) for kind in hints.values()]
     y_bar = sample(DUAL.get(out_kind, out_kind), rng)

@@ -22,17 +22,27 @@ def factor(topology: Topology, const: Constants, damping_dt: Any, ws: Workspace)
 
 def solve(topology: Topology, ws: Workspace, b: Reals, x: Reals) -> None:
     """Mt x = b - S^T F, with the forces on links that ws.link.F holds (they are used up)."""
-    for i in loop(1, topology.nl, inwards=True):
-        _pull(topology, i, b, ws)
-    _push_all(topology, ws, x)
+    pull(topology, ws, b)
+    push(topology, ws, x)
 
 
 def factor_solve(topology: Topology, const: Constants, damping_dt: Any, ws: Workspace, b: Reals, x: Reals) -> None:
     """`factor`, then `solve`, in one inward pass."""
+    factor_pull(topology, const, damping_dt, ws, b)
+    push(topology, ws, x)
+
+
+def factor_pull(topology: Topology, const: Constants, damping_dt: Any, ws: Workspace, b: Reals) -> None:
+    """`factor` and the inward half of `solve`."""
     for i in loop(1, topology.nl, inwards=True):
         _eliminate(topology, const, damping_dt, i, ws)
         _pull(topology, i, b, ws)
-    _push_all(topology, ws, x)
+
+
+def pull(topology: Topology, ws: Workspace, b: Reals) -> None:
+    """The inward half of `solve`: ws.dof.u = d^-1 L (b - S^T F)"""
+    for i in loop(1, topology.nl, inwards=True):
+        _pull(topology, i, b, ws)
 
 
 def _eliminate(topology: Topology, const: Constants, damping_dt: Any, i: Any, ws: Workspace) -> None:
@@ -52,7 +62,8 @@ def _pull(topology: Topology, i: Any, b: Reals, ws: Workspace) -> None:
     ws.link[topology.parent[i]].F += joints.pull(topology, i, ws.link[i].F, b, ws)
 
 
-def _push_all(topology: Topology, ws: Workspace, x: Reals) -> None:
+def push(topology: Topology, ws: Workspace, x: Reals) -> None:
+    """The outward half of `solve`: x = L^T u"""
     ws.link[0].y = Motion.zero()
     for i in loop(1, topology.nl):
         ws.link[i].y = joints.push(topology, i, ws.link[topology.parent[i]].y, ws, x)

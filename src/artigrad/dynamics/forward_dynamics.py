@@ -43,6 +43,11 @@ def forward_dynamics_vjp(
         ws.link[i].F = Force.zero()
     method.solve(topology, ws, qdd_bar, tau_bar)
     inverse_dynamics_vjp(topology, const, qdd, ws, tau_bar, -1.0, tangent_bar, v_bar, const_bar)
+    diagonal_bars(topology, damping_dt, qdd, tau_bar, const_bar)
+
+
+def diagonal_bars(topology: Topology, damping_dt: Any, qdd: Reals, tau_bar: Reals, const_bar: Constants | None) -> None:
+    """Of what stands on the diagonal of Mt: armature_bar -= tau_bar qdd,  damping_bar -= damping_dt tau_bar qdd"""
     if const_bar is not None:
         for i in loop(1, topology.nl):
             bar, va = const_bar.link[i], topology.link_v[i]

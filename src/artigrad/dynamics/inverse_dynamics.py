@@ -5,6 +5,7 @@ Armature, damping and springs are not here but in `passive` and `forward_dynamic
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import joints
@@ -76,10 +77,12 @@ def inverse_dynamics_vjp(
     tangent_bar: Reals,
     v_bar: Reals,
     const_bar: Constants | None,
+    subtract_more: Callable[[], None] | None = None,
 ) -> None:
     """Adds the cotangents of q (tangent), v and constants at the cotangent sign * tau_bar of tau.
 
-    That of qdd is M tau_bar and is not returned: forward dynamics, the only caller, has it already.
+    That of qdd is M tau_bar: S^T a_bar, for a caller that wants it. `subtract_more` takes further forces of the world off
+    ws.link.F, those of contact.
     """
     start_forces(const, ws)
     world = ws.link[0]
@@ -88,6 +91,8 @@ def inverse_dynamics_vjp(
         link_force(topology, i, qdd, ws)
         link_bars(topology, i, tau_bar, sign, ws)
     subtract_wrenches(topology, const, ws)
+    if subtract_more is not None:
+        subtract_more()
     gather_bars(topology, ws, tangent_bar, v_bar, const_bar)
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..errors import ModelError
 from ..model import DIRECT, JOINTS, POSITION, VELOCITY, Model
+from .checks import INF, bounds, check_mass_matrix, inertia_of, number, quaternion, symmetric, unit, vector
+from .shapes import WORLD, ShapeBuilder
 
-WORLD = "world"
-INF = float("inf")
 
-
-class ModelBuilder:
+class ModelBuilder(ShapeBuilder):
     """Collects bodies, sites and actuators; `build()` gives the Model.
 
         b = ModelBuilder("pendulum")
@@ -26,7 +23,8 @@ class ModelBuilder:
     """
 
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
-        self.name, self.gravity = name, _vector(gravity, 3, f"gravity of '{name}'")
+        super().__init__()
+        self.name, self.gravity = name, vector(gravity, 3, f"gravity of '{name}'")
         self._bodies: dict[str, dict[str, Any]] = {}
         self._joints: dict[str, int] = {}
         self._sites: dict[str, dict[str, Any]] = {}
@@ -51,6 +49,8 @@ class ModelBuilder:
         armature: float = 0.0,
         stiffness: float = 0.0,
         spring_reference: float = 0.0,
+        limit: Any = None,
+        dry_friction: float = 0.0,
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
 
@@ -62,42 +62,48 @@ class ModelBuilder:
         self._new(name, self._bodies, "body")
         if name == WORLD:
             raise ModelError("a body cannot be named 'world': that is the fixed frame bodies hang on")
-        if parent != WORLD and parent not in self._bodies:
+        if not isinstance(parent, str) or (parent != WORLD and parent not in self._bodies):
             raise ModelError(f"{what} hangs on '{parent}', which is not there yet: add parents before their children")
-        if joint not in JOINTS:
+        if not isinstance(joint, str) or joint not in JOINTS:
             raise ModelError(f"{what}: a joint is one of {', '.join(JOINTS)}; not '{joint}'")
         joint_name = joint_name or name
         if joint_name in self._joints:
             raise ModelError(f"two joints are named '{joint_name}'; names of joints are unique")
         numbers = {
-            k: _number(x, f"{k} of {what}")
+            k: number(x, f"{k} of {what}")
             for k, x in {
                 "mass": mass,
                 "damping": damping,
                 "armature": armature,
                 "stiffness": stiffness,
                 "spring_reference": spring_reference,
+                "dry_friction": dry_friction,
             }.items()
         }
-        for k in ("mass", "damping", "armature", "stiffness"):
+        for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
             if numbers[k] < 0:
                 raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
         if stiffness and joint not in ("revolute", "prismatic"):
             raise ModelError(f"{what}: springs are on revolute and prismatic joints, not on a {joint} one")
+        if (limit is not None or dry_friction) and joint not in ("revolute", "prismatic"):
+            raise ModelError(
+                f"{what}: limits and dry friction are for revolute and prismatic joints, not a {joint} one"
+            )
         if joint == "free" and parent != WORLD:
             raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
-        if joint == "free" and np.any(np.asarray(anchor)):
+        if joint == "free" and vector(anchor, 3, f"anchor of {what}").any():
             raise ModelError(f"{what}: a free joint has no anchor")
         self._bodies[name] = {
             "parent": parent,
             "joint": joint,
             "joint_name": joint_name,
-            "com": _vector(com, 3, f"com of {what}"),
-            "inertia": _inertia(inertia, what, numbers["mass"]),
-            "position": _vector(position, 3, f"position of {what}"),
-            "rotation": _quaternion(rotation, f"rotation of {what}"),
-            "anchor": _vector(anchor, 3, f"anchor of {what}"),
-            "axis": _unit(axis, f"axis of joint '{joint_name}'"),
+            "com": vector(com, 3, f"com of {what}"),
+            "inertia": inertia_of(inertia, what, numbers["mass"]),
+            "position": vector(position, 3, f"position of {what}"),
+            "rotation": quaternion(rotation, f"rotation of {what}"),
+            "anchor": vector(anchor, 3, f"anchor of {what}"),
+            "axis": unit(axis, f"axis of joint '{joint_name}'"),
+            "limit": bounds(limit, f"limit of joint '{joint_name}'"),
             **numbers,
         }
         self._joints[joint_name] = len(self._bodies) - 1
@@ -108,12 +114,12 @@ class ModelBuilder:
     ) -> str:
         """Add a named point, fixed to a body (or to "world" through a fixed body)."""
         self._new(name, self._sites, "site")
-        if body not in self._bodies:
+        if not isinstance(body, str) or body not in self._bodies:
             raise ModelError(f"site '{name}' is on body '{body}', which does not exist")
         self._sites[name] = {
             "body": body,
-            "position": _vector(position, 3, f"position of site '{name}'"),
-            "rotation": _quaternion(rotation, f"rotation of site '{name}'"),
+            "position": vector(position, 3, f"position of site '{name}'"),
+            "rotation": quaternion(rotation, f"rotation of site '{name}'"),
         }
         return name
 
@@ -121,7 +127,7 @@ class ModelBuilder:
         self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF
     ) -> str:
         """A torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
-        return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=_symmetric(max_force))
+        return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=symmetric(max_force))
 
     def position_servo(
         self,
@@ -137,8 +143,7 @@ class ModelBuilder:
     ) -> str:
         """A servo to a position: force = gain (u - length) - damping velocity, at most max_force; the drive is limited so
         that the joint is not driven faster than max_velocity (needs damping)."""
-        if max_velocity < INF and damping <= 0:
-            raise ModelError(f"actuator '{name}': max_velocity needs damping > 0, which is what balances the drive")
+        damping = number(damping, f"damping of actuator '{name}'")
         return self.actuator(
             name,
             joint,
@@ -147,7 +152,7 @@ class ModelBuilder:
             bias=(0.0, 0.0, -damping),
             gear=gear,
             control_range=control_range,
-            force_range=_symmetric(max_force),
+            force_range=symmetric(max_force),
             max_velocity=max_velocity,
         )
 
@@ -170,7 +175,7 @@ class ModelBuilder:
             gain=gain,
             gear=gear,
             control_range=control_range,
-            force_range=_symmetric(max_force),
+            force_range=symmetric(max_force),
             max_velocity=max_velocity,
         )
 
@@ -190,7 +195,7 @@ class ModelBuilder:
         """The general affine actuator: force = gain (u - 0 | length | velocity) + bias . (1, length, velocity)."""
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
-        if joint not in self._joints:
+        if not isinstance(joint, str) or joint not in self._joints:
             known = ", ".join(self._joints) or "none"
             raise ModelError(f"{what} is on joint '{joint}', which does not exist; there are: {known}")
         kind_of_joint = list(self._bodies.values())[self._joints[joint]]["joint"]
@@ -198,17 +203,25 @@ class ModelBuilder:
             raise ModelError(
                 f"{what} drives joint '{joint}', which is {kind_of_joint}; only revolute and prismatic can be"
             )
+        if kind not in (DIRECT, POSITION, VELOCITY) or isinstance(kind, bool):
+            raise ModelError(f"kind of {what} is DIRECT, POSITION or VELOCITY of artigrad.model, not {kind!r}")
+        gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
+        max_velocity = number(max_velocity, f"max_velocity of {what}", finite=False)
         if not max_velocity > 0:
             raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
+        if max_velocity < INF and bias[2] - gain * (kind == VELOCITY) >= 0:
+            raise ModelError(
+                f"{what}: max_velocity needs damping, which is what balances the drive: bias[2] below zero"
+            )
         self._actuators[name] = {
             "joint": joint,
             "kind": kind,
-            "gain": _number(gain, f"gain of {what}"),
-            "bias": _vector(bias, 3, f"bias of {what}"),
-            "gear": _number(gear, f"gear of {what}"),
-            "control_range": _range(control_range, f"control_range of {what}"),
-            "force_range": _range(force_range, f"force_range of {what}"),
-            "max_velocity": float(max_velocity),
+            "gain": gain,
+            "bias": bias,
+            "gear": number(gear, f"gear of {what}"),
+            "control_range": bounds(control_range, f"control_range of {what}"),
+            "force_range": bounds(force_range, f"force_range of {what}"),
+            "max_velocity": max_velocity,
         }
         return name
 
@@ -222,13 +235,12 @@ class ModelBuilder:
         """The finished model."""
         if not self._bodies:
             raise ModelError(f"'{self.name}' has no bodies")
-        self._check_inertia_everywhere()
         bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
         names = list(self._bodies)
         values: dict[str, Any] = {"gravity": self.gravity}
         for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis"):
             values[key] = [b[key] for b in bodies]
-        for key in ("damping", "armature", "stiffness", "spring_reference"):
+        for key in ("damping", "armature", "stiffness", "spring_reference", "limit", "dry_friction"):
             values[key] = [b[key] for b in bodies]
         if sites:
             values |= {f"site_{key}": [s[key] for s in sites] for key in ("position", "rotation")}
@@ -246,110 +258,16 @@ class ModelBuilder:
             actuators=list(self._actuators),
             actuator_joint=[self._joints[a["joint"]] for a in acts],
             actuator_kind=[a["kind"] for a in acts],
-            values=values,
+            values=values | self._shape_values(),
+            shapes=self._build_shapes(names),
             keyframes={},
         )
+        check_mass_matrix(model)
         for name, (q, v, u) in self._keyframes.items():
             zero = model.keyframes["zero"]
             frame = tuple(
-                _vector(zero[k] if x is None else x, len(zero[k]), f"{'qvu'[k]} of keyframe '{name}'")
+                vector(zero[k] if x is None else x, len(zero[k]), f"{'qvu'[k]} of keyframe '{name}'")
                 for k, x in enumerate((q, v, u))
             )
             model.keyframes[name] = frame  # type: ignore[assignment]
         return model
-
-    def _check_inertia_everywhere(self) -> None:
-        """Every joint must move something: a massless leaf makes the mass matrix singular."""
-        heavy: dict[str, bool] = {}
-        for name, b in reversed(self._bodies.items()):
-            heavy[name] = heavy.get(name, False) or b["mass"] > 0
-            if b["joint"] != "fixed" and not heavy[name] and b["armature"] == 0:
-                raise ModelError(
-                    f"joint '{b['joint_name']}' moves no mass: give body '{name}' or one that it carries a mass, or the "
-                    "joint an armature"
-                )
-            if heavy[name]:
-                heavy[b["parent"]] = True
-
-    @staticmethod
-    def _new(name: str, taken: dict[str, Any], what: str) -> None:
-        if not isinstance(name, str) or not name:
-            raise ModelError(f"the name of a {what} is a text, not {name!r}")
-        if name in taken:
-            raise ModelError(f"two of the {what} names are '{name}'; names are unique")
-
-
-# -- checks --------------------------------------------------------------------------------------------------------------
-def _number(x: Any, what: str) -> float:
-    try:
-        x = float(x)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be a number, not {x!r}") from None
-    if not np.isfinite(x):
-        raise ModelError(f"{what} is {x}; it must be finite")
-    return x
-
-
-def _vector(x: Any, n: int, what: str) -> np.ndarray:
-    try:
-        x = np.array(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} must be {n} numbers") from None
-    if x.shape != (n,):
-        raise ModelError(f"{what} must be {n} numbers, not shape {x.shape}")
-    if not np.isfinite(x).all():
-        raise ModelError(f"{what} is {x}; all numbers must be finite")
-    return x
-
-
-def _unit(x: Any, what: str) -> np.ndarray:
-    x = _vector(x, 3, what)
-    length = np.linalg.norm(x)
-    if length < 1e-12:
-        raise ModelError(f"{what} is zero; an axis needs a direction")
-    return x / length
-
-
-def _quaternion(x: Any, what: str) -> np.ndarray:
-    x = _vector(x, 4, what)
-    length = np.linalg.norm(x)
-    if length < 1e-12:
-        raise ModelError(f"{what} is a zero quaternion; a rotation is w x y z with length 1")
-    return x / length
-
-
-def _range(x: Any, what: str) -> np.ndarray:
-    if x is None:
-        return np.array([-INF, INF])
-    x = np.array(x, dtype=np.float64)
-    if x.shape != (2,) or np.isnan(x).any() or x[0] > x[1]:
-        raise ModelError(f"{what} is (lowest, highest), not {x}")
-    return x
-
-
-def _symmetric(limit: float) -> tuple[float, float]:
-    return (-limit, limit)
-
-
-def _inertia(x: Any, what: str, mass: float) -> np.ndarray:
-    """Six numbers; refused if no body of positive mass density can have them."""
-    x = np.array(x, dtype=np.float64)
-    if x.shape == (3,):
-        x = np.concatenate([x, np.zeros(3)])
-    if x.shape == (3, 3):
-        if not np.allclose(x, x.T, rtol=1e-9, atol=1e-12):
-            raise ModelError(f"inertia of {what} is not symmetric")
-        x = np.array([x[0, 0], x[1, 1], x[2, 2], x[0, 1], x[0, 2], x[1, 2]])
-    x = _vector(x, 6, f"inertia of {what} (three moments, six numbers or a 3x3 matrix)")
-    xx, yy, zz, xy, xz, yz = x
-    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    slack = 1e-9 * max(abs(c), 1e-12)
-    if a < -slack:
-        raise ModelError(f"inertia of {what} has a negative principal moment ({a:g}); all three are at least zero")
-    if a + b < c - slack:
-        raise ModelError(
-            f"inertia of {what} has principal moments {a:g}, {b:g}, {c:g}; no body has one larger than the sum of the others"
-        )
-    if mass == 0 and c > slack:
-        raise ModelError(f"{what} has an inertia but no mass")
-    return x

@@ -101,6 +101,18 @@ def push(topology: Topology, i: Any, a: Motion, ws: Workspace, x: Reals) -> Moti
     )
 
 
+def path_rows(topology: Topology, i: Any, rows: tuple[Force, ...], ws: Workspace, put: Any) -> tuple[Force, ...]:
+    """Take forces on link i through its joint: `put(k, entries)` gets what degree of freedom k feels of each row, scaled
+    by sqrt(1/d); returned are the forces on the parent."""
+    va = topology.link_v[i]
+
+    def alone(X: Transform) -> tuple[Force, ...]:
+        free.path_rows(rows, va, ws, put)
+        return tuple(Force.zero() for _ in rows)
+
+    return _by_columns(topology, i, ws, lambda S: columns.path_rows(S, rows, va, ws, put), alone)
+
+
 def _free_or_not(topology: Topology, i: Any, of_free: Callable[[], Any], other: Callable[[], Any]) -> Any:
     return switch(topology.kind[i], {REVOLUTE: other, PRISMATIC: other, SPHERICAL: other, FREE: of_free})
 

@@ -57,3 +57,13 @@ def push(columns: Columns, a: Motion, va: Any, dof: Table, x: Reals) -> Motion:
         x[va + k] = xk
         a = a + S * xk
     return a
+
+
+def path_rows(columns: Columns, rows: tuple[Force, ...], va: Any, ws: Any, put: Any) -> tuple[Force, ...]:
+    """One step of L along a path: forces on the link become entries z = S . f of the rows, and forces on the parent."""
+    for k in reversed(range(len(columns))):
+        dof, root = ws.dof[va + k], ws.root[va + k]
+        z = [power(columns[k], f) for f in rows]
+        put(va + k, [x * root for x in z])
+        rows = tuple(f - dof.U * (x * dof.dinv) for f, x in zip(rows, z, strict=True))
+    return rows

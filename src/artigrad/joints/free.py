@@ -93,3 +93,16 @@ def push(X: Transform, va: Any, dof: Table, x: Reals) -> Motion:
     x.put(va, motion.v)
     x.put(va + 3, X.R.T @ motion.w)
     return motion
+
+
+def path_rows(rows: tuple[Force, ...], va: Any, ws: Any, put: Any) -> None:
+    """L^-T of forces on the body, entry by entry."""
+    w = [f.leaves() for f in rows]
+    for j in reversed(range(6)):
+        dof, root = ws.dof[va + j], ws.root[va + j]
+        column = dof.U.leaves()
+        put(va + j, [x[j] * root for x in w])
+        for x in w:
+            u = x[j] * dof.dinv
+            for i in range(j):
+                x[i] = x[i] - column[i] * u

@@ -2,7 +2,7 @@
 
 from .arms import arm_dh
 from .chains import cartpole, chain, pendulum
-from .legged import quadruped
+from .legged import laikago, quadruped
 from .random import ball, random_tree
 
-__all__ = ["arm_dh", "ball", "cartpole", "chain", "pendulum", "quadruped", "random_tree"]
+__all__ = ["arm_dh", "ball", "cartpole", "chain", "laikago", "pendulum", "quadruped", "random_tree"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..io.builder import ModelBuilder
 from ..model import Model
-from .shapes import box
+from .shapes import box, sphere
 
 
 def quadruped() -> Model:
@@ -57,4 +57,57 @@ def quadruped() -> Model:
         for joint in (hip, thigh, shank):
             b.motor(joint, joint)
     b.keyframe("home", q=[0, 0, 0.32, 1, 0, 0, 0, *([0.0, 0.8, -1.6] * 4)])
+    return b.build()
+
+
+def laikago(*, floor: bool = True) -> Model:
+    """Unitree's Laikago: a 13.7 kg trunk, twelve joints with PD servos (100 N m/rad, 2 N m s/rad, at most 50 N m) whose
+    controls are target angles, and a ball of radius 0.03 m as each foot. 25.6 kg in all.
+
+    Sites: `fr_foot`, `fl_foot`, `rr_foot`, `rl_foot`. Keyframe `home`: standing. floor: a plane at z = 0, friction 1.
+    """
+    b = ModelBuilder("laikago")
+    b.body("trunk", joint="free", mass=13.715, inertia=(0.22, 0.431, 0.565), position=(0.0, 0.0, 0.483))
+    for name, front, left in (("fr", 1, -1), ("fl", 1, 1), ("rr", -1, -1), ("rl", -1, 1)):
+        hip, upper, lower, toe = (f"{name}_{part}" for part in ("hip", "upper", "lower", "toe"))
+        b.body(
+            hip,
+            "trunk",
+            joint="revolute",
+            axis=(0, 0, left),
+            position=(0.199095 if front > 0 else -0.238195, 0.0817145 * left, -0.03),
+            rotation=(0.5, 0.5, 0.5, 0.5),
+            mass=1.095,
+            com=(-0.02 * left, 0.0, 0.0),
+            inertia=(0.002, 0.002, 0.001),
+        )
+        b.body(
+            upper,
+            hip,
+            joint="revolute",
+            axis=(1, 0, 0),
+            position=(0.055855 if left > 0 else -0.053565, 0.0, 0.0),
+            mass=1.527,
+            com=(0.0, -0.04, -0.04),
+            inertia=(0.016, 0.007, 0.011),
+        )
+        b.body(
+            lower,
+            upper,
+            joint="revolute",
+            axis=(1, 0, 0),
+            position=(-0.02069 * left, -0.20833, -0.1422),
+            mass=0.241,
+            com=(0.0, -0.16, -0.02),
+            inertia=(0.002, 0.002, 0.002),
+        )
+        b.body(toe, lower, position=(0.0, -0.25, -0.022), mass=0.1, inertia=sphere(0.1, 0.025))
+        b.site(f"{name}_foot", toe)
+        b.sphere(toe, 0.03, name=f"{name}_foot", friction=1.0, group=1, touches=2)
+        for part in (hip, upper, lower):
+            b.position_servo(part, part, gain=100.0, damping=2.0, max_force=50.0)
+    if floor:
+        b.plane(name="floor", friction=1.0, group=2, touches=1)
+    pose = [0.2, 0.0, -0.5] * 4
+    b.keyframe("home", q=[0, 0, 0.483, 1, 0, 0, 0, *pose], u=pose)
     return b.build()

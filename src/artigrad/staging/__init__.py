@@ -1,15 +1,16 @@
 """Staging: physics written once in Python, run on NumPy or compiled to native code for one robot or a pack of robots."""
 
-from .control import carry, climb, loop, switch
+from .control import carry, climb, counter, loop, switch, when_any
 from .elementary import half_angle, sincos
-from .kernel import INT, INTS, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Target, widest
+from .kernel import INT, INT_WORK, INTS, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Target, widest
 from .memory import Layout, Reals, Table, copy, local
 from .pairs import PAIRS, Pair, vjp_of
 from .struct import Linear, Struct
-from .values import StagingError, clamp, maximum, minimum, select, sqrt, target
+from .values import StagingError, clamp, maximum, minimum, select, sqrt, target, to_real
 
 __all__ = [
     "INT",
+    "INT_WORK",
     "INTS",
     "PACKED",
     "PAIRS",
@@ -30,6 +31,7 @@ __all__ = [
     "clamp",
     "climb",
     "copy",
+    "counter",
     "half_angle",
     "local",
     "loop",
@@ -40,6 +42,8 @@ __all__ = [
     "sqrt",
     "switch",
     "target",
+    "to_real",
     "vjp_of",
+    "when_any",
     "widest",
 ]

@@ -54,13 +54,35 @@ class carry:
             cell.store(leaf)
 
 
+class counter:
+    """An integer that a loop changes, the same for all robots of a pack."""
+
+    __slots__ = ("_cell",)
+
+    def __init__(self, start: Any):
+        self._cell = target().int_cell(start)
+
+    @property
+    def value(self) -> Any:
+        return self._cell.load()
+
+    @value.setter
+    def value(self, new: Any) -> None:
+        self._cell.store(new)
+
+
+def when_any(mask: Any) -> Iterator[Any]:
+    """`for _ in when_any(mask)`: a block that is skipped when it concerns no robot of the pack."""
+    return loop(target().any_lane(mask))
+
+
 def _watched(turns: Iterator[Any]) -> Iterator[Any]:
     """Run the loop and see that no name of the caller is rebound to a symbolic value in it."""
     if not target().symbolic:
         yield from turns
         return
     caller = sys._getframe(1)  # a generator runs from its caller's `for`
-    before = {k: v for k, v in caller.f_locals.items() if _is_live(v)}
+    before = {k: v for k, v in caller.f_locals.items() if k != "_" and _is_live(v)}
     for i in turns:
         yield i
         now = caller.f_locals

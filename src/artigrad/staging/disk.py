@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -16,9 +17,12 @@ def folder() -> Path | None:
     chosen = os.environ.get("ARTIGRAD_CACHE")
     if chosen == "off":
         return None
-    if chosen:
-        return Path(chosen)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artigrad"
+    try:
+        if chosen:
+            return Path(chosen).expanduser()
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artigrad"
+    except RuntimeError:  # nobody knows where home is
+        return None
 
 
 def read(where: Path | None, key: str) -> bytes | None:
@@ -41,6 +45,10 @@ def write(where: Path | None, key: str, payload: bytes) -> None:
         where.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=where, delete=False) as f:
             f.write(hashlib.sha256(payload).digest() + payload)
-        os.replace(f.name, where / key)
     except OSError:
         return
+    try:
+        os.replace(f.name, where / key)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(f.name)

@@ -48,6 +48,23 @@ class Cell:
         return Real(e.result(f"load {e.type}, ptr {self.ref}"), e.scope)
 
 
+class IntCell:
+    """An integer variable."""
+
+    __slots__ = ("emitter", "ref")
+
+    def __init__(self, emitter: Emitter, start: Any):
+        self.emitter, self.ref = emitter, emitter.name()
+        emitter.variables.append(f"  {self.ref} = alloca i64")
+        self.store(start)
+
+    def store(self, value: Any) -> None:
+        self.emitter.line(f"store i64 {self.emitter.int_ref(value)}, ptr {self.ref}")
+
+    def load(self) -> Int:
+        return Int(self.emitter.result(f"load i64, ptr {self.ref}"), self.emitter.scope)
+
+
 class Emitter:
     """Writes the body of one function. The methods are what the operators of `values` and `control` call."""
 
@@ -212,6 +229,18 @@ class Emitter:
             scalar = self.pure(f"shufflevector {self.type} {first}, {self.type} poison, {zeros}")
         return Real(scalar, self.scope)
 
+    def any_lane(self, mask: Any) -> Any:
+        """1 if the mask holds for any robot of the pack, else 0."""
+        bit = self.live(mask)
+        if self.lanes > 1:
+            word = f"i{self.lanes}"
+            bit = self.pure(f"icmp ne {word} {self.pure(f'bitcast {self.mask_type} {bit} to {word}')}, 0")
+        return Int(self.pure(f"zext i1 {bit} to i64"), self.scope)
+
+    def to_real(self, x: Any) -> Real:
+        """An integer of the model as a real."""
+        return self.splat(self.pure(f"sitofp i64 {self.int_ref(x)} to {self.element}"))
+
     def splat_int(self, x: Any) -> str:
         """The same 64-bit integer in every lane."""
         wide = f"<{self.lanes} x i64>"
@@ -300,6 +329,9 @@ class Emitter:
 
     def cell(self, start: Any) -> Cell:
         return Cell(self, start)
+
+    def int_cell(self, start: Any) -> IntCell:
+        return IntCell(self, start)
 
 
 def _is_number(x: Any, value: float) -> bool:

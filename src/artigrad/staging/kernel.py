@@ -14,7 +14,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -25,11 +25,11 @@ import numpy as np
 from . import disk
 from .compile import Code, host
 from .emit import Emitter
-from .memory import Integers, Lanes, NumpyMemory, Reals, Robots, Shared
+from .memory import Integers, IntegerScratch, Lanes, NumpyMemory, Reals, Robots, Shared
 from .numpy_target import NumpyTarget
 from .values import Int, staging_on
 
-Kind = Literal["int", "real", "ints", "shared", "packed", "robots", "work"]
+Kind = Literal["int", "real", "ints", "shared", "packed", "robots", "work", "int_work"]
 
 INT: Kind = "int"  # an integer, the same for all robots
 REAL: Kind = "real"  # a number, the same for all robots
@@ -38,8 +38,10 @@ SHARED: Kind = "shared"  # an array of numbers, the same for all robots
 PACKED: Kind = "packed"  # numbers per robot, laid out by the library: array (packs, n, lanes)
 ROBOTS: Kind = "robots"  # numbers per robot in the user's layout: array (batch, n)
 WORK: Kind = "work"  # scratch of the given length, gone after the call
+INT_WORK: Kind = "int_work"  # the same for integers
 
 _TAKES_STRIDE = (PACKED, ROBOTS)
+_SCRATCH = (WORK, INT_WORK)
 _compiling = threading.Lock()
 
 
@@ -141,7 +143,8 @@ class Kernel:
         for key, size in sizes.items():
             words[self._slots[key]] = total
             entries = -(-size // lanes) * lanes  # `copy` writes whole blocks
-            total += -(-entries * lanes * item // 64) * 64
+            wide = 8 if self.signature[key] == INT_WORK else lanes * item
+            total += -(-entries * wide // 64) * 64
         return total
 
     # -- staging -------------------------------------------------------------------------------------------------
@@ -163,7 +166,7 @@ class Kernel:
 
         for key, kind in self.signature.items():
             slot = self._slots[key]
-            if kind == WORK:
+            if kind in _SCRATCH:
                 word(slot, f"{key}.offset", "i64")
                 entry.append(f"  %{key} = getelementptr i8, ptr %at.work, i64 %{key}.offset")
             else:
@@ -210,6 +213,8 @@ class Kernel:
                 return Reals(Shared(e, f"%{key}"))
             if kind == WORK:
                 return Reals(Lanes(e, f"%{key}"))
+            if kind == INT_WORK:
+                return IntegerScratch(e, f"%{key}")
             stride = Int(f"%{key}.stride", e.scope)
             if kind == PACKED:
                 return Reals(Lanes(e, f"%{key}"), pack * stride)
@@ -245,6 +250,8 @@ class Kernel:
             return Reals(NumpyMemory(value[0], 0))
         if kind == ROBOTS:
             return Reals(NumpyMemory(value.reshape(batch, -1), 1))
+        if kind == INT_WORK:
+            return [0] * value
         return Reals(NumpyMemory(np.full((value, batch), np.nan, self.target.numpy_dtype), 0))
 
 
@@ -262,7 +269,7 @@ class Bound:
             return 0
         work = {}
         for key, value in arguments.items():
-            if kernel.signature[key] == WORK:
+            if kernel.signature[key] in _SCRATCH:
                 work[key] = value
             else:
                 kernel.put(words, key, value)
@@ -283,8 +290,13 @@ class Bound:
             kernel.run(words, scratch, 0, packs)
             return
         edges = np.linspace(0, packs, min(threads, packs) + 1).astype(int).tolist()
-        jobs = [_pool().submit(kernel.run, words, scratch, a, b) for a, b in pairwise(edges[1:])]
-        kernel.run(words, scratch, 0, edges[1])
+        jobs: list[Future] = []
+        try:
+            for a, b in pairwise(edges[1:]):
+                jobs.append(_submit(kernel.run, words, scratch, a, b))
+            kernel.run(words, scratch, 0, edges[1])
+        finally:
+            _finish(jobs)  # they write to arrays that must not go away under them, whatever happened here
         for job in jobs:
             job.result()
 
@@ -310,3 +322,37 @@ def _scratch(size: int) -> np.ndarray:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="artigrad")
+
+
+def _submit(function: Callable[..., None], *arguments: Any) -> Future:
+    """A job for another thread; done at once where no more threads can be had (while the interpreter shuts down)."""
+    try:
+        return _pool().submit(function, *arguments)
+    except RuntimeError:
+        done: Future = Future()
+        function(*arguments)
+        done.set_result(None)
+        return done
+
+
+def _finish(jobs: list[Future]) -> None:
+    """Wait for all jobs; an interrupt that comes meanwhile is passed on after."""
+    interrupt: BaseException | None = None
+    while not all(job.done() for job in jobs):
+        try:
+            wait(jobs)
+        except BaseException as e:
+            interrupt = e
+    if interrupt is not None:
+        raise interrupt
+
+
+def _after_fork() -> None:
+    """A child process has none of its parent's threads, and must not wait for their locks."""
+    global _compiling
+    _pool.cache_clear()
+    _compiling = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -133,6 +133,22 @@ class Integers:
         return Int(e.pure(f"sext i32 {word} to i64"), e.scope)
 
 
+class IntegerScratch:
+    """Integers that a kernel writes and reads again, the same for all robots of a pack."""
+
+    def __init__(self, emitter: Emitter, pointer: str):
+        self.e, self.pointer = emitter, pointer
+
+    def _place(self, i: Any) -> str:
+        return self.e.pure(f"getelementptr inbounds i64, ptr {self.pointer}, i64 {self.e.int_ref(i)}")
+
+    def __getitem__(self, i: Any) -> Int:
+        return Int(self.e.result(f"load i64, ptr {self._place(i)}"), self.e.scope)
+
+    def __setitem__(self, i: Any, value: Any) -> None:
+        self.e.line(f"store i64 {self.e.int_ref(value)}, ptr {self._place(i)}")
+
+
 class Lanes:
     """One pack per entry (one number, for one robot): workspace and everything the library lays out itself."""
 

@@ -32,6 +32,7 @@ class NumpyTarget:
 
     symbolic = False
     cell = NumpyCell
+    int_cell = NumpyCell
 
     def __init__(self, dtype: str, lanes: int):
         self.dtype, self.lanes = dtype, lanes
@@ -59,6 +60,14 @@ class NumpyTarget:
         n = np.mod(turns - ROUNDER[self.dtype], 4)
         odd, sine, cosine = np.mod(n, 2) == 1, (n > 1), (n == 1) | (n == 2)
         return np.where(sine, -1, 1) * np.where(odd, c, s), np.where(cosine, -1, 1) * np.where(odd, s, c)
+
+    @staticmethod
+    def any_lane(mask: Any) -> int:
+        return int(np.any(mask))
+
+    @staticmethod
+    def to_real(x: int) -> float:
+        return float(x)
 
     @staticmethod
     def unary(function: str, a: Any) -> Any:

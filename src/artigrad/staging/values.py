@@ -198,6 +198,11 @@ def select(mask: Any, a: Any, b: Any) -> Any:
     return target().select(mask, real(a), real(b))
 
 
+def to_real(x: Any) -> Any:
+    """An integer of the model as a real."""
+    return target().to_real(x)
+
+
 def sqrt(x: Any) -> Any:
     return target().unary("sqrt", x)
 

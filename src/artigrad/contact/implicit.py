@@ -1,0 +1,264 @@
+"""The adjoint of a step with contact at its converged solution  (theory 5.9-5.16).
+
+With the active set at hand, one small transposed solve gives multipliers nu of the active velocity rows, and one solve
+with the factor gives mu. Then everything is the adjoint of inverse dynamics with the contact forces among the forces of
+the world, and one kinematic adjoint of what the rows see. No derivative of M or of A appears.
+
+Not differentiated: the active set itself, the threshold of restitution, and the side of the kink at phi = 0 (one-sided).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import joints
+from ..collision.collide import gap_vjp
+from ..collision.gap import Gap
+from ..dynamics import Method, articulated
+from ..dynamics.actuation import actuation_vjp
+from ..dynamics.forward_dynamics import diagonal_bars
+from ..dynamics.inverse_dynamics import inverse_dynamics_vjp
+from ..dynamics.passive import passive_vjp
+from ..dynamics.wrenches import wrenches_vjp
+from ..kinematics import clear_pose_bars, kinematics_vjp
+from ..spatial import (
+    Force,
+    Mat3,
+    Motion,
+    Vec3,
+    at_point,
+    axis_frame_vjp,
+    cross,
+    cross_force,
+    dot,
+    force_to_child,
+    point_velocity,
+)
+from ..staging import Reals, carry, climb, loop, select, switch
+from ..tables import Constants, Topology, Workspace
+from . import solver
+from .gather import Law, pair_of
+from .rows import A_SIDE, B_SIDE, apply_impulses, bounces, rest_velocity
+from .tables import Contacts
+
+
+def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
+    """nu: (C A E)^T nu = E J z for the z whose inward half is in ws.dof.u;  then u -= d^-1 L J^T nu"""
+    for c in loop(contacts.group[contacts.groups]):
+        row = contacts.row[c]
+        seen, side, on, mu = seen_by(topology, c, ws, contacts), row.side, row.on, row.mu
+        follow = seen.x + mu * (side.y * seen.y + side.z * seen.z)
+        row.nu = Vec3(on.x * follow, on.y * seen.y, on.z * seen.z)
+    for g in loop(contacts.groups):
+        solver.solve_transposed(contacts, contacts.group[g], contacts.group[g + 1])
+    apply_impulses(topology, "nu", -1.0, ws, contacts)
+
+
+def seen_by(topology: Topology, c: Any, ws: Workspace, contacts: Contacts) -> Vec3:
+    """J x of the rows of contact c, for the x whose inward half is in ws.dof.u"""
+    total = carry(Vec3.zero())
+    for side in (A_SIDE, B_SIDE):
+        i = contacts.link_a[c] if side == A_SIDE else contacts.link_b[c]
+        for n in climb(topology.parent, i):
+            va = topology.link_v[n]
+            for k in loop(va, va + topology.link_nv[n]):
+                z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
+                total.value = total.value + z * (ws.dof[k].u / contacts.root[k])
+    return total.value
+
+
+def accelerate_in_contact_vjp(
+    topology: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    u: Reals,
+    ws: Workspace,
+    qdd_bar: Reals,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    u_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """As `accelerate_vjp`, after the impulses were found; ws.v_next has the velocities the step led to."""
+    law, contacts = method.contact.law, method.contact.contacts
+    for k in loop(topology.nv):
+        tangent_bar[k] = 0.0
+    for i in loop(topology.nl):
+        ws.link[i].F = Force.zero()
+    articulated.pull(topology, ws, qdd_bar)
+    multipliers(topology, ws, contacts)
+    for c in loop(contacts.group[contacts.groups]):
+        friction_bars(topology, law, c, ws, contacts, const_bar)
+    articulated.push(topology, ws, ws.mu)
+
+    def take_off_contact_forces() -> None:
+        for c in loop(contacts.group[contacts.groups]):
+            row = contacts.row[c]
+            force = world_force(row.R, row.lam) * (contacts.touches(c) / law.dt)
+            ws.link[contacts.link_b[c]].F -= at_point(row.p, force, Vec3.zero())
+            ws.link[contacts.link_a[c]].F += at_point(row.p_a, force, Vec3.zero())
+
+    inverse_dynamics_vjp(
+        topology, const, ws.qdd, ws, ws.mu, -1.0, tangent_bar, v_bar, const_bar, take_off_contact_forces
+    )
+    diagonal_bars(topology, method.damping_dt, ws.qdd, ws.mu, const_bar)
+    wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
+    actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
+    passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)
+    geometry_bars(topology, const, law, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
+
+
+def world_force(R: Mat3, k: Vec3) -> Vec3:
+    """k_n n + k_1 t1 + k_2 t2"""
+    return R @ Vec3(k.y, k.z, k.x)
+
+
+def friction_bars(
+    topology: Topology, law: Law, c: Any, ws: Workspace, contacts: Contacts, const_bar: Constants | None
+) -> None:
+    """mu_bar = sum of +-lam_n rho_t,  bound_bar = sum of +-rho_t  over sliding rows, rho = J y; kept in the row."""
+    row = contacts.row[c]
+    rho = seen_by(topology, c, ws, contacts) * (1.0 / law.dt)
+    sliding = row.side.y * rho.y + row.side.z * rho.z
+    row.mu_bar, row.bound_bar = row.lam.x * sliding, sliding
+
+
+def geometry_bars(
+    topology: Topology,
+    const: Constants,
+    law: Law,
+    q: Reals,
+    v: Reals,
+    ws: Workspace,
+    contacts: Contacts,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """What gaps, points, normals and the velocities at them say to poses, velocities and shapes.
+
+    Two fields of link motions are paired with the contact forces: y with lam, and v+ with -nu; a bounce adds v with
+    -e nu. ws.link.y is -dt y; v+ takes the place of a, which is spent.
+    """
+    clear_pose_bars(topology, ws)
+    ws.link[0].a = Motion.zero()
+    for i in loop(1, topology.nl):
+        ws.link[i].a = ws.link[topology.parent[i]].a + joints.apply(topology, i, ws.v_next, ws)
+
+    for c in loop(contacts.group[contacts.groups]):
+
+        def touching(c: Any = c) -> None:
+            _touching_bars(topology, const, law, c, q, ws, contacts, const_bar)
+
+        def limited(c: Any = c) -> None:
+            _limited_bars(topology, law, c, v, contacts, tangent_bar, v_bar, const_bar)
+
+        switch(contacts.of_joint[c], {0: touching, 1: limited})
+    # first the field v of bounces, whose cotangents are in v_bar of the links; then v+
+    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+    clear_pose_bars(topology, ws)
+    for i in loop(topology.nl):
+        ws.link[i].v = ws.link[i].a
+    for c in loop(contacts.group[contacts.groups]):
+        row = contacts.row[c]
+        force = world_force(row.R, row.nu) * (-(contacts.touches(c) / law.dt))
+        ws.link[contacts.link_b[c]].v_bar += at_point(row.p, force, Vec3.zero())
+        ws.link[contacts.link_a[c]].v_bar -= at_point(row.p_a, force, Vec3.zero())
+    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+
+
+def _touching_bars(
+    topology: Topology,
+    const: Constants,
+    law: Law,
+    c: Any,
+    q: Reals,
+    ws: Workspace,
+    contacts: Contacts,
+    const_bar: Constants | None,
+) -> None:
+    k, row = contacts.source[c], contacts.row[c]
+    i, j = contacts.link_a[c], contacts.link_b[c]
+    A, B = ws.link[i], ws.link[j]
+    R, p, p_a, lam, nu = row.R, row.p, row.p_a, row.lam, row.nu * (1.0 / law.dt)
+    pair, apart = pair_of(topology, const, contacts, k, q, ws)
+
+    # target velocity: position correction, or restitution
+    n = R.column(2)
+    g = dot(n, point_velocity(p, B.v) - point_velocity(p_a, A.v))
+    rest, slope = rest_velocity(law, row.phi)
+    bounce = select(bounces(law, row.phi, row.e, g, rest), 1.0, 0.0)
+    phi_bar = nu.x * slope * (1.0 - bounce)
+    e_bar, gb = -(nu.x * g * bounce), -(row.e * nu.x * bounce)
+
+    # fields: y with lam, v+ with -nu, v with gb on the normal
+    frame_bar, p_b_bar, p_a_bar = Mat3.zero(), Vec3.zero(), Vec3.zero()
+    for of_a, of_b, scale, weight in (
+        (A.y, B.y, -1.0 / law.dt, lam),
+        (A.a, B.a, 1.0, -nu),
+        (A.v, B.v, 1.0, Vec3(gb, 0.0, 0.0)),
+    ):
+        force = world_force(R, weight) * scale
+        relative = (point_velocity(p, of_b) - point_velocity(p_a, of_a)) * scale
+        frame_bar = frame_bar + Mat3.columns(relative * weight.y, relative * weight.z, relative * weight.x)
+        p_b_bar, p_a_bar = p_b_bar + cross(force, of_b.w), p_a_bar - cross(force, of_a.w)
+    n_bar = axis_frame_vjp(n, frame_bar)
+    bars = gap_vjp(contacts.kind[k], pair, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
+
+    # poses; contact forces stay as they are when their links turn, bounces see the links' own velocities
+    push = world_force(R, lam) * (1.0 / law.dt)
+    recoil = world_force(R, Vec3(gb, 0.0, 0.0))
+    on_a = Force(bars.A.n + cross(apart, bars.A.f), bars.A.f)
+    B.zeta += bars.B - cross_force(B.y, at_point(p, push, Vec3.zero()))
+    A.zeta += on_a + cross_force(A.y, at_point(p_a, push, Vec3.zero()))
+    B.v_bar += at_point(p, recoil, Vec3.zero())
+    A.v_bar -= at_point(p_a, recoil, Vec3.zero())
+    ws.tree[topology.tree[j]].o_bar += p_a_bar - bars.A.f
+    ws.tree[topology.tree[i]].o_bar += bars.A.f - p_a_bar
+    if const_bar is not None:
+        a, b = contacts.a[k], contacts.b[k]
+        shape_a, shape_b = const.shape[a], const.shape[b]
+        bar_a, bar_b = const_bar.shape[a], const_bar.shape[b]
+        bar_a.X += force_to_child(A.X @ shape_a.X, on_a)
+        bar_b.X += force_to_child(B.X @ shape_b.X, bars.B)
+        bar_a.size += bars.size_a
+        bar_b.size += bars.size_b
+        first = larger(shape_a.friction, shape_b.friction)
+        bar_a.friction += row.mu_bar * first
+        bar_b.friction += row.mu_bar * (1.0 - first)
+        first = larger(shape_a.restitution, shape_b.restitution)
+        bar_a.restitution += e_bar * first
+        bar_b.restitution += e_bar * (1.0 - first)
+        contacts.add_vertex(const_bar, k, bars.vertex)
+
+
+def larger(a: Any, b: Any) -> Any:
+    """How much of max(a, b) is a's: all, nothing, or half if they are equal."""
+    return select(a > b, 1.0, select(a < b, 0.0, 0.5))
+
+
+def _limited_bars(
+    topology: Topology,
+    law: Law,
+    c: Any,
+    v: Reals,
+    contacts: Contacts,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """phi = +-(q - limit);  row 0 sees +-v, row 1 sees v"""
+    row, i = contacts.row[c], contacts.link_b[c]
+    k, sign, nu = topology.link_v[i], row.R.xx, row.nu * (1.0 / law.dt)
+    _, slope = rest_velocity(law, row.phi)
+    phi_bar = nu.x * slope
+    tangent_bar[k] = tangent_bar[k] + sign * phi_bar
+    v_bar[k] = v_bar[k] - (sign * nu.x + nu.y)
+    if const_bar is not None:
+        bar = const_bar.link[i]
+        low = select(sign > 0.0, 1.0, 0.0)
+        bar.low -= phi_bar * low
+        bar.high += phi_bar * (1.0 - low)
+        bar.dry += row.bound_bar * law.dt

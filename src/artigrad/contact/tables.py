@@ -1,0 +1,163 @@
+"""What contact adds to a kernel: integers of the candidates, and scratch for the contacts that are found."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..collision.candidates import PLANE_POINT, candidates
+from ..model import Model
+from ..spatial import Mat3, Vec3
+from ..staging import INT, INT_WORK, INTS, SHARED, WORK, Layout, Reals, Table, switch, to_real
+from ..staging.kernel import Kind
+from ..tables import dof_rows
+
+INTEGERS: dict[str, Kind] = {
+    **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth"), INT),
+    **dict.fromkeys(
+        ("c_kind", "c_a", "c_b", "c_vertex", "c_first", "c_limit", "c_limit_first", "c_path", "c_common"), INTS
+    ),
+    "c_feature": SHARED,
+}
+# One row per contact (or limited joint): three rows of the problem, in the order normal, tangent, tangent.
+CONTACT = Layout(
+    phi=float,  # gap
+    p=Vec3,  # point, about the origin of B's tree
+    p_a=Vec3,  # the same about that of A's
+    R=Mat3,  # columns: tangents, normal; of a limited joint, its sign in the corner
+    mu=float,
+    bound=float,  # of a tangential impulse, beside mu times the normal one
+    e=float,  # restitution
+    beta=float,  # wanted normal velocity
+    b=Vec3,
+    lam=Vec3,  # impulses
+    inv=Vec3,  # 1 / diagonal of A
+    on=Vec3,  # 1 where a row is active: pushing, sticking
+    side=Vec3,  # +-1 where a tangential impulse is at its bound
+    old=Vec3,
+    mu_bar=float,
+    bound_bar=float,
+).overlay("old", nu=Vec3)  # on the way back: multipliers of the active velocity rows
+REALS = ("contact", "Z", "A", "K", "root", "status")
+SCRATCH = ("link_a", "link_b", "source", "start", "of_joint", "group")
+
+
+def contact_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
+    """The integer arguments of a kernel with contact."""
+    c, links = candidates(model), model.links
+    rows = dof_rows(model)
+    nl = len(links.parent)
+    last = [int(links.v[i] + links.nv[i]) - 1 for i in range(nl)]
+    path = np.array([0] + [int(rows["dof_depth"][last[i]]) + 1 for i in range(1, nl)], np.int32)
+    ancestors = [_ancestors(links.parent, i) for i in range(nl)]
+    common = np.zeros((nl, nl), np.int32)
+    for i in range(1, nl):
+        for j in range(1, nl):
+            shared = set(ancestors[i]) & set(ancestors[j])
+            common[i, j] = max((int(path[k]) for k in shared), default=0)
+    first = np.searchsorted(c.group[:-1], np.arange(c.groups + 1)).astype(np.int32)
+    limit_first = np.searchsorted(c.limited_group[:-1], np.arange(c.groups + 1)).astype(np.int32)
+    sizes = np.diff(first) + np.diff(limit_first)
+    return {
+        "c_groups": c.groups,
+        "c_cap": int(sizes.sum()),
+        "c_width": int(sizes.max(initial=1)),
+        "c_depth": int(path.max(initial=1)),
+        "c_kind": c.kind,
+        "c_a": c.a,
+        "c_b": c.b,
+        "c_vertex": c.vertex,
+        "c_first": first,
+        "c_limit": c.limited,
+        "c_limit_first": limit_first,
+        "c_path": path,
+        "c_common": np.ascontiguousarray(common.reshape(-1)),
+        "c_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
+    }
+
+
+def _ancestors(parent: np.ndarray, i: int) -> list[int]:
+    out = []
+    while i > 0:
+        out.append(i)
+        i = int(parent[i])
+    return out
+
+
+def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
+    """Sizes of the scratch."""
+    cap, width, depth = (integers[k] for k in ("c_cap", "c_width", "c_depth"))
+    sizes = {"contact": cap * CONTACT.size, "Z": cap * 2 * depth * 3, "A": cap * width * 9, "K": cap * width * 9}
+    sizes |= {"root": model.nv, "status": 2, "link_a": cap, "link_b": cap, "source": cap, "start": cap, "of_joint": cap}
+    sizes["group"] = integers["c_groups"] + 1
+    return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
+
+
+def contact_signature() -> dict[str, Kind]:
+    return {
+        **INTEGERS,
+        **{f"cw_{k}": WORK for k in REALS},
+        **{f"cw_{k}": INT_WORK for k in SCRATCH},
+    }
+
+
+class Contacts(SimpleNamespace):
+    """The contacts of one step inside a kernel."""
+
+    groups: Any
+    cap: Any
+    width: Any
+    depth: Any
+    kind: Any
+    a: Any
+    b: Any
+    vertex: Any
+    first: Any
+    limit: Any
+    limit_first: Any
+    path: Any
+    common: Any
+    feature: Reals
+    row: Table
+    Z: Reals
+    A: Reals
+    K: Reals
+    root: Reals
+    status: Reals
+    link_a: Any
+    link_b: Any
+    source: Any  # candidate, or limited joint
+    of_joint: Any  # 1 for a limited joint, 0 where shapes touch
+    start: Any  # first contact of the group a contact is in
+    group: Any  # first contact of each group, and the number of all
+
+    @classmethod
+    def take(cls, arguments: dict[str, Any]) -> Contacts:
+        """Pick what belongs to contact out of a kernel's arguments."""
+        found = {k[2:]: arguments.pop(k) for k in INTEGERS}
+        found |= {k: arguments.pop(f"cw_{k}") for k in (*REALS, *SCRATCH)}
+        found["row"] = Table(found.pop("contact").memory, CONTACT)
+        return cls(**found)
+
+    def touches(self, c: Any) -> Any:
+        """1.0 where shapes touch, 0.0 for a limited joint."""
+        return 1.0 - to_real(self.of_joint[c])
+
+    def add_vertex(self, const_bar: Any, k: Any, bar: Vec3) -> None:
+        """Add to the cotangent of the vertex of candidate k, if it has one."""
+
+        def add() -> None:
+            const_bar.vertex[self.vertex[k]].p += bar
+
+        nothing: Any = lambda: None  # noqa: E731
+        switch(self.kind[k], {n: add if n == PLANE_POINT else nothing for n in range(9)})
+
+    def z(self, c: Any, side: int, depth: Any) -> Any:
+        """Where the three entries of contact c, side and depth are in Z."""
+        return ((c * 2 + side) * self.depth + depth) * 3
+
+    def block(self, c: Any, d: Any) -> Any:
+        """Where the 3x3 block of contacts c and d is in A and K."""
+        return (c * self.width + (d - self.start[c])) * 9

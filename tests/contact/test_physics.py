@@ -1,0 +1,207 @@
+"""Contact does what the textbook says, and what MuJoCo does."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+from ..oracles import mjcf
+
+
+def block(angle, friction):
+    """A box on a plane that is tilted by turning gravity."""
+    b = ag.ModelBuilder("block", gravity=(9.81 * np.sin(angle), 0, -9.81 * np.cos(angle)))
+    b.body("b", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
+    b.box("b", (0.1, 0.1, 0.1), friction=friction)
+    b.plane(friction=friction)
+    return ag.Simulator(b.build(), dt=1e-3)
+
+
+@pytest.mark.parametrize("angle", [0.2, 0.45, 0.48, 0.6])
+def test_block_on_an_incline(angle):
+    friction = 0.5  # holds up to atan(0.5) = 0.4636
+    sim = block(angle, friction)
+    v = sim.rollout(sim.reset(), steps=500).final.v[0]
+    slide = max(0.0, 9.81 * (np.sin(angle) - friction * np.cos(angle))) * 0.5
+    assert abs(v - slide) < 1e-5
+
+
+def ball(restitution=0.0, friction=0.5, height=0.5):
+    b = ag.ModelBuilder("ball")
+    b.body("ball", joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004), position=(0, 0, height))
+    b.sphere("ball", 0.1, restitution=restitution, friction=friction)
+    b.plane(restitution=0.0, friction=0.0)
+    return b
+
+
+@pytest.mark.parametrize("e", [0.5, 0.8])
+def test_bounce_height(e):
+    sim = ag.Simulator(ball(e, height=1.1).build(), dt=1e-4)
+    z = sim.rollout(sim.reset(), steps=9000).q[:, 2] - 0.1
+    first = int(np.argmax(z < 1e-3))
+    assert abs(z[first:].max() - e * e) < 0.005
+
+
+def test_a_sliding_ball_ends_up_rolling_at_five_sevenths():
+    sim = ag.Simulator(ball(friction=0.3, height=0.0999).build(), dt=1e-3)
+    state = ag.State(sim.reset().q, np.array([2.0, 0, 0, 0, 0, 0]))
+    final = sim.rollout(state, steps=1500).final
+    assert abs(final.v[0] - 2.0 * 5 / 7) < 1e-3
+    assert abs(final.v[4] * 0.1 - final.v[0]) < 1e-3  # rolls without slipping (about the ball's own y axis at the end)
+
+
+def test_momentum_of_a_collision():
+    b = ag.ModelBuilder("collide", gravity=(0, 0, 0))
+    rng = np.random.default_rng(0)
+    for k, x, m in (("a", -0.13, 1.0), ("b", 0.11, 3.0)):
+        b.body(k, joint="free", mass=m, inertia=(0.004 * m,) * 3, position=(x, 0.05 * m, 0))
+        b.sphere(k, 0.1, restitution=0.7, friction=0.6)
+    model = b.build()
+    sim = ag.Simulator(model, dt=1e-3)
+    v = rng.normal(size=12) * 0.2
+    v[0], v[6] = 1.0, -1.0
+    traj = sim.rollout(ag.State(sim.reset().q, v), steps=300)
+    momentum = traj.v[:, :3] + 3.0 * traj.v[:, 6:9]
+    assert np.abs(traj.v[-1] - traj.v[0]).max() > 0.1
+    assert np.abs(momentum - momentum[0]).max() < 1e-12
+
+
+def test_a_stack_rests_without_drift():
+    b = ag.ModelBuilder("stack")
+    b.plane(friction=1.0)
+    for k in range(3):
+        b.body(f"b{k}", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999 + 0.1999 * k))
+        b.sphere(f"b{k}", 0.1, friction=1.0)
+    sim = ag.Simulator(b.build(), dt=1e-3)
+    traj = sim.rollout(sim.reset(), steps=1000)
+    assert np.abs(traj.q[-1] - traj.q[0]).max() < 1e-5
+    assert traj.violation[0] < 1e-7
+
+
+def test_a_pendulum_stops_at_its_limit():
+    b = ag.ModelBuilder("limit")
+    b.body(
+        "rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1), limit=(-0.5, 0.5)
+    )
+    sim = ag.Simulator(b.build(), dt=1e-3)
+    traj = sim.rollout(ag.State([0.0], [8.0]), steps=400)
+    assert 0.4999 < traj.q.max() < 0.5002
+    assert traj.q[-1, 0] < 0.45  # and falls back
+
+
+def test_dry_friction_stops_a_wheel_and_holds_it():
+    b = ag.ModelBuilder("dry", gravity=(0, 0, 0))
+    b.body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1), dry_friction=0.2)
+    b.motor("m", "wheel")
+    sim = ag.Simulator(b.build(), dt=1e-3)
+    traj = sim.rollout(ag.State([0.0], [1.0]), np.full((1000, 1), 0.0))
+    assert abs(traj.v[250, 0] - (1 - 0.2 / 0.1 * 0.25)) < 1e-6
+    assert np.abs(traj.v[600:]).max() < 1e-12
+    held = sim.rollout(traj.final, np.full((100, 1), 0.15)).final
+    assert abs(held.v[0]) < 1e-6
+
+
+def test_laikago_stands():
+    """Height, creep and the size of the gradient over two seconds."""
+    model = ag.robots.laikago()
+    assert abs(model.params.mass.sum() - 25.567) < 1e-9
+    sim = ag.Simulator(model)
+    traj = sim.rollout(sim.reset(), np.repeat(model.keyframe_control()[None], 2000, 0))
+    z = traj.q[:, 2]
+    assert z.min() > 0.47 and z.max() < 0.4831
+    assert np.linalg.norm(traj.q[-1, :2] - traj.q[0, :2]) < 0.02
+    depth = 0.03 - sim.sites(ag.State(traj.q, traj.v))[..., 2]
+    assert depth.max() < 1e-3
+    for k in range(3):
+        grad = sim.vjp(traj, q_bar=np.eye(19)[k])
+        assert 1e-3 < np.linalg.norm([*grad.q0, *grad.v0]) < 10.0
+
+
+def laikago_in_mujoco():
+    """Our Laikago in MuJoCo, with friction that does not creep and contacts as stiff as its time step allows."""
+    model = ag.robots.laikago()
+    text = mjcf(model, 1e-3, contact=True).replace("<option ", '<option cone="elliptic" impratio="100" ')
+    servos = "".join(
+        f'<position joint="{model.joints[j]}" kp="100" kv="2" forcerange="-50 50"/>' for j in model.actuator_joint
+    )
+    floor = '<geom type="plane" size="0 0 1" contype="0" conaffinity="1" friction="1" solref="0.002 1"/>'
+    text = text.replace("</worldbody>", f"{floor}</worldbody>")
+    text = text.replace("</mujoco>", f"<actuator>{servos}</actuator></mujoco>")
+    for name in ("fr", "fl", "rr", "rl"):
+        site = f'<site name="{name}_foot"'
+        foot = '<geom size="0.03" contype="1" conaffinity="0" friction="1" mass="0" solref="0.002 1"/>'
+        text = text.replace(site, f"{foot}{site}")
+    return model, mujoco.MjModel.from_xml_string(text)
+
+
+def test_standing_laikago_is_mujocos():
+    model, m = laikago_in_mujoco()
+    d = mujoco.MjData(m)
+    d.qpos[:] = model.keyframe().q
+    d.ctrl[:] = model.keyframe_control()
+    mujoco.mj_step(m, d, nstep=2000)
+    sim = ag.Simulator(model)
+    final = sim.rollout(sim.reset(), np.repeat(model.keyframe_control()[None], 2000, 0)).final
+    assert abs(final.q[2] - d.qpos[2]) < 0.005
+
+
+def test_sliding_distance_is_mujocos():
+    friction = 0.4
+    text = f"""<mujoco><option timestep="0.001" cone="elliptic"/><worldbody>
+    <geom type="plane" size="0 0 1" friction="{friction}"/>
+    <body pos="0 0 0.1"><freejoint/><geom type="box" size="0.1 0.1 0.1" mass="2" friction="{friction}"/></body>
+    </worldbody></mujoco>"""
+    m = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(m)
+    d.qvel[0] = 2.0
+    mujoco.mj_step(m, d, nstep=1000)
+    b = ag.ModelBuilder("box")
+    b.body("b", joint="free", mass=2.0, inertia=(0.0133,) * 3, position=(0, 0, 0.0999))
+    b.box("b", (0.1, 0.1, 0.1), friction=friction)
+    b.plane(friction=0.0)
+    sim = ag.Simulator(b.build())
+    final = sim.rollout(ag.State(sim.reset().q, np.array([2.0, 0, 0, 0, 0, 0])), steps=1000).final
+    assert abs(final.q[0] - 2.0**2 / (2 * friction * 9.81)) < 0.002  # v^2 / (2 mu g)
+    assert abs(final.q[0] - d.qpos[0]) < 0.1 * d.qpos[0]
+
+
+# -- robustness --------------------------------------------------------------------------------------------------------
+def test_deep_inside_the_floor_comes_out():
+    sim = ag.Simulator(ball(height=-0.05).build())
+    traj = sim.rollout(sim.reset(), steps=500)
+    assert np.isfinite(traj.q).all() and traj.q[-1, 2] > 0.09
+
+
+def test_zero_friction_slides_forever():
+    sim = ag.Simulator(ball(friction=0.0, height=0.0999).build())
+    final = sim.rollout(ag.State(sim.reset().q, np.array([1.0, 0, 0, 0, 0, 0])), steps=500).final
+    assert abs(final.v[0] - 1.0) < 1e-12
+
+
+def test_mass_ratio_of_ten_thousand():
+    b = ag.ModelBuilder("heavy")
+    b.plane(friction=0.5)
+    for k, m, z in (("light", 1e-2, 0.0999), ("heavy", 1e2, 0.2997)):
+        b.body(k, joint="free", mass=m, inertia=(0.004 * m,) * 3, position=(0, 0, z))
+        b.sphere(k, 0.1, friction=0.5)
+    sim = ag.Simulator(b.build())
+    traj = sim.rollout(sim.reset(), steps=300)
+    assert np.isfinite(traj.q).all() and np.isfinite(traj.violation).all()
+    assert traj.q[-1, 2] > 0.05
+    grad = sim.vjp(traj, np.ones(14), np.ones(12))
+    assert np.isfinite(grad.params.flat).all()
+
+
+def test_options_that_do_not_go_with_contact():
+    model = ag.robots.laikago()
+    with pytest.raises(ag.InputError, match="need integrator='semi_implicit'"):
+        ag.Simulator(model, integrator="rk4")
+    with pytest.raises(ag.InputError, match="need factor='articulated'"):
+        ag.Simulator(model, factor="sparse")
+    with pytest.raises(ag.InputError, match="no option 'friction'"):
+        ag.Simulator(model, friction=1.0)
+    with pytest.raises(ag.InputError, match="sweeps is a whole number"):
+        ag.Simulator(model, sweeps=0)
+    with pytest.raises(ag.InputError, match="slop is a number"):
+        ag.Simulator(model, slop=-1.0)
