@@ -11,6 +11,7 @@ from ._version import __version__
 from .errors import InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
+from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
@@ -41,6 +42,7 @@ __all__ = [
     "gradcheck",
     "move",
     "robots",
+    "scene",
     "to_ambient",
     "to_tangent",
 ]

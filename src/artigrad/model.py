@@ -51,6 +51,7 @@ class Shapes:
     kind: tuple[int, ...] = ()
     body: tuple[int, ...] = ()  # -1 is the world
     vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
+    masks: tuple[tuple[int, int], ...] = ()  # group and touches
     pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
 

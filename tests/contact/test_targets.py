@@ -60,3 +60,43 @@ def test_solvers_agree_when_converged():
     np.testing.assert_allclose(hybrid.v, swept.v, atol=1e-7)
     few = ag.Simulator(MODEL, solver="gauss_seidel", sweeps=3).rollout(state, u)
     assert few.violation.max() > 1e-6  # and says so when it is not
+
+
+def test_ten_robots_in_a_scene_are_ten_robots():
+    """Groups do not know of each other: the same bits as alone."""
+    ten = ag.scene([MODEL] * 3, positions=[(0, 0, 0), (2, 1, 0), (-1, 5, 0)])
+    assert (ten.nq, ten.nv, ten.nu) == (57, 54, 36)
+    u = np.repeat(MODEL.keyframe_control()[None], 100, 0)
+    alone = ag.Simulator(MODEL).rollout(ag.Simulator(MODEL).reset(), u)
+    sim = ag.Simulator(ten)
+    together = sim.rollout(sim.reset(), np.tile(u, 3))
+    np.testing.assert_array_equal(together.q[:, 2:19], alone.q[:, 2:])
+    np.testing.assert_allclose(together.q[-1, 19 + 2 : 38], alone.q[-1, 2:], atol=1e-9)
+    assert ten.site("1/fl_foot") == 5
+
+
+def test_robots_that_meet_in_a_scene():
+    ball = ag.robots.ball(floor=True, friction=0.3)
+    sim = ag.Simulator(ag.scene([ball, ball], positions=[(0, 0, 0), (0.5, 0, 0)], friction=0.3))
+    state = sim.reset("zero")
+    state.v[0] = 2.0
+    final = sim.rollout(state, steps=600).final
+    assert final.v[6] > 0.3  # pushed along
+    with pytest.raises(ag.ModelError, match="2 positions for 1 robots"):
+        ag.scene([ball], positions=[(0, 0, 0), (1, 0, 0)])
+    with pytest.raises(ag.ModelError, match="one or more Models"):
+        ag.scene([])
+
+
+@pytest.mark.parametrize("make", [ag.robots.ant, ag.robots.hopper], ids=lambda f: f.__name__)
+def test_gym_robots_rest_and_have_right_gradients(make):
+    model = make()
+    sim = ag.Simulator(model, dt=2e-3)
+    traj = sim.rollout(sim.reset(), steps=1500)
+    assert np.isfinite(traj.q).all() and traj.violation[0] < 1e-6
+    limits = [(model.params.limit[i], traj.q[:, model.joint_q[i]]) for i in model.shapes.limited]
+    assert all(lo - 2e-3 < q.min() and q.max() < hi + 2e-3 for (lo, hi), q in limits)
+    rows = ag.gradcheck(sim, steps=1, samples=1, tolerance=np.inf, show=False, state=traj.final)
+    for r in rows:
+        if r.what not in ("restitution", "dry_friction"):
+            assert r.error * max(r.largest, 1e-3) < 1e-5 * max(r.largest, 1.0), r

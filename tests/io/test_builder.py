@@ -125,3 +125,62 @@ def test_fixed_bodies_are_part_of_their_link():
     merged.body("bob", "rod", joint="fixed", mass=2.0, position=(0.1, 0, -1.0))
     states = [ag.Simulator(m.build()).rollout(ag.State([0.3], [0.1]), steps=100).final for m in (welded, merged)]
     np.testing.assert_allclose(states[0].q, states[1].q, rtol=1e-12)
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (lambda b: b.sphere("base", -1.0), "lengths of a sphere are positive"),
+        (lambda b: b.box("base", (1, 1, 0)), "lengths of a box are positive"),
+        (lambda b: b.box("base", (1, 1)), "3 numbers"),
+        (lambda b: b.sphere("ghost", 1.0), "body 'ghost', which does not exist"),
+        (lambda b: b.sphere("base", 1.0, friction=-1), "friction of shape .* cannot be negative"),
+        (lambda b: b.sphere("base", 1.0, restitution=1.5), "between 0 and 1"),
+        (lambda b: b.points("base", []), "n at least 1"),
+        (lambda b: (b.sphere("base", 1.0, name="s"), b.sphere("base", 1.0, name="s")), "'s'"),
+        (lambda b: b.exclude("base", "ghost"), "'ghost' does not exist"),
+        (lambda b: b.include("a", "b"), "shape 'a' does not exist"),
+        (lambda b: b.body("ball", joint="spherical", mass=1.0, limit=(0, 1)), "limits and dry friction are for"),
+    ],
+)
+def test_bad_shapes(add, message):
+    with pytest.raises(ag.ModelError, match=message):
+        add(builder())
+
+
+def chain_of_spheres():
+    b = ag.ModelBuilder("filters")
+    for k, parent in (("a", "world"), ("b", "a"), ("c", "b"), ("d", "c")):
+        b.body(k, parent, joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    return b
+
+
+def touching(b):
+    model = b.build()
+    names = model.shapes.names
+    return {frozenset((names[i], names[j])) for i, j in model.shapes.pairs}
+
+
+def test_filters():
+    b = chain_of_spheres()
+    for k in "abcd":
+        b.sphere(k, 0.1, name=k)
+    assert touching(b) == {frozenset(p) for p in ("ac", "ad", "bd")}  # not with a parent
+    b.exclude("a", "d")
+    b.include("a", "b")
+    assert touching(b) == {frozenset(p) for p in ("ac", "bd", "ab")}
+    b = chain_of_spheres()
+    for k, group, touches in (("a", 1, 2), ("c", 2, 4), ("d", 4, 1)):
+        b.sphere(k, 0.1, name=k, group=group, touches=touches)
+    assert touching(b) == {frozenset(p) for p in ("ac", "ad")}  # c and d are parent and child
+
+
+def test_pairs_without_a_routine_are_named_once():
+    b = chain_of_spheres()
+    b.box("a", (1, 1, 1))
+    b.box("c", (1, 1, 1))
+    b.box("d", (1, 1, 1))
+    with pytest.warns(UserWarning, match="no contact between box and box: these pairs have no routine") as caught:
+        b.build()
+    assert len(caught) == 1

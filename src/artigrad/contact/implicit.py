@@ -34,19 +34,20 @@ from ..spatial import (
     force_to_child,
     point_velocity,
 )
-from ..staging import Reals, carry, climb, loop, select, switch
+from ..staging import Reals, carry, climb, loop, maximum, select, switch, when_any
 from ..tables import Constants, Topology, Workspace
 from . import solver
 from .gather import Law, pair_of
-from .rows import A_SIDE, B_SIDE, apply_impulses, bounces, rest_velocity
+from .rows import A_SIDE, B_SIDE, apply_impulses, bounces, rest_velocity, scale_free_motion
 from .tables import Contacts
 
 
 def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
     """nu: (C A E)^T nu = E J z for the z whose inward half is in ws.dof.u;  then u -= d^-1 L J^T nu"""
+    scale_free_motion(topology, ws, contacts)
     for c in loop(contacts.group[contacts.groups]):
         row = contacts.row[c]
-        seen, side, on, mu = seen_by(topology, c, ws, contacts), row.side, row.on, row.mu
+        seen, side, on, mu = seen_by(topology, c, contacts), row.side, row.on, row.mu
         follow = seen.x + mu * (side.y * seen.y + side.z * seen.z)
         row.nu = Vec3(on.x * follow, on.y * seen.y, on.z * seen.z)
     for g in loop(contacts.groups):
@@ -54,8 +55,8 @@ def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
     apply_impulses(topology, "nu", -1.0, ws, contacts)
 
 
-def seen_by(topology: Topology, c: Any, ws: Workspace, contacts: Contacts) -> Vec3:
-    """J x of the rows of contact c, for the x whose inward half is in ws.dof.u"""
+def seen_by(topology: Topology, c: Any, contacts: Contacts) -> Vec3:
+    """J x of the rows of contact c, for the x whose scaled inward half is in contacts.ut"""
     total = carry(Vec3.zero())
     for side in (A_SIDE, B_SIDE):
         i = contacts.link_a[c] if side == A_SIDE else contacts.link_b[c]
@@ -63,7 +64,7 @@ def seen_by(topology: Topology, c: Any, ws: Workspace, contacts: Contacts) -> Ve
             va = topology.link_v[n]
             for k in loop(va, va + topology.link_nv[n]):
                 z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
-                total.value = total.value + z * (ws.dof[k].u / contacts.root[k])
+                total.value = total.value + z * contacts.ut[k]
     return total.value
 
 
@@ -89,8 +90,6 @@ def accelerate_in_contact_vjp(
         ws.link[i].F = Force.zero()
     articulated.pull(topology, ws, qdd_bar)
     multipliers(topology, ws, contacts)
-    for c in loop(contacts.group[contacts.groups]):
-        friction_bars(topology, law, c, ws, contacts, const_bar)
     articulated.push(topology, ws, ws.mu)
 
     def take_off_contact_forces() -> None:
@@ -115,16 +114,6 @@ def world_force(R: Mat3, k: Vec3) -> Vec3:
     return R @ Vec3(k.y, k.z, k.x)
 
 
-def friction_bars(
-    topology: Topology, law: Law, c: Any, ws: Workspace, contacts: Contacts, const_bar: Constants | None
-) -> None:
-    """mu_bar = sum of +-lam_n rho_t,  bound_bar = sum of +-rho_t  over sliding rows, rho = J y; kept in the row."""
-    row = contacts.row[c]
-    rho = seen_by(topology, c, ws, contacts) * (1.0 / law.dt)
-    sliding = row.side.y * rho.y + row.side.z * rho.z
-    row.mu_bar, row.bound_bar = row.lam.x * sliding, sliding
-
-
 def geometry_bars(
     topology: Topology,
     const: Constants,
@@ -139,34 +128,61 @@ def geometry_bars(
 ) -> None:
     """What gaps, points, normals and the velocities at them say to poses, velocities and shapes.
 
-    Two fields of link motions are paired with the contact forces: y with lam, and v+ with -nu; a bounce adds v with
-    -e nu. ws.link.y is -dt y; v+ takes the place of a, which is spent.
+    Three fields of link motions are paired with contact forces: y with lam, v+ with -nu and, where a contact bounces, v
+    with -e nu. ws.link.y is -dt y; v+ takes the place of a, which is spent.
     """
+    bounce_bars(topology, law, ws, contacts, tangent_bar, v_bar, const_bar)
     clear_pose_bars(topology, ws)
     ws.link[0].a = Motion.zero()
     for i in loop(1, topology.nl):
         ws.link[i].a = ws.link[topology.parent[i]].a + joints.apply(topology, i, ws.v_next, ws)
-
     for c in loop(contacts.group[contacts.groups]):
 
         def touching(c: Any = c) -> None:
             _touching_bars(topology, const, law, c, q, ws, contacts, const_bar)
 
         def limited(c: Any = c) -> None:
-            _limited_bars(topology, law, c, v, contacts, tangent_bar, v_bar, const_bar)
+            _limited_bars(topology, law, c, ws, contacts, tangent_bar, v_bar, const_bar)
 
         switch(contacts.of_joint[c], {0: touching, 1: limited})
-    # first the field v of bounces, whose cotangents are in v_bar of the links; then v+
-    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
-    clear_pose_bars(topology, ws)
     for i in loop(topology.nl):
         ws.link[i].v = ws.link[i].a
+    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+
+
+def bounce_bars(
+    topology: Topology,
+    law: Law,
+    ws: Workspace,
+    contacts: Contacts,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """gb of every contact, and its cotangents for the velocities at the start of the step; skipped if nothing bounces."""
+    most = carry(0.0)
     for c in loop(contacts.group[contacts.groups]):
         row = contacts.row[c]
-        force = world_force(row.R, row.nu) * (-(contacts.touches(c) / law.dt))
-        ws.link[contacts.link_b[c]].v_bar += at_point(row.p, force, Vec3.zero())
-        ws.link[contacts.link_a[c]].v_bar -= at_point(row.p_a, force, Vec3.zero())
-    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+        g = approach(c, ws, contacts)
+        rest, _ = rest_velocity(law, row.phi)
+        gb = select(bounces(law, row.phi, row.e, g, rest), -(row.e * row.nu.x) / law.dt, 0.0) * contacts.touches(c)
+        row.gb = gb
+        most.value = maximum(most.value, abs(gb))
+    for _ in when_any(most.value > 0.0):
+        clear_pose_bars(topology, ws)
+        for c in loop(contacts.group[contacts.groups]):
+            row = contacts.row[c]
+            recoil = row.R.column(2) * row.gb
+            ws.link[contacts.link_b[c]].v_bar += at_point(row.p, recoil, Vec3.zero())
+            ws.link[contacts.link_a[c]].v_bar -= at_point(row.p_a, recoil, Vec3.zero())
+        kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+
+
+def approach(c: Any, ws: Workspace, contacts: Contacts) -> Any:
+    """The normal velocity of contact c at the start of the step."""
+    row = contacts.row[c]
+    A, B = ws.link[contacts.link_a[c]], ws.link[contacts.link_b[c]]
+    return dot(row.R.column(2), point_velocity(row.p, B.v) - point_velocity(row.p_a, A.v))
 
 
 def _touching_bars(
@@ -186,12 +202,11 @@ def _touching_bars(
     pair, apart = pair_of(topology, const, contacts, k, q, ws)
 
     # target velocity: position correction, or restitution
-    n = R.column(2)
-    g = dot(n, point_velocity(p, B.v) - point_velocity(p_a, A.v))
+    n, gb = R.column(2), row.gb
     rest, slope = rest_velocity(law, row.phi)
+    g = approach(c, ws, contacts)
     bounce = select(bounces(law, row.phi, row.e, g, rest), 1.0, 0.0)
-    phi_bar = nu.x * slope * (1.0 - bounce)
-    e_bar, gb = -(nu.x * g * bounce), -(row.e * nu.x * bounce)
+    phi_bar, e_bar = nu.x * slope * (1.0 - bounce), -(nu.x * g * bounce)
 
     # fields: y with lam, v+ with -nu, v with gb on the normal
     frame_bar, p_b_bar, p_a_bar = Mat3.zero(), Vec3.zero(), Vec3.zero()
@@ -207,14 +222,13 @@ def _touching_bars(
     n_bar = axis_frame_vjp(n, frame_bar)
     bars = gap_vjp(contacts.kind[k], pair, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
 
-    # poses; contact forces stay as they are when their links turn, bounces see the links' own velocities
-    push = world_force(R, lam) * (1.0 / law.dt)
-    recoil = world_force(R, Vec3(gb, 0.0, 0.0))
+    # poses; contact forces stay as they are when their links turn
+    push, held = world_force(R, lam) * (1.0 / law.dt), world_force(R, nu)
     on_a = Force(bars.A.n + cross(apart, bars.A.f), bars.A.f)
     B.zeta += bars.B - cross_force(B.y, at_point(p, push, Vec3.zero()))
     A.zeta += on_a + cross_force(A.y, at_point(p_a, push, Vec3.zero()))
-    B.v_bar += at_point(p, recoil, Vec3.zero())
-    A.v_bar -= at_point(p_a, recoil, Vec3.zero())
+    B.v_bar -= at_point(p, held, Vec3.zero())
+    A.v_bar += at_point(p_a, held, Vec3.zero())
     ws.tree[topology.tree[j]].o_bar += p_a_bar - bars.A.f
     ws.tree[topology.tree[i]].o_bar += bars.A.f - p_a_bar
     if const_bar is not None:
@@ -226,8 +240,10 @@ def _touching_bars(
         bar_a.size += bars.size_a
         bar_b.size += bars.size_b
         first = larger(shape_a.friction, shape_b.friction)
-        bar_a.friction += row.mu_bar * first
-        bar_b.friction += row.mu_bar * (1.0 - first)
+        seen = R.T @ ((point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y: tangents, normal
+        mu_bar = lam.x * (row.side.y * seen.x + row.side.z * seen.y)
+        bar_a.friction += mu_bar * first
+        bar_b.friction += mu_bar * (1.0 - first)
         first = larger(shape_a.restitution, shape_b.restitution)
         bar_a.restitution += e_bar * first
         bar_b.restitution += e_bar * (1.0 - first)
@@ -243,7 +259,7 @@ def _limited_bars(
     topology: Topology,
     law: Law,
     c: Any,
-    v: Reals,
+    ws: Workspace,
     contacts: Contacts,
     tangent_bar: Reals,
     v_bar: Reals,
@@ -261,4 +277,4 @@ def _limited_bars(
         low = select(sign > 0.0, 1.0, 0.0)
         bar.low -= phi_bar * low
         bar.high += phi_bar * (1.0 - low)
-        bar.dry += row.bound_bar * law.dt
+        bar.dry += row.side.y * ws.mu[k]  # bound = dt dry, and J y = mu/dt

@@ -28,6 +28,7 @@ def rows(topology: Topology, law: Law, v: Reals, ws: Workspace, contacts: Contac
     """For every contact: Z of both sides, and b = J v + dt J qdd_free - beta."""
     for k in loop(topology.nv):
         contacts.root[k] = sqrt(ws.dof[k].dinv)
+    scale_free_motion(topology, ws, contacts)
     for c in loop(contacts.group[contacts.groups]):
         row = contacts.row[c]
         R, phi = row.R, row.phi
@@ -109,8 +110,13 @@ def _put(
 ) -> None:
     at = contacts.z(c, side, topology.dof_depth[k])
     contacts.Z.put(at, Vec3(*entries))
-    u = ws.dof[k].u / contacts.root[k]
-    free.value = free.value + Vec3(*entries) * u
+    free.value = free.value + Vec3(*entries) * contacts.ut[k]
+
+
+def scale_free_motion(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
+    """ut = d^1/2 u, with which Z^T ut is what the rows see of the motion whose inward half is in ws.dof.u"""
+    for k in loop(topology.nv):
+        contacts.ut[k] = ws.dof[k].u / contacts.root[k]
 
 
 def delassus(law: Law, contacts: Contacts, nl: Any) -> None:

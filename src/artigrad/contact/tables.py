@@ -37,10 +37,9 @@ CONTACT = Layout(
     on=Vec3,  # 1 where a row is active: pushing, sticking
     side=Vec3,  # +-1 where a tangential impulse is at its bound
     old=Vec3,
-    mu_bar=float,
-    bound_bar=float,
+    gb=float,  # on the way back: cotangent of the normal velocity that a bounce starts from
 ).overlay("old", nu=Vec3)  # on the way back: multipliers of the active velocity rows
-REALS = ("contact", "Z", "A", "K", "root", "status")
+REALS = ("contact", "Z", "A", "K", "root", "ut", "status")
 SCRATCH = ("link_a", "link_b", "source", "start", "of_joint", "group")
 
 
@@ -51,12 +50,11 @@ def contact_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
     nl = len(links.parent)
     last = [int(links.v[i] + links.nv[i]) - 1 for i in range(nl)]
     path = np.array([0] + [int(rows["dof_depth"][last[i]]) + 1 for i in range(1, nl)], np.int32)
-    ancestors = [_ancestors(links.parent, i) for i in range(nl)]
-    common = np.zeros((nl, nl), np.int32)
+    common = np.zeros((nl, nl), np.int32)  # degrees of freedom that two links have before them both
     for i in range(1, nl):
-        for j in range(1, nl):
-            shared = set(ancestors[i]) & set(ancestors[j])
-            common[i, j] = max((int(path[k]) for k in shared), default=0)
+        above = set(_ancestors(links.parent, i))
+        for j in np.flatnonzero(links.tree == links.tree[i]):
+            common[i, j] = next((path[k] for k in _ancestors(links.parent, int(j)) if k in above), 0)
     first = np.searchsorted(c.group[:-1], np.arange(c.groups + 1)).astype(np.int32)
     limit_first = np.searchsorted(c.limited_group[:-1], np.arange(c.groups + 1)).astype(np.int32)
     sizes = np.diff(first) + np.diff(limit_first)
@@ -90,8 +88,8 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     """Sizes of the scratch."""
     cap, width, depth = (integers[k] for k in ("c_cap", "c_width", "c_depth"))
     sizes = {"contact": cap * CONTACT.size, "Z": cap * 2 * depth * 3, "A": cap * width * 9, "K": cap * width * 9}
-    sizes |= {"root": model.nv, "status": 2, "link_a": cap, "link_b": cap, "source": cap, "start": cap, "of_joint": cap}
-    sizes["group"] = integers["c_groups"] + 1
+    sizes |= {"root": model.nv, "ut": model.nv, "status": 1, "group": integers["c_groups"] + 1}
+    sizes |= dict.fromkeys(("link_a", "link_b", "source", "start", "of_joint"), cap)
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
 
 
@@ -125,6 +123,7 @@ class Contacts(SimpleNamespace):
     A: Reals
     K: Reals
     root: Reals
+    ut: Reals  # d^1/2 u of each degree of freedom: what Z is paired with
     status: Reals
     link_a: Any
     link_b: Any

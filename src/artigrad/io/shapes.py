@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SHAPES, SPHERE, Shapes
+from ..model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
 from .checks import number, quaternion, vector
 
 WORLD = "world"
@@ -119,6 +119,27 @@ class ShapeBuilder:
         }
         return name
 
+    def add_shapes(self, robot: Model, prefix: str) -> None:
+        """The shapes of another model under a prefix, without those it has fixed to the world."""
+        p, shapes = robot.params, robot.shapes
+        for k, name in enumerate(shapes.names):
+            if shapes.body[k] < 0:
+                continue
+            first, count = shapes.vertices[k]
+            self._shape(
+                prefix + robot.bodies[shapes.body[k]],
+                shapes.kind[k],
+                p.shape_size[k],
+                name=prefix + name,
+                position=p.shape_position[k],
+                rotation=p.shape_rotation[k],
+                friction=p.friction[k],
+                restitution=p.restitution[k],
+                group=shapes.masks[k][0],
+                touches=shapes.masks[k][1],
+                vertices=p.vertex[first : first + count],
+            )
+
     def _shape_values(self) -> dict[str, Any]:
         """The shapes' part of Params."""
         shapes = list(self._shapes.values())
@@ -138,6 +159,7 @@ class ShapeBuilder:
             kind=tuple(s["kind"] for s in shapes),
             body=tuple(-1 if s["body"] == WORLD else bodies.index(s["body"]) for s in shapes),
             vertices=tuple(spans),
+            masks=tuple((s["group"], s["touches"]) for s in shapes),
             pairs=tuple(self._candidates()),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
         )

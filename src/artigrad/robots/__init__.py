@@ -2,7 +2,8 @@
 
 from .arms import arm_dh
 from .chains import cartpole, chain, pendulum
+from .gym import ant, hopper
 from .legged import laikago, quadruped
 from .random import ball, random_tree
 
-__all__ = ["arm_dh", "ball", "cartpole", "chain", "laikago", "pendulum", "quadruped", "random_tree"]
+__all__ = ["ant", "arm_dh", "ball", "cartpole", "chain", "hopper", "laikago", "pendulum", "quadruped", "random_tree"]

@@ -9,11 +9,19 @@ from ..model import JOINTS, Model
 from .shapes import sphere
 
 
-def ball(*, radius: float = 0.1, mass: float = 1.0) -> Model:
-    """A free solid sphere, at rest with its centre one radius above the origin. Sites: `centre`."""
+def ball(
+    *, radius: float = 0.1, mass: float = 1.0, floor: bool = False, friction: float = 1.0, restitution: float = 0.0
+) -> Model:
+    """A free solid sphere, at rest with its centre one radius above the origin; with `floor`, on a plane at z = 0.
+
+    Sites: `centre`.
+    """
     b = ModelBuilder("ball")
     b.body("ball", joint="free", mass=mass, inertia=sphere(mass, radius), position=(0.0, 0.0, radius))
     b.site("centre", "ball")
+    if floor:
+        b.sphere("ball", radius, friction=friction, restitution=restitution)
+        b.plane(name="floor", friction=friction, restitution=restitution)
     return b.build()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def box(mass: float, x: float, y: float, z: float) -> tuple[float, float, float]:
     """A box with the given edge lengths."""
@@ -18,3 +20,12 @@ def sphere(mass: float, radius: float) -> tuple[float, float, float]:
     """A solid sphere."""
     moment = 0.4 * mass * radius * radius
     return moment, moment, moment
+
+
+def capsule(density: float, radius: float, half_length: float) -> tuple[float, tuple[float, float, float]]:
+    """Mass and moments of a solid capsule along z."""
+    r, h = radius, half_length
+    tube, ball = density * math.pi * r * r * 2 * h, density * 4 / 3 * math.pi * r**3
+    side = tube * (h * h / 3 + r * r / 4) + ball * (0.4 * r * r + h * h + 0.75 * h * r)
+    axis = tube * r * r / 2 + ball * 0.4 * r * r
+    return tube + ball, (side, side, axis)

@@ -1,0 +1,87 @@
+"""Several robots in one world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..model import Model
+from .builder import ModelBuilder
+from .checks import vector
+from .shapes import WORLD
+
+ALL = 0xFFFF  # a mask that meets every other
+
+
+def scene(
+    robots: Sequence[Model],
+    *,
+    positions: Any = None,
+    floor: bool = True,
+    friction: float = 1.0,
+    name: str = "scene",
+) -> Model:
+    """One model of several: robot k keeps its names behind "k/", q, v and u follow each other in the order of `robots`.
+
+    positions: (n, 3), where each robot's origin is put; by default a metre apart along y. floor: a plane at z = 0. Shapes
+    that a robot has fixed to the world itself (its own floor) are left out. Keyframes that all robots have are joined.
+    Robots touch each other if the masks of their shapes let them; robots that cannot touch cost the sum of their parts.
+    """
+    if not robots or not all(isinstance(r, Model) for r in robots):
+        raise ModelError("a scene is made of one or more Models")
+    if positions is None:
+        positions = [(0.0, float(k), 0.0) for k in range(len(robots))]
+    if len(positions) != len(robots):
+        raise ModelError(f"{len(positions)} positions for {len(robots)} robots")
+    b = ModelBuilder(name, gravity=robots[0].params.gravity)
+    for k, (robot, place) in enumerate(zip(robots, positions, strict=True)):
+        _add(b, robot, f"{k}/", vector(place, 3, f"position of robot {k}"))
+    if floor:
+        b.plane(name="floor", friction=friction, group=ALL, touches=ALL)
+    for key in robots[0].keyframes:
+        if key != "zero" and all(key in r.keyframes for r in robots):
+            frames = [_moved(r, r.keyframes[key], np.asarray(p, float)) for r, p in zip(robots, positions, strict=True)]
+            b.keyframe(key, *(np.concatenate(parts) for parts in zip(*frames, strict=True)))
+    return b.build()
+
+
+def _moved(robot: Model, frame: tuple[np.ndarray, ...], place: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A keyframe with its free bodies at another place."""
+    q, v, u = frame
+    q = q.copy()
+    for i, joint in enumerate(robot.joint_type):
+        if joint == "free":
+            q[robot.joint_q[i] : robot.joint_q[i] + 3] += place
+    return q, v, u
+
+
+def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
+    """Add all parts of a model under a prefix, its roots moved to `place`."""
+    p = robot.params
+    joint_keys = ("axis", "anchor", "damping", "armature", "stiffness", "spring_reference", "limit", "dry_friction")
+    per_body = (*joint_keys, "rotation", "mass", "com", "inertia")
+    for i, body in enumerate(robot.bodies):
+        root = robot.parent[i] < 0
+        options: dict[str, Any] = {key: p[key][i] for key in per_body}
+        if robot.joint_type[i] not in ("revolute", "prismatic"):
+            options["limit"] = None
+        b.body(
+            prefix + body,
+            WORLD if root else prefix + robot.bodies[robot.parent[i]],
+            joint=robot.joint_type[i],
+            joint_name=prefix + robot.joints[i],
+            position=p.position[i] + (place if root else 0.0),
+            **options,
+        )
+    for s, site in enumerate(robot.sites):
+        where = prefix + robot.bodies[robot.site_body[s]]
+        b.site(prefix + site, where, position=p.site_position[s], rotation=p.site_rotation[s])
+    for j, actuator in enumerate(robot.actuators):
+        keys = ("gain", "bias", "gear", "control_range", "force_range", "max_velocity")
+        joint = prefix + robot.joints[robot.actuator_joint[j]]
+        own: dict[str, Any] = {key: p[key][j] for key in keys}
+        b.actuator(prefix + actuator, joint, kind=robot.actuator_kind[j], **own)
+    b.add_shapes(robot, prefix)
