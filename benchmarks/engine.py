@@ -7,44 +7,18 @@ on all of them. Figures are medians over the rounds; ratios are ratios of median
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import artigrad as ag
 
 from . import peers, report
-from .probe import measure
+from .probe import measure, measure_start
 from .rows import DT, FULL, QUICK, Ours, Scale, chain_rows, factor_rows, our_rows, peer_rows, time_rows
-
-
-def measure_start(progress: Progress) -> dict[str, float]:
-    """Medians of 3: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
-    cold: list[dict[str, float]] = []
-    warm: list[dict[str, float]] = []
-    task = progress.add_task("first gradient", total=6)
-    for _ in range(3):
-        with tempfile.TemporaryDirectory() as folder:
-            for found in (cold, warm):
-                found.append(measure("first_gradient", env={**os.environ, "ARTIGRAD_CACHE": folder}))
-                progress.advance(task)
-
-    def median(runs: list[dict[str, float]], key: str) -> float:
-        return float(np.median([run[key] for run in runs]))
-
-    every = cold + warm
-    return {
-        "cold": median(cold, "gradient"),
-        "warm": median(warm, "gradient"),
-        "import": median(every, "import"),
-        "python": median(every, "python"),
-    }
 
 
 def measure_memory(model: ag.Model, scale: Scale, progress: Progress) -> dict[str, Any]:
@@ -70,12 +44,12 @@ def main() -> None:
     console = Console() if sys.stdout.isatty() else Console(width=120)
 
     about, model = report.machine(), ag.robots.quadruped()
-    first = Ours(model, 1, 1)
+    first = Ours.random(model, 1, 1)
     agreement = peers.check_agreement(model, first.state, first.u[0], DT)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, refresh_per_second=2
     ) as progress:
-        start = measure_start(progress)
+        start = measure_start("quadruped", progress)
         memory = measure_memory(model, scale, progress)
         robot_rows = peer_rows(model) + our_rows(model, scale)
         rows = robot_rows + factor_rows(model) + chain_rows(scale)
@@ -96,7 +70,7 @@ def main() -> None:
     console.print(", ".join(f"{key} {value}" for key, value in about.items()))
     found = {"machine": about, "rounds": scale.rounds, "largest_difference": agreement}
     found |= {"start_s": start, "memory": memory, "targets": reached}
-    report.save(arguments.out, found, rows, sheets)
+    report.save(arguments.out, "engine", "The engine", found, rows, sheets)
     console.print(f"saved {arguments.out / 'engine.json'} and engine.md")
 
 

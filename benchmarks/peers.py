@@ -1,6 +1,7 @@
 """The same robot in MuJoCo and in Pinocchio, checked to have the same accelerations and, in MuJoCo, the same steps.
 
-Joints: free, revolute and prismatic; actuators: plain motors. That is what the benchmark robots have.
+Joints: free, revolute, prismatic and fixed; actuators: motors and position servos; shapes: spheres and planes, in
+MuJoCo alone. That is what the benchmark robots have.
 """
 
 from __future__ import annotations
@@ -12,46 +13,72 @@ import numpy as np
 import pinocchio as pin
 
 import artigrad as ag
+from artigrad.model import POSITION, SHAPES
 
 AGREE = (
     1e-9  # largest difference of accelerations (rad/s^2, m/s^2) and, after a second of motion, of positions (rad, m)
 )
 KEPT = ("GRAVITY", "ACTUATION")  # what MuJoCo must do; everything else that can be switched off is
+KEPT_FOR_CONTACT = ("CONTACT", "CONSTRAINT", "WARMSTART")
+JOINTS = {"free": "free", "revolute": "hinge", "prismatic": "slide"}
 
 
 # -- MuJoCo ------------------------------------------------------------------------------------------------------------
-def mjcf(model: ag.Model, dt: float) -> str:
-    """Our model as MJCF."""
+def mjcf(model: ag.Model, dt: float, **options: str) -> str:
+    """Our model as MJCF, with MuJoCo's default softness of contacts. options: of the element <option>."""
     p = model.params
     root = xml.Element("mujoco", model=model.name)
-    xml.SubElement(root, "compiler", angle="radian", autolimits="true")
-    xml.SubElement(root, "option", timestep=repr(dt), gravity=_text(p.gravity), integrator="Euler")
+    xml.SubElement(root, "compiler", angle="radian", autolimits="true", fusestatic="true")
+    xml.SubElement(root, "option", timestep=repr(dt), gravity=_text(p.gravity), integrator="Euler", **options)
     nodes = {-1: xml.SubElement(root, "worldbody")}
     for i, name in enumerate(model.bodies):
         node = nodes[i] = xml.SubElement(nodes[model.parent[i]], "body", name=name)
         node.attrib |= {"pos": _text(p.position[i]), "quat": _text(p.rotation[i])}
-        kind = {"free": "free", "revolute": "hinge", "prismatic": "slide"}[model.joint_type[i]]
-        joint = xml.SubElement(node, "joint", name=model.joints[i], type=kind)
-        joint.attrib |= {"damping": repr(float(p.damping[i])), "armature": repr(float(p.armature[i]))}
-        if kind != "free":
-            joint.attrib |= {"axis": _text(p.axis[i]), "pos": _text(p.anchor[i])}
+        if model.joint_type[i] != "fixed":
+            joint = xml.SubElement(node, "joint", name=model.joints[i], type=JOINTS[model.joint_type[i]])
+            joint.attrib |= {"damping": repr(float(p.damping[i])), "armature": repr(float(p.armature[i]))}
+            if model.joint_type[i] != "free":
+                joint.attrib |= {"axis": _text(p.axis[i]), "pos": _text(p.anchor[i])}
         # three moments where they will do: MuJoCo is faster when the axes of inertia are those of the body
         full = bool(p.inertia[i, 3:].any())
         moments = ("fullinertia", _text(p.inertia[i])) if full else ("diaginertia", _text(p.inertia[i, :3]))
         inertial = xml.SubElement(node, "inertial", pos=_text(p.com[i]), mass=repr(float(p.mass[i])))
         inertial.set(*moments)
-    motors = xml.SubElement(root, "actuator")
+    _add_shapes(model, root, nodes)
+    actuators = xml.SubElement(root, "actuator")
     for k, name in enumerate(model.actuators):
-        joint_name = model.joints[model.actuator_joint[k]]
-        xml.SubElement(motors, "motor", name=name, joint=joint_name, gear=repr(float(p.gear[k])))
+        servo = model.actuator_kind[k] == POSITION
+        actuator = xml.SubElement(actuators, "position" if servo else "motor", name=name)
+        actuator.attrib |= {"joint": model.joints[model.actuator_joint[k]], "gear": repr(float(p.gear[k]))}
+        if servo:
+            actuator.attrib |= {"kp": repr(float(p.gain[k])), "kv": repr(-float(p.bias[k, 2]))}
+        if np.isfinite(p.force_range[k]).all():
+            actuator.set("forcerange", _text(p.force_range[k]))
     return xml.tostring(root, encoding="unicode")
 
 
-def mujoco_robot(model: ag.Model, dt: float) -> tuple[mujoco.MjModel, mujoco.MjData]:
-    """MuJoCo with its fastest settings: no contact, no constraints, no sensors, no energy."""
-    m = mujoco.MjModel.from_xml_string(mjcf(model, dt))
+def _add_shapes(model: ag.Model, root: xml.Element, nodes: dict[int, xml.Element]) -> None:
+    """Shapes, and the pairs that may touch by name: 3 % faster than masks, which MuJoCo has to go through."""
+    p, shapes = model.params, model.shapes
+    for k, name in enumerate(shapes.names):
+        kind = SHAPES[shapes.kind[k]]
+        size = {"plane": "0 0 1", "sphere": repr(float(p.shape_size[k, 0]))}[kind]
+        geom = xml.SubElement(nodes[shapes.body[k]], "geom", name=name, type=kind, size=size, mass="0")
+        geom.attrib |= {"pos": _text(p.shape_position[k]), "quat": _text(p.shape_rotation[k])}
+        geom.attrib |= {"contype": "0", "conaffinity": "0"}
+    contact = xml.SubElement(root, "contact")
+    for a, b in shapes.pairs:
+        slide = max(p.friction[a], p.friction[b])
+        pair = xml.SubElement(contact, "pair", geom1=shapes.names[a], geom2=shapes.names[b], condim="3")
+        pair.set("friction", _text(np.array([slide, slide, 0.005, 0.0001, 0.0001])))
+
+
+def mujoco_robot(model: ag.Model, dt: float, **options: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """MuJoCo with its fastest settings: no sensors, no energy, no islands; no constraints where nothing can touch."""
+    m = mujoco.MjModel.from_xml_string(mjcf(model, dt, **options))
+    kept = KEPT + (KEPT_FOR_CONTACT if model.has_contact else ())
     bits = mujoco.mjtDisableBit.__members__.items()
-    switched_off = [bit for name, bit in bits if name.startswith("mjDSBL_") and name[7:] not in KEPT]
+    switched_off = [bit for name, bit in bits if name.startswith("mjDSBL_") and name[7:] not in kept]
     m.opt.disableflags = int(np.bitwise_or.reduce([int(bit) for bit in switched_off]))
     m.opt.enableflags = 0
     return m, mujoco.MjData(m)
@@ -113,18 +140,31 @@ def _rotation(state: ag.State) -> np.ndarray:
 # -- agreement ---------------------------------------------------------------------------------------------------------
 def check_agreement(model: ag.Model, state: ag.State, u: np.ndarray, dt: float) -> dict[str, float]:
     """The largest differences of MuJoCo and Pinocchio from ours; raises if one is more than rounding."""
+    return check_mujoco(model, state, u, dt) | _check_pinocchio(model, state, u, dt)
+
+
+def check_mujoco(model: ag.Model, state: ag.State, u: np.ndarray, dt: float) -> dict[str, float]:
+    """The same for MuJoCo alone. `state` should be in the air: the engines differ in what contact is."""
     sim = ag.Simulator(model, dt)
-    ours = sim.acceleration(state, u)
     m, d = mujoco_robot(model, dt)
     d.qpos[:], d.qvel[:], d.ctrl[:] = state.q, state.v, u
     mujoco.mj_forward(m, d)
+    apart = {"acceleration of MuJoCo": _apart(d.qacc, sim.acceleration(state, u))}
+    mujoco.mj_step(m, d, nstep=1000)
+    apart["MuJoCo after 1000 steps"] = _apart(d.qpos, sim.rollout(state, np.tile(u, (1000, 1))).final.q)
+    return _only_rounding(apart)
+
+
+def _check_pinocchio(model: ag.Model, state: ag.State, u: np.ndarray, dt: float) -> dict[str, float]:
     robot = pinocchio_robot(model)
     q, v = pinocchio_state(state)
     theirs = np.array(pin.aba(robot, robot.createData(), q, v, pinocchio_torque(model, u)))
     theirs[:3] = _rotation(state) @ (theirs[:3] + np.cross(v[3:6], v[:3]))  # from the moving axes to the world's
-    apart = {"acceleration of MuJoCo": _apart(d.qacc, ours), "acceleration of Pinocchio": _apart(theirs, ours)}
-    mujoco.mj_step(m, d, nstep=1000)
-    apart["MuJoCo after 1000 steps"] = _apart(d.qpos, sim.rollout(state, np.tile(u, (1000, 1))).final.q)
+    ours = ag.Simulator(model, dt).acceleration(state, u)
+    return _only_rounding({"acceleration of Pinocchio": _apart(theirs, ours)})
+
+
+def _only_rounding(apart: dict[str, float]) -> dict[str, float]:
     for name, difference in apart.items():
         if not difference < AGREE:
             raise AssertionError(f"{name} differs from ours by {difference:.1e}: not the same robot")

@@ -1,4 +1,4 @@
-"""What must be measured in a process of its own: start-up, memory of a long gradient, the cost of fresh memory.
+"""What must be measured in a process of its own: start-up, stored bytes, memory of a long gradient, cost of fresh memory.
 
 `measure("name", ...)` runs `python -m benchmarks.probe name ...` and gives what it printed.
 """
@@ -9,7 +9,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 STARTED = time.monotonic()  # the same clock in all processes
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,14 +29,33 @@ def measure(probe: str, *arguments: Any, env: dict[str, str] | None = None) -> d
     return dict(json.loads(done.stdout))
 
 
-def first_gradient(called: float) -> dict[str, float]:
+def measure_start(robot: str, progress: Progress) -> dict[str, float]:
+    """Medians of 3: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
+    import os
+    import tempfile
+    from statistics import median
+
+    cold: list[dict[str, float]] = []
+    warm: list[dict[str, float]] = []
+    task = progress.add_task("first gradient", total=6)
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            for found in (cold, warm):
+                found.append(measure("first_gradient", robot, env={**os.environ, "ARTIGRAD_CACHE": folder}))
+                progress.advance(task)
+    both = {key: median(run[key] for run in cold + warm) for key in ("import", "python")}
+    return {"cold": median(run["gradient"] for run in cold), "warm": median(run["gradient"] for run in warm)} | both
+
+
+def first_gradient(robot: str, called: float) -> dict[str, float]:
     """Seconds from the start of the process to the first gradient, and of `import artigrad` alone."""
     start = time.monotonic()
     import artigrad as ag
 
     imported = time.monotonic()
-    sim = ag.Simulator(ag.robots.quadruped())
-    traj = sim.rollout(sim.reset(), steps=100)
+    model = getattr(ag.robots, robot)()
+    sim = ag.Simulator(model)
+    traj = sim.rollout(sim.reset(), [model.keyframe_control()] * 100)
     sim.vjp(traj, q_bar=traj.final.q)
     done = time.monotonic()
     return {"python": STARTED - called, "import": imported - start, "gradient": done - called}
@@ -67,6 +89,28 @@ def long_gradient(steps: int, memory: str) -> dict[str, float]:
     seconds = time.perf_counter() - start
     beyond = _resident("VmHWM") - before - grad.u.nbytes
     return {"seconds": seconds, "beyond_MB": beyond / 1e6, "controls_MB": u.nbytes / 1e6, "before_MB": before / 1e6}
+
+
+def stored(robot: str) -> dict[str, float]:
+    """Bytes that a trajectory keeps per step beside the controls: what is allocated for 3000 steps and not for 1000."""
+    import tracemalloc
+
+    import numpy as np
+
+    import artigrad as ag
+
+    model = getattr(ag.robots, robot)()
+    sim, few, many = ag.Simulator(model), 1000, 3000
+    u = np.tile(model.keyframe_control(), (many, 1))
+    kept = [sim.rollout(sim.reset(), u[:few])]  # held, so that its memory is not used again
+    tracemalloc.start()
+    sizes = []
+    for steps in (few, many):
+        before, _ = tracemalloc.get_traced_memory()
+        kept.append(sim.rollout(sim.reset(), u[:steps]))
+        after, _ = tracemalloc.get_traced_memory()
+        sizes.append(after - before)
+    return {"bytes_per_step": round((sizes[1] - sizes[0]) / (many - few)), "controls": u[0].nbytes}
 
 
 def fresh_memory(rounds: int) -> dict[str, float]:
@@ -104,7 +148,9 @@ def main() -> None:
     """Run the probe named on the command line and print what it found."""
     name, *arguments, called = sys.argv[1:]
     if name == "first_gradient":
-        found = first_gradient(float(called))
+        found = first_gradient(arguments[0], float(called))
+    elif name == "stored":
+        found = stored(arguments[0])
     elif name == "long_gradient":
         found = long_gradient(int(arguments[0]), arguments[1])
     else:

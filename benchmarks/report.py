@@ -1,4 +1,4 @@
-"""The report of `benchmarks.engine`: tables for the screen and for Markdown, targets, files."""
+"""Reports: tables for the screen and for Markdown, targets, files. The sheets of rows here are those of the engine."""
 
 from __future__ import annotations
 
@@ -123,46 +123,51 @@ def memory_sheet(memory: dict[str, Any]) -> Sheet:
     return Sheet("Memory (processes of their own)", ["", "figure"], lines)
 
 
+def at_most(what: str, reached: float, limit: float, unit: str = "x") -> dict[str, Any]:
+    """A target that is not to be exceeded, with what was reached."""
+    return {"what": what, "reached": reached, "sign": "<=", "limit": limit, "unit": unit, "met": reached <= limit}
+
+
+def at_least(what: str, reached: float, limit: float, unit: str = "x") -> dict[str, Any]:
+    """A target that is to be reached, with what was."""
+    return {"what": what, "reached": reached, "sign": ">=", "limit": limit, "unit": unit, "met": reached >= limit}
+
+
 def targets(rows: Rows, start: dict[str, float], memory: dict[str, Any]) -> list[dict[str, Any]]:
     """Each target with what was reached."""
 
     def us(name: str, robots: int = 1, dtype: str = "f64", threads: int = 1) -> float:
         return rows[name, robots, dtype, threads].median
 
-    def add(what: str, reached: float, sign: str, limit: float, unit: str) -> None:
-        met = reached <= limit if sign == "<=" else reached >= limit
-        out.append({"what": what, "reached": reached, "sign": sign, "limit": limit, "unit": unit, "met": met})
-
-    def at_most(what: str, reached: float, limit: float, unit: str) -> None:
-        add(what, reached, "<=", limit, unit)
-
-    def at_least(what: str, reached: float, limit: float) -> None:
-        add(what, reached, ">=", limit, "x")
-
-    out: list[dict[str, Any]] = []
-    at_most("one robot, forward, of mj_step", us(FORWARD) / us(STEP), 0.35, "x")
-    at_most("one robot, forward + gradient, of mj_step", us(GRADIENT) / us(STEP), 0.8, "x")
+    out = [
+        at_most("one robot, forward, of mj_step", us(FORWARD) / us(STEP), 0.35),
+        at_most("one robot, forward + gradient, of mj_step", us(GRADIENT) / us(STEP), 0.8),
+    ]
     for name in (FORWARD, GRADIENT):
-        at_least(f"one core, 64 robots f64 over one f64: {name}", us(name) / us(name, 64), 4.5)
+        out.append(at_least(f"one core, 64 robots f64 over one f64: {name}", us(name) / us(name, 64), 4.5))
     for name in (FORWARD, GRADIENT):
         for other in ("f64", "f32"):
             gain = us(name, 1, other) / us(name, 64, "f32")
-            at_least(f"one core, 64 robots f32 over one {other}: {name}", gain, 8.0)
+            out.append(at_least(f"one core, 64 robots f32 over one {other}: {name}", gain, 8.0))
     for dtype in FLOATS:
         for name in (FORWARD, GRADIENT):
             gain = us(name, 4096, dtype) / us(name, 4096, dtype, 2)
-            at_least(f"two threads over one, 4096 robots {dtype}: {name}", gain, 1.7)
+            out.append(at_least(f"two threads over one, 4096 robots {dtype}: {name}", gain, 1.7))
     limit = float(memory["long_memory"].removesuffix("MB"))
-    at_most(f"memory of a gradient over {memory['long_steps']:,} steps", memory["long"]["beyond_MB"], limit, "MB")
-    at_most("first gradient, empty cache", start["cold"], 1.5, "s")
-    at_most("first gradient, filled cache", start["warm"], 0.5, "s")
-    at_most("import", start["import"], 0.3, "s")
-    return out
+    long = f"memory of a gradient over {memory['long_steps']:,} steps"
+    return [
+        *out,
+        at_most(long, memory["long"]["beyond_MB"], limit, "MB"),
+        at_most("first gradient, empty cache", start["cold"], 1.5, "s"),
+        at_most("first gradient, filled cache", start["warm"], 0.5, "s"),
+        at_most("import", start["import"], 0.3, "s"),
+    ]
 
 
 def target_sheet(found: list[dict[str, Any]]) -> Sheet:
     def line(t: dict[str, Any]) -> list[str]:
-        wanted, reached = f"{t['sign']} {t['limit']:g} {t['unit']}", f"{t['reached']:.2f} {t['unit']}"
+        digits = 0 if t["unit"] == "bytes" else 2
+        wanted, reached = f"{t['sign']} {t['limit']:g} {t['unit']}", f"{t['reached']:.{digits}f} {t['unit']}"
         return [t["what"], wanted, reached, "yes" if t["met"] else "no"]
 
     return Sheet("Targets", ["", "target", "reached", "met"], [line(t) for t in found])
@@ -172,13 +177,13 @@ def _figure(us: float) -> str:
     return f"{us:.4f}" if us < 1 else f"{us:.3f}" if us < 10 else f"{us:.1f}"
 
 
-def save(folder: Path, found: dict[str, Any], rows: list[Row], sheets: list[Sheet]) -> None:
-    """Write engine.json, with all figures, and engine.md, with the tables."""
+def save(folder: Path, name: str, title: str, found: dict[str, Any], rows: list[Row], sheets: list[Sheet]) -> None:
+    """Write {name}.json, with all figures, and {name}.md, with the tables."""
     keys = ("name", "robots", "dtype", "threads", "units", "repeats")
     figures = [{k: getattr(r, k) for k in keys} | {"median_us": r.median, "min_us": r.least} for r in rows]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "engine.json").write_text(json.dumps(found | {"rows": figures}, indent=1) + "\n")
-    note = f"Medians of {found['rounds']} rounds, each of which times every row once; see `benchmarks/engine.py`."
+    (folder / f"{name}.json").write_text(json.dumps(found | {"rows": figures}, indent=1) + "\n")
+    note = f"Medians of {found['rounds']} rounds, each of which times every row once; see `benchmarks/{name}.py`."
     facts = [f"- {key}: {value}" for key, value in found["machine"].items()]
-    text = "\n".join(["# The engine", "", note, "", *facts, "", *(sheet.markdown() for sheet in sheets)])
-    (folder / "engine.md").write_text(text)
+    text = "\n".join([f"# {title}", "", note, "", *facts, "", *(sheet.markdown() for sheet in sheets)])
+    (folder / f"{name}.md").write_text(text)

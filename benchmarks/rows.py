@@ -1,4 +1,6 @@
-"""What `benchmarks.engine` times, as rows: our simulator, MuJoCo and Pinocchio on the same robots."""
+"""What is timed, as rows, and how. The rows here are those of `benchmarks.engine`: our simulator, MuJoCo and Pinocchio on
+the same robots; `benchmarks.contact` has its own.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +26,7 @@ STEP = "MuJoCo mj_step"  # the row all ratios refer to
 CHAINS = (4, 8, 16, 32, 64, 128, 256)
 FLOATS = {"f64": np.float64, "f32": np.float32}
 FORWARD, GRADIENT, WITH_PARAMS = "forward", "forward + gradient", "forward + gradient, parameters too"
+BACKWARD = "gradient alone"
 
 
 class Scale(NamedTuple):
@@ -81,17 +85,35 @@ Rows = dict[tuple[str, int, str, int], Row]
 
 # -- one robot and many -----------------------------------------------------------------------------------------------
 class Ours:
-    """A simulator with random states, small random controls and cotangents, all of its own dtype."""
+    """A simulator with states, controls and random cotangents, all of its own dtype; one robot has no batch axis."""
 
-    def __init__(self, model: ag.Model, robots: int, steps: int, dtype: str = "f64", threads: int = 1, **options: Any):
+    def __init__(
+        self,
+        model: ag.Model,
+        state: ag.State,
+        u: np.ndarray,
+        dtype: str = "f64",
+        threads: int = 1,
+        **options: Any,
+    ):
         self.sim = ag.Simulator(model, DT, dtype=dtype, threads=threads, **options)  # type: ignore[arg-type]
+        rng, lead = np.random.default_rng(1), state.q.shape[:-1]
+        bars = [0.2 * rng.normal(size=(*lead, n)) for n in (model.nq, model.nv)]
+        q, v, self.u, *self.bars = (np.ascontiguousarray(x, FLOATS[dtype]) for x in (*state, u, *bars))
+        self.state, self.robots, self.steps = ag.State(q, v), int(np.prod(lead)), u.shape[-2]
+
+    @classmethod
+    def random(cls, model: ag.Model, robots: int, steps: int, *args: Any, **options: Any) -> Ours:
+        """Random states, and controls that are random and small."""
         rng = np.random.default_rng(0)
         q = ag.move(model, model.keyframe().q, 0.2 * rng.normal(size=(robots, model.nv)))
-        sizes = {"v": (model.nv,), "u": (steps, model.nu), "q_bar": (model.nq,), "v_bar": (model.nv,)}
-        arrays = {"q": q} | {k: 0.2 * rng.normal(size=(robots, *shape)) for k, shape in sizes.items()}
-        own = {k: np.ascontiguousarray(x if robots > 1 else x[0], FLOATS[dtype]) for k, x in arrays.items()}
-        self.state, self.u = ag.State(own["q"], own["v"]), own["u"]
-        self.bars = own["q_bar"], own["v_bar"]
+        v, u = (0.2 * rng.normal(size=(robots, *shape)) for shape in ((model.nv,), (steps, model.nu)))
+        state, u = (ag.State(q, v), u) if robots > 1 else (ag.State(q[0], v[0]), u[0])
+        return cls(model, state, u, *args, **options)
+
+    @cached_property
+    def trajectory(self) -> ag.Trajectory:
+        return self.forward()
 
     def forward(self) -> ag.Trajectory:
         return self.sim.rollout(self.state, self.u)
@@ -102,14 +124,20 @@ class Ours:
     def gradient_with_params(self) -> ag.Gradient:
         return self.sim.vjp(self.forward(), *self.bars)
 
-    def rows(self, robots: int, steps: int, dtype: str = "f64", threads: int = 1, suffix: str = "") -> list[Row]:
+    def backward(self) -> ag.Gradient:
+        return self.sim.vjp(self.trajectory, *self.bars, with_params=False)
+
+    def row(self, name: str, call: Callable[[], Any]) -> Row:
+        return Row(name, call, self.robots * self.steps, self.robots, self.sim.dtype, self.sim.threads)
+
+    def rows(self, prefix: str = "", suffix: str = "") -> list[Row]:
         calls = {FORWARD: self.forward, GRADIENT: self.gradient, WITH_PARAMS: self.gradient_with_params}
-        return [Row(n + suffix, call, robots * steps, robots, dtype, threads) for n, call in calls.items()]
+        return [self.row(prefix + name + suffix, call) for name, call in calls.items()]
 
 
 def peer_rows(model: ag.Model) -> list[Row]:
     """MuJoCo and Pinocchio, and our single step beside them."""
-    ours = Ours(model, 1, 1)
+    ours = Ours.random(model, 1, 1)
     state, u = ours.state, ours.u[0]
     m, d = peers.mujoco_robot(model, DT)
 
@@ -142,19 +170,18 @@ def our_rows(model: ag.Model, scale: Scale) -> list[Row]:
     """One robot, 64 and 4096; both dtypes; one thread and two."""
     rows = []
     for dtype in FLOATS:
-        rows += Ours(model, 1, 1000, dtype).rows(1, 1000, dtype)
+        rows += Ours.random(model, 1, 1000, dtype).rows()
         for robots, steps in ((64, 200), (4096, scale.many_steps)):
             for threads in (1, 2):
-                rows += Ours(model, robots, steps, dtype, threads).rows(robots, steps, dtype, threads)
-    return rows + Ours(model, 1, 10_000).rows(1, 10_000, suffix=" (10,000 steps)")
+                rows += Ours.random(model, robots, steps, dtype, threads).rows()
+    return rows + Ours.random(model, 1, 10_000).rows(suffix=" (10,000 steps)")
 
 
 def factor_rows(model: ag.Model) -> list[Row]:
     """The other factor; "articulated" is among the rows above."""
-    return [
-        Row(f"{FORWARD}, sparse", Ours(model, robots, steps, factor="sparse").forward, robots * steps, robots)
-        for robots, steps in ((1, 1000), (64, 200))
-    ]
+    sizes = ((1, 1000), (64, 200))
+    every = [Ours.random(model, robots, steps, factor="sparse") for robots, steps in sizes]
+    return [ours.row(f"{FORWARD}, sparse", ours.forward) for ours in every]
 
 
 def chain_rows(scale: Scale) -> list[Row]:
@@ -162,7 +189,7 @@ def chain_rows(scale: Scale) -> list[Row]:
     rows = []
     for n in CHAINS:
         model, steps = ag.robots.chain(n), scale.link_steps // n
-        articulated, sparse = Ours(model, 1, steps), Ours(model, 1, steps, factor="sparse")
+        articulated, sparse = Ours.random(model, 1, steps), Ours.random(model, 1, steps, factor="sparse")
         calls = {FORWARD: articulated.forward, GRADIENT: articulated.gradient, f"{FORWARD}, sparse": sparse.forward}
         rows += [Row(f"chain of {n}: {name}", call, n * steps) for name, call in calls.items()]
     return rows

@@ -15,8 +15,9 @@ from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
+from .results import Gradient, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
-from .simulator import Gradient, Outputs, Simulator, StateGradient, Trajectory
+from .simulator import Simulator
 from .staging import StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent

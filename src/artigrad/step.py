@@ -2,11 +2,14 @@
 
     stage           reads           writes                                 where
     1 kinematics    q, v            poses, axes, velocities, inertias      kinematics.py
-    2 dynamics      q, v, u         factor of M, accelerations             dynamics/
+    2 dynamics      q, v, u         factor of M, free accelerations        dynamics/
+    3 collide       poses           gaps, points, frames                   collision/
+    4 contact       factor, gaps    impulses                               contact/
     5 integrate     q, v, qdd       the next q and v                       integrate.py
 
-(3 and 4 are collision and contact.) A step updates q and v in place; its adjoint turns the cotangents of the next state
-into those of the present one, in place. Only q, v and u of a step are kept: the adjoint runs stages 1 and 2 again.
+A model that can touch nothing has no stages 3 and 4. A step updates q and v in place; its adjoint turns the cotangents of
+the next state into those of the present one, in place. Only q, v and u of a step are kept: the adjoint runs stages 1 to
+4 again.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -37,8 +38,18 @@ JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
 FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
 
 
+_kept: WeakKeyDictionary[Model, dict[str, Any]] = WeakKeyDictionary()
+
+
 def topology_arguments(model: Model) -> dict[str, Any]:
-    """The integer arguments of every kernel, for one model."""
+    """The integer arguments of every kernel, for one model; made once."""
+    found = _kept.get(model)
+    if found is None:
+        found = _kept[model] = _topology(model)
+    return found
+
+
+def _topology(model: Model) -> dict[str, Any]:
     links = model.links
     joint = list(model.actuator_joint)
     roots = [i for i, p in enumerate(links.parent) if p == 0 and i > 0]
@@ -176,12 +187,16 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
     return {name: Force if kind is Transform else kind for name, kind in fields.items()}
 
 
+_ROWS = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX)
+_LAYOUTS = [Layout(**fields) for fields in _ROWS]
+_BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
+
+
 class Constants:
     """What a step reads of Params, ready to use: inertias and placements of links, frames on links, actuators."""
 
     def __init__(self, topology: Any, reals: Reals, bars: bool = False):
-        fields = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX)
-        layouts = [Layout(**(_bars(f) if bars else f)) for f in fields]
+        layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
         rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex)
         tables, start = [], reals.start + 3

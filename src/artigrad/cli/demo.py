@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from .. import robots
-from ..simulator import Outputs, Simulator, Trajectory
+from ..results import Outputs, Trajectory
+from ..simulator import Simulator
 from ..state import State
 
 STEPS, DT, STARTS = 150, 0.02, 8

@@ -47,7 +47,8 @@ def mass_matrix_vjp(
 
     With F_k = Ic S_k and y_k = sum of M_bar[k, j] S_j over k and its ancestors, the pairing is sum_k y_k . F_k. For k at or
     beyond joint n, turning all that n carries is turning the rest of y_k the other way:  xi = -(y_k before n) x* F_k.
-    For k before n, the part Ic_n of its inertia turns:  xi = -y_k x* Ic_n S_k - S_k x* Ic_n y_k.
+    For k before n, the part Ic_n of its inertia turns:  xi = -y_k x* Ic_n S_k - S_k x* Ic_n y_k. The shifts of a free
+    joint are before its own rotation.
     Ic is a sum, so the cotangent of a link's inertia gathers  par(y_k, S_k)  from every joint that carries it.
     """
 

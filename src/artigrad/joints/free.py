@@ -1,8 +1,10 @@
 """Free: position and rotation of a root; linear velocity in world axes, angular velocity in the body's axes.
 
 The origin of the tree moves along with the body, so in the tree's own coordinates its position is zero and the dynamics
-do not depend on where in the world it is. Linear velocity in world axes makes the momentum of free flight exact
-(theory 7.5). The joint acts like three shifts followed by a spherical joint: `before` gives what the shifts alone do.
+do not depend on where in the world it is. Linear velocity in world axes makes the momentum of free flight exact for a
+body whose frame sits in its centre of mass, and right to the order of the step for others  (theory 7.5).
+
+The joint acts like three shifts followed by a spherical joint: `before` gives what the shifts alone do.
 
 S is orthonormal, [0 R; 1 0], so eliminating the joint is solving with the 6x6 inertia itself.
 """

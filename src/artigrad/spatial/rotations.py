@@ -1,4 +1,4 @@
-"""Quaternions (w, x, y, z) and rotations. Tangents of a rotation are on the body side: R -> R exp(th)  (theory 1.16-1.21)."""
+"""Quaternions (w, x, y, z) and rotations. Tangents of a rotation are on the body side: R -> R exp(th)  (theory 1.16-1.20)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,98 @@
+"""What a Simulator hands back: gradients, outputs, trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .errors import InputError
+from .params import Params
+from .rollout import Checkpoints, EveryStep
+from .state import State
+
+if TYPE_CHECKING:
+    from .simulator import Simulator
+
+
+class Gradient(NamedTuple):
+    """Cotangents of what went into a rollout, each shaped as it was passed. `q0` is ambient."""
+
+    q0: np.ndarray
+    v0: np.ndarray
+    u: np.ndarray
+    params: Params | None
+    wrench: np.ndarray | None
+
+
+class StateGradient(NamedTuple):
+    """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
+
+    x: of the controls (`acceleration`) or joint accelerations (`inverse_dynamics`), else None.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    x: np.ndarray | None
+    params: Params
+
+
+class Outputs(NamedTuple):
+    """Quantities to build losses on; world axes, SI units. Leading axes are those of the state.
+
+    body_*, site_*: one row per body or site. position (3,) and rotation (3, 3) of its frame, velocity (3,) of the
+    frame's origin, angular_velocity (3,). com: centre of mass (3,) of the whole model. Energies: joules.
+    """
+
+    body_position: Any = None
+    body_rotation: Any = None
+    body_velocity: Any = None
+    body_angular_velocity: Any = None
+    site_position: Any = None
+    site_rotation: Any = None
+    site_velocity: Any = None
+    site_angular_velocity: Any = None
+    com: Any = None
+    kinetic_energy: Any = None
+    potential_energy: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A rollout: states, and what made them. Batch axis first, then time.
+
+    violation: (B,), how far the contact problem of some step was from solved, m/s; 0 where every step was solved to the
+    tolerance. Gradients of such steps are those of the active set that was found.
+
+    `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
+    """
+
+    simulator: Simulator = field(repr=False)
+    final: State
+    u: np.ndarray
+    wrench: np.ndarray | None
+    params: Params
+    steps: int
+    checkpoints: Checkpoints
+    kept: dict[int, State] = field(repr=False)
+    batched: bool
+    violation: np.ndarray
+    fingerprint: tuple[float, ...] = field(repr=False)
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions of every step."""
+        return self._states().q
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocities of every step."""
+        return self._states().v
+
+    def _states(self) -> State:
+        if not isinstance(self.checkpoints, EveryStep):
+            raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
+        q, v = (x.view() for x in self.kept[0])
+        q.flags.writeable = v.flags.writeable = False
+        return State(q, v) if self.batched else State(q[0], v[0])
