@@ -49,7 +49,7 @@ def main() -> None:
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, refresh_per_second=2
     ) as progress:
-        start = measure_start("quadruped", progress)
+        start = measure_start("quadruped", scale.starts, progress)
         memory = measure_memory(model, scale, progress)
         robot_rows = peer_rows(model) + our_rows(model, scale)
         rows = robot_rows + factor_rows(model) + chain_rows(scale)
@@ -61,7 +61,7 @@ def main() -> None:
         report.row_sheet("Quadruped, 18 degrees of freedom: us per robot and step (or call)", robot_rows, rows[0]),
         report.factor_sheet(by_key),
         report.chain_sheet(by_key),
-        report.start_sheet(start),
+        report.start_sheet(start, scale.starts),
         report.memory_sheet(memory),
         report.target_sheet(reached),
     ]

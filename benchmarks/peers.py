@@ -29,7 +29,8 @@ def mjcf(model: ag.Model, dt: float, **options: str) -> str:
     p = model.params
     root = xml.Element("mujoco", model=model.name)
     xml.SubElement(root, "compiler", angle="radian", autolimits="true", fusestatic="true")
-    xml.SubElement(root, "option", timestep=repr(dt), gravity=_text(p.gravity), integrator="Euler", **options)
+    option = {"timestep": repr(dt), "gravity": _text(p.gravity), "integrator": "Euler"} | options
+    xml.SubElement(root, "option", option)
     nodes = {-1: xml.SubElement(root, "worldbody")}
     for i, name in enumerate(model.bodies):
         node = nodes[i] = xml.SubElement(nodes[model.parent[i]], "body", name=name)

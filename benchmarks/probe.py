@@ -29,16 +29,16 @@ def measure(probe: str, *arguments: Any, env: dict[str, str] | None = None) -> d
     return dict(json.loads(done.stdout))
 
 
-def measure_start(robot: str, progress: Progress) -> dict[str, float]:
-    """Medians of 3: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
+def measure_start(robot: str, times: int, progress: Progress) -> dict[str, float]:
+    """Medians: seconds to the first gradient with an empty and a filled cache, and of the import alone."""
     import os
     import tempfile
     from statistics import median
 
     cold: list[dict[str, float]] = []
     warm: list[dict[str, float]] = []
-    task = progress.add_task("first gradient", total=6)
-    for _ in range(3):
+    task = progress.add_task("first gradient", total=2 * times)
+    for _ in range(times):
         with tempfile.TemporaryDirectory() as folder:
             for found in (cold, warm):
                 found.append(measure("first_gradient", robot, env={**os.environ, "ARTIGRAD_CACHE": folder}))

@@ -99,14 +99,15 @@ def chain_sheet(rows: Rows) -> Sheet:
     return Sheet("Chains: us per link and step, one robot", ["links", *names], lines)
 
 
-def start_sheet(start: dict[str, float]) -> Sheet:
+def start_sheet(start: dict[str, float], times: int) -> Sheet:
     texts = {
         "cold": "process start to first gradient, empty cache",
         "warm": "process start to first gradient, filled cache",
         "import": "import artigrad",
         "python": "start of Python itself",
     }
-    return Sheet("First gradient (medians of 3)", ["", "s"], [[text, f"{start[k]:.2f}"] for k, text in texts.items()])
+    title = f"First gradient (medians of {times})"
+    return Sheet(title, ["", "s"], [[text, f"{start[k]:.2f}"] for k, text in texts.items()])
 
 
 def memory_sheet(memory: dict[str, Any]) -> Sheet:

@@ -33,6 +33,7 @@ class Scale(NamedTuple):
     """How much to run."""
 
     rounds: int
+    starts: int  # processes per figure of the first gradient
     sample: float  # seconds a sample takes at least
     many_steps: int  # of 4096 robots
     link_steps: int  # links times steps of a chain
@@ -40,8 +41,8 @@ class Scale(NamedTuple):
     long_memory: str
 
 
-FULL = Scale(50, 0.01, 50, 1 << 16, 1_000_000, "32MB")
-QUICK = Scale(5, 0.002, 10, 1 << 13, 50_000, "2MB")
+FULL = Scale(50, 3, 0.01, 50, 1 << 16, 1_000_000, "32MB")
+QUICK = Scale(5, 1, 0.002, 10, 1 << 13, 50_000, "2MB")
 
 
 @dataclass

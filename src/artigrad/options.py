@@ -29,7 +29,8 @@ class Options:
     Contact (`docs/design/contact.md`):
     solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (`sweeps` sweeps).
     sweeps: of projected Gauss-Seidel.
-    margin: m, how near shapes must be to be looked at; at least the distance that is closed in one step.
+    margin: m (rad for limits of revolute joints), how near shapes must be to be looked at; at least what is closed in one
+        step, or contact is found a step late.
     error_reduction: share of the error in depth that is taken back per step, 0 to switch position correction off.
     slop: m, the depth at which contacts rest, so that they do not sit on a kink of the law.
     softness: 1/kg, added to the diagonal of the contact problem; what makes redundant contacts share their load.

@@ -62,17 +62,17 @@ def test_solvers_agree_when_converged():
     assert few.violation.max() > 1e-6  # and says so when it is not
 
 
-def test_ten_robots_in_a_scene_are_ten_robots():
+def test_robots_in_a_scene_move_as_they_do_alone():
     """Groups do not know of each other: the same bits as alone."""
-    ten = ag.scene([MODEL] * 3, positions=[(0, 0, 0), (2, 1, 0), (-1, 5, 0)])
-    assert (ten.nq, ten.nv, ten.nu) == (57, 54, 36)
+    three = ag.scene([MODEL] * 3, positions=[(0, 0, 0), (2, 1, 0), (-1, 5, 0)])
+    assert (three.nq, three.nv, three.nu) == (57, 54, 36)
     u = np.repeat(MODEL.keyframe_control()[None], 100, 0)
     alone = ag.Simulator(MODEL).rollout(ag.Simulator(MODEL).reset(), u)
-    sim = ag.Simulator(ten)
+    sim = ag.Simulator(three)
     together = sim.rollout(sim.reset(), np.tile(u, 3))
     np.testing.assert_array_equal(together.q[:, 2:19], alone.q[:, 2:])
     np.testing.assert_allclose(together.q[-1, 19 + 2 : 38], alone.q[-1, 2:], atol=1e-9)
-    assert ten.site("1/fl_foot") == 5
+    assert three.site("1/fl_foot") == 5
 
 
 def test_robots_that_meet_in_a_scene():
@@ -100,3 +100,57 @@ def test_gym_robots_rest_and_have_right_gradients(make):
     for r in rows:
         if r.what not in ("restitution", "dry_friction"):
             assert r.error * max(r.largest, 1e-3) < 1e-5 * max(r.largest, 1.0), r
+
+
+def test_a_neighbour_in_contact_does_not_bring_contact_forward():
+    """A fast ball beyond the margin gets the same bits beside a ball that touches as alone."""
+    model = ag.robots.ball(floor=True)
+    sim = ag.Simulator(model)
+    q, v = np.repeat(sim.reset().q[None], 3, 0), np.zeros((3, 6))
+    q[1, 2], v[1, 2] = 0.115, -20.0
+    together = sim.step(ag.State(q, v))
+    np.testing.assert_array_equal(together.v[1], sim.step(ag.State(q[1], v[1])).v)
+
+
+def test_without_softness():
+    """A limited joint stays regular; redundant contacts fall back to the sweeps and say how good they are."""
+    b = ag.ModelBuilder("limit")
+    b.body(
+        "rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1), limit=(-0.5, 0.5)
+    )
+    sim = ag.Simulator(b.build(), softness=0.0)
+    traj = sim.rollout(ag.State([0.0], [8.0]), steps=200)
+    assert np.isfinite(traj.q).all() and traj.violation[0] == 0.0
+    b = ag.ModelBuilder("box")
+    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.box("b", (0.1, 0.1, 0.1))
+    b.plane()
+    sim = ag.Simulator(b.build(), softness=0.0)
+    traj = sim.rollout(sim.reset(), steps=50)
+    assert np.isfinite(traj.q).all() and abs(traj.q[-1, 2] - 0.0999) < 1e-4
+
+
+def test_contact_between_links_of_one_tree():
+    b = ag.ModelBuilder("self")
+    arm = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (0.02, 0.02, 0.02), "position": (0.2, 0, 0)}
+    b.body("base", joint="free", mass=2.0, inertia=(0.05, 0.05, 0.05))
+    b.body("a", "base", joint="spherical", **arm)
+    b.body("b", "a", joint="revolute", axis=(0, 0, 1), **arm)
+    b.sphere("base", 0.15, friction=0.5)
+    b.sphere("b", 0.15, friction=0.4, position=(0.06, 0, 0))
+    sim = ag.Simulator(b.build())
+    q = np.array([0, 0, 0, 1, 0, 0, 0, np.cos(0.5), 0, 0, np.sin(0.5), 2.5])
+    v = np.array([0, 0, 0, 0.1, 0.2, 0.3, 0.1, 0.2, 2.0, 6.0])
+    gap = np.linalg.norm(np.subtract(*sim.outputs(ag.State(q, v)).body_position[[0, 2]]))
+    assert gap < 0.4
+    free = ag.Simulator(sim.model, margin=0.0)
+    for angle in np.linspace(2.0, 3.1, 111):  # find a pose that touches
+        q[-1] = angle
+        if np.abs(sim.step(ag.State(q, v)).v - free.step(ag.State(q, v)).v).max() > 1e-3:
+            break
+    else:
+        raise AssertionError("no pose touches")
+    rows = ag.gradcheck(sim, steps=1, samples=1, tolerance=np.inf, show=False, state=ag.State(q, v))
+    for r in rows:
+        if r.what not in ("restitution", "dry_friction"):
+            assert r.error * max(r.largest, 1e-3) < 1e-6 * max(r.largest, 1.0), r

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..spatial import Vec3, dot
-from ..staging import Linear, clamp, select, vjp_of
+from ..staging import Linear, clamp, select, target, vjp_of
 
-PARALLEL = 1e-9
+PARALLEL = {"f64": 1e-9, "f32": 1e-5}  # of the squared sine of the angle between two axes; below, rounding decides
 
 
 def _inside(s: Any) -> Any:
@@ -45,7 +45,7 @@ def _parameters(a: Vec3, e: Vec3, b: Vec3, f: Vec3) -> tuple[Any, Any, Any]:
     r = a - b
     A, F, c, g, h = dot(e, e), dot(f, f), dot(e, r), dot(f, r), dot(e, f)
     det = A * F - h * h
-    crossing = det > PARALLEL * (A * F)
+    crossing = det > PARALLEL[target().dtype] * (A * F)
     s = select(crossing, clamp((h * g - c * F) / select(crossing, det, 1.0), 0.0, 1.0), 0.5)
     t = (h * s + g) / F
     s = select(t < 0.0, clamp(-c / A, 0.0, 1.0), select(t > 1.0, clamp((h - c) / A, 0.0, 1.0), s))

@@ -16,7 +16,7 @@ from ..staging import Reals, counter, loop, maximum, minimum, select, when_any
 from ..tables import Constants, Topology, Workspace
 from .tables import Contacts
 
-FAR = 1e3  # the gap of a joint without limit: never closed, and finite
+FAR = 1e3  # a gap that is never closed, and finite
 
 
 class Law:
@@ -44,6 +44,11 @@ def pair_of(
     return Pair(Transform(A.R, A.r - apart), shape_a.size, B, shape_b.size, feature, vertex), apart
 
 
+def within(phi: Any, law: Law) -> Any:
+    """The gap, or one that never closes where it is beyond the margin: a neighbour in the pack made us look at it."""
+    return select(phi < law.margin, phi, FAR)
+
+
 def gather(topology: Topology, const: Constants, law: Law, q: Reals, ws: Workspace, contacts: Contacts) -> None:
     """Fill contacts.row for all that is near, group by group."""
     count = counter(0)
@@ -55,7 +60,7 @@ def gather(topology: Topology, const: Constants, law: Law, q: Reals, ws: Workspa
             for _ in when_any(found.phi < law.margin):
                 n = count.value
                 row, a, b = contacts.row[n], contacts.a[k], contacts.b[k]
-                row.phi, row.p, row.p_a, row.R = found.phi, found.p, found.p + apart, axis_frame(found.n)
+                row.phi, row.p, row.p_a, row.R = within(found.phi, law), found.p, found.p + apart, axis_frame(found.n)
                 row.mu = maximum(const.shape[a].friction, const.shape[b].friction)
                 row.e = maximum(const.shape[a].restitution, const.shape[b].restitution)
                 row.bound = 0.0
@@ -73,7 +78,7 @@ def gather(topology: Topology, const: Constants, law: Law, q: Reals, ws: Workspa
                 row = contacts.row[n]
                 sign = select(below < above, 1.0, -1.0)
                 row.p = row.p_a = Vec3.zero()
-                row.phi, row.R = phi, Mat3(sign, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+                row.phi, row.R = within(phi, law), Mat3(sign, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
                 row.mu, row.e, row.bound = 0.0, 0.0, own.dry * law.dt
                 contacts.link_a[n], contacts.link_b[n] = 0, i
                 contacts.source[n], contacts.start[n], contacts.of_joint[n] = k, contacts.group[g], 1

@@ -11,7 +11,7 @@ from typing import Any
 from .. import joints
 from ..spatial import Force, Mat3, Vec3, at_point, dot, point_velocity
 from ..spatial.vectors import outer
-from ..staging import Reals, carry, climb, loop, select, sqrt, switch
+from ..staging import Reals, carry, climb, loop, select, sqrt, switch, to_real
 from ..tables import Topology, Workspace
 from .gather import Law
 from .tables import Contacts
@@ -59,7 +59,6 @@ def rows(topology: Topology, law: Law, v: Reals, ws: Workspace, contacts: Contac
 
         seen, free = switch(contacts.of_joint[c], {0: touching, 1: limited})
         beta = target_velocity(law, phi, row.e, seen.x)
-        row.beta = beta
         row.b = seen + free * law.dt - Vec3(beta, 0.0, 0.0)
 
 
@@ -136,8 +135,8 @@ def delassus(law: Law, contacts: Contacts, nl: Any) -> None:
             contacts.A.put(contacts.block(d, c), total.value.T)
         at = contacts.block(c, c)
         own = contacts.A.struct(at, Mat3)
-        soft = Mat3(law.softness, 0.0, 0.0, 0.0, law.softness, 0.0, 0.0, 0.0, law.softness)
-        full = own + soft
+        spare = law.softness + to_real(contacts.of_joint[c])  # the third row of a joint is of no use, and regular
+        full = own + Mat3(law.softness, 0.0, 0.0, 0.0, law.softness, 0.0, 0.0, 0.0, spare)
         contacts.A.put(at, full)
         contacts.row[c].inv = Vec3(1.0 / full.xx, 1.0 / full.yy, 1.0 / full.zz)
 

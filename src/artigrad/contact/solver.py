@@ -172,20 +172,29 @@ def spread(contacts: Contacts, start: Any, end: Any) -> None:
 
 
 def check(contacts: Contacts, start: Any, end: Any, tolerance: Any) -> Any:
-    """1 where some row breaks its condition by more than the tolerance (a velocity)."""
+    """1 where some row breaks its condition by more than the tolerance (a velocity), or is not a number.
+
+    Active rows were solved for, so their velocity is zero to rounding; a wide bound catches a solve that went wrong.
+    """
     bad = carry(0.0)
     for c in loop(start, end):
         row = contacts.row[c]
-        w, lam, on, side, inv = residual(contacts, c, end), row.lam, row.on, row.side, row.inv
-        wrong = select(on.x > 0.5, select(lam.x < 0.0, 1.0, 0.0), select(w.x < -tolerance, 1.0, 0.0))
+        w, lam, on, side, inv, b = residual(contacts, c, end), row.lam, row.on, row.side, row.inv, row.b
+        fine = select(on.x > 0.5, _yes(lam.x >= 0.0), _yes(w.x >= -tolerance))
         most = row.mu * maximum(lam.x, 0.0) + row.bound
-        tangents = (x.leaves()[1:] for x in (lam, w, on, side, inv))
-        for l, v, stick, s, i in zip(*tangents, strict=True):
-            too_much = select(abs(l) > most + tolerance * i, 1.0, 0.0)
-            against = select(s * v > tolerance, 1.0, 0.0)
-            wrong = wrong + stick * too_much + abs(s) * against
-        bad.value = bad.value + wrong
-    return bad.value
+        for l, v, stick, s, i in zip(*(x.leaves()[1:] for x in (lam, w, on, side, inv)), strict=True):
+            inside, against = _yes(abs(l) <= most + tolerance * i), _yes(s * v <= tolerance)
+            fine = fine * (1.0 - stick * (1.0 - inside)) * (1.0 - abs(s) * (1.0 - against))
+        for v, active, drive in zip(w.leaves(), on.leaves(), b.leaves(), strict=True):
+            solved = _yes(abs(v) <= 100.0 * tolerance + 1e-4 * abs(drive))
+            fine = fine * (1.0 - active * (1.0 - solved))
+        bad.value = bad.value + (1.0 - fine)
+    return select(bad.value <= 0.5, 0.0, 1.0)
+
+
+def _yes(condition: Any) -> Any:
+    """1 where a condition holds, 0 where it does not or compares with NaN."""
+    return select(condition, 1.0, 0.0)
 
 
 # -- 3x3-block LU ----------------------------------------------------------------------------------------------------------

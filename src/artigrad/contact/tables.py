@@ -16,9 +16,7 @@ from ..tables import dof_rows
 
 INTEGERS: dict[str, Kind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth"), INT),
-    **dict.fromkeys(
-        ("c_kind", "c_a", "c_b", "c_vertex", "c_first", "c_limit", "c_limit_first", "c_path", "c_common"), INTS
-    ),
+    **dict.fromkeys(("c_kind", "c_a", "c_b", "c_vertex", "c_first", "c_limit", "c_limit_first", "c_common"), INTS),
     "c_feature": SHARED,
 }
 # One row per contact (or limited joint): three rows of the problem, in the order normal, tangent, tangent.
@@ -30,7 +28,6 @@ CONTACT = Layout(
     mu=float,
     bound=float,  # of a tangential impulse, beside mu times the normal one
     e=float,  # restitution
-    beta=float,  # wanted normal velocity
     b=Vec3,
     lam=Vec3,  # impulses
     inv=Vec3,  # 1 / diagonal of A
@@ -70,7 +67,6 @@ def contact_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
         "c_first": first,
         "c_limit": c.limited,
         "c_limit_first": limit_first,
-        "c_path": path,
         "c_common": np.ascontiguousarray(common.reshape(-1)),
         "c_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
     }
@@ -115,7 +111,6 @@ class Contacts(SimpleNamespace):
     first: Any
     limit: Any
     limit_first: Any
-    path: Any
     common: Any
     feature: Reals
     row: Table
