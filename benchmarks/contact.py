@@ -267,7 +267,7 @@ def main() -> None:
             for motion in motions
         }
         rows = [row for table in tables.values() for row in table]
-        about["cores busy with other work"] = round(time_rows(rows, scale, progress), 2)
+        about |= time_rows(rows, scale, progress)
 
     by_key = {row.key: row for row in rows}
     units = {motion.name: fastest(motion, by_key, posture) for motion in motions}

@@ -53,7 +53,7 @@ def main() -> None:
         memory = measure_memory(model, scale, progress)
         robot_rows = peer_rows(model) + our_rows(model, scale)
         rows = robot_rows + factor_rows(model) + chain_rows(scale)
-        about["cores busy with other work"] = round(time_rows(rows, scale, progress), 2)
+        about |= time_rows(rows, scale, progress)
 
     by_key = {row.key: row for row in rows}
     reached = report.targets(by_key, start, memory)

@@ -196,12 +196,13 @@ def chain_rows(scale: Scale) -> list[Row]:
     return rows
 
 
-def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> float:
+def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> dict[str, float]:
     """All rounds. Before the first, each row is called once to compile it and once to see how often to repeat it.
 
     Each sample comes after a call that is not timed, so that it has the caches and the memory of a steady loop.
-    Returns how many cores other processes (and other machines of the same host) kept busy meanwhile, on average: if it
-    is not near zero, the rows with two threads had less than two cores.
+    Returns how many cores were busy meanwhile, on average. With other work, of other processes and of other machines of
+    the same host: if it is not near zero, the rows with two threads had less than two cores. With these rows: more than
+    one where all rows have one thread means that a library beneath has threads of its own (NumPy's BLAS, that spin).
     """
     task = progress.add_task("compile", total=len(rows))
     for row in rows:
@@ -209,13 +210,15 @@ def time_rows(rows: list[Row], scale: Scale, progress: Progress) -> float:
         row.repeats = max(1, round(scale.sample / max(row.time(), 1e-7)))
         progress.advance(task)
     task = progress.add_task("rounds", total=scale.rounds * len(rows))
-    start, others = time.monotonic(), _busy_seconds() - time.process_time()
+    start, own, others = time.monotonic(), time.process_time(), _busy_seconds() - time.process_time()
     for _ in range(scale.rounds):
         for row in rows:
             row.call()
             row.sample()
             progress.advance(task)
-    return (_busy_seconds() - time.process_time() - others) / (time.monotonic() - start)
+    wall = time.monotonic() - start
+    busy = {"other work": _busy_seconds() - time.process_time() - others, "these rows": time.process_time() - own}
+    return {f"cores busy with {what}": round(seconds / wall, 2) for what, seconds in busy.items()}
 
 
 def _busy_seconds() -> float:

@@ -10,6 +10,7 @@ from typing import Any
 from . import joints
 from .contact import accelerate_in_contact, impulses_again
 from .contact.implicit import accelerate_in_contact_vjp
+from .contact.reverse import accelerate_in_contact_reverse, impulses_taped
 from .dynamics import Method, accelerate, accelerate_again, accelerate_vjp
 from .options import Options
 from .staging import Reals, copy, loop, switch
@@ -53,8 +54,10 @@ def semi_implicit_vjp(
     const_bar: Constants | None,
 ) -> None:
     again, back = (accelerate_again, accelerate_vjp)
-    if method.contact:
+    if method.contact and method.contact.gradient == "implicit":
         again, back = (impulses_again, accelerate_in_contact_vjp)
+    elif method.contact:
+        again, back = (impulses_taped, accelerate_in_contact_reverse)
     again(topology, const, method, q, v, u, ws)
     _known_accelerations(topology, dt, v, ws)
     joints.integrate_vjp(topology, q, ws.v_next, dt, q_bar, v_bar)

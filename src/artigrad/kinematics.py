@@ -93,9 +93,9 @@ def kinematics_vjp(
         parent.zeta += zeta
         parent.v_bar += v_i_bar
         if const_bar is not None:
-            const_bar.link[i].placement += _placement_bar(topology, i, parent.X, xi, o_bar)
+            const_bar.link[i].placement += placement_bar(topology, i, parent.X, xi, o_bar)
 
 
-def _placement_bar(topology: Topology, i: Any, X_p: Transform, xi: Force, o_bar: Vec3) -> Force:
+def placement_bar(topology: Topology, i: Any, X_p: Transform, xi: Force, o_bar: Vec3) -> Force:
     """The cotangent of the placement of link i, in the frame of its parent; of a root, about the tree's origin."""
     return switch(topology.is_root[i], {0: lambda: force_to_child(X_p, xi), 1: lambda: Force(xi.n, o_bar)})

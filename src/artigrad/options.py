@@ -11,6 +11,7 @@ CHOICES = {
     "integrator": ("semi_implicit", "explicit", "rk4"),
     "factor": ("articulated", "sparse"),
     "solver": ("hybrid", "gauss_seidel"),
+    "gradient": ("implicit", "reverse"),
 }
 
 
@@ -29,6 +30,8 @@ class Options:
     Contact (`docs/design/contact.md`):
     solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (`sweeps` sweeps).
     sweeps: of projected Gauss-Seidel.
+    gradient: of contact: "implicit", at the solution, by its active set; or "reverse", the exact derivative of the sweeps that
+        were run, converged or not (needs solver="gauss_seidel").
     margin: m (rad for limits of revolute joints), how near shapes must be to be looked at; at least what is closed in one
         step, or contact is found a step late.
     error_reduction: share of the error in depth that is taken back per step, 0 to switch position correction off.
@@ -43,6 +46,7 @@ class Options:
     factor: Literal["articulated", "sparse"] = "articulated"
     solver: Literal["hybrid", "gauss_seidel"] = "hybrid"
     sweeps: int = 50
+    gradient: Literal["implicit", "reverse"] = "implicit"
     margin: float = 1e-2
     error_reduction: float = 0.2
     slop: float = 1e-4
@@ -56,6 +60,10 @@ class Options:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise InputError(f"{name} is one of {', '.join(allowed)}; not {getattr(self, name)!r}")
+        if self.gradient == "reverse" and self.solver != "gauss_seidel":
+            raise InputError(
+                "gradient='reverse' differentiates the sweeps of solver='gauss_seidel'; choose that solver"
+            )
         if not isinstance(self.sweeps, int) or self.sweeps < 1:
             raise InputError(f"sweeps is a whole number, at least 1, not {self.sweeps!r}")
         for name in NUMBERS:

@@ -131,7 +131,7 @@ def _mass_matrix_vjp(
 ) -> None:
     kinematics(t, const, q, v, ws)
     mass_matrix(t, const, 0.0, ws)
-    mass_matrix_vjp(t, const, ws, out_bar, ws.tangent_bar, const_bar)
+    mass_matrix_vjp(t, const, 0.0, ws, out_bar, ws.tangent_bar, const_bar)
 
 
 QUERIES = {

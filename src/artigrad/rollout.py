@@ -50,7 +50,9 @@ def _touch(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None
     if not variant.contact:
         return None
     options = variant.options
-    return Touch(Law(dt, arguments.pop("law")), options.solver, options.sweeps, Contacts.take(arguments))
+    return Touch(
+        Law(dt, arguments.pop("law")), options.solver, options.sweeps, options.gradient, Contacts.take(arguments)
+    )
 
 
 def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
@@ -170,7 +172,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **({"const_bar": PACKED} if variant.with_params else {}),
         **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
-        **(contact_signature() | {"law": SHARED} if variant.contact else {}),
+        **(contact_signature(variant.options.gradient == "reverse") | {"law": SHARED} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout_vjp", body, signature, variant.target)

@@ -41,7 +41,7 @@ class Run:
             work = Workspace.sizes(sim.model, sim.options, backward, wrench)
             contact = sim.model.has_contact
             kernel = maker(Variant(sim.options, self.target, own, wrench, with_params, contact), tuple(work))
-            more = sim._contact_arguments() if contact else {}
+            more = sim._contact_arguments(backward) if contact else {}
             found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more)
         return found
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from . import tangent
-from .contact.tables import contact_arguments, contact_work
+from .contact.tables import contact_arguments, contact_work, reverse_work
 from .door import fingerprint
 from .errors import InputError
 from .model import Model
@@ -197,10 +197,13 @@ class Simulator(StateFunctions):
         return A, grad.u[:, 0]
 
     # -- kernels ---------------------------------------------------------------------------------------------------
-    def _contact_arguments(self) -> dict[str, Any]:
+    def _contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
         integers = contact_arguments(self.model, self._float)
-        return integers | contact_work(self.model, integers) | {"law": np.array(self.options.law, self._float)}
+        work = contact_work(self.model, integers)
+        if backward and self.options.gradient == "reverse":
+            work |= reverse_work(self.model, integers, self.options.sweeps)
+        return integers | work | {"law": np.array(self.options.law, self._float)}
 
     def _target(self, batch: int) -> Target:
         if self.backend == "numpy":

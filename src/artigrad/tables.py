@@ -316,6 +316,8 @@ class Workspace:
             sizes |= {"wrench": nb * 6}
         if wrench or model.has_contact:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
+        if backward and model.has_contact and options.gradient == "reverse":
+            sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}
         if backward:
             sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(
                 ("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv

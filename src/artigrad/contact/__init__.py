@@ -19,10 +19,19 @@ class Touch(NamedTuple):
     law: Law
     solver: str
     sweeps: int
+    gradient: str
     contacts: Contacts
 
 
-def find_impulses(topology: Topology, const: Constants, touch: Touch, q: Reals, v: Reals, ws: Workspace) -> None:
+def find_impulses(
+    topology: Topology,
+    const: Constants,
+    touch: Touch,
+    q: Reals,
+    v: Reals,
+    ws: Workspace,
+    tape: Reals | None = None,
+) -> None:
     """Impulses lam of all contacts; the factor and the inward half of the free motion's solve are in ws."""
     law, contacts = touch.law, touch.contacts
     ws.root = contacts.root
@@ -32,7 +41,7 @@ def find_impulses(topology: Topology, const: Constants, touch: Touch, q: Reals, 
     if touch.solver == "hybrid":
         solver.hybrid(contacts, law.tolerance)
     else:
-        solver.gauss_seidel(contacts, touch.sweeps)
+        solver.gauss_seidel(contacts, touch.sweeps, tape)
 
 
 def accelerate_in_contact(

@@ -195,14 +195,12 @@ def _touching_bars(
     contacts: Contacts,
     const_bar: Constants | None,
 ) -> None:
-    k, row = contacts.source[c], contacts.row[c]
-    i, j = contacts.link_a[c], contacts.link_b[c]
-    A, B = ws.link[i], ws.link[j]
+    row = contacts.row[c]
+    A, B = ws.link[contacts.link_a[c]], ws.link[contacts.link_b[c]]
     R, p, p_a, lam, nu = row.R, row.p, row.p_a, row.lam, row.nu * (1.0 / law.dt)
-    pair, apart = pair_of(topology, const, contacts, k, q, ws)
 
     # target velocity: position correction, or restitution
-    n, gb = R.column(2), row.gb
+    gb = row.gb
     rest, slope = rest_velocity(law, row.phi)
     g = approach(c, ws, contacts)
     bounce = select(bounces(law, row.phi, row.e, g, rest), 1.0, 0.0)
@@ -219,16 +217,43 @@ def _touching_bars(
         relative = (point_velocity(p, of_b) - point_velocity(p_a, of_a)) * scale
         frame_bar = frame_bar + Mat3.columns(relative * weight.y, relative * weight.z, relative * weight.x)
         p_b_bar, p_a_bar = p_b_bar + cross(force, of_b.w), p_a_bar - cross(force, of_a.w)
-    n_bar = axis_frame_vjp(n, frame_bar)
-    bars = gap_vjp(contacts.kind[k], pair, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
+    seen = R.T @ ((point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y: tangents, normal
+    mu_bar = lam.x * (row.side.y * seen.x + row.side.z * seen.y)
+    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, (phi_bar, mu_bar, e_bar), const_bar)
 
-    # poses; contact forces stay as they are when their links turn
+    # contact forces stay as they are when their links turn
     push, held = world_force(R, lam) * (1.0 / law.dt), world_force(R, nu)
-    on_a = Force(bars.A.n + cross(apart, bars.A.f), bars.A.f)
-    B.zeta += bars.B - cross_force(B.y, at_point(p, push, Vec3.zero()))
-    A.zeta += on_a + cross_force(A.y, at_point(p_a, push, Vec3.zero()))
+    B.zeta -= cross_force(B.y, at_point(p, push, Vec3.zero()))
+    A.zeta += cross_force(A.y, at_point(p_a, push, Vec3.zero()))
     B.v_bar -= at_point(p, held, Vec3.zero())
     A.v_bar += at_point(p_a, held, Vec3.zero())
+
+
+def shape_bars(
+    topology: Topology,
+    const: Constants,
+    c: Any,
+    q: Reals,
+    ws: Workspace,
+    contacts: Contacts,
+    frame_bar: Mat3,
+    p_a_bar: Vec3,
+    p_b_bar: Vec3,
+    numbers: tuple[Any, Any, Any],
+    const_bar: Constants | None,
+) -> None:
+    """From the cotangents of a contact's frame, its point seen from both sides, and (gap, friction, restitution), to the
+    poses of its links (zeta, o_bar) and to the parameters of its shapes."""
+    k, row = contacts.source[c], contacts.row[c]
+    i, j = contacts.link_a[c], contacts.link_b[c]
+    A, B = ws.link[i], ws.link[j]
+    phi_bar, mu_bar, e_bar = numbers
+    pair, apart = pair_of(topology, const, contacts, k, q, ws)
+    n_bar = axis_frame_vjp(row.R.column(2), frame_bar)
+    bars = gap_vjp(contacts.kind[k], pair, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
+    on_a = Force(bars.A.n + cross(apart, bars.A.f), bars.A.f)
+    B.zeta += bars.B
+    A.zeta += on_a
     ws.tree[topology.tree[j]].o_bar += p_a_bar - bars.A.f
     ws.tree[topology.tree[i]].o_bar += bars.A.f - p_a_bar
     if const_bar is not None:
@@ -240,8 +265,6 @@ def _touching_bars(
         bar_a.size += bars.size_a
         bar_b.size += bars.size_b
         first = larger(shape_a.friction, shape_b.friction)
-        seen = R.T @ ((point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y: tangents, normal
-        mu_bar = lam.x * (row.side.y * seen.x + row.side.z * seen.y)
         bar_a.friction += mu_bar * first
         bar_b.friction += mu_bar * (1.0 - first)
         first = larger(shape_a.restitution, shape_b.restitution)
@@ -269,12 +292,27 @@ def _limited_bars(
     row, i = contacts.row[c], contacts.link_b[c]
     k, sign, nu = topology.link_v[i], row.R.xx, row.nu * (1.0 / law.dt)
     _, slope = rest_velocity(law, row.phi)
-    phi_bar = nu.x * slope
-    tangent_bar[k] = tangent_bar[k] + sign * phi_bar
     v_bar[k] = v_bar[k] - (sign * nu.x + nu.y)
+    dry_bar = row.side.y * ws.mu[k]  # bound = dt dry, and J y = mu/dt
+    limit_bars(topology, c, contacts, tangent_bar, nu.x * slope, dry_bar, const_bar)
+
+
+def limit_bars(
+    topology: Topology,
+    c: Any,
+    contacts: Contacts,
+    tangent_bar: Reals,
+    phi_bar: Any,
+    dry_bar: Any,
+    const_bar: Constants | None,
+) -> None:
+    """From the cotangents of a joint's gap and dry friction to its position and parameters."""
+    i, sign = contacts.link_b[c], contacts.row[c].R.xx
+    k = topology.link_v[i]
+    tangent_bar[k] = tangent_bar[k] + sign * phi_bar
     if const_bar is not None:
         bar = const_bar.link[i]
         low = select(sign > 0.0, 1.0, 0.0)
         bar.low -= phi_bar * low
         bar.high += phi_bar * (1.0 - low)
-        bar.dry += row.side.y * ws.mu[k]  # bound = dt dry, and J y = mu/dt
+        bar.dry += dry_bar

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..spatial import Mat3, Vec3, cross, dot
-from ..staging import carry, clamp, loop, maximum, select, when_any
+from ..staging import Reals, carry, clamp, loop, maximum, select, to_real, when_any
 from .tables import Contacts
 
 ROUNDS, SWEEPS = 12, 3
@@ -32,12 +32,14 @@ def residual(contacts: Contacts, c: Any, end: Any) -> Vec3:
     return w.value
 
 
-def sweep(contacts: Contacts, start: Any, end: Any, go: Any) -> None:
-    """One projected Gauss-Seidel sweep over a group, for the robots with go > 1/2."""
+def sweep(contacts: Contacts, start: Any, end: Any, go: Any, relax: Any = 1.0) -> None:
+    """One projected Gauss-Seidel sweep over a group, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
+    where contacts slide, full ones can go back and forth for ever."""
     for c in loop(start, end):
         row = contacts.row[c]
         w, lam, inv = residual(contacts, c, end), row.lam, row.inv
         A = contacts.A.struct(contacts.block(c, c), Mat3)
+        inv = inv * relax
         n = maximum(lam.x - w.x * inv.x, 0.0)
         dn = n - lam.x
         most = row.mu * n + row.bound
@@ -62,12 +64,15 @@ def violation(contacts: Contacts, start: Any, end: Any) -> Any:
     return worst.value
 
 
-def gauss_seidel(contacts: Contacts, sweeps: int) -> None:
-    """A fixed number of sweeps over every group."""
+def gauss_seidel(contacts: Contacts, sweeps: int, tape: Reals | None = None) -> None:
+    """A fixed number of sweeps over every group; the tape keeps the impulses that each sweep found."""
     clear_impulses(contacts)
     for g in loop(contacts.groups):
         start, end = contacts.group[g], contacts.group[g + 1]
-        for _ in loop(sweeps):
+        for s in loop(sweeps):
+            if tape is not None:
+                for c in loop(start, end):
+                    tape.put((s * contacts.cap + c) * 3, contacts.row[c].lam)
             sweep(contacts, start, end, 1.0)
         contacts.status[0] = maximum(contacts.status[0], violation(contacts, start, end))
         name_active_set(contacts, start, end, None)
@@ -84,8 +89,9 @@ def hybrid(contacts: Contacts, tolerance: Any) -> None:
         for r in loop(ROUNDS):
             for _ in when_any(go.value > 0.5):
                 active = go.value
+                relax = 1.0 - 0.3 * clamp(to_real(r), 0.0, 1.0)
                 for _ in loop((r + 1) * SWEEPS):
-                    sweep(contacts, start, end, active)
+                    sweep(contacts, start, end, active, relax)
                 name_active_set(contacts, start, end, active)
                 build(contacts, start, end)
                 factor(contacts, start, end)

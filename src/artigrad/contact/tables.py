@@ -35,8 +35,15 @@ CONTACT = Layout(
     side=Vec3,  # +-1 where a tangential impulse is at its bound
     old=Vec3,
     gb=float,  # on the way back: cotangent of the normal velocity that a bounce starts from
+    inv_bar=Vec3,  # and of what the sweeps read
+    mu_bar=float,
+    bound_bar=float,
 ).overlay("old", nu=Vec3)  # on the way back: multipliers of the active velocity rows
+# the adjoint of the sweeps has no active set
+CONTACT.overlay("on", lam_bar=Vec3)
+CONTACT.overlay("side", b_bar=Vec3)
 REALS = ("contact", "Z", "A", "K", "root", "ut", "status")
+REVERSE = ("tape", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
 SCRATCH = ("link_a", "link_b", "source", "start", "of_joint", "group")
 
 
@@ -89,10 +96,18 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
 
 
-def contact_signature() -> dict[str, Kind]:
+def reverse_work(model: Model, integers: dict[str, Any], sweeps: int) -> dict[str, int]:
+    """Sizes of the further scratch of the adjoint of the sweeps."""
+    cap, nv = integers["c_cap"], model.nv
+    sizes = {"tape": sweeps * cap * 3, "Y": cap * 3 * nv, "M_bar": int(dof_rows(model)["dof_row"][nv])}
+    sizes |= dict.fromkeys(("x", "free", "dual", "push"), nv)
+    return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
+
+
+def contact_signature(reverse: bool = False) -> dict[str, Kind]:
     return {
         **INTEGERS,
-        **{f"cw_{k}": WORK for k in REALS},
+        **{f"cw_{k}": WORK for k in (*REALS, *(REVERSE if reverse else ()))},
         **{f"cw_{k}": INT_WORK for k in SCRATCH},
     }
 
@@ -120,6 +135,13 @@ class Contacts(SimpleNamespace):
     root: Reals
     ut: Reals  # d^1/2 u of each degree of freedom: what Z is paired with
     status: Reals
+    tape: Reals  # impulses before each sweep
+    Y: Reals  # Mt^-1 J^T
+    x: Reals
+    free: Reals  # accelerations without contact
+    dual: Reals  # dt Mt^-1 v+_bar
+    push: Reals  # Y lam / dt
+    M_bar: Reals
     link_a: Any
     link_b: Any
     source: Any  # candidate, or limited joint
@@ -132,6 +154,7 @@ class Contacts(SimpleNamespace):
         """Pick what belongs to contact out of a kernel's arguments."""
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         found |= {k: arguments.pop(f"cw_{k}") for k in (*REALS, *SCRATCH)}
+        found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         return cls(**found)
 

@@ -41,7 +41,13 @@ def mass_matrix(topology: Topology, const: Constants, damping_dt: Any, ws: Works
 
 
 def mass_matrix_vjp(
-    topology: Topology, const: Constants, ws: Workspace, M_bar: Reals, tangent_bar: Reals, const_bar: Constants
+    topology: Topology,
+    const: Constants,
+    damping_dt: Any,
+    ws: Workspace,
+    M_bar: Reals,
+    tangent_bar: Reals,
+    const_bar: Constants | None,
 ) -> None:
     """Adds the cotangents of q (tangent) and constants, for cotangents of the stored entries  (theory 4.2, world axes).
 
@@ -81,8 +87,10 @@ def mass_matrix_vjp(
                 here = part(row, topology.link_v[n], topology.link_v[n] + topology.link_nv[n])
                 above.value = above.value - here
                 turn(n, above.value, here, F)
-            bar = const_bar.link[i]
-            bar.armature = bar.armature + M_bar[row + topology.dof_depth[k]]
+            if const_bar is not None:
+                bar, diagonal = const_bar.link[i], M_bar[row + topology.dof_depth[k]]
+                bar.armature = bar.armature + diagonal
+                bar.damping = bar.damping + damping_dt * diagonal
     for i in loop(1, topology.nl):
         Ic = ws.composite[i].I
         for n in climb(topology.parent, topology.parent[i]):
@@ -92,7 +100,8 @@ def mass_matrix_vjp(
     for i in loop(1, topology.nl):
         p, link = topology.parent[i], ws.link[i]
         joints.add_projection(topology, i, link.zeta, ws, tangent_bar)
-        const_bar.link[i].placement += force_to_child(ws.link[p].X, link.zeta)
-        ws.paired[i].I += ws.paired[p].I
-        _, I_bar = shift_vjp(link.X, const.link[i].I, ws.paired[i].I)
-        const_bar.link[i].I += I_bar
+        if const_bar is not None:
+            const_bar.link[i].placement += force_to_child(ws.link[p].X, link.zeta)
+            ws.paired[i].I += ws.paired[p].I
+            _, I_bar = shift_vjp(link.X, const.link[i].I, ws.paired[i].I)
+            const_bar.link[i].I += I_bar

@@ -1,0 +1,328 @@
+"""The adjoint of the Gauss-Seidel sweeps that were run, converged or not  (theory 5.18-5.22).
+
+The sweeps are replayed backwards from a tape of their impulses. That gives the cotangents of A and b; with Y = Mt^-1 J^T,
+
+    J_bar  = (A_bar + A_bar^T) Y^T + b_bar v*^T + lam z^T        one field of joint velocities per row
+    Mt_bar = -Y A_bar Y^T - z (Y lam)^T                          to the adjoint of the mass matrix
+    v*_bar = v+_bar + J^T b_bar                                  to the adjoint of inverse dynamics
+
+and J_bar goes to poses along the paths of its contact. Costlier than the implicit adjoint, and right for few sweeps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import joints
+from ..dynamics import Method, articulated, forces
+from ..dynamics.actuation import actuation_vjp
+from ..dynamics.forward_dynamics import diagonal_bars
+from ..dynamics.inverse_dynamics import inverse_dynamics_vjp
+from ..dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
+from ..dynamics.passive import passive_vjp
+from ..dynamics.wrenches import wrenches_vjp
+from ..kinematics import clear_pose_bars, kinematics_vjp, placement_bar
+from ..spatial import Force, Mat3, Motion, Vec3, at_point, cross, cross_force
+from ..spatial.vectors import outer
+from ..staging import Reals, carry, clamp, climb, copy, loop, maximum, select, switch
+from ..tables import Constants, Topology, Workspace
+from . import find_impulses
+from .gather import Law
+from .implicit import approach, limit_bars, seen_by, shape_bars
+from .rows import apply_impulses, bounces, directions, rest_velocity, scale_free_motion
+from .solver import residual
+from .tables import Contacts
+
+
+def impulses_taped(
+    topology: Topology, const: Constants, method: Method, q: Reals, v: Reals, u: Reals, ws: Workspace
+) -> None:
+    """As `impulses_again`, with a tape of the sweeps, and the free accelerations kept."""
+    contacts = method.contact.contacts
+    forces(topology, const, q, v, u, ws)
+    articulated.factor_pull(topology, const, method.damping_dt, ws, ws.tau)
+    articulated.push(topology, ws, contacts.free)
+    find_impulses(topology, const, method.contact, q, v, ws, contacts.tape)
+
+
+# -- the sweeps --------------------------------------------------------------------------------------------------------
+def sweeps_vjp(contacts: Contacts, sweeps: int) -> None:
+    """lam_bar of the last impulses -> b_bar, mu_bar, bound_bar of each contact, and A_bar in the place of K."""
+    for c in loop(contacts.group[contacts.groups]):
+        row = contacts.row[c]
+        row.b_bar, row.inv_bar, row.mu_bar, row.bound_bar = Vec3.zero(), Vec3.zero(), 0.0, 0.0
+    for g in loop(contacts.groups):
+        start, end = contacts.group[g], contacts.group[g + 1]
+        for c in loop(start, end):
+            for d in loop(start, end):
+                contacts.K.put(contacts.block(c, d), Mat3.zero())
+        for s in loop(sweeps, inwards=True):
+            for c in loop(start, end, inwards=True):
+                update_vjp(contacts, s, c, end)
+        for c in loop(start, end):  # inv = 1/A_rr
+            row, at = contacts.row[c], contacts.block(c, c)
+            d = row.inv_bar.map(lambda x, i: -(x * i * i), row.inv)
+            diagonal = Mat3(d.x, 0.0, 0.0, 0.0, d.y, 0.0, 0.0, 0.0, d.z)
+            contacts.K.put(at, contacts.K.struct(at, Mat3) + diagonal)
+
+
+def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any) -> None:
+    """One update of `solver.sweep` backwards: contacts after c have their impulses of before the sweep already."""
+    row = contacts.row[c]
+    g, inv, mu = row.lam_bar, row.inv, row.mu
+    lam = contacts.tape.struct((s * contacts.cap + c) * 3, Vec3)
+    row.lam = lam
+    w, A = residual(contacts, c, end), contacts.A.struct(contacts.block(c, c), Mat3)
+
+    # forward, as in the sweep
+    x_n = lam.x - w.x * inv.x
+    n = maximum(x_n, 0.0)
+    dn = n - lam.x
+    most = mu * n + row.bound
+    w_1 = w.y + A.yx * dn
+    x_1 = lam.y - w_1 * inv.y
+    d1 = clamp(x_1, -most, most) - lam.y
+    w_2 = w.z + A.zx * dn + A.zy * d1
+    x_2 = lam.z - w_2 * inv.z
+
+    # backward
+    x_2_bar, most_2 = _clamp_vjp(x_2, most, g.z)
+    s_2 = -(x_2_bar * inv.z)
+    d1_bar = s_2 * A.zy
+    x_1_bar, most_1 = _clamp_vjp(x_1, most, g.y + d1_bar)
+    s_1 = -(x_1_bar * inv.y)
+    dn_bar = s_2 * A.zx + s_1 * A.yx
+    most_bar = most_1 + most_2
+    x_n_bar = select(x_n > 0.0, g.x + dn_bar + mu * most_bar, 0.0)
+    s_n = -(x_n_bar * inv.x)
+    row.mu_bar += most_bar * n
+    row.bound_bar += most_bar
+    row.inv_bar -= Vec3(x_n_bar * w.x, x_1_bar * w_1, x_2_bar * w_2)
+    row.lam_bar = Vec3(x_n_bar - dn_bar, x_1_bar - d1_bar, x_2_bar)
+    w_bar = Vec3(s_n, s_1, s_2)
+    row.b_bar += w_bar
+    at = contacts.block(c, c)
+    within = Mat3(0.0, 0.0, 0.0, s_1 * dn, 0.0, 0.0, s_2 * dn, s_2 * d1, 0.0)
+    contacts.K.put(at, contacts.K.struct(at, Mat3) + within)
+    for d in loop(contacts.start[c], end):
+        other, place = contacts.row[d], contacts.block(c, d)
+        contacts.K.put(place, contacts.K.struct(place, Mat3) + outer(w_bar, other.lam))
+        other.lam_bar += contacts.A.struct(place, Mat3).T @ w_bar
+
+
+def _clamp_vjp(x: Any, most: Any, y_bar: Any) -> tuple[Any, Any]:
+    """The cotangents of x and of the bound for y = clamp(x, -most, most)."""
+    above, below = x > most, x < -most
+    return select(above, 0.0, select(below, 0.0, y_bar)), select(above, y_bar, select(below, -y_bar, 0.0))
+
+
+# -- the step ----------------------------------------------------------------------------------------------------------
+def accelerate_in_contact_reverse(
+    topology: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    u: Reals,
+    ws: Workspace,
+    qdd_bar: Reals,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    u_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """As `accelerate_in_contact_vjp`, for the sweeps that `impulses_taped` ran."""
+    law, contacts, sweeps = method.contact.law, method.contact.contacts, method.contact.sweeps
+    for k in loop(topology.nv):
+        tangent_bar[k] = 0.0
+    for i in loop(topology.nl):
+        ws.link[i].F = Force.zero()
+    # z = Mt^-1 v+_bar (times dt), and what the impulses see of it
+    articulated.pull(topology, ws, qdd_bar)
+    scale_free_motion(topology, ws, contacts)
+    for c in loop(contacts.group[contacts.groups]):
+        contacts.row[c].old = contacts.row[c].lam  # the impulses that were applied
+        contacts.row[c].lam_bar = seen_by(topology, c, contacts) * (1.0 / law.dt)
+    articulated.push(topology, ws, contacts.dual)
+    sweeps_vjp(contacts, sweeps)
+
+    # the free motion: v*_bar = v+_bar + J^T b_bar, at the free accelerations
+    apply_impulses(topology, "b_bar", law.dt, ws, contacts)
+    articulated.push(topology, ws, ws.mu)
+    copy(contacts.free, ws.qdd, topology.nv)
+    inverse_dynamics_vjp(topology, const, ws.qdd, ws, ws.mu, -1.0, tangent_bar, v_bar, const_bar)
+    diagonal_bars(topology, method.damping_dt, ws.qdd, ws.mu, const_bar)
+    wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
+    actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
+    passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)
+
+    columns(topology, ws, contacts)
+    jacobian_bars(topology, const, law, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
+    mass_matrix_bars(topology, law, contacts)
+    joints.store_columns(topology, ws)
+    composite_inertias(topology, ws)
+    mass_matrix_vjp(topology, const, method.damping_dt, ws, contacts.M_bar, tangent_bar, const_bar)
+
+
+def columns(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
+    """Y = Mt^-1 J^T, a row of nv numbers for each row of each contact."""
+    for c in loop(contacts.group[contacts.groups]):
+        for r in range(3):
+            unit = Vec3(*(1.0 if s == r else 0.0 for s in range(3)))
+            for k in loop(topology.nv):
+                ws.dof[k].u = 0.0
+            for side in range(2):
+                i = contacts.link_b[c] if side else contacts.link_a[c]
+                for n in climb(topology.parent, i):
+                    va = topology.link_v[n]
+                    for k in loop(va, va + topology.link_nv[n]):
+                        z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
+                        own = z.map(lambda a, b: a * b, unit)
+                        ws.dof[k].u += contacts.root[k] * (own.x + own.y + own.z)
+            articulated.push(topology, ws, contacts.Y.shifted((c * 3 + r) * topology.nv))
+
+
+def mix(topology: Topology, c: Any, end: Any, r: int, both: bool, contacts: Contacts, out: Reals) -> None:
+    """out = row r of A_bar Y, or of (A_bar + A_bar^T) Y"""
+    for k in loop(topology.nv):
+        out[k] = 0.0
+    for d in loop(contacts.start[c], end):
+        weights = contacts.K.struct(contacts.block(c, d), Mat3).leaves()[3 * r : 3 * r + 3]
+        if both:
+            across = contacts.K.struct(contacts.block(d, c), Mat3).leaves()[r::3]
+            weights = [a + b for a, b in zip(weights, across, strict=True)]
+        for s in range(3):
+            Y = contacts.Y.shifted((d * 3 + s) * topology.nv)
+            for k in loop(topology.nv):
+                out[k] = out[k] + weights[s] * Y[k]
+
+
+def jacobian_bars(
+    topology: Topology,
+    const: Constants,
+    law: Law,
+    q: Reals,
+    v: Reals,
+    ws: Workspace,
+    contacts: Contacts,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    """J_bar, the targets and the bounds of every contact to poses, velocities and parameters."""
+    clear_pose_bars(topology, ws)
+    for g in loop(contacts.groups):
+        end = contacts.group[g + 1]
+        for c in loop(contacts.group[g], end):
+
+            def touching(c: Any = c, end: Any = end) -> None:
+                _touching(topology, const, law, c, end, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
+
+            def limited(c: Any = c) -> None:
+                row = contacts.row[c]
+                k, b_bar = topology.link_v[contacts.link_b[c]], row.b_bar
+                v_bar[k] = v_bar[k] + row.R.xx * b_bar.x + b_bar.y
+                _, slope = rest_velocity(law, row.phi)
+                phi_bar = -(b_bar.x * slope)
+                limit_bars(topology, c, contacts, tangent_bar, phi_bar, row.bound_bar * law.dt, const_bar)
+
+            switch(contacts.of_joint[c], {0: touching, 1: limited})
+    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+
+
+def _touching(
+    topology: Topology,
+    const: Constants,
+    law: Law,
+    c: Any,
+    end: Any,
+    q: Reals,
+    v: Reals,
+    ws: Workspace,
+    contacts: Contacts,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    const_bar: Constants | None,
+) -> None:
+    row = contacts.row[c]
+    g = approach(c, ws, contacts)
+    rest, slope = rest_velocity(law, row.phi)
+    bounce = select(bounces(law, row.phi, row.e, g, rest), 1.0, 0.0)
+    b_bar, lam, d = row.b_bar, row.old, directions(row.R)
+    recoil = row.e * b_bar.x * bounce  # beta = -e J v
+    frame: list[Vec3] = []
+    p_a_bar, p_b_bar = Vec3.zero(), Vec3.zero()
+    for r, (target_bar, push) in enumerate(zip(b_bar.leaves(), lam.leaves(), strict=True)):
+        x, extra = contacts.x, recoil if r == 0 else 0.0
+        mix(topology, c, end, r, True, contacts, x)
+        for k in loop(topology.nv):
+            ahead = v[k] + law.dt * contacts.free[k]
+            x[k] = x[k] + target_bar * ahead + push * contacts.dual[k] / law.dt + extra * v[k]
+        seen = []
+        for sign, i, p in ((-1.0, contacts.link_a[c], row.p_a), (1.0, contacts.link_b[c], row.p)):
+            f = at_point(p, d[r] * sign, Vec3.zero())
+            V = _path_bars(topology, i, f, target_bar + extra, x, ws, tangent_bar, v_bar, const_bar)
+            seen.append((V.v + cross(V.w, p)) * sign)
+            if sign < 0:
+                p_a_bar = p_a_bar - cross(d[r], V.w)
+            else:
+                p_b_bar = p_b_bar + cross(d[r], V.w)
+        frame.append(seen[0] + seen[1])
+    frame_bar = Mat3.columns(frame[1], frame[2], frame[0])
+    numbers = (-(b_bar.x * slope * (1.0 - bounce)), row.mu_bar, b_bar.x * g * bounce)
+    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, numbers, const_bar)
+
+
+def _path_bars(
+    topology: Topology,
+    i: Any,
+    f: Force,
+    weight: Any,
+    x: Reals,
+    ws: Workspace,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    const_bar: Constants | None,
+) -> Motion:
+    """The motion V of link i under joint velocities x. Each joint n on the path turns what lies beyond it:
+    xi_n = (V - V before n) x* f;  and  v_bar += weight S^T f."""
+    beyond = carry(Motion.zero())
+    for n in climb(topology.parent, i):
+        own = joints.apply(topology, n, x, ws)
+        total = beyond.value + own
+        beyond.value = total
+        xi = cross_force(total - joints.before(topology, n, Motion.zero(), own), f)
+        joints.add_pose_bars(topology, n, xi, Vec3.zero(), ws, tangent_bar)
+        joints.add_projection(topology, n, f * weight, ws, v_bar)
+        if const_bar is not None:
+            bar = placement_bar(topology, n, ws.link[topology.parent[n]].X, xi, Vec3.zero())
+            const_bar.link[n].placement += bar
+    return beyond.value
+
+
+def mass_matrix_bars(topology: Topology, law: Law, contacts: Contacts) -> None:
+    """The stored entries of Mt_bar = -Y A_bar Y^T - z (Y lam)^T, both triangles added up."""
+    for k in loop(topology.dof_row[topology.nv]):
+        contacts.M_bar[k] = 0.0
+
+    def subtract(a: Reals, b: Reals) -> None:
+        for k in loop(topology.nv):
+            row, a_k, b_k = topology.dof_row[k], a[k], b[k]
+            for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
+                at = row + topology.dof_depth[j - 1]
+                contacts.M_bar[at] = contacts.M_bar[at] - (a_k * b[j - 1] + b_k * a[j - 1])
+            at = row + topology.dof_depth[k]
+            contacts.M_bar[at] = contacts.M_bar[at] - a_k * b_k
+
+    for k in loop(topology.nv):
+        contacts.push[k] = 0.0
+    for g in loop(contacts.groups):
+        end = contacts.group[g + 1]
+        for c in loop(contacts.group[g], end):
+            for r in range(3):
+                Y, lam = contacts.Y.shifted((c * 3 + r) * topology.nv), contacts.row[c].old.leaves()[r]
+                mix(topology, c, end, r, False, contacts, contacts.x)
+                subtract(Y, contacts.x)
+                for k in loop(topology.nv):
+                    contacts.push[k] = contacts.push[k] + Y[k] * (lam / law.dt)
+    subtract(contacts.dual, contacts.push)
