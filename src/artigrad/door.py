@@ -152,9 +152,10 @@ class Door:
         )
 
     @staticmethod
-    def _warn_if_not_finite(pieces: list[np.ndarray], batch: int) -> None:
+    def _warn_if_not_finite(pieces: list[np.ndarray], batch: int) -> np.ndarray:
+        """Which robots' cotangents are finite; warns of those that are not."""
         if all(map(all_finite, pieces)):
-            return
+            return np.ones(batch, bool)
         bad = np.zeros(batch, bool)
         for x in pieces:
             if x.shape[0] == batch:
@@ -169,6 +170,7 @@ class Door:
                 RuntimeWarning,
                 stacklevel=4,
             )
+        return ~bad
 
 
 def all_finite(x: np.ndarray) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import joints
-from .contact import accelerate_in_contact, impulses_again
+from .contact import accelerate_in_contact, impulses_again, note_margin
 from .contact.implicit import accelerate_in_contact_vjp
 from .contact.reverse import accelerate_in_contact_reverse, impulses_taped
 from .dynamics import Method, accelerate, accelerate_again, accelerate_vjp
@@ -59,6 +59,8 @@ def semi_implicit_vjp(
     elif method.contact:
         again, back = (impulses_taped, accelerate_in_contact_reverse)
     again(topology, const, method, q, v, u, ws)
+    if method.contact:
+        note_margin(method.contact.contacts)
     _known_accelerations(topology, dt, v, ws)
     joints.integrate_vjp(topology, q, ws.v_next, dt, q_bar, v_bar)
     for k in loop(topology.nv):

@@ -16,6 +16,19 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 
+class Health(NamedTuple):
+    """How far a gradient can be trusted, one entry per robot.
+
+    finite: whether all of it is. violation: m/s, how far the contact problem of some step was from solved; 0 if all were
+    solved to the tolerance. margin: m/s, how far the nearest contact of all steps was from sticking, slipping, closing or
+    opening instead; the gradient is one-sided where it is 0, and 1000 means that nothing came near.
+    """
+
+    finite: np.ndarray
+    violation: np.ndarray
+    margin: np.ndarray
+
+
 class Gradient(NamedTuple):
     """Cotangents of what went into a rollout, each shaped as it was passed. `q0` is ambient."""
 
@@ -24,6 +37,7 @@ class Gradient(NamedTuple):
     u: np.ndarray
     params: Params | None
     wrench: np.ndarray | None
+    health: Health
 
 
 class StateGradient(NamedTuple):

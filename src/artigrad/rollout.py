@@ -120,7 +120,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
         if touch is not None:
-            touch.contacts.status[0] = 0.0
+            touch.contacts.status[0], touch.contacts.status[1] = rest["health"][0], rest["health"][1]
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
         copy(q_bar, ws.q_bar, nq)
         copy(v_bar, ws.v_bar, nv)
@@ -162,7 +162,10 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
                     ws.v_bar[k] = ws.v_bar[k] + ws.v[k]
         copy(ws.q_bar, q_bar, nq)
         copy(ws.v_bar, v_bar, nv)
+        if touch is not None:
+            rest["health"][0], rest["health"][1] = touch.contacts.status[0], touch.contacts.status[1]
 
+    taped = variant.options.gradient == "reverse"
     signature: dict[str, Kind] = {
         **TOPOLOGY,
         "dt": REAL,
@@ -172,7 +175,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **({"const_bar": PACKED} if variant.with_params else {}),
         **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
-        **(contact_signature(variant.options.gradient == "reverse") | {"law": SHARED} if variant.contact else {}),
+        **(contact_signature(taped) | {"law": SHARED, "health": ROBOTS} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout_vjp", body, signature, variant.target)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 
+NOTHING_NEAR = 1e3  # m/s, the margin of a motion without contact
+
+
 class Run:
     """One rollout's inputs, bound to kernels: `states` keeps every state of a stretch, `advance` only the last."""
 
@@ -107,7 +110,8 @@ class Backward:
         self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
         self.wrench_bar = None if run.wrench is None else np.empty((batch, steps, m.nb, 6), dtype)
         self.kernel = run.bound(rollout_vjp_kernel, backward=True, with_params=with_params)
-        self.extra: dict[str, np.ndarray] = {}
+        self.health = np.tile(np.array([0.0, NOTHING_NEAR], dtype), (batch, 1))  # worst violation, least margin
+        self.extra: dict[str, np.ndarray] = {"health": self.health} if m.has_contact else {}
         self.const_bar: np.ndarray | None = None
         if with_params:
             shape = self.kernel.kernel.packed_shape(batch, constants_size(m, bars=True))

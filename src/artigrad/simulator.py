@@ -15,7 +15,7 @@ from .model import Model
 from .options import Options
 from .params import Params, check_params
 from .prepare import prepare
-from .results import Gradient, Trajectory
+from .results import Gradient, Health, Trajectory
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, Run
 from .staging import Target, widest
@@ -166,15 +166,16 @@ class Simulator(StateFunctions):
     def _gradient(self, traj: Trajectory, back: Backward, batch: int) -> Gradient:
         params = back.params_gradient()
         pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
-        self._warn_if_not_finite(pieces, batch)
+        finite = self._warn_if_not_finite(pieces, batch)
+        health = Health(finite, back.health[:, 0], back.health[:, 1])
         u_bar = back.u_bar if traj.u.ndim == 3 else _total(back.u_bar)
         wrench_bar = back.wrench_bar
         if wrench_bar is not None and traj.wrench is not None:
             wrench_bar = wrench_bar.reshape(batch, traj.steps, self.model.nb, 6)
             wrench_bar = wrench_bar if traj.wrench.ndim == 4 else _total(wrench_bar)
         if not traj.batched:
-            return Gradient(back.q_bar[0], back.v_bar[0], u_bar, params, wrench_bar)
-        return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar)
+            return Gradient(back.q_bar[0], back.v_bar[0], u_bar, params, wrench_bar, health)
+        return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar, health)
 
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
         """(A, B): Jacobians of one step of one robot, on the tangent space. dx' = A dx + B du with x = (q, v), (2 nv,)."""

@@ -92,7 +92,9 @@ def test_few_sweeps_of_a_laikago():
     )
     for r in rows:
         if r.what not in ("restitution", "dry_friction", "limit"):
-            assert r.error * max(r.largest, 1e-3) < 3e-6 * max(r.largest, 1.0), r  # small toes: the differences' own error
+            assert r.error * max(r.largest, 1e-3) < 3e-6 * max(r.largest, 1.0), (
+                r
+            )  # small toes: the differences' own error
 
 
 def test_targets_agree():

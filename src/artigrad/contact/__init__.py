@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..dynamics import Method, articulated, forces
-from ..staging import Reals
+from ..staging import Reals, minimum
 from ..tables import Constants, Topology, Workspace
 from . import solver
 from .gather import Law, gather
@@ -61,3 +61,8 @@ def impulses_again(
     forces(topology, const, q, v, u, ws)
     articulated.factor_pull(topology, const, method.damping_dt, ws, ws.tau)
     find_impulses(topology, const, method.contact, q, v, ws)
+
+
+def note_margin(contacts: Contacts) -> None:
+    """Keep the least margin of all steps in status."""
+    contacts.status[1] = minimum(contacts.status[1], solver.margin(contacts))

@@ -65,7 +65,8 @@ def gather(topology: Topology, const: Constants, law: Law, q: Reals, ws: Workspa
                 row.e = maximum(const.shape[a].restitution, const.shape[b].restitution)
                 row.bound = 0.0
                 contacts.link_a[n], contacts.link_b[n] = topology.shape_link[a], topology.shape_link[b]
-                contacts.source[n], contacts.start[n], contacts.of_joint[n] = k, contacts.group[g], 0
+                contacts.source[n], contacts.of_joint[n] = k, 0
+                contacts.start[n], contacts.in_group[n] = contacts.group[g], g
                 count.value = n + 1
         for k in loop(contacts.limit_first[g], contacts.limit_first[g + 1]):
             i = contacts.limit[k]
@@ -81,6 +82,7 @@ def gather(topology: Topology, const: Constants, law: Law, q: Reals, ws: Workspa
                 row.phi, row.R = within(phi, law), Mat3(sign, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
                 row.mu, row.e, row.bound = 0.0, 0.0, own.dry * law.dt
                 contacts.link_a[n], contacts.link_b[n] = 0, i
-                contacts.source[n], contacts.start[n], contacts.of_joint[n] = k, contacts.group[g], 1
+                contacts.source[n], contacts.of_joint[n] = k, 1
+                contacts.start[n], contacts.in_group[n] = contacts.group[g], g
                 count.value = n + 1
     contacts.group[contacts.groups] = count.value

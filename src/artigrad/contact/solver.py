@@ -13,10 +13,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..spatial import Mat3, Vec3, cross, dot
-from ..staging import Reals, carry, clamp, loop, maximum, select, to_real, when_any
+from ..staging import Reals, carry, clamp, loop, maximum, minimum, select, to_real, when_any
 from .tables import Contacts
 
 ROUNDS, SWEEPS = 12, 3
+FAR = 1e3  # m/s, the margin of what touches nothing
 
 
 def clear_impulses(contacts: Contacts) -> None:
@@ -62,6 +63,21 @@ def violation(contacts: Contacts, start: Any, end: Any) -> Any:
         for change in changes:
             worst.value = maximum(worst.value, abs(change))
     return worst.value
+
+
+def margin(contacts: Contacts) -> Any:
+    """How far the active set is from changing, m/s: the least of what separated normals part by, pushing ones press by,
+    sticking tangents have left, and sliding ones slip by. Impulses count by the velocity they could undo."""
+    least = carry(FAR)
+    for c in loop(contacts.group[contacts.groups]):
+        row, end = contacts.row[c], contacts.end(c)
+        w, lam, inv = residual(contacts, c, end), row.lam, row.inv
+        least.value = minimum(least.value, select(lam.x > 0.0, lam.x / inv.x, abs(w.x)))
+        most = row.mu * lam.x + row.bound
+        for l, v, i in ((lam.y, w.y, inv.y), (lam.z, w.z, inv.z)):
+            room = select(abs(l) < most, (most - abs(l)) / i, abs(v))
+            least.value = minimum(least.value, select(most > 0.0, room, FAR))
+    return least.value
 
 
 def gauss_seidel(contacts: Contacts, sweeps: int, tape: Reals | None = None) -> None:

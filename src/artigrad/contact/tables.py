@@ -44,7 +44,7 @@ CONTACT.overlay("on", lam_bar=Vec3)
 CONTACT.overlay("side", b_bar=Vec3)
 REALS = ("contact", "Z", "A", "K", "root", "ut", "status")
 REVERSE = ("tape", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
-SCRATCH = ("link_a", "link_b", "source", "start", "of_joint", "group")
+SCRATCH = ("link_a", "link_b", "source", "start", "in_group", "of_joint", "group")
 
 
 def contact_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     """Sizes of the scratch."""
     cap, width, depth = (integers[k] for k in ("c_cap", "c_width", "c_depth"))
     sizes = {"contact": cap * CONTACT.size, "Z": cap * 2 * depth * 3, "A": cap * width * 9, "K": cap * width * 9}
-    sizes |= {"root": model.nv, "ut": model.nv, "status": 1, "group": integers["c_groups"] + 1}
-    sizes |= dict.fromkeys(("link_a", "link_b", "source", "start", "of_joint"), cap)
+    sizes |= {"root": model.nv, "ut": model.nv, "status": 2, "group": integers["c_groups"] + 1}
+    sizes |= dict.fromkeys(("link_a", "link_b", "source", "start", "in_group", "of_joint"), cap)
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
 
 
@@ -134,7 +134,7 @@ class Contacts(SimpleNamespace):
     K: Reals
     root: Reals
     ut: Reals  # d^1/2 u of each degree of freedom: what Z is paired with
-    status: Reals
+    status: Reals  # worst violation, least margin
     tape: Reals  # impulses before each sweep
     Y: Reals  # Mt^-1 J^T
     x: Reals
@@ -146,6 +146,7 @@ class Contacts(SimpleNamespace):
     link_b: Any
     source: Any  # candidate, or limited joint
     of_joint: Any  # 1 for a limited joint, 0 where shapes touch
+    in_group: Any
     start: Any  # first contact of the group a contact is in
     group: Any  # first contact of each group, and the number of all
 
@@ -157,6 +158,10 @@ class Contacts(SimpleNamespace):
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         return cls(**found)
+
+    def end(self, c: Any) -> Any:
+        """One past the last contact of the group that contact c is in."""
+        return self.group[self.in_group[c] + 1]
 
     def touches(self, c: Any) -> Any:
         """1.0 where shapes touch, 0.0 for a limited joint."""
