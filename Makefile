@@ -17,6 +17,7 @@ lint: .venv/.dev
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.contact
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "artigrad needs Python 3.11 or newer; call make PYTHON=python3.11")'

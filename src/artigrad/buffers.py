@@ -6,6 +6,7 @@ rollout (`python -m benchmarks.engine`, row "fresh memory"). A lease goes back w
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections import deque
 from contextlib import suppress
@@ -29,7 +30,7 @@ class Buffers:
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """As np.empty."""
-        size = int(np.prod(shape)) * dtype.itemsize
+        size = math.prod(shape) * dtype.itemsize
         if size < SMALLEST:
             return np.empty(shape, dtype)
         raw = self._take(size)

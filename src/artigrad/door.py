@@ -174,9 +174,12 @@ class Door:
 
 
 def all_finite(x: np.ndarray) -> bool:
-    """Whether no entry is NaN or infinite; a sum tells, without an array of answers, unless it overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(x.sum())) or bool(np.isfinite(x).all())
+    """Whether no entry is NaN or infinite. Of a long array a sum tells, without an array of answers, unless it overflows."""
+    if x.size > 100_000:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(x.sum()):
+                return True
+    return bool(np.isfinite(x).all())
 
 
 def fingerprint(u: np.ndarray, wrench: np.ndarray | None) -> tuple[float, ...]:

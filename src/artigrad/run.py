@@ -56,7 +56,9 @@ class Run:
         return out
 
     def batch_first(self, x: np.ndarray, own: int) -> np.ndarray:
-        return x if x.ndim > own else np.broadcast_to(x, (self.batch, *x.shape))
+        if x.ndim > own:
+            return x
+        return x[None] if self.batch == 1 else np.broadcast_to(x, (self.batch, *x.shape))
 
     def _call(self, q: np.ndarray, v: np.ndarray, row: int, first: int, end: int) -> None:
         self.kernel(
@@ -96,17 +98,9 @@ class Backward:
     def __init__(self, run: Run, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool):
         self.run, sim, batch = run, run.sim, run.batch
         m, dtype = sim.model, sim._float
-        last_q = np.zeros((batch, m.nq), dtype) if q_bars is None else q_bars[:, -1] if q_bars.ndim == 3 else q_bars
-        last_v = np.zeros((batch, m.nv), dtype) if v_bars is None else v_bars[:, -1] if v_bars.ndim == 3 else v_bars
-        self.q_bar, self.v_bar = last_q.copy(), last_v.copy()
-        all_q = q_bars if q_bars is not None and q_bars.ndim == 3 else None
-        all_v = v_bars if v_bars is not None and v_bars.ndim == 3 else None
-        self.every = int(all_q is not None or all_v is not None)
-        zero = np.zeros((1, 1, max(m.nq, m.nv)), dtype)
-        self.q_bars = all_q if all_q is not None else np.broadcast_to(zero[..., : m.nq], (batch, steps + 1, m.nq))
-        self.v_bars = all_v if all_v is not None else np.broadcast_to(zero[..., : m.nv], (batch, steps + 1, m.nv))
-        if self.every:  # one of the two may be a broadcast zero: the kernel walks along time
-            self.q_bars, self.v_bars = np.ascontiguousarray(self.q_bars), np.ascontiguousarray(self.v_bars)
+        self.every = int(any(x is not None and x.ndim == 3 for x in (q_bars, v_bars)))
+        self.q_bar, self.q_bars = self._split(q_bars, batch, steps, m.nq)
+        self.v_bar, self.v_bars = self._split(v_bars, batch, steps, m.nv)
         self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
         self.wrench_bar = None if run.wrench is None else np.empty((batch, steps, m.nb, 6), dtype)
         self.kernel = run.bound(rollout_vjp_kernel, backward=True, with_params=with_params)
@@ -116,6 +110,18 @@ class Backward:
         if with_params:
             shape = self.kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
             self.const_bar = self.extra["const_bar"] = zeros(shape, dtype)
+
+    def _split(self, bars: np.ndarray | None, batch: int, steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """The cotangent of the last state, and those of all; if none has those of all, they are not looked at."""
+        dtype = self.run.sim._float
+        if bars is not None and bars.ndim == 3:
+            return bars[:, -1].copy(), bars
+        last = np.zeros((batch, n), dtype) if bars is None else bars.copy()
+        if not self.every:
+            return last, last[:, None]
+        every = np.zeros((batch, steps + 1, n), dtype)
+        every[:, -1] = last
+        return last, every
 
     def segment(self, states: State, first: int, end: int) -> None:
         """Differentiate the steps first .. end, whose states are given."""

@@ -1,0 +1,1 @@
+"""Models made by hand, and several in one scene."""
