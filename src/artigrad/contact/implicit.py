@@ -38,8 +38,8 @@ from ..staging import Reals, carry, climb, loop, maximum, select, switch, when_a
 from ..tables import Constants, Topology, Workspace
 from . import solver
 from .gather import Law, pair_of
-from .rows import A_SIDE, B_SIDE, apply_impulses, bounces, rest_velocity, scale_free_motion
-from .tables import Contacts
+from .rows import apply_impulses, bounces, rest_velocity, scale_free_motion
+from .tables import A_SIDE, B_SIDE, Contacts
 
 
 def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
@@ -59,8 +59,7 @@ def seen_by(topology: Topology, c: Any, contacts: Contacts) -> Vec3:
     """J x of the rows of contact c, for the x whose scaled inward half is in contacts.ut"""
     total = carry(Vec3.zero())
     for side in (A_SIDE, B_SIDE):
-        i = contacts.link_a[c] if side == A_SIDE else contacts.link_b[c]
-        for n in climb(topology.parent, i):
+        for n in climb(topology.parent, contacts.link(c, side)):
             va = topology.link_v[n]
             for k in loop(va, va + topology.link_nv[n]):
                 z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)

@@ -31,7 +31,7 @@ from .gather import Law
 from .implicit import approach, limit_bars, seen_by, shape_bars
 from .rows import apply_impulses, bounces, directions, rest_velocity, scale_free_motion
 from .solver import residual
-from .tables import Contacts
+from .tables import A_SIDE, B_SIDE, Contacts
 
 
 def impulses_taped(
@@ -168,17 +168,14 @@ def columns(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
     """Y = Mt^-1 J^T, a row of nv numbers for each row of each contact."""
     for c in loop(contacts.group[contacts.groups]):
         for r in range(3):
-            unit = Vec3(*(1.0 if s == r else 0.0 for s in range(3)))
             for k in loop(topology.nv):
                 ws.dof[k].u = 0.0
-            for side in range(2):
-                i = contacts.link_b[c] if side else contacts.link_a[c]
-                for n in climb(topology.parent, i):
+            for side in (A_SIDE, B_SIDE):
+                for n in climb(topology.parent, contacts.link(c, side)):
                     va = topology.link_v[n]
                     for k in loop(va, va + topology.link_nv[n]):
                         z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
-                        own = z.map(lambda a, b: a * b, unit)
-                        ws.dof[k].u += contacts.root[k] * (own.x + own.y + own.z)
+                        ws.dof[k].u += contacts.root[k] * z.leaves()[r]
             articulated.push(topology, ws, contacts.Y.shifted((c * 3 + r) * topology.nv))
 
 

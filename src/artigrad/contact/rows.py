@@ -12,11 +12,10 @@ from .. import joints
 from ..spatial import Force, Mat3, Vec3, at_point, dot, point_velocity
 from ..spatial.vectors import outer
 from ..staging import Reals, carry, climb, loop, select, sqrt, switch, to_real
+from ..staging.memory import Row
 from ..tables import Topology, Workspace
 from .gather import Law
-from .tables import Contacts
-
-A_SIDE, B_SIDE = 0, 1
+from .tables import A_SIDE, B_SIDE, Contacts
 
 
 def directions(R: Mat3) -> tuple[Vec3, Vec3, Vec3]:
@@ -33,15 +32,11 @@ def rows(topology: Topology, law: Law, v: Reals, ws: Workspace, contacts: Contac
         row = contacts.row[c]
         R, phi = row.R, row.phi
 
-        def touching(c: Any = c, R: Mat3 = R) -> tuple[Vec3, Vec3]:
+        def touching(c: Any = c, R: Mat3 = R, row: Row = row) -> tuple[Vec3, Vec3]:
             d = directions(R)
             seen, free = Vec3.zero(), carry(Vec3.zero())
             for side, sign in ((A_SIDE, -1.0), (B_SIDE, 1.0)):
-                i, p = (
-                    (contacts.link_a[c], contacts.row[c].p_a)
-                    if side == A_SIDE
-                    else (contacts.link_b[c], contacts.row[c].p)
-                )
+                i, p = contacts.link(c, side), row.p if side == B_SIDE else row.p_a
                 velocity = point_velocity(p, ws.link[i].v) * sign
                 seen = seen + Vec3(*(dot(x, velocity) for x in d))
                 _path(topology, i, tuple(at_point(p, x * sign, Vec3.zero()) for x in d), c, side, ws, contacts, free)
@@ -125,8 +120,7 @@ def delassus(law: Law, contacts: Contacts, nl: Any) -> None:
             total = carry(Mat3.zero())
             for s in (A_SIDE, B_SIDE):
                 for t in (A_SIDE, B_SIDE):
-                    i = contacts.link_a[c] if s == A_SIDE else contacts.link_b[c]
-                    j = contacts.link_a[d] if t == A_SIDE else contacts.link_b[d]
+                    i, j = contacts.link(c, s), contacts.link(d, t)
                     for k in loop(contacts.common[i * nl + j]):
                         x = contacts.Z.struct(contacts.z(c, s, k), Vec3)
                         y = contacts.Z.struct(contacts.z(d, t, k), Vec3)
@@ -146,8 +140,7 @@ def apply_impulses(topology: Topology, x: str, scale: Any, ws: Workspace, contac
     for c in loop(contacts.group[contacts.groups]):
         value = getattr(contacts.row[c], x) * scale
         for side in (A_SIDE, B_SIDE):
-            i = contacts.link_a[c] if side == A_SIDE else contacts.link_b[c]
-            for n in climb(topology.parent, i):
+            for n in climb(topology.parent, contacts.link(c, side)):
                 va = topology.link_v[n]
                 for k in loop(va, va + topology.link_nv[n]):
                     z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)

@@ -42,6 +42,7 @@ CONTACT = Layout(
 # the adjoint of the sweeps has no active set
 CONTACT.overlay("on", lam_bar=Vec3)
 CONTACT.overlay("side", b_bar=Vec3)
+A_SIDE, B_SIDE = 0, 1
 REALS = ("contact", "Z", "A", "K", "root", "ut", "status")
 REVERSE = ("tape", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
 SCRATCH = ("link_a", "link_b", "source", "start", "in_group", "of_joint", "group")
@@ -158,6 +159,10 @@ class Contacts(SimpleNamespace):
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         return cls(**found)
+
+    def link(self, c: Any, side: int) -> Any:
+        """The link on one side of contact c."""
+        return self.link_b[c] if side == B_SIDE else self.link_a[c]
 
     def end(self, c: Any) -> Any:
         """One past the last contact of the group that contact c is in."""
