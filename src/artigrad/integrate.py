@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from . import joints
-from .contact import accelerate_in_contact, impulses_again, note_margin
-from .contact.implicit import accelerate_in_contact_vjp
-from .contact.reverse import accelerate_in_contact_reverse, impulses_taped
-from .dynamics import Method, accelerate, accelerate_again, accelerate_vjp
+from .contact.stage import total_acceleration, total_acceleration_vjp
+from .dynamics import Method, accelerate, accelerate_vjp
 from .options import Options
 from .staging import Reals, copy, loop, switch
 from .tables import Constants, Topology, Workspace
@@ -33,7 +31,7 @@ def semi_implicit(
     topology: Topology, const: Constants, method: Method, dt: Any, q: Reals, v: Reals, u: Reals, ws: Workspace
 ) -> None:
     """v+ = v + dt qdd,   q+ = q (+) dt v+"""
-    (accelerate_in_contact if method.contact else accelerate)(topology, const, method, q, v, u, ws)
+    total_acceleration(topology, const, method, q, v, u, ws)
     for k in loop(topology.nv):
         v[k] = v[k] + dt * ws.qdd[k]
     joints.integrate(topology, q, v, dt)
@@ -53,19 +51,11 @@ def semi_implicit_vjp(
     u_bar: Reals,
     const_bar: Constants | None,
 ) -> None:
-    again, back = (accelerate_again, accelerate_vjp)
-    if method.contact and method.contact.gradient == "implicit":
-        again, back = (impulses_again, accelerate_in_contact_vjp)
-    elif method.contact:
-        again, back = (impulses_taped, accelerate_in_contact_reverse)
-    again(topology, const, method, q, v, u, ws)
-    if method.contact:
-        note_margin(method.contact.contacts)
     _known_accelerations(topology, dt, v, ws)
     joints.integrate_vjp(topology, q, ws.v_next, dt, q_bar, v_bar)
     for k in loop(topology.nv):
         ws.qdd_bar[k] = dt * v_bar[k]
-    back(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
+    total_acceleration_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
     joints.lift(topology, q, ws.tangent_bar, q_bar)
 
 
@@ -73,7 +63,7 @@ def explicit(
     topology: Topology, const: Constants, method: Method, dt: Any, q: Reals, v: Reals, u: Reals, ws: Workspace
 ) -> None:
     """q+ = q (+) dt v,   v+ = v + dt qdd"""
-    accelerate(topology, const, method, q, v, u, ws)
+    total_acceleration(topology, const, method, q, v, u, ws)
     joints.integrate(topology, q, v, dt)
     for k in loop(topology.nv):
         v[k] = v[k] + dt * ws.qdd[k]
@@ -93,12 +83,11 @@ def explicit_vjp(
     u_bar: Reals,
     const_bar: Constants | None,
 ) -> None:
-    accelerate_again(topology, const, method, q, v, u, ws)
     _known_accelerations(topology, dt, v, ws)
     for k in loop(topology.nv):
         ws.qdd_bar[k] = dt * v_bar[k]
     joints.integrate_vjp(topology, q, v, dt, q_bar, v_bar)
-    accelerate_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
+    total_acceleration_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
     joints.lift(topology, q, ws.tangent_bar, q_bar)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import joints
 from .dynamics import FACTOR, Method, accelerate, accelerate_vjp
@@ -34,102 +34,74 @@ class Query:
     vjp: Callable[..., None]
 
 
-def _outputs(t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals) -> None:
-    kinematics(t, const, q, v, ws)
-    outputs(t, const, q, v, ws, out)
+class At(NamedTuple):
+    """Where a query is asked."""
+
+    q: Reals
+    v: Reals
+    x: Reals
+
+
+def _outputs(t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out: Reals) -> None:
+    kinematics(t, const, at.q, at.v, ws)
+    outputs(t, const, at.q, at.v, ws, out)
 
 
 def _outputs_vjp(
-    t: Topology,
-    const: Constants,
-    method: Method,
-    q: Reals,
-    v: Reals,
-    x: Reals,
-    ws: Any,
-    out_bar: Reals,
-    const_bar: Constants,
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
 ) -> None:
-    kinematics(t, const, q, v, ws)
-    outputs_vjp(t, const, q, v, ws, out_bar, ws.tangent_bar, ws.v_bar, const_bar)
+    kinematics(t, const, at.q, at.v, ws)
+    outputs_vjp(t, const, at.q, at.v, ws, out_bar, ws.tangent_bar, ws.v_bar, const_bar)
 
 
-def _acceleration(
-    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals
-) -> None:
-    accelerate(t, const, method, q, v, x, ws)
+def _acceleration(t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out: Reals) -> None:
+    accelerate(t, const, method, *at, ws)
     for k in loop(t.nv):
         out[k] = ws.qdd[k]
 
 
 def _acceleration_vjp(
-    t: Topology,
-    const: Constants,
-    method: Method,
-    q: Reals,
-    v: Reals,
-    x: Reals,
-    ws: Any,
-    out_bar: Reals,
-    const_bar: Constants,
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
 ) -> None:
-    accelerate(t, const, method, q, v, x, ws)
-    accelerate_vjp(t, const, method, q, v, x, ws, out_bar, ws.tangent_bar, ws.v_bar, ws.x_bar, const_bar)
+    accelerate(t, const, method, *at, ws)
+    accelerate_vjp(t, const, method, *at, ws, out_bar, ws.tangent_bar, ws.v_bar, ws.x_bar, const_bar)
 
 
-def _inverse(t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals) -> None:
+def _inverse(t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out: Reals) -> None:
     """out = M a + bias: armature is part of M; damping, springs and actuators are not part of the result."""
-    kinematics(t, const, q, v, ws)
-    inverse_dynamics(t, const, x, ws, out)
+    kinematics(t, const, at.q, at.v, ws)
+    inverse_dynamics(t, const, at.x, ws, out)
     for i in loop(1, t.nl):
         own, va = const.link[i], t.link_v[i]
         for k in loop(t.link_nv[i]):
-            out[va + k] = out[va + k] + own.armature * x[va + k]
+            out[va + k] = out[va + k] + own.armature * at.x[va + k]
 
 
 def _inverse_vjp(
-    t: Topology,
-    const: Constants,
-    method: Method,
-    q: Reals,
-    v: Reals,
-    x: Reals,
-    ws: Any,
-    out_bar: Reals,
-    const_bar: Constants,
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
 ) -> None:
-    kinematics(t, const, q, v, ws)
-    inverse_dynamics_vjp(t, const, x, ws, out_bar, 1.0, ws.tangent_bar, ws.v_bar, const_bar)
+    kinematics(t, const, at.q, at.v, ws)
+    inverse_dynamics_vjp(t, const, at.x, ws, out_bar, 1.0, ws.tangent_bar, ws.v_bar, const_bar)
     for i in loop(1, t.nl):
         own, bar, va = const.link[i], const_bar.link[i], t.link_v[i]
         joints.add_projection(t, i, ws.link[i].a_bar, ws, ws.x_bar)
         for k in loop(t.link_nv[i]):
             tau_bar = out_bar[va + k]
             ws.x_bar[va + k] = ws.x_bar[va + k] + own.armature * tau_bar
-            bar.armature = bar.armature + tau_bar * x[va + k]
+            bar.armature = bar.armature + tau_bar * at.x[va + k]
 
 
-def _mass_matrix(
-    t: Topology, const: Constants, method: Method, q: Reals, v: Reals, x: Reals, ws: Any, out: Reals
-) -> None:
-    kinematics(t, const, q, v, ws)
+def _mass_matrix(t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out: Reals) -> None:
+    kinematics(t, const, at.q, at.v, ws)
     mass_matrix(t, const, 0.0, ws)
     for k in loop(t.dof_row[t.nv]):
         out[k] = ws.M[k]
 
 
 def _mass_matrix_vjp(
-    t: Topology,
-    const: Constants,
-    method: Method,
-    q: Reals,
-    v: Reals,
-    x: Reals,
-    ws: Any,
-    out_bar: Reals,
-    const_bar: Constants,
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
 ) -> None:
-    kinematics(t, const, q, v, ws)
+    kinematics(t, const, at.q, at.v, ws)
     mass_matrix(t, const, 0.0, ws)
     mass_matrix_vjp(t, const, 0.0, ws, out_bar, ws.tangent_bar, const_bar)
 
@@ -161,7 +133,7 @@ def query_kernel(name: str, variant: Variant, work: tuple[str, ...]) -> Kernel:
         copy(q, ws.q, topology.nq)
         copy(v, ws.v, topology.nv)
         copy(x, ws.x, x_size)
-        QUERIES[name].forward(topology, constants, method, ws.q, ws.v, ws.x, ws, ws.out)
+        QUERIES[name].forward(topology, constants, method, At(ws.q, ws.v, ws.x), ws, ws.out)
         copy(ws.out, out, size)
 
     signature: dict[str, Kind] = {
@@ -207,7 +179,7 @@ def query_vjp_kernel(name: str, variant: Variant, work: tuple[str, ...]) -> Kern
         ):
             for k in loop(n):
                 array[k] = 0.0
-        QUERIES[name].vjp(topology, constants, method, ws.q, ws.v, ws.x, ws, ws.out, bars)
+        QUERIES[name].vjp(topology, constants, method, At(ws.q, ws.v, ws.x), ws, ws.out, bars)
         joints.lift(topology, ws.q, ws.tangent_bar, ws.q_bar)
         copy(ws.q_bar, q_bar, topology.nq)
         copy(ws.v_bar, v_bar, topology.nv)

@@ -14,12 +14,7 @@ from typing import Any
 from .. import joints
 from ..collision.collide import gap_vjp
 from ..collision.gap import Gap
-from ..dynamics import Method, articulated
-from ..dynamics.actuation import actuation_vjp
-from ..dynamics.forward_dynamics import diagonal_bars
-from ..dynamics.inverse_dynamics import inverse_dynamics_vjp
-from ..dynamics.passive import passive_vjp
-from ..dynamics.wrenches import wrenches_vjp
+from ..dynamics import Method, articulated, balance_vjp, clear_forces
 from ..kinematics import clear_pose_bars, kinematics_vjp
 from ..spatial import (
     Force,
@@ -83,10 +78,7 @@ def accelerate_in_contact_vjp(
 ) -> None:
     """As `accelerate_vjp`, after the impulses were found; ws.v_next has the velocities the step led to."""
     law, contacts = method.contact.law, method.contact.contacts
-    for k in loop(topology.nv):
-        tangent_bar[k] = 0.0
-    for i in loop(topology.nl):
-        ws.link[i].F = Force.zero()
+    clear_forces(topology, ws, tangent_bar)
     articulated.pull(topology, ws, qdd_bar)
     multipliers(topology, ws, contacts)
     articulated.push(topology, ws, ws.mu)
@@ -98,13 +90,7 @@ def accelerate_in_contact_vjp(
             ws.link[contacts.link_b[c]].F -= at_point(row.p, force, Vec3.zero())
             ws.link[contacts.link_a[c]].F += at_point(row.p_a, force, Vec3.zero())
 
-    inverse_dynamics_vjp(
-        topology, const, ws.qdd, ws, ws.mu, -1.0, tangent_bar, v_bar, const_bar, take_off_contact_forces
-    )
-    diagonal_bars(topology, method.damping_dt, ws.qdd, ws.mu, const_bar)
-    wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
-    actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
-    passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)
+    balance_vjp(topology, const, method, q, v, u, ws, tangent_bar, v_bar, u_bar, const_bar, take_off_contact_forces)
     geometry_bars(topology, const, law, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
 
 

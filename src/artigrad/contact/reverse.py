@@ -14,13 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import joints
-from ..dynamics import Method, articulated, forces
-from ..dynamics.actuation import actuation_vjp
-from ..dynamics.forward_dynamics import diagonal_bars
-from ..dynamics.inverse_dynamics import inverse_dynamics_vjp
+from ..dynamics import Method, articulated, balance_vjp, clear_forces, forces
 from ..dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
-from ..dynamics.passive import passive_vjp
-from ..dynamics.wrenches import wrenches_vjp
 from ..kinematics import clear_pose_bars, kinematics_vjp, placement_bar
 from ..spatial import Force, Mat3, Motion, Vec3, at_point, cross, cross_force
 from ..spatial.vectors import outer
@@ -133,10 +128,7 @@ def accelerate_in_contact_reverse(
 ) -> None:
     """As `accelerate_in_contact_vjp`, for the sweeps that `impulses_taped` ran."""
     law, contacts, sweeps = method.contact.law, method.contact.contacts, method.contact.sweeps
-    for k in loop(topology.nv):
-        tangent_bar[k] = 0.0
-    for i in loop(topology.nl):
-        ws.link[i].F = Force.zero()
+    clear_forces(topology, ws, tangent_bar)
     # z = Mt^-1 v+_bar (times dt), and what the impulses see of it
     articulated.pull(topology, ws, qdd_bar)
     scale_free_motion(topology, ws, contacts)
@@ -150,11 +142,7 @@ def accelerate_in_contact_reverse(
     apply_impulses(topology, "b_bar", law.dt, ws, contacts)
     articulated.push(topology, ws, ws.mu)
     copy(contacts.free, ws.qdd, topology.nv)
-    inverse_dynamics_vjp(topology, const, ws.qdd, ws, ws.mu, -1.0, tangent_bar, v_bar, const_bar)
-    diagonal_bars(topology, method.damping_dt, ws.qdd, ws.mu, const_bar)
-    wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
-    actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
-    passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)
+    balance_vjp(topology, const, method, q, v, u, ws, tangent_bar, v_bar, u_bar, const_bar)
 
     columns(topology, ws, contacts)
     jacobian_bars(topology, const, law, q, v, ws, contacts, tangent_bar, v_bar, const_bar)

@@ -1,49 +1,113 @@
 """Forward dynamics, (M + armature + h damping) qdd = tau - ID(q, v, 0), and its adjoint  (theory 3.1-3.3).
 
-The adjoint never differentiates M or its factor: one solve with the factor at hand, then the adjoint of inverse
-dynamics at the solution.
+The adjoint never differentiates M or its factor: one solve with the factor at hand, then the adjoint of the balance of
+forces at the solution.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..kinematics import kinematics
 from ..spatial import Force
 from ..staging import Reals, loop
 from ..tables import Constants, Topology, Workspace
 from . import articulated, sparse
-from .inverse_dynamics import inverse_dynamics_vjp
+from .actuation import actuation, actuation_vjp
+from .inverse_dynamics import inverse_dynamics_vjp, link_force, start_forces
+from .passive import passive, passive_vjp
+from .wrenches import subtract_wrenches, wrenches_vjp
 
 FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
 
 
-def forward_dynamics(
-    topology: Topology, const: Constants, method: ModuleType, damping_dt: Any, tau: Reals, ws: Workspace, qdd: Reals
+class Method(NamedTuple):
+    """How accelerations are solved for: the factor, the time over which damping is taken implicitly, and contact."""
+
+    factor: ModuleType
+    damping_dt: Any
+    contact: Any = None  # contact.Touch, for a model that can touch something
+
+
+def forces(topology: Topology, const: Constants, q: Reals, v: Reals, u: Reals, ws: Workspace) -> None:
+    """Kinematics, forces on links (ws.link.F) and in joints (ws.tau) at (q, v, u)."""
+    start_forces(const, ws)
+    kinematics(topology, const, q, v, ws, lambda i: link_force(topology, i, None, ws))
+    subtract_wrenches(topology, const, ws)
+    passive(topology, const, q, v, ws.tau)
+    actuation(topology, const, q, v, u, ws.tau)
+
+
+def accelerate(
+    topology: Topology, const: Constants, method: Method, q: Reals, v: Reals, u: Reals, ws: Workspace
 ) -> None:
-    """qdd from the joint forces tau. Kinematics has been run and ws.link.F has the bias forces; ws keeps the factor."""
-    method.factor_solve(topology, const, damping_dt, ws, tau, qdd)
+    """ws.qdd = the joint accelerations at (q, v, u); runs kinematics and keeps in ws what the way back needs."""
+    forces(topology, const, q, v, u, ws)
+    method.factor.factor_solve(topology, const, method.damping_dt, ws, ws.tau, ws.qdd)
 
 
-def forward_dynamics_vjp(
+def accelerate_again(
+    topology: Topology, const: Constants, method: Method, q: Reals, v: Reals, u: Reals, ws: Workspace
+) -> None:
+    """Fill ws for the way back where the accelerations are known already: no forces, no solve."""
+    kinematics(topology, const, q, v, ws)
+    method.factor.factor(topology, const, method.damping_dt, ws)
+
+
+def accelerate_vjp(
     topology: Topology,
     const: Constants,
-    method: ModuleType,
-    damping_dt: Any,
-    qdd: Reals,
-    qdd_bar: Reals,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    u: Reals,
     ws: Workspace,
-    tau_bar: Reals,
+    qdd_bar: Reals,
     tangent_bar: Reals,
     v_bar: Reals,
+    u_bar: Reals,
     const_bar: Constants | None,
 ) -> None:
-    """Sets tau_bar = Mt^-1 qdd_bar; adds to the cotangents of q (tangent), v and constants."""
+    """Adds to v_bar, u_bar and const_bar; sets tangent_bar, the cotangent of q on the tangent space. ws.qdd is known.
+
+    One solve, mu = Mt^-1 qdd_bar, then the adjoint of the balance of forces at the solution  (theory 3.2).
+    """
+    clear_forces(topology, ws, tangent_bar)
+    method.factor.solve(topology, ws, qdd_bar, ws.mu)
+    balance_vjp(topology, const, method, q, v, u, ws, tangent_bar, v_bar, u_bar, const_bar)
+
+
+def clear_forces(topology: Topology, ws: Workspace, tangent_bar: Reals) -> None:
+    """No forces on links, for a solve of its own; and no cotangent of q yet."""
+    for k in loop(topology.nv):
+        tangent_bar[k] = 0.0
     for i in loop(topology.nl):
         ws.link[i].F = Force.zero()
-    method.solve(topology, ws, qdd_bar, tau_bar)
-    inverse_dynamics_vjp(topology, const, qdd, ws, tau_bar, -1.0, tangent_bar, v_bar, const_bar)
-    diagonal_bars(topology, damping_dt, qdd, tau_bar, const_bar)
+
+
+def balance_vjp(
+    topology: Topology,
+    const: Constants,
+    method: Method,
+    q: Reals,
+    v: Reals,
+    u: Reals,
+    ws: Workspace,
+    tangent_bar: Reals,
+    v_bar: Reals,
+    u_bar: Reals,
+    const_bar: Constants | None,
+    subtract_more: Callable[[], None] | None = None,
+) -> None:
+    """The adjoint of  ID(q, v, qdd) + damping and springs - actuators - wrenches = 0  at multipliers ws.mu: adds to all
+    cotangents. `subtract_more` takes off further forces of the world, those of contact."""
+    inverse_dynamics_vjp(topology, const, ws.qdd, ws, ws.mu, -1.0, tangent_bar, v_bar, const_bar, subtract_more)
+    diagonal_bars(topology, method.damping_dt, ws.qdd, ws.mu, const_bar)
+    wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
+    actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
+    passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)
 
 
 def diagonal_bars(topology: Topology, damping_dt: Any, qdd: Reals, tau_bar: Reals, const_bar: Constants | None) -> None:
