@@ -20,7 +20,7 @@ from .options import Options
 from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop, maximum
 from .staging.kernel import Kind
 from .step import step, step_vjp
-from .tables import TOPOLOGY, Constants, Topology, Workspace
+from .tables import TOPOLOGY, Bars, Constants, Topology, Workspace
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------------
@@ -119,6 +119,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
+        bars = Bars(ws.tangent_bar, ws.v_bar, ws.u_bar, const_bar)
         if touch is not None:
             touch.contacts.status[0], touch.contacts.status[1] = rest["health"][0], rest["health"][1]
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
@@ -135,21 +136,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
                 copy(rest["wrench"].shifted(t * nw), ws.wrench, nw)
                 for k in loop(nw):
                     ws.wrench_bar[k] = 0.0
-            step_vjp(
-                topology,
-                constants,
-                variant.options,
-                dt,
-                q_t,
-                v_t,
-                u_t,
-                ws,
-                ws.q_bar,
-                ws.v_bar,
-                ws.u_bar,
-                const_bar,
-                touch,
-            )
+            step_vjp(topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, bars, touch)
             copy(ws.u_bar, u_bar.shifted(t * nu), nu)
             if variant.wrench:
                 copy(ws.wrench_bar, rest["wrench_bar"].shifted(t * nw), nw)

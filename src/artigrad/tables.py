@@ -6,7 +6,7 @@ Sizes are run-time integers, so one compiled kernel serves every robot.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -215,6 +215,21 @@ class Constants:
         self.reals.put(0, value)
 
 
+class Bars(NamedTuple):
+    """Where the adjoint of a step adds cotangents: of q (on the tangent space), v, u and constants (None: not wanted)."""
+
+    tangent: Reals
+    v: Reals
+    u: Reals
+    const: Constants | None
+
+
+def wanted(bars: Bars) -> Constants:
+    """The cotangents of constants, where they are always wanted."""
+    assert bars.const is not None
+    return bars.const
+
+
 def constants_size(model: Model, bars: bool = False) -> int:
     """How many numbers the constants of one robot (or their cotangents) are."""
     sizes = SimpleNamespace(nl=len(model.links.parent), nt=model.links.trees, nb=model.nb, ns=model.ns, nu=model.nu)
@@ -231,13 +246,15 @@ LINK = Layout(
     I=Inertia,  # inertia of the link
     F=Force,  # force on the link; after an inward pass that of all it carries
     IA=Articulated,  # inertia as felt with the joints beyond it free
+    w=Motion,  # on the way back: velocity that the step led to
+    w_bar=Force,
+    zeta=Force,  # cotangent of the pose
 ).overlay(  # once the factor is made: cotangents of the way back
     "IA",
     y=Motion,  # of F; while solving, the acceleration that is found
     a_bar=Force,
     v_bar=Force,
 )
-LINK.overlay("a_bar", zeta=Force)  # of the pose, once the cotangent of a is spent
 # One row per degree of freedom.
 DOF = Layout(
     S=Motion,  # motion of the link per unit of this velocity

@@ -20,7 +20,7 @@ from ..kinematics import clear_pose_bars, kinematics_vjp, placement_bar
 from ..spatial import Force, Mat3, Motion, Vec3, at_point, cross, cross_force
 from ..spatial.vectors import outer
 from ..staging import Reals, carry, clamp, climb, copy, loop, maximum, select, switch
-from ..tables import Constants, Topology, Workspace
+from ..tables import Bars, Constants, Topology, Workspace
 from . import find_impulses
 from .gather import Law
 from .implicit import approach, limit_bars, seen_by, shape_bars
@@ -121,14 +121,11 @@ def accelerate_in_contact_reverse(
     u: Reals,
     ws: Workspace,
     qdd_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """As `accelerate_in_contact_vjp`, for the sweeps that `impulses_taped` ran."""
     law, contacts, sweeps = method.contact.law, method.contact.contacts, method.contact.sweeps
-    clear_forces(topology, ws, tangent_bar)
+    clear_forces(topology, ws, bars.tangent)
     # z = Mt^-1 v+_bar (times dt), and what the impulses see of it
     articulated.pull(topology, ws, qdd_bar)
     scale_free_motion(topology, ws, contacts)
@@ -142,14 +139,14 @@ def accelerate_in_contact_reverse(
     apply_impulses(topology, "b_bar", law.dt, ws, contacts)
     articulated.push(topology, ws, ws.mu)
     copy(contacts.free, ws.qdd, topology.nv)
-    balance_vjp(topology, const, method, q, v, u, ws, tangent_bar, v_bar, u_bar, const_bar)
+    balance_vjp(topology, const, method, q, v, u, ws, bars)
 
     columns(topology, ws, contacts)
-    jacobian_bars(topology, const, law, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
+    jacobian_bars(topology, const, law, q, v, ws, contacts, bars)
     mass_matrix_bars(topology, law, contacts)
     joints.store_columns(topology, ws)
     composite_inertias(topology, ws)
-    mass_matrix_vjp(topology, const, method.damping_dt, ws, contacts.M_bar, tangent_bar, const_bar)
+    mass_matrix_vjp(topology, const, method.damping_dt, ws, contacts.M_bar, bars)
 
 
 def columns(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
@@ -190,9 +187,7 @@ def jacobian_bars(
     v: Reals,
     ws: Workspace,
     contacts: Contacts,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """J_bar, the targets and the bounds of every contact to poses, velocities and parameters."""
     clear_pose_bars(topology, ws)
@@ -201,18 +196,18 @@ def jacobian_bars(
         for c in loop(contacts.group[g], end):
 
             def touching(c: Any = c, end: Any = end) -> None:
-                _touching(topology, const, law, c, end, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
+                _touching(topology, const, law, c, end, q, v, ws, contacts, bars)
 
             def limited(c: Any = c) -> None:
                 row = contacts.row[c]
                 k, b_bar = topology.link_v[contacts.link_b[c]], row.b_bar
-                v_bar[k] = v_bar[k] + row.R.xx * b_bar.x + b_bar.y
+                bars.v[k] = bars.v[k] + row.R.xx * b_bar.x + b_bar.y
                 _, slope = rest_velocity(law, row.phi)
                 phi_bar = -(b_bar.x * slope)
-                limit_bars(topology, c, contacts, tangent_bar, phi_bar, row.bound_bar * law.dt, const_bar)
+                limit_bars(topology, c, contacts, phi_bar, row.bound_bar * law.dt, bars)
 
             switch(contacts.of_joint[c], {0: touching, 1: limited})
-    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+    kinematics_vjp(topology, ws, bars)
 
 
 def _touching(
@@ -225,9 +220,7 @@ def _touching(
     v: Reals,
     ws: Workspace,
     contacts: Contacts,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     row = contacts.row[c]
     g = approach(c, ws, contacts)
@@ -246,7 +239,7 @@ def _touching(
         seen = []
         for sign, i, p in ((-1.0, contacts.link_a[c], row.p_a), (1.0, contacts.link_b[c], row.p)):
             f = at_point(p, d[r] * sign, Vec3.zero())
-            V = _path_bars(topology, i, f, target_bar + extra, x, ws, tangent_bar, v_bar, const_bar)
+            V = _path_bars(topology, i, f, target_bar + extra, x, ws, bars)
             seen.append((V.v + cross(V.w, p)) * sign)
             if sign < 0:
                 p_a_bar = p_a_bar - cross(d[r], V.w)
@@ -255,7 +248,7 @@ def _touching(
         frame.append(seen[0] + seen[1])
     frame_bar = Mat3.columns(frame[1], frame[2], frame[0])
     numbers = (-(b_bar.x * slope * (1.0 - bounce)), row.mu_bar, b_bar.x * g * bounce)
-    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, numbers, const_bar)
+    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, numbers, bars)
 
 
 def _path_bars(
@@ -265,9 +258,7 @@ def _path_bars(
     weight: Any,
     x: Reals,
     ws: Workspace,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> Motion:
     """The motion V of link i under joint velocities x. Each joint n on the path turns what lies beyond it:
     xi_n = (V - V before n) x* f;  and  v_bar += weight S^T f."""
@@ -277,11 +268,11 @@ def _path_bars(
         total = beyond.value + own
         beyond.value = total
         xi = cross_force(total - joints.before(topology, n, Motion.zero(), own), f)
-        joints.add_pose_bars(topology, n, xi, Vec3.zero(), ws, tangent_bar)
-        joints.add_projection(topology, n, f * weight, ws, v_bar)
-        if const_bar is not None:
+        joints.add_pose_bars(topology, n, xi, Vec3.zero(), ws, bars.tangent)
+        joints.add_projection(topology, n, f * weight, ws, bars.v)
+        if bars.const is not None:
             bar = placement_bar(topology, n, ws.link[topology.parent[n]].X, xi, Vec3.zero())
-            const_bar.link[n].placement += bar
+            bars.const.link[n].placement += bar
     return beyond.value
 
 

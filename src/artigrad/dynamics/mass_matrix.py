@@ -11,7 +11,7 @@ from typing import Any
 from .. import joints
 from ..spatial import Force, Inertia, Motion, cross_force, force_to_child, inertia_pairing, power, shift_vjp
 from ..staging import Reals, carry, climb, loop
-from ..tables import Constants, Topology, Workspace
+from ..tables import Bars, Constants, Topology, Workspace
 
 
 def composite_inertias(topology: Topology, ws: Workspace) -> None:
@@ -46,8 +46,7 @@ def mass_matrix_vjp(
     damping_dt: Any,
     ws: Workspace,
     M_bar: Reals,
-    tangent_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """Adds the cotangents of q (tangent) and constants, for cotangents of the stored entries  (theory 4.2, world axes).
 
@@ -87,8 +86,8 @@ def mass_matrix_vjp(
                 here = part(row, topology.link_v[n], topology.link_v[n] + topology.link_nv[n])
                 above.value = above.value - here
                 turn(n, above.value, here, F)
-            if const_bar is not None:
-                bar, diagonal = const_bar.link[i], M_bar[row + topology.dof_depth[k]]
+            if bars.const is not None:
+                bar, diagonal = bars.const.link[i], M_bar[row + topology.dof_depth[k]]
                 bar.armature = bar.armature + diagonal
                 bar.damping = bar.damping + damping_dt * diagonal
     for i in loop(1, topology.nl):
@@ -99,9 +98,9 @@ def mass_matrix_vjp(
                 ws.link[i].zeta -= cross_force(y, Ic @ S) + cross_force(S, Ic @ y)
     for i in loop(1, topology.nl):
         p, link = topology.parent[i], ws.link[i]
-        joints.add_projection(topology, i, link.zeta, ws, tangent_bar)
-        if const_bar is not None:
-            const_bar.link[i].placement += force_to_child(ws.link[p].X, link.zeta)
+        joints.add_projection(topology, i, link.zeta, ws, bars.tangent)
+        if bars.const is not None:
+            bars.const.link[i].placement += force_to_child(ws.link[p].X, link.zeta)
             ws.paired[i].I += ws.paired[p].I
             _, I_bar = shift_vjp(link.X, const.link[i].I, ws.paired[i].I)
-            const_bar.link[i].I += I_bar
+            bars.const.link[i].I += I_bar
