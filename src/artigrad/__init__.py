@@ -8,7 +8,7 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
-from .errors import InputError, ModelError
+from .errors import ContactError, InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.scene import scene
@@ -28,6 +28,7 @@ __all__ = [
     "EveryStep",
     "Gradient",
     "Health",
+    "ContactError",
     "InputError",
     "Model",
     "ModelBuilder",

@@ -39,6 +39,7 @@ class Options:
     softness: 1/kg, added to the diagonal of the contact problem; what makes redundant contacts share their load.
     bounce_threshold: m/s, slower contacts do not bounce.
     tolerance: m/s, what the hybrid solver accepts as solved.
+    max_contacts: how many points between shapes that may push each other may be near at a time; more is an error.
     """
 
     dt: float = 1e-3
@@ -53,6 +54,7 @@ class Options:
     softness: float = 1e-6
     bounce_threshold: float = 1e-2
     tolerance: float = 1e-8
+    max_contacts: int = 64
 
     def __post_init__(self) -> None:
         if not isinstance(self.dt, int | float) or not (0.0 < self.dt < float("inf")):
@@ -64,8 +66,10 @@ class Options:
             raise InputError(
                 "gradient='reverse' differentiates the sweeps of solver='gauss_seidel'; choose that solver"
             )
-        if not isinstance(self.sweeps, int) or self.sweeps < 1:
-            raise InputError(f"sweeps is a whole number, at least 1, not {self.sweeps!r}")
+        for name in ("sweeps", "max_contacts"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
         for name in NUMBERS:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not (0.0 <= value < float("inf")):

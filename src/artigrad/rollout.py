@@ -69,7 +69,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         copy(q, ws.q, nq)
         copy(v, ws.v, nv)
         if touch is not None:
-            touch.contacts.status[0] = 0.0
+            touch.contacts.status[0], touch.contacts.status[2] = 0.0, 0.0
         for t in loop(steps):
             u_t = local(u.shifted(t * nu), ws.u, nu)
             if variant.wrench:
@@ -78,7 +78,8 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             copy(ws.q, q.shifted((t + 1) * row * nq), nq)
             copy(ws.v, v.shifted((t + 1) * row * nv), nv)
         if touch is not None:
-            rest["violation"][0] = maximum(rest["violation"][0], touch.contacts.status[0])
+            worst, full = rest["status"], touch.contacts.status[2]
+            worst[0], worst[1] = maximum(worst[0], touch.contacts.status[0]), maximum(worst[1], full)
 
     signature: dict[str, Kind] = {
         **TOPOLOGY,
@@ -88,7 +89,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **({"wrench": ROBOTS} if variant.wrench else {}),
-        **(contact_signature() | {"law": SHARED, "violation": ROBOTS} if variant.contact else {}),
+        **(contact_signature() | {"law": SHARED, "status": ROBOTS} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout", body, signature, variant.target)

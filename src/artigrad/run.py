@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .buffers import buffers
+from .errors import ContactError
 from .params import Params
 from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
@@ -32,7 +33,9 @@ class Run:
         self.target = sim._target(batch)
         self.constants = sim._constants(params, self.target, batch)
         self.kernel = self.bound(rollout_kernel, backward=False, with_params=False)
-        self.violation = np.zeros((batch, 1), sim._float)  # worst over all steps
+        self.status = np.zeros(
+            (batch, 2), sim._float
+        )  # over all steps: worst violation, whether a contact found no place
 
     def bound(self, maker: Callable[[Variant, tuple[str, ...]], Kernel], backward: bool, with_params: bool) -> Bound:
         """The kernel for inputs of this kind, with what does not change from call to call in place."""
@@ -69,9 +72,19 @@ class Run:
             const=self.constants,
             q=q,
             v=v,
-            **({"violation": self.violation} if self.sim.model.has_contact else {}),
+            **({"status": self.status} if self.sim.model.has_contact else {}),
             **self.inputs(first, end),
         )
+        self._check_table()
+
+    def _check_table(self) -> None:
+        """No contact is lost in silence."""
+        full = np.flatnonzero(self.status[:, 1])
+        if len(full):
+            raise ContactError(
+                f"robot {full[0]} has more points in or near contact than max_contacts={self.sim.options.max_contacts} "
+                "allows for; make the Simulator with a larger max_contacts, or fewer shapes that may touch"
+            )
 
     def states(self, start: State, first: int, end: int) -> State:
         """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""

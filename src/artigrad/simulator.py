@@ -127,7 +127,7 @@ class Simulator(StateFunctions):
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
         return Trajectory(
-            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], fingerprint(u, wrench)
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], fingerprint(u, wrench)
         )
 
     # -- backward --------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Simulator(StateFunctions):
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
-        integers = contact_arguments(self.model, self._float)
+        integers = contact_arguments(self.model, self.options.max_contacts, self._float)
         work = contact_work(self.model, integers)
         if backward and self.options.gradient == "reverse":
             work |= reverse_work(self.model, integers, self.options.sweeps)

@@ -32,7 +32,9 @@ TOPOLOGY: dict[str, Kind] = {
 
 # what only the making of constants reads
 STRUCTURE: dict[str, Kind] = {
-    **dict.fromkeys(("body_parent", "body_joint", "shape_body", "act_kind", "slots"), INTS),
+    **dict.fromkeys(
+        ("body_parent", "body_joint", "shape_body", "shape_kind", "shape_vertex", "act_kind", "slots"), INTS
+    ),
 }
 JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
 FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
@@ -112,6 +114,10 @@ def structure_arguments(model: Model) -> dict[str, Any]:
         "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
         "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
         "shape_body": _ints(b + 1 for b in model.shapes.body),
+        "shape_kind": _ints(model.shapes.kind),
+        "shape_vertex": _ints(
+            [*(first for first, _ in model.shapes.vertices), sum(n for _, n in model.shapes.vertices)]
+        ),
         "act_kind": _ints(model.actuator_kind),
         "slots": _ints(start for start, _ in model.param_slots.values()),
     }
@@ -175,7 +181,7 @@ _LINK: dict[str, type] = {
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
-_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "friction": float, "restitution": float}
+_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "friction": float, "restitution": float, "radius": float}
 _VERTEX: dict[str, type] = {"p": Vec3}
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float

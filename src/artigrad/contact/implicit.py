@@ -30,7 +30,7 @@ from ..spatial import (
 from ..staging import Reals, carry, climb, loop, select, switch
 from ..tables import Bars, Constants, Topology, Workspace
 from . import solver
-from .gather import Law, pair_of
+from .gather import Law, pair_of, point_of
 from .rows import apply_impulses, bounces, rest_velocity, scale_free_motion
 from .tables import A_SIDE, B_SIDE, Contacts
 
@@ -158,13 +158,14 @@ def shape_bars(
 ) -> None:
     """From the cotangents of a contact's frame, its point seen from both sides, and (gap, friction, restitution), to the
     poses of its links (zeta, o_bar) and to the parameters of its shapes."""
-    k, row = contacts.source[c], contacts.row[c]
+    k, row = contacts.pair[c], contacts.row[c]
     i, j = contacts.link_a[c], contacts.link_b[c]
     A, B = ws.link[i], ws.link[j]
     phi_bar, mu_bar, e_bar = numbers
-    pair, apart = pair_of(topology, const, contacts, k, q, ws)
+    pair, apart = pair_of(topology, const, contacts, k, q)
+    point = point_of(const, contacts, contacts.source[c])
     n_bar = axis_frame_vjp(row.R.column(2), frame_bar)
-    of = gap_vjp(contacts.kind[k], pair, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
+    of = gap_vjp(contacts.kind[k], pair, point, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
     on_a = Force(of.A.n + cross(apart, of.A.f), of.A.f)
     B.zeta += of.B
     A.zeta += on_a
@@ -174,8 +175,8 @@ def shape_bars(
         a, b = contacts.a[k], contacts.b[k]
         shape_a, shape_b = const.shape[a], const.shape[b]
         bar_a, bar_b = bars.const.shape[a], bars.const.shape[b]
-        bar_a.X += force_to_child(A.X @ shape_a.X, on_a)
-        bar_b.X += force_to_child(B.X @ shape_b.X, of.B)
+        bar_a.X += force_to_child(contacts.placed[a].X, on_a)
+        bar_b.X += force_to_child(contacts.placed[b].X, of.B)
         bar_a.size += of.size_a
         bar_b.size += of.size_b
         first = larger(shape_a.friction, shape_b.friction)
@@ -184,7 +185,7 @@ def shape_bars(
         first = larger(shape_a.restitution, shape_b.restitution)
         bar_a.restitution += e_bar * first
         bar_b.restitution += e_bar * (1.0 - first)
-        contacts.add_vertex(bars.const, k, of.vertex)
+        contacts.add_vertex(bars.const, c, of.vertex)
 
 
 def larger(a: Any, b: Any) -> Any:
