@@ -56,9 +56,8 @@ def outwards(topology: Topology, *parts: Part) -> None:
 def clear_pose_bars(topology: Topology, ws: Workspace, velocity_bar: str = "v_bar") -> None:
     """zeta = 0 and the cotangent of velocities = 0 for every link, o_bar = 0 for every tree, ready to be added to."""
     for i in loop(topology.nl):
-        link = ws.link[i]
-        link.zeta = Force.zero()
-        setattr(link, velocity_bar, Force.zero())
+        ws.field[i].zeta = Force.zero()
+        setattr(ws.field[i] if velocity_bar == "w_bar" else ws.link[i], velocity_bar, Force.zero())
     for t in loop(topology.nt + 1):
         ws.tree[t].o_bar = Vec3.zero()
 
@@ -72,15 +71,15 @@ def kinematics_vjp(topology: Topology, ws: Workspace, bars: Bars) -> None:
     """
     for i in loop(1, topology.nl):
         link = ws.link[i]
-        link.zeta += cross_force(link.v, link.v_bar)  # v_i is in world axes: it turns with its link
+        ws.field[i].zeta += cross_force(link.v, link.v_bar)  # v_i is in world axes: it turns with its link
     for i in loop(1, topology.nl, inwards=True):
         link, parent = ws.link[i], ws.link[topology.parent[i]]
-        zeta, v_i_bar = link.zeta, link.v_bar
+        zeta, v_i_bar = ws.field[i].zeta, link.v_bar
         xi = zeta - cross_force(joints.before(topology, i, parent.v, link.v), v_i_bar)
         o_bar = ws.tree[topology.tree[i]].o_bar
         joints.add_pose_bars(topology, i, xi, o_bar, ws, bars.tangent)
         joints.add_projection(topology, i, v_i_bar, ws, bars.v)
-        parent.zeta += zeta
+        ws.field[topology.parent[i]].zeta += zeta
         parent.v_bar += v_i_bar
         if bars.const is not None:
             bars.const.link[i].placement += placement_bar(topology, i, parent.X, xi, o_bar)

@@ -93,7 +93,7 @@ def outputs_vjp(
         p_bar, velocity_bar = point_velocity_vjp(X.r, link.v, bar.v)
         p_bar = p_bar + bar.p
         zeta = Force(cross(X.r, p_bar) + axial(bar.R @ X.R.T), p_bar)
-        link.zeta += zeta
+        ws.field[i].zeta += zeta
         link.v_bar += velocity_bar + Force(bar.w, Vec3.zero())
         ws.tree[topology.tree[i]].o_bar += bar.p
         const_bar.frame[k].X += force_to_child(X, zeta)
@@ -122,7 +122,7 @@ def _totals_vjp(
         I_bar = pairing + Inertia(mass_bar + dot(moment_bar, origin(topology, const, t, q)), moment_bar, Sym3.zero())
         twist, own_bar = shift_vjp(link.X, const.link[i].I, I_bar)
         const_bar.link[i].I += own_bar
-        link.zeta += force_to_parent(link.X, twist)
+        ws.field[i].zeta += force_to_parent(link.X, twist)
         link.v_bar += (link.I @ link.v) * t_bar
         ws.tree[t].o_bar += moment_bar * link.I.m
 

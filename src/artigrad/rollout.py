@@ -51,7 +51,11 @@ def _touch(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None
         return None
     options = variant.options
     return Touch(
-        Law(dt, arguments.pop("law")), options.solver, options.sweeps, options.gradient, Contacts.take(arguments)
+        Law(dt, arguments.pop("law")),
+        options.solver,
+        options.sweeps,
+        options.gradient,
+        Contacts.take(arguments, options.cone),
     )
 
 
@@ -122,7 +126,8 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
         bars = Bars(ws.tangent_bar, ws.v_bar, ws.u_bar, const_bar)
         if touch is not None:
-            touch.contacts.status[0], touch.contacts.status[1] = rest["health"][0], rest["health"][1]
+            status, health = touch.contacts.status, rest["health"]
+            status[0], status[1], status[2] = health[0], health[1], 0.0
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
         copy(q_bar, ws.q_bar, nq)
         copy(v_bar, ws.v_bar, nv)

@@ -252,9 +252,6 @@ LINK = Layout(
     I=Inertia,  # inertia of the link
     F=Force,  # force on the link; after an inward pass that of all it carries
     IA=Articulated,  # inertia as felt with the joints beyond it free
-    w=Motion,  # on the way back: velocity that the step led to
-    w_bar=Force,
-    zeta=Force,  # cotangent of the pose
 ).overlay(  # once the factor is made: cotangents of the way back
     "IA",
     y=Motion,  # of F; while solving, the acceleration that is found
@@ -271,6 +268,11 @@ DOF = Layout(
 DOF.overlay("U", y=Motion)  # without a factor: sum over the row of a cotangent of M
 
 
+FIELD = Layout(  # one row per link, on the way back
+    zeta=Force,  # cotangent of the pose
+    w=Motion,  # another field of velocities: that the step led to
+    w_bar=Force,
+)
 COMPOSITE = Layout(I=Inertia)  # of a link and all it carries; on the way back, what was paired with it
 ORIGIN = Layout(o_bar=Vec3)  # one row per tree: cotangent of positions in the world
 
@@ -280,6 +282,7 @@ class Workspace:
 
     link: Table
     dof: Table
+    field: Table
     tree: Table
     composite: Table
     paired: Table
@@ -317,7 +320,7 @@ class Workspace:
     q_stage_bar: Reals
     v_stage_bar: Reals
 
-    _TABLES = {"link": LINK, "dof": DOF, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
+    _TABLES = {"link": LINK, "dof": DOF, "field": FIELD, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
 
     def __init__(self, arguments: dict[str, Any], wrench: bool):
         for name in list(arguments):
@@ -342,7 +345,7 @@ class Workspace:
         if backward and model.has_contact and options.gradient == "reverse":
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}
         if backward:
-            sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(
+            sizes |= {"field": nl * FIELD.size, "q_bar": nq, "u_bar": nu} | dict.fromkeys(
                 ("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv
             )
             sizes |= {"wrench_bar": nb * 6} if wrench else {}

@@ -57,7 +57,7 @@ class PairBars(NamedTuple):
 
 
 def distance(kind: Any, pair: Pair, radius_a: Any, radius_b: Any) -> Any:
-    """A lower bound of the gap, by the spheres around the shapes."""
+    """A lower bound of the gap, by the spheres around the shapes; for spheres themselves the gap is as cheap."""
     apart = pair.B.r - pair.A.r
 
     def from_plane() -> Any:
@@ -66,7 +66,8 @@ def distance(kind: Any, pair: Pair, radius_a: Any, radius_b: Any) -> Any:
     def between() -> Any:
         return sqrt(dot(apart, apart)) - radius_a - radius_b
 
-    return switch(kind, {k: from_plane if k in FEATURES else between for k in ROUTINES})
+    bounds = {k: from_plane if k in FEATURES else between for k in ROUTINES}
+    return switch(kind, bounds | dict.fromkeys((PLANE_SPHERE, SPHERE_SPHERE), lambda: -FAR))
 
 
 def gap(kind: Any, pair: Pair, point: Point) -> Gap:
@@ -94,6 +95,7 @@ def _turned(u: Vec3, u_bar: Vec3) -> Force:
 
 
 ZERO = Vec3.zero()
+FAR = 1e9  # m
 
 
 # -- planes --------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..collision.collide import Pair, Point, distance, gap
+from ..collision.gap import Gap
 from ..outputs import origin
 from ..spatial import Mat3, Transform, Vec3, axis_frame
 from ..staging import Reals, counter, loop, maximum, minimum, select, to_real, when_any
@@ -52,6 +53,25 @@ def within(phi: Any, law: Law) -> Any:
     return select(phi < law.margin, phi, FAR)
 
 
+def _distance(topology: Topology, const: Constants, contacts: Contacts, k: Any, q: Reals) -> Any:
+    """A lower bound of the gaps of pair k."""
+    pair, _ = pair_of(topology, const, contacts, k, q)
+    return distance(contacts.kind[k], pair, const.shape[contacts.a[k]].radius, const.shape[contacts.b[k]].radius)
+
+
+def _touch(
+    topology: Topology, const: Constants, law: Law, k: Any, m: Any, n: Any, found: Gap, apart: Vec3, contacts: Contacts
+) -> None:
+    """Point m of pair k becomes contact n."""
+    row, a, b = contacts.row[n], contacts.a[k], contacts.b[k]
+    row.phi, row.p, row.p_a, row.R = within(found.phi, law), found.p, found.p + apart, axis_frame(found.n)
+    row.mu = maximum(const.shape[a].friction, const.shape[b].friction)
+    row.e = maximum(const.shape[a].restitution, const.shape[b].restitution)
+    row.bound = 0.0
+    contacts.link_a[n], contacts.link_b[n] = topology.shape_link[a], topology.shape_link[b]
+    contacts.pair[n], contacts.source[n], contacts.of_joint[n] = k, m, 0
+
+
 def gather(topology: Topology, const: Constants, law: Law, q: Reals, ws: Workspace, contacts: Contacts) -> None:
     """Fill contacts.row for all that is near, group by group. Pairs whose bounding spheres are apart are passed over."""
     place_shapes(topology, const, ws, contacts)
@@ -59,26 +79,20 @@ def gather(topology: Topology, const: Constants, law: Law, q: Reals, ws: Workspa
     for g in loop(contacts.groups):
         contacts.group[g] = count.value
         for k in loop(contacts.first[g], contacts.first[g + 1]):
-            a, b = contacts.a[k], contacts.b[k]
-            pair, apart = pair_of(topology, const, contacts, k, q)
-            apart_by = distance(contacts.kind[k], pair, const.shape[a].radius, const.shape[b].radius)
-            for _ in when_any(apart_by < law.margin):
+            for _ in when_any(_distance(topology, const, contacts, k, q) < law.margin):
                 for m in loop(contacts.point[k], contacts.point[k + 1]):
+                    pair, apart = pair_of(topology, const, contacts, k, q)
                     found = gap(contacts.kind[k], pair, point_of(const, contacts, m))
                     near, n = found.phi < law.margin, count.value
-                    room = to_real(contacts.group[g] + contacts.most[g] - n) > 0.5
-                    contacts.status[2] = select(near, select(room, contacts.status[2], 1.0), contacts.status[2])
-                    for _ in when_any(near & room):
-                        row = contacts.row[n]
-                        row.phi, row.p, row.p_a = within(found.phi, law), found.p, found.p + apart
-                        row.R = axis_frame(found.n)
-                        row.mu = maximum(const.shape[a].friction, const.shape[b].friction)
-                        row.e = maximum(const.shape[a].restitution, const.shape[b].restitution)
-                        row.bound = 0.0
-                        contacts.link_a[n], contacts.link_b[n] = topology.shape_link[a], topology.shape_link[b]
-                        contacts.pair[n], contacts.source[n], contacts.of_joint[n] = k, m, 0
-                        contacts.start[n], contacts.in_group[n] = contacts.group[g], g
-                        count.value = n + 1
+                    for _ in when_any(near):
+                        room = to_real(contacts.group[g] + contacts.most[g] - n) > 0.5
+                        for _ in when_any(room):
+                            _touch(topology, const, law, k, m, n, found, apart, contacts)
+                            contacts.start[n], contacts.in_group[n] = contacts.group[g], g
+                            count.value = n + 1
+                        lost = select(near, 1.0, contacts.status[2])
+                        contacts.status[2] = select(room, contacts.status[2], lost)
+        contacts.joints[g] = count.value
         for k in loop(contacts.limit_first[g], contacts.limit_first[g + 1]):
             i = contacts.limit[k]
             own, x = const.link[i], q[topology.link_q[i]]

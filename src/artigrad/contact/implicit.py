@@ -36,15 +36,17 @@ from .tables import A_SIDE, B_SIDE, Contacts
 
 
 def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
-    """nu: (C A E)^T nu = E J z for the z whose inward half is in ws.dof.u;  then u -= d^-1 L J^T nu"""
+    """nu = C^T x with (C A E)^T x = E^T J z, for the z whose inward half is in ws.dof.u;  then u -= d^-1 L J^T nu"""
     scale_free_motion(topology, ws, contacts)
     for c in loop(contacts.group[contacts.groups]):
         row = contacts.row[c]
-        seen, side, on, mu = seen_by(topology, c, contacts), row.side, row.on, row.mu
-        follow = seen.x + mu * (side.y * seen.y + side.z * seen.z)
-        row.nu = Vec3(on.x * follow, on.y * seen.y, on.z * seen.z)
+        asked = contacts.friction.extend_transposed(row, seen_by(topology, c, contacts))
+        row.nu = asked.map(lambda x, on: x * on, row.on)
     for g in loop(contacts.groups):
         solver.solve_transposed(contacts, contacts.group[g], contacts.group[g + 1])
+    for c in loop(contacts.group[contacts.groups]):
+        row = contacts.row[c]
+        row.nu = contacts.friction.restrict_transposed(row, row.nu)
     apply_impulses(topology, "nu", -1.0, ws, contacts)
 
 
@@ -112,7 +114,6 @@ def touching_bars(
     contact bounces,  v with -e nu  on the normal.
     """
     row = contacts.row[c]
-    A, B = ws.link[contacts.link_a[c]], ws.link[contacts.link_b[c]]
     R, p, p_a, lam, nu = row.R, row.p, row.p_a, row.lam, row.nu * (1.0 / law.dt)
 
     # target velocity: position correction, or restitution
@@ -122,22 +123,27 @@ def touching_bars(
     phi_bar, e_bar = nu.x * slope * (1.0 - bounce), -(nu.x * g * bounce)
 
     frame_bar, p_b_bar, p_a_bar = Mat3.zero(), Vec3.zero(), Vec3.zero()
+    zeta_a, zeta_b = Force.zero(), Force.zero()
     for field, of_x, k in (
         ("y", "F", lam * (-1.0 / law.dt)),
         ("w", "w_bar", -nu),
         ("v", "v_bar", Vec3(-(row.e * nu.x * bounce), 0.0, 0.0)),
     ):
-        of_a, of_b, force = getattr(A, field), getattr(B, field), world_force(R, k)
+        on, force = ws.field if field == "w" else ws.link, world_force(R, k)
+        A, B = on[contacts.link_a[c]], on[contacts.link_b[c]]
+        of_a, of_b = getattr(A, field), getattr(B, field)
         on_b, on_a = at_point(p, force, Vec3.zero()), -at_point(p_a, force, Vec3.zero())
         # x_bar += J^T k: for y that is the contact force among the forces F of the world
         setattr(B, of_x, getattr(B, of_x) + on_b)
         setattr(A, of_x, getattr(A, of_x) + on_a)
         # the motion of a link turns with it
-        B.zeta += cross_force(of_b, on_b)
-        A.zeta += cross_force(of_a, on_a)
+        zeta_b, zeta_a = zeta_b + cross_force(of_b, on_b), zeta_a + cross_force(of_a, on_a)
         relative = point_velocity(p, of_b) - point_velocity(p_a, of_a)
         frame_bar = frame_bar + Mat3.columns(relative * k.y, relative * k.z, relative * k.x)
         p_b_bar, p_a_bar = p_b_bar + cross(force, of_b.w), p_a_bar - cross(force, of_a.w)
+    ws.field[contacts.link_b[c]].zeta += zeta_b
+    ws.field[contacts.link_a[c]].zeta += zeta_a
+    A, B = ws.link[contacts.link_a[c]], ws.link[contacts.link_b[c]]
     seen = R.T @ ((point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y: tangents, normal
     mu_bar = lam.x * (row.side.y * seen.x + row.side.z * seen.y)
     shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, (phi_bar, mu_bar, e_bar), bars)
@@ -160,15 +166,14 @@ def shape_bars(
     poses of its links (zeta, o_bar) and to the parameters of its shapes."""
     k, row = contacts.pair[c], contacts.row[c]
     i, j = contacts.link_a[c], contacts.link_b[c]
-    A, B = ws.link[i], ws.link[j]
     phi_bar, mu_bar, e_bar = numbers
     pair, apart = pair_of(topology, const, contacts, k, q)
     point = point_of(const, contacts, contacts.source[c])
     n_bar = axis_frame_vjp(row.R.column(2), frame_bar)
     of = gap_vjp(contacts.kind[k], pair, point, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
     on_a = Force(of.A.n + cross(apart, of.A.f), of.A.f)
-    B.zeta += of.B
-    A.zeta += on_a
+    ws.field[j].zeta += of.B
+    ws.field[i].zeta += on_a
     ws.tree[topology.tree[j]].o_bar += p_a_bar - of.A.f
     ws.tree[topology.tree[i]].o_bar += of.A.f - p_a_bar
     if bars.const is not None:

@@ -19,7 +19,7 @@ from ..dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
 from ..kinematics import clear_pose_bars, kinematics_vjp, placement_bar
 from ..spatial import Force, Mat3, Motion, Vec3, at_point, cross, cross_force
 from ..spatial.vectors import outer
-from ..staging import Reals, carry, clamp, climb, copy, loop, maximum, select, switch
+from ..staging import Reals, carry, climb, copy, loop, maximum, select, switch, to_real, when_any
 from ..tables import Bars, Constants, Topology, Workspace
 from . import find_impulses
 from .gather import Law
@@ -37,7 +37,7 @@ def impulses_taped(
     forces(topology, const, q, v, u, ws)
     articulated.factor_pull(topology, const, method.damping_dt, ws, ws.tau)
     articulated.push(topology, ws, contacts.free)
-    find_impulses(topology, const, method.contact, q, v, ws, contacts.tape)
+    find_impulses(topology, const, method.contact, q, v, ws, tape=True)
 
 
 # -- the sweeps --------------------------------------------------------------------------------------------------------
@@ -51,20 +51,24 @@ def sweeps_vjp(contacts: Contacts, sweeps: int) -> None:
         for c in loop(start, end):
             for d in loop(start, end):
                 contacts.K.put(contacts.block(c, d), Mat3.zero())
+        ran = contacts.ran[g]
         for s in loop(sweeps, inwards=True):
-            for c in loop(start, end, inwards=True):
-                update_vjp(contacts, s, c, end)
-        for c in loop(start, end):  # inv = 1/A_rr
+            here = to_real(s) < ran
+            for _ in when_any(here):
+                for c in loop(start, end, inwards=True):
+                    update_vjp(contacts, s, c, end, here)
+        for c in loop(start, end):
             row, at = contacts.row[c], contacts.block(c, c)
-            d = row.inv_bar.map(lambda x, i: -(x * i * i), row.inv)
-            diagonal = Mat3(d.x, 0.0, 0.0, 0.0, d.y, 0.0, 0.0, 0.0, d.z)
-            contacts.K.put(at, contacts.K.struct(at, Mat3) + diagonal)
+            A_bar = contacts.friction.steps_vjp(contacts.A.struct(at, Mat3), row.inv, row.inv_bar)
+            contacts.K.put(at, contacts.K.struct(at, Mat3) + A_bar)
 
 
-def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any) -> None:
-    """One update of `solver.sweep` backwards: contacts after c have their impulses of before the sweep already."""
+def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any, here: Any) -> None:
+    """One update of `solver.sweep` backwards, for the robots that made it: contacts after c have their impulses of before
+    the sweep already."""
     row = contacts.row[c]
-    g, inv, mu = row.lam_bar, row.inv, row.mu
+    after, inv, mu = row.lam_bar, row.inv, row.mu
+    g = select(here, after, Vec3.zero())
     lam = contacts.tape.struct((s * contacts.cap + c) * 3, Vec3)
     row.lam = lam
     w, A = residual(contacts, c, end), contacts.A.struct(contacts.block(c, c), Mat3)
@@ -72,43 +76,23 @@ def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any) -> None:
     # forward, as in the sweep
     x_n = lam.x - w.x * inv.x
     n = maximum(x_n, 0.0)
-    dn = n - lam.x
-    most = mu * n + row.bound
-    w_1 = w.y + A.yx * dn
-    x_1 = lam.y - w_1 * inv.y
-    d1 = clamp(x_1, -most, most) - lam.y
-    w_2 = w.z + A.zx * dn + A.zy * d1
-    x_2 = lam.z - w_2 * inv.z
+    dn, most = n - lam.x, mu * n + row.bound
 
     # backward
-    x_2_bar, most_2 = _clamp_vjp(x_2, most, g.z)
-    s_2 = -(x_2_bar * inv.z)
-    d1_bar = s_2 * A.zy
-    x_1_bar, most_1 = _clamp_vjp(x_1, most, g.y + d1_bar)
-    s_1 = -(x_1_bar * inv.y)
-    dn_bar = s_2 * A.zx + s_1 * A.yx
-    most_bar = most_1 + most_2
-    x_n_bar = select(x_n > 0.0, g.x + dn_bar + mu * most_bar, 0.0)
-    s_n = -(x_n_bar * inv.x)
-    row.mu_bar += most_bar * n
-    row.bound_bar += most_bar
-    row.inv_bar -= Vec3(x_n_bar * w.x, x_1_bar * w_1, x_2_bar * w_2)
-    row.lam_bar = Vec3(x_n_bar - dn_bar, x_1_bar - d1_bar, x_2_bar)
-    w_bar = Vec3(s_n, s_1, s_2)
+    t = contacts.friction.tangents_vjp(A, w, lam, inv, dn, most, (g.y, g.z))
+    x_n_bar = select(x_n > 0.0, g.x + t.dn + mu * t.most, 0.0)
+    row.mu_bar += t.most * n
+    row.bound_bar += t.most
+    row.inv_bar += Vec3(-(x_n_bar * w.x), *t.inv)
+    row.lam_bar = select(here, Vec3(x_n_bar - t.dn, *t.lam), after)
+    w_bar = Vec3(-(x_n_bar * inv.x), *t.w)
     row.b_bar += w_bar
     at = contacts.block(c, c)
-    within = Mat3(0.0, 0.0, 0.0, s_1 * dn, 0.0, 0.0, s_2 * dn, s_2 * d1, 0.0)
-    contacts.K.put(at, contacts.K.struct(at, Mat3) + within)
+    contacts.K.put(at, contacts.K.struct(at, Mat3) + t.A)
     for d in loop(contacts.start[c], end):
         other, place = contacts.row[d], contacts.block(c, d)
         contacts.K.put(place, contacts.K.struct(place, Mat3) + outer(w_bar, other.lam))
         other.lam_bar += contacts.A.struct(place, Mat3).T @ w_bar
-
-
-def _clamp_vjp(x: Any, most: Any, y_bar: Any) -> tuple[Any, Any]:
-    """The cotangents of x and of the bound for y = clamp(x, -most, most)."""
-    above, below = x > most, x < -most
-    return select(above, 0.0, select(below, 0.0, y_bar)), select(above, y_bar, select(below, -y_bar, 0.0))
 
 
 # -- the step ----------------------------------------------------------------------------------------------------------

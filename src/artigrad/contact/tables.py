@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from ..spatial import Mat3, Transform, Vec3
 from ..staging import INT, INT_WORK, INTS, SHARED, WORK, Layout, Reals, Table, switch, to_real
 from ..staging.kernel import Kind
 from ..tables import dof_rows
+from . import cone, pyramid
+
+FRICTION: dict[str, ModuleType] = {"pyramid": pyramid, "circular": cone}
 
 INTEGERS: dict[str, Kind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth"), INT),
@@ -32,21 +35,22 @@ CONTACT = Layout(
     b=Vec3,
     lam=Vec3,  # impulses
     inv=Vec3,  # 1 / diagonal of A
-    on=Vec3,  # 1 where a row is active: pushing, sticking
-    side=Vec3,  # +-1 where a tangential impulse is at its bound
+    on=Vec3,  # the active set, as the law of friction names it
+    side=Vec3,
     old=Vec3,
     inv_bar=Vec3,  # on the way back: cotangents of what the sweeps read
     mu_bar=float,
     bound_bar=float,
 ).overlay("old", nu=Vec3)  # on the way back: multipliers of the active velocity rows
+CONTACT.overlay("inv_bar", x=Vec3)  # unknowns of the active set
 # the adjoint of the sweeps has no active set
 CONTACT.overlay("on", lam_bar=Vec3)
 CONTACT.overlay("side", b_bar=Vec3)
 PLACED = Layout(X=Transform)  # one row per shape: its pose, about the origin of its tree
 A_SIDE, B_SIDE = 0, 1
 REALS = ("contact", "placed", "Z", "A", "K", "root", "ut", "status")
-REVERSE = ("tape", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
-SCRATCH = ("link_a", "link_b", "pair", "source", "start", "in_group", "of_joint", "group")
+REVERSE = ("tape", "ran", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
+SCRATCH = ("link_a", "link_b", "pair", "source", "start", "in_group", "of_joint", "group", "joints")
 
 
 def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str, Any]:
@@ -96,7 +100,13 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     """Sizes of the scratch."""
     cap, width, depth = (integers[k] for k in ("c_cap", "c_width", "c_depth"))
     sizes = {"contact": cap * CONTACT.size, "Z": cap * 2 * depth * 3, "A": cap * width * 9, "K": cap * width * 9}
-    sizes |= {"root": model.nv, "ut": model.nv, "status": 3, "group": integers["c_groups"] + 1}
+    sizes |= {
+        "root": model.nv,
+        "ut": model.nv,
+        "status": 3,
+        "group": integers["c_groups"] + 1,
+        "joints": integers["c_groups"],
+    }
     sizes |= {"placed": len(model.shapes.names) * PLACED.size}
     sizes |= dict.fromkeys(("link_a", "link_b", "pair", "source", "start", "in_group", "of_joint"), cap)
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
@@ -105,7 +115,12 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
 def reverse_work(model: Model, integers: dict[str, Any], sweeps: int) -> dict[str, int]:
     """Sizes of the further scratch of the adjoint of the sweeps."""
     cap, nv = integers["c_cap"], model.nv
-    sizes = {"tape": sweeps * cap * 3, "Y": cap * 3 * nv, "M_bar": int(dof_rows(model)["dof_row"][nv])}
+    sizes = {
+        "tape": sweeps * cap * 3,
+        "ran": integers["c_groups"],
+        "Y": cap * 3 * nv,
+        "M_bar": int(dof_rows(model)["dof_row"][nv]),
+    }
     sizes |= dict.fromkeys(("x", "free", "dual", "push"), nv)
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
 
@@ -145,6 +160,7 @@ class Contacts(SimpleNamespace):
     ut: Reals  # d^1/2 u of each degree of freedom: what Z is paired with
     status: Reals  # worst violation, least margin, 1 where a contact found no place
     tape: Reals  # impulses before each sweep
+    ran: Reals  # sweeps that each group took
     Y: Reals  # Mt^-1 J^T
     x: Reals
     free: Reals  # accelerations without contact
@@ -159,16 +175,18 @@ class Contacts(SimpleNamespace):
     in_group: Any
     start: Any  # first contact of the group a contact is in
     group: Any  # first contact of each group, and the number of all
+    joints: Any  # first contact of each group that is a limited joint
+    friction: ModuleType
 
     @classmethod
-    def take(cls, arguments: dict[str, Any]) -> Contacts:
+    def take(cls, arguments: dict[str, Any], cone: str) -> Contacts:
         """Pick what belongs to contact out of a kernel's arguments."""
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         found |= {k: arguments.pop(f"cw_{k}") for k in (*REALS, *SCRATCH)}
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         found["placed"] = Table(found["placed"].memory, PLACED)
-        return cls(**found)
+        return cls(**found, friction=FRICTION[cone])
 
     def link(self, c: Any, side: int) -> Any:
         """The link on one side of contact c."""

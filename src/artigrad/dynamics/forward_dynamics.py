@@ -118,9 +118,10 @@ def balance_vjp(
 def moving_fields(topology: Topology, x: Reals | None, ws: Workspace) -> None:
     """w_i = w_p + S_i x, zero without x; and no cotangents of poses and of w yet."""
     clear_pose_bars(topology, ws, "w_bar")
-    ws.link[0].w = Motion.zero()
+    ws.field[0].w = Motion.zero()
     for i in loop(1, topology.nl):
-        ws.link[i].w = Motion.zero() if x is None else ws.link[topology.parent[i]].w + joints.apply(topology, i, x, ws)
+        w = Motion.zero() if x is None else ws.field[topology.parent[i]].w + joints.apply(topology, i, x, ws)
+        ws.field[i].w = w
 
 
 def diagonal_bars(topology: Topology, damping_dt: Any, qdd: Reals, tau_bar: Reals, const_bar: Constants | None) -> None:

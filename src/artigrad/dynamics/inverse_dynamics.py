@@ -126,10 +126,11 @@ def gather_bars(topology: Topology, ws: Workspace, bars: Bars, in_world: bool = 
         parent.v_bar += total
         o_bar = Vec3.zero()
         if in_world:
-            zeta, w_bar, o_bar = link.zeta, link.w_bar, ws.tree[topology.tree[i]].o_bar
+            zeta, w_bar, o_bar = ws.field[i].zeta, ws.field[i].w_bar, ws.tree[topology.tree[i]].o_bar
             relative, total, xi = relative + w_bar, total + w_bar, xi + zeta - cross_force(w_0, w_bar)
-            parent.zeta += zeta
-            parent.w_bar += w_bar
+            above = ws.field[topology.parent[i]]
+            above.zeta += zeta
+            above.w_bar += w_bar
         joints.add_bars(topology, i, relative, total, xi, o_bar, ws, bars.tangent, bars.v)
         if bars.const is not None:
             bars.const.link[i].placement += placement_bar(topology, i, parent.X, xi, o_bar)

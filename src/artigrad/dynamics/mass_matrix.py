@@ -65,10 +65,10 @@ def mass_matrix_vjp(
         return total.value
 
     def turn(n: Any, y: Motion, own: Motion, F: Force) -> None:
-        ws.link[n].zeta -= cross_force(joints.before(topology, n, y, own), F)
+        ws.field[n].zeta -= cross_force(joints.before(topology, n, y, own), F)
 
     for i in loop(topology.nl):
-        ws.link[i].zeta, ws.paired[i].I = Force.zero(), Inertia.zero()
+        ws.field[i].zeta, ws.paired[i].I = Force.zero(), Inertia.zero()
     for i in loop(1, topology.nl):
         Ic, first = ws.composite[i].I, topology.link_v[i]
         for k in loop(first, first + topology.link_nv[i]):
@@ -81,7 +81,7 @@ def mass_matrix_vjp(
             ws.paired[i].I += inertia_pairing(y, S)
             turn(i, above.value, own, F)
             shift = joints.before(topology, i, Motion.zero(), S)  # what of S the joint itself does not turn
-            ws.link[i].zeta -= cross_force(shift, Ic @ y)
+            ws.field[i].zeta -= cross_force(shift, Ic @ y)
             for n in climb(topology.parent, topology.parent[i]):
                 here = part(row, topology.link_v[n], topology.link_v[n] + topology.link_nv[n])
                 above.value = above.value - here
@@ -95,12 +95,12 @@ def mass_matrix_vjp(
         for n in climb(topology.parent, topology.parent[i]):
             for k in loop(topology.link_v[n], topology.link_v[n] + topology.link_nv[n]):
                 S, y = ws.dof[k].S, ws.dof[k].y
-                ws.link[i].zeta -= cross_force(y, Ic @ S) + cross_force(S, Ic @ y)
+                ws.field[i].zeta -= cross_force(y, Ic @ S) + cross_force(S, Ic @ y)
     for i in loop(1, topology.nl):
-        p, link = topology.parent[i], ws.link[i]
-        joints.add_projection(topology, i, link.zeta, ws, bars.tangent)
+        p, link, zeta = topology.parent[i], ws.link[i], ws.field[i].zeta
+        joints.add_projection(topology, i, zeta, ws, bars.tangent)
         if bars.const is not None:
-            bars.const.link[i].placement += force_to_child(ws.link[p].X, link.zeta)
+            bars.const.link[i].placement += force_to_child(ws.link[p].X, zeta)
             ws.paired[i].I += ws.paired[p].I
             _, I_bar = shift_vjp(link.X, const.link[i].I, ws.paired[i].I)
             bars.const.link[i].I += I_bar

@@ -37,6 +37,6 @@ def wrenches_vjp(topology: Topology, const: Constants, ws: Workspace, bars: Bars
         ws.wrench_bar.put(b * 6, ws.wrench_bar.struct(b * 6, Vec3) + force_bar)
         ws.wrench_bar.put(b * 6 + 3, ws.wrench_bar.struct(b * 6 + 3, Vec3) + torque_bar)
         # the arm moves with the link; the wrench itself does not turn with it  (theory 2.7)
-        ws.link[link].zeta += Force(cross(p, p_bar), p_bar) - cross_force(y, at_point(p, force, torque))
+        ws.field[link].zeta += Force(cross(p, p_bar), p_bar) - cross_force(y, at_point(p, force, torque))
         if bars.const is not None:
             bars.const.body[b].com += ws.link[link].X.R.T @ p_bar

@@ -15,7 +15,6 @@ from typing import Any
 from ..model import FREE, PRISMATIC, REVOLUTE, SPHERICAL
 from ..spatial import Articulated, Force, Motion, Transform, Vec3
 from ..staging import Reals, Table, loop, switch
-from ..staging.memory import Row
 from ..tables import Topology, Workspace
 from . import columns, free, prismatic, revolute, spherical
 
@@ -127,14 +126,14 @@ def before_all(topology: Topology, i: Any, ws: Workspace, in_world: bool) -> tup
     """`before` of velocity, acceleration and the fields y and w (if there is a world) of link i, at one branch."""
     link, parent = ws.link[i], ws.link[topology.parent[i]]
 
-    def w(of: Row) -> Motion:
-        return of.w if in_world else Motion.zero()
+    def w(of: Any) -> Motion:
+        return ws.field[of].w if in_world else Motion.zero()
 
     return _free_or_not(
         topology,
         i,
-        lambda: (*free.before_all(link.v, link.a, link.y), free.before(w(link))),
-        lambda: (parent.v, parent.a, parent.y, w(parent)),
+        lambda: (*free.before_all(link.v, link.a, link.y), free.before(w(i))),
+        lambda: (parent.v, parent.a, parent.y, w(topology.parent[i])),
     )
 
 
