@@ -15,7 +15,7 @@ from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
-from .results import Gradient, Health, Outputs, StateGradient, Trajectory
+from .results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
 from .staging import StagingError
@@ -29,6 +29,7 @@ __all__ = [
     "Gradient",
     "Health",
     "ContactError",
+    "Contacts",
     "InputError",
     "Model",
     "ModelBuilder",

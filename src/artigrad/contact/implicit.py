@@ -9,6 +9,7 @@ Not differentiated: the active set itself, the threshold of restitution, and the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -31,16 +32,21 @@ from ..staging import Reals, carry, climb, loop, select, switch
 from ..tables import Bars, Constants, Topology, Workspace
 from . import solver
 from .gather import Law, pair_of, point_of
+from .report import along_rows, world_force
 from .rows import apply_impulses, bounces, rest_velocity, scale_free_motion
 from .tables import A_SIDE, B_SIDE, Contacts
 
 
 def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
-    """nu = C^T x with (C A E)^T x = E^T J z, for the z whose inward half is in ws.dof.u;  then u -= d^-1 L J^T nu"""
+    """nu = C^T x with (C A E)^T x = E^T (J z + dt lam_bar), for the z whose inward half is in ws.dof.u;  then
+    u -= d^-1 L J^T nu"""
     scale_free_motion(topology, ws, contacts)
     for c in loop(contacts.group[contacts.groups]):
         row = contacts.row[c]
-        asked = contacts.friction.extend_transposed(row, seen_by(topology, c, contacts))
+        seen = seen_by(topology, c, contacts)
+        if contacts.force_bar is not None:
+            seen = seen + along_rows(row.R, force_bar(contacts, c))
+        asked = contacts.friction.extend_transposed(row, seen)
         row.nu = asked.map(lambda x, on: x * on, row.on)
     for g in loop(contacts.groups):
         solver.solve_transposed(contacts, contacts.group[g], contacts.group[g + 1])
@@ -48,6 +54,12 @@ def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
         row = contacts.row[c]
         row.nu = contacts.friction.restrict_transposed(row, row.nu)
     apply_impulses(topology, "nu", -1.0, ws, contacts)
+
+
+def force_bar(contacts: Contacts, c: Any) -> Vec3:
+    """The cotangent of the force of contact c on its body B; that of the impulse is R^T of it, over dt."""
+    read: Callable[[], Vec3] = lambda: contacts.force_bar.struct(contacts.source[c] * 3, Vec3)  # noqa: E731
+    return switch(contacts.of_joint[c], {0: read, 1: Vec3.zero})
 
 
 def seen_by(topology: Topology, c: Any, contacts: Contacts) -> Vec3:
@@ -90,11 +102,6 @@ def accelerate_in_contact_vjp(
             switch(contacts.of_joint[c], {0: touching, 1: limited})
 
     balance_vjp(topology, const, method, q, v, u, ws, bars, contact_bars)
-
-
-def world_force(R: Mat3, k: Vec3) -> Vec3:
-    """k_n n + k_1 t1 + k_2 t2"""
-    return R @ Vec3(k.y, k.z, k.x)
 
 
 def approach(c: Any, ws: Workspace, contacts: Contacts) -> Any:
@@ -144,8 +151,12 @@ def touching_bars(
     ws.field[contacts.link_b[c]].zeta += zeta_b
     ws.field[contacts.link_a[c]].zeta += zeta_a
     A, B = ws.link[contacts.link_a[c]], ws.link[contacts.link_b[c]]
-    seen = R.T @ ((point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y: tangents, normal
-    mu_bar = lam.x * (row.side.y * seen.x + row.side.z * seen.y)
+    rho = along_rows(R, (point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y + lam_bar
+    if contacts.force_bar is not None:
+        f_bar = force_bar(contacts, c) * (1.0 / law.dt)
+        rho = rho + along_rows(R, f_bar)
+        frame_bar = frame_bar + Mat3.columns(f_bar * lam.y, f_bar * lam.z, f_bar * lam.x)
+    mu_bar = lam.x * (row.side.y * rho.y + row.side.z * rho.z)
     shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, (phi_bar, mu_bar, e_bar), bars)
 
 

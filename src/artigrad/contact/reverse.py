@@ -23,7 +23,8 @@ from ..staging import Reals, carry, climb, copy, loop, maximum, select, switch, 
 from ..tables import Bars, Constants, Topology, Workspace
 from . import find_impulses
 from .gather import Law
-from .implicit import approach, limit_bars, seen_by, shape_bars
+from .implicit import approach, force_bar, limit_bars, seen_by, shape_bars
+from .report import along_rows
 from .rows import apply_impulses, bounces, directions, rest_velocity, scale_free_motion
 from .solver import residual
 from .tables import A_SIDE, B_SIDE, Contacts
@@ -114,8 +115,10 @@ def accelerate_in_contact_reverse(
     articulated.pull(topology, ws, qdd_bar)
     scale_free_motion(topology, ws, contacts)
     for c in loop(contacts.group[contacts.groups]):
-        contacts.row[c].old = contacts.row[c].lam  # the impulses that were applied
-        contacts.row[c].lam_bar = seen_by(topology, c, contacts) * (1.0 / law.dt)
+        row, seen = contacts.row[c], seen_by(topology, c, contacts)
+        if contacts.force_bar is not None:
+            seen = seen + along_rows(row.R, force_bar(contacts, c))
+        row.old, row.lam_bar = row.lam, seen * (1.0 / law.dt)  # `old` are the impulses that were applied
     articulated.push(topology, ws, contacts.dual)
     sweeps_vjp(contacts, sweeps)
 
@@ -231,6 +234,9 @@ def _touching(
                 p_b_bar = p_b_bar + cross(d[r], V.w)
         frame.append(seen[0] + seen[1])
     frame_bar = Mat3.columns(frame[1], frame[2], frame[0])
+    if contacts.force_bar is not None:
+        f_bar = force_bar(contacts, c) * (1.0 / law.dt)
+        frame_bar = frame_bar + Mat3.columns(f_bar * lam.y, f_bar * lam.z, f_bar * lam.x)
     numbers = (-(b_bar.x * slope * (1.0 - bounce)), row.mu_bar, b_bar.x * g * bounce)
     shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, numbers, bars)
 

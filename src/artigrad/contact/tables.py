@@ -177,6 +177,7 @@ class Contacts(SimpleNamespace):
     group: Any  # first contact of each group, and the number of all
     joints: Any  # first contact of each group that is a limited joint
     friction: ModuleType
+    force_bar: Any = None  # Reals, if asked for: cotangents of the forces of a step
 
     @classmethod
     def take(cls, arguments: dict[str, Any], cone: str) -> Contacts:
@@ -187,6 +188,11 @@ class Contacts(SimpleNamespace):
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         found["placed"] = Table(found["placed"].memory, PLACED)
         return cls(**found, friction=FRICTION[cone])
+
+    @property
+    def points(self) -> Any:
+        """How many points may touch, of all pairs."""
+        return self.point[self.first[self.groups]]
 
     def link(self, c: Any, side: int) -> Any:
         """The link on one side of contact c."""
