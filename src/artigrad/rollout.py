@@ -48,7 +48,7 @@ def _scratch(names: Any) -> dict[str, Kind]:
     return dict.fromkeys(names, WORK)
 
 
-def _touch(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None:
+def contact_of(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None:
     """Contact of a kernel, if it has any."""
     if not variant.contact:
         return None
@@ -70,7 +70,7 @@ def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 @cache
 def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(dt: Any, steps: Any, row: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         constants = Constants(topology, const)
         nq, nv, nu = topology.nq, topology.nv, topology.nu
         copy(q, ws.q, nq)
@@ -124,7 +124,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         u_bar: Reals,
         **rest: Any,
     ) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
         bars = Bars(ws.tangent_bar, ws.v_bar, ws.u_bar, const_bar)
@@ -192,7 +192,7 @@ def _contacts_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(
         dt: Any, steps: Any, const: Reals, q: Reals, v: Reals, u: Reals, out: Reals, row: Reals, **rest: Any
     ) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         assert touch is not None
         constants, method = Constants(topology, const), Method(articulated, dt, touch)
         nq, nv, nu, size = topology.nq, topology.nv, topology.nu, touch.contacts.points * REPORT.size

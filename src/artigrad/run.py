@@ -10,6 +10,7 @@ import numpy as np
 from .buffers import buffers
 from .contact.report import REPORT
 from .errors import ContactError
+from .jacobian import jacobian_kernel
 from .params import Params
 from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
@@ -109,6 +110,14 @@ class Run:
         q, v = start.q.copy(), start.v.copy()
         self._call(q, v, 0, first, end)
         return State(q, v)
+
+    def jacobian(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """A and B of the first step."""
+        sim, n = self.sim, 2 * self.sim.model.nv
+        A, B = (np.empty((self.batch, n, m), sim._float) for m in (n, sim.model.nu))
+        kernel = self.bound(jacobian_kernel, backward=True, direction=n, q_next=sim.model.nq)
+        kernel(self.batch, sim.threads, const=self.constants, q=state.q, v=state.v, A=A, B=B, **self.inputs(0, 1))
+        return A, B
 
     def contacts(self, states: State, steps: int) -> np.ndarray:
         """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""

@@ -207,24 +207,18 @@ class Simulator(StateFunctions):
         return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar, health)
 
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(A, B): Jacobians of one step of one robot, on the tangent space. dx' = A dx + B du with x = (q, v), (2 nv,)."""
+        """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v), of size 2 nv.
+
+        state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too.
+        """
         q, v, batched = self._check_state(state)
-        if batched:
-            raise InputError("linearize takes one robot: a state without batch axis")
-        u = np.zeros(self.model.nu) if u is None else self._numbers("u", u)
-        if u.shape != (self.model.nu,):
-            raise InputError(f"linearize takes u ({self.model.nu},), not {u.shape}")
-        nv, n = self.model.nv, 2 * self.model.nv
-        copies = State(np.repeat(q, n, 0), np.repeat(v, n, 0))
-        controls = np.repeat(np.asarray(u, self._float).reshape(1, 1, self.model.nu), n, 0)
-        if params is not None and params.batch == 1:
-            params = Params(self.model, params.flat[0])
-        traj = self.rollout(copies, controls, params=params)
-        one = np.eye(n, dtype=self._float)
-        q_bar = tangent.to_ambient(self.model, traj.final.q, one[:, :nv])
-        grad = self.vjp(traj, q_bar, one[:, nv:], with_params=False)
-        A = np.concatenate([tangent.to_tangent(self.model, copies.q, grad.q0), grad.v0], axis=1)
-        return A, grad.u[:, 0]
+        batch, m = len(q), self.model
+        u = np.zeros(m.nu, self._float) if u is None else self._numbers("u", u)
+        if u.shape != (m.nu,) and (not batched or u.shape != (batch, m.nu)):
+            raise InputError(f"linearize takes u ({m.nu},){f' or ({batch}, {m.nu})' if batched else ''}, not {u.shape}")
+        run = Run(self, batch, u[..., None, :], None, self._check_params(params, batch))
+        A, B = run.jacobian(State(q, v))
+        return (A, B) if batched else (A[0], B[0])
 
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:

@@ -35,7 +35,8 @@ def total_acceleration_vjp(
     """ws.qdd and ws.v_next are known. Adds to the cotangents of v, u and constants; sets that of q."""
     touch = method.contact
     again, back = (AGAIN[touch.gradient], BACK[touch.gradient]) if touch else (accelerate_again, accelerate_vjp)
-    again(topology, const, method, q, v, u, ws)
-    if touch:
-        note_margin(touch.contacts)
+    if not method.filled:
+        again(topology, const, method, q, v, u, ws)
+        if touch:
+            note_margin(touch.contacts)
     back(topology, const, method, q, v, u, ws, qdd_bar, bars)

@@ -25,11 +25,15 @@ FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
 
 
 class Method(NamedTuple):
-    """How accelerations are solved for: the factor, the time over which damping is taken implicitly, and contact."""
+    """How accelerations are solved for: the factor, the time over which damping is taken implicitly, and contact.
+
+    filled: on the way back, whether the workspace has the factor, kinematics and contacts of the step already.
+    """
 
     factor: ModuleType
     damping_dt: Any
     contact: Any = None  # contact.Touch, for a model that can touch something
+    filled: bool = False
 
 
 def forces(topology: Topology, const: Constants, q: Reals, v: Reals, u: Reals, ws: Workspace) -> None:

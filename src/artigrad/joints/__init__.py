@@ -253,6 +253,15 @@ def lift(topology: Topology, q: Reals, tangent_bar: Reals, q_bar: Reals) -> None
     each(topology, straight, lambda a, k: spherical.lift(q, tangent_bar, a, k, q_bar))
 
 
+def drop(topology: Topology, q: Reals, q_bar: Reals, tangent_bar: Reals) -> None:
+    """tangent_bar (size nv) = the tangent cotangent of an ambient one"""
+
+    def straight(a: Any, k: Any) -> None:
+        tangent_bar[k] = q_bar[a]
+
+    each(topology, straight, lambda a, k: spherical.drop(q, q_bar, a, k, tangent_bar))
+
+
 def normalised(topology: Topology, q: Reals, out: Reals) -> None:
     """out = q with unit quaternions"""
 
