@@ -27,22 +27,24 @@ def view(model: Model, *, port: int | None = None, block: bool = True) -> Viewer
     port: of the page on this machine; by default the first free one from 8080. block: wait until Ctrl-C; otherwise
     returns at once, and `.stop()` of what is returned ends it.
     """
-    from .browser import Viewer, pose_controls
+    from .browser import Viewer
+    from .posing import Posing
 
     if not isinstance(model, Model):
         raise InputError(f"view takes a Model (ag.robots, ag.load, ModelBuilder), not {type(model).__name__}")
     viewer = Viewer(model.name, port)
-    pose_controls(viewer, Simulator(model))
+    Posing(viewer, Simulator(model))
     return viewer.run(block)
 
 
 def show(traj: Trajectory, *, port: int | None = None, block: bool = True) -> Viewer:
     """Look at a trajectory in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch."""
-    from .browser import Viewer, playback_controls
+    from .browser import Viewer
+    from .playback import Playback
 
     motion_of(traj)  # what cannot be shown is refused before a page opens
     viewer = Viewer(traj.simulator.model.name, port)
-    playback_controls(viewer, traj)
+    Playback(viewer, traj)
     return viewer.run(block)
 
 

@@ -11,4 +11,6 @@ def need(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(f"this needs {module.split('.')[0]}, which is not here: pip install 'artigrad[view]'") from error
+        raise ImportError(
+            f"this needs {module.split('.')[0]}, which is not here: pip install 'artigrad[view]'"
+        ) from error

@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,9 +18,7 @@ from .scene import Scene
 from .studio import Studio
 
 
-def pictures(
-    scene: Scene, motion: Motion, framing: Framing, size: tuple[int, int], label: str
-) -> Iterator[np.ndarray]:
+def pictures(scene: Scene, motion: Motion, framing: Framing, size: tuple[int, int], label: str) -> Iterator[np.ndarray]:
     """All frames (height, width, 3) in bytes, in order, with a bar of progress on the terminal."""
     from rich.console import Console
     from rich.progress import track
@@ -83,4 +80,6 @@ def _ffmpeg() -> str:
     try:
         return str(need("imageio_ffmpeg").get_ffmpeg_exe())
     except (ImportError, RuntimeError) as error:
-        raise InputError("an mp4 needs ffmpeg: install it, or pip install 'artigrad[view]'; a .gif or .html does not") from error
+        raise InputError(
+            "an mp4 needs ffmpeg: install it, or pip install 'artigrad[view]'; a .gif or .html does not"
+        ) from error

@@ -115,7 +115,9 @@ def ellipsoid(size: Any) -> Mesh:
 
 def box(size: Any) -> Mesh:
     """Three half edges."""
-    corners, normals, faces = [], [], []
+    corners: list[np.ndarray] = []
+    normals: list[np.ndarray] = []
+    faces: list[list[int]] = []
     for axis in range(3):
         for sign in (-1.0, 1.0):
             n, s, t = np.zeros(3), np.zeros(3), np.zeros(3)
@@ -133,7 +135,8 @@ def rounded_box(size: Any, radius: float) -> Mesh:
     inner = half - radius
     steps = np.array([-1.0, -0.6, 0.0, 0.0, 0.6, 1.0])
     low = np.arange(5)
-    corners, faces = [], []
+    corners: list[np.ndarray] = []
+    faces: list[np.ndarray] = []
     for axis in range(3):
         s, t = (axis + 1) % 3, (axis + 2) % 3
         for sign in (-1.0, 1.0):
@@ -151,7 +154,9 @@ def rounded_box(size: Any, radius: float) -> Mesh:
     normals = points - middle
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     return Mesh(
-        (middle + radius * normals).astype(np.float32), normals.astype(np.float32), np.concatenate(faces).astype(np.int32)
+        (middle + radius * normals).astype(np.float32),
+        normals.astype(np.float32),
+        np.concatenate(faces).astype(np.int32),
     )
 
 
@@ -221,5 +226,7 @@ PRIMITIVES = {
 
 def primitive(kind: str, size: Any) -> Mesh:
     if kind not in PRIMITIVES:
-        raise InputError(f"nothing is known about drawing a '{kind}'; there are {', '.join(PRIMITIVES)}, mesh and points")
+        raise InputError(
+            f"nothing is known about drawing a '{kind}'; there are {', '.join(PRIMITIVES)}, mesh and points"
+        )
     return PRIMITIVES[kind](size)

@@ -231,6 +231,8 @@ async function main() {
       const under = pose([Math.round(centre[0]), Math.round(centre[1]), header.floor], still);
       draw(shader, shader === floor ? [{ mesh: ground, model: under, scale: one }] : list, view);
     }
+    const horizon = 50 - 50 * Math.tan(camera.up) / Math.tan(header.angle / 2);
+    document.body.style.setProperty("--horizon", `${Math.max(horizon, -100)}%`);
     element("scrub").value = time / header.duration;
     element("time").textContent = `${time.toFixed(2)} / ${header.duration.toFixed(2)} s`;
   }

@@ -8,7 +8,18 @@ import numpy as np
 
 from ..model import PLANE, POINTS, SHAPES, Model
 from ..params import Params
-from .meshes import Mesh, capsule, cylinder, from_triangles, hull, merged, primitive, rotation_matrix, rounded_box, z_towards
+from .meshes import (
+    Mesh,
+    capsule,
+    cylinder,
+    from_triangles,
+    hull,
+    merged,
+    primitive,
+    rotation_matrix,
+    rounded_box,
+    z_towards,
+)
 
 Colour = tuple[float, float, float, float]  # red, green, blue, opacity; 0 to 1
 # of bodies without a colour of their own, by how many joints they are away from the world
@@ -42,7 +53,7 @@ class Scene(NamedTuple):
 
 def scene_of(model: Model, params: Params) -> Scene:
     """What to draw of a model with one set of parameters."""
-    if getattr(model, "visuals", ()):
+    if model.visuals:
         return _from_visuals(model)
     parts, floors = _from_shapes(model, params)
     drawn = {part.body for part in parts}
