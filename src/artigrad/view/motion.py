@@ -145,9 +145,9 @@ def _bounds(scene: Scene, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _smooth(x: np.ndarray, times: np.ndarray, width: float = 0.5) -> np.ndarray:
-    """Averages over about `width` seconds, with the ends held."""
+    """Averages over about `width` seconds; before its start and after its end the motion is taken to go on as it was."""
     step = (times[-1] - times[0]) / (len(times) - 1)
     half = min(len(x) - 1, max(1, round(width / step)))
     weights = np.hanning(2 * half + 3)[1:-1]
-    padded = np.concatenate([np.repeat(x[:1], half, 0), x, np.repeat(x[-1:], half, 0)])
+    padded = np.concatenate([2 * x[:1] - x[half:0:-1], x, 2 * x[-1:] - x[-2 : -half - 2 : -1]])
     return np.stack([np.convolve(padded[:, k], weights / weights.sum(), "valid") for k in range(3)], axis=1)

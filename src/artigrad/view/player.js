@@ -157,7 +157,7 @@ async function main() {
   const solid = program(gl, VERTEX, SOLID), floor = program(gl, VERTEX, FLOOR), depth = program(gl, VERTEX, DEPTH);
   const shadow = shadowMap(gl), toLight = unit(header.light), reach = 1.6 * header.radius;
   const still = [1, 0, 0, 0], one = [1, 1, 1], start = () => ({ ...header.camera, pan: [0, 0, 0] });
-  let camera = start(), time = 0, playing = true, last = null, speed = 1;
+  let camera = start(), time = 0, playing = true, last = null, speed = 1, stale = true;
 
   function moment() {  // the frame before now, and how far it is to the next
     const step = header.duration / (header.frames - 1), at = Math.min(time / step, header.frames - 1);
@@ -240,7 +240,8 @@ async function main() {
   function tick(stamp) {
     if (playing && last !== null) time = (time + speed * (stamp - last) / 1000) % header.duration;
     last = stamp;
-    paint();
+    if (playing || stale) paint();
+    stale = false;
     requestAnimationFrame(tick);
   }
 
@@ -255,6 +256,9 @@ async function main() {
     time = Math.min(Math.max(to, 0), header.duration);
   }
 
+  // whatever the user does, the next frame is painted
+  for (const name of ["input", "change", "click", "dblclick", "keydown", "pointermove", "wheel", "resize"])
+    addEventListener(name, () => { stale = true; }, { capture: true, passive: true });
   element("forces").hidden = !arrow;
   element("play").onclick = () => play(!playing);
   element("scrub").oninput = (event) => go(event.target.value * header.duration);
