@@ -82,11 +82,11 @@ def save(
 
             save_page(unfinished, model.name, scene, motion, frame)
         else:
-            from .film import pictures, save_gif, save_mp4
+            from .film import WRITERS
+            from .studio import Studio
 
-            writer = {".gif": save_gif, ".mp4": save_mp4}[ending]
-            rate = speed * (len(motion.times) - 1) / motion.times[-1]  # fewer than fps where dt is long
-            writer(unfinished, pictures(scene, motion, frame, size, path.name), rate)
+            rate = speed * (len(motion.times) - 1) / motion.times[-1]  # less than fps where dt is long
+            WRITERS[ending](unfinished, Studio(scene, motion, frame, size), rate, path.name)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

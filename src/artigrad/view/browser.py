@@ -12,9 +12,9 @@ import numpy as np
 
 from ..errors import InputError
 from .extras import need
+from .look import ARROW, VIEW_ANGLE, arrows_of, camera_distance, tile_length, towards_camera
 from .motion import Forces, Framing, quaternions
 from .scene import Scene
-from .studio import ARROW, VIEW_ANGLE, arrows_of, camera_distance, tile_length, towards_camera
 
 FIRST_PORT, PORTS = 8080, 100
 RATE = 60.0  # updates a second
@@ -92,7 +92,7 @@ class Viewer:
         """Begin; with block, wait for Ctrl-C."""
         threading.Thread(target=self._loop, daemon=True, name="artigrad viewer").start()
         if block:
-            print(f"open {self.url} in a browser; Ctrl-C ends it")
+            print(f"open {self.url} in a browser; Ctrl-C ends it", flush=True)
             try:
                 self._ended.wait()
             except KeyboardInterrupt:

@@ -133,15 +133,16 @@ def framing(scene: Scene, motion: Motion) -> Framing:
 
 
 def _bounds(scene: Scene, motion: Motion) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner (F, 3) of all moving parts."""
-    corners = []
-    for part in [p for p in scene.parts if p.body >= 0] or scene.parts:
-        a, b = part.mesh.vertices.min(0), part.mesh.vertices.max(0)
-        grid = np.array([[(a, b)[k >> axis & 1][axis] for axis in range(3)] for k in range(8)])
+    """Lowest and highest corner (F, 3) of all moving parts, from the outermost points of each."""
+    steps = (-1.0, 0.0, 1.0)
+    directions = np.array([(x, y, z) for x in steps for y in steps for z in steps if x or y or z])
+    points = [motion.position[:, 1:]]
+    for part in [p for p in scene.parts if p.body >= 0]:
+        outer = part.mesh.vertices[(directions @ part.mesh.vertices.T).argmax(1)]
         R, p = motion.rotation[:, part.body + 1], motion.position[:, part.body + 1]
-        corners.append(np.einsum("fij,kj->fki", R, grid) + p[:, None])
-    points = np.concatenate(corners, axis=1) if corners else motion.position
-    return points.min(1), points.max(1)
+        points.append(np.einsum("fij,kj->fki", R, outer) + p[:, None])
+    every = np.concatenate(points[1:] or points, axis=1)
+    return every.min(1), every.max(1)
 
 
 def _smooth(x: np.ndarray, times: np.ndarray, width: float = 0.5) -> np.ndarray:

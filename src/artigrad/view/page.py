@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from .look import AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
 from .meshes import Mesh, arrow
 from .motion import Framing, Motion, quaternions
 from .scene import Scene
-from .studio import AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
 
 
 class Blob:

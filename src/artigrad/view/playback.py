@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .browser import RATE, Viewer
+from .look import force_scale
 from .motion import framing, motion_of, params_of
 from .scene import scene_of
-from .studio import force_scale
 
 if TYPE_CHECKING:
     from ..results import Trajectory

@@ -48,11 +48,12 @@ function pose(p, q) {
 // -- shaders -----------------------------------------------------------------------------------------------------------
 const VERTEX = `#version 300 es
 layout(location = 0) in vec3 point; layout(location = 1) in vec3 normal;
-uniform mat4 model, view; uniform vec3 scale;
+uniform mat4 model, view; uniform vec3 scale; uniform float nearer;
 out vec3 at, n;
 void main() {
   vec4 world = model * vec4(point * scale, 1.0);
   at = world.xyz; n = mat3(model) * (normal / scale); gl_Position = view * world;
+  gl_Position.z -= nearer * gl_Position.w;
 }`;
 const LIGHT = `#version 300 es
 precision highp float; precision highp sampler2DShadow;
@@ -178,7 +179,9 @@ async function main() {
     const poses = [];
     for (let b = 0; b < header.bodies; b++)
       poses.push(pose(between(position, 3, b, header.bodies, now), between(turn, 4, b, header.bodies, now)));
-    const out = parts.map((p) => ({ mesh: p, model: poses[p.pose], scale: one, paint: p.rgba }));
+    // surfaces that coincide must not flicker: each of four neighbours in the list comes a little nearer
+    const out = parts.map((p, k) => (
+      { mesh: p, model: poses[p.pose], scale: one, paint: p.rgba, nearer: (k % 4) * 1.2e-5 }));
     if (arrow && element("forces").firstElementChild.checked)
       for (let i = first[now[0]]; i < first[now[0] + 1]; i++) {
         const f = [...force.subarray(6 * i + 3, 6 * i + 6)], length = Math.hypot(...f), z = unit(f);
@@ -191,9 +194,10 @@ async function main() {
 
   function draw(shader, list, view) {
     gl.uniformMatrix4fv(shader.at.view, false, view);
-    for (const { mesh, model, scale, paint } of list) {
+    for (const { mesh, model, scale, paint, nearer } of list) {
       gl.uniformMatrix4fv(shader.at.model, false, model);
       gl.uniform3fv(shader.at.scale, scale);
+      gl.uniform1f(shader.at.nearer, nearer || 0);
       if (shader.at.paint) gl.uniform4fv(shader.at.paint, paint);
       gl.bindVertexArray(mesh.array);
       gl.drawElements(gl.TRIANGLES, mesh.count, gl.UNSIGNED_INT, 0);
