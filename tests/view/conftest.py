@@ -52,7 +52,7 @@ class Page:
 
     def pixels(self) -> np.ndarray:
         """What the page shows in its middle, beside what it may say at the top and its controls, (height, width, 3)."""
-        data = self.tab.screenshot(timeout=TIMEOUT, clip={"x": 100, "y": 150, "width": 360, "height": 250})
+        data = self.tab.screenshot(timeout=TIMEOUT, clip={"x": 100, "y": 150, "width": 230, "height": 190})
         return np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
 
     def wait_until(self, check, what: str):
@@ -67,7 +67,7 @@ class Page:
 
 @pytest.fixture
 def page(chromium):
-    tab = chromium.new_page(viewport={"width": 800, "height": 480})
+    tab = chromium.new_page(viewport={"width": 640, "height": 420})
     yield Page(tab)
     tab.close()
 

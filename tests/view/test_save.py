@@ -9,7 +9,7 @@ import pytest
 
 import artigrad as ag
 from artigrad.view import film
-from artigrad.view.motion import framing, motion_of
+from artigrad.view.motion import framing, motion_of, params_of
 from artigrad.view.scene import scene_of
 from artigrad.view.studio import Studio
 from artigrad.visual import Visual
@@ -171,3 +171,14 @@ def test_the_camera_follows_what_goes_away():
     frame = framing(scene, moving)
     assert np.abs(frame.focus - moving.position[:, 1])[:, :2].max() < 0.1 and np.ptp(frame.focus[:, 2]) == 0
     assert frame.radius == pytest.approx(still.radius, rel=0.05)
+
+
+def test_each_robot_of_a_batch_is_drawn_with_its_own_parameters_in_f32():
+    model = ag.robots.ball(floor=True)
+    sim = ag.Simulator(model, dt=1e-2, dtype="f32")
+    sizes = np.repeat(model.params.shape_size[None], 2, 0)
+    sizes[1] *= 2
+    traj = sim.rollout(sim.reset(batch=2), steps=5, params=model.params.replace(shape_size=sizes))
+    height = [scene_of(model, params_of(traj, k)).parts[0].mesh.vertices[:, 2].max() for k in (0, 1)]
+    assert height == pytest.approx([0.1, 0.2])
+    assert motion_of(traj, 1).position.shape == (6, 2, 3)

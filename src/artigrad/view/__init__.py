@@ -33,7 +33,8 @@ def view(model: Model, *, port: int | None = None, block: bool = True) -> Viewer
     if not isinstance(model, Model):
         raise InputError(f"view takes a Model (ag.robots, ag.load, ModelBuilder), not {type(model).__name__}")
     viewer = Viewer(model.name, port)
-    Posing(viewer, Simulator(model))
+    with viewer.stopped_on_error():
+        Posing(viewer, Simulator(model))
     return viewer.run(block)
 
 
@@ -44,7 +45,8 @@ def show(traj: Trajectory, *, port: int | None = None, block: bool = True) -> Vi
 
     motion_of(traj)  # what cannot be shown is refused before a page opens
     viewer = Viewer(traj.simulator.model.name, port)
-    Playback(viewer, traj)
+    with viewer.stopped_on_error():
+        Playback(viewer, traj)
     return viewer.run(block)
 
 

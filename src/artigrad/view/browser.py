@@ -5,15 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
-
-import numpy as np
 
 from ..errors import InputError
 from .extras import need
-from .look import ARROW, VIEW_ANGLE, arrows_of, camera_distance, tile_length, towards_camera
-from .motion import Forces, Framing, quaternions
+from .look import ARROW, LIGHT, VIEW_ANGLE, arrows_of, camera_distance, force_scale, tile_length, towards_camera
+from .motion import Framing, Motion, quaternions
 from .scene import Scene
 
 FIRST_PORT, PORTS = 8080, 100
@@ -27,32 +26,51 @@ class Viewer:
         viser = need("viser")
         self.server = viser.ViserServer(host="127.0.0.1", port=_free_port(port), label=name, verbose=False)
         self.url = f"http://localhost:{self.server.get_port()}"
-        self.server.scene.set_up_direction("+z")
+        scene = self.server.scene
+        scene.set_up_direction("+z")
+        # the light of films and pages; viser's own looks no better and takes long to start where there is no GPU
+        scene.configure_environment_map(hdri=None)
+        scene.configure_default_lights(enabled=False)
+        scene.add_light_hemisphere("/sky", sky_color=(255, 255, 255), ground_color=(150, 155, 165), intensity=2.2)
+        scene.add_light_directional("/lamp", intensity=2.4, cast_shadow=True, position=tuple(10 * LIGHT))
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(59, 127, 208))
+        self._world = scene.add_frame("/world", show_axes=False)
         self._frames: dict[int, Any] = {}
         self._arrows: Any = None
         self._ended = threading.Event()
         self._ticks: list[Callable[[float], None]] = []
         self._lock = threading.Lock()
 
-    def put(self, scene: Scene, frame: Framing) -> None:
-        """Draw a scene in place of what was there."""
+    def put(self, scene: Scene, motion: Motion, frame: Framing) -> None:
+        """Show a motion in place of what was there; `pose` chooses the moment."""
+        with self._lock, self.server.atomic():
+            for handle in self._frames.values():
+                handle.remove()
+            self._motion, self._framing, self._scale = motion, frame, force_scale(motion, frame)
+            self._add_parts(scene)
+            self._add_floor()
+            camera, focus = self.server.initial_camera, frame.focus[0]
+            camera.fov, camera.look_at = float(VIEW_ANGLE), focus
+            camera.position = focus + 1.4 * camera_distance(frame) * towards_camera()
+
+    def _add_parts(self, scene: Scene) -> None:
         s = self.server.scene
-        for handle in self._frames.values():
-            handle.remove()
-        self._frames = {b: s.add_frame(f"/robot/{b}", show_axes=False) for b in {p.body for p in scene.parts}}
+        bodies = {part.body for part in scene.parts}
+        self._frames = {b: s.add_frame(f"/world/{b}", show_axes=False) for b in bodies}
         for k, part in enumerate(scene.parts):
-            colour, opacity = tuple(round(255 * x) for x in part.rgba[:3]), part.rgba[3]
+            *colour, opacity = part.rgba
             s.add_mesh_simple(
-                f"/robot/{part.body}/{k}",
+                f"/world/{part.body}/{k}",
                 part.mesh.vertices,
                 part.mesh.faces,
-                color=colour,
+                color=_bytes(colour),
                 opacity=opacity if opacity < 1 else None,
             )
-        tile = tile_length(frame)
-        s.add_grid(
-            "/floor",
+
+    def _add_floor(self) -> None:
+        tile = tile_length(self._framing)
+        self.server.scene.add_grid(
+            "/world/floor",
             infinite_grid=True,
             cell_size=tile,
             section_size=5 * tile,
@@ -61,28 +79,33 @@ class Viewer:
             plane_color=(232, 236, 242),
             plane_opacity=1.0,
             shadow_opacity=0.35,
-            fade_distance=30 * frame.radius,
-            position=(0.0, 0.0, frame.floor),
+            fade_distance=30 * self._framing.radius,
+            position=(0.0, 0.0, self._framing.floor),
         )
-        camera = self.server.initial_camera
-        camera.fov, camera.look_at = float(VIEW_ANGLE), frame.focus[0]
-        camera.position = frame.focus[0] + 1.4 * camera_distance(frame) * towards_camera()
 
-    def pose(
-        self, position: np.ndarray, rotation: np.ndarray, forces: Forces | None, scale: float, radius: float
-    ) -> None:
-        """Move all bodies: rows of the world, then of the bodies."""
-        turn = quaternions(rotation)
+    def move(self, motion: Motion) -> None:
+        """Show the first frame of another motion of the same scene."""
+        self._motion = motion
+        self.pose(0)
+
+    def pose(self, k: int, *, forces: bool = True) -> None:
+        """Show frame k. A robot that goes away stays in view: the world moves below it."""
         with self._lock, self.server.atomic():
+            motion, focus = self._motion, self._framing.focus
+            turn = quaternions(motion.rotation[k])
+            self._world.position = focus[0] - focus[k]
             for body, handle in self._frames.items():
-                handle.position, handle.wxyz = position[body + 1], turn[body + 1]
+                handle.position, handle.wxyz = motion.position[k, body + 1], turn[body + 1]
             if self._arrows is not None:
                 self._arrows.remove()
                 self._arrows = None
-            if forces is not None and len(forces.points):
-                mesh = arrows_of(forces, scale, radius)
-                colour = tuple(round(255 * float(x)) for x in ARROW)
-                self._arrows = self.server.scene.add_mesh_simple("/forces", mesh.vertices, mesh.faces, color=colour)
+            arrows = (
+                arrows_of(motion.forces[k], self._scale, self._framing.radius) if forces and motion.forces else None
+            )
+            if arrows is not None and len(arrows.faces):
+                self._arrows = self.server.scene.add_mesh_simple(
+                    "/world/forces", arrows.vertices, arrows.faces, color=_bytes(ARROW)
+                )
 
     def every_tick(self, call: Callable[[float], None]) -> None:
         """Have a function called with the seconds since its last call, as long as the page is there."""
@@ -107,11 +130,24 @@ class Viewer:
                 call(now - last)
             last = now
 
+    @contextmanager
+    def stopped_on_error(self) -> Iterator[None]:
+        """Close the page if what follows fails."""
+        try:
+            yield
+        except BaseException:
+            self.stop()
+            raise
+
     def stop(self) -> None:
         """Close the page."""
         if not self._ended.is_set():
             self._ended.set()
             self.server.stop()
+
+
+def _bytes(colour: Iterable[float]) -> tuple[int, ...]:
+    return tuple(round(255 * float(x)) for x in colour)
 
 
 def _free_port(port: int | None) -> int:

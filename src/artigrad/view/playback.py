@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .browser import RATE, Viewer
-from .look import force_scale
 from .motion import framing, motion_of, params_of
 from .scene import scene_of
 
@@ -23,9 +22,8 @@ class Playback:
         self.duration = traj.steps * traj.simulator.options.dt
         gui, batch = viewer.server.gui, len(np.atleast_2d(traj.final.q))
         self.play = gui.add_checkbox("play", True)
-        self.scrub = gui.add_slider(
-            "time / s", min=0.0, max=self.duration, step=self.duration / 1000, initial_value=0.0
-        )
+        step = min(1e-3, self.duration / 100)
+        self.scrub = gui.add_slider("time / s", min=0.0, max=self.duration, step=step, initial_value=0.0)
         self.speed = gui.add_slider("speed", min=0.05, max=3.0, step=0.05, initial_value=1.0)
         self.robot = gui.add_slider("robot", min=0, max=max(batch - 1, 1), step=1, initial_value=0, visible=batch > 1)
         self.arrows = gui.add_checkbox("contact forces", True)
@@ -41,17 +39,13 @@ class Playback:
         robot = int(self.robot.value)
         scene = scene_of(self.traj.simulator.model, params_of(self.traj, robot))
         self.motion = motion_of(self.traj, robot, RATE)
-        self.framing = framing(scene, self.motion)
-        self.viewer.put(scene, self.framing)
+        self.viewer.put(scene, self.motion, framing(scene, self.motion))
         self._draw()
 
     def _draw(self) -> None:
-        motion, last = self.motion, len(self.motion.times) - 1
-        k = round(float(np.clip(self.scrub.value / self.duration, 0, 1)) * last)
-        forces = motion.forces[k] if motion.forces and self.arrows.value else None
-        scale = force_scale(motion, self.framing)
-        self.viewer.pose(motion.position[k], motion.rotation[k], forces, scale, self.framing.radius)
+        share = float(np.clip(self.scrub.value / self.duration, 0, 1))
+        self.viewer.pose(round(share * (len(self.motion.times) - 1)), forces=self.arrows.value)
 
     def _tick(self, seconds: float) -> None:
         if self.play.value:
-            self.scrub.value = (self.scrub.value + self.speed.value * seconds) % self.duration
+            self.scrub.value = round((self.scrub.value + self.speed.value * seconds) % self.duration, 4)

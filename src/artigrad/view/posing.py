@@ -30,7 +30,7 @@ class Posing:
         self.q = self.model.keyframe().q
         scene, motion = scene_of(self.model, self.model.params), self._motion()
         self.framing = framing(scene, motion)
-        viewer.put(scene, self.framing)
+        viewer.put(scene, motion, self.framing)
         gui = viewer.server.gui
         start = "home" if "home" in self.model.keyframes else "zero"
         self.keyframe = gui.add_dropdown("keyframe", list(self.model.keyframes), initial_value=start)
@@ -45,8 +45,7 @@ class Posing:
         return Motion(np.zeros(1), position, rotation, [])
 
     def _draw(self) -> None:
-        motion = self._motion()
-        self.viewer.pose(motion.position[0], motion.rotation[0], None, 1.0, self.framing.radius)
+        self.viewer.move(self._motion())
 
     def _changed(self, control: Control) -> None:
         new = np.atleast_1d(control.read(control.handle.value))
