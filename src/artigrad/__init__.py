@@ -8,14 +8,14 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
-from .errors import InputError, ModelError
+from .errors import ContactError, InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
-from .results import Gradient, Health, Outputs, StateGradient, Trajectory
+from .results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
 from .staging import StagingError
@@ -29,6 +29,8 @@ __all__ = [
     "EveryStep",
     "Gradient",
     "Health",
+    "ContactError",
+    "Contacts",
     "InputError",
     "Model",
     "ModelBuilder",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from . import tangent
+from .collision.candidates import contact_names
 from .contact.tables import contact_arguments, contact_work, reverse_work
 from .door import fingerprint
 from .errors import InputError
@@ -15,7 +17,7 @@ from .model import Model
 from .options import Options
 from .params import Params, check_params
 from .prepare import prepare
-from .results import Gradient, Health, Trajectory
+from .results import Contacts, Gradient, Health, Trajectory
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, Run
 from .staging import Target, widest
@@ -127,15 +129,41 @@ class Simulator(StateFunctions):
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
         return Trajectory(
-            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], fingerprint(u, wrench)
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], fingerprint(u, wrench)
         )
 
+    @cached_property
+    def contact_names(self) -> tuple[tuple[str, str], ...]:
+        """The two shapes of every point that may touch: what the rows of `contacts` are."""
+        return contact_names(self.model)
+
+    def contacts(self, traj: Trajectory) -> Contacts:
+        """Forces, places and gaps of all points that may touch, in every step of a rollout that kept its states."""
+        self._check_trajectory(traj)
+        batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
+        if not self.contact_names:
+            raise InputError(f"'{self.model.name}' has no shapes that may touch")
+        q, v = traj.q, traj.v  # raises if they were not kept
+        states = State(q, v) if traj.batched else State(q[None], v[None])
+        rows = Run(self, batch, traj.u, traj.wrench, traj.params).contacts(states, T)
+        force, point, gap = rows[..., :3], rows[..., 3:6], rows[..., 6]
+        return Contacts(force, point, gap) if traj.batched else Contacts(force[0], point[0], gap[0])
+
     # -- backward --------------------------------------------------------------------------------------------------
-    def vjp(self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True) -> Gradient:
+    def vjp(
+        self,
+        traj: Trajectory,
+        q_bar: Any = None,
+        v_bar: Any = None,
+        force_bar: Any = None,
+        *,
+        with_params: bool = True,
+    ) -> Gradient:
         """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
 
         q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
-        v_bar: likewise with nv. None means zero. with_params=False leaves out the gradient of the parameters, which
+        v_bar: likewise with nv. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis first if
+        `traj` has one. None means zero. with_params=False leaves out the gradient of the parameters, which
         makes the call faster.
         """
         self._check_trajectory(traj)
@@ -143,7 +171,8 @@ class Simulator(StateFunctions):
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
-        back = run.backward(q_bars, v_bars, T, with_params)
+        force_bars = self._check_force_bar(force_bar, len(self.contact_names), traj, batch)
+        back = Backward(run, q_bars, v_bars, force_bars, T, with_params)
 
         block, snapshots = traj.checkpoints.plan(T, batch * (self.model.nq + self.model.nv) * self._float.itemsize)
         blocks = max(1, -(-T // block))
@@ -200,7 +229,7 @@ class Simulator(StateFunctions):
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
-        integers = contact_arguments(self.model, self._float)
+        integers = contact_arguments(self.model, self.options.max_contacts, self._float)
         work = contact_work(self.model, integers)
         if backward and self.options.gradient == "reverse":
             work |= reverse_work(self.model, integers, self.options.sweeps)
