@@ -13,7 +13,7 @@ test: .venv/.dev lint browser
 # The viewer is tested in chromium. Where it cannot be installed those tests are skipped and say so.
 browser:
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
-	&& { apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1; } \
+	&& { timeout 300 apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1; } \
 	|| echo "no chromium: the viewer is not tested in a browser (apt-get install chromium)"
 
 lint: .venv/.dev

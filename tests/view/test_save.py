@@ -182,3 +182,16 @@ def test_each_robot_of_a_batch_is_drawn_with_its_own_parameters_in_f32():
     height = [scene_of(model, params_of(traj, k)).parts[0].mesh.vertices[:, 2].max() for k in (0, 1)]
     assert height == pytest.approx([0.1, 0.2])
     assert motion_of(traj, 1).position.shape == (6, 2, 3)
+
+
+def test_arrows_carry_the_weight_and_the_push():
+    model = ag.robots.laikago()
+    sim = ag.Simulator(model, dt=2e-3)
+    wrench = np.zeros((1000, model.nb, 6))
+    wrench[:, 0, 2] = -50.0
+    u = np.tile(model.keyframe_control(), (1000, 1))
+    motion = motion_of(sim.rollout(sim.reset(batch=2), u, wrench=wrench), 1, 50)
+    weight = 9.81 * model.params.mass.sum() + 50.0
+    last = motion.forces[-1]
+    assert last.vectors.sum(0) == pytest.approx([0.0, 0.0, weight], abs=0.02 * weight)
+    assert len(motion.forces) == len(motion.times) and np.abs(last.points[:, 2]).max() < 0.01

@@ -15,6 +15,7 @@ LIGHT = np.array([0.35, -0.55, 1.0]) / np.linalg.norm([0.35, -0.55, 1.0])  # tow
 SKY, HORIZON = np.array([0.62, 0.74, 0.88]), np.array([0.93, 0.95, 0.97])
 TILES = np.array([[0.80, 0.83, 0.87], [0.70, 0.74, 0.80]])
 ARROW = np.array([0.86, 0.20, 0.20])
+ARROW_RADIUS = 0.016  # of its shaft, as a share of that of the picture
 
 
 def towards_camera() -> np.ndarray:
@@ -46,7 +47,7 @@ def arrows_of(forces: Forces, scale: float, radius: float) -> Mesh:
     vectors = forces.vectors * scale
     shown = np.linalg.norm(vectors, axis=1) > 0.01 * radius
     pairs = zip(forces.points[shown], vectors[shown], strict=True)
-    return merged([arrow(p, f, 0.014 * radius) for p, f in pairs])
+    return merged([arrow(p, f, ARROW_RADIUS * radius) for p, f in pairs])
 
 
 def axes_of(back: np.ndarray) -> np.ndarray:

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from .scene import Scene
 
 
+SAMPLES = 16  # steps that are looked at for the contact forces of a frame
+
+
 class Forces(NamedTuple):
-    """Contact forces at one moment: points (n, 3) in the world, m; vectors (n, 3), N, on the body that is pushed up."""
+    """Contact forces at one moment: points (n, 3) in the world, m; vectors (n, 3), N, on what stands on the floor."""
 
     points: np.ndarray
     vectors: np.ndarray
@@ -50,13 +53,9 @@ def motion_of(traj: Trajectory, robot: int = 0, fps: float | None = None) -> Mot
             "the motion overflowed before it; shorten dt or the horizon"
         )
     frames = _frames(traj.steps, sim.options.dt, fps)
-    u = traj.u[robot] if traj.u.ndim == 3 else traj.u
     params = params_of(traj, robot)
     position, rotation = poses(sim, q[frames], v[frames], params)
-    before = np.minimum(frames, traj.steps - 1)  # the forces of a step belong to the state it starts from
-    return Motion(
-        frames * sim.options.dt, position, rotation, contact_arrows(sim, q[before], v[before], u[before], params)
-    )
+    return Motion(frames * sim.options.dt, position, rotation, contact_arrows(traj, robot, frames))
 
 
 def _frames(steps: int, dt: float, fps: float | None) -> np.ndarray:
@@ -80,11 +79,27 @@ def poses(sim: Simulator, q: np.ndarray, v: np.ndarray, params: Params | None = 
     return position, rotation
 
 
-def contact_arrows(
-    sim: Simulator, q: np.ndarray, v: np.ndarray, u: np.ndarray, params: Params | None = None
-) -> list[Forces]:
-    """Contact forces of steps from the states (F, nq), (F, nv) under (F, nu). The simulator does not give them yet."""
-    return []
+def contact_arrows(traj: Trajectory, robot: int, frames: np.ndarray) -> list[Forces]:
+    """Contact forces on one robot, each the mean over the time around its frame: impacts last a step and would flicker."""
+    sim = traj.simulator
+    if not sim.contact_names:
+        return []
+    spread = np.gradient(frames.astype(float))  # steps from frame to frame
+    count = int(np.clip(np.ceil(spread.max()), 1, SAMPLES))
+    around = frames[:, None] + spread[:, None] * ((np.arange(count) + 0.5) / count - 0.5)
+    step = np.clip(around.round().astype(int), 0, traj.steps - 1).ravel()
+
+    def own(x: np.ndarray, axes: int) -> np.ndarray:
+        """The rows of this robot at these steps, each a robot of its own for one step."""
+        return (x[robot] if x.ndim > axes else x)[step]
+
+    states = State(own(traj.q, 2), own(traj.v, 2))
+    wrench = None if traj.wrench is None else own(traj.wrench, 3)[:, None]
+    found = sim.contacts(sim.rollout(states, own(traj.u, 2)[:, None], params=params_of(traj, robot), wrench=wrench))
+    force, point = (x.reshape(len(frames), count, -1, 3).astype(float) for x in (found.force, found.point))
+    size = np.linalg.norm(force, axis=3, keepdims=True)
+    place = (size * point).sum(1) / np.maximum(size.sum(1), 1e-30)
+    return [Forces(p[f.any(1)], f[f.any(1)]) for p, f in zip(place, force.mean(1), strict=True)]
 
 
 def quaternions(rotation: np.ndarray) -> np.ndarray:

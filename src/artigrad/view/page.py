@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from .look import AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
-from .meshes import Mesh, arrow
+from .look import ARROW_RADIUS, AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
+from .meshes import Mesh, cone_frustum, merged
 from .motion import Framing, Motion, quaternions
 from .scene import Scene
 
@@ -78,7 +78,8 @@ def _header(blob: Blob, scene: Scene, motion: Motion, framing: Framing) -> dict[
     if motion.forces:
         vectors = [f.vectors * force_scale(motion, framing) for f in motion.forces]
         rows_of = [np.concatenate([f.points, v], axis=1) for f, v in zip(motion.forces, vectors, strict=True)]
-        unit = arrow((0, 0, 0), (0, 0, 1), 0.012)
+        shaft = cone_frustum(ARROW_RADIUS, ARROW_RADIUS, 0.0, 0.75)
+        unit = merged([shaft, cone_frustum(2.2 * ARROW_RADIUS, 0.0, 0.75, 1.0)])  # the player stretches it
         first = np.cumsum([0, *map(len, rows_of)])
         header["arrow"] = {
             **_mesh(blob, unit),
