@@ -40,9 +40,9 @@ def test_random_triangles_as_slowly():
     assert (expected > 0).sum() > 300
     assert np.allclose(picture, expected, rtol=1e-5)
     share = weights(seen, WIDTH)
-    assert share.min() > -1e-9 and np.allclose(share.sum(1), 1)
+    assert share.min() > -1e-9 and np.allclose(share.sum(0), 1)
     corner = nearness[faces[seen.planes.face[seen.triangle]]]
-    assert np.allclose((share * corner).sum(1), seen.nearness, rtol=1e-5)
+    assert np.allclose((share * corner.T).sum(0), seen.nearness, rtol=1e-5)
 
 
 def test_neighbours_leave_no_gap_and_do_not_overlap():

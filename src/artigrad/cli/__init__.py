@@ -1,4 +1,4 @@
-"""The command line: `artigrad demo`, `artigrad view`."""
+"""The command line: `artigrad demo`, `view FILE`; one file a command."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InputError, ModelError
-from ..view import view as look
 from .demo import swing_up
-from .view import model_of
+from .view import view
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
 
@@ -30,14 +28,4 @@ def demo(
         raise typer.Exit(1)
 
 
-@app.command()
-def view(
-    robot: Annotated[str, typer.Argument(metavar="FILE", help="A robot's file, or the name of a bundled robot.")],
-    port: Annotated[int | None, typer.Option(help="Of the page on this machine; by default a free one.")] = None,
-) -> None:
-    """Look at a robot in the browser and move its joints."""
-    try:
-        look(model_of(robot), port=port)
-    except (InputError, ModelError, ImportError) as error:
-        typer.secho(str(error), err=True, fg="red")
-        raise typer.Exit(1) from None
+app.command()(view)

@@ -1,14 +1,30 @@
-"""`artigrad view`: a robot in the browser."""
+"""`artigrad view FILE`: a robot in the browser."""
 
 from __future__ import annotations
 
 import inspect
+from typing import Annotated
+
+import typer
 
 import artigrad
 
 from .. import robots
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from ..model import Model
+from ..view import view as look
+
+
+def view(
+    robot: Annotated[str, typer.Argument(metavar="FILE", help="A robot's file, or the name of a bundled robot.")],
+    port: Annotated[int | None, typer.Option(help="Of the page on this machine; by default a free one.")] = None,
+) -> None:
+    """Look at a robot in the browser and move its joints."""
+    try:
+        look(model_of(robot), port=port)
+    except (InputError, ModelError, ImportError) as problem:
+        typer.echo(f"error: {problem}", err=True)
+        raise typer.Exit(1) from None
 
 
 def model_of(name: str) -> Model:
@@ -19,7 +35,7 @@ def model_of(name: str) -> Model:
     load = getattr(artigrad, "load", None)
     if load is None:
         raise InputError(f"'{name}' is none of the bundled robots: {', '.join(bundled)}")
-    return load(name)
+    return load(name, strict=False)
 
 
 def _alone(make: object) -> bool:

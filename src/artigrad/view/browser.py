@@ -85,7 +85,8 @@ class Viewer:
 
     def move(self, motion: Motion) -> None:
         """Show the first frame of another motion of the same scene."""
-        self._motion = motion
+        with self._lock:
+            self._motion = motion
         self.pose(0)
 
     def pose(self, k: int, *, forces: bool = True) -> None:

@@ -84,10 +84,10 @@ class Studio:
         """Light from the sky and the floor, from a lamp unless something is before it, and a little gloss."""
         face = seen.planes.face[seen.triangle]
         share = weights(seen, self.eye.width).astype(np.float32)
-        corner = faces[face]
-        n = np.einsum("nk,nkc->nc", share, normals[corner])
-        n /= np.linalg.norm(n, axis=1, keepdims=True)
-        at = np.einsum("nk,nkc->nc", share, points[corner])
+        corner = faces[face].T
+        n = np.einsum("kn,knc->nc", share, normals[corner])
+        n /= np.sqrt(np.einsum("nc,nc->n", n, n))[:, None]
+        at = np.einsum("kn,knc->nc", share, points[corner])
         free = self.lamp.seen_by(at + 0.012 * self.framing.radius * n, near_lamp)
         lit = np.maximum(n @ LIGHT.astype(np.float32), 0) * free
         half = LIGHT + self.eye.axes[2]
