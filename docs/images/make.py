@@ -44,7 +44,7 @@ def still(model: ag.Model, q: list[float] | None = None) -> np.ndarray:
     state = sim.reset()
     if q is not None:
         state = ag.State(np.array(q), state.v)
-    motion, scene = motion_of(sim.rollout(state, steps=1)), scene_of(model, model.params)
+    motion, scene = motion_of(sim.rollout(state, steps=1))._replace(forces=[]), scene_of(model, model.params)
     return Studio(scene, motion, framing(scene, motion), (280, 210)).picture(0)
 
 

@@ -72,7 +72,7 @@ uniform vec4 paint; uniform float size;
 void main() {
   vec3 m = normalize(n), half_way = normalize(toLight + normalize(eye - at));
   float lamp_light = max(dot(m, toLight), 0.0) * lit(at + 0.012 * size * m);
-  float gloss = lamp_light > 0.0 ? pow(max(dot(m, half_way), 0.0), 40.0) : 0.0;
+  float gloss = lamp_light > 0.0 ? pow(max(dot(m, half_way), 0.0), 32.0) : 0.0;
   vec3 light = paint.rgb * paint.rgb * (0.26 + 0.28 * (0.5 + 0.5 * m.z) + 0.62 * lamp_light) + 0.16 * gloss;
   colour = vec4(sqrt(light) * paint.a, paint.a);
 }`;

@@ -37,7 +37,7 @@ class Lamp:
         """How much of the lamp each point sees: the mean of four places around it in the lamp's picture."""
         u, v = self.place(points)
         height = points @ self.axes[2] + self.away + 0.004 * self.reach
-        total = np.zeros(len(points))
+        total = np.zeros(len(points), np.float32)
         for du, dv in ((-0.7, -0.3), (0.3, -0.7), (0.7, 0.3), (-0.3, 0.7)):
             column, row = (np.clip(x + d, 0, SHADOW - 1).astype(int) for x, d in ((u, du), (v, dv)))
             total += near[row * SHADOW + column] <= height

@@ -25,9 +25,8 @@ class Studio:
         self.vertices = [part.mesh.vertices for part in scene.parts]
         whole = merged([part.mesh for part in scene.parts])
         self.faces, self.normals = whole.faces, [part.mesh.normals for part in scene.parts]
-        self.colour = np.concatenate(
-            [np.zeros((0, 3)), *(np.tile(linear(p.rgba[:3]), (len(p.mesh.faces), 1)) for p in scene.parts)]
-        )
+        colours = (np.tile(linear(p.rgba[:3]), (len(p.mesh.faces), 1)) for p in scene.parts)
+        self.colour = np.concatenate([np.zeros((0, 3)), *colours]).astype(np.float32)
         # parts whose surfaces coincide must not flicker: each of four neighbours in the list comes a little nearer
         self.nearer = np.concatenate(
             [np.zeros(0), *(np.full(len(p.mesh.vertices), 1 + k % 4 * 3e-4) for k, p in enumerate(scene.parts))]
@@ -64,7 +63,7 @@ class Studio:
             points.append(arrows.vertices - focus.astype(np.float32))
             normals.append(arrows.normals)
             faces = np.concatenate([faces, arrows.faces + count])
-            colour = np.concatenate([colour, np.tile(linear(ARROW), (len(arrows.faces), 1))])
+            colour = np.concatenate([colour, np.tile(linear(ARROW).astype(np.float32), (len(arrows.faces), 1))])
         return np.concatenate(points), np.concatenate(normals), faces, colour
 
     def _look(self, points: np.ndarray, faces: np.ndarray) -> Seen:
@@ -91,7 +90,9 @@ class Studio:
         free = self.lamp.seen_by(at + 0.012 * self.framing.radius * n, near_lamp)
         lit = np.maximum(n @ LIGHT.astype(np.float32), 0) * free
         half = LIGHT + self.eye.axes[2]
-        gloss = np.maximum(n @ (half / np.linalg.norm(half)).astype(np.float32), 0) ** 40 * (lit > 0)
+        gloss = np.maximum(n @ (half / np.linalg.norm(half)).astype(np.float32), 0) * (lit > 0)
+        for _ in range(5):
+            gloss *= gloss  # to the power of 32
         sky = 0.5 + 0.5 * n[:, 2]
         light = 0.26 + 0.28 * sky + 0.62 * lit
         return colour[face] * light[:, None] + (0.16 * gloss)[:, None]
