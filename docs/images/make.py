@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,11 @@ def still(model: ag.Model, q: list[float] | None = None) -> np.ndarray:
 
 
 def main() -> None:
-    trotting().save(HERE / "trot.gif", size=(440, 300))
+    traj = trotting()
+    began, worked = time.perf_counter(), time.process_time()
+    traj.save(HERE / "trot.gif", size=(440, 300))
+    took, worked = time.perf_counter() - began, time.process_time() - worked
+    print(f"trot.gif, 49 frames of 440 x 300: {took:.1f} s, {worked:.1f} s of processor time")
     arm = ag.robots.arm_dh([(0.3, 0, 1.57), (0, 0.4, 0), (0, 0.35, 0), (0.1, 0, 1.57), (0.1, 0, 0)])
     robots = [
         still(ag.robots.laikago()),
