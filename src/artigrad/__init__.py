@@ -21,6 +21,7 @@ from .simulator import Simulator
 from .staging import StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent
+from .view import view
 
 __all__ = [
     "Binomial",
@@ -49,4 +50,5 @@ __all__ = [
     "scene",
     "to_ambient",
     "to_tangent",
+    "view",
 ]
