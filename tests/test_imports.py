@@ -26,7 +26,9 @@ ORDER = [
     ["state_functions"],
     ["simulator"],
     ["gradcheck", "io", "robots"],
+    ["optimise"],
     ["view"],
+    ["tasks"],
     ["cli"],
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself
