@@ -10,6 +10,8 @@ from .problem import Iterate, Problem, check_loss
 class Descent:
     """x <- x - rate * direction(gradient), within the bounds."""
 
+    motions = 1
+
     def __init__(self, problem: Problem, x: np.ndarray, *, rate: float, seed: int = 0):
         self.problem, self.x, self.rate, self.done = problem, x, rate, False
 

@@ -33,6 +33,7 @@ class CMAES:
         self.done, self.n = False, means.shape[1]
         rng = np.random.default_rng((self.seed, self.generation))
         self._searches = [self._search(x, sigma, rng) for x, sigma in zip(means, sigmas, strict=True)]
+        self.motions = int(self._searches[0].popsize)
 
     def _search(self, x: np.ndarray, sigma: float, rng: np.random.Generator) -> Any:
         lower, upper = self.problem.lower, self.problem.upper

@@ -24,6 +24,8 @@ class _Stop(Exception):
 class LBFGS:
     """L-BFGS-B; memory: how many steps it remembers the curvature of."""
 
+    motions = 1
+
     def __init__(self, problem: Problem, x: np.ndarray, *, memory: int = 10, seed: int = 0):
         try:
             from scipy import optimize

@@ -25,13 +25,14 @@ SAVE_EVERY = 5.0  # s, between two saves while running
 class History:
     """A run. One row per iteration and one column per start.
 
-    method: its name. loss, slope: (iterations, starts), the loss and the norm of its gradient (NaN without gradients).
+    method: its name. motions: how many the method simulates per iteration and start. loss, slope: (iterations, starts), the loss and the norm of its gradient (NaN without gradients).
     seconds: (iterations,), since the run began, time before an interruption included. x, best: (starts, n) and (starts,),
     the best points so far and their losses. ended: why: "solved", "iterations", "stuck" (no start could move), "interrupted"
     or a sentence about what went wrong.
     """
 
     method: str
+    motions: int
     x: np.ndarray
     best: np.ndarray
     loss: list[np.ndarray] = field(default_factory=list)
@@ -59,11 +60,20 @@ class History:
 
     def save(self, file: Path, state: dict[str, np.ndarray]) -> None:
         """To an .npz file, whole or not at all, with the state of the method."""
-        n, curves = self.iterations, {"loss": self.loss, "slope": self.slope, "seconds": self.seconds}
-        arrays = {"x": self.x, "best": self.best} | {name: np.array(rows[:n]) for name, rows in curves.items()}
+        n = self.iterations
+        arrays = {"loss": np.array(self.loss[:n]), "slope": np.array(self.slope[:n]), "seconds": np.array(self.seconds)}
         unfinished = file.with_name(f".{file.name}.part.npz")
         state = {f"state_{name}": value for name, value in state.items()}
-        np.savez(unfinished, allow_pickle=False, method=self.method, **arrays, **state)
+        np.savez(
+            unfinished,
+            allow_pickle=False,
+            method=self.method,
+            motions=self.motions,
+            x=self.x,
+            best=self.best,
+            **arrays,
+            **state,
+        )
         os.replace(unfinished, file)
 
     @classmethod
@@ -72,6 +82,7 @@ class History:
         with np.load(file, allow_pickle=False) as data:
             history = cls(
                 str(data["method"]),
+                int(data["motions"]),
                 data["x"],
                 data["best"],
                 list(data["loss"]),
@@ -108,7 +119,7 @@ def minimise(
         search = METHODS[method](problem, x, seed=seed, **settings)
     except TypeError as error:
         raise InputError(f"settings of {method}: {error}") from None
-    history = History(method, x.copy(), np.full(len(x), np.inf))
+    history = History(method, search.motions, x.copy(), np.full(len(x), np.inf))
     if resume and file is not None and file.exists():
         history, state = _loaded(file, history)
         search.restore(state)

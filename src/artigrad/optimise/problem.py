@@ -36,9 +36,13 @@ class Iterate(NamedTuple):
 
 
 class Method(Protocol):
-    """One way to go downhill from several starts at once; `done` when no start can move any more."""
+    """One way to go downhill from several starts at once.
+
+    done: no start can move any more. motions: how many points an iteration of one start takes.
+    """
 
     done: bool
+    motions: int
 
     def step(self) -> Iterate:
         """One iteration of all starts."""

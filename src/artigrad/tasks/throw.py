@@ -65,8 +65,12 @@ def arm(
     )
     mass, inertia = finger
     for side, sign in (("left", 1), ("right", -1)):
-        place = {"position": (0.0, 0.0, 0.0584), "axis": (0.0, sign, 0.0), "com": (0.0, 0.01 * sign, 0.045)}
-        b.body(side, "hand", joint="prismatic", mass=mass, inertia=(inertia,) * 3, **place)
+        slide: dict[str, Any] = {
+            "position": (0.0, 0.0, 0.0584),
+            "axis": (0.0, sign, 0.0),
+            "com": (0.0, 0.01 * sign, 0.045),
+        }
+        b.body(side, "hand", joint="prismatic", mass=mass, inertia=(inertia,) * 3, **slide)
         b.box(side, (FINGER, FINGER, 0.05), name=side, friction=2.0, group=1, touches=2)
         b.position_servo(side, side, gain=servo[0], damping=servo[1])
     b.site("grip", "hand", position=(0.0, 0.0, 0.0584 + 0.0434))
