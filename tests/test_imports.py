@@ -10,7 +10,7 @@ import artigrad
 ROOT = Path(artigrad.__file__).parent
 # leftmost first: a module may import from its own rank or from those before it
 ORDER = [
-    ["errors", "_version", "staging", "buffers"],
+    ["errors", "_version", "visual", "staging", "buffers"],
     ["spatial"],
     ["params", "state", "options", "model", "tables", "tangent"],
     ["constants", "joints", "prepare"],
