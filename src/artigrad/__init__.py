@@ -11,21 +11,25 @@ from ._version import __version__
 from .errors import InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
+from .io.load import load
 from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
+from .report import Finding
 from .results import Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
 from .staging import StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent
+from .visual import Visual
 
 __all__ = [
     "Binomial",
     "EveryKth",
     "EveryStep",
+    "Finding",
     "Gradient",
     "Health",
     "InputError",
@@ -40,8 +44,10 @@ __all__ = [
     "State",
     "StateGradient",
     "Trajectory",
+    "Visual",
     "__version__",
     "gradcheck",
+    "load",
     "move",
     "robots",
     "scene",

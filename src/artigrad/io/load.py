@@ -1,0 +1,40 @@
+"""ag.load: a robot from its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import ModelError
+from ..model import Model
+from ..report import listing
+from .compiler import compiled
+from .convert import convert
+from .source import open_source
+
+
+def load(
+    source: str | Path,
+    *,
+    floating: bool = False,
+    motors: bool = False,
+    strict: bool = True,
+    mesh_points: int = 32,
+    name: str | None = None,
+) -> Model:
+    """The robot of an MJCF or URDF file, or of its XML given as text. Read by MuJoCo's compiler.
+
+    `q` is MuJoCo's qpos, `v` its qvel and `u` its ctrl, entry for entry; `model.options` has the file's time step and
+    integrator. floating: free the base of a robot that is fixed to the world. motors: a torque motor on every hinge and
+    slide joint, within its effort limit, if the file has no actuators. strict: raise ModelError if the file has anything
+    that is not simulated; with strict=False the list is in `model.unsupported`. mesh_points: how many corners of a mesh
+    may touch, at most. name: in place of the file's own.
+    """
+    description = open_source(source)
+    read = compiled(description, floating=floating, strict=strict)
+    model = convert(read, name or description.name, mesh_points=mesh_points, motors=motors)
+    if model.unsupported and strict:
+        raise ModelError(
+            f"{description.label} has what is not simulated yet; load it with strict=False to go on without:\n"
+            + listing(model.unsupported)
+        )
+    return model
