@@ -12,6 +12,7 @@ from .errors import InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.load import load
+from .io.save import save
 from .io.scene import scene
 from .model import Model
 from .options import Options
@@ -50,6 +51,7 @@ __all__ = [
     "load",
     "move",
     "robots",
+    "save",
     "scene",
     "to_ambient",
     "to_tangent",

@@ -67,6 +67,11 @@ FEATURES = (
     ),
 )
 NOTES = (
+    Feature(
+        "solver of contacts and limits (solref, solimp, margin, cone)",
+        "contacts and limits are hard, friction is a pyramid; see Options",
+        lambda m, n: [""] if m.jnt_limited.any() or m.geom_contype.any() or m.npair else [],
+    ),
     Feature("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
     Feature(
         "mocap body",

@@ -246,9 +246,10 @@ class ModelBuilder(ShapeBuilder):
     def idle(self, name: str) -> str:
         """An actuator that does nothing and keeps its place in u: for one of a file that is not supported."""
         self._new(name, self._actuators, "actuator")
-        joint = next((b["joint_name"] for b in self._bodies.values() if b["joint"] != "fixed"), None)
-        if joint is None:
+        moving = [b for b in self._bodies.values() if b["joint"] != "fixed"]
+        if not moving:
             raise ModelError(f"actuator '{name}' needs a joint, and '{self.name}' has none")
+        joint = min(moving, key=lambda b: b["joint"] not in ("revolute", "prismatic"))["joint_name"]
         numbers = dict.fromkeys(("gain", "gear"), 0.0) | dict.fromkeys(
             ("control_range", "force_range"), bounds(None, "")
         )
