@@ -39,7 +39,7 @@ def scene(
         positions = [(0.0, float(k), 0.0) for k in range(len(robots))]
     if len(positions) != len(robots):
         raise ModelError(f"{len(positions)} positions for {len(robots)} robots")
-    b = ModelBuilder(name, gravity=robots[0].params.gravity)
+    b = _SceneBuilder(name, gravity=robots[0].params.gravity)
     b.options = robots[0].options
     for k, (robot, place) in enumerate(zip(robots, positions, strict=True)):
         _add(b, robot, f"{k}/", vector(place, 3, f"position of robot {k}"))
@@ -50,6 +50,18 @@ def scene(
             frames = [_moved(r, r.keyframes[key], np.asarray(p, float)) for r, p in zip(robots, positions, strict=True)]
             b.keyframe(key, *(np.concatenate(parts) for parts in zip(*frames, strict=True)))
     return b.build()
+
+
+class _SceneBuilder(ModelBuilder):
+    """Tells of pairs of different robots that cannot touch; those of one were told of when it was made."""
+
+    def _without_routine(self, missing: dict[str, list[str]]) -> None:
+        def robots(pair: str) -> set[str]:
+            return {shape.split("/")[0] for shape in pair.split(" - ")}
+
+        among = {kinds: [p for p in pairs if len(robots(p)) > 1] for kinds, pairs in missing.items()}
+        if any(among.values()):
+            super()._without_routine({kinds: pairs for kinds, pairs in among.items() if pairs})
 
 
 def _moved(robot: Model, frame: tuple[np.ndarray, ...], place: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -94,6 +106,8 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
         else:
             b.actuator(prefix + actuator, joint, kind=robot.actuator_kind[j], **own)
     b.add_shapes(robot, prefix)
+    b.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
+    b.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
     for sensor in robot.sensors:
         names = {"joint": robot.joints, "site": robot.sites, "body": robot.bodies}[KINDS[sensor.kind].on]
         if sensor.on >= 0:  # what a sensor reads of the whole world is no longer one robot's
