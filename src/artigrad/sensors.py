@@ -110,7 +110,7 @@ def _quaternion(at: At, i: int) -> np.ndarray:
 def _quaternion_vjp(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
     """R_bar = [g] R / 2 with g_k = y_bar . (0, e_k) (x) y / 2: a turn w of the world does dR = [w] R"""
     w, x, y, z = _quaternion(at, i).T
-    rates = 0.5 * np.array([[-x, w, z, -y], [-y, -z, w, x], [-z, y, -x, w]])  # (3, 4, B)
+    rates = 0.5 * np.array([[-x, w, -z, y], [-y, z, w, -x], [-z, -y, x, w]])  # (3, 4, B)
     g = np.einsum("kcb,bc->bk", rates, y_bar)
     bars.now.site_rotation[:, i] += 0.5 * _hat(g) @ at.now.site_rotation[:, i]
 
@@ -253,9 +253,8 @@ def _look(sim: Simulator, state: State, u: Any, params: Params | None) -> tuple[
     here = State(q, v)
     traj, later = None, None
     if any(s.kind == "accelerometer" for s in sim.model.sensors):
-        u = np.zeros((len(q), sim.model.nu)) if u is None else np.asarray(u)
-        u = u if batched else u[None]
-        traj = sim.rollout(here, u[:, None], params=params)
+        u = np.zeros((*np.shape(state[0])[:-1], sim.model.nu)) if u is None else np.asarray(u)
+        traj = sim.rollout(here, u[:, None] if batched else u[None, None], params=params)
         later = sim.outputs(traj.final, params=params)
     return At(sim.model, fields, q, v, sim.outputs(here, params=params), later, sim.options.dt), traj, batched
 

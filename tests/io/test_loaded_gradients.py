@@ -24,6 +24,7 @@ IN_THE_AIR = (
     "pybullet_data/racecar/racecar.urdf",
     "pybullet_data/r2d2.urdf",
 )
+ROUGH = 5e-5  # coarse differences change what touches, fine ones are rounded: together they are good to about 1e-5
 # how many steps until they lie or stand on the floor
 ON_THE_FLOOR = {
     f"{GYM}/ant.xml": 60,
@@ -52,7 +53,7 @@ def test_gradients_on_the_floor(name):
     smooth = sim.model.params.replace(friction=0.0 * sim.model.params.friction)
     u = np.zeros((2, sim.model.nu))
     assert np.abs(sim.rollout(state, u).final.v - sim.rollout(state, u, params=smooth).final.v).max() > 1e-6
-    ag.gradcheck(sim, steps=1, samples=1, show=False, state=state)
+    ag.gradcheck(sim, steps=1, samples=1, tolerance=ROUGH, show=False, state=state)
 
 
 def test_a_quadruped_of_a_urdf_stands_on_the_floor_of_a_scene():
@@ -60,8 +61,9 @@ def test_a_quadruped_of_a_urdf_stands_on_the_floor_of_a_scene():
     if name not in FILES:
         pytest.skip(f"{name} is not installed")
     robot = ag.load(FILES[name], floating=True, motors=True, strict=False)
-    model = ag.scene([robot], positions=[(0, 0, 0.36)])
+    model = ag.scene([robot])
     sim = ag.Simulator(model, dt=2e-3)
-    final = sim.rollout(sim.reset(), steps=150).final
-    assert np.isfinite(final.q).all() and 0.0 < final.q[2] < 0.36
-    ag.gradcheck(sim, steps=1, samples=1, show=False, state=final)
+    standing = ag.State(np.concatenate([[0, 0, 0.3, 1, 0, 0, 0], 4 * [0.0, 0.9, -1.8]]), np.zeros(model.nv))
+    final = sim.rollout(standing, steps=30).final
+    assert 0.05 < final.q[2] < 0.3
+    ag.gradcheck(sim, steps=1, samples=1, tolerance=ROUGH, show=False, state=final)

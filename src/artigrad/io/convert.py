@@ -41,7 +41,8 @@ class FileBuilder(ModelBuilder):
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
         for kinds, pairs in sorted(missing.items()):
-            self.unsupported.append(Finding(f"contact between {kinds}", tuple(pairs), "these pairs do not touch"))
+            what = f"contact between {kinds.replace('points', 'mesh')}"
+            self.unsupported.append(Finding(what, tuple(pairs), "these pairs do not touch"))
 
 
 def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Model:
