@@ -105,12 +105,12 @@ def test_steps_as_mujoco_does(path):
         mujoco.mj_step(m, d)
 
 
+@pytest.mark.skipif(not FILES, reason="none of the packages is installed: pip install 'artigrad[robots]'")
 def test_most_of_them_load():
-    loaded = 0
-    for _, path in FILES:
+    refused = []
+    for name, path in FILES:
         try:
             ag.load(path, strict=False)
-            loaded += 1
         except ag.ModelError as problem:
-            assert str(problem)
-    assert len(FILES) > 100 and loaded >= 0.8 * len(FILES)
+            refused.append(f"{name}: {problem}")
+    assert len(refused) <= 0.2 * len(FILES), refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any, NamedTuple
 
@@ -33,31 +34,33 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     mj = mujoco()
     prepared = Preparation(source, strict) if source.kind == "urdf" else None
     try:
-        if source.kind == "mjcf" and source.path is not None:
-            spec = mj.MjSpec.from_file(str(source.path))
-        else:
-            spec = mj.MjSpec.from_string(source.text)
-        if floating:
-            _float(spec, source)
-        if prepared is None:
-            return Compiled(_compile(spec), [], [])
-        _looks_without_volume(mj, spec)
-        m = _compile(spec)
-        for name, mass in prepared.masses.items():  # taken from shapes of equal density, to the mass that was given
-            body = m.body(name)
-            body.inertia[:] *= mass / body.mass
-            body.mass[:] = mass
-        return Compiled(m, prepared.unsupported, prepared.notes)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            spec = _parsed(mj, source)
+            if floating:
+                _float(spec, source)
+            if prepared is not None:
+                _looks_without_volume(mj, spec)
+            m = spec.compile()
     except (ValueError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
             raise
-        raise ModelError(f"{source.label}: {_sentence(str(problem))}") from None
+        raise ModelError(f"{source.label}: {_sentence(str(problem), source)}") from None
+    notes = [Finding("warning of MuJoCo's compiler", (), " ".join(str(w.message).split())) for w in said]
+    if prepared is None:
+        return Compiled(m, [], notes)
+    for name, mass in prepared.masses.items():  # taken from shapes of equal density, to the mass that was given
+        body = m.body(name)
+        body.inertia[:] *= mass / body.mass
+        body.mass[:] = mass
+    return Compiled(m, prepared.unsupported, prepared.notes + notes)
 
 
-def _compile(spec: Any) -> Any:
-    with warnings.catch_warnings():  # about textures, which nobody sees here
-        warnings.simplefilter("ignore", UserWarning)
-        return spec.compile()
+def _parsed(mj: Any, source: Source) -> Any:
+    """MJCF is read from its file, so that includes and meshes are found; what was changed here from its text."""
+    if source.kind == "mjcf" and source.path is not None:
+        return mj.MjSpec.from_file(str(source.path))
+    return mj.MjSpec.from_string(source.text)
 
 
 def _looks_without_volume(mj: Any, spec: Any) -> None:
@@ -87,9 +90,13 @@ HINTS = {
 }
 
 
-def _sentence(message: str) -> str:
-    """MuJoCo's message in one line, without its prefixes, and what to do about it."""
+def _sentence(message: str, source: Source) -> str:
+    """MuJoCo's message in one line, without its prefixes, and what to do about it. A line number of text that was changed
+    here means nothing to its author, so that line is shown instead."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     text = ", ".join(line.removeprefix("XML Error:").strip().removeprefix("Error:").strip() for line in lines)
+    number = re.search(r", line (\d+)$", text)
+    if number and source.kind == "urdf":
+        text = text[: number.start()] + f": {source.text.splitlines()[int(number[1]) - 1].strip():.120}"
     hint = next((advice for sign, advice in HINTS.items() if sign in message), None)
     return f"{text}; {hint}" if hint else text

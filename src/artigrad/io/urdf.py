@@ -20,6 +20,12 @@ FORMATS = (".stl", ".obj", ".msh")
 SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 # keep every link and look; masses that are not given come from what collides
 COMPILER = {"strippath": "false", "fusestatic": "false", "discardvisual": "false", "inertiagrouprange": "0 0"}
+# what is read of a URDF, by the element it stands in
+READ = {
+    "robot": {"link", "joint", "material", "mujoco"},
+    "link": {"inertial", "visual", "collision"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+}
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
 
 
@@ -47,6 +53,7 @@ class Preparation:
                 joint.remove(mimic)
                 effect = "moves by itself: the coupling is not enforced"
                 self._found.setdefault(("mimic joint", effect), []).append(joint.get("name", ""))
+        self._skipped()
         extension = root.find("mujoco")
         extension = ET.SubElement(root, "mujoco") if extension is None else extension
         compiler = extension.find("compiler")
@@ -54,8 +61,18 @@ class Preparation:
         for key, value in COMPILER.items():
             compiler.set(key, value)
         for (what, effect), where in self._found.items():
-            findings = self.notes if effect == "not drawn" else self.unsupported
+            findings = self.notes if effect in ("not drawn", "skipped") else self.unsupported
             findings.append(Finding(what, tuple(where), effect))
+
+    def _skipped(self) -> None:
+        """Extensions of other simulators, and limits of velocity."""
+        for element in self.source.root.iter():
+            for child in element if element.tag in READ else ():
+                if child.tag not in READ[element.tag]:
+                    self._found.setdefault((f"element <{child.tag}>", "skipped"), []).append(element.get("name", ""))
+            limit = element.find("limit") if element.tag == "joint" else None
+            if limit is not None and 0 < numbers(limit, "velocity", 0.0)[0] < 1e6:
+                self._found.setdefault(("limit of velocity", "skipped"), []).append(element.get("name", ""))
 
     def _mend(self, what: str, where: str, effect: str, sentence: str) -> None:
         """An error if strict, else a finding."""
