@@ -17,7 +17,7 @@ from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
-from .report import Finding
+from .report import Finding, Report
 from .results import Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
@@ -40,6 +40,7 @@ __all__ = [
     "Options",
     "Outputs",
     "Params",
+    "Report",
     "Simulator",
     "StagingError",
     "State",

@@ -16,7 +16,7 @@ import numpy as np
 from .errors import InputError
 from .options import Options
 from .params import Params, param_slots
-from .report import Finding
+from .report import Finding, Report
 from .state import State
 from .visual import Visual
 
@@ -77,7 +77,7 @@ class Model:
     Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
 
     options: what a Simulator starts from. visuals: what bodies look like. Of a loaded file, unsupported: what is not
-    simulated; notes: what is simulated differently, such as another integrator.
+    simulated; notes: what is simulated differently, such as another integrator; print them to read them.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Model:
         self.joint_v = tuple(int(x) for x in ends[:, 1] - sizes[:, 1])
         self.shapes, self.sensors, self.visuals = shapes, tuple(sensors), tuple(visuals)
         self.options = Options() if options is None else options
-        self.unsupported, self.notes = tuple(unsupported), tuple(notes)
+        self.unsupported, self.notes = Report(unsupported), Report(notes)
         counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names)}
         counts["vertex"] = sum(n for _, n in shapes.vertices)
         self.param_slots, self.param_size = param_slots(counts)

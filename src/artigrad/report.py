@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 SHOWN = 4  # names written out per finding
@@ -21,6 +20,10 @@ class Finding(NamedTuple):
         return f"{self.what} ({names}): {self.effect}" if self.where else f"{self.what}: {self.effect}"
 
 
-def listing(findings: Iterable[Finding]) -> str:
-    """One line per finding."""
-    return "\n".join(f"- {finding}" for finding in findings)
+class Report(tuple[Finding, ...]):
+    """Findings, printed one a line."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(f"- {finding}" for finding in self) or "nothing"

@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.tree import Tree
 
 from ..model import JOINTS, Model
-from ..report import listing
 from .robot import File, Floating, open_robot
 
 
@@ -22,7 +21,7 @@ def info(file: File, floating: Floating = False) -> None:
     for title, findings in (("not simulated", model.unsupported), ("simulated differently", model.notes)):
         if findings:
             console.print(f"\n[bold]{title}[/]")
-            typer.echo(listing(findings))
+            typer.echo(str(findings))
 
 
 def _tree(model: Model) -> Tree:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..model import Model
 from ..report import Finding
 from .beyond import contact_enabled
 from .builder import ModelBuilder
@@ -42,7 +41,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
             "name": names.geom[g],
             "position": m.geom_pos[g],
             "rotation": m.geom_quat[g],
-            "friction": float(m.geom_friction[g, 0]),
+            "friction": _friction(m, g),
             "group": int(m.geom_contype[g]),
             "touches": int(m.geom_conaffinity[g]),
         }
@@ -84,32 +83,32 @@ def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
                     b.exclude(names.body[one], names.body[other])
 
 
-def check_friction(model: Model, m: Any, names: Names, unsupported: list[Finding]) -> None:
-    """Give shapes their friction, none to those that MuJoCo takes as frictionless, and report the pairs this is wrong for.
+def check_friction(b: ModelBuilder, m: Any, names: Names) -> None:
+    """Report the pairs whose friction is another than MuJoCo's.
 
     Ours: a pair has the larger friction of its two shapes. MuJoCo: of the shape with the higher priority, the larger one
     at equal priority, or what an explicit pair says; and none if the pair's dimension is 1.
     """
     geom = {name: g for g, name in enumerate(names.geom)}
     explicit = {frozenset(pair): (int(m.pair_dim[k]), float(m.pair_friction[k, 0])) for k, pair in enumerate(_pairs(m))}
-    own = [geom[name] for name in model.shapes.names]
-    wanted = [explicit.get(frozenset((own[a], own[c]))) or _pair(m, own[a], own[c]) for a, c in model.shapes.pairs]
-    friction = [float(m.geom_friction[g, 0]) if m.geom_condim[g] > 1 else 0.0 for g in own]
-    if own:
-        model.params = model.params.replace(friction=friction)
     off, rolling = [], []
-    for (a, c), (dim, mu) in zip(model.shapes.pairs, wanted, strict=True):
-        pair = f"{model.shapes.names[a]} - {model.shapes.names[c]}"
-        if max(friction[a], friction[c]) != (mu if dim > 1 else 0.0):
-            off.append(pair)
+    for shapes in b.pairs():
+        one, other = (geom[name] for name in shapes)
+        dim, mu = explicit.get(frozenset((one, other))) or _pair(m, one, other)
+        if max(_friction(m, one), _friction(m, other)) != (mu if dim > 1 else 0.0):
+            off.append(" - ".join(shapes))
         if dim > 3:
-            rolling.append(pair)
-    if off:
-        effect = "the larger friction of the two shapes counts"
-        unsupported.append(Finding("friction by priority or pair", tuple(off), effect))
-    if rolling:
-        effect = "these pairs slide with friction, and turn and roll without"
-        unsupported.append(Finding("torsional or rolling friction", tuple(rolling), effect))
+            rolling.append(" - ".join(shapes))
+    effects = (
+        ("friction by priority or pair", off, "the larger friction of the two shapes counts"),
+        ("torsional or rolling friction", rolling, "these pairs slide with friction, and turn and roll without"),
+    )
+    b.unsupported += [Finding(what, tuple(where), effect) for what, where, effect in effects if where]
+
+
+def _friction(m: Any, g: int) -> float:
+    """The friction of a shape: none of one that MuJoCo takes as frictionless."""
+    return float(m.geom_friction[g, 0]) if m.geom_condim[g] > 1 else 0.0
 
 
 def _pair(m: Any, one: int, other: int) -> tuple[int, float]:

@@ -6,7 +6,7 @@ A joint's `ref` moves into the placement of its body, which in a Model is that a
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -42,7 +42,14 @@ class FileBuilder(ModelBuilder):
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
         for kinds, pairs in sorted(missing.items()):
             what = f"contact between {kinds.replace('points', 'mesh')}"
-            self.unsupported.append(Finding(what, tuple(pairs), "these pairs do not touch"))
+            finding = Finding(what, tuple(pairs), "these pairs do not touch")
+            if finding not in self.unsupported:
+                self.unsupported.append(finding)
+
+    def has_contact(self) -> bool:
+        """Whether a step has to look for contacts, limits or dry friction."""
+        stops = (np.isfinite(b["limit"]).any() or b["dry_friction"] > 0 for b in self._bodies.values())
+        return bool(self.pairs()) or any(stops)
 
 
 def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Model:
@@ -59,18 +66,15 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Mod
         b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
     add_actuators(b, m, names, motors)
     add_shapes(b, m, names, mesh_points)
+    check_friction(b, m, names)
     add_visuals(b, m, names)
     add_sensors(b, m, names)
     for k in range(m.nkey):
         b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k])
     if "reference" not in names.keyframe:
         b.keyframe("reference", m.qpos0)
-    b.options = Options(dt=float(m.opt.timestep))
-    model = b.build()
-    check_friction(model, m, names, b.unsupported)
-    _integrator(model, m, b)
-    model.unsupported, model.notes = tuple(b.unsupported), tuple(b.notes)
-    return model
+    b.options = Options(dt=float(m.opt.timestep), integrator=_integrator(m, b))
+    return b.build()
 
 
 def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
@@ -143,11 +147,12 @@ def _unit(m: Any, q: np.ndarray) -> np.ndarray:
 INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
 
 
-def _integrator(model: Model, m: Any, b: ModelBuilder) -> None:
+def _integrator(m: Any, b: FileBuilder) -> Literal["semi_implicit", "rk4"]:
     """Euler (joint damping implicit) is ours; RK4 is, without contact; of the others the nearest is taken, with a note."""
     wanted = INTEGRATORS[int(m.opt.integrator)]
-    if wanted == "RK4" and not model.has_contact:
-        model.options = Options(dt=model.options.dt, integrator="rk4")
-    elif wanted != "Euler":
+    if wanted == "RK4" and not b.has_contact():
+        return "rk4"
+    if wanted != "Euler":
         reason = " since there are contacts or limits" if wanted == "RK4" else ""
         b.notes.append(Finding(f"integrator {wanted}", (), f"stepped by semi_implicit{reason}"))
+    return "semi_implicit"

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from ..errors import ModelError
 from ..model import Model
-from ..report import listing
 from .compiler import compiled
 from .convert import convert
 from .source import open_source
@@ -35,6 +34,6 @@ def load(
     if model.unsupported and strict:
         raise ModelError(
             f"{description.label} has what is not simulated yet; load it with strict=False to go on without:\n"
-            + listing(model.unsupported)
+            + str(model.unsupported)
         )
     return model

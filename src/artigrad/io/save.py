@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ModelError
 from ..model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
 from ..params import Params
-from ..report import Finding, listing
+from ..report import Finding, Report
 from ..sensors import KINDS
 from .rotations import matrix, product, rotate
 
@@ -46,7 +46,7 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
     if writer.lost and strict:
         raise ModelError(
             f"MJCF cannot hold all of '{model.name}'; save it with strict=False to go on without:\n"
-            + listing(writer.lost)
+            + str(Report(writer.lost))
         )
     Path(path).write_text(text)
 

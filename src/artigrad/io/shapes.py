@@ -74,6 +74,11 @@ class ShapeBuilder:
                 raise ModelError(f"included shape '{s}' does not exist; there are: {', '.join(self._shapes) or 'none'}")
         self._included.append((shape, other))
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of shapes that may touch, as things stand."""
+        names = list(self._shapes)
+        return [(names[a], names[b]) for a, b in self._candidates()]
+
     def _shape(
         self,
         body: str,
