@@ -155,7 +155,7 @@ def test_what_is_not_simulated_is_said(what):
         ('<body gravcomp="1"><joint/><geom size="1"/></body>', "gravity compensation"),
         (
             '<geom type="plane" size="1 1 1"/><body><freejoint/><geom type="ellipsoid" size="1 2 3"/></body>',
-            "contact of a ellipsoid",
+            "contact of an ellipsoid",
         ),
         (
             '<geom type="box" size="1 1 1"/><body><freejoint/><geom type="box" size="1 2 3"/></body>',
@@ -299,3 +299,17 @@ def test_floating_needs_a_base():
         ag.load(mjcf(ARM), floating=True)
     with pytest.raises(ag.ModelError, match="2 bodies on the world"):
         ag.load(mjcf(ARM + f"<body>{BALL}</body>"), floating=True)
+
+
+# -- scenes --------------------------------------------------------------------------------------------------------------------
+def test_loaded_robots_keep_everything_in_a_scene():
+    two = '<joint name="i" axis="1 0 0"/><joint name="j" axis="0 1 0"/>'
+    child = f'<body name="b">{two}<geom size="0.1"/></body>'
+    body = f'<body name="a" pos="0 0 1"><freejoint/><geom size="0.1"/><site name="s"/>{child}</body>'
+    rest = '<sensor><gyro name="gyro" site="s"/></sensor><actuator><motor joint="i"/><general site="s"/></actuator>'
+    robot = ag.load(mjcf(body, rest), strict=False)
+    assert not robot.shapes.pairs  # parent and child, over two joints
+    model = ag.scene([robot, robot], floor=False)
+    assert {frozenset(n.split("/")[0] for n in pair) for pair in pairs(model)} == {frozenset("01")}
+    assert [s.name for s in model.sensors] == ["0/gyro", "1/gyro"] and len(model.visuals) == 4 and model.nu == 4
+    assert [f.where for f in model.unsupported] == [("0/actuator1",), ("1/actuator1",)]

@@ -9,12 +9,15 @@ from artigrad.gradcheck import random_state
 from artigrad.io.compiler import Compiled, compiled
 from artigrad.io.convert import convert
 from artigrad.io.names import Names
+from artigrad.io.rotations import matrix
 from artigrad.io.source import open_source
+from artigrad.model import PLANE, POINTS
 
 from ..packages import files
 
 FILES = files()
 SAMPLES = 4
+SAME_FRAME = 1e-6  # MuJoCo takes a geom's frame for its body's if they are as near as this
 CONSTRAINTS = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
 robots = pytest.mark.parametrize("path", [p for _, p in FILES], ids=[name for name, _ in FILES])
 
@@ -83,6 +86,35 @@ def test_agrees_with_mujoco(path):
         close(bias[k], d.qfrc_bias)
         close(M[k] @ a[k] + bias[k], d.qfrc_passive + d.qfrc_actuator)
         close(a[k], d.qacc_smooth)
+
+
+@robots
+def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
+    m, model = in_both(path)
+    d, names = mujoco.MjData(m), Names(m)
+    state = random_state(model, np.random.default_rng(2))
+    d.qpos[:], d.qvel[:] = state
+    mujoco.mj_forward(m, d)
+    out, p = ag.Simulator(model).outputs(state), model.params
+
+    def place(body, position, quaternion):
+        """Pose in the world of what is fixed to a body, or to the world."""
+        R, x = (np.eye(3), np.zeros(3)) if body < 0 else (out.body_rotation[body], out.body_position[body])
+        return x + R @ position, R @ matrix(np.asarray(quaternion))
+
+    for s, name in enumerate(model.shapes.names):
+        g = names.geom.index(name)
+        x, R = place(model.shapes.body[s], p.shape_position[s], p.shape_rotation[s])
+        close(x, d.geom_xpos[g], SAME_FRAME)
+        close(R, d.geom_xmat[g].reshape(3, 3), SAME_FRAME)
+        if model.shapes.kind[s] not in (PLANE, POINTS):
+            close(p.shape_size[s], m.geom_size[g] * (p.shape_size[s] > 0))  # those of its kind
+    drawn = [g for g in range(m.ngeom) if m.geom_group[g] < 3 and m.geom_type[g] != mujoco.mjtGeom.mjGEOM_HFIELD]
+    assert len(drawn) == len(model.visuals)
+    for g, look in zip(drawn, model.visuals, strict=True):
+        x, R = place(look.body, look.position, look.quaternion)
+        close(x, d.geom_xpos[g], SAME_FRAME)
+        close(R, d.geom_xmat[g].reshape(3, 3), SAME_FRAME)
 
 
 @robots

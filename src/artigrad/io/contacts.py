@@ -13,7 +13,7 @@ from .names import Names
 # mjtGeom: the builder's method, and how many numbers of its size it takes (a box takes them as one vector)
 METHODS = {0: ("plane", 0), 2: ("sphere", 1), 3: ("capsule", 2), 5: ("cylinder", 2), 6: ("box", 3)}
 MESH = 7
-OTHERS = {1: "height field", 4: "ellipsoid", 8: "signed distance field"}
+OTHERS = {1: "a height field", 4: "an ellipsoid", 8: "a signed distance field"}
 
 
 def touching(m: Any) -> list[int]:
@@ -55,9 +55,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
             method, count = METHODS[kind]
             size = m.geom_size[g, :count]
             getattr(b, method)(body, *([size] if method == "box" else map(float, size)), **options)
-    b.unsupported += [
-        Finding(f"contact of a {what}", tuple(where), "touches nothing") for what, where in beyond.items()
-    ]
+    b.unsupported += [Finding(f"contact of {what}", tuple(where), "touches nothing") for what, where in beyond.items()]
     if coarse:
         worst = 1e3 * max(coarse.values())
         effect = f"at most {mesh_points} of its corners touch, the surface is at most {worst:.2g} mm off"
