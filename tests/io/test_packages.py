@@ -17,7 +17,6 @@ from ..packages import files
 
 FILES = files()
 SAMPLES = 4
-SAME_FRAME = 1e-6  # MuJoCo takes a geom's frame for its body's if they are as near as this
 CONSTRAINTS = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
 robots = pytest.mark.parametrize("path", [p for _, p in FILES], ids=[name for name, _ in FILES])
 
@@ -92,6 +91,7 @@ def test_agrees_with_mujoco(path):
 def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
     m, model = in_both(path)
     d, names = mujoco.MjData(m), Names(m)
+    m.geom_sameframe[:] = 0  # or MuJoCo takes a geom's frame for its body's if they are within 1e-6
     state = random_state(model, np.random.default_rng(2))
     d.qpos[:], d.qvel[:] = state
     mujoco.mj_forward(m, d)
@@ -105,16 +105,16 @@ def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
     for s, name in enumerate(model.shapes.names):
         g = names.geom.index(name)
         x, R = place(model.shapes.body[s], p.shape_position[s], p.shape_rotation[s])
-        close(x, d.geom_xpos[g], SAME_FRAME)
-        close(R, d.geom_xmat[g].reshape(3, 3), SAME_FRAME)
+        close(x, d.geom_xpos[g])
+        close(R, d.geom_xmat[g].reshape(3, 3))
         if model.shapes.kind[s] not in (PLANE, POINTS):
             close(p.shape_size[s], m.geom_size[g] * (p.shape_size[s] > 0))  # those of its kind
     drawn = [g for g in range(m.ngeom) if m.geom_group[g] < 3 and m.geom_type[g] != mujoco.mjtGeom.mjGEOM_HFIELD]
     assert len(drawn) == len(model.visuals)
     for g, look in zip(drawn, model.visuals, strict=True):
         x, R = place(look.body, look.position, look.quaternion)
-        close(x, d.geom_xpos[g], SAME_FRAME)
-        close(R, d.geom_xmat[g].reshape(3, 3), SAME_FRAME)
+        close(x, d.geom_xpos[g])
+        close(R, d.geom_xmat[g].reshape(3, 3))
 
 
 @robots
