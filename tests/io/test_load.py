@@ -281,7 +281,7 @@ def test_meshes_are_found(tmp_path, file):
     path = folder / ("r.urdf" if file.startswith("meshes") else "urdf/r.urdf")
     path.write_text(urdf(link("a", f"<visual>{geometry}</visual><collision>{geometry}</collision>")))
     model = ag.load(path, floating=True)
-    assert [v.kind for v in model.visuals] == ["mesh", "mesh"] and len(model.params.vertex) == 4
+    assert [v.kind for v in model.visuals] == ["mesh"] and len(model.params.vertex) == 4
 
 
 def test_missing_meshes():

@@ -6,6 +6,8 @@ import re
 import warnings
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..errors import ModelError
 from ..report import Finding
 from .source import Source
@@ -21,6 +23,9 @@ def mujoco() -> Any:
     return mujoco
 
 
+HIDDEN = 3  # groups of geoms from here on are not drawn
+
+
 class Compiled(NamedTuple):
     """An mjModel, and what its reader found."""
 
@@ -32,7 +37,7 @@ class Compiled(NamedTuple):
 def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     """The mjModel of a description."""
     mj = mujoco()
-    prepared = Preparation(source, strict) if source.kind == "urdf" else None
+    prepared = Preparation(source, strict).run() if source.kind == "urdf" else None
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -53,6 +58,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
         body = m.body(name)
         body.inertia[:] *= mass / body.mass
         body.mass[:] = mass
+    _hide_what_has_looks(m)
     return Compiled(m, prepared.unsupported, prepared.notes + notes)
 
 
@@ -69,6 +75,12 @@ def _looks_without_volume(mj: Any, spec: Any) -> None:
     for mesh in spec.meshes:
         if mesh.name not in solid:
             mesh.inertia = mj.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+def _hide_what_has_looks(m: Any) -> None:
+    """Of a URDF's link that has looks, the collision shapes are not drawn."""
+    looks = (m.geom_contype == 0) & (m.geom_conaffinity == 0)
+    m.geom_group[~looks & np.isin(m.geom_bodyid, m.geom_bodyid[looks])] = HIDDEN
 
 
 def _float(spec: Any, source: Source) -> None:

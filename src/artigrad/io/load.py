@@ -18,7 +18,6 @@ def load(
     motors: bool = False,
     strict: bool = True,
     mesh_points: int = 32,
-    name: str | None = None,
 ) -> Model:
     """The robot of an MJCF or URDF file, or of its XML given as text. Read by MuJoCo's compiler.
 
@@ -26,11 +25,11 @@ def load(
     integrator. floating: free the base of a robot that is fixed to the world. motors: a torque motor on every hinge and
     slide joint, within its effort limit, if the file has no actuators. strict: raise ModelError if the file has anything
     that is not simulated; with strict=False the list is in `model.unsupported`. mesh_points: how many corners of a mesh
-    may touch, at most. name: in place of the file's own.
+    may touch, at most.
     """
     description = open_source(source)
     read = compiled(description, floating=floating, strict=strict)
-    model = convert(read, name or description.name, mesh_points=mesh_points, motors=motors)
+    model = convert(read, description.name, mesh_points=mesh_points, motors=motors)
     if model.unsupported and strict:
         raise ModelError(
             f"{description.label} has what is not simulated yet; load it with strict=False to go on without:\n"

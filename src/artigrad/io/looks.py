@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from .builder import ModelBuilder
+from .compiler import HIDDEN
 from .names import Names
 
 # mjtGeom: kind and how many numbers of its size count; a height field is not drawn
 KINDS = {0: ("plane", 2), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
 MESH = 7
-HIDDEN = 3  # groups from here on are not drawn
 
 
 def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:

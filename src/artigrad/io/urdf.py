@@ -38,8 +38,10 @@ class Preparation:
         self.notes: list[Finding] = []
         self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
         self._found: dict[tuple[str, str], list[str]] = {}
-        root = source.root
-        check_tree(root, source.label)
+
+    def run(self) -> Preparation:
+        root = self.source.root
+        check_tree(root, self.source.label)
         for element in root.iter():
             for key in LISTS:
                 if "," in element.get(key, ""):
@@ -63,6 +65,7 @@ class Preparation:
         for (what, effect), where in self._found.items():
             findings = self.notes if effect in ("not drawn", "skipped") else self.unsupported
             findings.append(Finding(what, tuple(where), effect))
+        return self
 
     def _skipped(self) -> None:
         """Extensions of other simulators, and limits of velocity."""
