@@ -128,6 +128,8 @@ def test_options_and_keyframes():
 UNSUPPORTED = {
     "equality constraint": '<equality><joint joint1="j"/></equality>',
     "forces of a fluid": '<option density="1000"/>',
+    "contact of bodies with their parents (flag filterparent)": '<option><flag filterparent="disable"/></option>',
+    "override of contact parameters": '<option><flag override="enable"/></option>',
     "sensor 'touch'": '<sensor><touch site="tip"/></sensor>',
     "sensor 'framexaxis' in another frame": (
         '<sensor><framexaxis objtype="site" objname="tip" reftype="body" refname="arm"/></sensor>'
@@ -292,6 +294,11 @@ def test_missing_meshes():
     with pytest.raises(ag.ModelError, match=r"gone.stl' \(not found\) of 'a'"):
         ag.load(text, floating=True)
     assert len(ag.load(text, floating=True, strict=False).unsupported) == 1
+
+
+def test_mesh_points_is_a_number():
+    with pytest.raises(ag.InputError, match="mesh_points is a whole number"):
+        ag.load(mjcf(ARM), mesh_points=0)
 
 
 def test_floating_needs_a_base():

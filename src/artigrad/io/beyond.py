@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..report import Finding
+from .flags import Off, off
 from .names import Names
 
 BALL_OR_FREE = (0, 1)  # mjtJoint
+OVERRIDE = 1  # bit of enableflags
 
 
 class Feature(NamedTuple):
@@ -61,12 +63,18 @@ FEATURES = (
     Feature("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
     Feature("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
     Feature(
-        "contact of bodies with their parents",
+        "contact of bodies with their parents (flag filterparent)",
         "they do not touch",
-        lambda m, n: [""] if m.opt.disableflags & (1 << 10) else [],
+        lambda m, n: [""] if off(m, Off.FILTERPARENT) else [],
     ),
+    Feature("override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []),
 )
 NOTES = (
+    Feature(
+        "explicit damping (flag eulerdamp)",
+        "Euler's steps take joint damping implicitly",
+        lambda m, n: [""] if off(m, Off.EULERDAMP) and m.dof_damping.any() else [],
+    ),
     Feature(
         "solver of contacts and limits (solref, solimp, margin, cone)",
         "contacts and limits are hard, friction is a pyramid; see Options",
@@ -91,40 +99,3 @@ def findings(features: Sequence[Feature], m: Any, names: Names) -> list[Finding]
     """Those features that a file uses."""
     found = [(f, tuple(f.where(m, names))) for f in features]
     return [Finding(f.what, tuple(w for w in where if w), f.effect) for f, where in found if where]
-
-
-# -- flags -----------------------------------------------------------------------------------------------------------------
-# bit of disableflags: the arrays that it makes zero
-CONSTRAINT, EQUALITY, DRY, LIMIT, CONTACT, SPRING, DAMPER, GRAVITY, CLAMP, ACTUATION = (0, 1, 2, 3, 4, 5, 6, 7, 8, 11)
-FRICTION, TOUCH = ("dof_frictionloss", "tendon_frictionloss"), ("geom_contype", "geom_conaffinity")
-STOPS = ("jnt_limited", "tendon_limited")
-DISABLED: dict[int, tuple[str, ...]] = {
-    CONSTRAINT: ("eq_active0", *FRICTION, *STOPS, *TOUCH),
-    EQUALITY: ("eq_active0",),
-    DRY: FRICTION,
-    LIMIT: STOPS,
-    CONTACT: TOUCH,
-    SPRING: ("jnt_stiffness", "tendon_stiffness"),
-    DAMPER: ("dof_damping", "tendon_damping"),
-    CLAMP: ("actuator_ctrllimited",),
-    ACTUATION: ("actuator_gainprm", "actuator_biasprm"),
-}
-
-
-def apply_flags(m: Any) -> None:
-    """Make zero what the file's flags switch off, so that nothing later has to look at them."""
-    for bit, arrays in DISABLED.items():
-        if m.opt.disableflags & (1 << bit):
-            for name in arrays:
-                getattr(m, name)[:] = 0
-    if m.opt.disableflags & (1 << GRAVITY):
-        m.opt.gravity[:] = 0
-    for a in range(m.nactuator):
-        group = int(m.actuator_group[a])
-        if 0 <= group < 31 and m.opt.disableactuator & (1 << group):
-            m.actuator_gainprm[a], m.actuator_biasprm[a] = 0, 0
-
-
-def contact_enabled(m: Any) -> bool:
-    """Whether anything may touch: masks are made zero if not, explicit pairs have to be looked at."""
-    return not m.opt.disableflags & (1 << CONSTRAINT | 1 << CONTACT)

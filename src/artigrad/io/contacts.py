@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..report import Finding
-from .beyond import contact_enabled
 from .builder import ModelBuilder
+from .flags import contact_enabled
 from .hull import corners
 from .names import Names
 

@@ -14,11 +14,12 @@ from ..model import Model
 from ..options import Options
 from ..report import Finding
 from .actuators import add_actuators
-from .beyond import FEATURES, NOTES, apply_flags, findings
+from .beyond import FEATURES, NOTES, findings
 from .builder import ModelBuilder
 from .checks import inertia_of
 from .compiler import Compiled
 from .contacts import add_shapes, check_friction
+from .flags import apply_flags
 from .looks import add_visuals
 from .names import Names
 from .rotations import inertia_in, product, rotate, turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..errors import ModelError
+from ..errors import InputError, ModelError
 from ..model import Model
 from .compiler import compiled
 from .convert import convert
@@ -27,6 +27,8 @@ def load(
     that is not simulated; with strict=False the list is in `model.unsupported`. mesh_points: how many corners of a mesh
     may touch, at most.
     """
+    if not isinstance(mesh_points, int) or mesh_points < 1:
+        raise InputError(f"mesh_points is a whole number, at least 1, not {mesh_points!r}")
     description = open_source(source)
     read = compiled(description, floating=floating, strict=strict)
     model = convert(read, description.name, mesh_points=mesh_points, motors=motors)
