@@ -20,7 +20,7 @@ ORDER = [
     ["contact"],
     ["integrate"],
     ["step"],
-    ["rollout", "queries"],
+    ["rollout", "queries", "jacobian"],
     ["run", "results"],
     ["door", "sensors"],
     ["state_functions"],

@@ -8,7 +8,7 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
-from .errors import InputError, ModelError
+from .errors import ContactError, InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.load import load
@@ -18,7 +18,7 @@ from .model import Model
 from .options import Options
 from .params import Params
 from .report import Finding, Report
-from .results import Gradient, Health, Outputs, StateGradient, Trajectory
+from .results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
 from .staging import StagingError
@@ -33,6 +33,8 @@ __all__ = [
     "Finding",
     "Gradient",
     "Health",
+    "ContactError",
+    "Contacts",
     "InputError",
     "Model",
     "ModelBuilder",

@@ -40,6 +40,19 @@ class Gradient(NamedTuple):
     health: Health
 
 
+class Contacts(NamedTuple):
+    """What touches in each step; one row for every point that may touch, named by `Simulator.contact_names`.
+
+    force: N, (..., points, 3), on the second shape's body (the first feels the opposite), world axes, mean over the step.
+    point: m, (..., points, 3), where, world axes; zero where nothing is near. gap: m, (..., points), below zero where
+    shapes overlap, at most the margin of the options.
+    """
+
+    force: np.ndarray
+    point: np.ndarray
+    gap: np.ndarray
+
+
 class StateGradient(NamedTuple):
     """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
 

@@ -114,9 +114,9 @@ def test_the_order_of_u_is_that_of_the_file():
 
 def test_options_and_keyframes():
     key = '<keyframe><key name="home" qpos="0.3" qvel="0.1"/><key qpos="0.4"/></keyframe>'
-    model = ag.load(mjcf(ARM, '<option timestep="0.004" gravity="1 2 3" integrator="RK4"/>' + key))
+    model = ag.load(mjcf(ARM, '<option timestep="0.004" gravity="1 2 3" integrator="RK4" cone="elliptic"/>' + key))
     sim = ag.Simulator(model)
-    assert (sim.options.dt, sim.options.integrator) == (0.004, "rk4")
+    assert (sim.options.dt, sim.options.integrator, sim.options.cone) == (0.004, "rk4", "circular")
     assert (model.params.gravity == [1, 2, 3]).all()
     assert sim.reset().q == [0.3] and sim.reset("key1").q == [0.4] and sim.reset("reference").q == [0.7]
     assert ag.Simulator(model, dt=1e-3, integrator="semi_implicit").options.dt == 1e-3

@@ -76,8 +76,8 @@ NOTES = (
         lambda m, n: [""] if off(m, Off.EULERDAMP) and m.dof_damping.any() else [],
     ),
     Feature(
-        "solver of contacts and limits (solref, solimp, margin, cone)",
-        "contacts and limits are hard, friction is a pyramid; see Options",
+        "solver of contacts and limits (solref, solimp, margin, impratio)",
+        "contacts and limits are hard; see Options",
         lambda m, n: [""] if m.jnt_limited.any() or m.geom_contype.any() or m.npair else [],
     ),
     Feature("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),

@@ -74,7 +74,9 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Mod
         b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k])
     if "reference" not in names.keyframe:
         b.keyframe("reference", m.qpos0)
-    b.options = Options(dt=float(m.opt.timestep), integrator=_integrator(m, b))
+    b.options = Options(
+        dt=float(m.opt.timestep), integrator=_integrator(m, b), cone="circular" if m.opt.cone else "pyramid"
+    )
     return b.build()
 
 

@@ -29,6 +29,7 @@ GEOMS = {
     CYLINDER: ("cylinder", 2),
 }
 INTEGRATORS = {"semi_implicit": "Euler", "rk4": "RK4"}
+CONES = {"pyramid": "pyramidal", "circular": "elliptic"}
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
@@ -72,6 +73,7 @@ class Writer:
         option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity))
         option.set("timestep", repr(float(self.model.options.dt)))
         option.set("integrator", INTEGRATORS.get(self.model.options.integrator, "Euler"))
+        option.set("cone", CONES[self.model.options.cone])
         self.assets = ET.SubElement(self.root, "asset")
         world = ET.SubElement(self.root, "worldbody")
         self._on(world, -1)
