@@ -99,3 +99,16 @@ def test_an_entity_bomb_is_refused():
     bomb = f'<?xml version="1.0"?><!DOCTYPE mujoco [<!ENTITY e0 "x">{layers}]><mujoco>&e11;</mujoco>'
     with pytest.raises(ag.ModelError, match="not well-formed"):
         ag.load(bomb)
+
+
+def test_an_inertia_of_zero_is_taken_from_the_shapes():
+    box = '<collision><geometry><box size="0.2 0.4 0.6"/></geometry></collision>'
+    heavy = ZERO.replace('<mass value="1"', '<mass value="3"')
+    link_b = f'<link name="b">{heavy}{box}</link>'
+    text = urdf(link("a"), link_b, joints=joint("i", "a", "b"))
+    with pytest.raises(ag.ModelError, match="principal moments of inertia 0, 0, 0 of link 'b'"):
+        ag.load(text)
+    params = ag.load(text, strict=False).params
+    assert params.mass[1] == 3
+    moments = [3 / 12 * (y * y + z * z) for y, z in ((0.4, 0.6), (0.2, 0.6), (0.2, 0.4))]
+    assert params.inertia[1, :3] == pytest.approx(moments)
