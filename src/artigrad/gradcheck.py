@@ -131,13 +131,16 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
 
 def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarray:
     """The size of a change that matters, per entry: steps are small against it."""
+    least = float(sim.mass_matrix(state).diagonal().min(initial=1.0))  # the smallest entry of M
     if what in ("inertia", "mass"):  # small bodies have small numbers; a zero beside others moves as they do
         rows = np.abs(x).reshape(sim.model.nb, -1)
         own = np.broadcast_to(rows.max(1, keepdims=True), rows.shape)
-        return np.maximum(np.where(own > 0, own, rows.max() or 1.0), 1e-4 * rows.max()).ravel()
-    if what in ("armature", "damping", "stiffness"):  # these compete with the smallest entry of M, forces over one step
-        least = float(sim.mass_matrix(state).diagonal().min(initial=1.0))
-        return np.full(x.size, min(1.0, least if what == "armature" else least / sim.options.dt))
+        floor = least if what == "inertia" else 1e-4 * rows.max()
+        return np.maximum(np.where(own > 0, own, rows.max() or 1.0), floor).ravel()
+    if what == "armature":  # competes with M
+        return np.full(x.size, min(1.0, least))
+    if what in ("damping", "stiffness"):  # so do their forces over one step
+        return np.full(x.size, min(1.0, least / sim.options.dt))
     if what == "bias":  # acts through the gear twice
         return np.repeat(1.0 / np.maximum(1.0, np.square(sim.params.gear)), 3)
     return np.ones(x.size)
