@@ -8,16 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import tangent
+from . import sensors, tangent
 from .collision.candidates import contact_names
 from .contact.tables import contact_arguments, contact_work, reverse_work
 from .door import fingerprint
 from .errors import InputError
 from .model import Model
-from .options import Options
 from .params import Params, check_params
 from .prepare import prepare
-from .results import Contacts, Gradient, Health, Trajectory
+from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, Run
 from .staging import Target, widest
@@ -30,7 +29,8 @@ from .tables import topology_arguments
 class Simulator(StateFunctions):
     """Simulates one model. Arrays in and out are NumPy; one robot has no batch axis.
 
-    dt: time step in seconds. options: integrator, factor, and those of contact, see `Options`. dtype: "f64" or "f32".
+    dt: time step in seconds; by default what the model's file says, 1 ms if it says nothing. options: integrator, factor,
+    and those of contact, see `Options`; those not given are `model.options`. dtype: "f64" or "f32".
     threads: how many to share a batch among (default: the cores this process may use). backend: "native", or "numpy" to
     run the very same source uncompiled, slowly, for reading and debugging.
     """
@@ -38,7 +38,7 @@ class Simulator(StateFunctions):
     def __init__(
         self,
         model: Model,
-        dt: float = 1e-3,
+        dt: float | None = None,
         *,
         dtype: Literal["f64", "f32"] = "f64",
         threads: int | None = None,
@@ -46,13 +46,13 @@ class Simulator(StateFunctions):
         **options: Any,
     ):
         if not isinstance(model, Model):
-            raise InputError(f"Simulator takes a Model (ag.robots, ModelBuilder), not {type(model).__name__}")
+            raise InputError(f"Simulator takes a Model (ag.load, ag.robots, ModelBuilder), not {type(model).__name__}")
         if not isinstance(dtype, str) or dtype not in ("f64", "f32"):
             raise InputError(f"dtype is 'f64' or 'f32', not {dtype!r}")
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.model, self.params = model, model.params
-        self.options = Options.of(dt, options)
+        self.options = model.options.changed(options if dt is None else {"dt": dt, **options})
         self._check_options()
         self.dtype, self.backend = dtype, backend
         if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -70,7 +70,8 @@ class Simulator(StateFunctions):
 
     # -- states ----------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
-        """The named keyframe ('home' if the model has one, else all joints at zero), once or `batch` times."""
+        """The named keyframe, once or `batch` times; without a name 'home' if the model has it, else how its file places it,
+        else all joints at zero."""
         q, v = (x.astype(self._float) for x in self.model.keyframe(keyframe))
         if batch is None:
             return State(q, v)
@@ -219,6 +220,18 @@ class Simulator(StateFunctions):
         run = Run(self, batch, u[..., None, :], None, self._check_params(params, batch))
         A, B = run.jacobian(State(q, v))
         return (A, B) if batched else (A[0], B[0])
+
+    # -- sensors ---------------------------------------------------------------------------------------------------
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, np.ndarray]:
+        """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
+        which an accelerometer takes its mean."""
+        return sensors.read(self, state, u, params)
+
+    def sensors_vjp(
+        self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
+    ) -> StateGradient:
+        """Gradients of a loss whose cotangents with respect to `sensors(state, u)` are `bars`, by name."""
+        return sensors.read_vjp(self, state, bars, u, params)
 
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:
