@@ -7,3 +7,7 @@ class ModelError(ValueError):
 
 class InputError(ValueError):
     """An array or argument of a call that does not fit the model: shape, type, value."""
+
+
+class DeviceError(RuntimeError):
+    """Something about the GPU or its driver: none there, out of memory, too old."""

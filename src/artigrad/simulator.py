@@ -9,35 +9,44 @@ import numpy as np
 
 from . import tangent
 from .contact.tables import contact_arguments, contact_work, reverse_work
-from .door import fingerprint
 from .errors import InputError
 from .model import Model
 from .options import Options
 from .params import Params, check_params
+from .places import Host, Place
 from .prepare import prepare
 from .results import Gradient, Health, Trajectory
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, Run
 from .staging import Target, widest
-from .staging.kernel import Bound
 from .state import State
 from .state_functions import StateFunctions
 from .tables import topology_arguments
 
 
 class Simulator(StateFunctions):
-    """Simulates one model. Arrays in and out are NumPy; one robot has no batch axis.
+    """Simulates one model. Arrays in and out are NumPy on the CPU, PyTorch's or `DeviceArray` on a GPU; one robot has no
+    batch axis.
 
     dt: time step in seconds. options: integrator, factor, and those of contact, see `Options`. dtype: "f64" or "f32".
+    device: "cpu", or "cuda", "cuda:1", ... for an NVIDIA GPU (`artigrad.cuda`, `docs/design/cuda.md`).
     threads: how many to share a batch among (default: the cores this process may use). backend: "native", or "numpy" to
     run the very same source uncompiled, slowly, for reading and debugging.
     """
+
+    def __new__(cls, *arguments: Any, device: Any = "cpu", **options: Any) -> Simulator:
+        if cls is Simulator and str(device).startswith("cuda"):
+            from .cuda import CudaSimulator  # not loaded where nobody asks for it
+
+            return object.__new__(CudaSimulator)
+        return object.__new__(cls)
 
     def __init__(
         self,
         model: Model,
         dt: float = 1e-3,
         *,
+        device: Any = "cpu",
         dtype: Literal["f64", "f32"] = "f64",
         threads: int | None = None,
         backend: Literal["native", "numpy"] = "native",
@@ -49,7 +58,9 @@ class Simulator(StateFunctions):
             raise InputError(f"dtype is 'f64' or 'f32', not {dtype!r}")
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
-        self.model, self.params = model, model.params
+        if str(device) != "cpu":
+            raise InputError(f"device is 'cpu', 'cuda' or 'cuda:1', not {device!r}")
+        self.model, self.params, self.device = model, model.params, "cpu"
         self.options = Options.of(dt, options)
         self._check_options()
         self.dtype, self.backend = dtype, backend
@@ -57,10 +68,11 @@ class Simulator(StateFunctions):
             raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
         self.threads = threads or _cores()
         self._integers = topology_arguments(model)
-        self._prepared: tuple[Params, Target, np.ndarray] | None = None
-        self._bound: dict[tuple[Any, ...], Bound] = {}
+        self._prepared: tuple[Params, Target, Any] | None = None
+        self._bound: dict[tuple[Any, ...], Any] = {}
         self._quaternions = tangent.quaternions(model)
         self._float = np.dtype(np.float64 if dtype == "f64" else np.float32)
+        self._place: Place = Host(self._float)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without compiled code, which is found or made again."""
@@ -127,7 +139,7 @@ class Simulator(StateFunctions):
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
         return Trajectory(
-            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], fingerprint(u, wrench)
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], self._mark(u, wrench)
         )
 
     # -- backward --------------------------------------------------------------------------------------------------
@@ -139,7 +151,7 @@ class Simulator(StateFunctions):
         makes the call faster.
         """
         self._check_trajectory(traj)
-        batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
+        batch, T = len(traj.final.q) if traj.batched else 1, traj.steps
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
@@ -168,16 +180,16 @@ class Simulator(StateFunctions):
         pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
         finite = self._warn_if_not_finite(pieces, batch)
         health = Health(finite, back.health[:, 0], back.health[:, 1])
-        u_bar = back.u_bar if traj.u.ndim == 3 else _total(back.u_bar)
+        u_bar = back.u_bar if traj.u.ndim == 3 else self._place.total(back.u_bar)
         wrench_bar = back.wrench_bar
         if wrench_bar is not None and traj.wrench is not None:
             wrench_bar = wrench_bar.reshape(batch, traj.steps, self.model.nb, 6)
-            wrench_bar = wrench_bar if traj.wrench.ndim == 4 else _total(wrench_bar)
+            wrench_bar = wrench_bar if traj.wrench.ndim == 4 else self._place.total(wrench_bar)
         if not traj.batched:
             return Gradient(back.q_bar[0], back.v_bar[0], u_bar, params, wrench_bar, health)
         return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar, health)
 
-    def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
         """(A, B): Jacobians of one step of one robot, on the tangent space. dx' = A dx + B du with x = (q, v), (2 nv,)."""
         q, v, batched = self._check_state(state)
         if batched:
@@ -211,12 +223,12 @@ class Simulator(StateFunctions):
             return Target(self.dtype, 1, native=False)
         return Target(self.dtype, 1 if batch == 1 else widest(self.dtype))
 
-    def _constants(self, params: Params, target: Target, batch: int) -> np.ndarray:
+    def _constants(self, params: Params, target: Target, batch: int) -> Any:
         """Constants of the last params are kept: they do not change, since Params do not."""
         known = self._prepared  # read once: another thread may put its own there
         if known is None or known[0] is not params or known[1] != target:
             check_params(params)
-            known = (params, target, prepare(self.model, params, target, batch, self.threads))
+            known = (params, target, prepare(self.model, params, target, batch, self.threads, self._place))
             self._prepared = known
         return known[2]
 
@@ -224,8 +236,3 @@ class Simulator(StateFunctions):
 def _cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _total(x: np.ndarray) -> np.ndarray:
-    """The sum over the batch, which for one robot is that robot's own."""
-    return x[0] if len(x) == 1 else x.sum(0)
