@@ -15,7 +15,7 @@ from artigrad.staging.cuda.driver import Function
 
 
 class HostDevice:
-    name, capability, driver_version = "host", (9, 0), 0
+    name, capability, driver_version, total = "host", (9, 0), 0, 1 << 30
 
     def __init__(self, number=0, multiprocessors=2):
         self.number, self.multiprocessors = number, multiprocessors

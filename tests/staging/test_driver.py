@@ -56,8 +56,13 @@ class Fake:
         monkeypatch.setenv("ARTIGRAD_CACHE", str(folder))
         monkeypatch.setattr(driver, "driver", lambda: driver.Driver(lib))
         monkeypatch.setattr(driver, "ptx", self._ptx)
-        real = driver.Device.load
-        monkeypatch.setattr(driver.Device, "load", lambda d, s, registers=0: (self.staged.update({s.ir: s}), real(d, s, registers))[1])
+        load = driver.Device.load
+
+        def remember(device, staged, registers=0):
+            self.staged[staged.ir] = staged
+            return load(device, staged, registers)
+
+        monkeypatch.setattr(driver.Device, "load", remember)
         for kept in (driver._open_device, array._copy_rows, total._loaded):
             kept.cache_clear()
 
@@ -247,7 +252,14 @@ def test_a_driver_that_is_too_old():
 def test_launch_shapes(fake):
     sim = ag.Simulator(ag.robots.cartpole(), device="cuda")
     state = sim.reset(batch=70)
-    for launch, shape in ((Cuda(block=64, resident=4), (2, 64)), (Cuda(block=32, resident=1), (3, 32))):
+    shapes = {Cuda(): (3, 32), Cuda(threads=32): (3, 32), Cuda(block=32, threads=64): (3, 32)}
+    for launch, shape in shapes.items():
+        sim.launch = launch
+        fake.launches.clear()
+        sim.rollout(state, steps=1)
+        assert [(grid, block) for name, grid, block, _ in fake.launches if name == "artigrad_rollout"] == [shape]
+    state = sim.reset(batch=1000)
+    for launch, shape in {Cuda(): (12, 64), Cuda(block=256): (3, 256), Cuda(block=128, threads=32): (3, 128)}.items():
         sim.launch = launch
         fake.launches.clear()
         sim.rollout(state, steps=1)

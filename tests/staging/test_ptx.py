@@ -53,7 +53,15 @@ def test_all_kernels_are_here(texts):
     names = {name.removeprefix("artigrad_") for name in texts[1]}
     queries = {"outputs", "acceleration", "inverse_dynamics", "mass_matrix"}
     assert queries | {f"{name}_vjp" for name in queries} <= names
-    assert {"rollout", "rollout_vjp", "rollout_vjp_reverse", "constants", "constants_vjp", "copy_rows", "finite"} <= names
+    assert {
+        "rollout",
+        "rollout_vjp",
+        "rollout_vjp_reverse",
+        "constants",
+        "constants_vjp",
+        "copy_rows",
+        "finite",
+    } <= names
 
 
 def test_no_double_precision_in_single_precision(texts):
@@ -78,12 +86,16 @@ def test_memory_is_global(texts):
         assert not re.search(r"\b(ld|st)\.(b|u|f|s|v)\d", text), name  # generic addresses
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas on this machine: the driver's is tried by test_cuda.py")
+@pytest.mark.skipif(
+    shutil.which("ptxas") is None, reason="no ptxas on this machine: the driver's is tried by test_cuda.py"
+)
 def test_the_assembler_takes_it(texts, tmp_path):
     for name, text in texts[1].items():
         (tmp_path / "k.ptx").write_text(text)
         done = subprocess.run(
-            ["ptxas", "-O0", "-arch=sm_90", tmp_path / "k.ptx", "-o", tmp_path / "k.cubin"], capture_output=True, text=True
+            ["ptxas", "-O0", "-arch=sm_90", tmp_path / "k.ptx", "-o", tmp_path / "k.cubin"],
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, f"{name}: {done.stderr}"
 

@@ -47,16 +47,16 @@ _compiling = threading.Lock()
 
 @dataclass(frozen=True)
 class Cuda:
-    """Where and how kernels run on a GPU: number of the device, threads per block, how many blocks a multiprocessor shall
-    hold at most, and how many registers a thread may use at most (0: as many as the compiler likes).
+    """Where and how kernels run on a GPU: number of the device, threads per block (a multiple of 32), how many threads each
+    multiprocessor shall work on at a time, and how many registers a thread may use at most (0: as the compiler likes).
 
     Fewer threads at a time need less workspace, which then stays in the caches; more of them hide more latency.
-    `docs/design/cuda.md` has the measurements.
+    `docs/design/cuda.md` says how to find out what is best.
     """
 
     device: int = 0
     block: int = 64
-    resident: int = 4
+    threads: int = 256
     registers: int = 0
 
 

@@ -13,6 +13,7 @@ from .stage import WARP, Staged, stage
 if TYPE_CHECKING:
     from ..kernel import Kernel
 
+SHARE = 4  # of the memory of a device, one part may be workspace
 _loading = threading.Lock()
 _loaded: dict[tuple[Any, ...], tuple[Staged, Any]] = {}
 
@@ -59,11 +60,12 @@ class CudaBound:
                 words[slot + 1] = x.strides[0] // (x.itemsize * (WARP if kind == "packed" else 1))
 
     def threads(self, batch: int) -> tuple[int, int]:
-        """(blocks, threads per block) of a launch: no more than the device shall hold at a time."""
-        wanted = -(-batch // WARP) * WARP
-        block = min(self.cuda.block, wanted)
-        most = self.device.multiprocessors * self.cuda.resident
-        return min(-(-wanted // block), most), block
+        """(blocks, threads per block) of a launch: no more than the device shall hold at a time, and a small batch on as
+        many multiprocessors as it has warps for. Workspace takes at most a share of the memory."""
+        cuda, all_of_them = self.cuda, self.device.multiprocessors
+        warps = min(-(-batch // WARP), max(1, self.device.total // SHARE // max(self.staged.chunk, 1)))
+        block = min(cuda.block, -(-warps // all_of_them) * WARP)
+        return min(-(-warps * WARP // block), all_of_them * max(1, cuda.threads // block)), block
 
     def __call__(self, batch: int, threads: int, **rest: Any) -> None:
         """Launch for `batch` robots. Arrays must stay until the work is done: memory comes back in the order of streams."""

@@ -197,6 +197,7 @@ class Device:
         self.call("cuDevicePrimaryCtxRetain", byref(context), self._handle, doing=f"opening {self.name}")
         self._context = context
         self._pool = self._open_pool()
+        self.total = self.memory()[1]
         self._loading = threading.Lock()
 
     def _attribute(self, which: int) -> int:
