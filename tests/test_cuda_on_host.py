@@ -5,6 +5,7 @@ Covers layout, indexing, launch shapes, arrays and the whole public face. What i
 """
 
 import copy
+import gc
 import pickle
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import artigrad as ag
 from artigrad.staging import Cuda
-from artigrad.staging.cuda import array, driver
+from artigrad.staging.cuda import array, dlpack, driver
 from artigrad.staging.cuda.total import total
 from tests.staging.host_device import HostDevice
 
@@ -283,6 +284,36 @@ def test_arrays_of_others_are_used_where_they_lie(gpu):
     turned = array.foreign(gpu, "x", Other(x[:, :2]), np.dtype(np.float64))
     assert turned.contiguous
     same(turned, host[:, :2])
+
+
+def test_dlpack_both_ways(gpu, monkeypatch):
+    monkeypatch.setattr(array.DeviceArray, "__dlpack_device__", lambda x: (1, 0))  # which NumPy can read
+    host = np.arange(60.0).reshape(4, 5, 3)
+    x = array.array(gpu, host)
+    for view, expected in ((x, host), (x[:, 1:3], host[:, 1:3]), (x[1, 2], host[1, 2])):
+        same(np.from_dlpack(view), expected)
+    seen = np.from_dlpack(x[:, 1])
+    del x, view
+    gc.collect()
+    same(seen, host[:, 1])  # the memory stays while somebody looks at it
+    del seen
+    gc.collect()
+    assert not dlpack._lent
+
+    class Other:
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, stream=None):
+            return made.__dlpack__(stream=stream)
+
+    made = array.array(gpu, host)
+    found = array.foreign(gpu, "x", Other(), np.dtype(np.float64))
+    assert found.pointer == made.pointer
+    same(found, host)
+    del found
+    gc.collect()
+    assert not dlpack._lent
 
 
 @pytest.mark.parametrize("rows", [1, 2, 256, 257, 1000])

@@ -1,8 +1,8 @@
 """Arrays on a GPU: where their memory comes from, views, copies, and the way to other libraries.
 
 `DeviceArray` is what a simulator on CUDA works with and hands back. It knows basic NumPy indexing and reshaping, comes to
-the host by `.numpy()`, and goes to other libraries without a copy: `torch.as_tensor(x, device="cuda")`, `cupy.asarray(x)`,
-`jax.numpy.asarray(x)`.
+the host by `.numpy()`, and goes to other libraries without a copy: `torch.from_dlpack(x)`, `jax.dlpack.from_dlpack(x)`,
+`cupy.asarray(x)`.
 
 Memory is asked for in the order of a stream. While a call works on PyTorch tensors, it comes from PyTorch's own allocator
 and the work goes to PyTorch's current stream (`working`).
@@ -24,6 +24,7 @@ import numpy as np
 from ...errors import InputError
 from ..kernel import Cuda, Kernel, Target
 from ..memory import Reals, copy
+from . import dlpack
 from .driver import Device
 
 _LEGACY_STREAM = 1  # how __cuda_array_interface__ names the default stream
@@ -221,6 +222,16 @@ class DeviceArray:
             "stream": stream() or _LEGACY_STREAM,
         }
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, self.device.number
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        """A capsule for a taker that works on `stream` (1 and None: the default one, -1: it does not matter)."""
+        ours = _now.stream
+        if stream != -1 and (0 if stream in (None, 1) else stream) != ours:
+            self.device.synchronize(ours)
+        return dlpack.lend(self, self.__dlpack_device__())
+
     def given(self) -> Any:
         """As it goes to the user: a tensor if its memory is PyTorch's, else itself."""
         if not is_torch(self):
@@ -300,6 +311,8 @@ def foreign(device: Device, name: str, x: Any, dtype: np.dtype) -> DeviceArray |
         found = _of_torch(device, name, x)
     elif hasattr(x, "__cuda_array_interface__"):
         found = _of_interface(device, x)
+    elif hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == dlpack.CUDA:
+        found = _of_dlpack(device, name, x)
     else:
         return None
     if found.device is not device:
@@ -329,3 +342,10 @@ def _of_interface(device: Device, x: Any) -> DeviceArray:
         device.synchronize(0 if made_on == _LEGACY_STREAM else made_on)
     strides = about.get("strides")
     return DeviceArray(device, about["data"][0], tuple(about["shape"]), np.dtype(about["typestr"]), x, strides)
+
+
+def _of_dlpack(device: Device, name: str, x: Any) -> DeviceArray:
+    lent = dlpack.borrow(x, stream())
+    if lent.device[1] != device.number:
+        raise InputError(f"{name} is on 'cuda:{lent.device[1]}'; this simulator works on 'cuda:{device.number}'")
+    return DeviceArray(device, lent.pointer, lent.shape, lent.dtype, lent.keep, lent.strides)
