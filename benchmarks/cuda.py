@@ -395,30 +395,35 @@ BEST = {"forward": Cuda(), "gradient": Cuda()}
 
 def time_shapes(record: Record, quick: bool) -> None:
     """Which launch shape is fastest."""
-    record.add("default", None, block=Cuda().block, threads=Cuda().threads, registers=Cuda().registers)
+    record.add("default", None, shape=Cuda())
     for batch in (SMALL,) if quick else (BIG, SMALL):
         timed, tried = Timed("stumbling", batch), list[tuple[str, Cuda, float]]()
         per_sm = -(-batch // driver.device(0).multiprocessors)
-        for registers in (0,) if quick else (0, 128, 168, 96):
+        for effort, registers in ((2, 0), (0, 0)) if quick else ((2, 0), (0, 0), (2, 128), (0, 128), (0, 96), (2, 168)):
             found: dict[str, tuple[float, Cuda]] = {}
+            code = f"with registers={registers}, effort={effort}"
             for block in (32, 64, 128, 256):
                 for threads in (64, 128, 192, 256, 384, 512, 768):
                     useless = threads < block or threads % block or threads > 2 * per_sm
-                    if useless or (batch == SMALL and block > 64) or (registers and block not in (64, 128)):
+                    if (
+                        useless
+                        or (batch == SMALL and block > 64)
+                        or ((registers or not effort) and block not in (64, 128))
+                    ):
                         continue
                     if registers and threads * registers > 65536 + 8192:
                         continue
-                    launch = timed.sim.launch = Cuda(0, block, threads, registers)
+                    launch = timed.sim.launch = Cuda(0, block, threads, registers, effort)
                     for name in ("forward", "gradient"):
                         speed = timed.speed(getattr(timed, name), 1 if quick else 2)
                         found[name] = max(found.get(name, (0.0, launch)), (speed, launch), key=lambda x: x[0])
-                        shape = f"block {block} threads {threads} registers {registers}"
+                        shape = f"block {block} threads {threads} registers {registers} effort {effort}"
                         record.say(f"     {batch} {name} {shape}: {speed:.1f} M/s")
                         tried.append((name, launch, speed))
             for name, (speed, launch) in found.items():
-                shape = {"block": launch.block, "threads": launch.threads, "registers": registers}
-                record.add(f"{batch}: best {name} with registers={registers}", None, million_per_s=speed, **shape)
-            record.add(f"{batch}: kernels with registers={registers}", None, **timed.functions())
+                best = {"block": launch.block, "threads": launch.threads}
+                record.add(f"{batch}: best {name} {code}", None, million_per_s=speed, **best)
+            record.add(f"{batch}: kernels {code}", None, **timed.functions())
             timed.sim._bound.clear()
         if batch == BIG or quick:
             for name in BEST:

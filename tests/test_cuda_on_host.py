@@ -7,6 +7,7 @@ Covers layout, indexing, launch shapes, arrays and the whole public face. What i
 import copy
 import gc
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -284,6 +285,54 @@ def test_arrays_of_others_are_used_where_they_lie(gpu):
     turned = array.foreign(gpu, "x", Other(x[:, :2]), np.dtype(np.float64))
     assert turned.contiguous
     same(turned, host[:, :2])
+
+
+def test_tensors_of_torch_are_used_where_they_lie(gpu, monkeypatch):
+    torch = pytest.importorskip("torch")
+    made = torch.empty
+    monkeypatch.setattr(
+        torch, "empty", lambda *a, device=None, **k: made(*a, **k)
+    )  # tensors of the host play those of CUDA
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda number: SimpleNamespace(cuda_stream=7))
+    monkeypatch.setattr(
+        array, "is_torch", lambda x: isinstance(x.owner if isinstance(x, array.DeviceArray) else x, torch.Tensor)
+    )
+    model = ag.robots.hopper()
+    state, u = inputs(model, 6, 4)
+    sim = ag.Simulator(model, device="cuda")
+    there, u_there = ag.State(*map(torch.tensor, state)), torch.tensor(u, requires_grad=True)
+    expected = sim.rollout(state, u)
+    gpu.launches.clear()
+    traj = sim.rollout(there, u_there)
+    assert {stream for *_, stream in gpu.launches} == {7}
+    assert traj.u.pointer == u_there.data_ptr()
+    for x, y in zip(
+        (expected.q, *expected.final, expected.violation), (traj.q, *traj.final, traj.violation), strict=True
+    ):
+        assert isinstance(y, torch.Tensor) and not y.requires_grad
+        same(x, y)
+    back, forth = sim.vjp(expected, state.q, state.v), sim.vjp(traj, there.q, there.v)
+    for x, y in zip((*back[:3], *back.health[1:]), (*forth[:3], *forth.health[1:]), strict=True):
+        assert isinstance(y, torch.Tensor)
+        same(x, y)
+    assert forth.health.finite.dtype == torch.bool and forth.health.finite.all()
+    same(sim.step(there, u_there[:, 0]).q, traj.q[:, 1])
+    same(sim.step(ag.State(there.q.T.contiguous().T, there.v), u[:, 0]).q, traj.q[:, 1])
+    for name, x in sim.outputs(state)._asdict().items():
+        same(x, getattr(sim.outputs(there), name))
+    bars = ag.Outputs(body_position=torch.ones(6, model.nb, 3, dtype=torch.float64), com=np.ones((6, 3)))
+    same(sim.outputs_vjp(there, bars).q, ag.Simulator(model).outputs_vjp(state, ag.Outputs(*map(_host, bars))).q)
+    same(sim.mass_matrix(there), sim.mass_matrix(state))
+    with torch.no_grad():
+        u_there += 1
+    with pytest.raises(ag.InputError, match="changed after the rollout"):
+        sim.vjp(traj, there.q)
+    with pytest.raises(ag.InputError, match="works in float64"):
+        sim.step(ag.State(there.q.float(), there.v))
+
+
+def _host(x):
+    return None if x is None else np.asarray(x)
 
 
 def test_dlpack_both_ways(gpu, monkeypatch):

@@ -163,7 +163,7 @@ class CudaSimulator(Simulator):
 
     def _check_state(self, state: Any) -> tuple[Any, Any, bool]:
         q, v = self._two(state)
-        if not isinstance(q, DeviceArray) and not hasattr(q, "__cuda_array_interface__"):
+        if not array.on_gpu(q):
             host = super()._numbers("q", q)
             if host.ndim in (1, 2) and host.shape[-1] == self.model.nq:
                 super()._check_quaternions(np.atleast_2d(host), host.ndim == 2)

@@ -52,7 +52,7 @@ class HostDevice:
     def synchronize(self, stream=0):
         pass
 
-    def load(self, staged, registers=0):
+    def load(self, staged, registers=0, effort=2):
         """The same IR, for this CPU: pointers without address space, the thread's number an argument."""
         self.staged[staged.name] = staged
         code = Code(on_host(staged), 1, None)
@@ -72,7 +72,7 @@ class HostDevice:
 class Recorder(HostDevice):
     """Keeps the kernels it is given and runs none of them."""
 
-    def load(self, staged, registers=0):
+    def load(self, staged, registers=0, effort=2):
         self.staged[staged.name] = staged
         return Function(1, 0, 0, 0)
 

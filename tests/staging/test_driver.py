@@ -58,19 +58,19 @@ class Fake:
         monkeypatch.setattr(driver, "ptx", self._ptx)
         load = driver.Device.load
 
-        def remember(device, staged, registers=0):
+        def remember(device, staged, registers=0, effort=2):
             self.staged[staged.ir] = staged
-            return load(device, staged, registers)
+            return load(device, staged, registers, effort)
 
         monkeypatch.setattr(driver.Device, "load", remember)
         for kept in (driver._open_device, array._copy_rows, total._loaded):
             kept.cache_clear()
 
-    def _ptx(self, ir, capability, folder):
+    def _ptx(self, ir, *rest):
         return f"// {hash(ir)}\n// {self.staged[ir].name}"
 
     def _launch(self, code, name, grid, block, stream, params):
-        staged = next(s for s in self.staged.values() if self._ptx(s.ir, None, None).encode() == code)
+        staged = next(s for s in self.staged.values() if self._ptx(s.ir).encode() == code)
         assert staged.name == name.decode()
         if code not in self.compiled:
             made = Code(on_host(staged), 0, None)

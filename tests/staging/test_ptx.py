@@ -14,6 +14,7 @@ from artigrad.staging.cuda.total import stage_total
 from tests.staging.host_device import Recorder
 from tests.test_cuda_on_host import inputs
 
+LEAST = "artigrad_rollout_vjp with the least effort"
 DTYPES = {"f32": np.float32, "f64": np.float64}
 
 
@@ -46,7 +47,9 @@ def kernels(dtype):
 @pytest.fixture(scope="module", params=DTYPES)
 def texts(request):
     """(dtype, PTX by name)"""
-    return request.param, {name: ptx(s.ir, (9, 0), None) for name, s in kernels(request.param).items()}
+    found = kernels(request.param)
+    made = {name: ptx(s.ir, (9, 0), 2, None) for name, s in found.items()}
+    return request.param, made | {LEAST: ptx(found["artigrad_rollout_vjp"].ir, (9, 0), 0, None)}
 
 
 def test_all_kernels_are_here(texts):
@@ -83,6 +86,8 @@ def test_every_rounding_is_ours(texts):
 
 def test_memory_is_global(texts):
     for name, text in texts[1].items():
+        if name == LEAST:  # tables that LLVM made of a switch are read by generic addresses
+            continue
         assert not re.search(r"\b(ld|st)\.(b|u|f|s|v)\d", text), name  # generic addresses
 
 
@@ -103,7 +108,7 @@ def test_the_assembler_takes_it(texts, tmp_path):
 def test_other_architectures():
     staged = stage_total(4, 8)
     for capability, version in ARCHITECTURES.items():
-        text = ptx(staged.ir, capability, None)
+        text = ptx(staged.ir, capability, 2, None)
         assert f".version {version // 10}.{version % 10}" in text
         assert f".target sm_{capability[0]}{capability[1]}" in text
     assert architecture((12, 0)) == ("sm_90", "+ptx78")  # newer devices read what the newest we know reads
@@ -111,10 +116,10 @@ def test_other_architectures():
 
 def test_ptx_is_kept_on_disk(tmp_path):
     staged = stage_total(4, 4)
-    text = ptx(staged.ir, (9, 0), tmp_path)
+    text = ptx(staged.ir, (9, 0), 2, tmp_path)
     (stored,) = tmp_path.iterdir()
     payload = stored.read_bytes()
-    assert ptx(staged.ir, (9, 0), tmp_path) == text
+    assert ptx(staged.ir, (9, 0), 2, tmp_path) == text
     stored.write_bytes(payload[:-1])
-    assert ptx(staged.ir, (9, 0), tmp_path) == text
+    assert ptx(staged.ir, (9, 0), 2, tmp_path) == text
     assert stored.read_bytes() == payload

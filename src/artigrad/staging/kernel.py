@@ -47,8 +47,11 @@ _compiling = threading.Lock()
 
 @dataclass(frozen=True)
 class Cuda:
-    """Where and how kernels run on a GPU: number of the device, threads per block (a multiple of 32), how many threads each
-    multiprocessor shall work on at a time, and how many registers a thread may use at most (0: as the compiler likes).
+    """Where and how kernels run on a GPU.
+
+    device: its number. block: threads per block, a multiple of 32. threads: how many each multiprocessor shall work on at a
+    time. registers: the most that a thread may use, 0 for as many as the assembler likes. effort: of LLVM's code
+    generator; with 0 more is computed again in place of being kept, which takes fewer registers and more instructions.
 
     Fewer threads at a time need less workspace, which then stays in the caches; more of them hide more latency.
     `docs/design/cuda.md` says how to find out what is best.
@@ -58,6 +61,7 @@ class Cuda:
     block: int = 64
     threads: int = 256
     registers: int = 0
+    effort: int = 2
 
 
 @dataclass(frozen=True)

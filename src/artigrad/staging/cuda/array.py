@@ -303,18 +303,25 @@ def broadcast(x: DeviceArray, batch: int) -> DeviceArray:
     return DeviceArray(x.device, x.pointer, (batch, *x.shape), x.dtype, x.owner, (0, *x.strides))
 
 
+def on_gpu(x: Any) -> bool:
+    """Whether this is an array on a GPU, of whatever library."""
+    if isinstance(x, DeviceArray) or is_torch(x) or hasattr(x, "__cuda_array_interface__"):
+        return True
+    return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == dlpack.CUDA
+
+
 def foreign(device: Device, name: str, x: Any, dtype: np.dtype) -> DeviceArray | None:
     """An array on this GPU that another library made, without a copy; None for what is not on a GPU."""
+    if not on_gpu(x):
+        return None
     if isinstance(x, DeviceArray):
         found = x
     elif is_torch(x):
         found = _of_torch(device, name, x)
     elif hasattr(x, "__cuda_array_interface__"):
         found = _of_interface(device, x)
-    elif hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == dlpack.CUDA:
-        found = _of_dlpack(device, name, x)
     else:
-        return None
+        found = _of_dlpack(device, name, x)
     if found.device is not device:
         raise InputError(f"{name} is on 'cuda:{found.device.number}'; this simulator works on 'cuda:{device.number}'")
     if found.dtype != dtype:

@@ -43,7 +43,7 @@ class CudaBound:
             found = _loaded.get(key)
             if found is None:
                 staged = stage(self.kernel, self.given)
-                found = _loaded[key] = (staged, self.device.load(staged, self.cuda.registers))
+                found = _loaded[key] = (staged, self.device.load(staged, self.cuda.registers, self.cuda.effort))
         return found
 
     def _put(self, words: np.ndarray, key: str, value: Any, keep: list[Any]) -> None:

@@ -29,22 +29,22 @@ def _initialise() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def ptx(ir: str, capability: tuple[int, int], folder: Path | None) -> str:
+def ptx(ir: str, capability: tuple[int, int], effort: int, folder: Path | None) -> str:
     """The PTX of a module, kept on disk."""
     cpu, features = architecture(capability)
-    key = hashlib.sha256("\0".join((ir, cpu, features, VERSION)).encode()).hexdigest()
+    key = hashlib.sha256("\0".join((ir, cpu, features, str(effort), VERSION)).encode()).hexdigest()
     stored = disk.read(folder, key)
     if stored is not None:
         return stored.decode()
-    text = _generate(ir, cpu, features)
+    text = _generate(ir, cpu, features, effort)
     disk.write(folder, key, text.encode())
     return text
 
 
-def _generate(ir: str, cpu: str, features: str) -> str:
+def _generate(ir: str, cpu: str, features: str, effort: int) -> str:
     """As for the CPU, loops stay loops: the code of a step must stay in the instruction cache."""
     _initialise()
-    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=features, opt=3)
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=features, opt=effort)
     module = llvm.parse_assembly(f'target triple = "{TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n{ir}')
     tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     tuning.slp_vectorization = tuning.loop_vectorization = tuning.loop_unrolling = False

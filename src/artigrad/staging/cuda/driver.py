@@ -328,11 +328,10 @@ class Device:
                     self.call.attempt("cuEventDestroy_v2", event)
 
     # -- code ------------------------------------------------------------------------------------------------------
-    def load(self, staged: Staged, registers: int = 0) -> Function:
-        """A kernel ready to launch. `registers` is the most a thread may use, 0 for the compiler's own choice. Both the PTX
-        and what the driver makes of it are kept on disk."""
+    def load(self, staged: Staged, registers: int = 0, effort: int = 2) -> Function:
+        """A kernel ready to launch; see `staging.Cuda`. Both the PTX and what the driver makes of it are kept on disk."""
         folder = disk.folder()
-        text = ptx(staged.ir, self.capability, folder)
+        text = ptx(staged.ir, self.capability, effort, folder)
         about = "\0".join((text, self.name, str(self.capability), str(self.driver_version), str(registers)))
         key = hashlib.sha256(about.encode()).hexdigest()
         code = disk.read(folder, key)
