@@ -4,8 +4,9 @@ Checks: CUDA against the CPU for all bundled robots, forward and gradients; the 
 launch shape; PyTorch tensors without a copy; no leaks; two streams. Times: launch shapes, batch sizes, rollouts of 32 steps
 there and back, the start of a fresh process, memory.
 
-Needs an NVIDIA driver, NumPy and llvmlite; PyTorch for the parts that are about it. One line per result; a part that fails
-says so and the others go on. The Laikago stands or stumbles as in `benchmarks.contact`.
+Needs an NVIDIA driver, NumPy and llvmlite; PyTorch for the parts that are about it. One line per result. Each part runs in a
+process of its own: one that fails, hangs or breaks the GPU's context says so, and the others go on. The Laikago stands or
+stumbles as in `benchmarks.contact`.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ FLOATS = {"f64": np.float64, "f32": np.float32}
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4}
 NOISE = {"standing": 0.0, "stumbling": 0.1}  # rad, on the controls
 TARGETS = {"forward": 120.0, "gradient": 45.0}  # million robot-steps/s at BIG
-LIMIT = 330.0  # s, after which no new part starts
-START = time.perf_counter()
+LIMIT, PART_LIMIT = 330.0, 150.0  # s, after which no new part starts, and a part is ended
+START = float(os.environ.get("ARTIGRAD_BENCHMARK_START", time.time()))
 
 
 # -- robots and inputs -------------------------------------------------------------------------------------------------
@@ -106,32 +107,62 @@ class Record:
     def __init__(self, out: Path | None):
         self.out, self.parts = out, dict[str, list[dict[str, Any]]]()
         self.failed: dict[str, str] = {}
-        self.part_name = ""
+        self.best: dict[str, Any] = {}
+        self.part_name, self.into = "", Path(os.devnull)
 
     def say(self, text: str) -> None:
-        print(f"[{time.perf_counter() - START:6.1f} s] {text}", flush=True)
+        print(f"[{time.time() - START:6.1f} s] {text}", flush=True)
 
     def add(self, what: str, ok: bool | None = None, **numbers: Any) -> None:
         """One result; ok is None where nothing is judged."""
         self.parts.setdefault(self.part_name, []).append({"what": what, "ok": ok, **numbers})
         mark = {None: "    ", True: "ok  ", False: "FAIL"}[ok]
         self.say(f"{mark} {self.part_name}: {what}: " + ", ".join(f"{k} {short(v)}" for k, v in numbers.items()))
+        self.hand_over()
 
-    def part(self, name: str, run: Callable[[], None]) -> None:
-        """Run one part; whatever happens in it, the next one runs too."""
-        self.part_name = name
-        if time.perf_counter() - START > LIMIT:
+    def part(self, name: str, flags: list[str]) -> None:
+        """Run one part in a process of its own; whatever happens in it, the next one runs too."""
+        left = LIMIT - (time.time() - START)
+        if left < 0:
             self.failed[name] = "no time left"
-            self.say(f"FAIL {name}: no time left")
-            return
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "part.json"
+                call = [sys.executable, "-m", "benchmarks.cuda", *flags, "--part", name, "--into", str(file)]
+                env = os.environ | {
+                    "ARTIGRAD_BENCHMARK_START": str(START),
+                    "ARTIGRAD_BENCHMARK_BEST": json.dumps(self.best),
+                }
+                try:
+                    code = subprocess.run(call, env=env, timeout=min(PART_LIMIT, left + 30)).returncode
+                    if code:
+                        self.failed[name] = f"exit status {code}"
+                except subprocess.TimeoutExpired:
+                    self.failed[name] = "took too long"
+                if file.exists():
+                    found = json.loads(file.read_text())
+                    self.parts |= found["parts"]
+                    self.failed |= found["failed"]
+                    self.best = found["best"]
+        if name in self.failed:
+            self.say(f"FAIL {name}: {self.failed[name]}")
+        self.write()
+
+    def run(self, name: str, run: Callable[[Record, bool], None], quick: bool, into: Path) -> None:
+        """Run one part here."""
+        self.part_name, self.into = name, into
         try:
-            run()
-        except BaseException as e:
+            run(self, quick)
+        except Exception as e:
             self.failed[name] = f"{type(e).__name__}: {e}"
             self.say(f"FAIL {name}: {traceback.format_exc()}")
-            if isinstance(e, KeyboardInterrupt):
-                raise
-        self.write()
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """What was found so far, for the process that started this one."""
+        best = {name: vars(launch) for name, launch in BEST.items()}
+        content = {"parts": self.parts, "failed": self.failed, "best": best}
+        self.into.write_text(json.dumps(content, default=str))
 
     def write(self) -> None:
         if self.out is None:
@@ -390,7 +421,9 @@ class Timed:
         }
 
 
-BEST = {"forward": Cuda(), "gradient": Cuda()}
+BEST = {"forward": Cuda(), "gradient": Cuda()} | {
+    name: Cuda(**shape) for name, shape in json.loads(os.environ.get("ARTIGRAD_BENCHMARK_BEST", "{}")).items()
+}
 
 
 def time_shapes(record: Record, quick: bool) -> None:
@@ -523,30 +556,37 @@ def time_start(record: Record, quick: bool) -> None:
             record.add(label, total <= most, seconds=total, **dict(zip(names, parts, strict=True)))
 
 
+PARTS: dict[str, Callable[[Record, bool], None]] = {
+    "start": time_start,
+    "bits": check_bits,
+    "torch": check_torch,
+    "agreement": check_agreement,
+    "shapes": time_shapes,
+    "batches": time_batches,
+    "others": time_others,
+    "memory": time_memory,
+    "leaks": check_leaks,
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])  # type: ignore[union-attr]
     parser.add_argument("--quick", action="store_true", help="a minute: small batches, few robots")
     parser.add_argument("--out", type=Path, help="folder for cuda.json and cuda.md")
-    parser.add_argument("--only", help="parts to run, by the first words of their names, with commas between")
+    parser.add_argument("--only", help=f"parts to run, with commas between: {', '.join(PARTS)}")
+    parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
+    parser.add_argument("--into", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     record = Record(options.out)
+    if options.part:
+        record.run(options.part, PARTS[options.part], options.quick, options.into)
+        return 0
     for k, v in machine().items():
         record.say(f"{k}: {v}")
-    parts: dict[str, Callable[[Record, bool], None]] = {
-        "start": time_start,
-        "bits": check_bits,
-        "torch": check_torch,
-        "agreement": check_agreement,
-        "shapes": time_shapes,
-        "batches": time_batches,
-        "others": time_others,
-        "memory": time_memory,
-        "leaks": check_leaks,
-    }
-    wanted = None if options.only is None else [x.strip() for x in options.only.split(",")]
-    for name, run in parts.items():
-        if wanted is None or any(name.startswith(x) for x in wanted):
-            record.part(name, lambda run=run: run(record, options.quick))  # type: ignore[misc]
+    wanted = list(PARTS) if options.only is None else [x.strip() for x in options.only.split(",")]
+    for name in PARTS:
+        if name in wanted:
+            record.part(name, ["--quick"] if options.quick else [])
     bad = [f"{name}: {row['what']}" for name, rows in record.parts.items() for row in rows if row["ok"] is False]
     record.say(f"{len(bad)} results off target, {len(record.failed)} parts failed")
     for line in [*bad, *(f"{k}: {v}" for k, v in record.failed.items())]:

@@ -8,7 +8,7 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
-from .errors import InputError, ModelError
+from .errors import DeviceError, InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.scene import scene
@@ -18,12 +18,14 @@ from .params import Params
 from .results import Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
-from .staging import StagingError
+from .staging import Cuda, StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent
 
 __all__ = [
     "Binomial",
+    "Cuda",
+    "DeviceError",
     "EveryKth",
     "EveryStep",
     "Gradient",

@@ -168,28 +168,29 @@ class QueryRun:
         self.variant = Variant(sim.options, target, params.batch is not None).staged
         self.work = query_work(sim.model, sim.options, name)
         x = sim._place.zeros((self.count, max(self.x_size, 1))) if x is None else x
-        self.arguments: dict[str, Any] = {
-            **sim._integers,
-            "const": sim._constants(params, target, self.count),
-            "q": state.q,
-            "v": state.v,
-            "x": x,
-            "size": self.size,
-            "x_size": self.x_size,
-            **self.work,
-        }
+        const = sim._constants(params, target, self.count)
+        self.arguments: dict[str, Any] = {"const": const, "q": state.q, "v": state.v, "x": x}
+
+    def bound(self, maker: Callable[[str, Variant, tuple[str, ...]], Kernel]) -> Any:
+        """The kernel of this query, with what does not change from call to call in place."""
+        sim, key = self.sim, (maker, self.name, self.variant)
+        found = sim._bound.get(key)
+        if found is None:
+            kernel = maker(self.name, self.variant, tuple(self.work))
+            found = kernel.bind(**sim._integers, size=self.size, x_size=self.x_size, **self.work)
+            sim._bound[key] = found
+        return found
 
     def forward(self) -> Any:
         out = self.sim._place.empty((self.count, self.size))
-        kernel = query_kernel(self.name, self.variant, tuple(self.work))
-        kernel(self.count, self.sim.threads, **self.arguments, out=out)
+        self.bound(query_kernel)(self.count, self.sim.threads, **self.arguments, out=out)
         return out
 
     def backward(self, out_bar: Any) -> QueryBars:
         sim, m, place = self.sim, self.sim.model, self.sim._place
-        kernel = query_vjp_kernel(self.name, self.variant, tuple(self.work))
+        bound = self.bound(query_vjp_kernel)
         bars = {f"{k}_bar": place.empty((self.count, n)) for k, n in (("q", m.nq), ("v", m.nv), ("x", self.x_size))}
-        const_bar = place.packed_zeros(kernel.packed_shape(self.count, constants_size(m, bars=True)))
-        kernel(self.count, sim.threads, **self.arguments, out_bar=out_bar, const_bar=const_bar, **bars)
+        const_bar = place.packed_zeros(bound.kernel.packed_shape(self.count, constants_size(m, bars=True)))
+        bound(self.count, sim.threads, **self.arguments, out_bar=out_bar, const_bar=const_bar, **bars)
         params = prepare_vjp(m, self.params, self.variant.target, self.count, sim.threads, place, const_bar)
         return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params)

@@ -31,9 +31,10 @@ class CudaBound:
         self._slots = {name: k for k, (name, _) in enumerate(self.staged.parameters)}
         self._words = np.zeros(len(self._slots), np.int64)
         self._kept: list[Any] = []  # arrays that the words point to
-        with array.settled(self.device):
-            for key, value in arguments.items():
-                if key not in self.given:
+        others = {k: v for k, v in arguments.items() if k not in self.given}
+        if others:
+            with array.settled(self.device):
+                for key, value in others.items():
                     self._put(self._words, key, value, self._kept)
 
     def _load(self) -> tuple[Staged, Any]:
