@@ -129,8 +129,17 @@ def test_work_goes_to_the_stream_of_the_simulator(fake):
     sim.stream = driver.device(0).new_stream()
     state = sim.reset(batch=2)
     fake.launches.clear()
-    sim.rollout(state, steps=2)
+    traj = sim.rollout(state, steps=2)
     assert {stream for *_, stream in fake.launches} == {11}
+    assert traj.final.q.stream == traj.q[:, 1].stream == 11
+    assert traj.final.q.__cuda_array_interface__["stream"] == 11
+    waits = fake.log.count("cuStreamSynchronize")
+    sim.rollout(traj.final, steps=1)
+    assert fake.log.count("cuStreamSynchronize") == waits  # nothing waits for the GPU
+    sim.stream = 0
+    sim.rollout(traj.final, steps=1)
+    assert fake.log.count("cuStreamSynchronize") > waits  # another stream: first what was asked for there
+    sim.stream = 11
     sim.synchronize()
     driver.device(0).close_stream(sim.stream)
 

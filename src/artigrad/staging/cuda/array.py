@@ -88,9 +88,9 @@ class _Lease:
 
 
 class DeviceArray:
-    """An array of numbers on a GPU."""
+    """An array of numbers on a GPU. `stream` is the one on which they are made."""
 
-    __slots__ = ("__weakref__", "device", "dtype", "owner", "pointer", "shape", "strides")
+    __slots__ = ("__weakref__", "device", "dtype", "owner", "pointer", "shape", "stream", "strides")
 
     def __init__(
         self,
@@ -100,8 +100,10 @@ class DeviceArray:
         dtype: np.dtype,
         owner: Any,
         strides: tuple[int, ...] | None = None,
+        stream: int | None = None,
     ):
         self.device, self.pointer, self.dtype, self.owner = device, pointer, dtype, owner
+        self.stream = _now.stream if stream is None else stream
         self.shape = tuple(int(n) for n in shape)
         self.strides = _contiguous(self.shape, dtype.itemsize) if strides is None else strides
 
@@ -133,7 +135,8 @@ class DeviceArray:
 
     def _view(self, shadow: np.ndarray, of: np.ndarray) -> DeviceArray:
         offset = shadow.__array_interface__["data"][0] - of.__array_interface__["data"][0] if shadow.size else 0
-        return DeviceArray(self.device, self.pointer + offset, shadow.shape, self.dtype, self.owner, shadow.strides)
+        place = self.pointer + offset
+        return DeviceArray(self.device, place, shadow.shape, self.dtype, self.owner, shadow.strides, self.stream)
 
     def __getitem__(self, key: Any) -> DeviceArray:
         """A view, by integers, slices, None and ...; as in NumPy, except that one entry is an array without axes."""
@@ -199,7 +202,7 @@ class DeviceArray:
         if self.size == 0:
             return np.empty(self.shape, self.dtype)
         span, view = self._span()
-        self.device.download(span, self.pointer, stream())
+        self.device.download(span, self.pointer, self.stream)
         return np.ascontiguousarray(view).reshape(self.shape)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -219,7 +222,7 @@ class DeviceArray:
             "data": (self.pointer, False),
             "strides": None if self.contiguous else self.strides,
             "version": 3,
-            "stream": stream() or _LEGACY_STREAM,
+            "stream": self.stream or _LEGACY_STREAM,
         }
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -227,9 +230,8 @@ class DeviceArray:
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
         """A capsule for a taker that works on `stream` (1 and None: the default one, -1: it does not matter)."""
-        ours = _now.stream
-        if stream != -1 and (0 if stream in (None, 1) else stream) != ours:
-            self.device.synchronize(ours)
+        if stream != -1 and (0 if stream in (None, 1) else stream) != self.stream:
+            self.device.synchronize(self.stream)
         return dlpack.lend(self, self.__dlpack_device__())
 
     def given(self) -> Any:
@@ -300,7 +302,7 @@ def array(device: Device, host: np.ndarray) -> DeviceArray:
 
 def broadcast(x: DeviceArray, batch: int) -> DeviceArray:
     """`batch` times the same, without a copy."""
-    return DeviceArray(x.device, x.pointer, (batch, *x.shape), x.dtype, x.owner, (0, *x.strides))
+    return DeviceArray(x.device, x.pointer, (batch, *x.shape), x.dtype, x.owner, (0, *x.strides), x.stream)
 
 
 def on_gpu(x: Any) -> bool:
@@ -316,6 +318,8 @@ def foreign(device: Device, name: str, x: Any, dtype: np.dtype) -> DeviceArray |
         return None
     if isinstance(x, DeviceArray):
         found = x
+        if x.stream != stream() and not is_torch(x):  # PyTorch leaves the order of its streams to the user
+            device.synchronize(x.stream)
     elif is_torch(x):
         found = _of_torch(device, name, x)
     elif hasattr(x, "__cuda_array_interface__"):
