@@ -180,7 +180,7 @@ class CudaSimulator(Simulator):
         """Which robots' cotangents are finite; a warning would have to wait for the GPU."""
         pieces = [x for x in pieces if isinstance(x, DeviceArray) and len(x) == batch and x.size]
         found = self._place.empty((batch, 1))
-        _finite_kernel(self._target(batch), len(pieces))(
+        self._finite(self._target(batch), len(pieces))(
             batch,
             1,
             finite=found,
@@ -189,6 +189,12 @@ class CudaSimulator(Simulator):
         )
         found = found[:, 0]
         return found.given() > 0.5 if array.is_torch(found) else found
+
+    def _finite(self, target: Target, count: int) -> Any:
+        key = (_finite_kernel, target, count)
+        if key not in self._bound:
+            self._bound[key] = _finite_kernel(target, count).bind()
+        return self._bound[key]
 
     def _target(self, batch: int) -> Target:
         return Target(self.dtype, _WARP, cuda=self.launch)

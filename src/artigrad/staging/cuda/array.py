@@ -87,6 +87,14 @@ class _Lease:
         weakref.finalize(self, device.free, pointer, _now.stream, _now.settled).atexit = False
 
 
+class _Shadow:
+    """Where and how an array lies, as NumPy reads it."""
+
+    def __init__(self, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype):
+        about = {"data": (pointer, False), "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3}
+        self.__array_interface__ = about
+
+
 class DeviceArray:
     """An array of numbers on a GPU. `stream` is the one on which they are made."""
 
@@ -130,12 +138,11 @@ class DeviceArray:
         return self.shape[0]
 
     def _shadow(self) -> np.ndarray:
-        """An array of the same shape on no memory, to let NumPy work out views. Nobody may read it."""
-        return np.lib.stride_tricks.as_strided(np.empty(1, self.dtype), self.shape, self.strides)
+        """An array of the host with this address and shape, to let NumPy work out views. Nobody may read it."""
+        return np.asarray(_Shadow(self.pointer or 64, self.shape, self.strides, self.dtype))
 
-    def _view(self, shadow: np.ndarray, of: np.ndarray) -> DeviceArray:
-        offset = shadow.__array_interface__["data"][0] - of.__array_interface__["data"][0] if shadow.size else 0
-        place = self.pointer + offset
+    def _view(self, shadow: np.ndarray) -> DeviceArray:
+        place = shadow.__array_interface__["data"][0] if shadow.size else self.pointer
         return DeviceArray(self.device, place, shadow.shape, self.dtype, self.owner, shadow.strides, self.stream)
 
     def __getitem__(self, key: Any) -> DeviceArray:
@@ -143,14 +150,13 @@ class DeviceArray:
         for k in key if isinstance(key, tuple) else (key,):
             if not (k is None or k is Ellipsis or isinstance(k, int | np.integer | slice)):
                 raise InputError("arrays on a GPU are indexed by integers and slices; use .numpy() or torch.as_tensor")
-        shadow, keys = self._shadow(), key if isinstance(key, tuple) else (key,)
-        return self._view(shadow[keys if Ellipsis in keys else (*keys, Ellipsis)], shadow)
+        keys = key if isinstance(key, tuple) else (key,)
+        return self._view(self._shadow()[keys if Ellipsis in keys else (*keys, Ellipsis)])
 
     def reshape(self, *shape: Any) -> DeviceArray:
         """The same numbers in another shape; copied first if they do not lie so."""
-        shadow = self._shadow()
         try:
-            return self._view(shadow.reshape(*shape, copy=False), shadow)
+            return self._view(self._shadow().reshape(*shape, copy=False))
         except ValueError:
             if self.contiguous:
                 raise
@@ -158,7 +164,7 @@ class DeviceArray:
 
     @property
     def contiguous(self) -> bool:
-        return self.size == 0 or self._shadow().flags.c_contiguous
+        return _lies_in_order(self.shape, self.strides, self.dtype.itemsize)
 
     # -- numbers ---------------------------------------------------------------------------------------------------
     def copy(self) -> DeviceArray:
@@ -257,18 +263,29 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def _in_rows(x: DeviceArray) -> bool:
     """Whether each x[i] is contiguous."""
-    return x.ndim > 1 and x[0].contiguous
+    return x.ndim > 1 and _lies_in_order(x.shape[1:], x.strides[1:], x.itemsize)
+
+
+def _lies_in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
+    """Whether numbers follow each other without a gap; where there is one of a kind, its stride does not matter."""
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n == 0:
+            return True
+        if n > 1 and stride != step:
+            return 0 in shape
+        step *= n
+    return True
 
 
 @cache
-def _copy_rows(number: int, dtype: Any) -> Kernel:
+def _copy_rows(number: int, dtype: Any) -> Any:
     """Kernel: rows of n numbers from one array to another."""
 
     def body(source: Reals, destination: Reals, n: Any) -> None:
         copy(source, destination, n)
 
     target = Target(dtype, 32, cuda=Cuda(number))
-    return Kernel("copy_rows", body, {"source": "robots", "destination": "robots", "n": "int"}, target)
+    return Kernel("copy_rows", body, {"source": "robots", "destination": "robots", "n": "int"}, target).bind()
 
 
 # -- making arrays -----------------------------------------------------------------------------------------------------
