@@ -177,10 +177,29 @@ def test_functions_of_a_state(gpu):
 
 
 def test_linearize(gpu):
-    model = ag.robots.cartpole()
+    model = ag.robots.hopper()
     cpu, sim = ag.Simulator(model), ag.Simulator(model, device="cuda")
+    state, u = inputs(model, 3, 1)
+    for a, b in zip(cpu.linearize(state, u[:, 0]), sim.linearize(state, u[:, 0]), strict=True):
+        same(a, b)
     for a, b in zip(cpu.linearize(cpu.reset()), sim.linearize(sim.reset()), strict=True):
         same(a, b)
+
+
+def test_forces_of_contact_and_a_table_that_is_full(gpu):
+    model = ag.robots.hopper()
+    cpu, sim = ag.Simulator(model), ag.Simulator(model, device="cuda")
+    state, u = inputs(model, 3, 4)
+    found = []
+    for one in (cpu, sim):
+        traj = one.rollout(state, u)
+        contacts = one.contacts(traj)
+        found.append((contacts, one.vjp(traj, force_bar=np.ones(np.shape(contacts.force)), with_params=False)))
+    for a, b in zip((*found[0][0], *found[0][1][:3]), (*found[1][0], *found[1][1][:3]), strict=True):
+        same(a, b)
+    small = ag.Simulator(ag.robots.laikago(), device="cuda", max_contacts=2)
+    with pytest.raises(ag.ContactError, match="max_contacts"):
+        small.rollout(small.reset(batch=2), steps=5)
 
 
 def test_nothing_is_left_on_the_device(gpu):

@@ -8,19 +8,20 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
-from .errors import DeviceError, InputError, ModelError
+from .errors import ContactError, DeviceError, InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
-from .results import Gradient, Health, Outputs, StateGradient, Trajectory
+from .results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
 from .staging import Cuda, StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent
+from .view import view
 
 __all__ = [
     "Binomial",
@@ -30,6 +31,8 @@ __all__ = [
     "EveryStep",
     "Gradient",
     "Health",
+    "ContactError",
+    "Contacts",
     "InputError",
     "Model",
     "ModelBuilder",
@@ -49,4 +52,5 @@ __all__ = [
     "scene",
     "to_ambient",
     "to_tangent",
+    "view",
 ]

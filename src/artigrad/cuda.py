@@ -3,7 +3,7 @@
 Arrays that are on the GPU already (PyTorch tensors, DeviceArrays, whatever speaks `__cuda_array_interface__`) are used
 where they lie; arrays of the host are checked as on the CPU and copied. Results are PyTorch tensors if any array given was
 one, else DeviceArrays. With tensors, all work goes to PyTorch's current stream, else to `sim.stream` (0, the default
-stream). Nothing waits for the GPU, except what ends on the host: gradients of Params, `mass_matrix`, `linearize`.
+stream). Nothing waits for the GPU, except what ends on the host: gradients of Params, `mass_matrix`.
 
 Not looked at, since it would mean to wait: whether numbers on the GPU are finite and quaternions of length one.
 """
@@ -19,11 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from . import tangent
 from .errors import InputError
 from .params import Params
 from .places import Gpu
-from .results import Gradient, Outputs, StateGradient, Trajectory
+from .results import Contacts, Gradient, Outputs, StateGradient, Trajectory
 from .rollout import Checkpoints
 from .simulator import Simulator
 from .staging import INT, ROBOTS, Cuda, Kernel, Reals, Target, carry, loop, select
@@ -91,32 +90,27 @@ class CudaSimulator(Simulator):
         with self._working(*self._two(state), u, wrench):
             return super().step(state, u, params=params, wrench=wrench)
 
-    def vjp(self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True) -> Gradient:
+    def contacts(self, traj: Trajectory) -> Contacts:
         self._check_trajectory(traj)
-        with self._working(*traj.kept[0], q_bar, v_bar):
-            return _given(super().vjp(traj, q_bar, v_bar, with_params=with_params))
+        with self._working(*traj.kept[0]):
+            return _given(super().contacts(traj))
+
+    def vjp(
+        self,
+        traj: Trajectory,
+        q_bar: Any = None,
+        v_bar: Any = None,
+        force_bar: Any = None,
+        *,
+        with_params: bool = True,
+    ) -> Gradient:
+        self._check_trajectory(traj)
+        with self._working(*traj.kept[0], q_bar, v_bar, force_bar):
+            return _given(super().vjp(traj, q_bar, v_bar, force_bar, with_params=with_params))
 
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
-        """As on the CPU; the small matrices are put together on the host."""
         with self._working(*self._two(state), u):
-            q, v, batched = self._check_state(state)
-            if batched:
-                raise InputError("linearize takes one robot: a state without batch axis")
-            u = self._place.zeros((self.model.nu,)) if u is None else self._numbers("u", u)
-            if u.shape != (self.model.nu,):
-                raise InputError(f"linearize takes u ({self.model.nu},), not {u.shape}")
-            nv, n = self.model.nv, 2 * self.model.nv
-            copies = State(*(self._place.broadcast(x[0], n).copy() for x in (q, v)))
-            controls = self._place.broadcast(u, n).copy().reshape(n, 1, self.model.nu)
-            if params is not None and params.batch == 1:
-                params = Params(self.model, params.flat[0])
-            traj = Simulator.rollout(self, copies, controls, params=params)
-            one = np.eye(n, dtype=self._float)
-            q_bar = tangent.to_ambient(self.model, self._place.host(traj.final.q), one[:, :nv])
-            grad = Simulator.vjp(self, traj, q_bar, one[:, nv:], with_params=False)
-            q0, v0, start = (self._place.host(x) for x in (grad.q0, grad.v0, copies.q))
-            A = np.concatenate([tangent.to_tangent(self.model, start, q0), v0], axis=1)
-            return _given((self._place.array(A), grad.u[:, 0]))
+            return _given(super().linearize(state, u, params=params))
 
     # -- functions of a state ----------------------------------------------------------------------------------------
     def outputs(self, state: State, *, params: Params | None = None) -> Outputs:

@@ -16,6 +16,7 @@ import numpy as np
 from .errors import InputError
 from .params import Params, param_slots
 from .state import State
+from .visual import Visual
 
 # joints of the user: name -> (numbers in q, numbers in v)
 JOINTS = {"fixed": (0, 0), "revolute": (1, 1), "prismatic": (1, 1), "spherical": (4, 3), "free": (7, 6)}
@@ -77,6 +78,7 @@ class Model:
         values: dict[str, Any],
         shapes: Shapes,
         keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+        visuals: Sequence[Visual] = (),
     ):
         self.name = name
         self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
@@ -89,7 +91,7 @@ class Model:
         self.nq, self.nv = (int(x) for x in ends[-1]) if self.nb else (0, 0)
         self.joint_q = tuple(int(x) for x in ends[:, 0] - sizes[:, 0])
         self.joint_v = tuple(int(x) for x in ends[:, 1] - sizes[:, 1])
-        self.shapes = shapes
+        self.shapes, self.visuals = shapes, tuple(visuals)
         counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names)}
         counts["vertex"] = sum(n for _, n in shapes.vertices)
         self.param_slots, self.param_size = param_slots(counts)

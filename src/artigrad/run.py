@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from .contact.report import REPORT
+from .errors import ContactError
+from .jacobian import jacobian_kernel
 from .params import Params
 from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
-from .rollout import Variant, rollout_kernel, rollout_vjp_kernel
+from .rollout import Variant, contacts_kernel, rollout_kernel, rollout_vjp_kernel
 from .staging import Kernel
 from .state import State
 from .tables import Workspace, constants_size
@@ -28,21 +33,29 @@ class Run:
         self.place = sim._place
         self.target = sim._target(batch)
         self.constants = sim._constants(params, self.target, batch)
-        self.kernel = self.bound(rollout_kernel, backward=False, with_params=False)
-        self.violation = self.place.zeros((batch, 1))  # worst over all steps
+        self.kernel = self.bound(rollout_kernel, backward=False)
+        self.status = self.place.zeros((batch, 2))  # over all steps: worst violation, whether a contact found no place
 
-    def bound(self, maker: Callable[[Variant, tuple[str, ...]], Kernel], backward: bool, with_params: bool) -> Any:
+    def bound(
+        self,
+        maker: Callable[[Variant, tuple[str, ...]], Kernel],
+        backward: bool,
+        with_params: bool = False,
+        force_bars: bool = False,
+        **scratch: int,
+    ) -> Any:
         """The kernel for inputs of this kind, with what does not change from call to call in place."""
         sim, wrench = self.sim, self.wrench is not None
         own = self.params.batch is not None
-        key = (maker, self.target, own, wrench, with_params)
+        key = (maker, self.target, own, wrench, with_params, force_bars)
         found = sim._bound.get(key)
         if found is None:
             work = Workspace.sizes(sim.model, sim.options, backward, wrench)
             contact = sim.model.has_contact
-            kernel = maker(Variant(sim.options, self.target, own, wrench, with_params, contact), tuple(work))
+            variant = Variant(sim.options, self.target, own, wrench, with_params, contact, force_bars)
+            kernel = maker(variant, tuple(work))
             more = sim._contact_arguments(backward) if contact else {}
-            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more)
+            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more, **scratch)
         return found
 
     def inputs(self, first: int, end: int) -> dict[str, Any]:
@@ -66,9 +79,21 @@ class Run:
             const=self.constants,
             q=q,
             v=v,
-            **({"violation": self.violation} if self.sim.model.has_contact else {}),
+            **({"status": self.status} if self.sim.model.has_contact else {}),
             **self.inputs(first, end),
         )
+        self._check_table()
+
+    def _check_table(self) -> None:
+        """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
+        if not self.sim._table_may_be_full:
+            return
+        full = np.flatnonzero(self.place.host(self.status[:, 1]))
+        if len(full):
+            raise ContactError(
+                f"robot {full[0]} has more points in or near contact than max_contacts={self.sim.options.max_contacts} "
+                "allows for; make the Simulator with a larger max_contacts, or fewer shapes that may touch"
+            )
 
     def states(self, start: State, first: int, end: int) -> State:
         """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
@@ -84,14 +109,28 @@ class Run:
         self._call(q, v, 0, first, end)
         return State(q, v)
 
-    def backward(self, q_bars: Any, v_bars: Any, steps: int, with_params: bool) -> Backward:
-        return Backward(self, q_bars, v_bars, steps, with_params)
+    def jacobian(self, state: State) -> tuple[Any, Any]:
+        """A and B of the first step."""
+        sim, n = self.sim, 2 * self.sim.model.nv
+        A, B = (self.place.empty((self.batch, n, m)) for m in (n, sim.model.nu))
+        kernel = self.bound(jacobian_kernel, backward=True, direction=n, q_next=sim.model.nq)
+        kernel(self.batch, sim.threads, const=self.constants, q=state.q, v=state.v, A=A, B=B, **self.inputs(0, 1))
+        return A, B
+
+    def contacts(self, states: State, steps: int) -> Any:
+        """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""
+        sim, points = self.sim, len(self.sim.contact_names)
+        out = self.place.empty((self.batch, steps, points, REPORT.size))
+        kernel = self.bound(contacts_kernel, backward=False, row=points * REPORT.size)
+        q, v = states.q[:, :steps], states.v[:, :steps]
+        kernel(self.batch, sim.threads, steps=steps, const=self.constants, q=q, v=v, out=out, **self.inputs(0, steps))
+        return out
 
 
 class Backward:
     """The cotangents on their way from the last state to the first."""
 
-    def __init__(self, run: Run, q_bars: Any, v_bars: Any, steps: int, with_params: bool):
+    def __init__(self, run: Run, q_bars: Any, v_bars: Any, force_bars: Any, steps: int, with_params: bool):
         self.run, self.place, batch = run, run.place, run.batch
         m = run.sim.model
         self.every = int(any(x is not None and x.ndim == 3 for x in (q_bars, v_bars)))
@@ -99,7 +138,10 @@ class Backward:
         self.v_bar, self.v_bars = self._split(v_bars, batch, steps, m.nv)
         self.u_bar = self.place.empty((batch, steps, m.nu))
         self.wrench_bar = None if run.wrench is None else self.place.empty((batch, steps, m.nb, 6))
-        self.kernel = run.bound(rollout_vjp_kernel, backward=True, with_params=with_params)
+        self.force_bars = force_bars
+        scratch = {} if force_bars is None else {"force_bar": force_bars.shape[2] * 3}
+        with_forces = force_bars is not None
+        self.kernel = run.bound(rollout_vjp_kernel, True, with_params, with_forces, **scratch)
         self.health = self.place.rows((0.0, NOTHING_NEAR), batch)  # worst violation, least margin
         self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
         self.const_bar: Any = None
@@ -123,6 +165,8 @@ class Backward:
         run, sim = self.run, self.run.sim
         if self.wrench_bar is not None:
             self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
+        if self.force_bars is not None:
+            self.extra["force_bars"] = self.force_bars[:, first:end]
         self.kernel(
             run.batch,
             sim.threads,

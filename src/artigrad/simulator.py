@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from . import tangent
+from .collision.candidates import contact_names
 from .contact.tables import contact_arguments, contact_work, reverse_work
 from .errors import InputError
 from .model import Model
@@ -15,7 +17,7 @@ from .options import Options
 from .params import Params, check_params
 from .places import Host, Place
 from .prepare import prepare
-from .results import Gradient, Health, Trajectory
+from .results import Contacts, Gradient, Health, Trajectory
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, Run
 from .staging import Target, widest
@@ -139,15 +141,40 @@ class Simulator(StateFunctions):
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
         return Trajectory(
-            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], self._mark(u, wrench)
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], self._mark(u, wrench)
         )
 
+    @cached_property
+    def contact_names(self) -> tuple[tuple[str, str], ...]:
+        """The two shapes of every point that may touch: what the rows of `contacts` are."""
+        return contact_names(self.model)
+
+    def contacts(self, traj: Trajectory) -> Contacts:
+        """Forces, places and gaps of all points that may touch, in every step of a rollout that kept its states."""
+        self._check_trajectory(traj)
+        batch, T = len(traj.final.q) if traj.batched else 1, traj.steps
+        if not self.contact_names:
+            raise InputError(f"'{self.model.name}' has no shapes that may touch")
+        _ = traj.q  # raises if the states were not kept
+        rows = Run(self, batch, traj.u, traj.wrench, traj.params).contacts(traj.kept[0], T)
+        force, point, gap = rows[..., :3], rows[..., 3:6], rows[..., 6]
+        return Contacts(force, point, gap) if traj.batched else Contacts(force[0], point[0], gap[0])
+
     # -- backward --------------------------------------------------------------------------------------------------
-    def vjp(self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True) -> Gradient:
+    def vjp(
+        self,
+        traj: Trajectory,
+        q_bar: Any = None,
+        v_bar: Any = None,
+        force_bar: Any = None,
+        *,
+        with_params: bool = True,
+    ) -> Gradient:
         """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
 
         q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
-        v_bar: likewise with nv. None means zero. with_params=False leaves out the gradient of the parameters, which
+        v_bar: likewise with nv. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis first if
+        `traj` has one. None means zero. with_params=False leaves out the gradient of the parameters, which
         makes the call faster.
         """
         self._check_trajectory(traj)
@@ -155,7 +182,8 @@ class Simulator(StateFunctions):
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
-        back = run.backward(q_bars, v_bars, T, with_params)
+        force_bars = self._check_force_bar(force_bar, len(self.contact_names), traj, batch)
+        back = Backward(run, q_bars, v_bars, force_bars, T, with_params)
 
         block, snapshots = traj.checkpoints.plan(T, batch * (self.model.nq + self.model.nv) * self._float.itemsize)
         blocks = max(1, -(-T // block))
@@ -190,29 +218,33 @@ class Simulator(StateFunctions):
         return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar, health)
 
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
-        """(A, B): Jacobians of one step of one robot, on the tangent space. dx' = A dx + B du with x = (q, v), (2 nv,)."""
+        """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v), of size 2 nv.
+
+        state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too.
+        """
         q, v, batched = self._check_state(state)
-        if batched:
-            raise InputError("linearize takes one robot: a state without batch axis")
-        u = np.zeros(self.model.nu) if u is None else self._numbers("u", u)
-        if u.shape != (self.model.nu,):
-            raise InputError(f"linearize takes u ({self.model.nu},), not {u.shape}")
-        nv, n = self.model.nv, 2 * self.model.nv
-        copies = State(np.repeat(q, n, 0), np.repeat(v, n, 0))
-        controls = np.repeat(np.asarray(u, self._float).reshape(1, 1, self.model.nu), n, 0)
-        if params is not None and params.batch == 1:
-            params = Params(self.model, params.flat[0])
-        traj = self.rollout(copies, controls, params=params)
-        one = np.eye(n, dtype=self._float)
-        q_bar = tangent.to_ambient(self.model, traj.final.q, one[:, :nv])
-        grad = self.vjp(traj, q_bar, one[:, nv:], with_params=False)
-        A = np.concatenate([tangent.to_tangent(self.model, copies.q, grad.q0), grad.v0], axis=1)
-        return A, grad.u[:, 0]
+        batch, m = len(q), self.model
+        u = self._place.zeros((m.nu,)) if u is None else self._numbers("u", u)
+        if u.shape != (m.nu,) and (not batched or u.shape != (batch, m.nu)):
+            raise InputError(f"linearize takes u ({m.nu},){f' or ({batch}, {m.nu})' if batched else ''}, not {u.shape}")
+        run = Run(self, batch, u[..., None, :], None, self._check_params(params, batch))
+        A, B = run.jacobian(State(q, v))
+        return (A, B) if batched else (A[0], B[0])
 
     # -- kernels ---------------------------------------------------------------------------------------------------
+    @cached_property
+    def _table_may_be_full(self) -> bool:
+        """Whether more points could be near at a time than there is room for."""
+        if not self.model.has_contact:
+            return False
+        most, room = (
+            contact_arguments(self.model, n, self._float)["c_cap"] for n in (1 << 30, self.options.max_contacts)
+        )
+        return bool(most > room)
+
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
-        integers = contact_arguments(self.model, self._float)
+        integers = contact_arguments(self.model, self.options.max_contacts, self._float)
         work = contact_work(self.model, integers)
         if backward and self.options.gradient == "reverse":
             work |= reverse_work(self.model, integers, self.options.sweeps)

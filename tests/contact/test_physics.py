@@ -199,8 +199,8 @@ def test_options_that_do_not_go_with_contact():
         ag.Simulator(model, integrator="rk4")
     with pytest.raises(ag.InputError, match="need factor='articulated'"):
         ag.Simulator(model, factor="sparse")
-    with pytest.raises(ag.InputError, match="no option 'friction'"):
-        ag.Simulator(model, friction=1.0)
+    with pytest.raises(ag.InputError, match="no option 'rigidity'"):
+        ag.Simulator(model, rigidity=1.0)
     with pytest.raises(ag.InputError, match="sweeps is a whole number"):
         ag.Simulator(model, sweeps=0)
     with pytest.raises(ag.InputError, match="slop is a number"):
