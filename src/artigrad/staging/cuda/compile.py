@@ -42,12 +42,16 @@ def ptx(ir: str, capability: tuple[int, int], effort: int, folder: Path | None) 
 
 
 def _generate(ir: str, cpu: str, features: str, effort: int) -> str:
-    """As for the CPU, loops stay loops: the code of a step must stay in the instruction cache."""
+    """The passes of the CPU's kernels. Loops stay loops: the code of a step must stay in the instruction cache. LLVM's own
+    level 1 also moves what it can out of loops, and the assembler then runs out of registers."""
     _initialise()
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=features, opt=effort)
     module = llvm.parse_assembly(f'target triple = "{TRIPLE}"\ntarget datalayout = "{machine.target_data}"\n{ir}')
-    tuning = llvm.create_pipeline_tuning_options(speed_level=1)
-    tuning.slp_vectorization = tuning.loop_vectorization = tuning.loop_unrolling = False
-    builder = llvm.create_pass_builder(machine, tuning)
-    builder.getModulePassManager().run(module, builder)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_new_gvn_pass()
+    passes.run(module, builder)
     return str(machine.emit_assembly(module))
