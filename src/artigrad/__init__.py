@@ -24,6 +24,7 @@ from .simulator import Simulator
 from .staging import StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent
+from .view import view
 from .visual import Visual
 
 __all__ = [
@@ -58,4 +59,5 @@ __all__ = [
     "scene",
     "to_ambient",
     "to_tangent",
+    "view",
 ]

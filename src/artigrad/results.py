@@ -13,7 +13,10 @@ from .rollout import Checkpoints, EveryStep
 from .state import State
 
 if TYPE_CHECKING:
+    import os
+
     from .simulator import Simulator
+    from .view.browser import Viewer
 
 
 class Health(NamedTuple):
@@ -116,6 +119,34 @@ class Trajectory:
     def v(self) -> np.ndarray:
         """Velocities of every step."""
         return self._states().v
+
+    def show(self, *, port: int | None = None, block: bool = True) -> Viewer:
+        """Look at it in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch.
+
+        port: of the page on this machine; by default the first free one from 8080. block: wait until Ctrl-C; otherwise
+        returns at once, and `.stop()` of what is returned ends it.
+        """
+        from .view import show
+
+        return show(self, port=port, block=block)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        robot: int = 0,
+        size: tuple[int, int] = (640, 480),
+        fps: float | None = None,
+        speed: float = 1.0,
+    ) -> None:
+        """Write it to a .html (a page that plays offline), .gif or .mp4 file.
+
+        robot: which of a batch. size: (width, height) of a film in pixels, even numbers. fps: frames a second. speed:
+        of a film; 0.5 is half as fast as the robot moved.
+        """
+        from .view import save
+
+        save(self, path, robot=robot, size=size, fps=fps, speed=speed)
 
     def _states(self) -> State:
         if not isinstance(self.checkpoints, EveryStep):

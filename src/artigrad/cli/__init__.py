@@ -1,4 +1,4 @@
-"""The command line: `artigrad demo`, `info FILE`, `check FILE`; one file a command."""
+"""The command line: `artigrad demo`, `info FILE`, `view FILE`, `check FILE`; one file a command."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from .check import check
 from .demo import swing_up
 from .info import info
+from .view import view
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
 
@@ -30,4 +31,5 @@ def demo(
 
 
 app.command()(info)
+app.command()(view)
 app.command()(check)

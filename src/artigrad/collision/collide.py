@@ -56,14 +56,16 @@ class PairBars(NamedTuple):
     vertex: Vec3
 
 
-def distance(kind: Any, pair: Pair, radius_a: Any, radius_b: Any) -> Any:
+def distance(kind: Any, place: Callable[[], Pair], radius_a: Any, radius_b: Any) -> Any:
     """A lower bound of the gap, by the spheres around the shapes; for spheres themselves the gap is as cheap."""
-    apart = pair.B.r - pair.A.r
 
     def from_plane() -> Any:
-        return dot(pair.A.R.column(2), apart) - radius_b
+        A, _, B, _ = place()
+        return dot(A.R.column(2), B.r - A.r) - radius_b
 
     def between() -> Any:
+        A, _, B, _ = place()
+        apart = B.r - A.r
         return sqrt(dot(apart, apart)) - radius_a - radius_b
 
     bounds = {k: from_plane if k in FEATURES else between for k in ROUTINES}

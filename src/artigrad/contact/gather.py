@@ -55,8 +55,8 @@ def within(phi: Any, law: Law) -> Any:
 
 def _distance(topology: Topology, const: Constants, contacts: Contacts, k: Any, q: Reals) -> Any:
     """A lower bound of the gaps of pair k."""
-    pair, _ = pair_of(topology, const, contacts, k, q)
-    return distance(contacts.kind[k], pair, const.shape[contacts.a[k]].radius, const.shape[contacts.b[k]].radius)
+    a, b = const.shape[contacts.a[k]], const.shape[contacts.b[k]]
+    return distance(contacts.kind[k], lambda: pair_of(topology, const, contacts, k, q)[0], a.radius, b.radius)
 
 
 def _touch(
