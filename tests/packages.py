@@ -4,6 +4,7 @@
 """
 
 from collections import Counter
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,6 +36,23 @@ def files(*, everything: bool = False) -> list[tuple[str, Path]]:
             if everything or LUMPS not in path.parts or path.stem.endswith("00"):
                 found.append((f"{package}/{path.relative_to(root)}", path))
     return found
+
+
+@cache
+def refused() -> dict[str, str]:
+    """Why files do not load, by name."""
+    why = {}
+    for name, path in files():
+        try:
+            ag.load(path, strict=False)
+        except ag.ModelError as problem:
+            why[name] = str(problem)
+    return why
+
+
+def loading() -> list[tuple[str, Path]]:
+    """The files that load."""
+    return [(name, path) for name, path in files() if name not in refused()]
 
 
 def row(name: str, path: Path) -> tuple[str, str, str]:
