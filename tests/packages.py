@@ -60,7 +60,7 @@ def row(name: str, path: Path) -> tuple[str, str, str]:
     try:
         model = ag.load(path, strict=False)
     except ag.ModelError as problem:
-        return "not", "", str(problem).replace(str(path), path.name)
+        return "not", "", str(problem).replace(f"{path.parent}/", "")
     reasons = "; ".join(f"{f.what} ({len(f.where)})" if f.where else f.what for f in model.unsupported)
     return "loose" if reasons else "strict", f"{model.nb} / {model.nv} / {model.nu}", reasons
 
