@@ -1,4 +1,4 @@
-"""The command line: `artigrad demo`, `info FILE`, `view FILE`, `check FILE`; one file a command."""
+"""The command line: `artigrad demo`, `info FILE`, `check FILE`, `view FILE`; one file a command."""
 
 from __future__ import annotations
 
@@ -30,6 +30,5 @@ def demo(
         raise typer.Exit(1)
 
 
-app.command()(info)
-app.command()(view)
-app.command()(check)
+for command in (info, check, view):
+    app.command()(command)

@@ -8,11 +8,11 @@ import typer
 
 from ..errors import InputError
 from ..gradcheck import gradcheck
-from .robot import File, Floating, open_robot
+from .robot import Floating, Robot, open_robot
 
 
 def check(
-    file: File,
+    file: Robot,
     floating: Floating = False,
     steps: Annotated[int, typer.Option(min=1, help="Steps of the rollout.")] = 3,
     samples: Annotated[int, typer.Option(min=1, help="Random states to check at.")] = 2,

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.tree import Tree
 
 from ..model import JOINTS, Model
-from .robot import File, Floating, open_robot
+from .robot import Floating, Robot, open_robot
 
 
-def info(file: File, floating: Floating = False) -> None:
+def info(file: Robot, floating: Floating = False) -> None:
     """Show a robot: bodies and joints, masses, degrees of freedom, what is unsupported."""
     model = open_robot(file, floating)
     console = Console()
