@@ -4,6 +4,7 @@
 """
 
 from collections import Counter
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,12 +38,29 @@ def files(*, everything: bool = False) -> list[tuple[str, Path]]:
     return found
 
 
+@cache
+def refused() -> dict[str, str]:
+    """Why files do not load, by name."""
+    why = {}
+    for name, path in files():
+        try:
+            ag.load(path, strict=False)
+        except ag.ModelError as problem:
+            why[name] = str(problem)
+    return why
+
+
+def loading() -> list[tuple[str, Path]]:
+    """The files that load."""
+    return [(name, path) for name, path in files() if name not in refused()]
+
+
 def row(name: str, path: Path) -> tuple[str, str, str]:
     """How a file loads (strict, loose, not), its size, and what is left out or why it does not."""
     try:
         model = ag.load(path, strict=False)
     except ag.ModelError as problem:
-        return "not", "", str(problem).replace(str(path), path.name)
+        return "not", "", str(problem).replace(f"{path.parent}/", "")
     reasons = "; ".join(f"{f.what} ({len(f.where)})" if f.where else f.what for f in model.unsupported)
     return "loose" if reasons else "strict", f"{model.nb} / {model.nv} / {model.nu}", reasons
 

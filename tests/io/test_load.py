@@ -286,6 +286,17 @@ def test_meshes_are_found(tmp_path, file):
     assert [v.kind for v in model.visuals] == ["mesh"] and len(model.params.vertex) == 4
 
 
+def test_an_obj_file_of_several_objects_is_read_whole(tmp_path):
+    second = TETRAHEDRON.replace("v ", "v 2").replace(
+        "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4", "f 5 7 6\nf 5 6 8\nf 5 8 7\nf 6 7 8"
+    )
+    (tmp_path / "two.obj").write_text(f"o one\n{TETRAHEDRON}o two\n{second}")
+    geometry = '<geometry><mesh filename="two.obj"/></geometry>'
+    (tmp_path / "r.urdf").write_text(urdf(link("a", f"<visual>{geometry}</visual>")))
+    (look,) = ag.load(tmp_path / "r.urdf", floating=True).visuals
+    assert look.mesh is not None and len(look.mesh[0]) == 8 and len(look.mesh[1]) == 8
+
+
 def test_missing_meshes():
     geometry = '<geometry><mesh filename="package://x/gone.stl"/></geometry>'
     model = ag.load(urdf(link("a", f"<visual>{geometry}</visual>")), floating=True)

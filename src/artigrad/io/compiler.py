@@ -41,7 +41,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            spec = _parsed(mj, source)
+            spec = _parsed(mj, source, prepared.assets if prepared else {})
             if floating:
                 _float(spec, source)
             if prepared is not None:
@@ -62,11 +62,11 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     return Compiled(m, prepared.unsupported, prepared.notes + notes)
 
 
-def _parsed(mj: Any, source: Source) -> Any:
+def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
     """MJCF is read from its file, so that includes and meshes are found; what was changed here from its text."""
     if source.kind == "mjcf" and source.path is not None:
         return mj.MjSpec.from_file(str(source.path))
-    return mj.MjSpec.from_string(source.text)
+    return mj.MjSpec.from_string(source.text, assets=assets)
 
 
 def _looks_without_volume(mj: Any, spec: Any) -> None:

@@ -26,6 +26,7 @@ READ = {
     "link": {"inertial", "visual", "collision"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
 }
+PARTS = (b"o ", b"g ", b"usemtl ")  # what begins another object of an OBJ file
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
 
 
@@ -37,6 +38,8 @@ class Preparation:
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
         self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
+        self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
+        self._joined: dict[Path, str] = {}
         self._found: dict[tuple[str, str], list[str]] = {}
 
     def run(self) -> Preparation:
@@ -111,12 +114,21 @@ class Preparation:
                 return f"mesh '{file}' (not found)"
             if found.suffix.lower() not in FORMATS:
                 return f"mesh '{file}' (not one of {' '.join(FORMATS)})"
-            shape.set("filename", str(found))
+            shape.set("filename", self._whole(found))
             return ""
         if shape.tag not in SIZES:
             return f"geometry <{shape.tag}>"
         positive = all(x > 0 for key in SIZES[shape.tag] for x in numbers(shape, key))
         return "" if positive else f"a {shape.tag} whose size is not positive"
+
+    def _whole(self, mesh: Path) -> str:
+        """The name of a mesh in the XML. MuJoCo reads the first object of an OBJ file: several are made one."""
+        lines = mesh.read_bytes().splitlines(keepends=True) if mesh.suffix.lower() == ".obj" else []
+        if sum(line.startswith(PARTS) for line in lines) < 2:
+            return str(mesh)
+        name = self._joined.setdefault(mesh, f"joined{len(self._joined)}_{mesh.name}")
+        self.assets[name] = b"".join(line for line in lines if not line.startswith(PARTS))
+        return name
 
     def _inertia(self, link: ET.Element) -> None:
         """Inertias that no moving body can have: three positive moments, none more than the sum of the others."""
