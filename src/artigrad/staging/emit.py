@@ -292,7 +292,9 @@ class Emitter:
         self._leave(outer)
         self.label(done)
 
-    def loop(self, first: Any, end: Any, inwards: bool) -> Iterator[Int]:
+    def loop(self, first: Any, end: Any, inwards: bool) -> Iterator[Any]:
+        if isinstance(first, int) and isinstance(end, int) and end - first <= 1:
+            return iter(range(first, end))  # no turn, or one
         if inwards:
             last = self.int_op("sub", end, 1)
             low = self.int_ref(first)
@@ -306,6 +308,10 @@ class Emitter:
     def switch(self, index: Any, cases: dict[int, Callable[[], Any]]) -> Any:
         if isinstance(index, int):
             return cases[index]()
+        if index.among is not None:
+            cases = {k: case for k, case in cases.items() if k in index.among}
+            if len(cases) == 1:
+                return next(iter(cases.values()))()
         here, merge, dead = self.name("switch"), self.name("merge"), self.name("dead")
         labels = {k: self.name("case") for k in cases}
         table = " ".join(f"{self.int} {k}, label %{label}" for k, label in labels.items())

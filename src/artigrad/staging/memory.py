@@ -122,16 +122,18 @@ class Row:
 
 # -- symbolic memory ---------------------------------------------------------------------------------------------------
 class Integers:
-    """A table of 32-bit integers of the model."""
+    """A table of 32-bit integers of the model; `among` are the values in it, where the kernel is for one model alone."""
 
-    def __init__(self, emitter: Emitter, pointer: str):
-        self.e, self.pointer = emitter, pointer
+    def __init__(self, emitter: Emitter, pointer: str, among: frozenset[int] | None = None):
+        self.e, self.pointer, self.among = emitter, pointer, among
 
-    def __getitem__(self, i: Any) -> Int:
+    def __getitem__(self, i: Any) -> Any:
         e = self.e
+        if self.among is not None and len(self.among) == 1:
+            return min(self.among)
         place = e.pure(f"getelementptr inbounds i32, {e.pointer} {self.pointer}, {e.int} {e.int_ref(i)}")
         word = e.pure(f"load i32, {e.pointer} {place}, !invariant.load !0")
-        return Int(word if e.int == "i32" else e.pure(f"sext i32 {word} to {e.int}"), e.scope)
+        return Int(word if e.int == "i32" else e.pure(f"sext i32 {word} to {e.int}"), e.scope, self.among)
 
 
 class IntegerScratch:

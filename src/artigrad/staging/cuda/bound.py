@@ -13,6 +13,7 @@ from .stage import WARP, Staged, stage
 if TYPE_CHECKING:
     from ..kernel import Kernel
 
+FEW = 9  # values of a table that branches are made for
 SHARE = 4  # of the memory of a device, one part may be workspace
 _loading = threading.Lock()
 _loaded: dict[tuple[Any, ...], tuple[Staged, Any]] = {}
@@ -27,6 +28,8 @@ class CudaBound:
         self.device = driver.device(self.cuda.device)
         kinds = kernel.signature
         self.given = {k: int(v) for k, v in arguments.items() if kinds[k] in ("int", "work", "int_work")}
+        tables = {k: frozenset(np.unique(v).tolist()) for k, v in arguments.items() if kinds[k] == "ints"}
+        self.among = {k: values for k, values in tables.items() if len(values) <= FEW}
         self.staged, self.function = self._load()
         self._slots = {name: k for k, (name, _) in enumerate(self.staged.parameters)}
         self._words = np.zeros(len(self._slots), np.int64)
@@ -39,11 +42,11 @@ class CudaBound:
 
     def _load(self) -> tuple[Staged, Any]:
         """The code for these sizes on this device; made once per process."""
-        key = (self.kernel, self.device, tuple(sorted(self.given.items())))
+        key = (self.kernel, self.device, frozenset(self.given.items()), frozenset(self.among.items()))
         with _loading:
             found = _loaded.get(key)
             if found is None:
-                staged = stage(self.kernel, self.given)
+                staged = stage(self.kernel, self.given, self.among)
                 found = _loaded[key] = (staged, self.device.load(staged, self.cuda.registers, self.cuda.effort))
         return found
 

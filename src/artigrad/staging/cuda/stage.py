@@ -4,8 +4,8 @@ Thread `t` takes the robots t, t + threads, t + 2 threads, ... so that workspace
 for the batch. Entry k of a scratch array of thread t lies at  warp(t) * chunk + row(k) * 32 + lane(t): the threads of a
 warp touch neighbouring words, and the distance from entry to entry is known while compiling.
 
-Sizes that are given when a kernel is bound (links, contacts, lengths of scratch) are compiled in; what is given when it is
-called is an argument. Integers have 32 bits, except where a robot's place in the user's arrays is found.
+Sizes that are given when a kernel is bound (links, contacts, lengths of scratch) are compiled in, and branches on tables of
+integers (kinds of joints, of pairs) only have the cases that the model has; what is given when it is called is an argument. Integers have 32 bits, except where a robot's place in the user's arrays is found.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Staged:
     chunk: int
 
 
-def stage(kernel: Kernel, given: dict[str, int]) -> Staged:
-    """The code of a kernel, with the sizes `given`."""
+def stage(kernel: Kernel, given: dict[str, int], among: dict[str, frozenset[int]]) -> Staged:
+    """The code of a kernel, with the sizes `given` and tables of integers whose values are `among` those."""
     e = ThreadEmitter(kernel.target.dtype)
     offsets, chunk = _lay_out(kernel, given, e)
     parameters = [("at.batch", "i32"), ("at.work", e.pointer)]
@@ -77,7 +77,7 @@ def stage(kernel: Kernel, given: dict[str, int]) -> Staged:
 
     with staging_on(e):
         for robot in e.robots():
-            kernel.body(**{key: _argument(e, key, kind, robot, given) for key, kind in kernel.signature.items()})
+            kernel.body(**{key: _argument(e, key, kind, robot, given, among) for key, kind in kernel.signature.items()})
     scratch = [(key, e.pointer) for key in offsets]
     setup = []
     if offsets:
@@ -152,13 +152,15 @@ def _lay_out(kernel: Kernel, given: dict[str, int], e: ThreadEmitter) -> tuple[d
     return offsets, total
 
 
-def _argument(e: ThreadEmitter, key: str, kind: str, robot: Int, given: dict[str, int]) -> Any:
+def _argument(
+    e: ThreadEmitter, key: str, kind: str, robot: Int, given: dict[str, int], among: dict[str, frozenset[int]]
+) -> Any:
     if kind == "int":
         return given[key] if key in given else Int(f"%{key}", e.scope)
     if kind == "real":
         return e.splat(f"%{key}")
     if kind == "ints":
-        return Integers(e, f"%{key}")
+        return Integers(e, f"%{key}", among.get(key))
     if kind == "shared":
         return Reals(Shared(e, f"%{key}"))
     if kind == "work":
