@@ -8,7 +8,7 @@ from .problem import Iterate, Problem, check_loss
 
 
 class Descent:
-    """x <- x - rate * direction(gradient), within the bounds."""
+    """x <- x - rate * direction(loss, gradient), within the bounds."""
 
     motions = 1
 
@@ -19,10 +19,10 @@ class Descent:
         x = self.x
         loss, g = self.problem.gradient(x)
         check_loss(loss)
-        self.x = np.clip(x - self.rate * self.direction(g), self.problem.lower, self.problem.upper)
+        self.x = np.clip(x - self.rate * self.direction(loss, g), self.problem.lower, self.problem.upper)
         return Iterate(x, loss, np.linalg.norm(g, axis=1))
 
-    def direction(self, g: np.ndarray) -> np.ndarray:
+    def direction(self, loss: np.ndarray, g: np.ndarray) -> np.ndarray:
         raise NotImplementedError
 
     def state(self) -> dict[str, np.ndarray]:
@@ -36,15 +36,32 @@ class Descent:
 
 
 class SGD(Descent):
-    """Gradient descent; `longest` bounds the norm of the gradient that is used (contact can make single ones huge)."""
+    """Gradient descent.
 
-    def __init__(self, problem: Problem, x: np.ndarray, *, rate: float, longest: float = np.inf, seed: int = 0):
+    longest: bounds the norm of the gradient that is used; contact can make single ones huge. lowest: the smallest loss there
+    can be, if it is known; steps then have Polyak's length, rate * (loss - lowest) / |gradient|^2 times the gradient. With
+    the square of a distance as the loss, lowest 0 and rate 2 go to where the distance would be zero if it were linear.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        x: np.ndarray,
+        *,
+        rate: float,
+        longest: float = np.inf,
+        lowest: float | None = None,
+        seed: int = 0,
+    ):
         super().__init__(problem, x, rate=rate)
-        self.longest = longest
+        self.longest, self.lowest = longest, lowest
 
-    def direction(self, g: np.ndarray) -> np.ndarray:
-        norm = np.linalg.norm(g, axis=1, keepdims=True)
-        return g * np.minimum(1.0, self.longest / np.maximum(norm, 1e-300))
+    def direction(self, loss: np.ndarray, g: np.ndarray) -> np.ndarray:
+        norm = np.maximum(np.linalg.norm(g, axis=1), 1e-100)
+        scale = np.minimum(1.0, self.longest / norm)
+        if self.lowest is not None:
+            scale *= (loss - self.lowest) / norm**2
+        return g * scale[:, None]
 
 
 class Adam(Descent):
@@ -63,7 +80,7 @@ class Adam(Descent):
         self.betas, self.k = betas, 0
         self.mean, self.square = np.zeros_like(x), np.zeros_like(x)
 
-    def direction(self, g: np.ndarray) -> np.ndarray:
+    def direction(self, loss: np.ndarray, g: np.ndarray) -> np.ndarray:
         (a, b), self.k = self.betas, self.k + 1
         self.mean = a * self.mean + (1 - a) * g
         self.square = b * self.square + (1 - b) * g * g

@@ -25,10 +25,10 @@ SAVE_EVERY = 5.0  # s, between two saves while running
 class History:
     """A run. One row per iteration and one column per start.
 
-    method: its name. motions: how many the method simulates per iteration and start. loss, slope: (iterations, starts), the loss and the norm of its gradient (NaN without gradients).
-    seconds: (iterations,), since the run began, time before an interruption included. x, best: (starts, n) and (starts,),
-    the best points so far and their losses. ended: why: "solved", "iterations", "stuck" (no start could move), "interrupted"
-    or a sentence about what went wrong.
+    method: its name. motions: how many the method simulates per iteration and start. loss, slope: (iterations, starts), the
+    loss and the norm of its gradient (NaN without gradients). seconds: (iterations,), since the run began, time before an
+    interruption included. x, best: (starts, n) and (starts,), the best points so far and their losses. ended: why: "solved",
+    "iterations", "stuck" (no start could move), "interrupted" or a sentence about what went wrong.
     """
 
     method: str
@@ -108,7 +108,7 @@ def minimise(
 ) -> History:
     """Go downhill from every row of `starts` (starts, n) until all losses are at most `goal`, for so many iterations.
 
-    method: "adam", "sgd", "lbfgs" or "cma-es", with its settings (rate, betas, longest, memory, sigma). file: where the run
+    method: "adam", "sgd", "lbfgs" or "cma-es", with its settings (rate, betas, longest, lowest, memory, sigma). file: where the run
     is saved every few seconds and at its end; resume: go on from there, `iterations` counts from the first beginning. watch:
     called after each iteration. Ctrl-C ends the run, which keeps what it has; so does a loss that is not a number.
     """

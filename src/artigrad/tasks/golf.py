@@ -18,6 +18,7 @@ from ..model import Model
 from ..results import Gradient, Trajectory
 from ..robots.shapes import sphere
 from ..simulator import Simulator
+from . import looks
 from .task import Score, Task, distance
 
 BALL = slice(2, 5)  # of q
@@ -25,7 +26,7 @@ RADIUS, TEE = 0.025, 0.025  # m, of the ball; half an edge of the box below it
 PLACE = (0.0, -0.1, -0.85)  # m, of the ball
 
 
-def club() -> Model:
+def club(target: Any) -> Model:
     """Two links of half a metre about x, level at rest; a club on the second; a ball on a tee, below and beyond."""
     b = ModelBuilder("golf", gravity=(0.0, 0.0, -9.8))
     b.body(
@@ -54,6 +55,12 @@ def club() -> Model:
     b.sphere("ball", RADIUS, name="ball", group=2, touches=1, **hard)
     b.motor("shoulder", "arm")
     b.motor("wrist", "club")
+    looks.floor(b, -1.1)
+    looks.stick(b, "arm", (0.0, 0.0, 0.0), (0.0, 0.5, 0.0), 0.025)
+    looks.box(b, "club", (0.025, 0.25, 0.025), (0.0, 0.25, 0.0), looks.BLUE)
+    looks.box(b, "world", (TEE, TEE, 0.1125), (PLACE[0], PLACE[1], -0.9875))
+    looks.ball(b, "ball", RADIUS)
+    looks.ball(b, "world", 0.05, target, looks.GOAL)
     b.keyframe("home", q=[0.0, 0.0, *PLACE, 1.0, 0.0, 0.0, 0.0])
     return b.build()
 
@@ -77,7 +84,7 @@ class Golf(Task):
     def __init__(self, target: Any = None, *, steps: int = 1000):
         self.goal_position = np.array(self.target if target is None else target, dtype=float)
         self.steps = steps
-        self.sim = Simulator(club(), dt=1e-3)
+        self.sim = Simulator(club(self.goal_position), dt=1e-3)
         self.initial = self.sim.reset("home")
         self.upper = np.full(2 * steps, 200.0)  # N m; far from where solutions are
         self.lower = -self.upper

@@ -48,7 +48,7 @@ class Pendulum(Task):
     goal = 0.05
     settings = {
         "adam": {"rate": 0.1},
-        "sgd": {"rate": 0.3, "longest": 1.0},
+        "sgd": {"rate": 1.0, "lowest": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 0.3},
     }

@@ -21,14 +21,15 @@ from ..io.builder import ModelBuilder
 from ..model import Model
 from ..results import Gradient, Trajectory
 from ..simulator import Simulator
+from . import looks
 from .task import Score, Task, distance
 
 FALL, SPEED = 0.5, 1.0  # m, m/s
 RADIUS, OUTSIDE = 0.05, 0.0225  # m, of a wheel; how far its middle is outside of its hinge
 
 
-def car() -> Model:
-    """The racecar on wheels that are spheres; friction is the floor's."""
+def car(target: float) -> Model:
+    """The racecar on wheels that are spheres; friction is the floor's. target: where to draw a line."""
     b = ModelBuilder("racecar", gravity=(0.0, 0.0, -9.8))
     trunk, small = (0.010609, 0.050409, 0.05865), (4e-6, 4e-6, 4e-6)
     b.body("base", joint="free", mass=0.1, inertia=trunk)
@@ -57,11 +58,24 @@ def car() -> Model:
                 com=(0.0, OUTSIDE * y, 0.0),
                 inertia=(0.00026046, 0.00041226, 0.00026046),
             )
+            _wheel(b, wheel, y)
             b.sphere(wheel, RADIUS, name=wheel, position=(0.0, OUTSIDE * y, 0.0), friction=0.0, group=1, touches=2)
     b.plane(name="floor", group=2, touches=1)  # of a pair, the larger friction counts: this one
+    looks.box(b, "chassis", (0.2, 0.07, 0.025), (0.1625, 0.0, 0.02), looks.BLUE)
+    looks.box(b, "laser", (0.03, 0.03, 0.03))
+    looks.floor(b, 0.0)
+    looks.box(b, "world", (0.004, 0.3, 0.001), (target, 0.0, 0.001), looks.GOAL)
     rest = np.zeros(6)
     b.keyframe("home", q=[0.0, 0.0, FALL, 1.0, 0.0, 0.0, 0.0, *rest], v=[SPEED, 0.0, 0.0, 0.0, 0.0, 0.0, *rest])
     return b.build()
+
+
+def _wheel(b: ModelBuilder, wheel: str, y: int) -> None:
+    """A tyre with a white spoke, to see it turn."""
+    about_y = (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0)
+    middle = (0.0, OUTSIDE * y, 0.0)
+    b.visual(wheel, "cylinder", size=(RADIUS, 0.02), position=middle, quaternion=about_y, rgba=looks.DARK)
+    looks.box(b, wheel, (0.035, 0.022, 0.006), middle, looks.WHITE)
 
 
 class Racecar(Task):
@@ -71,21 +85,21 @@ class Racecar(Task):
     summary = "find the friction of the floor from how far a car comes"
     label = "distance of the car from x = 0.8 m / m"
     goal = 0.001
-    method = "lbfgs"
+    method = "sgd"
     settings = {
         "adam": {"rate": 0.05},
-        "sgd": {"rate": 0.2},
+        "sgd": {"rate": 2.0, "lowest": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 0.01},
     }
-    iterations = {"adam": 60, "sgd": 60, "lbfgs": 10, "cma-es": 200}
+    iterations = {"adam": 60, "sgd": 10, "lbfgs": 10, "cma-es": 200}
     with_params = True
     target = 0.8
 
     def __init__(self, target: Any = None, *, steps: int = 1000):
         self.goal_position = np.array([self.target if target is None else target], dtype=float)
         self.steps = steps
-        model = car()
+        model = car(float(self.goal_position[0]))
         self.floor = model.shapes.names.index("floor")
         self.sim = Simulator(model, dt=1e-3, softness=1e-4)
         self.initial = self.sim.reset("home")

@@ -65,20 +65,20 @@ def _numbers(task: Task, history: History) -> dict[str, Any]:
 def advantage(task: Task, main: History, other: History) -> dict[str, Any]:
     """How many times less a method needs to come to the goal than another: iterations, simulated motions and seconds.
 
-    Of the method, the median of its starts; seconds are those of the whole batch until the last start is there. Where the
-    other never gets to the goal, all it did counts and the numbers are lower bounds.
+    Medians over the starts for iterations and motions; for seconds, the whole batch until its last start is there. A start
+    that the other never brought to the goal counts with all iterations it had: the numbers are then lower bounds.
     """
     mine, theirs = main.solved_at(task.loss_goal()), other.solved_at(task.loss_goal())
-    if not (mine > 0).any() or other.iterations == 0:
+    if not (mine > 0).all() or other.iterations == 0:
         return {}
-    typical = float(np.median(mine[mine > 0]))
     reached = bool((theirs > 0).all())
-    k = int(theirs.max()) if reached else other.iterations
+    theirs = np.where(theirs > 0, theirs, other.iterations)
+    ratio = float(np.median(theirs) / np.median(mine))
     return {
         "reached_by_the_other": reached,
-        "iterations": round(k / typical, 1),
-        "motions": round(k * other.motions / (typical * main.motions), 1),
-        "seconds": round(other.seconds[k - 1] / main.seconds[int(mine.max()) - 1], 1),
+        "iterations": round(ratio, 1),
+        "motions": round(ratio * other.motions / main.motions, 1),
+        "seconds": round(other.seconds[int(theirs.max()) - 1] / main.seconds[int(mine.max()) - 1], 1),
     }
 
 

@@ -39,11 +39,11 @@ class Study:
 
 def check_gradient(task: Task, x: np.ndarray) -> float:
     """The slope of the loss along a random direction by the gradient and by central differences: their relative
-    difference, the largest of all starts. The better of two step sizes counts."""
+    difference, the median of all starts (one may lie beside a kink). The better of two step sizes counts."""
     d = np.random.default_rng(0).normal(size=x.shape)
     slope = np.sum(task.gradient(x)[1] * d, 1)
     off = [np.abs((task.loss(x + h * d) - task.loss(x - h * d)) / (2 * h) - slope) for h in STEPS]
-    return float(np.max(np.min(off, axis=0) / np.maximum(np.abs(slope), 1e-12)))
+    return float(np.median(np.min(off, axis=0) / np.maximum(np.abs(slope), 1e-12)))
 
 
 def study(
@@ -51,16 +51,15 @@ def study(
     folder: Path,
     *,
     method: str | None = None,
-    starts: int = 6,
+    starts: int = 5,
     seed: int = 0,
     iterations: int | None = None,
     compare: bool = True,
     resume: bool = False,
     watch: Callable[[History], None] | None = None,
 ) -> Study:
-    """Minimise from so many starts, until all reach the goal; then, to compare, CMA-ES from the first of them.
+    """Minimise from so many starts, until all reach the goal; then, to compare, by CMA-ES from the same starts.
 
-    One start is enough for CMA-ES to be measured against all starts of the other: the seconds of a batch are all counted.
     Every method saves its run in the folder as it goes; resume takes it from there.
     """
     method = task.method if method is None else method
@@ -68,12 +67,12 @@ def study(
         raise InputError(f"a method is one of {', '.join(METHODS)}; not {method!r}")
     folder.mkdir(parents=True, exist_ok=True)
     x = task.start(np.random.default_rng(seed), starts)
-    out = Study(task, seed, folder, check_gradient(task, x[:1]))  # which also compiles what is timed below
+    out = Study(task, seed, folder, check_gradient(task, x))  # which also compiles what is timed below
     methods = [method, BASELINE] if compare and method != BASELINE else [method]
     for name in methods:
         out.histories[name] = minimise(
             task,
-            x if name == method else x[:1],
+            x,
             method=name,
             iterations=task.iterations[name] if iterations is None or name != method else iterations,
             goal=task.loss_goal(),

@@ -23,6 +23,7 @@ from ..results import Gradient, Trajectory
 from ..robots.shapes import sphere
 from ..simulator import Simulator
 from ..state import State
+from . import looks
 from .task import Score, Task, distance
 
 # place of each joint in the link before, its turn about x (in quarters), mass, centre of mass, largest torque
@@ -50,8 +51,10 @@ def arm(
     finger: tuple[float, float],
     servo: tuple[float, float],
     ball: tuple[float, float],
+    target: Any,
 ) -> Model:
-    """The arm with a ball between its fingers. finger: mass, inertia; servo: gain, damping; ball: radius, inertia."""
+    """The arm with a ball between its fingers. finger: mass, inertia; servo: gain, damping; ball: radius, inertia;
+    target: where to draw it."""
     b = ModelBuilder(name, gravity=(0.0, 0.0, -gravity))
     parent = "world"
     for i, (place, quarters, mass, com, _) in enumerate(LINKS, start=1):
@@ -77,12 +80,29 @@ def arm(
     radius, inertia = ball
     b.body("ball", joint="free", mass=0.05, inertia=(inertia,) * 3)
     b.sphere("ball", radius, name="ball", friction=2.0, group=2, touches=1)
+    _dress(b, radius, target)
     empty = b.build()
     q = empty.keyframes["zero"][0].copy()
     q[ARM], q[FINGERS] = pose, FINGER + radius - 1e-4  # as deep in each other as contacts rest
     q[BALL] = Simulator(empty).sites(State(q, np.zeros(empty.nv)))[0]
     b.keyframe("home", q=q)
     return b.build()
+
+
+def _dress(b: ModelBuilder, radius: float, target: Any) -> None:
+    """What it looks like."""
+    looks.floor(b, 0.0)
+    looks.stick(b, "world", (0.0, 0.0, 0.02), (0.0, 0.0, 0.25), 0.07)
+    ends = [link[0] for link in LINKS[1:]] + [(0.0, 0.0, 0.107)]
+    for i, end in enumerate(ends, start=1):
+        looks.stick(b, f"link{i}", (0.0, 0.0, -0.05), (0.0, 0.0, 0.05), 0.062, looks.DARK)
+        if np.any(end):
+            looks.stick(b, f"link{i}", (0.0, 0.0, 0.0), end, 0.05)
+    looks.box(b, "hand", (0.02, 0.09, 0.03), (0.0, 0.0, 0.03))
+    for side in ("left", "right"):
+        looks.box(b, side, (FINGER, FINGER, 0.05), rgba=looks.WHITE)
+    looks.ball(b, "ball", radius)
+    looks.ball(b, "world", 0.04, target, looks.GOAL)
 
 
 class Throw(Task):
@@ -95,11 +115,11 @@ class Throw(Task):
     method = "lbfgs"
     settings = {
         "adam": {"rate": 0.2, "betas": (0.7, 0.9)},
-        "sgd": {"rate": 200.0, "longest": 0.02},
+        "sgd": {"rate": 2.0, "lowest": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 1.0},
     }
-    iterations = {"adam": 60, "sgd": 200, "lbfgs": 60, "cma-es": 500}
+    iterations = {"adam": 60, "sgd": 60, "lbfgs": 60, "cma-es": 500}
     dt, steps, release = 1e-3, 1000, 600
     noise = 1.0  # N m, of the torques to begin with
     closed, opened = 0.02, 0.06  # m, where the servos of the fingers want to be: pressing with 20 N, and open
@@ -120,10 +140,11 @@ class Throw(Task):
             self.name,
             gravity=9.81,
             pose=READY,
-            damping=0.5,
+            damping=2.0,
             finger=(0.1, 1e-4),
             servo=(2000.0, 40.0),
             ball=(radius, inertia),
+            target=self.goal_position,
         )
 
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
@@ -149,7 +170,7 @@ class PaperThrow(Throw):
     summary = "the same in the scene of the paper: hardly any gravity, ten seconds"
     settings = {
         "adam": {"rate": 1e-3},
-        "sgd": {"rate": 0.1, "longest": 1.0},
+        "sgd": {"rate": 1.0, "lowest": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 0.03},
     }
@@ -167,4 +188,5 @@ class PaperThrow(Throw):
             finger=(3.0, 0.1),
             servo=(1000.0, 100.0),
             ball=(0.01, 1.0),
+            target=self.goal_position,
         )
