@@ -108,9 +108,10 @@ def minimise(
 ) -> History:
     """Go downhill from every row of `starts` (starts, n) until all losses are at most `goal`, for so many iterations.
 
-    method: "adam", "sgd", "lbfgs" or "cma-es", with its settings (rate, betas, longest, lowest, memory, sigma). file: where the run
-    is saved every few seconds and at its end; resume: go on from there, `iterations` counts from the first beginning. watch:
-    called after each iteration. Ctrl-C ends the run, which keeps what it has; so does a loss that is not a number.
+    method: "adam", "sgd", "lbfgs" or "cma-es", with its settings (rate, betas, longest, lowest, memory, sigma). file: where
+    the run is saved every few seconds and at its end; resume: go on from there, `iterations` counts from the first
+    beginning. watch: called after each iteration. Ctrl-C ends the run, which keeps what it has; so does a loss that is not
+    a number.
     """
     if method not in METHODS:
         raise InputError(f"a method is one of {', '.join(METHODS)}; not {method!r}")

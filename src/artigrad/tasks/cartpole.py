@@ -27,7 +27,7 @@ class Cartpole(Task):
         "lbfgs": {},
         "cma-es": {"sigma": 2.0},
     }
-    iterations = {"adam": 400, "sgd": 600, "lbfgs": 300, "cma-es": 3000}
+    iterations = {"adam": 400, "sgd": 600, "lbfgs": 300, "cma-es": 600}
     steps = 150
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ class Pendulum(Task):
         "lbfgs": {},
         "cma-es": {"sigma": 0.3},
     }
-    iterations = {"adam": 200, "sgd": 500, "lbfgs": 200, "cma-es": 2000}
+    iterations = {"adam": 200, "sgd": 500, "lbfgs": 200, "cma-es": 500}
     steps, links = 100, 3
 
     def __init__(self) -> None:
