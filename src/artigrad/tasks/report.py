@@ -106,6 +106,8 @@ def _plots(study: Study) -> list[Path]:
 
 def _curves(study: Study, axes: Any) -> None:
     """Error of each start and of the best, against iterations, simulated motions and seconds."""
+    from matplotlib.ticker import NullFormatter
+
     task = study.task
     for colour, history in zip(("C0", "C3"), study.histories.values(), strict=False):
         if history.iterations == 0:
@@ -120,6 +122,7 @@ def _curves(study: Study, axes: Any) -> None:
         axis.axhline(task.goal, color="0.5", ls=":", lw=1)
         axis.set(xlabel=name, xscale="log", yscale="log")
         axis.grid(alpha=0.2)
+        axis.xaxis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(task.label)
     axes[0].legend(frameon=False)
 
