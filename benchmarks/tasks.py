@@ -1,4 +1,4 @@
-"""All tasks by gradients and by CMA-ES; writes results/tasks/ and results/tasks.md.
+"""All tasks by gradients and by CMA-ES; writes docs/results/.
 
 OPENBLAS_NUM_THREADS=1 python -m benchmarks.tasks
 
@@ -20,7 +20,7 @@ from artigrad.cli.run import Watch, summarise
 from artigrad.tasks import TASKS
 from artigrad.tasks.study import study
 
-HERE = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent.parent / "docs" / "results"  # where the pages show them
 STARTS = {"golf": 6}  # as many as the published experiments have, or five
 COLUMNS = (
     "task",
@@ -69,7 +69,7 @@ def cores() -> int:
 def main() -> None:
     console, rows = Console(), []
     for name, make in TASKS.items():
-        folder = HERE / "tasks" / name
+        folder = RESULTS / name
         task = make()
         with Watch(console, task, task.iterations) as watch:
             done = study(task, folder, starts=STARTS.get(name, 5), watch=watch)
@@ -79,7 +79,7 @@ def main() -> None:
         rows.append(row(json.loads((folder / "result.json").read_text())))
     lines = [COLUMNS, ["---"] * len(COLUMNS), *rows]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    (HERE / "tasks.md").write_text(PAGE.format(table=table, cores=cores(), machine=platform.machine()))
+    (RESULTS / "tasks.md").write_text(PAGE.format(table=table, cores=cores(), machine=platform.machine()))
 
 
 if __name__ == "__main__":
