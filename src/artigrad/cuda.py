@@ -72,6 +72,7 @@ class CudaSimulator(Simulator):
     # -- states, forward and backward --------------------------------------------------------------------------------
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
         one = super().reset(keyframe)
+        self._look_ahead()
         with self._working():
             if batch is None:
                 return State(*(self._place.array(x) for x in one))
@@ -95,7 +96,7 @@ class CudaSimulator(Simulator):
 
     def _look_ahead(self) -> None:
         """Most rollouts are followed by their gradient: its kernel, which takes the longest to compile, is made in a thread
-        while the first rollout waits for its own."""
+        as soon as there is a first state."""
         if self._ahead is None:
             make = partial(bind, self, rollout_vjp_kernel, self._target(1), backward=True, with_params=True)
             self._ahead = threading.Thread(target=self._quietly, args=(make,), name="artigrad-look-ahead")
