@@ -38,7 +38,9 @@ def rollout(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(q, v)[t+1] = step((q, v)[t], u[t]): arrays (..., T+1, nq) and (..., T+1, nv) from u (..., T, nu)"""
     lead = _leading((q0, 1), (v0, 1), (u, 2), (flat, 1))
-    traj = sim.rollout(State(_rows(q0, lead, 1), _rows(v0, lead, 1)), _rows(u, lead, 2), params=params_of(sim, flat, lead))
+    traj = sim.rollout(
+        State(_rows(q0, lead, 1), _rows(v0, lead, 1)), _rows(u, lead, 2), params=params_of(sim, flat, lead)
+    )
     q, v = traj.kept[0]
     return q.reshape(*lead, *q.shape[1:]), v.reshape(*lead, *v.shape[1:])
 

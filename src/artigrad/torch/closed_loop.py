@@ -109,7 +109,10 @@ class _ClosedLoop(torch.autograd.Function):
         q, v, u, flat, *weights = ctx.saved_tensors
         sim, lead, needed = ctx.sim, q.shape[:-2], ctx.needs_input_grad[4:]
         run, states = _bind(sim, q, v, u, flat)
-        bars = [np.zeros(x.shape, sim._float) if b is None else _rows(b, 2) for x, b in zip(states, (q_bar, v_bar), strict=True)]
+        bars = [
+            np.zeros(x.shape, sim._float) if b is None else _rows(b, 2)
+            for x, b in zip(states, (q_bar, v_bar), strict=True)
+        ]
         back = run.backward(*bars, u.shape[-2], with_params=needed[2])
         again = _Again(ctx.policy, weights)
         for t in reversed(range(u.shape[-2])):
