@@ -25,8 +25,8 @@ ORDER = [
     ["door"],
     ["state_functions"],
     ["simulator"],
-    ["gradcheck", "io", "robots"],
-    ["cli"],
+    ["gradcheck", "io", "robots", "arrays"],
+    ["cli", "torch", "jax", "envs"],
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 

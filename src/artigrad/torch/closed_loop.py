@@ -109,11 +109,8 @@ class _ClosedLoop(torch.autograd.Function):
         q, v, u, flat, *weights = ctx.saved_tensors
         sim, lead, needed = ctx.sim, q.shape[:-2], ctx.needs_input_grad[4:]
         run, states = _bind(sim, q, v, u, flat)
-        bars = [
-            np.zeros(x.shape, sim._float) if b is None else _rows(b, 2)
-            for x, b in zip(states, (q_bar, v_bar), strict=True)
-        ]
-        back = run.backward(*bars, u.shape[-2], with_params=needed[2])
+        bars = [_rows(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
+        back = run.backward(bars[0], bars[1], u.shape[-2], needed[2])
         again = _Again(ctx.policy, weights)
         for t in reversed(range(u.shape[-2])):
             _restrain(ctx.tricks, t + 1, [back.q_bar, back.v_bar], bars)

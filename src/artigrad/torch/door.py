@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,12 @@ from ..simulator import Simulator
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32}
 Fields = Mapping[str, Any] | nn.Module | None
-native = torch.compiler.disable(reason="artigrad runs its own compiled code")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def native(function: F) -> F:
+    """A function that `torch.compile` leaves alone: it breaks the graph, calls it, and goes on."""
+    return torch.compiler.disable(function, reason="artigrad runs its own compiled code")
 
 
 def tensor(sim: Simulator, name: str, x: Any, n: int) -> Tensor:

@@ -84,7 +84,7 @@ class _Sites(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, p_bar: Tensor) -> Any:
         given = (*ctx.saved_tensors, p_bar)
-        bars = arrays.sites_vjp(ctx.sim, *map(memory, given))  # type: ignore[misc]
+        bars = arrays.sites_vjp(ctx.sim, *map(memory, given))
         return None, *first_only(_tensors(bars), ctx.needs_input_grad[1:], given)
 
 
