@@ -77,7 +77,9 @@ def test_vmap_is_one_native_call(inputs, monkeypatch):
 def test_vmap_over_parameters_and_over_cotangents(inputs):
     q, v, u, mass = inputs
     masses = jnp.stack([mass, 1.1 * mass])
-    many = jax.vmap(jax.grad(loss, 3), (None, None, None, 0))(q, v, u, masses)  # two robots' masses, all of the batch each
+    many = jax.vmap(jax.grad(loss, 3), (None, None, None, 0))(
+        q, v, u, masses
+    )  # two robots' masses, all of the batch each
     for a, m in zip(many, masses, strict=True):
         np.testing.assert_allclose(a, jax.grad(loss, 3)(q, v, u, m), rtol=1e-12, atol=1e-12)
     A = jax.jacrev(lambda v: aj.step(SIM, q[0], v, u[0, 0])[1])(v[0])
@@ -118,7 +120,11 @@ def test_errors_say_what_to_do(inputs):
     def speed(q):
         return jnp.sin(aj.step(SIM, q, v[0], u[0, 0])[1]).sum()
 
-    bad(ag.InputError, "q is float32 and this simulator computes in float64", lambda: aj.rollout(SIM, q.astype("f4"), v, u))
+    bad(
+        ag.InputError,
+        "q is float32 and this simulator computes in float64",
+        lambda: aj.rollout(SIM, q.astype("f4"), v, u),
+    )
     bad(ag.InputError, r"u of 'laikago' is \(..., 12\)", lambda: aj.step(SIM, q, v, u[..., :3]))
     bad(ag.InputError, "do not broadcast", lambda: aj.rollout(SIM, q, v, u[:3]))
     bad(ag.InputError, r"params\['mass'\] is \(17,\)", lambda: aj.rollout(SIM, q, v, u, {"mass": mass[:3]}))

@@ -23,7 +23,9 @@ def scatter(params, size):
 
 def test_starts_at_the_model():
     for name, x in LearnableParams(SIM, *FIELDS)().items():
-        np.testing.assert_allclose(x.detach(), SIM.params[name], rtol=1e-12, atol=2e-6 if name == "restitution" else 1e-15)
+        np.testing.assert_allclose(
+            x.detach(), SIM.params[name], rtol=1e-12, atol=2e-6 if name == "restitution" else 1e-15
+        )
 
 
 def test_stays_physical():
@@ -54,7 +56,9 @@ def test_learns_what_made_a_motion():
     true = {"mass": torch.tensor([1.5, 0.7]), "damping": torch.tensor([0.2, 0.05])}
     seen, _ = rollout(sim, q, v, u, true)
     layer = PhysicsLayer(sim, 40, learn=("mass", "damping"))
-    optimiser = torch.optim.LBFGS(layer.parameters(), max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-14)
+    optimiser = torch.optim.LBFGS(
+        layer.parameters(), max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-14
+    )
 
     def loss():
         optimiser.zero_grad()

@@ -36,7 +36,8 @@ class DifferentiableStep(NamedTuple):
 
     state: the next q (nq,) and v (nv,). observation: (no,). reward, terminated: as of `step`. q_action (nq, na), v_action
     (nv, na), observation_action (no, na), reward_action (na,): Jacobians with respect to the action, zero for entries
-    of it that lie beyond -1 or 1.
+    of it that lie beyond -1 or 1. violation: m/s, how far contact was from solved in some step; the Jacobians are exact
+    where it is 0 (see `Health`).
     """
 
     state: State
@@ -47,6 +48,7 @@ class DifferentiableStep(NamedTuple):
     v_action: np.ndarray
     observation_action: np.ndarray
     reward_action: np.ndarray
+    violation: np.ndarray
 
 
 class Batch:
@@ -77,19 +79,20 @@ class Batch:
         return np.broadcast_to(u[:, None], (len(u), task.frame_skip, u.shape[-1]))
 
     def step(self, state: State, action: np.ndarray) -> Moved:
-        """One step. A robot whose motion overflowed stays where it was and has failed."""
+        """One step. A robot whose motion overflowed stays where it was, without reward, and has failed."""
         q, v = self.sim.rollout(state, self.controls(action)).final
         lost = ~(np.isfinite(q).all(1) & np.isfinite(v).all(1))
         if lost.any():
             q[lost], v[lost] = state.q[lost], state.v[lost]
         after = State(q, v)
-        reward = self.task.reward(Transition(state, np.clip(action, -1.0, 1.0), after))
-        return Moved(after, reward.astype(np.float64), self.task.over(after) | lost)
+        with np.errstate(over="ignore", invalid="ignore"):
+            reward = self.task.reward(Transition(state, np.clip(action, -1.0, 1.0), after)).astype(np.float64)
+        return Moved(after, np.where(lost, 0.0, reward), self.task.over(after) | lost)
 
     def differentiable_step(self, state: State, action: np.ndarray, steps: np.ndarray) -> DifferentiableStep:
         """One step and its Jacobians: dr/da = r_a + r_q dq'/da + r_v dv'/da, do/da = o_q dq'/da + o_v dv'/da"""
         task, moved = self.task, self.step(state, action)
-        dq, dv = self._jacobians(state, action)
+        dq, dv, violation = self._jacobians(state, action)
         wide = State(*(x[:, None] for x in moved.state))
         rows = np.broadcast_to(np.eye(task.observation_size), (len(action), *[task.observation_size] * 2))
         o_q, o_v = task.observe_vjp(wide, rows)
@@ -104,14 +107,15 @@ class Batch:
             v_action=dv,
             observation_action=o_q @ dq + o_v @ dv,
             reward_action=r.action * within + np.einsum("bi,bia->ba", r.q, dq) + np.einsum("bi,bia->ba", r.v, dv),
+            violation=violation,
         )
 
-    def _jacobians(self, state: State, action: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """dq'/da (B, nq, na) and dv'/da (B, nv, na): one row of cotangents per entry of the next state."""
+    def _jacobians(self, state: State, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """dq'/da (B, nq, na), dv'/da (B, nv, na): one row of cotangents per entry of the next state; and the violation."""
         m, count = self.task.model, len(action)
         n = m.nq + m.nv
         q, v, u = (np.repeat(x, n, 0) for x in (*state, self.controls(action)))
         rows = np.tile(np.eye(n, dtype=self.sim._float), (count, 1))
         grad = self.sim.vjp(self.sim.rollout(State(q, v), u), rows[:, : m.nq], rows[:, m.nq :], with_params=False)
         da = (grad.u.sum(1) * self.task.scale).reshape(count, n, m.nu) * (np.abs(action) <= 1.0)[:, None]
-        return da[:, : m.nq], da[:, m.nq :]
+        return da[:, : m.nq], da[:, m.nq :], grad.health.violation.reshape(count, n).max(1)
