@@ -113,7 +113,7 @@ def test_a_motion_that_overflows_ends_the_episode():
     env.reset(seed=0)
     env.state.v[0] = 1e30
     seen, reward, terminated, _, _ = env.step(np.zeros((2, 1)))
-    assert terminated[0] and np.isfinite(seen).all()
+    assert terminated[0] and reward[0] == 0.0 and np.isfinite(seen).all()
 
 
 def test_more_links_and_poles():
