@@ -27,7 +27,7 @@ def main():
         tip, speed = tip_and_speed(u)
         return jnp.square(tip - TARGET).sum() + 0.02 * jnp.square(speed).sum() + 1e-5 * jnp.square(u).sum()
 
-    schedule = optax.cosine_decay_schedule(0.3, 300)
+    schedule = optax.cosine_decay_schedule(0.3, 200)
     optimiser = optax.adam(schedule)
 
     @jax.jit
@@ -38,7 +38,7 @@ def main():
 
     u = 0.1 * jax.random.normal(jax.random.key(0), (STEPS, 2))
     memory = optimiser.init(u)
-    for iteration in range(300):
+    for iteration in range(200):
         u, memory, value = improve(u, memory)
         if iteration % 50 == 0:
             print(f"iteration {iteration}: loss {value:.4f}")
