@@ -1,4 +1,4 @@
-"""Rollouts and sites on plain arrays with any leading axes, and their adjoints: what PyTorch and JAX call.
+"""Steps, rollouts and sites on plain arrays with any leading axes, and their adjoints: what PyTorch and JAX call.
 
 Leading axes broadcast against each other. Parameters are `None` for the simulator's own, or flat arrays (n,) as in
 `Params.flat`; leading axes of those are the first of the leading axes of the states, so that one set may serve several
@@ -25,10 +25,10 @@ Axes = tuple[int, ...]
 
 
 class Bars(NamedTuple):
-    """Cotangents of the inputs of a rollout, each with all leading axes; of the parameters with their own, or None."""
+    """Cotangents of the inputs of a step or a rollout, with all leading axes; of the parameters with their own, or None."""
 
-    q0: np.ndarray
-    v0: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
     u: np.ndarray
     params: np.ndarray | None
 
@@ -57,26 +57,37 @@ def rollout_vjp(
 ) -> Bars:
     """The cotangents of q0, v0, u and the parameters for those of all states; q and v are what `rollout` gave."""
     lead = _leading((q, 2), (v, 2), (u, 2), (flat, 1), (q_bar, 2), (v_bar, 2))
-    states, controls = State(_rows(q, lead, 2), _rows(v, lead, 2)), _rows(u, lead, 2)
-    own = with_params and flat is not None and prod(lead[: flat.ndim - 1]) > 1
-    params, steps = params_of(sim, flat, lead, own), controls.shape[1]
-    traj = Trajectory(
-        simulator=sim,
-        final=State(states.q[:, -1], states.v[:, -1]),
-        u=controls,
-        wrench=None,
-        params=params,
-        steps=steps,
-        checkpoints=EveryStep(),
-        kept={0: states},
-        batched=True,
-        violation=np.zeros(len(controls)),
-        fingerprint=fingerprint(controls, None),
-    )
-    q_bar, v_bar = (None if x is None else _rows(x, lead, 2) for x in (q_bar, v_bar))
-    grad = sim.vjp(traj, q_bar, v_bar, with_params=with_params)
-    q0, v0, u_bar = (x.reshape(*lead, *x.shape[1:]) for x in (grad.q0, grad.v0, grad.u))
-    return Bars(q0, v0, u_bar, None if grad.params is None else _params_bar(grad.params.flat, flat, lead))
+    states = State(_rows(q, lead, 2), _rows(v, lead, 2))
+    bars = [None if x is None else _rows(x, lead, 2) for x in (q_bar, v_bar)]
+    return _backward(sim, lead, states, _rows(u, lead, 2), flat, bars[0], bars[1], with_params)
+
+
+def step(
+    sim: Simulator, q: np.ndarray, v: np.ndarray, u: np.ndarray, flat: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(q', v') = step(q, v, u): arrays (..., nq) and (..., nv) from u (..., nu)"""
+    q_all, v_all = rollout(sim, q, v, u[..., None, :], flat)
+    return q_all[..., 1, :], v_all[..., 1, :]
+
+
+def step_vjp(
+    sim: Simulator,
+    q: np.ndarray,
+    v: np.ndarray,
+    u: np.ndarray,
+    flat: np.ndarray | None,
+    v_next: np.ndarray,
+    q_bar: np.ndarray | None,
+    v_bar: np.ndarray | None,
+    with_params: bool,
+) -> Bars:
+    """The cotangents of q, v, u and the parameters for those of the next state, whose velocities are v_next."""
+    lead = _leading((q, 1), (v, 1), (u, 1), (flat, 1), (v_next, 1), (q_bar, 1), (v_bar, 1))
+    speeds = np.stack([_rows(v, lead, 1), _rows(v_next, lead, 1)], 1)
+    states = State(_rows(q, lead, 1)[:, None], speeds)
+    last = [None if x is None else _rows(x, lead, 1) for x in (q_bar, v_bar)]
+    bars = _backward(sim, lead, states, _rows(u, lead, 1)[:, None], flat, last[0], last[1], with_params)
+    return bars._replace(u=bars.u[..., 0, :])
 
 
 def sites(sim: Simulator, q: np.ndarray, flat: np.ndarray | None) -> np.ndarray:
@@ -95,6 +106,36 @@ def sites_vjp(
     bars = Outputs(site_position=_rows(p_bar, lead, 2))
     grad = sim.outputs_vjp(_at_rest(sim, q, lead), bars, params=params_of(sim, flat, lead, own))
     return grad.q.reshape(*lead, sim.model.nq), _params_bar(grad.params.flat, flat, lead)
+
+
+def _backward(
+    sim: Simulator,
+    lead: Axes,
+    states: State,
+    u: np.ndarray,
+    flat: np.ndarray | None,
+    q_bar: np.ndarray | None,
+    v_bar: np.ndarray | None,
+    with_params: bool,
+) -> Bars:
+    """`Simulator.vjp` of the trajectory with these states; of the last one only v is read."""
+    own = with_params and flat is not None and prod(lead[: flat.ndim - 1]) > 1
+    traj = Trajectory(
+        simulator=sim,
+        final=State(states.q[:, -1], states.v[:, -1]),
+        u=u,
+        wrench=None,
+        params=params_of(sim, flat, lead, own),
+        steps=u.shape[1],
+        checkpoints=EveryStep(),
+        kept={0: states},
+        batched=True,
+        violation=np.zeros(len(u)),
+        fingerprint=fingerprint(u, None),
+    )
+    grad = sim.vjp(traj, q_bar, v_bar, with_params=with_params)
+    q0, v0, u_bar = (x.reshape(*lead, *x.shape[1:]) for x in (grad.q0, grad.v0, grad.u))
+    return Bars(q0, v0, u_bar, None if grad.params is None else _params_bar(grad.params.flat, flat, lead))
 
 
 def flatten(
@@ -135,6 +176,8 @@ def _leading(*arrays: tuple[np.ndarray | None, int]) -> Axes:
     Axes line up at the front, so that one axis of parameters is the first of two axes of states.
     """
     leads = [x.shape[: x.ndim - own] for x, own in arrays if x is not None]
+    if leads.count(leads[0]) == len(leads):  # as always but under vmap: what follows takes 10 us
+        return leads[0]
     most = max(map(len, leads))
     return np.broadcast_shapes(*(lead + (1,) * (most - len(lead)) for lead in leads))
 

@@ -70,7 +70,7 @@ def closed_loop(
         if value is not None and (not isinstance(value, int) or value < 1):
             raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
     weights = [w for w in policy.parameters() if w.requires_grad]
-    flat, tricks = flat_params(sim, params, tuple(q.shape[:-1])), _Tricks(decay, clip, truncate)
+    flat, tricks = flat_params(sim, params, q.shape[:-1]), _Tricks(decay, clip, truncate)
     return Loop(*_ClosedLoop.apply(sim, policy, steps, tricks, q, v, flat, *weights))
 
 

@@ -49,8 +49,8 @@ def flat_params(sim: Simulator, params: Fields, lead: tuple[int, ...]) -> Tensor
         )
     tensors = {name: torch.as_tensor(x).to(torch.float64) for name, x in fields.items()}
     flat = arrays.flatten(sim.params, tensors, torch.broadcast_to, torch.cat, torch.tensor(sim.params.flat))
-    if flat.ndim > 1 and tuple(flat.shape[:-1]) != lead:
-        raise InputError(f"params have leading axes {tuple(flat.shape[:-1])}, but the robots {lead}")
+    if flat.ndim > 1 and flat.shape[:-1] != lead:
+        raise InputError(f"params have leading axes {tuple(flat.shape[:-1])}, but the robots {tuple(lead)}")
     return flat
 
 
@@ -74,11 +74,13 @@ class _FirstOnly(torch.autograd.Function):
 
 
 def first_only(
-    bars: tuple[Tensor | None, ...], needed: tuple[bool, ...], inputs: tuple[Tensor | None, ...]
+    bars: tuple[Any, ...], needed: tuple[bool, ...], inputs: tuple[Tensor | None, ...]
 ) -> list[Tensor | None]:
-    """The cotangents that are asked for; with create_graph=True, such that differentiating them raises."""
-    wanted = [x for x, need in zip(bars, needed, strict=True) if need and x is not None]
+    """The cotangents that are asked for, arrays or tensors, as tensors; with create_graph=True such that differentiating
+    them raises."""
+    asked = [need and x is not None for x, need in zip(bars, needed, strict=True)]
+    wanted = [torch.as_tensor(x) for x, ask in zip(bars, asked, strict=True) if ask]
     if torch.is_grad_enabled():
         wanted = list(_FirstOnly.apply(len(wanted), *wanted, *(x for x in inputs if x is not None)))
     out = iter(wanted)
-    return [next(out) if need and x is not None else None for x, need in zip(bars, needed, strict=True)]
+    return [next(out) if ask else None for ask in asked]

@@ -27,8 +27,10 @@ def step(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, params: Fields = None)
     before it), or a module that returns them when called; the others are the simulator's own. The gradient of q is
     ambient: a quaternion may have any length near one and stands for the rotation of q/|q|.
     """
-    q_all, v_all = rollout(sim, q, v, tensor(sim, "u", u, sim.model.nu).unsqueeze(-2), params)
-    return q_all[..., 1, :], v_all[..., 1, :]
+    m = sim.model
+    q, v, u = tensor(sim, "q", q, m.nq), tensor(sim, "v", v, m.nv), tensor(sim, "u", u, m.nu)
+    q, v, u = _aligned(q, v, u, 1)
+    return _Step.apply(sim, q, v, u, flat_params(sim, params, q.shape[:-1]))
 
 
 @native
@@ -38,20 +40,47 @@ def rollout(sim: Simulator, q0: Tensor, v0: Tensor, u: Tensor, params: Fields = 
     q0, v0, u = tensor(sim, "q", q0, m.nq), tensor(sim, "v", v0, m.nv), tensor(sim, "u", u, m.nu)
     if u.ndim < 2:
         raise InputError(f"controls of a rollout are (..., T, {m.nu}), not {tuple(u.shape)}")
-    try:
-        lead = np.broadcast_shapes(q0.shape[:-1], v0.shape[:-1], u.shape[:-2])
-    except ValueError:
-        given = ", ".join(str(tuple(x)) for x in (q0.shape[:-1], v0.shape[:-1], u.shape[:-2]))
-        raise InputError(f"the leading axes of q, v and u do not broadcast: {given}") from None
-    q0, v0, u = q0.expand(*lead, m.nq), v0.expand(*lead, m.nv), u.expand(*lead, *u.shape[-2:])
-    return _Rollout.apply(sim, q0, v0, u, flat_params(sim, params, lead))
+    q0, v0, u = _aligned(q0, v0, u, 2)
+    return _Rollout.apply(sim, q0, v0, u, flat_params(sim, params, q0.shape[:-1]))
 
 
 @native
 def sites(sim: Simulator, q: Tensor, params: Fields = None) -> Tensor:
     """p(q): positions (..., ns, 3) of all sites in the world, m; see `step`."""
     q = tensor(sim, "q", q, sim.model.nq)
-    return _Sites.apply(sim, q, flat_params(sim, params, tuple(q.shape[:-1])))
+    return _Sites.apply(sim, q, flat_params(sim, params, q.shape[:-1]))
+
+
+def _aligned(q: Tensor, v: Tensor, u: Tensor, own: int) -> tuple[Tensor, Tensor, Tensor]:
+    """All three with the same leading axes; `own` axes of u are its own."""
+    leads = q.shape[:-1], v.shape[:-1], u.shape[:-own]
+    if leads[0] == leads[1] == leads[2]:
+        return q, v, u
+    try:
+        lead = np.broadcast_shapes(*leads)
+    except ValueError:
+        given = ", ".join(str(tuple(x)) for x in leads)
+        raise InputError(f"the leading axes of q, v and u do not broadcast: {given}") from None
+    return q.expand(*lead, -1), v.expand(*lead, -1), u.expand(*lead, *u.shape[-own:])
+
+
+class _Step(torch.autograd.Function):
+    """arrays.step and its adjoint."""
+
+    @staticmethod
+    def forward(ctx: Any, sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> Any:
+        after = arrays.step(sim, memory(q), memory(v), memory(u), memory(flat))
+        q_next, v_next = map(torch.from_numpy, after)
+        ctx.sim = sim
+        ctx.save_for_backward(q, v, u, flat, v_next)
+        ctx.set_materialize_grads(False)
+        return q_next, v_next
+
+    @staticmethod
+    def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None) -> Any:
+        given, needed = (*ctx.saved_tensors, q_bar, v_bar), ctx.needs_input_grad[1:]
+        bars = arrays.step_vjp(ctx.sim, *map(memory, given), with_params=needed[3])  # type: ignore[misc]
+        return None, *first_only(bars, needed, given)
 
 
 class _Rollout(torch.autograd.Function):
@@ -69,7 +98,7 @@ class _Rollout(torch.autograd.Function):
     def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None) -> Any:
         given, needed = (*ctx.saved_tensors, q_bar, v_bar), ctx.needs_input_grad[1:]
         bars = arrays.rollout_vjp(ctx.sim, *map(memory, given), with_params=needed[3])  # type: ignore[misc]
-        return None, *first_only(_tensors(bars), needed, given)
+        return None, *first_only(bars, needed, given)
 
 
 class _Sites(torch.autograd.Function):
@@ -85,8 +114,4 @@ class _Sites(torch.autograd.Function):
     def backward(ctx: Any, p_bar: Tensor) -> Any:
         given = (*ctx.saved_tensors, p_bar)
         bars = arrays.sites_vjp(ctx.sim, *map(memory, given))
-        return None, *first_only(_tensors(bars), ctx.needs_input_grad[1:], given)
-
-
-def _tensors(bars: tuple[np.ndarray | None, ...]) -> tuple[Tensor | None, ...]:
-    return tuple(None if x is None else torch.from_numpy(x) for x in bars)
+        return None, *first_only(bars, ctx.needs_input_grad[1:], given)
