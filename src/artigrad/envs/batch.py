@@ -62,7 +62,7 @@ class Batch:
         elif options:
             raise InputError(f"{', '.join(options)}: options go to a task given by name, not to a Task")
         self.task = task
-        self.sim = Simulator(task.model, task.dt, dtype=dtype, threads=threads, lanes=task.lanes)
+        self.sim = Simulator(task.model, task.dt, dtype=dtype, threads=threads, **task.options)
 
     def start(self, rng: np.random.Generator, count: int) -> State:
         q, v = self.task.start(rng, count)

@@ -7,7 +7,7 @@ observations and rewards depend on the action.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Task(ABC):
 
     model: the robot. dt: s, one step of the simulator. frame_skip: steps of the simulator in one of the environment.
     episode: steps of the environment until it is cut off. scale, offset: (nu,), controls = offset + scale * action.
-    lanes: see `Simulator`; None for the widest.
+    options: of the Simulator.
     """
 
     model: Model
@@ -46,7 +46,7 @@ class Task(ABC):
     scale: np.ndarray
     offset: np.ndarray
     observation_size: int
-    lanes: int | None = None
+    options: dict[str, Any] = {}
 
     @abstractmethod
     def start(self, rng: np.random.Generator, count: int) -> State:
