@@ -187,8 +187,9 @@ def closed_loop(steps: int) -> dict[str, float]:
         def forward(self, q: Any, v: Any, t: int) -> Any:
             return self.home + 0.1 * torch.tanh(self.net(torch.cat([q, v], -1)))
 
+    torch.set_num_threads(1)  # where other work has the second core, two threads wait for each other
     model = ag.robots.laikago()
-    sim = ag.Simulator(model, dtype="f32")
+    sim = ag.Simulator(model, dtype="f32", threads=1)
     policy = Policy(torch.tensor(model.keyframe_control(), dtype=torch.float32))
     state = tuple(map(torch.tensor, sim.reset(batch=128)))
     at.closed_loop(sim, policy, state, 3).q.sum().backward()

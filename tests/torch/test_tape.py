@@ -2,9 +2,9 @@
 
 import numpy as np
 import torch
+from benchmarks import plain_torch
 
 import artigrad as ag
-from benchmarks import plain_torch
 
 
 def test_adjoints_are_what_autograd_finds():
