@@ -1,7 +1,8 @@
 """What PyTorch and JAX add to the native calls: `python -m benchmarks.frameworks [--quick] [--out FOLDER]`.
 
 Times of a step and of a rollout of 256 Laikagos on their feet, one thread, beside the same call of the Simulator, timed in
-rounds as in `benchmarks.engine`. Peak memory of a long gradient beside that of the same physics in plain PyTorch
+rounds as in `benchmarks.engine`, in seconds of the core. Native code is up to 7 % faster or slower by where on the stack it is
+called from, which a framework changes; ratios of rollouts contain that. Peak memory of a long gradient beside that of the same physics in plain PyTorch
 (`benchmarks.plain_torch`), and of a policy in the loop, each in a process of its own.
 """
 
@@ -27,7 +28,7 @@ from artigrad import torch as at
 from . import report
 from .probe import measure
 from .report import Sheet, at_most
-from .rows import DT, FORWARD, FULL, GRADIENT, QUICK, Row, time_rows
+from .rows import DT, FORWARD, FULL, GRADIENT, QUICK, CoreRow, Row, time_rows
 
 ROBOTS, STEPS = 256, 100
 LONG, TAPED, LOOP = 5000, 12, 1000  # steps
@@ -46,7 +47,7 @@ def framework_rows() -> list[Row]:
     one = Inputs(start, u[:, 0].copy(), [x[:, 1].copy() for x in whole.bars])
     rows = []
     for name, calls in (("step", _step_calls(sim, one)), ("rollout", _rollout_calls(sim, whole))):
-        rows += [Row(f"{name}, {kind}: {what}", call, 1, ROBOTS) for (kind, what), call in calls.items()]
+        rows += [CoreRow(f"{name}, {kind}: {what}", call, 1, ROBOTS) for (kind, what), call in calls.items()]
     return rows
 
 
