@@ -1,9 +1,10 @@
 """What PyTorch and JAX add to the native calls: `python -m benchmarks.frameworks [--quick] [--out FOLDER]`.
 
-Times of a step and of a rollout of 256 Laikagos on their feet, one thread, beside the same call of the Simulator, timed in
-rounds as in `benchmarks.engine`, in seconds of the core. Native code is up to 7 % faster or slower by where on the stack it is
-called from, which a framework changes; ratios of rollouts contain that. Peak memory of a long gradient beside that of the same physics in plain PyTorch
-(`benchmarks.plain_torch`), and of a policy in the loop, each in a process of its own.
+Times of a step and of a rollout of 256 Laikagos on their feet, one thread, beside the same call of the Simulator, timed
+in rounds as in `benchmarks.engine`, in seconds of the core. Native code is up to 7 % faster or slower by where on the
+stack it is called from, which a framework changes; ratios of rollouts contain that. Peak memory of a long gradient
+beside that of the same physics in plain PyTorch (`benchmarks.plain_torch`), and of a policy in the loop, each in a
+process of its own.
 """
 
 from __future__ import annotations

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .door import fingerprint
 from .errors import InputError
 from .params import Params
-from .results import Outputs, Trajectory
-from .rollout import EveryStep
+from .results import Outputs
+from .run import Run
 from .simulator import Simulator
 from .state import State
 
@@ -118,24 +117,18 @@ def _backward(
     v_bar: np.ndarray | None,
     with_params: bool,
 ) -> Bars:
-    """`Simulator.vjp` of the trajectory with these states; of the last one only v is read."""
+    """The way back over the steps with these states; of the last one only v is read. Inputs were checked on the way out."""
+    batch, steps = u.shape[:2]
+    for name, bar in (("q_bar", q_bar), ("v_bar", v_bar)):
+        if bar is not None:
+            sim._numbers(name, bar)
     own = with_params and flat is not None and prod(lead[: flat.ndim - 1]) > 1
-    traj = Trajectory(
-        simulator=sim,
-        final=State(states.q[:, -1], states.v[:, -1]),
-        u=u,
-        wrench=None,
-        params=params_of(sim, flat, lead, own),
-        steps=u.shape[1],
-        checkpoints=EveryStep(),
-        kept={0: states},
-        batched=True,
-        violation=np.zeros(len(u)),
-        fingerprint=fingerprint(u, None),
-    )
-    grad = sim.vjp(traj, q_bar, v_bar, with_params=with_params)
-    q0, v0, u_bar = (x.reshape(*lead, *x.shape[1:]) for x in (grad.q0, grad.v0, grad.u))
-    return Bars(q0, v0, u_bar, None if grad.params is None else _params_bar(grad.params.flat, flat, lead))
+    back = Run(sim, batch, u, None, params_of(sim, flat, lead, own)).backward(q_bar, v_bar, steps, with_params)
+    back.segment(states, 0, steps)
+    params = back.params_gradient()
+    sim._warn_if_not_finite([back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat]), batch)
+    q0, v0, u_bar = (x.reshape(*lead, *x.shape[1:]) for x in (back.q_bar, back.v_bar, back.u_bar))
+    return Bars(q0, v0, u_bar, None if params is None else _params_bar(params.flat, flat, lead))
 
 
 def flatten(
@@ -183,11 +176,11 @@ def _leading(*arrays: tuple[np.ndarray | None, int]) -> Axes:
 
 
 def _rows(x: np.ndarray, lead: Axes, own: int) -> np.ndarray:
-    """x with one row per robot in place of the leading axes."""
+    """x with one row per robot in place of the leading axes, contiguous as kernels want it."""
     tail = x.shape[x.ndim - own :]
     if x.shape[: x.ndim - own] != lead:
         x = np.broadcast_to(x, lead + tail)
-    return x.reshape(prod(lead), *tail)
+    return np.ascontiguousarray(x.reshape(prod(lead), *tail))
 
 
 def _at_rest(sim: Simulator, q: np.ndarray, lead: Axes) -> State:

@@ -82,6 +82,20 @@ def test_any_mixture_of_inputs_and_leading_axes():
     torch.testing.assert_close(alone[0], whole[0][0, 1], rtol=0, atol=0)
 
 
+def test_memory_in_any_order():
+    """Transposed inputs have the values and gradients of contiguous ones."""
+    plain = [x.detach().requires_grad_() for x in standing(4)]
+    turned = [x.detach().mT.contiguous().requires_grad_() for x in plain]
+    for call, last in ((at.rollout, lambda u: u), (at.step, lambda u: u[:, 0])):
+        results = []
+        for inputs, view in ((plain, lambda x: x), (turned, lambda x: x.mT)):
+            q, v, u = map(view, inputs)
+            out = call(SIM, q, v, last(u))
+            slopes = torch.autograd.grad(sum(x.sin().sum() for x in out), inputs)
+            results.append([*out, *map(view, slopes)])
+        torch.testing.assert_close(*results, rtol=0, atol=0)
+
+
 def test_single_precision():
     sim = ag.Simulator(MODEL, dtype="f32")
     q, v, u = (x.detach().float().requires_grad_() for x in standing())
