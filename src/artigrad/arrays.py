@@ -143,7 +143,7 @@ def flatten(
     fields: by name, each shaped as in Params or with the leading axes of the robots first. base: `params.flat` as an
     array of the framework.
     """
-    slots = sorted((params.model.param_slots[name], name) for name in fields if params._slot(name))
+    slots = sorted((params._slot(name), name) for name in fields)
     leads: set[Axes] = set()
     for (_, shape), name in slots:
         given = tuple(fields[name].shape)

@@ -68,6 +68,18 @@ def test_equals_the_loop_by_hand(tricks):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 
+def test_cotangents_of_any_layout():
+    """A sum's gradient is one number that stands for all entries; a controller may give the same controls to all robots."""
+    q, v, _ = start()
+    loop, weights = closed_loop(SIM, POLICY, (q, v), 4), list(POLICY.parameters())
+    once = torch.autograd.grad(loop.q.sum() + loop.v.sum(), weights, retain_graph=True)
+    spread = torch.autograd.grad((loop.q, loop.v), weights, [torch.ones_like(x) for x in (loop.q, loop.v)])
+    torch.testing.assert_close(once, spread, rtol=0, atol=0)
+    shared = _Gives(nn.Parameter(POLICY.home.clone()))
+    closed_loop(SIM, shared, (q, v), 4).v.sum().backward()
+    assert shared.u.grad.shape == (12,) and shared.u.grad.any()
+
+
 def test_clipping_bounds_what_goes_back():
     """With a policy that hears nothing, each step back can only pass on a cotangent of the given norm."""
     q, v, _ = start()

@@ -110,6 +110,8 @@ class _ClosedLoop(torch.autograd.Function):
         sim, lead, needed = ctx.sim, q.shape[:-2], ctx.needs_input_grad[4:]
         run, states = _bind(sim, q, v, u, flat)
         bars = [_rows(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
+        for name, bar in zip(("q_bar", "v_bar"), bars, strict=True):
+            sim._numbers(name, bar)
         back = run.backward(bars[0], bars[1], u.shape[-2], needed[2])
         again = _Again(ctx.policy, weights)
         for t in reversed(range(u.shape[-2])):
@@ -139,7 +141,7 @@ class _Again:
         """The cotangents of q[t] and v[t] for that of u[t]."""
         with torch.enable_grad():
             q_t, v_t = (x[..., t, :].detach().requires_grad_() for x in (q, v))
-            u_t = self.policy(q_t, v_t, t)
+            u_t = self.policy(q_t, v_t, t).expand_as(u_bar)
             if not torch.allclose(u_t, u[..., t, :], rtol=1e-3, atol=1e-6):
                 raise InputError(
                     f"on the way back the policy gives other controls at step {t}: it must not draw noise, drop out or "
@@ -176,5 +178,5 @@ def _bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) 
 
 
 def _rows(x: Tensor, own: int) -> np.ndarray:
-    """An array with one row per robot, on the memory of x where it is contiguous."""
-    return memory(x.reshape(-1, *x.shape[x.ndim - own :]))
+    """A contiguous array with one row per robot: on the memory of x if that is so already."""
+    return memory(x.reshape(-1, *x.shape[x.ndim - own :]).contiguous())

@@ -75,7 +75,7 @@ class LearnableParams(nn.Module):
         super().__init__()
         self.theta = nn.ParameterDict()
         for name in fields:
-            start = torch.tensor(sim.params.replace()[name])
+            start = torch.tensor(sim.params[name])
             if _LAW.get(name) is _positive and not start.any():
                 raise InputError(
                     f"every {name} of '{sim.model.name}' is zero and would stay so: give the model a small one to start from"
