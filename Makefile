@@ -2,13 +2,19 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench browser clean
 
 demo: .venv/.demo
 	$(BIN)/artigrad demo
 
-test: .venv/.dev lint
+test: .venv/.dev lint browser
 	$(BIN)/python -m pytest
+
+# The viewer is tested in chromium. Where it cannot be installed those tests are skipped and say so.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	&& { timeout 300 apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1; } \
+	|| echo "no chromium: the viewer is not tested in a browser (apt-get install chromium)"
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -3,6 +3,9 @@
 The Laikago stands (the controls of its keyframe) and stumbles (the same, 0.1 rad of noise that changes every 50 steps).
 The unit of comparison is, for each motion, MuJoCo's fastest solver that stays upright, on one robot. All rows are timed
 in one run, in rounds, as in `benchmarks.engine`.
+
+The gradient of a rollout keeps states alone and makes every step again on the way back. Where the step is at hand, as in
+`Simulator.linearize`, its adjoint costs less: "a step and its adjoint" is a step plus one of the 36 rows of a Jacobian.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ SWEEPS = (20, 50)
 TOLERANCE = ag.Options().tolerance  # m/s
 SCENE = 10  # robots in one scene
 IN_SCENE = f", {SCENE} in one scene"
+JACOBIAN, STEP_ADJOINT = "Jacobian of a step", "a step and its adjoint"
 MATCHED = 8  # how many of the batch MuJoCo runs too, one after the other
+NV = ag.robots.laikago().nv
 HEIGHT, TILT = 0.35, 30.0  # m, degrees: a trunk that is never lower nor leans more is upright
 
 
@@ -54,6 +59,10 @@ class Motion(NamedTuple):
     @property
     def u(self) -> np.ndarray:
         return self.whole.u[0]
+
+    def moving(self) -> tuple[ag.State, np.ndarray]:
+        """The one robot half way, and its controls there."""
+        return ag.State(self.whole.q[0, STEPS // 2], self.whole.v[0, STEPS // 2]), self.u[STEPS // 2]
 
     @classmethod
     def make(cls, model: ag.Model, name: str) -> Motion:
@@ -90,6 +99,18 @@ class InMuJoCo:
 
         return run
 
+    def differentiate(self, state: ag.State, u: np.ndarray) -> Callable[[], None]:
+        """Something to time: the Jacobian of one step by forward differences."""
+        n = 2 * self.m.nv
+        A, B = np.zeros((n, n)), np.zeros((n, self.m.nu))
+
+        def run() -> None:
+            self.place(*state)
+            self.d.ctrl[:] = u
+            mujoco.mjd_transitionFD(self.m, self.d, 1e-6, False, A, B, None, None)
+
+        return run
+
     def positions(self, state: ag.State, u: np.ndarray) -> np.ndarray:
         """q of one robot after every step."""
         self.place(*state)
@@ -120,7 +141,8 @@ def mujoco_rows(motion: Motion, engines: list[InMuJoCo]) -> list[Row]:
         robots = len(np.atleast_2d(state.q))
         units = robots * u.shape[-2]
         rows += [Row(f"{motion.name}: {e.name}", e.runner(state, u), units, robots) for e in engines]
-    return rows
+    state, u = motion.moving()
+    return rows + [Row(f"{motion.name}: {JACOBIAN}, {e.name}", e.differentiate(state, u)) for e in engines]
 
 
 def our_rows(model: ag.Model, motion: Motion) -> list[Row]:
@@ -130,6 +152,10 @@ def our_rows(model: ag.Model, motion: Motion) -> list[Row]:
         for state, u in ((motion.start, motion.u), (motion.batch, motion.batch_u)):
             ours = Ours(model, state, u, dtype)
             rows += [*ours.rows(prefix), ours.row(prefix + BACKWARD, ours.backward)]
+        one, one_u = motion.moving()
+        for state, u in ((one, one_u[None]), (motion.batch, motion.batch_u[:, :1])):
+            ours = Ours(model, state, u, dtype)
+            rows.append(Row(prefix + JACOBIAN, ours.jacobian, ours.robots, ours.robots, dtype))
     for sweeps in SWEEPS:
         ours = Ours(model, motion.start, motion.u, solver="gauss_seidel", sweeps=sweeps)
         rows.append(ours.row(f"{prefix}{FORWARD}, {sweeps} sweeps", ours.forward))
@@ -197,15 +223,26 @@ def targets(rows: Rows, units: dict[str, Row], start: dict[str, float], stored: 
         def us(name: str, robots: int = 1, dtype: str = "f64", motion: str = motion) -> float:
             return rows[f"{motion}: {name}", robots, dtype, 1].median
 
-        for name, limit in ((FORWARD, 0.33), (GRADIENT, 0.55)):
-            out.append(at_most(f"{motion}, one robot, {name}, of MuJoCo's forward", us(name) / unit.median, limit))
-        for name, limits in ((FORWARD, {"f64": 14, "f32": 22}), (GRADIENT, {"f64": 8, "f32": 14})):
-            for dtype, limit in limits.items():
+        def adjoint(robots: int = 1, dtype: str = "f64", us: Callable[..., float] = us) -> float:
+            return (us(JACOBIAN, robots, dtype) - us(FORWARD, robots, dtype)) / (2 * NV)
+
+        def one_step(robots: int = 1, dtype: str = "f64", us: Callable[..., float] = us) -> float:
+            return us(FORWARD, robots, dtype) + adjoint(robots, dtype)
+
+        figures = {FORWARD: us(FORWARD), STEP_ADJOINT: one_step(), GRADIENT: us(GRADIENT)}
+        for (name, value), limit in zip(figures.items(), (0.33, 0.55, 0.55), strict=True):
+            out.append(at_most(f"{motion}, one robot, {name}, of MuJoCo's forward", value / unit.median, limit))
+        for dtype, limits in {"f64": (14, 8, 8), "f32": (22, 14, 14)}.items():
+            values = (us(FORWARD, BATCH, dtype), one_step(BATCH, dtype), us(GRADIENT, BATCH, dtype))
+            for name, value, limit in zip(figures, values, limits, strict=True):
                 what = f"{motion}, {BATCH} robots {dtype} on a core, MuJoCo's forward over {name}"
-                out.append(at_least(what, unit.median / us(name, BATCH, dtype), limit))
+                out.append(at_least(what, unit.median / value, limit))
         for robots, dtype in ((1, "f64"), (BATCH, "f64"), (BATCH, "f32")):
-            what = f"{motion}, {'one robot' if robots == 1 else f'{robots} robots'} {dtype}, {BACKWARD} over {FORWARD}"
-            out.append(at_most(what, us(BACKWARD, robots, dtype) / us(FORWARD, robots, dtype), 1.0))
+            who, forward = "one robot" if robots == 1 else f"{robots} robots", us(FORWARD, robots, dtype)
+            what = f"{motion}, {who} {dtype}"
+            out.append(at_most(f"{what}, adjoint of a step over {FORWARD}", adjoint(robots, dtype) / forward, 1.0))
+            again = us(BACKWARD, robots, dtype) / forward
+            out.append(at_most(f"{what}, {BACKWARD} of a rollout, steps made again, over {FORWARD}", again, 1.0))
     out.append(at_most("stored per step", stored, 400, "bytes"))
     out.append(at_most("first gradient, empty cache", start["cold"], 2.0, "s"))
     out.append(at_most("first gradient, filled cache", start["warm"], 0.5, "s"))

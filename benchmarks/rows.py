@@ -126,6 +126,10 @@ class Ours:
     def trajectory(self) -> ag.Trajectory:
         return self.forward()
 
+    def jacobian(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of the first step."""
+        return self.sim.linearize(self.state, self.u[..., 0, :])
+
     def forward(self) -> ag.Trajectory:
         return self.sim.rollout(self.state, self.u)
 

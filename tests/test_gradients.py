@@ -182,6 +182,39 @@ def test_linearize_is_the_jacobian_on_the_tangent_space():
         np.testing.assert_allclose(fd, column, atol=1e-6)
 
 
+WAYS = {
+    "contact": (ag.robots.laikago(), {}),
+    "cone": (ag.robots.laikago(), {"cone": "circular"}),
+    "sweeps": (ag.robots.laikago(), {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}),
+    "sparse": (ag.robots.quadruped(), {"factor": "sparse"}),
+    "explicit": (ag.robots.quadruped(), {"integrator": "explicit"}),
+    "rk4": (ag.robots.quadruped(), {"integrator": "rk4"}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_linearize_is_one_vjp_per_direction(way):
+    """Whatever the directions share; and the same bits for a robot of a batch and for one alone."""
+    model, options = WAYS[way]
+    sim, rng = ag.Simulator(model, **options), np.random.default_rng(0)
+    state = sim.reset(batch=3)
+    state.v[:] = 0.3 * rng.normal(size=state.v.shape)
+    u = (model.keyframe_control() if way in ("contact", "cone", "sweeps") else 0.0) + 0.1 * rng.normal(size=(3, 12))
+    A, B = sim.linearize(state, u)
+    n, nv = 2 * model.nv, model.nv
+    one = ag.State(state.q[1], state.v[1])
+    alone = sim.linearize(one, u[1])
+    np.testing.assert_array_equal(alone[0], A[1])
+    np.testing.assert_array_equal(alone[1], B[1])
+    traj = sim.rollout(one, u[1:2])
+    for k in (0, 4, nv - 1, nv, nv + 5, n - 1):
+        e = np.eye(n)[k]
+        grad = sim.vjp(traj, ag.to_ambient(model, traj.final.q, e[:nv]), e[nv:])
+        row = np.concatenate([ag.to_tangent(model, one.q, grad.q0), grad.v0])
+        np.testing.assert_allclose(row, A[1, k], rtol=1e-10, atol=1e-10 * np.abs(row).max())
+        np.testing.assert_allclose(grad.u[0], B[1, k], rtol=1e-10, atol=1e-10 * np.abs(row).max())
+
+
 def _rotational(model):
     out = []
     for i, t in enumerate(model.joint_type):

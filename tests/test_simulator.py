@@ -27,7 +27,7 @@ def test_shapes():
     bad(r"wrenches are \(5, 13, 6\)", lambda: SIM.rollout(HOME, steps=5, wrench=np.zeros((5, 12, 6))))
     traj = SIM.rollout(HOME, steps=4)
     bad(r"q_bar is \(5, 19\) for all states or \(19,\)", lambda: SIM.vjp(traj, np.zeros(18)))
-    bad("one robot", lambda: SIM.linearize(SIM.reset(batch=2)))
+    bad(r"linearize takes u \(12,\) or \(2, 12\)", lambda: SIM.linearize(SIM.reset(batch=2), np.zeros((3, 12))))
     bad("at least one", lambda: SIM.reset(batch=0))
     bad("empty", lambda: SIM.step(ag.State(np.zeros((0, 19)), np.zeros((0, 18)))))
 

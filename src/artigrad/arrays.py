@@ -16,7 +16,7 @@ import numpy as np
 from .errors import InputError
 from .params import Params
 from .results import Outputs
-from .run import Run
+from .run import Backward, Run
 from .simulator import Simulator
 from .state import State
 
@@ -123,7 +123,8 @@ def _backward(
         if bar is not None:
             sim._numbers(name, bar)
     own = with_params and flat is not None and prod(lead[: flat.ndim - 1]) > 1
-    back = Run(sim, batch, u, None, params_of(sim, flat, lead, own)).backward(q_bar, v_bar, steps, with_params)
+    run = Run(sim, batch, u, None, params_of(sim, flat, lead, own))
+    back = Backward(run, q_bar, v_bar, None, steps, with_params)
     back.segment(states, 0, steps)
     params = back.params_gradient()
     sim._warn_if_not_finite([back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat]), batch)

@@ -7,9 +7,10 @@ link frame sits at the joint's anchor with the joint's axis along z; servos beco
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from .model import POSITION, VELOCITY
+from .model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY
 from .spatial import (
     Force,
     Inertia,
@@ -21,6 +22,7 @@ from .spatial import (
     axis_frame_vjp,
     compose_vjp,
     cross,
+    dot,
     force_to_child,
     inertia_at_origin,
     inertia_at_origin_vjp,
@@ -35,7 +37,7 @@ from .spatial import (
     twist_to_matrix,
 )
 from .spatial.vectors import Mat3
-from .staging import Layout, Reals, Table, loop, select, switch
+from .staging import Layout, Reals, Table, carry, loop, maximum, select, sqrt, switch
 from .tables import FIELD_INDEX, JOINT_INDEX, Constants, Topology
 
 # scratch, one row per body with the world first: the body frame in its link, and its cotangent
@@ -108,6 +110,31 @@ def constants(topology: Topology, structure: Any, params: Reals, work: Reals, ou
         row.friction, row.restitution = fields.real("friction", s), fields.real("restitution", s)
     for k in loop(topology.nvertex):
         out.vertex[k].p = fields.struct("vertex", k, Vec3)
+    for s in loop(topology.nshape):
+        out.shape[s].radius = _radius(structure, s, out)
+
+
+def _radius(structure: Any, s: Any, out: Constants) -> Any:
+    """Of the sphere about the frame of shape s that holds all of it (a plane has none). Not differentiated: it decides
+    only which pairs are looked at."""
+    size = out.shape[s].size
+
+    def points() -> Any:
+        far = carry(0.0)
+        for k in loop(structure.shape_vertex[s], structure.shape_vertex[s + 1]):
+            p = out.vertex[k].p
+            far.value = maximum(far.value, dot(p, p))
+        return sqrt(far.value)
+
+    by_kind: dict[int, Callable[[], Any]] = {
+        PLANE: lambda: 0.0,
+        SPHERE: lambda: size.x,
+        CAPSULE: lambda: size.x + size.y,
+        BOX: lambda: sqrt(dot(size, size)),
+        CYLINDER: lambda: sqrt(size.x * size.x + size.y * size.y),
+        POINTS: points,
+    }
+    return switch(structure.shape_kind[s], by_kind)
 
 
 def _place_body(topology: Topology, structure: Any, fields: Fields, rows: Table, i: Any, out: Constants) -> None:

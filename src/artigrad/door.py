@@ -151,6 +151,16 @@ class Door:
             f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
         )
 
+    def _check_force_bar(self, bar: Any, points: int, traj: Trajectory, batch: int) -> np.ndarray | None:
+        """(B, T, points, 3), None for zero."""
+        if bar is None:
+            return None
+        bar = self._numbers("force_bar", bar)
+        wanted = (*((batch,) if traj.batched else ()), traj.steps, points, 3)
+        if bar.shape != wanted or not points:
+            raise InputError(f"force_bar is {wanted}, as the forces of contacts(traj), not {bar.shape}")
+        return bar.reshape(batch, traj.steps, points, 3)
+
     @staticmethod
     def _warn_if_not_finite(pieces: list[np.ndarray], batch: int) -> np.ndarray:
         """Which robots' cotangents are finite; warns of those that are not."""

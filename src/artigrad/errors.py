@@ -7,3 +7,7 @@ class ModelError(ValueError):
 
 class InputError(ValueError):
     """An array or argument of a call that does not fit the model: shape, type, value."""
+
+
+class ContactError(RuntimeError):
+    """More contacts at once than a simulator has room for."""

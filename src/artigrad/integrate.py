@@ -12,7 +12,7 @@ from .contact.stage import total_acceleration, total_acceleration_vjp
 from .dynamics import Method, accelerate, accelerate_vjp
 from .options import Options
 from .staging import Reals, copy, loop, switch
-from .tables import Constants, Topology, Workspace
+from .tables import Bars, Constants, Topology, Workspace
 
 
 def damping_dt(options: Options, dt: Any) -> Any:
@@ -47,16 +47,14 @@ def semi_implicit_vjp(
     u: Reals,
     ws: Workspace,
     q_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     _known_accelerations(topology, dt, v, ws)
-    joints.integrate_vjp(topology, q, ws.v_next, dt, q_bar, v_bar)
+    joints.integrate_vjp(topology, q, ws.v_next, dt, q_bar, bars.v)
     for k in loop(topology.nv):
-        ws.qdd_bar[k] = dt * v_bar[k]
-    total_acceleration_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
-    joints.lift(topology, q, ws.tangent_bar, q_bar)
+        ws.qdd_bar[k] = dt * bars.v[k]
+    total_acceleration_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, bars)
+    joints.lift(topology, q, bars.tangent, q_bar)
 
 
 def explicit(
@@ -79,16 +77,14 @@ def explicit_vjp(
     u: Reals,
     ws: Workspace,
     q_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     _known_accelerations(topology, dt, v, ws)
     for k in loop(topology.nv):
-        ws.qdd_bar[k] = dt * v_bar[k]
-    joints.integrate_vjp(topology, q, v, dt, q_bar, v_bar)
-    total_acceleration_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, ws.tangent_bar, v_bar, u_bar, const_bar)
-    joints.lift(topology, q, ws.tangent_bar, q_bar)
+        ws.qdd_bar[k] = dt * bars.v[k]
+    joints.integrate_vjp(topology, q, v, dt, q_bar, bars.v)
+    total_acceleration_vjp(topology, const, method, q, v, u, ws, ws.qdd_bar, bars)
+    joints.lift(topology, q, bars.tangent, q_bar)
 
 
 # rk4: weight of stage s in the sum, and how far along stage s-1 its state is taken
@@ -139,9 +135,7 @@ def rk4_vjp(
     u: Reals,
     ws: Workspace,
     q_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """Stages backwards; (ws.q_stage_bar, ws.v_stage_bar) is the cotangent of the state of stage s+1, then of s."""
     nq, nv = topology.nq, topology.nv
@@ -150,7 +144,7 @@ def rk4_vjp(
     for k in loop(nq):
         ws.q_out_bar[k], ws.q_stage_bar[k] = q_bar[k], 0.0
     for k in loop(nv):
-        ws.v_out_bar[k], ws.v_stage_bar[k] = v_bar[k], 0.0
+        ws.v_out_bar[k], ws.v_stage_bar[k] = bars.v[k], 0.0
     for s in loop(4, inwards=True):
         weight, ahead = dt * switch(s, _WEIGHT), dt * switch(s + 1, _NODE)
         q_s, v_s = ws.q_stage.shifted(s * nq), ws.v_stage.shifted(s * nv)
@@ -162,14 +156,12 @@ def rk4_vjp(
             ws.v_stage_bar[k] = 0.0
         joints.rate_vjp(topology, q_s, v_s, ws.q_rate, ws.q_stage_bar, ws.v_stage_bar)
         accelerate(topology, const, method, q_s, v_s, u, ws)
-        accelerate_vjp(
-            topology, const, method, q_s, v_s, u, ws, ws.qdd_bar, ws.tangent_bar, ws.v_stage_bar, u_bar, const_bar
-        )
-        joints.lift(topology, q_s, ws.tangent_bar, ws.q_stage_bar)
+        accelerate_vjp(topology, const, method, q_s, v_s, u, ws, ws.qdd_bar, bars._replace(v=ws.v_stage_bar))
+        joints.lift(topology, q_s, bars.tangent, ws.q_stage_bar)
         for k in loop(nq):
             q_bar[k] = q_bar[k] + ws.q_stage_bar[k]
         for k in loop(nv):
-            v_bar[k] = v_bar[k] + ws.v_stage_bar[k]
+            bars.v[k] = bars.v[k] + ws.v_stage_bar[k]
 
 
 FORWARD = {"semi_implicit": semi_implicit, "explicit": explicit, "rk4": rk4}

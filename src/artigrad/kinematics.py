@@ -12,7 +12,7 @@ from typing import Any
 from . import joints
 from .spatial import Force, Motion, Transform, Vec3, cross_force, force_to_child, shift
 from .staging import Reals, loop, switch
-from .tables import Constants, Topology, Workspace
+from .tables import Bars, Constants, Topology, Workspace
 
 
 def kinematics(topology: Topology, const: Constants, q: Reals, v: Reals, ws: Workspace, *more: Part) -> None:
@@ -53,18 +53,16 @@ def outwards(topology: Topology, *parts: Part) -> None:
             part(i)
 
 
-def clear_pose_bars(topology: Topology, ws: Workspace) -> None:
-    """zeta = 0, v_bar = 0 for every link and o_bar = 0 for every tree, ready to be added to."""
+def clear_pose_bars(topology: Topology, ws: Workspace, velocity_bar: str = "v_bar") -> None:
+    """zeta = 0 and the cotangent of velocities = 0 for every link, o_bar = 0 for every tree, ready to be added to."""
     for i in loop(topology.nl):
-        link = ws.link[i]
-        link.zeta, link.v_bar = Force.zero(), Force.zero()
+        ws.field[i].zeta = Force.zero()
+        setattr(ws.field[i] if velocity_bar == "w_bar" else ws.link[i], velocity_bar, Force.zero())
     for t in loop(topology.nt + 1):
         ws.tree[t].o_bar = Vec3.zero()
 
 
-def kinematics_vjp(
-    topology: Topology, ws: Workspace, tangent_bar: Reals, v_bar: Reals, const_bar: Constants | None
-) -> None:
+def kinematics_vjp(topology: Topology, ws: Workspace, bars: Bars) -> None:
     """Adds to the cotangents of q (tangent) and v what the cotangents `zeta` of poses and `v_bar` of velocities say.
 
     zeta_i: force of a rigid motion of link i and what is fixed to it, about the tree's origin. Moving joint i moves all
@@ -73,18 +71,18 @@ def kinematics_vjp(
     """
     for i in loop(1, topology.nl):
         link = ws.link[i]
-        link.zeta += cross_force(link.v, link.v_bar)  # v_i is in world axes: it turns with its link
+        ws.field[i].zeta += cross_force(link.v, link.v_bar)  # v_i is in world axes: it turns with its link
     for i in loop(1, topology.nl, inwards=True):
         link, parent = ws.link[i], ws.link[topology.parent[i]]
-        zeta, v_i_bar = link.zeta, link.v_bar
+        zeta, v_i_bar = ws.field[i].zeta, link.v_bar
         xi = zeta - cross_force(joints.before(topology, i, parent.v, link.v), v_i_bar)
         o_bar = ws.tree[topology.tree[i]].o_bar
-        joints.add_pose_bars(topology, i, xi, o_bar, ws, tangent_bar)
-        joints.add_projection(topology, i, v_i_bar, ws, v_bar)
-        parent.zeta += zeta
+        joints.add_pose_bars(topology, i, xi, o_bar, ws, bars.tangent)
+        joints.add_projection(topology, i, v_i_bar, ws, bars.v)
+        ws.field[topology.parent[i]].zeta += zeta
         parent.v_bar += v_i_bar
-        if const_bar is not None:
-            const_bar.link[i].placement += placement_bar(topology, i, parent.X, xi, o_bar)
+        if bars.const is not None:
+            bars.const.link[i].placement += placement_bar(topology, i, parent.X, xi, o_bar)
 
 
 def placement_bar(topology: Topology, i: Any, X_p: Transform, xi: Force, o_bar: Vec3) -> Force:

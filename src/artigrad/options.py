@@ -12,6 +12,7 @@ CHOICES = {
     "factor": ("articulated", "sparse"),
     "solver": ("hybrid", "gauss_seidel"),
     "gradient": ("implicit", "reverse"),
+    "cone": ("pyramid", "circular"),
 }
 
 
@@ -28,8 +29,11 @@ class Options:
         on the articulated one.
 
     Contact (`docs/design/contact.md`):
-    solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (`sweeps` sweeps).
-    sweeps: of projected Gauss-Seidel.
+    cone: of friction: "pyramid" (each of two tangents by itself, as the ICML 2021 paper) or "circular" (the same in all
+        directions).
+    solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (projected
+        Gauss-Seidel sweeps until nothing moves by more than `tolerance`, at most `sweeps` of them).
+    sweeps: of Gauss-Seidel, at most; exactly so many with tolerance=0.
     gradient: of contact: "implicit", at the solution, by its active set; or "reverse", the exact derivative of the sweeps that
         were run, converged or not (needs solver="gauss_seidel").
     margin: m (rad for limits of revolute joints), how near shapes must be to be looked at; at least what is closed in one
@@ -38,12 +42,14 @@ class Options:
     slop: m, the depth at which contacts rest, so that they do not sit on a kink of the law.
     softness: 1/kg, added to the diagonal of the contact problem; what makes redundant contacts share their load.
     bounce_threshold: m/s, slower contacts do not bounce.
-    tolerance: m/s, what the hybrid solver accepts as solved.
+    tolerance: m/s, what a solver accepts as solved.
+    max_contacts: how many points between shapes that may push each other may be near at a time; more is an error.
     """
 
     dt: float = 1e-3
     integrator: Literal["semi_implicit", "explicit", "rk4"] = "semi_implicit"
     factor: Literal["articulated", "sparse"] = "articulated"
+    cone: Literal["pyramid", "circular"] = "pyramid"
     solver: Literal["hybrid", "gauss_seidel"] = "hybrid"
     sweeps: int = 50
     gradient: Literal["implicit", "reverse"] = "implicit"
@@ -53,6 +59,7 @@ class Options:
     softness: float = 1e-6
     bounce_threshold: float = 1e-2
     tolerance: float = 1e-8
+    max_contacts: int = 64
 
     def __post_init__(self) -> None:
         if not isinstance(self.dt, int | float) or not (0.0 < self.dt < float("inf")):
@@ -64,21 +71,22 @@ class Options:
             raise InputError(
                 "gradient='reverse' differentiates the sweeps of solver='gauss_seidel'; choose that solver"
             )
-        if not isinstance(self.sweeps, int) or self.sweeps < 1:
-            raise InputError(f"sweeps is a whole number, at least 1, not {self.sweeps!r}")
+        for name in ("sweeps", "max_contacts"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
         for name in NUMBERS:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not (0.0 <= value < float("inf")):
                 raise InputError(f"{name} is a number, zero or more, not {value!r}")
 
-    @classmethod
-    def of(cls, dt: Any, given: dict[str, Any]) -> Options:
-        """Options from keywords; an unknown one is named."""
-        known = [f.name for f in fields(cls)]
+    def changed(self, given: dict[str, Any]) -> Options:
+        """These options with some replaced; an unknown one is named."""
+        known = [f.name for f in fields(self)]
         for name in given:
             if name not in known:
                 raise InputError(f"there is no option '{name}'; options are {', '.join(known)}")
-        return cls(dt=dt, **given)
+        return replace(self, **given)
 
     @property
     def law(self) -> list[float]:

@@ -27,7 +27,7 @@ from .spatial import (
 )
 from .spatial.vectors import axial
 from .staging import Layout, Reals, Table, carry, loop, switch
-from .tables import Constants, Topology, Workspace
+from .tables import Bars, Constants, Topology, Workspace, wanted
 
 FRAME = Layout(p=Vec3, R=Mat3, v=Vec3, w=Vec3)
 # after the frames
@@ -81,33 +81,25 @@ def _world_inertia(const: Constants, ws: Workspace) -> None:
 
 
 def outputs_vjp(
-    topology: Topology,
-    const: Constants,
-    q: Reals,
-    v: Reals,
-    ws: Workspace,
-    out_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants,
+    topology: Topology, const: Constants, q: Reals, v: Reals, ws: Workspace, out_bar: Reals, bars: Bars
 ) -> None:
     """Adds to the cotangents of q (tangent), v and constants."""
-    bars = Table(out_bar.memory, FRAME, out_bar.start)
+    frames, const_bar = Table(out_bar.memory, FRAME, out_bar.start), wanted(bars)
     clear_pose_bars(topology, ws)
     for k in loop(topology.nb + topology.ns):
         i = topology.frame_link[k]
-        link, bar = ws.link[i], bars[k]
+        link, bar = ws.link[i], frames[k]
         X = compose(link.X, const.frame[k].X)
         p_bar, velocity_bar = point_velocity_vjp(X.r, link.v, bar.v)
         p_bar = p_bar + bar.p
         zeta = Force(cross(X.r, p_bar) + axial(bar.R @ X.R.T), p_bar)
-        link.zeta += zeta
+        ws.field[i].zeta += zeta
         link.v_bar += velocity_bar + Force(bar.w, Vec3.zero())
         ws.tree[topology.tree[i]].o_bar += bar.p
         const_bar.frame[k].X += force_to_child(X, zeta)
     _totals_vjp(topology, const, q, v, ws, out_bar.shifted((topology.nb + topology.ns) * FRAME.size), const_bar)
-    _joint_energies_vjp(topology, const, q, v, out_bar, tangent_bar, v_bar, const_bar)
-    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+    _joint_energies_vjp(topology, const, q, v, out_bar, bars)
+    kinematics_vjp(topology, ws, bars)
 
 
 def _totals_vjp(
@@ -130,31 +122,22 @@ def _totals_vjp(
         I_bar = pairing + Inertia(mass_bar + dot(moment_bar, origin(topology, const, t, q)), moment_bar, Sym3.zero())
         twist, own_bar = shift_vjp(link.X, const.link[i].I, I_bar)
         const_bar.link[i].I += own_bar
-        link.zeta += force_to_parent(link.X, twist)
+        ws.field[i].zeta += force_to_parent(link.X, twist)
         link.v_bar += (link.I @ link.v) * t_bar
         ws.tree[t].o_bar += moment_bar * link.I.m
 
 
-def _joint_energies_vjp(
-    topology: Topology,
-    const: Constants,
-    q: Reals,
-    v: Reals,
-    out_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants,
-) -> None:
+def _joint_energies_vjp(topology: Topology, const: Constants, q: Reals, v: Reals, out_bar: Reals, bars: Bars) -> None:
     """T = armature v^2 / 2,  V = stiffness (q - reference)^2 / 2"""
     totals = out_bar.shifted((topology.nb + topology.ns) * FRAME.size)
-    t_bar, u_bar = totals[KINETIC], totals[POTENTIAL]
+    t_bar, u_bar, const_bar = totals[KINETIC], totals[POTENTIAL], wanted(bars)
     for i in loop(1, topology.nl):
         own, bar, qa, va = const.link[i], const_bar.link[i], topology.link_q[i], topology.link_v[i]
         for k in loop(topology.link_nv[i]):
             rate, stretch = v[va + k], q[qa + k] - own.reference
-            v_bar[va + k] = v_bar[va + k] + own.armature * rate * t_bar
+            bars.v[va + k] = bars.v[va + k] + own.armature * rate * t_bar
             bar.armature = bar.armature + 0.5 * (rate * rate) * t_bar
             pull = own.stiffness * stretch * u_bar
-            tangent_bar[va + k] = tangent_bar[va + k] + pull
+            bars.tangent[va + k] = bars.tangent[va + k] + pull
             bar.reference = bar.reference - pull
             bar.stiffness = bar.stiffness + 0.5 * (stretch * stretch) * u_bar

@@ -21,12 +21,12 @@ from .outputs import outputs, outputs_size, outputs_vjp
 from .rollout import Variant
 from .staging import PACKED, ROBOTS, SHARED, WORK, Kernel, Reals, copy, loop
 from .staging.kernel import Kind
-from .tables import COMPOSITE, ORIGIN, TOPOLOGY, Constants, Topology, Workspace, dof_rows
+from .tables import COMPOSITE, ORIGIN, TOPOLOGY, Bars, Constants, Topology, Workspace, dof_rows, wanted
 
 
 @dataclass(frozen=True)
 class Query:
-    """A function of one state: its size, its staged forward and its staged adjoint."""
+    """A function of one state: its size, its staged forward and its staged adjoint (where bars.u is the cotangent of x)."""
 
     size: Callable[[Model], int]
     x_size: Callable[[Model], int]
@@ -48,10 +48,10 @@ def _outputs(t: Topology, const: Constants, method: Method, at: At, ws: Workspac
 
 
 def _outputs_vjp(
-    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, bars: Bars
 ) -> None:
     kinematics(t, const, at.q, at.v, ws)
-    outputs_vjp(t, const, at.q, at.v, ws, out_bar, ws.tangent_bar, ws.v_bar, const_bar)
+    outputs_vjp(t, const, at.q, at.v, ws, out_bar, bars)
 
 
 def _acceleration(t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out: Reals) -> None:
@@ -61,10 +61,10 @@ def _acceleration(t: Topology, const: Constants, method: Method, at: At, ws: Wor
 
 
 def _acceleration_vjp(
-    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, bars: Bars
 ) -> None:
     accelerate(t, const, method, *at, ws)
-    accelerate_vjp(t, const, method, *at, ws, out_bar, ws.tangent_bar, ws.v_bar, ws.x_bar, const_bar)
+    accelerate_vjp(t, const, method, *at, ws, out_bar, bars)
 
 
 def _inverse(t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out: Reals) -> None:
@@ -78,16 +78,16 @@ def _inverse(t: Topology, const: Constants, method: Method, at: At, ws: Workspac
 
 
 def _inverse_vjp(
-    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, bars: Bars
 ) -> None:
     kinematics(t, const, at.q, at.v, ws)
-    inverse_dynamics_vjp(t, const, at.x, ws, out_bar, 1.0, ws.tangent_bar, ws.v_bar, const_bar)
+    inverse_dynamics_vjp(t, const, at.x, ws, out_bar, 1.0, bars)
     for i in loop(1, t.nl):
-        own, bar, va = const.link[i], const_bar.link[i], t.link_v[i]
-        joints.add_projection(t, i, ws.link[i].a_bar, ws, ws.x_bar)
+        own, bar, va = const.link[i], wanted(bars).link[i], t.link_v[i]
+        joints.add_projection(t, i, ws.link[i].a_bar, ws, bars.u)
         for k in loop(t.link_nv[i]):
             tau_bar = out_bar[va + k]
-            ws.x_bar[va + k] = ws.x_bar[va + k] + own.armature * tau_bar
+            bars.u[va + k] = bars.u[va + k] + own.armature * tau_bar
             bar.armature = bar.armature + tau_bar * at.x[va + k]
 
 
@@ -99,11 +99,11 @@ def _mass_matrix(t: Topology, const: Constants, method: Method, at: At, ws: Work
 
 
 def _mass_matrix_vjp(
-    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, const_bar: Constants
+    t: Topology, const: Constants, method: Method, at: At, ws: Workspace, out_bar: Reals, bars: Bars
 ) -> None:
     kinematics(t, const, at.q, at.v, ws)
     mass_matrix(t, const, 0.0, ws)
-    mass_matrix_vjp(t, const, 0.0, ws, out_bar, ws.tangent_bar, const_bar)
+    mass_matrix_vjp(t, const, 0.0, ws, out_bar, bars)
 
 
 QUERIES = {
@@ -166,7 +166,7 @@ def query_vjp_kernel(name: str, variant: Variant, work: tuple[str, ...]) -> Kern
     ) -> None:
         topology, ws = Topology.take(rest), Workspace(rest, False)
         constants, method = Constants(topology, const), Method(FACTOR[variant.options.factor], 0.0)
-        bars = Constants(topology, const_bar, bars=True)
+        bars = Bars(ws.tangent_bar, ws.v_bar, ws.x_bar, Constants(topology, const_bar, bars=True))
         copy(q, ws.q, topology.nq)
         copy(v, ws.v, topology.nv)
         copy(x, ws.x, x_size)

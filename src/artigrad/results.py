@@ -13,7 +13,10 @@ from .rollout import Checkpoints, EveryStep
 from .state import State
 
 if TYPE_CHECKING:
+    import os
+
     from .simulator import Simulator
+    from .view.browser import Viewer
 
 
 class Health(NamedTuple):
@@ -38,6 +41,19 @@ class Gradient(NamedTuple):
     params: Params | None
     wrench: np.ndarray | None
     health: Health
+
+
+class Contacts(NamedTuple):
+    """What touches in each step; one row for every point that may touch, named by `Simulator.contact_names`.
+
+    force: N, (..., points, 3), on the second shape's body (the first feels the opposite), world axes, mean over the step.
+    point: m, (..., points, 3), where, world axes; zero where nothing is near. gap: m, (..., points), below zero where
+    shapes overlap, at most the margin of the options.
+    """
+
+    force: np.ndarray
+    point: np.ndarray
+    gap: np.ndarray
 
 
 class StateGradient(NamedTuple):
@@ -103,6 +119,34 @@ class Trajectory:
     def v(self) -> np.ndarray:
         """Velocities of every step."""
         return self._states().v
+
+    def show(self, *, port: int | None = None, block: bool = True) -> Viewer:
+        """Look at it in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch.
+
+        port: of the page on this machine; by default the first free one from 8080. block: wait until Ctrl-C; otherwise
+        returns at once, and `.stop()` of what is returned ends it.
+        """
+        from .view import show
+
+        return show(self, port=port, block=block)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        robot: int = 0,
+        size: tuple[int, int] = (640, 480),
+        fps: float | None = None,
+        speed: float = 1.0,
+    ) -> None:
+        """Write it to a .html (a page that plays offline), .gif or .mp4 file.
+
+        robot: which of a batch. size: (width, height) of a film in pixels, even numbers. fps: frames a second. speed:
+        of a film; 0.5 is half as fast as the robot moved.
+        """
+        from .view import save
+
+        save(self, path, robot=robot, size=size, fps=fps, speed=speed)
 
     def _states(self) -> State:
         if not isinstance(self.checkpoints, EveryStep):

@@ -12,15 +12,17 @@ from functools import cache
 from math import comb
 from typing import Any, Protocol
 
-from .contact import Touch
+from .contact import Touch, impulses_again
 from .contact.gather import Law
+from .contact.report import REPORT, report
 from .contact.tables import Contacts, contact_signature
+from .dynamics import Method, articulated
 from .errors import InputError
 from .options import Options
 from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop, maximum
 from .staging.kernel import Kind
 from .step import step, step_vjp
-from .tables import TOPOLOGY, Constants, Topology, Workspace
+from .tables import TOPOLOGY, Bars, Constants, Topology, Workspace
 
 
 # -- kernels -----------------------------------------------------------------------------------------------------------
@@ -34,6 +36,7 @@ class Variant:
     wrench: bool = False
     with_params: bool = False
     contact: bool = False
+    force_bars: bool = False
 
     @property
     def staged(self) -> Variant:
@@ -45,13 +48,17 @@ def _scratch(names: Any) -> dict[str, Kind]:
     return dict.fromkeys(names, WORK)
 
 
-def _touch(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None:
+def contact_of(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None:
     """Contact of a kernel, if it has any."""
     if not variant.contact:
         return None
     options = variant.options
     return Touch(
-        Law(dt, arguments.pop("law")), options.solver, options.sweeps, options.gradient, Contacts.take(arguments)
+        Law(dt, arguments.pop("law")),
+        options.solver,
+        options.sweeps,
+        options.gradient,
+        Contacts.take(arguments, options.cone),
     )
 
 
@@ -63,13 +70,13 @@ def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 @cache
 def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(dt: Any, steps: Any, row: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         constants = Constants(topology, const)
         nq, nv, nu = topology.nq, topology.nv, topology.nu
         copy(q, ws.q, nq)
         copy(v, ws.v, nv)
         if touch is not None:
-            touch.contacts.status[0] = 0.0
+            touch.contacts.status[0], touch.contacts.status[2] = 0.0, 0.0
         for t in loop(steps):
             u_t = local(u.shifted(t * nu), ws.u, nu)
             if variant.wrench:
@@ -78,7 +85,8 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             copy(ws.q, q.shifted((t + 1) * row * nq), nq)
             copy(ws.v, v.shifted((t + 1) * row * nv), nv)
         if touch is not None:
-            rest["violation"][0] = maximum(rest["violation"][0], touch.contacts.status[0])
+            worst, full = rest["status"], touch.contacts.status[2]
+            worst[0], worst[1] = maximum(worst[0], touch.contacts.status[0]), maximum(worst[1], full)
 
     signature: dict[str, Kind] = {
         **TOPOLOGY,
@@ -88,7 +96,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **({"wrench": ROBOTS} if variant.wrench else {}),
-        **(contact_signature() | {"law": SHARED, "violation": ROBOTS} if variant.contact else {}),
+        **(contact_signature() | {"law": SHARED, "status": ROBOTS} if variant.contact else {}),
         **_scratch(work),
     }
     return Kernel("rollout", body, signature, variant.target)
@@ -116,12 +124,15 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         u_bar: Reals,
         **rest: Any,
     ) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), _touch(variant, dt, rest)
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         constants = Constants(topology, const)
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
+        bars = Bars(ws.tangent_bar, ws.v_bar, ws.u_bar, const_bar)
         if touch is not None:
-            touch.contacts.status[0], touch.contacts.status[1] = rest["health"][0], rest["health"][1]
+            status, health = touch.contacts.status, rest["health"]
+            status[0], status[1], status[2] = health[0], health[1], 0.0
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
+        points = touch.contacts.points if touch is not None else 0
         copy(q_bar, ws.q_bar, nq)
         copy(v_bar, ws.v_bar, nv)
         for t in loop(steps, inwards=True):
@@ -135,21 +146,10 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
                 copy(rest["wrench"].shifted(t * nw), ws.wrench, nw)
                 for k in loop(nw):
                     ws.wrench_bar[k] = 0.0
-            step_vjp(
-                topology,
-                constants,
-                variant.options,
-                dt,
-                q_t,
-                v_t,
-                u_t,
-                ws,
-                ws.q_bar,
-                ws.v_bar,
-                ws.u_bar,
-                const_bar,
-                touch,
-            )
+            if touch is not None and variant.force_bars:
+                bars_t = rest["force_bars"].shifted(t * points * 3)
+                touch.contacts.force_bar = local(bars_t, rest["force_bar"], points * 3)
+            step_vjp(topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, bars, touch)
             copy(ws.u_bar, u_bar.shifted(t * nu), nu)
             if variant.wrench:
                 copy(ws.wrench_bar, rest["wrench_bar"].shifted(t * nw), nw)
@@ -176,9 +176,49 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         **({"const_bar": PACKED} if variant.with_params else {}),
         **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
         **(contact_signature(taped) | {"law": SHARED, "health": ROBOTS} if variant.contact else {}),
+        **({"force_bars": ROBOTS, "force_bar": WORK} if variant.force_bars else {}),
         **_scratch(work),
     }
     return Kernel("rollout_vjp", body, signature, variant.target)
+
+
+def contacts_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
+    """Kernel: a row of REPORT for every point that may touch and every step of a trajectory."""
+    return _contacts_kernel(variant.staged, work)
+
+
+@cache
+def _contacts_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
+    def body(
+        dt: Any, steps: Any, const: Reals, q: Reals, v: Reals, u: Reals, out: Reals, row: Reals, **rest: Any
+    ) -> None:
+        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
+        assert touch is not None
+        constants, method = Constants(topology, const), Method(articulated, dt, touch)
+        nq, nv, nu, size = topology.nq, topology.nv, topology.nu, touch.contacts.points * REPORT.size
+        touch.contacts.status[0], touch.contacts.status[2] = 0.0, 0.0
+        for t in loop(steps):
+            q_t, v_t = local(q.shifted(t * nq), ws.q, nq), local(v.shifted(t * nv), ws.v, nv)
+            u_t = local(u.shifted(t * nu), ws.u, nu)
+            if variant.wrench:
+                copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, topology.nb * 6)
+            impulses_again(topology, constants, method, q_t, v_t, u_t, ws)
+            report(topology, constants, touch.law, q_t, touch.contacts, row)
+            copy(row, out.shifted(t * size), size)
+
+    signature: dict[str, Kind] = {
+        **TOPOLOGY,
+        "dt": REAL,
+        "steps": INT,
+        "const": PACKED if variant.own_params else SHARED,
+        **dict.fromkeys(("q", "v", "u", "out"), ROBOTS),
+        "row": WORK,
+        **({"wrench": ROBOTS} if variant.wrench else {}),
+        **contact_signature(),
+        "law": SHARED,
+        **_scratch(work),
+    }
+    return Kernel("contacts", body, signature, variant.target)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------------

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .buffers import buffers
+from .contact.report import REPORT
+from .errors import ContactError
+from .jacobian import jacobian_kernel
 from .params import Params
 from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
-from .rollout import Variant, rollout_kernel, rollout_vjp_kernel
+from .rollout import Variant, contacts_kernel, rollout_kernel, rollout_vjp_kernel
 from .staging import Kernel
 from .staging.kernel import Bound, zeros
 from .state import State
@@ -31,21 +34,31 @@ class Run:
         self.sim, self.batch, self.u, self.wrench, self.params = sim, batch, u, wrench, params
         self.target = sim._target(batch)
         self.constants = sim._constants(params, self.target, batch)
-        self.kernel = self.bound(rollout_kernel, backward=False, with_params=False)
-        self.violation = np.zeros((batch, 1), sim._float)  # worst over all steps
+        self.kernel = self.bound(rollout_kernel, backward=False)
+        self.status = np.zeros(
+            (batch, 2), sim._float
+        )  # over all steps: worst violation, whether a contact found no place
 
-    def bound(self, maker: Callable[[Variant, tuple[str, ...]], Kernel], backward: bool, with_params: bool) -> Bound:
+    def bound(
+        self,
+        maker: Callable[[Variant, tuple[str, ...]], Kernel],
+        backward: bool,
+        with_params: bool = False,
+        force_bars: bool = False,
+        **scratch: int,
+    ) -> Bound:
         """The kernel for inputs of this kind, with what does not change from call to call in place."""
         sim, wrench = self.sim, self.wrench is not None
         own = self.params.batch is not None
-        key = (maker, self.target, own, wrench, with_params)
+        key = (maker, self.target, own, wrench, with_params, force_bars)
         found = sim._bound.get(key)
         if found is None:
             work = Workspace.sizes(sim.model, sim.options, backward, wrench)
             contact = sim.model.has_contact
-            kernel = maker(Variant(sim.options, self.target, own, wrench, with_params, contact), tuple(work))
+            variant = Variant(sim.options, self.target, own, wrench, with_params, contact, force_bars)
+            kernel = maker(variant, tuple(work))
             more = sim._contact_arguments(backward) if contact else {}
-            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more)
+            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more, **scratch)
         return found
 
     def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:
@@ -69,9 +82,19 @@ class Run:
             const=self.constants,
             q=q,
             v=v,
-            **({"violation": self.violation} if self.sim.model.has_contact else {}),
+            **({"status": self.status} if self.sim.model.has_contact else {}),
             **self.inputs(first, end),
         )
+        self._check_table()
+
+    def _check_table(self) -> None:
+        """No contact is lost in silence."""
+        full = np.flatnonzero(self.status[:, 1])
+        if len(full):
+            raise ContactError(
+                f"robot {full[0]} has more points in or near contact than max_contacts={self.sim.options.max_contacts} "
+                "allows for; make the Simulator with a larger max_contacts, or fewer shapes that may touch"
+            )
 
     def states(self, start: State, first: int, end: int) -> State:
         """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
@@ -92,14 +115,36 @@ class Run:
         self._call(q, v, 0, first, end)
         return State(q, v)
 
-    def backward(self, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool) -> Backward:
-        return Backward(self, q_bars, v_bars, steps, with_params)
+    def jacobian(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+        """A and B of the first step."""
+        sim, n = self.sim, 2 * self.sim.model.nv
+        A, B = (np.empty((self.batch, n, m), sim._float) for m in (n, sim.model.nu))
+        kernel = self.bound(jacobian_kernel, backward=True, direction=n, q_next=sim.model.nq)
+        kernel(self.batch, sim.threads, const=self.constants, q=state.q, v=state.v, A=A, B=B, **self.inputs(0, 1))
+        return A, B
+
+    def contacts(self, states: State, steps: int) -> np.ndarray:
+        """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""
+        sim, points = self.sim, len(self.sim.contact_names)
+        out = np.empty((self.batch, steps, points, REPORT.size), sim._float)
+        kernel = self.bound(contacts_kernel, backward=False, row=points * REPORT.size)
+        q, v = states.q[:, :steps], states.v[:, :steps]
+        kernel(self.batch, sim.threads, steps=steps, const=self.constants, q=q, v=v, out=out, **self.inputs(0, steps))
+        return out
 
 
 class Backward:
     """The cotangents on their way from the last state to the first."""
 
-    def __init__(self, run: Run, q_bars: np.ndarray | None, v_bars: np.ndarray | None, steps: int, with_params: bool):
+    def __init__(
+        self,
+        run: Run,
+        q_bars: np.ndarray | None,
+        v_bars: np.ndarray | None,
+        force_bars: np.ndarray | None,
+        steps: int,
+        with_params: bool,
+    ):
         self.run, sim, batch = run, run.sim, run.batch
         m, dtype = sim.model, sim._float
         self.every = int(any(x is not None and x.ndim == 3 for x in (q_bars, v_bars)))
@@ -107,7 +152,10 @@ class Backward:
         self.v_bar, self.v_bars = self._split(v_bars, batch, steps, m.nv)
         self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
         self.wrench_bar = None if run.wrench is None else np.empty((batch, steps, m.nb, 6), dtype)
-        self.kernel = run.bound(rollout_vjp_kernel, backward=True, with_params=with_params)
+        self.force_bars = force_bars
+        scratch = {} if force_bars is None else {"force_bar": force_bars.shape[2] * 3}
+        with_forces = force_bars is not None
+        self.kernel = run.bound(rollout_vjp_kernel, True, with_params, with_forces, **scratch)
         self.health = np.tile(np.array([0.0, NOTHING_NEAR], dtype), (batch, 1))  # worst violation, least margin
         self.extra: dict[str, np.ndarray] = {"health": self.health} if m.has_contact else {}
         self.const_bar: np.ndarray | None = None
@@ -132,6 +180,8 @@ class Backward:
         run, sim = self.run, self.run.sim
         if self.wrench_bar is not None:
             self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
+        if self.force_bars is not None:
+            self.extra["force_bars"] = self.force_bars[:, first:end]
         self.kernel(
             run.batch,
             sim.threads,

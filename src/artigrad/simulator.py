@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from . import tangent
+from . import sensors, tangent
+from .collision.candidates import contact_names
 from .contact.tables import contact_arguments, contact_work, reverse_work
 from .door import fingerprint
 from .errors import InputError
 from .model import Model
-from .options import Options
 from .params import Params, check_params
 from .prepare import prepare
-from .results import Gradient, Health, Trajectory
+from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, Run
 from .staging import Target, widest
@@ -28,7 +29,8 @@ from .tables import topology_arguments
 class Simulator(StateFunctions):
     """Simulates one model. Arrays in and out are NumPy; one robot has no batch axis.
 
-    dt: time step in seconds. options: integrator, factor, and those of contact, see `Options`. dtype: "f64" or "f32".
+    dt: time step in seconds; by default what the model's file says, 1 ms if it says nothing. options: integrator, factor,
+    and those of contact, see `Options`; those not given are `model.options`. dtype: "f64" or "f32".
     threads: how many to share a batch among (default: the cores this process may use). lanes: how many robots of a batch go
     through the code side by side: as many as a vector register holds (default), or fewer, 1, 2, 4, ..., which is faster
     where each touches something else, since a pack looks at all that any of its robots touches; the numbers are the same
@@ -38,7 +40,7 @@ class Simulator(StateFunctions):
     def __init__(
         self,
         model: Model,
-        dt: float = 1e-3,
+        dt: float | None = None,
         *,
         dtype: Literal["f64", "f32"] = "f64",
         threads: int | None = None,
@@ -47,13 +49,13 @@ class Simulator(StateFunctions):
         **options: Any,
     ):
         if not isinstance(model, Model):
-            raise InputError(f"Simulator takes a Model (ag.robots, ModelBuilder), not {type(model).__name__}")
+            raise InputError(f"Simulator takes a Model (ag.load, ag.robots, ModelBuilder), not {type(model).__name__}")
         if not isinstance(dtype, str) or dtype not in ("f64", "f32"):
             raise InputError(f"dtype is 'f64' or 'f32', not {dtype!r}")
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.model, self.params = model, model.params
-        self.options = Options.of(dt, options)
+        self.options = model.options.changed(options if dt is None else {"dt": dt, **options})
         self._check_options()
         self.dtype, self.backend = dtype, backend
         if threads is not None and (not isinstance(threads, int) or threads < 1):
@@ -75,7 +77,8 @@ class Simulator(StateFunctions):
 
     # -- states ----------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
-        """The named keyframe ('home' if the model has one, else all joints at zero), once or `batch` times."""
+        """The named keyframe, once or `batch` times; without a name 'home' if the model has it, else how its file places it,
+        else all joints at zero."""
         q, v = (x.astype(self._float) for x in self.model.keyframe(keyframe))
         if batch is None:
             return State(q, v)
@@ -134,15 +137,41 @@ class Simulator(StateFunctions):
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
         return Trajectory(
-            self, final, u, wrench, params, T, checkpoints, kept, batched, run.violation[:, 0], fingerprint(u, wrench)
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], fingerprint(u, wrench)
         )
 
+    @cached_property
+    def contact_names(self) -> tuple[tuple[str, str], ...]:
+        """The two shapes of every point that may touch: what the rows of `contacts` are."""
+        return contact_names(self.model)
+
+    def contacts(self, traj: Trajectory) -> Contacts:
+        """Forces, places and gaps of all points that may touch, in every step of a rollout that kept its states."""
+        self._check_trajectory(traj)
+        batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
+        if not self.contact_names:
+            raise InputError(f"'{self.model.name}' has no shapes that may touch")
+        q, v = traj.q, traj.v  # raises if they were not kept
+        states = State(q, v) if traj.batched else State(q[None], v[None])
+        rows = Run(self, batch, traj.u, traj.wrench, traj.params).contacts(states, T)
+        force, point, gap = rows[..., :3], rows[..., 3:6], rows[..., 6]
+        return Contacts(force, point, gap) if traj.batched else Contacts(force[0], point[0], gap[0])
+
     # -- backward --------------------------------------------------------------------------------------------------
-    def vjp(self, traj: Trajectory, q_bar: Any = None, v_bar: Any = None, *, with_params: bool = True) -> Gradient:
+    def vjp(
+        self,
+        traj: Trajectory,
+        q_bar: Any = None,
+        v_bar: Any = None,
+        force_bar: Any = None,
+        *,
+        with_params: bool = True,
+    ) -> Gradient:
         """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
 
         q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
-        v_bar: likewise with nv. None means zero. with_params=False leaves out the gradient of the parameters, which
+        v_bar: likewise with nv. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis first if
+        `traj` has one. None means zero. with_params=False leaves out the gradient of the parameters, which
         makes the call faster.
         """
         self._check_trajectory(traj)
@@ -150,7 +179,8 @@ class Simulator(StateFunctions):
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
-        back = run.backward(q_bars, v_bars, T, with_params)
+        force_bars = self._check_force_bar(force_bar, len(self.contact_names), traj, batch)
+        back = Backward(run, q_bars, v_bars, force_bars, T, with_params)
 
         block, snapshots = traj.checkpoints.plan(T, batch * (self.model.nq + self.model.nv) * self._float.itemsize)
         blocks = max(1, -(-T // block))
@@ -185,29 +215,35 @@ class Simulator(StateFunctions):
         return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar, health)
 
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(A, B): Jacobians of one step of one robot, on the tangent space. dx' = A dx + B du with x = (q, v), (2 nv,)."""
+        """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v), of size 2 nv.
+
+        state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too.
+        """
         q, v, batched = self._check_state(state)
-        if batched:
-            raise InputError("linearize takes one robot: a state without batch axis")
-        u = np.zeros(self.model.nu) if u is None else self._numbers("u", u)
-        if u.shape != (self.model.nu,):
-            raise InputError(f"linearize takes u ({self.model.nu},), not {u.shape}")
-        nv, n = self.model.nv, 2 * self.model.nv
-        copies = State(np.repeat(q, n, 0), np.repeat(v, n, 0))
-        controls = np.repeat(np.asarray(u, self._float).reshape(1, 1, self.model.nu), n, 0)
-        if params is not None and params.batch == 1:
-            params = Params(self.model, params.flat[0])
-        traj = self.rollout(copies, controls, params=params)
-        one = np.eye(n, dtype=self._float)
-        q_bar = tangent.to_ambient(self.model, traj.final.q, one[:, :nv])
-        grad = self.vjp(traj, q_bar, one[:, nv:], with_params=False)
-        A = np.concatenate([tangent.to_tangent(self.model, copies.q, grad.q0), grad.v0], axis=1)
-        return A, grad.u[:, 0]
+        batch, m = len(q), self.model
+        u = np.zeros(m.nu, self._float) if u is None else self._numbers("u", u)
+        if u.shape != (m.nu,) and (not batched or u.shape != (batch, m.nu)):
+            raise InputError(f"linearize takes u ({m.nu},){f' or ({batch}, {m.nu})' if batched else ''}, not {u.shape}")
+        run = Run(self, batch, u[..., None, :], None, self._check_params(params, batch))
+        A, B = run.jacobian(State(q, v))
+        return (A, B) if batched else (A[0], B[0])
+
+    # -- sensors ---------------------------------------------------------------------------------------------------
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, np.ndarray]:
+        """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
+        which an accelerometer takes its mean."""
+        return sensors.read(self, state, u, params)
+
+    def sensors_vjp(
+        self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
+    ) -> StateGradient:
+        """Gradients of a loss whose cotangents with respect to `sensors(state, u)` are `bars`, by name."""
+        return sensors.read_vjp(self, state, bars, u, params)
 
     # -- kernels ---------------------------------------------------------------------------------------------------
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
-        integers = contact_arguments(self.model, self._float)
+        integers = contact_arguments(self.model, self.options.max_contacts, self._float)
         work = contact_work(self.model, integers)
         if backward and self.options.gradient == "reverse":
             work |= reverse_work(self.model, integers, self.options.sweeps)

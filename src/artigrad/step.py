@@ -21,7 +21,7 @@ from .contact import Touch
 from .dynamics import FACTOR, Method
 from .options import Options
 from .staging import Reals
-from .tables import Constants, Topology, Workspace
+from .tables import Bars, Constants, Topology, Workspace
 
 
 def step(
@@ -50,11 +50,9 @@ def step_vjp(
     u: Reals,
     ws: Workspace,
     q_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
     touch: Touch | None = None,
 ) -> None:
-    """(q_bar, v_bar) of the next state <- those of the present one; adds to u_bar and const_bar. q_bar is ambient."""
+    """(q_bar, bars.v) of the next state <- those of the present one; adds to bars.u and bars.const. q_bar is ambient."""
     method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt), touch)
-    integrate.BACKWARD[options.integrator](topology, const, method, dt, q, v, u, ws, q_bar, v_bar, u_bar, const_bar)
+    integrate.BACKWARD[options.integrator](topology, const, method, dt, q, v, u, ws, q_bar, bars)

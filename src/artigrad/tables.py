@@ -6,7 +6,7 @@ Sizes are run-time integers, so one compiled kernel serves every robot.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,7 +32,9 @@ TOPOLOGY: dict[str, Kind] = {
 
 # what only the making of constants reads
 STRUCTURE: dict[str, Kind] = {
-    **dict.fromkeys(("body_parent", "body_joint", "shape_body", "act_kind", "slots"), INTS),
+    **dict.fromkeys(
+        ("body_parent", "body_joint", "shape_body", "shape_kind", "shape_vertex", "act_kind", "slots"), INTS
+    ),
 }
 JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
 FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
@@ -112,6 +114,10 @@ def structure_arguments(model: Model) -> dict[str, Any]:
         "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
         "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
         "shape_body": _ints(b + 1 for b in model.shapes.body),
+        "shape_kind": _ints(model.shapes.kind),
+        "shape_vertex": _ints(
+            [*(first for first, _ in model.shapes.vertices), sum(n for _, n in model.shapes.vertices)]
+        ),
         "act_kind": _ints(model.actuator_kind),
         "slots": _ints(start for start, _ in model.param_slots.values()),
     }
@@ -175,7 +181,7 @@ _LINK: dict[str, type] = {
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
-_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "friction": float, "restitution": float}
+_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "friction": float, "restitution": float, "radius": float}
 _VERTEX: dict[str, type] = {"p": Vec3}
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
@@ -215,6 +221,21 @@ class Constants:
         self.reals.put(0, value)
 
 
+class Bars(NamedTuple):
+    """Where the adjoint of a step adds cotangents: of q (on the tangent space), v, u and constants (None: not wanted)."""
+
+    tangent: Reals
+    v: Reals
+    u: Reals
+    const: Constants | None
+
+
+def wanted(bars: Bars) -> Constants:
+    """The cotangents of constants, where they are always wanted."""
+    assert bars.const is not None
+    return bars.const
+
+
 def constants_size(model: Model, bars: bool = False) -> int:
     """How many numbers the constants of one robot (or their cotangents) are."""
     sizes = SimpleNamespace(nl=len(model.links.parent), nt=model.links.trees, nb=model.nb, ns=model.ns, nu=model.nu)
@@ -237,7 +258,6 @@ LINK = Layout(
     a_bar=Force,
     v_bar=Force,
 )
-LINK.overlay("a_bar", zeta=Force)  # of the pose, once the cotangent of a is spent
 # One row per degree of freedom.
 DOF = Layout(
     S=Motion,  # motion of the link per unit of this velocity
@@ -248,6 +268,11 @@ DOF = Layout(
 DOF.overlay("U", y=Motion)  # without a factor: sum over the row of a cotangent of M
 
 
+FIELD = Layout(  # one row per link, on the way back
+    zeta=Force,  # cotangent of the pose
+    w=Motion,  # another field of velocities: that the step led to
+    w_bar=Force,
+)
 COMPOSITE = Layout(I=Inertia)  # of a link and all it carries; on the way back, what was paired with it
 ORIGIN = Layout(o_bar=Vec3)  # one row per tree: cotangent of positions in the world
 
@@ -257,6 +282,7 @@ class Workspace:
 
     link: Table
     dof: Table
+    field: Table
     tree: Table
     composite: Table
     paired: Table
@@ -294,7 +320,7 @@ class Workspace:
     q_stage_bar: Reals
     v_stage_bar: Reals
 
-    _TABLES = {"link": LINK, "dof": DOF, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
+    _TABLES = {"link": LINK, "dof": DOF, "field": FIELD, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
 
     def __init__(self, arguments: dict[str, Any], wrench: bool):
         for name in list(arguments):
@@ -319,7 +345,7 @@ class Workspace:
         if backward and model.has_contact and options.gradient == "reverse":
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}
         if backward:
-            sizes |= {"q_bar": nq, "u_bar": nu} | dict.fromkeys(
+            sizes |= {"field": nl * FIELD.size, "q_bar": nq, "u_bar": nu} | dict.fromkeys(
                 ("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv
             )
             sizes |= {"wrench_bar": nb * 6} if wrench else {}

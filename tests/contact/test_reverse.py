@@ -67,7 +67,7 @@ def laikago_gradient(**options):
 
 
 def test_equal_to_the_implicit_gradient_when_converged():
-    swept, traj = laikago_gradient(solver="gauss_seidel", sweeps=3000, gradient="reverse")
+    swept, traj = laikago_gradient(solver="gauss_seidel", sweeps=3000, tolerance=1e-14, gradient="reverse")
     implicit, other = laikago_gradient()
     assert traj.violation[0] < 1e-12
     np.testing.assert_allclose(traj.q, other.q, atol=1e-12)

@@ -1,4 +1,4 @@
-"""The command line: `artigrad demo`."""
+"""The command line: `artigrad demo`, `info FILE`, `check FILE`, `view FILE`; one file a command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from .check import check
 from .demo import swing_up
+from .info import info
+from .view import view
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
 
@@ -25,3 +28,7 @@ def demo(
     """Swing up a cart-pole by gradients through the physics; under a minute."""
     if not swing_up(out, iterations):
         raise typer.Exit(1)
+
+
+for command in (info, check, view):
+    app.command()(command)

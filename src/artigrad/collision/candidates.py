@@ -24,21 +24,22 @@ RIM = 8  # points on each rim of a cylinder
 
 
 class Candidates(NamedTuple):
-    """One row per point; groups are contiguous. A shape's own lengths times `feature` give the point in its frame."""
+    """What may touch: pairs of shapes, each with its points; and the limited joints. Groups are contiguous."""
 
-    kind: np.ndarray
+    kind: np.ndarray  # of each pair: its routine
     a: np.ndarray
     b: np.ndarray
-    vertex: np.ndarray
-    feature: np.ndarray  # (n, 3)
     group: np.ndarray
+    first: np.ndarray  # point of each pair, and the number of all points
+    vertex: np.ndarray  # of each point
+    feature: np.ndarray  # (n, 3): times the lengths of B, where the point is in its frame
     limited: np.ndarray  # links whose joint has a limit or dry friction, ordered by group
     limited_group: np.ndarray
     groups: int
 
 
 def candidates(model: Model) -> Candidates:
-    """All single points of all pairs, and the limited joints, sorted by the group of trees they belong to."""
+    """All pairs, and the limited joints, sorted by the group of trees they belong to."""
     shapes, links = model.shapes, model.links
     tree = [int(links.tree[links.of_body[b + 1]]) for b in shapes.body]
     limited = [int(links.of_body[i + 1]) for i in shapes.limited]
@@ -52,30 +53,36 @@ def candidates(model: Model) -> Candidates:
     for a, b in shapes.pairs:
         if tree[a] and tree[b]:
             parent[root(tree[a])] = root(tree[b])
-    rows = []
-    for a, b in shapes.pairs:
-        group = root(tree[b] or tree[a])
-        for kind, vertex, feature in _points(model, a, b):
-            rows.append((group, kind, a, b, vertex, feature))
-    rows.sort(key=lambda r: r[0])
+    pairs = sorted(shapes.pairs, key=lambda p: root(tree[p[1]] or tree[p[0]]))
+    group = [root(tree[b] or tree[a]) for a, b in pairs]
     limited.sort(key=lambda i: root(int(links.tree[i])))
-    used = sorted({r[0] for r in rows} | {root(int(links.tree[i])) for i in limited})
-    number = {g: k for k, g in enumerate(used)}
+    limited_group = [root(int(links.tree[i])) for i in limited]
+    number = {g: k for k, g in enumerate(sorted({*group, *limited_group}))}
+    points = [_points(model, a, b) for a, b in pairs]
+    every = [point for of_pair in points for point in of_pair]
 
-    def column(k: int) -> np.ndarray:
-        return np.array([r[k] for r in rows] + [0], np.int32)
+    def column(values: list[int]) -> np.ndarray:
+        return np.array([*values, 0], np.int32)
 
     return Candidates(
-        kind=column(1),
-        a=column(2),
-        b=column(3),
-        vertex=column(4),
-        feature=np.array([r[5] for r in rows] or [(0.0, 0.0, 0.0)], float),
-        group=np.array([number[r[0]] for r in rows] + [0], np.int32),
-        limited=np.array([*limited, 0], np.int32),
-        limited_group=np.array([*(number[root(int(links.tree[i]))] for i in limited), 0], np.int32),
-        groups=len(used),
+        kind=column([of_pair[0][0] for of_pair in points]),
+        a=column([a for a, _ in pairs]),
+        b=column([b for _, b in pairs]),
+        group=column([number[g] for g in group]),
+        first=np.cumsum([0, *map(len, points)]).astype(np.int32),
+        vertex=column([vertex for _, vertex, _ in every]),
+        feature=np.array([feature for _, _, feature in every] or [(0.0, 0.0, 0.0)], float),
+        limited=column(limited),
+        limited_group=column([number[g] for g in limited_group]),
+        groups=len(number),
     )
+
+
+def contact_names(model: Model) -> tuple[tuple[str, str], ...]:
+    """The two shapes of every point that may touch, in the order of the points."""
+    c, names = candidates(model), model.shapes.names
+    count = np.diff(c.first)
+    return tuple((names[a], names[b]) for a, b, n in zip(c.a, c.b, count, strict=False) for _ in range(n))
 
 
 def _points(model: Model, a: int, b: int) -> list[tuple[int, int, tuple[float, float, float]]]:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..spatial import Force, Transform, Vec3, cross
-from ..staging import switch
+from ..spatial import Force, Transform, Vec3, cross, dot
+from ..staging import sqrt, switch
 from .box import box_ball, box_ball_vjp
 from .candidates import (
     BOX_SPHERE,
@@ -31,12 +31,17 @@ from .sphere import ball_ball, ball_ball_vjp
 
 
 class Pair(NamedTuple):
-    """Two shapes in their places. `feature` times B's lengths, or `vertex()`, is the point of B that meets a plane."""
+    """Two shapes in their places."""
 
     A: Transform
     size_a: Vec3
     B: Transform
     size_b: Vec3
+
+
+class Point(NamedTuple):
+    """The point of B that meets a plane: `feature` times B's lengths, or `vertex()`."""
+
     feature: Vec3
     vertex: Callable[[], Vec3]
 
@@ -51,18 +56,34 @@ class PairBars(NamedTuple):
     vertex: Vec3
 
 
-def gap(kind: Any, pair: Pair) -> Gap:
+def distance(kind: Any, place: Callable[[], Pair], radius_a: Any, radius_b: Any) -> Any:
+    """A lower bound of the gap, by the spheres around the shapes; for spheres themselves the gap is as cheap."""
+
+    def from_plane() -> Any:
+        A, _, B, _ = place()
+        return dot(A.R.column(2), B.r - A.r) - radius_b
+
+    def between() -> Any:
+        A, _, B, _ = place()
+        apart = B.r - A.r
+        return sqrt(dot(apart, apart)) - radius_a - radius_b
+
+    bounds = {k: from_plane if k in FEATURES else between for k in ROUTINES}
+    return switch(kind, bounds | dict.fromkeys((PLANE_SPHERE, SPHERE_SPHERE), lambda: -FAR))
+
+
+def gap(kind: Any, pair: Pair, point: Point) -> Gap:
     """How far apart the shapes of a pair are, where, and in which direction."""
-    return switch(kind, {k: partial(r.forward, pair) for k, r in ROUTINES.items()})
+    return switch(kind, {k: partial(r.forward, pair, point) for k, r in ROUTINES.items()})
 
 
-def gap_vjp(kind: Any, pair: Pair, y_bar: Gap) -> PairBars:
+def gap_vjp(kind: Any, pair: Pair, point: Point, y_bar: Gap) -> PairBars:
     """The cotangents of a pair for that of its gap."""
-    return PairBars(*switch(kind, {k: partial(_plain, r.vjp, pair, y_bar) for k, r in ROUTINES.items()}))
+    return PairBars(*switch(kind, {k: partial(_plain, r.vjp, pair, point, y_bar) for k, r in ROUTINES.items()}))
 
 
-def _plain(vjp: Callable[[Pair, Gap], PairBars], pair: Pair, y_bar: Gap) -> tuple[Any, ...]:
-    return tuple(vjp(pair, y_bar))
+def _plain(vjp: Callable[[Pair, Point, Gap], PairBars], pair: Pair, point: Point, y_bar: Gap) -> tuple[Any, ...]:
+    return tuple(vjp(pair, point, y_bar))
 
 
 def _at(x: Vec3, x_bar: Vec3) -> Force:
@@ -76,57 +97,58 @@ def _turned(u: Vec3, u_bar: Vec3) -> Force:
 
 
 ZERO = Vec3.zero()
+FAR = 1e9  # m
 
 
 # -- planes --------------------------------------------------------------------------------------------------------------
 class Feature(NamedTuple):
     """The point of a shape that may meet a plane, in its own frame, and its radius; and the way back to its lengths."""
 
-    place: Callable[[Pair], tuple[Vec3, Any]]
-    back: Callable[[Pair, Vec3, Any], tuple[Vec3, Vec3]]  # (size_bar, vertex_bar)
+    place: Callable[[Pair, Point], tuple[Vec3, Any]]
+    back: Callable[[Pair, Point, Vec3, Any], tuple[Vec3, Vec3]]  # (size_bar, vertex_bar)
 
 
 FEATURES = {
     PLANE_SPHERE: Feature(
-        lambda p: (ZERO, p.size_b.x),
-        lambda p, l, r: (Vec3(r, 0.0, 0.0), ZERO),
+        lambda p, at: (ZERO, p.size_b.x),
+        lambda p, at, l, r: (Vec3(r, 0.0, 0.0), ZERO),
     ),
     PLANE_CAPSULE: Feature(
-        lambda p: (Vec3(0.0, 0.0, p.feature.z * p.size_b.y), p.size_b.x),
-        lambda p, l, r: (Vec3(r, p.feature.z * l.z, 0.0), ZERO),
+        lambda p, at: (Vec3(0.0, 0.0, at.feature.z * p.size_b.y), p.size_b.x),
+        lambda p, at, l, r: (Vec3(r, at.feature.z * l.z, 0.0), ZERO),
     ),
     PLANE_BOX: Feature(
-        lambda p: (p.feature.map(lambda f, s: f * s, p.size_b), 0.0),
-        lambda p, l, r: (p.feature.map(lambda f, x: f * x, l), ZERO),
+        lambda p, at: (at.feature.map(lambda f, s: f * s, p.size_b), 0.0),
+        lambda p, at, l, r: (at.feature.map(lambda f, x: f * x, l), ZERO),
     ),
     PLANE_CYLINDER: Feature(
-        lambda p: (Vec3(p.feature.x * p.size_b.x, p.feature.y * p.size_b.x, p.feature.z * p.size_b.y), 0.0),
-        lambda p, l, r: (Vec3(p.feature.x * l.x + p.feature.y * l.y, p.feature.z * l.z, 0.0), ZERO),
+        lambda p, at: (Vec3(at.feature.x * p.size_b.x, at.feature.y * p.size_b.x, at.feature.z * p.size_b.y), 0.0),
+        lambda p, at, l, r: (Vec3(at.feature.x * l.x + at.feature.y * l.y, at.feature.z * l.z, 0.0), ZERO),
     ),
-    PLANE_POINT: Feature(lambda p: (p.vertex(), 0.0), lambda p, l, r: (ZERO, l)),
+    PLANE_POINT: Feature(lambda p, at: (at.vertex(), 0.0), lambda p, at, l, r: (ZERO, l)),
 }
 
 
-def plane_feature(feature: Feature, pair: Pair) -> Gap:
-    l, r = feature.place(pair)
+def plane_feature(feature: Feature, pair: Pair, point: Point) -> Gap:
+    l, r = feature.place(pair, point)
     return plane_ball(pair.A.r, pair.A.R.column(2), pair.B.r + pair.B.R @ l, r)
 
 
-def plane_feature_vjp(feature: Feature, pair: Pair, y_bar: Gap) -> PairBars:
+def plane_feature_vjp(feature: Feature, pair: Pair, point: Point, y_bar: Gap) -> PairBars:
     A, B = pair.A, pair.B
-    l, r = feature.place(pair)
+    l, r = feature.place(pair, point)
     n, c = A.R.column(2), B.r + B.R @ l
     o_bar, n_bar, c_bar, r_bar = plane_ball_vjp(A.r, n, c, r, y_bar)
-    size_bar, vertex_bar = feature.back(pair, B.R.T @ c_bar, r_bar)
+    size_bar, vertex_bar = feature.back(pair, point, B.R.T @ c_bar, r_bar)
     return PairBars(_at(A.r, o_bar) + _turned(n, n_bar), ZERO, _at(c, c_bar), size_bar, vertex_bar)
 
 
 # -- spheres, capsules, boxes ----------------------------------------------------------------------------------------------
-def sphere_sphere(p: Pair) -> Gap:
+def sphere_sphere(p: Pair, at: Point) -> Gap:
     return ball_ball(p.A.r, p.size_a.x, p.B.r, p.size_b.x)
 
 
-def sphere_sphere_vjp(p: Pair, y_bar: Gap) -> PairBars:
+def sphere_sphere_vjp(p: Pair, at: Point, y_bar: Gap) -> PairBars:
     a, ra, b, rb = ball_ball_vjp(p.A.r, p.size_a.x, p.B.r, p.size_b.x, y_bar)
     return PairBars(_at(p.A.r, a), Vec3(ra, 0.0, 0.0), _at(p.B.r, b), Vec3(rb, 0.0, 0.0), ZERO)
 
@@ -145,11 +167,11 @@ def _axis_back(X: Transform, size: Vec3, a: Vec3, e: Vec3) -> tuple[Force, Any]:
     return _at(X.r, a) + _turned(z, l_bar * size.y), half_bar
 
 
-def capsule_sphere(p: Pair) -> Gap:
+def capsule_sphere(p: Pair, at: Point) -> Gap:
     return ball_ball(on_segment(*_axis(p.A, p.size_a), p.B.r), p.size_a.x, p.B.r, p.size_b.x)
 
 
-def capsule_sphere_vjp(p: Pair, y_bar: Gap) -> PairBars:
+def capsule_sphere_vjp(p: Pair, at: Point, y_bar: Gap) -> PairBars:
     a, e = _axis(p.A, p.size_a)
     x = on_segment(a, e, p.B.r)
     x_bar, ra_bar, c_bar, rb_bar = ball_ball_vjp(x, p.size_a.x, p.B.r, p.size_b.x, y_bar)
@@ -158,12 +180,12 @@ def capsule_sphere_vjp(p: Pair, y_bar: Gap) -> PairBars:
     return PairBars(A_bar, Vec3(ra_bar, half_bar, 0.0), _at(p.B.r, c_bar + more), Vec3(rb_bar, 0.0, 0.0), ZERO)
 
 
-def capsule_capsule(p: Pair) -> Gap:
+def capsule_capsule(p: Pair, at: Point) -> Gap:
     near = between_segments(*_axis(p.A, p.size_a), *_axis(p.B, p.size_b))
     return ball_ball(near.x, p.size_a.x, near.y, p.size_b.x)
 
 
-def capsule_capsule_vjp(p: Pair, y_bar: Gap) -> PairBars:
+def capsule_capsule_vjp(p: Pair, at: Point, y_bar: Gap) -> PairBars:
     (a, e), (b, f) = _axis(p.A, p.size_a), _axis(p.B, p.size_b)
     near = between_segments(a, e, b, f)
     x_bar, ra_bar, z_bar, rb_bar = ball_ball_vjp(near.x, p.size_a.x, near.y, p.size_b.x, y_bar)
@@ -173,12 +195,12 @@ def capsule_capsule_vjp(p: Pair, y_bar: Gap) -> PairBars:
     return PairBars(A_bar, Vec3(ra_bar, half_a, 0.0), B_bar, Vec3(rb_bar, half_b, 0.0), ZERO)
 
 
-def box_sphere(p: Pair) -> Gap:
+def box_sphere(p: Pair, at: Point) -> Gap:
     found = box_ball(p.size_a, p.A.R.T @ (p.B.r - p.A.r), p.size_b.x)
     return Gap(found.phi, p.A.r + p.A.R @ found.p, p.A.R @ found.n)
 
 
-def box_sphere_vjp(p: Pair, y_bar: Gap) -> PairBars:
+def box_sphere_vjp(p: Pair, at: Point, y_bar: Gap) -> PairBars:
     A, R = p.A, p.A.R
     c = R.T @ (p.B.r - A.r)
     own = box_ball(p.size_a, c, p.size_b.x)
@@ -191,8 +213,8 @@ def box_sphere_vjp(p: Pair, y_bar: Gap) -> PairBars:
 
 
 class Routine(NamedTuple):
-    forward: Callable[[Pair], Gap]
-    vjp: Callable[[Pair, Gap], PairBars]
+    forward: Callable[[Pair, Point], Gap]
+    vjp: Callable[[Pair, Point, Gap], PairBars]
 
 
 ROUTINES: dict[int, Routine] = {

@@ -30,7 +30,7 @@ def find_impulses(
     q: Reals,
     v: Reals,
     ws: Workspace,
-    tape: Reals | None = None,
+    tape: bool = False,
 ) -> None:
     """Impulses lam of all contacts; the factor and the inward half of the free motion's solve are in ws."""
     law, contacts = touch.law, touch.contacts
@@ -41,7 +41,7 @@ def find_impulses(
     if touch.solver == "hybrid":
         solver.hybrid(contacts, law.tolerance)
     else:
-        solver.gauss_seidel(contacts, touch.sweeps, tape)
+        solver.gauss_seidel(contacts, touch.sweeps, law.tolerance, tape)
 
 
 def accelerate_in_contact(

@@ -9,17 +9,16 @@ Not differentiated: the active set itself, the threshold of restitution, and the
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from .. import joints
 from ..collision.collide import gap_vjp
 from ..collision.gap import Gap
 from ..dynamics import Method, articulated, balance_vjp, clear_forces
-from ..kinematics import clear_pose_bars, kinematics_vjp
 from ..spatial import (
     Force,
     Mat3,
-    Motion,
     Vec3,
     at_point,
     axis_frame_vjp,
@@ -29,25 +28,38 @@ from ..spatial import (
     force_to_child,
     point_velocity,
 )
-from ..staging import Reals, carry, climb, loop, maximum, select, switch, when_any
-from ..tables import Constants, Topology, Workspace
+from ..staging import Reals, carry, climb, loop, select, switch
+from ..tables import Bars, Constants, Topology, Workspace
 from . import solver
-from .gather import Law, pair_of
+from .gather import Law, pair_of, point_of
+from .report import along_rows, world_force
 from .rows import apply_impulses, bounces, rest_velocity, scale_free_motion
 from .tables import A_SIDE, B_SIDE, Contacts
 
 
 def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
-    """nu: (C A E)^T nu = E J z for the z whose inward half is in ws.dof.u;  then u -= d^-1 L J^T nu"""
+    """nu = C^T x with (C A E)^T x = E^T (J z + dt lam_bar), for the z whose inward half is in ws.dof.u;  then
+    u -= d^-1 L J^T nu"""
     scale_free_motion(topology, ws, contacts)
     for c in loop(contacts.group[contacts.groups]):
         row = contacts.row[c]
-        seen, side, on, mu = seen_by(topology, c, contacts), row.side, row.on, row.mu
-        follow = seen.x + mu * (side.y * seen.y + side.z * seen.z)
-        row.nu = Vec3(on.x * follow, on.y * seen.y, on.z * seen.z)
+        seen = seen_by(topology, c, contacts)
+        if contacts.force_bar is not None:
+            seen = seen + along_rows(row.R, force_bar(contacts, c))
+        asked = contacts.friction.extend_transposed(row, seen)
+        row.nu = asked.map(lambda x, on: x * on, row.on)
     for g in loop(contacts.groups):
         solver.solve_transposed(contacts, contacts.group[g], contacts.group[g + 1])
+    for c in loop(contacts.group[contacts.groups]):
+        row = contacts.row[c]
+        row.nu = contacts.friction.restrict_transposed(row, row.nu)
     apply_impulses(topology, "nu", -1.0, ws, contacts)
+
+
+def force_bar(contacts: Contacts, c: Any) -> Vec3:
+    """The cotangent of the force of contact c on its body B; that of the impulse is R^T of it, over dt."""
+    read: Callable[[], Vec3] = lambda: contacts.force_bar.struct(contacts.source[c] * 3, Vec3)  # noqa: E731
+    return switch(contacts.of_joint[c], {0: read, 1: Vec3.zero})
 
 
 def seen_by(topology: Topology, c: Any, contacts: Contacts) -> Vec3:
@@ -71,96 +83,25 @@ def accelerate_in_contact_vjp(
     u: Reals,
     ws: Workspace,
     qdd_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
-    """As `accelerate_vjp`, after the impulses were found; ws.v_next has the velocities the step led to."""
+    """As `accelerate_vjp`, after the impulses were found; ws.v_next has the velocities the step led to.
+
+    ws.link.y is -dt y in the letters of the theory, and ws.link.w the field of v+.
+    """
     law, contacts = method.contact.law, method.contact.contacts
-    clear_forces(topology, ws, tangent_bar)
+    clear_forces(topology, ws, bars.tangent)
     articulated.pull(topology, ws, qdd_bar)
     multipliers(topology, ws, contacts)
     articulated.push(topology, ws, ws.mu)
 
-    def take_off_contact_forces() -> None:
+    def contact_bars() -> None:
         for c in loop(contacts.group[contacts.groups]):
-            row = contacts.row[c]
-            force = world_force(row.R, row.lam) * (contacts.touches(c) / law.dt)
-            ws.link[contacts.link_b[c]].F -= at_point(row.p, force, Vec3.zero())
-            ws.link[contacts.link_a[c]].F += at_point(row.p_a, force, Vec3.zero())
+            touching = partial(touching_bars, topology, const, law, c, q, ws, contacts, bars)
+            limited = partial(_limited_bars, topology, law, c, ws, contacts, bars)
+            switch(contacts.of_joint[c], {0: touching, 1: limited})
 
-    balance_vjp(topology, const, method, q, v, u, ws, tangent_bar, v_bar, u_bar, const_bar, take_off_contact_forces)
-    geometry_bars(topology, const, law, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
-
-
-def world_force(R: Mat3, k: Vec3) -> Vec3:
-    """k_n n + k_1 t1 + k_2 t2"""
-    return R @ Vec3(k.y, k.z, k.x)
-
-
-def geometry_bars(
-    topology: Topology,
-    const: Constants,
-    law: Law,
-    q: Reals,
-    v: Reals,
-    ws: Workspace,
-    contacts: Contacts,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
-) -> None:
-    """What gaps, points, normals and the velocities at them say to poses, velocities and shapes.
-
-    Three fields of link motions are paired with contact forces: y with lam, v+ with -nu and, where a contact bounces, v
-    with -e nu. ws.link.y is -dt y; v+ takes the place of a, which is spent.
-    """
-    bounce_bars(topology, law, ws, contacts, tangent_bar, v_bar, const_bar)
-    clear_pose_bars(topology, ws)
-    ws.link[0].a = Motion.zero()
-    for i in loop(1, topology.nl):
-        ws.link[i].a = ws.link[topology.parent[i]].a + joints.apply(topology, i, ws.v_next, ws)
-    for c in loop(contacts.group[contacts.groups]):
-
-        def touching(c: Any = c) -> None:
-            _touching_bars(topology, const, law, c, q, ws, contacts, const_bar)
-
-        def limited(c: Any = c) -> None:
-            _limited_bars(topology, law, c, ws, contacts, tangent_bar, v_bar, const_bar)
-
-        switch(contacts.of_joint[c], {0: touching, 1: limited})
-    for i in loop(topology.nl):
-        ws.link[i].v = ws.link[i].a
-    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
-
-
-def bounce_bars(
-    topology: Topology,
-    law: Law,
-    ws: Workspace,
-    contacts: Contacts,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
-) -> None:
-    """gb of every contact, and its cotangents for the velocities at the start of the step; skipped if nothing bounces."""
-    most = carry(0.0)
-    for c in loop(contacts.group[contacts.groups]):
-        row = contacts.row[c]
-        g = approach(c, ws, contacts)
-        rest, _ = rest_velocity(law, row.phi)
-        gb = select(bounces(law, row.phi, row.e, g, rest), -(row.e * row.nu.x) / law.dt, 0.0) * contacts.touches(c)
-        row.gb = gb
-        most.value = maximum(most.value, abs(gb))
-    for _ in when_any(most.value > 0.0):
-        clear_pose_bars(topology, ws)
-        for c in loop(contacts.group[contacts.groups]):
-            row = contacts.row[c]
-            recoil = row.R.column(2) * row.gb
-            ws.link[contacts.link_b[c]].v_bar += at_point(row.p, recoil, Vec3.zero())
-            ws.link[contacts.link_a[c]].v_bar -= at_point(row.p_a, recoil, Vec3.zero())
-        kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+    balance_vjp(topology, const, method, q, v, u, ws, bars, contact_bars)
 
 
 def approach(c: Any, ws: Workspace, contacts: Contacts) -> Any:
@@ -170,48 +111,53 @@ def approach(c: Any, ws: Workspace, contacts: Contacts) -> Any:
     return dot(row.R.column(2), point_velocity(row.p, B.v) - point_velocity(row.p_a, A.v))
 
 
-def _touching_bars(
-    topology: Topology,
-    const: Constants,
-    law: Law,
-    c: Any,
-    q: Reals,
-    ws: Workspace,
-    contacts: Contacts,
-    const_bar: Constants | None,
+def touching_bars(
+    topology: Topology, const: Constants, law: Law, c: Any, q: Reals, ws: Workspace, contacts: Contacts, bars: Bars
 ) -> None:
+    """Take the contact force off its links, and say what gap, point, frame and the velocities there mean to poses,
+    velocities and shapes.
+
+    Three fields of link motions x are paired with forces k at the contact:  y with lam,  v+ with -nu  and, where the
+    contact bounces,  v with -e nu  on the normal.
+    """
     row = contacts.row[c]
-    A, B = ws.link[contacts.link_a[c]], ws.link[contacts.link_b[c]]
     R, p, p_a, lam, nu = row.R, row.p, row.p_a, row.lam, row.nu * (1.0 / law.dt)
 
     # target velocity: position correction, or restitution
-    gb = row.gb
     rest, slope = rest_velocity(law, row.phi)
     g = approach(c, ws, contacts)
     bounce = select(bounces(law, row.phi, row.e, g, rest), 1.0, 0.0)
     phi_bar, e_bar = nu.x * slope * (1.0 - bounce), -(nu.x * g * bounce)
 
-    # fields: y with lam, v+ with -nu, v with gb on the normal
     frame_bar, p_b_bar, p_a_bar = Mat3.zero(), Vec3.zero(), Vec3.zero()
-    for of_a, of_b, scale, weight in (
-        (A.y, B.y, -1.0 / law.dt, lam),
-        (A.a, B.a, 1.0, -nu),
-        (A.v, B.v, 1.0, Vec3(gb, 0.0, 0.0)),
+    zeta_a, zeta_b = Force.zero(), Force.zero()
+    for field, of_x, k in (
+        ("y", "F", lam * (-1.0 / law.dt)),
+        ("w", "w_bar", -nu),
+        ("v", "v_bar", Vec3(-(row.e * nu.x * bounce), 0.0, 0.0)),
     ):
-        force = world_force(R, weight) * scale
-        relative = (point_velocity(p, of_b) - point_velocity(p_a, of_a)) * scale
-        frame_bar = frame_bar + Mat3.columns(relative * weight.y, relative * weight.z, relative * weight.x)
+        on, force = ws.field if field == "w" else ws.link, world_force(R, k)
+        A, B = on[contacts.link_a[c]], on[contacts.link_b[c]]
+        of_a, of_b = getattr(A, field), getattr(B, field)
+        on_b, on_a = at_point(p, force, Vec3.zero()), -at_point(p_a, force, Vec3.zero())
+        # x_bar += J^T k: for y that is the contact force among the forces F of the world
+        setattr(B, of_x, getattr(B, of_x) + on_b)
+        setattr(A, of_x, getattr(A, of_x) + on_a)
+        # the motion of a link turns with it
+        zeta_b, zeta_a = zeta_b + cross_force(of_b, on_b), zeta_a + cross_force(of_a, on_a)
+        relative = point_velocity(p, of_b) - point_velocity(p_a, of_a)
+        frame_bar = frame_bar + Mat3.columns(relative * k.y, relative * k.z, relative * k.x)
         p_b_bar, p_a_bar = p_b_bar + cross(force, of_b.w), p_a_bar - cross(force, of_a.w)
-    seen = R.T @ ((point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y: tangents, normal
-    mu_bar = lam.x * (row.side.y * seen.x + row.side.z * seen.y)
-    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, (phi_bar, mu_bar, e_bar), const_bar)
-
-    # contact forces stay as they are when their links turn
-    push, held = world_force(R, lam) * (1.0 / law.dt), world_force(R, nu)
-    B.zeta -= cross_force(B.y, at_point(p, push, Vec3.zero()))
-    A.zeta += cross_force(A.y, at_point(p_a, push, Vec3.zero()))
-    B.v_bar -= at_point(p, held, Vec3.zero())
-    A.v_bar += at_point(p_a, held, Vec3.zero())
+    ws.field[contacts.link_b[c]].zeta += zeta_b
+    ws.field[contacts.link_a[c]].zeta += zeta_a
+    A, B = ws.link[contacts.link_a[c]], ws.link[contacts.link_b[c]]
+    rho = along_rows(R, (point_velocity(p, B.y) - point_velocity(p_a, A.y)) * (-1.0 / law.dt))  # J y + lam_bar
+    if contacts.force_bar is not None:
+        f_bar = force_bar(contacts, c) * (1.0 / law.dt)
+        rho = rho + along_rows(R, f_bar)
+        frame_bar = frame_bar + Mat3.columns(f_bar * lam.y, f_bar * lam.z, f_bar * lam.x)
+    mu_bar = lam.x * (row.side.y * rho.y + row.side.z * rho.z)
+    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, (phi_bar, mu_bar, e_bar), bars)
 
 
 def shape_bars(
@@ -225,37 +171,37 @@ def shape_bars(
     p_a_bar: Vec3,
     p_b_bar: Vec3,
     numbers: tuple[Any, Any, Any],
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """From the cotangents of a contact's frame, its point seen from both sides, and (gap, friction, restitution), to the
     poses of its links (zeta, o_bar) and to the parameters of its shapes."""
-    k, row = contacts.source[c], contacts.row[c]
+    k, row = contacts.pair[c], contacts.row[c]
     i, j = contacts.link_a[c], contacts.link_b[c]
-    A, B = ws.link[i], ws.link[j]
     phi_bar, mu_bar, e_bar = numbers
-    pair, apart = pair_of(topology, const, contacts, k, q, ws)
+    pair, apart = pair_of(topology, const, contacts, k, q)
+    point = point_of(const, contacts, contacts.source[c])
     n_bar = axis_frame_vjp(row.R.column(2), frame_bar)
-    bars = gap_vjp(contacts.kind[k], pair, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
-    on_a = Force(bars.A.n + cross(apart, bars.A.f), bars.A.f)
-    B.zeta += bars.B
-    A.zeta += on_a
-    ws.tree[topology.tree[j]].o_bar += p_a_bar - bars.A.f
-    ws.tree[topology.tree[i]].o_bar += bars.A.f - p_a_bar
-    if const_bar is not None:
+    of = gap_vjp(contacts.kind[k], pair, point, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
+    on_a = Force(of.A.n + cross(apart, of.A.f), of.A.f)
+    ws.field[j].zeta += of.B
+    ws.field[i].zeta += on_a
+    ws.tree[topology.tree[j]].o_bar += p_a_bar - of.A.f
+    ws.tree[topology.tree[i]].o_bar += of.A.f - p_a_bar
+    if bars.const is not None:
         a, b = contacts.a[k], contacts.b[k]
         shape_a, shape_b = const.shape[a], const.shape[b]
-        bar_a, bar_b = const_bar.shape[a], const_bar.shape[b]
-        bar_a.X += force_to_child(A.X @ shape_a.X, on_a)
-        bar_b.X += force_to_child(B.X @ shape_b.X, bars.B)
-        bar_a.size += bars.size_a
-        bar_b.size += bars.size_b
+        bar_a, bar_b = bars.const.shape[a], bars.const.shape[b]
+        bar_a.X += force_to_child(contacts.placed[a].X, on_a)
+        bar_b.X += force_to_child(contacts.placed[b].X, of.B)
+        bar_a.size += of.size_a
+        bar_b.size += of.size_b
         first = larger(shape_a.friction, shape_b.friction)
         bar_a.friction += mu_bar * first
         bar_b.friction += mu_bar * (1.0 - first)
         first = larger(shape_a.restitution, shape_b.restitution)
         bar_a.restitution += e_bar * first
         bar_b.restitution += e_bar * (1.0 - first)
-        contacts.add_vertex(const_bar, k, bars.vertex)
+        contacts.add_vertex(bars.const, c, of.vertex)
 
 
 def larger(a: Any, b: Any) -> Any:
@@ -269,34 +215,31 @@ def _limited_bars(
     c: Any,
     ws: Workspace,
     contacts: Contacts,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """phi = +-(q - limit);  row 0 sees +-v, row 1 sees v"""
     row, i = contacts.row[c], contacts.link_b[c]
     k, sign, nu = topology.link_v[i], row.R.xx, row.nu * (1.0 / law.dt)
     _, slope = rest_velocity(law, row.phi)
-    v_bar[k] = v_bar[k] - (sign * nu.x + nu.y)
+    bars.v[k] = bars.v[k] - (sign * nu.x + nu.y)
     dry_bar = row.side.y * ws.mu[k]  # bound = dt dry, and J y = mu/dt
-    limit_bars(topology, c, contacts, tangent_bar, nu.x * slope, dry_bar, const_bar)
+    limit_bars(topology, c, contacts, nu.x * slope, dry_bar, bars)
 
 
 def limit_bars(
     topology: Topology,
     c: Any,
     contacts: Contacts,
-    tangent_bar: Reals,
     phi_bar: Any,
     dry_bar: Any,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """From the cotangents of a joint's gap and dry friction to its position and parameters."""
     i, sign = contacts.link_b[c], contacts.row[c].R.xx
     k = topology.link_v[i]
-    tangent_bar[k] = tangent_bar[k] + sign * phi_bar
-    if const_bar is not None:
-        bar = const_bar.link[i]
+    bars.tangent[k] = bars.tangent[k] + sign * phi_bar
+    if bars.const is not None:
+        bar = bars.const.link[i]
         low = select(sign > 0.0, 1.0, 0.0)
         bar.low -= phi_bar * low
         bar.high += phi_bar * (1.0 - low)

@@ -19,11 +19,12 @@ from ..dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
 from ..kinematics import clear_pose_bars, kinematics_vjp, placement_bar
 from ..spatial import Force, Mat3, Motion, Vec3, at_point, cross, cross_force
 from ..spatial.vectors import outer
-from ..staging import Reals, carry, clamp, climb, copy, loop, maximum, select, switch
-from ..tables import Constants, Topology, Workspace
+from ..staging import Reals, carry, climb, copy, loop, maximum, select, switch, to_real, when_any
+from ..tables import Bars, Constants, Topology, Workspace
 from . import find_impulses
 from .gather import Law
-from .implicit import approach, limit_bars, seen_by, shape_bars
+from .implicit import approach, force_bar, limit_bars, seen_by, shape_bars
+from .report import along_rows
 from .rows import apply_impulses, bounces, directions, rest_velocity, scale_free_motion
 from .solver import residual
 from .tables import A_SIDE, B_SIDE, Contacts
@@ -37,7 +38,7 @@ def impulses_taped(
     forces(topology, const, q, v, u, ws)
     articulated.factor_pull(topology, const, method.damping_dt, ws, ws.tau)
     articulated.push(topology, ws, contacts.free)
-    find_impulses(topology, const, method.contact, q, v, ws, contacts.tape)
+    find_impulses(topology, const, method.contact, q, v, ws, tape=True)
 
 
 # -- the sweeps --------------------------------------------------------------------------------------------------------
@@ -51,20 +52,24 @@ def sweeps_vjp(contacts: Contacts, sweeps: int) -> None:
         for c in loop(start, end):
             for d in loop(start, end):
                 contacts.K.put(contacts.block(c, d), Mat3.zero())
+        ran = contacts.ran[g]
         for s in loop(sweeps, inwards=True):
-            for c in loop(start, end, inwards=True):
-                update_vjp(contacts, s, c, end)
-        for c in loop(start, end):  # inv = 1/A_rr
+            here = to_real(s) < ran
+            for _ in when_any(here):
+                for c in loop(start, end, inwards=True):
+                    update_vjp(contacts, s, c, end, here)
+        for c in loop(start, end):
             row, at = contacts.row[c], contacts.block(c, c)
-            d = row.inv_bar.map(lambda x, i: -(x * i * i), row.inv)
-            diagonal = Mat3(d.x, 0.0, 0.0, 0.0, d.y, 0.0, 0.0, 0.0, d.z)
-            contacts.K.put(at, contacts.K.struct(at, Mat3) + diagonal)
+            A_bar = contacts.friction.steps_vjp(contacts.A.struct(at, Mat3), row.inv, row.inv_bar)
+            contacts.K.put(at, contacts.K.struct(at, Mat3) + A_bar)
 
 
-def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any) -> None:
-    """One update of `solver.sweep` backwards: contacts after c have their impulses of before the sweep already."""
+def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any, here: Any) -> None:
+    """One update of `solver.sweep` backwards, for the robots that made it: contacts after c have their impulses of before
+    the sweep already."""
     row = contacts.row[c]
-    g, inv, mu = row.lam_bar, row.inv, row.mu
+    after, inv, mu = row.lam_bar, row.inv, row.mu
+    g = select(here, after, Vec3.zero())
     lam = contacts.tape.struct((s * contacts.cap + c) * 3, Vec3)
     row.lam = lam
     w, A = residual(contacts, c, end), contacts.A.struct(contacts.block(c, c), Mat3)
@@ -72,43 +77,23 @@ def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any) -> None:
     # forward, as in the sweep
     x_n = lam.x - w.x * inv.x
     n = maximum(x_n, 0.0)
-    dn = n - lam.x
-    most = mu * n + row.bound
-    w_1 = w.y + A.yx * dn
-    x_1 = lam.y - w_1 * inv.y
-    d1 = clamp(x_1, -most, most) - lam.y
-    w_2 = w.z + A.zx * dn + A.zy * d1
-    x_2 = lam.z - w_2 * inv.z
+    dn, most = n - lam.x, mu * n + row.bound
 
     # backward
-    x_2_bar, most_2 = _clamp_vjp(x_2, most, g.z)
-    s_2 = -(x_2_bar * inv.z)
-    d1_bar = s_2 * A.zy
-    x_1_bar, most_1 = _clamp_vjp(x_1, most, g.y + d1_bar)
-    s_1 = -(x_1_bar * inv.y)
-    dn_bar = s_2 * A.zx + s_1 * A.yx
-    most_bar = most_1 + most_2
-    x_n_bar = select(x_n > 0.0, g.x + dn_bar + mu * most_bar, 0.0)
-    s_n = -(x_n_bar * inv.x)
-    row.mu_bar += most_bar * n
-    row.bound_bar += most_bar
-    row.inv_bar -= Vec3(x_n_bar * w.x, x_1_bar * w_1, x_2_bar * w_2)
-    row.lam_bar = Vec3(x_n_bar - dn_bar, x_1_bar - d1_bar, x_2_bar)
-    w_bar = Vec3(s_n, s_1, s_2)
+    t = contacts.friction.tangents_vjp(A, w, lam, inv, dn, most, (g.y, g.z))
+    x_n_bar = select(x_n > 0.0, g.x + t.dn + mu * t.most, 0.0)
+    row.mu_bar += t.most * n
+    row.bound_bar += t.most
+    row.inv_bar += Vec3(-(x_n_bar * w.x), *t.inv)
+    row.lam_bar = select(here, Vec3(x_n_bar - t.dn, *t.lam), after)
+    w_bar = Vec3(-(x_n_bar * inv.x), *t.w)
     row.b_bar += w_bar
     at = contacts.block(c, c)
-    within = Mat3(0.0, 0.0, 0.0, s_1 * dn, 0.0, 0.0, s_2 * dn, s_2 * d1, 0.0)
-    contacts.K.put(at, contacts.K.struct(at, Mat3) + within)
+    contacts.K.put(at, contacts.K.struct(at, Mat3) + t.A)
     for d in loop(contacts.start[c], end):
         other, place = contacts.row[d], contacts.block(c, d)
         contacts.K.put(place, contacts.K.struct(place, Mat3) + outer(w_bar, other.lam))
         other.lam_bar += contacts.A.struct(place, Mat3).T @ w_bar
-
-
-def _clamp_vjp(x: Any, most: Any, y_bar: Any) -> tuple[Any, Any]:
-    """The cotangents of x and of the bound for y = clamp(x, -most, most)."""
-    above, below = x > most, x < -most
-    return select(above, 0.0, select(below, 0.0, y_bar)), select(above, y_bar, select(below, -y_bar, 0.0))
 
 
 # -- the step ----------------------------------------------------------------------------------------------------------
@@ -121,20 +106,19 @@ def accelerate_in_contact_reverse(
     u: Reals,
     ws: Workspace,
     qdd_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """As `accelerate_in_contact_vjp`, for the sweeps that `impulses_taped` ran."""
     law, contacts, sweeps = method.contact.law, method.contact.contacts, method.contact.sweeps
-    clear_forces(topology, ws, tangent_bar)
+    clear_forces(topology, ws, bars.tangent)
     # z = Mt^-1 v+_bar (times dt), and what the impulses see of it
     articulated.pull(topology, ws, qdd_bar)
     scale_free_motion(topology, ws, contacts)
     for c in loop(contacts.group[contacts.groups]):
-        contacts.row[c].old = contacts.row[c].lam  # the impulses that were applied
-        contacts.row[c].lam_bar = seen_by(topology, c, contacts) * (1.0 / law.dt)
+        row, seen = contacts.row[c], seen_by(topology, c, contacts)
+        if contacts.force_bar is not None:
+            seen = seen + along_rows(row.R, force_bar(contacts, c))
+        row.old, row.lam_bar = row.lam, seen * (1.0 / law.dt)  # `old` are the impulses that were applied
     articulated.push(topology, ws, contacts.dual)
     sweeps_vjp(contacts, sweeps)
 
@@ -142,14 +126,14 @@ def accelerate_in_contact_reverse(
     apply_impulses(topology, "b_bar", law.dt, ws, contacts)
     articulated.push(topology, ws, ws.mu)
     copy(contacts.free, ws.qdd, topology.nv)
-    balance_vjp(topology, const, method, q, v, u, ws, tangent_bar, v_bar, u_bar, const_bar)
+    balance_vjp(topology, const, method, q, v, u, ws, bars)
 
     columns(topology, ws, contacts)
-    jacobian_bars(topology, const, law, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
+    jacobian_bars(topology, const, law, q, v, ws, contacts, bars)
     mass_matrix_bars(topology, law, contacts)
     joints.store_columns(topology, ws)
     composite_inertias(topology, ws)
-    mass_matrix_vjp(topology, const, method.damping_dt, ws, contacts.M_bar, tangent_bar, const_bar)
+    mass_matrix_vjp(topology, const, method.damping_dt, ws, contacts.M_bar, bars)
 
 
 def columns(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
@@ -190,9 +174,7 @@ def jacobian_bars(
     v: Reals,
     ws: Workspace,
     contacts: Contacts,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """J_bar, the targets and the bounds of every contact to poses, velocities and parameters."""
     clear_pose_bars(topology, ws)
@@ -201,18 +183,18 @@ def jacobian_bars(
         for c in loop(contacts.group[g], end):
 
             def touching(c: Any = c, end: Any = end) -> None:
-                _touching(topology, const, law, c, end, q, v, ws, contacts, tangent_bar, v_bar, const_bar)
+                _touching(topology, const, law, c, end, q, v, ws, contacts, bars)
 
             def limited(c: Any = c) -> None:
                 row = contacts.row[c]
                 k, b_bar = topology.link_v[contacts.link_b[c]], row.b_bar
-                v_bar[k] = v_bar[k] + row.R.xx * b_bar.x + b_bar.y
+                bars.v[k] = bars.v[k] + row.R.xx * b_bar.x + b_bar.y
                 _, slope = rest_velocity(law, row.phi)
                 phi_bar = -(b_bar.x * slope)
-                limit_bars(topology, c, contacts, tangent_bar, phi_bar, row.bound_bar * law.dt, const_bar)
+                limit_bars(topology, c, contacts, phi_bar, row.bound_bar * law.dt, bars)
 
             switch(contacts.of_joint[c], {0: touching, 1: limited})
-    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+    kinematics_vjp(topology, ws, bars)
 
 
 def _touching(
@@ -225,9 +207,7 @@ def _touching(
     v: Reals,
     ws: Workspace,
     contacts: Contacts,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     row = contacts.row[c]
     g = approach(c, ws, contacts)
@@ -246,7 +226,7 @@ def _touching(
         seen = []
         for sign, i, p in ((-1.0, contacts.link_a[c], row.p_a), (1.0, contacts.link_b[c], row.p)):
             f = at_point(p, d[r] * sign, Vec3.zero())
-            V = _path_bars(topology, i, f, target_bar + extra, x, ws, tangent_bar, v_bar, const_bar)
+            V = _path_bars(topology, i, f, target_bar + extra, x, ws, bars)
             seen.append((V.v + cross(V.w, p)) * sign)
             if sign < 0:
                 p_a_bar = p_a_bar - cross(d[r], V.w)
@@ -254,8 +234,11 @@ def _touching(
                 p_b_bar = p_b_bar + cross(d[r], V.w)
         frame.append(seen[0] + seen[1])
     frame_bar = Mat3.columns(frame[1], frame[2], frame[0])
+    if contacts.force_bar is not None:
+        f_bar = force_bar(contacts, c) * (1.0 / law.dt)
+        frame_bar = frame_bar + Mat3.columns(f_bar * lam.y, f_bar * lam.z, f_bar * lam.x)
     numbers = (-(b_bar.x * slope * (1.0 - bounce)), row.mu_bar, b_bar.x * g * bounce)
-    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, numbers, const_bar)
+    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, numbers, bars)
 
 
 def _path_bars(
@@ -265,9 +248,7 @@ def _path_bars(
     weight: Any,
     x: Reals,
     ws: Workspace,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> Motion:
     """The motion V of link i under joint velocities x. Each joint n on the path turns what lies beyond it:
     xi_n = (V - V before n) x* f;  and  v_bar += weight S^T f."""
@@ -277,11 +258,11 @@ def _path_bars(
         total = beyond.value + own
         beyond.value = total
         xi = cross_force(total - joints.before(topology, n, Motion.zero(), own), f)
-        joints.add_pose_bars(topology, n, xi, Vec3.zero(), ws, tangent_bar)
-        joints.add_projection(topology, n, f * weight, ws, v_bar)
-        if const_bar is not None:
+        joints.add_pose_bars(topology, n, xi, Vec3.zero(), ws, bars.tangent)
+        joints.add_projection(topology, n, f * weight, ws, bars.v)
+        if bars.const is not None:
             bar = placement_bar(topology, n, ws.link[topology.parent[n]].X, xi, Vec3.zero())
-            const_bar.link[n].placement += bar
+            bars.const.link[n].placement += bar
     return beyond.value
 
 

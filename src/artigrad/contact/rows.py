@@ -129,10 +129,10 @@ def delassus(law: Law, contacts: Contacts, nl: Any) -> None:
             contacts.A.put(contacts.block(d, c), total.value.T)
         at = contacts.block(c, c)
         own = contacts.A.struct(at, Mat3)
-        spare = law.softness + to_real(contacts.of_joint[c])  # the third row of a joint is of no use, and regular
+        spare = law.softness + own.yy * to_real(contacts.of_joint[c])  # a joint has no third row: it is like the second
         full = own + Mat3(law.softness, 0.0, 0.0, 0.0, law.softness, 0.0, 0.0, 0.0, spare)
         contacts.A.put(at, full)
-        contacts.row[c].inv = Vec3(1.0 / full.xx, 1.0 / full.yy, 1.0 / full.zz)
+        contacts.row[c].inv = contacts.friction.steps(full)
 
 
 def apply_impulses(topology: Topology, x: str, scale: Any, ws: Workspace, contacts: Contacts) -> None:

@@ -3,20 +3,26 @@
     normals:   0 <= lam_n, 0 <= w_n, one of them zero
     tangents:  |lam_t| <= mu lam_n + bound;  w_t = 0 inside,  w_t against lam_t at the bound
 
-`gauss_seidel` sweeps a fixed number of times. `hybrid` lets a few sweeps name the active set, solves that set exactly by
-a 3x3-block LU, and checks every row; what fails sweeps on from there. A robot that is done is frozen: its neighbours in
-the pack do not change its bits.
+What |lam_t| is and how it is bounded is the law of friction: `pyramid` or `cone`.
+
+`gauss_seidel` sweeps until nothing moves by more than the tolerance, at most a given number of times. `hybrid` lets a few
+sweeps name the active set, solves that set exactly by a 3x3-block LU, and checks every row; what fails sweeps on from
+there. A robot that is done is frozen: its neighbours in the pack do not change its bits.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from ..spatial import Mat3, Vec3, cross, dot
-from ..staging import Reals, carry, clamp, loop, maximum, minimum, select, to_real, when_any
+from ..staging import carry, clamp, loop, maximum, minimum, select, to_real, when_any
+from ..staging.memory import Row
 from .tables import Contacts
+from .update import yes
 
 ROUNDS, SWEEPS = 12, 3
+TURN = 1e-7  # rad, by which directions of sliding may still turn
 FAR = 1e3  # m/s, the margin of what touches nothing
 
 
@@ -33,35 +39,38 @@ def residual(contacts: Contacts, c: Any, end: Any) -> Vec3:
     return w.value
 
 
-def sweep(contacts: Contacts, start: Any, end: Any, go: Any, relax: Any = 1.0) -> None:
+def sweep(contacts: Contacts, start: Any, end: Any, go: Any, relax: Any = 1.0) -> Any:
     """One projected Gauss-Seidel sweep over a group, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
-    where contacts slide, full ones can go back and forth for ever."""
+    where contacts slide, full ones can go back and forth for ever. Returns the largest change, as a velocity."""
+    moved = carry(0.0)
     for c in loop(start, end):
         row = contacts.row[c]
-        w, lam, inv = residual(contacts, c, end), row.lam, row.inv
-        A = contacts.A.struct(contacts.block(c, c), Mat3)
-        inv = inv * relax
+        w, lam, inv = residual(contacts, c, end), row.lam, row.inv * relax
         n = maximum(lam.x - w.x * inv.x, 0.0)
-        dn = n - lam.x
-        most = row.mu * n + row.bound
-        t1 = clamp(lam.y - (w.y + A.yx * dn) * inv.y, -most, most)
-        d1 = t1 - lam.y
-        t2 = clamp(lam.z - (w.z + A.zx * dn + A.zy * d1) * inv.z, -most, most)
-        row.lam = select(go > 0.5, Vec3(n, t1, t2), lam)
+        A, most = contacts.A.struct(contacts.block(c, c), Mat3), row.mu * n + row.bound
+        new = Vec3(n, *contacts.friction.tangents(A, w, lam, inv, n - lam.x, most))
+        moved.value = maximum(moved.value, largest_change(row, new - lam))
+        row.lam = select(go > 0.5, new, lam)
+    return moved.value
+
+
+def largest_change(row: Row, change: Vec3) -> Any:
+    """A change of impulses, as the largest of the velocities that its rows would feel."""
+    worst: Any = 0.0
+    for x, i in zip(change.leaves(), row.inv.leaves(), strict=True):
+        worst = maximum(worst, abs(x / i))
+    return worst
 
 
 def violation(contacts: Contacts, start: Any, end: Any) -> Any:
-    """How far a group is from solved, m/s: what one more projection of each row would change, as a velocity."""
+    """How far a group is from solved, m/s: what one more update of each contact would change, as a velocity."""
     worst = carry(0.0)
     for c in loop(start, end):
         row = contacts.row[c]
         w, lam, inv = residual(contacts, c, end), row.lam, row.inv
-        most = row.mu * lam.x + row.bound
-        changes = [(maximum(lam.x - w.x * inv.x, 0.0) - lam.x) / inv.x]
-        for l, v, i in ((lam.y, w.y, inv.y), (lam.z, w.z, inv.z)):
-            changes.append((clamp(l - v * i, -most, most) - l) / i)
-        for change in changes:
-            worst.value = maximum(worst.value, abs(change))
+        n, A = maximum(lam.x - w.x * inv.x, 0.0), contacts.A.struct(contacts.block(c, c), Mat3)
+        new = Vec3(n, *contacts.friction.tangents(A, w, lam, inv, 0.0, row.mu * lam.x + row.bound))
+        worst.value = maximum(worst.value, largest_change(row, new - lam))
     return worst.value
 
 
@@ -72,26 +81,30 @@ def margin(contacts: Contacts) -> Any:
     for c in loop(contacts.group[contacts.groups]):
         row, end = contacts.row[c], contacts.end(c)
         w, lam, inv = residual(contacts, c, end), row.lam, row.inv
-        least.value = minimum(least.value, select(lam.x > 0.0, lam.x / inv.x, abs(w.x)))
-        most = row.mu * lam.x + row.bound
-        for l, v, i in ((lam.y, w.y, inv.y), (lam.z, w.z, inv.z)):
-            room = select(abs(l) < most, (most - abs(l)) / i, abs(v))
-            least.value = minimum(least.value, select(most > 0.0, room, FAR))
+        normal = select(lam.x > 0.0, lam.x / inv.x, abs(w.x))
+        tangents = contacts.friction.margin(w, lam, inv, row.mu * lam.x + row.bound, FAR)
+        least.value = minimum(least.value, minimum(normal, tangents))
     return least.value
 
 
-def gauss_seidel(contacts: Contacts, sweeps: int, tape: Reals | None = None) -> None:
-    """A fixed number of sweeps over every group; the tape keeps the impulses that each sweep found."""
+def gauss_seidel(contacts: Contacts, sweeps: int, tolerance: Any, tape: bool = False) -> None:
+    """At most so many sweeps over every group. With `tape` the impulses before each sweep and how many were run are kept."""
     clear_impulses(contacts)
     for g in loop(contacts.groups):
         start, end = contacts.group[g], contacts.group[g + 1]
+        go, ran = carry(1.0), carry(0.0)
         for s in loop(sweeps):
-            if tape is not None:
-                for c in loop(start, end):
-                    tape.put((s * contacts.cap + c) * 3, contacts.row[c].lam)
-            sweep(contacts, start, end, 1.0)
+            for _ in when_any(go.value > 0.5):
+                if tape:
+                    for c in loop(start, end):
+                        contacts.tape.put((s * contacts.cap + c) * 3, contacts.row[c].lam)
+                moved = sweep(contacts, start, end, go.value)
+                ran.value = ran.value + go.value
+                go.value = select(moved > tolerance, go.value, 0.0)
+        if tape:
+            contacts.ran[g] = ran.value
         contacts.status[0] = maximum(contacts.status[0], violation(contacts, start, end))
-        name_active_set(contacts, start, end, None)
+        name_active_set(contacts, start, end, 1.0)
         build(contacts, start, end)
         factor(contacts, start, end)
 
@@ -108,89 +121,75 @@ def hybrid(contacts: Contacts, tolerance: Any) -> None:
                 relax = 1.0 - 0.3 * clamp(to_real(r), 0.0, 1.0)
                 for _ in loop((r + 1) * SWEEPS):
                     sweep(contacts, start, end, active, relax)
-                name_active_set(contacts, start, end, active)
-                build(contacts, start, end)
-                factor(contacts, start, end)
                 for c in loop(start, end):
-                    row = contacts.row[c]
-                    row.old, row.lam = row.lam, right_side(contacts, c, end)
-                solve(contacts, start, end)
-                spread(contacts, start, end)
+                    contacts.row[c].old = contacts.row[c].lam
+                solve_active_set(contacts, start, end, active)
                 bad = check(contacts, start, end, tolerance)
                 failed = select(bad > 0.5, active, 0.0)
-                for c in loop(start, end):  # robots that failed go on from their sweeps; those done before keep theirs
+                for c in loop(start, end):  # robots that failed go on from their sweeps
                     row = contacts.row[c]
-                    keep = select(active > 0.5, failed, 1.0)
-                    row.lam = select(keep > 0.5, row.old, row.lam)
+                    row.lam = select(failed > 0.5, row.old, row.lam)
                 go.value = failed
         for _ in when_any(go.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
             left = select(go.value > 0.5, violation(contacts, start, end), 0.0)
             contacts.status[0] = maximum(contacts.status[0], left)
 
 
+def solve_active_set(contacts: Contacts, start: Any, end: Any, active: Any) -> None:
+    """Name the active set at the impulses, and put the impulses that solve it in their place; again while directions of
+    sliding turn. K keeps the factor."""
+    go = carry(active)
+    for _ in loop(contacts.friction.NEWTON):
+        for _ in when_any(go.value > 0.5):
+            here, turned = go.value, carry(0.0)
+            name_active_set(contacts, start, end, here)
+            build(contacts, start, end)
+            factor(contacts, start, end)
+            for c in loop(start, end):
+                contacts.row[c].x = right_side(contacts, c, end)
+            solve(contacts, start, end)
+            for c in loop(start, end):
+                row = contacts.row[c]
+                lam, turn = contacts.friction.settle(row, row.x)
+                row.lam = select(here > 0.5, lam, row.lam)
+                turned.value = maximum(turned.value, turn)
+            go.value = select(turned.value > TURN, here, 0.0)
+
+
 def name_active_set(contacts: Contacts, start: Any, end: Any, go: Any) -> None:
-    """on = 1 for normals that push and tangents inside their bound; side = +-1 for tangents at it."""
+    """on and side of each contact, for the robots with go > 1/2."""
     for c in loop(start, end):
         row = contacts.row[c]
-        lam = row.lam
-        most = row.mu * lam.x + row.bound
-        on_n = select(lam.x > 0.0, 1.0, 0.0)
-        live = select(most > 0.0, 1.0, 0.0)
-        stick = [live * select(abs(x) < most, 1.0, 0.0) for x in (lam.y, lam.z)]
-        side = [(live - s) * select(x > 0.0, 1.0, -1.0) for s, x in zip(stick, (lam.y, lam.z), strict=True)]
-        on, sides = Vec3(on_n, *stick), Vec3(0.0, *side)
-        if go is None:
-            row.on, row.side = on, sides
-        else:
-            row.on, row.side = select(go > 0.5, on, row.on), select(go > 0.5, sides, row.side)
-
-
-def _columns(contacts: Contacts, d: Any, A: Mat3) -> Mat3:
-    """A E: a sliding tangent follows its normal."""
-    row = contacts.row[d]
-    s1, s2 = row.side.y * row.mu, row.side.z * row.mu
-    a = A.leaves()
-    out: list[Any] = []
-    for r in range(3):
-        n, t1, t2 = a[3 * r : 3 * r + 3]
-        out += [n + s1 * t1 + s2 * t2, t1, t2]
-    return Mat3(*out)
+        lam, most = row.lam, row.mu * row.lam.x + row.bound
+        on, side = contacts.friction.active(lam, most, partial(residual, contacts, c, end))
+        row.on, row.side = select(go > 0.5, on, row.on), select(go > 0.5, side, row.side)
 
 
 def build(contacts: Contacts, start: Any, end: Any) -> None:
-    """K = C A E on the active rows and columns, the identity on the others."""
+    """K = C A E on the active unknowns, the identity on the others."""
+    law = contacts.friction
     for c in loop(start, end):
-        on = contacts.row[c].on.leaves()
+        row = contacts.row[c]
         for d in loop(start, end):
-            across = contacts.row[d].on.leaves()
-            full = _columns(contacts, d, contacts.A.struct(contacts.block(c, d), Mat3)).leaves()
-            kept = [on[r] * across[s] * full[3 * r + s] for r in range(3) for s in range(3)]
-            contacts.K.put(contacts.block(c, d), Mat3(*kept))
-        at = contacts.block(c, c)
-        own = contacts.K.struct(at, Mat3).leaves()
-        for r in range(3):
-            own[4 * r] = own[4 * r] + (1.0 - on[r])
-        contacts.K.put(at, Mat3(*own))
+            at = contacts.block(c, d)
+            A, across = contacts.A.struct(at, Mat3).leaves(), contacts.row[d]
+            AE = [law.extend_transposed(across, Vec3(*A[3 * r : 3 * r + 3])) for r in range(3)]
+            columns = zip(*(x.leaves() for x in AE), strict=True)
+            contacts.K.put(at, Mat3.columns(*(law.restrict(row, Vec3(*column)) for column in columns)))
+        at, on = contacts.block(c, c), row.on
+        idle = Vec3(1.0 - on.x, 1.0 - on.y + law.compliance(row), 1.0 - on.z)
+        own = contacts.K.struct(at, Mat3)
+        contacts.K.put(at, own + Mat3(idle.x, 0.0, 0.0, 0.0, idle.y, 0.0, 0.0, 0.0, idle.z))
 
 
 def right_side(contacts: Contacts, c: Any, end: Any) -> Vec3:
-    """-(b + A of the constant parts of impulses at their bounds), on active rows."""
-    row = contacts.row[c]
-    total = carry(row.b)
-    for d in loop(contacts.start[c], end):
+    """-C (b + A of the constant parts of impulses at their bounds). Only joints have such parts: dry friction."""
+    total = carry(contacts.row[c].b)
+    for d in loop(contacts.joints[contacts.in_group[c]], end):
         other = contacts.row[d]
         A = contacts.A.struct(contacts.block(c, d), Mat3)
         total.value = total.value + A @ Vec3(0.0, other.side.y * other.bound, other.side.z * other.bound)
-    return -total.value.map(lambda x, m: x * m, row.on)
-
-
-def spread(contacts: Contacts, start: Any, end: Any) -> None:
-    """From the unknowns of the active set to all impulses."""
-    for c in loop(start, end):
-        row = contacts.row[c]
-        x, side = row.lam, row.side
-        most = row.mu * x.x + row.bound
-        row.lam = Vec3(x.x, x.y + side.y * most, x.z + side.z * most)
+    return -contacts.friction.restrict(contacts.row[c], total.value)
 
 
 def check(contacts: Contacts, start: Any, end: Any, tolerance: Any) -> Any:
@@ -201,22 +200,15 @@ def check(contacts: Contacts, start: Any, end: Any, tolerance: Any) -> Any:
     bad = carry(0.0)
     for c in loop(start, end):
         row = contacts.row[c]
-        w, lam, on, side, inv, b = residual(contacts, c, end), row.lam, row.on, row.side, row.inv, row.b
-        fine = select(on.x > 0.5, _yes(lam.x >= 0.0), _yes(w.x >= -tolerance))
+        w, lam, on, b = residual(contacts, c, end), row.lam, row.on, row.b
+        fine = select(on.x > 0.5, yes(lam.x >= 0.0), yes(w.x >= -tolerance))
         most = row.mu * maximum(lam.x, 0.0) + row.bound
-        for l, v, stick, s, i in zip(*(x.leaves()[1:] for x in (lam, w, on, side, inv)), strict=True):
-            inside, against = _yes(abs(l) <= most + tolerance * i), _yes(s * v <= tolerance)
-            fine = fine * (1.0 - stick * (1.0 - inside)) * (1.0 - abs(s) * (1.0 - against))
-        for v, active, drive in zip(w.leaves(), on.leaves(), b.leaves(), strict=True):
-            solved = _yes(abs(v) <= 100.0 * tolerance + 1e-4 * abs(drive))
-            fine = fine * (1.0 - active * (1.0 - solved))
+        fine = fine * contacts.friction.holds(row, w, lam, most, tolerance)
+        left = contacts.friction.restrict(row, w)
+        for v, drive in zip(left.leaves(), b.leaves(), strict=True):
+            fine = fine * yes(abs(v) <= 100.0 * tolerance + 1e-4 * abs(drive))
         bad.value = bad.value + (1.0 - fine)
     return select(bad.value <= 0.5, 0.0, 1.0)
-
-
-def _yes(condition: Any) -> Any:
-    """1 where a condition holds, 0 where it does not or compares with NaN."""
-    return select(condition, 1.0, 0.0)
 
 
 # -- 3x3-block LU ----------------------------------------------------------------------------------------------------------
@@ -241,10 +233,10 @@ def factor(contacts: Contacts, start: Any, end: Any) -> None:
 
 
 def _substitute(contacts: Contacts, r: Any, first: Any, end: Any) -> Vec3:
-    """lam_r minus what the blocks first .. end of its row make of theirs."""
-    x = carry(contacts.row[r].lam)
+    """x_r minus what the blocks first .. end of its row make of theirs."""
+    x = carry(contacts.row[r].x)
     for k in loop(first, end):
-        x.value = x.value - contacts.K.struct(contacts.block(r, k), Mat3) @ contacts.row[k].lam
+        x.value = x.value - contacts.K.struct(contacts.block(r, k), Mat3) @ contacts.row[k].x
     return x.value
 
 
@@ -257,12 +249,12 @@ def _substitute_transposed(contacts: Contacts, r: Any, first: Any, end: Any) -> 
 
 
 def solve(contacts: Contacts, start: Any, end: Any) -> None:
-    """lam <- K^-1 lam"""
+    """x <- K^-1 x"""
     for r in loop(start, end):
-        contacts.row[r].lam = _substitute(contacts, r, start, r)
+        contacts.row[r].x = _substitute(contacts, r, start, r)
     for r in loop(start, end, inwards=True):
         pivot = contacts.K.struct(contacts.block(r, r), Mat3)
-        contacts.row[r].lam = pivot @ _substitute(contacts, r, r + 1, end)
+        contacts.row[r].x = pivot @ _substitute(contacts, r, r + 1, end)
 
 
 def solve_transposed(contacts: Contacts, start: Any, end: Any) -> None:

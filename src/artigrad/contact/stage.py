@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dynamics import Method, accelerate, accelerate_again, accelerate_vjp
 from ..staging import Reals
-from ..tables import Constants, Topology, Workspace
+from ..tables import Bars, Constants, Topology, Workspace
 from . import accelerate_in_contact, impulses_again, note_margin
 from .implicit import accelerate_in_contact_vjp
 from .reverse import accelerate_in_contact_reverse, impulses_taped
@@ -30,15 +30,13 @@ def total_acceleration_vjp(
     u: Reals,
     ws: Workspace,
     qdd_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
-    """ws.qdd and ws.v_next are known. Adds to v_bar, u_bar and const_bar; sets tangent_bar."""
+    """ws.qdd and ws.v_next are known. Adds to the cotangents of v, u and constants; sets that of q."""
     touch = method.contact
     again, back = (AGAIN[touch.gradient], BACK[touch.gradient]) if touch else (accelerate_again, accelerate_vjp)
-    again(topology, const, method, q, v, u, ws)
-    if touch:
-        note_margin(touch.contacts)
-    back(topology, const, method, q, v, u, ws, qdd_bar, tangent_bar, v_bar, u_bar, const_bar)
+    if not method.filled:
+        again(topology, const, method, q, v, u, ws)
+        if touch:
+            note_margin(touch.contacts)
+    back(topology, const, method, q, v, u, ws, qdd_bar, bars)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..collision.candidates import PLANE_POINT, candidates
 from ..model import Model
-from ..spatial import Mat3, Vec3
+from ..spatial import Mat3, Transform, Vec3
 from ..staging import INT, INT_WORK, INTS, SHARED, WORK, Layout, Reals, Table, switch, to_real
 from ..staging.kernel import Kind
 from ..tables import dof_rows
+from . import cone, pyramid
+
+FRICTION: dict[str, ModuleType] = {"pyramid": pyramid, "circular": cone}
 
 INTEGERS: dict[str, Kind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth"), INT),
-    **dict.fromkeys(("c_kind", "c_a", "c_b", "c_vertex", "c_first", "c_limit", "c_limit_first", "c_common"), INTS),
+    **dict.fromkeys(("c_kind", "c_a", "c_b", "c_first", "c_point", "c_vertex", "c_most"), INTS),
+    **dict.fromkeys(("c_limit", "c_limit_first", "c_common"), INTS),
     "c_feature": SHARED,
 }
 # One row per contact (or limited joint): three rows of the problem, in the order normal, tangent, tangent.
@@ -31,25 +35,26 @@ CONTACT = Layout(
     b=Vec3,
     lam=Vec3,  # impulses
     inv=Vec3,  # 1 / diagonal of A
-    on=Vec3,  # 1 where a row is active: pushing, sticking
-    side=Vec3,  # +-1 where a tangential impulse is at its bound
+    on=Vec3,  # the active set, as the law of friction names it
+    side=Vec3,
     old=Vec3,
-    gb=float,  # on the way back: cotangent of the normal velocity that a bounce starts from
-    inv_bar=Vec3,  # and of what the sweeps read
+    inv_bar=Vec3,  # on the way back: cotangents of what the sweeps read
     mu_bar=float,
     bound_bar=float,
 ).overlay("old", nu=Vec3)  # on the way back: multipliers of the active velocity rows
+CONTACT.overlay("inv_bar", x=Vec3)  # unknowns of the active set
 # the adjoint of the sweeps has no active set
 CONTACT.overlay("on", lam_bar=Vec3)
 CONTACT.overlay("side", b_bar=Vec3)
+PLACED = Layout(X=Transform)  # one row per shape: its pose, about the origin of its tree
 A_SIDE, B_SIDE = 0, 1
-REALS = ("contact", "Z", "A", "K", "root", "ut", "status")
-REVERSE = ("tape", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
-SCRATCH = ("link_a", "link_b", "source", "start", "in_group", "of_joint", "group")
+REALS = ("contact", "placed", "Z", "A", "K", "root", "ut", "status")
+REVERSE = ("tape", "ran", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
+SCRATCH = ("link_a", "link_b", "pair", "source", "start", "in_group", "of_joint", "group", "joints")
 
 
-def contact_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
-    """The integer arguments of a kernel with contact."""
+def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str, Any]:
+    """The integer arguments of a kernel with contact; of each group at most max_contacts points may be near at a time."""
     c, links = candidates(model), model.links
     rows = dof_rows(model)
     nl = len(links.parent)
@@ -62,7 +67,8 @@ def contact_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
             common[i, j] = next((path[k] for k in _ancestors(links.parent, int(j)) if k in above), 0)
     first = np.searchsorted(c.group[:-1], np.arange(c.groups + 1)).astype(np.int32)
     limit_first = np.searchsorted(c.limited_group[:-1], np.arange(c.groups + 1)).astype(np.int32)
-    sizes = np.diff(first) + np.diff(limit_first)
+    most = np.minimum(np.diff(c.first[first]), max_contacts)
+    sizes = most + np.diff(limit_first)
     return {
         "c_groups": c.groups,
         "c_cap": int(sizes.sum()),
@@ -71,8 +77,10 @@ def contact_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
         "c_kind": c.kind,
         "c_a": c.a,
         "c_b": c.b,
-        "c_vertex": c.vertex,
         "c_first": first,
+        "c_point": c.first,
+        "c_vertex": c.vertex,
+        "c_most": np.array([*most, 0], np.int32),
         "c_limit": c.limited,
         "c_limit_first": limit_first,
         "c_common": np.ascontiguousarray(common.reshape(-1)),
@@ -92,15 +100,27 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     """Sizes of the scratch."""
     cap, width, depth = (integers[k] for k in ("c_cap", "c_width", "c_depth"))
     sizes = {"contact": cap * CONTACT.size, "Z": cap * 2 * depth * 3, "A": cap * width * 9, "K": cap * width * 9}
-    sizes |= {"root": model.nv, "ut": model.nv, "status": 2, "group": integers["c_groups"] + 1}
-    sizes |= dict.fromkeys(("link_a", "link_b", "source", "start", "in_group", "of_joint"), cap)
+    sizes |= {
+        "root": model.nv,
+        "ut": model.nv,
+        "status": 3,
+        "group": integers["c_groups"] + 1,
+        "joints": integers["c_groups"],
+    }
+    sizes |= {"placed": len(model.shapes.names) * PLACED.size}
+    sizes |= dict.fromkeys(("link_a", "link_b", "pair", "source", "start", "in_group", "of_joint"), cap)
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
 
 
 def reverse_work(model: Model, integers: dict[str, Any], sweeps: int) -> dict[str, int]:
     """Sizes of the further scratch of the adjoint of the sweeps."""
     cap, nv = integers["c_cap"], model.nv
-    sizes = {"tape": sweeps * cap * 3, "Y": cap * 3 * nv, "M_bar": int(dof_rows(model)["dof_row"][nv])}
+    sizes = {
+        "tape": sweeps * cap * 3,
+        "ran": integers["c_groups"],
+        "Y": cap * 3 * nv,
+        "M_bar": int(dof_rows(model)["dof_row"][nv]),
+    }
     sizes |= dict.fromkeys(("x", "free", "dual", "push"), nv)
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
 
@@ -123,20 +143,24 @@ class Contacts(SimpleNamespace):
     kind: Any
     a: Any
     b: Any
+    first: Any  # pair of each group, and the number of all pairs
+    point: Any  # first point of each pair
     vertex: Any
-    first: Any
+    most: Any  # how many points of each group may be near at a time
     limit: Any
     limit_first: Any
     common: Any
     feature: Reals
     row: Table
+    placed: Table
     Z: Reals
     A: Reals
     K: Reals
     root: Reals
     ut: Reals  # d^1/2 u of each degree of freedom: what Z is paired with
-    status: Reals  # worst violation, least margin
+    status: Reals  # worst violation, least margin, 1 where a contact found no place
     tape: Reals  # impulses before each sweep
+    ran: Reals  # sweeps that each group took
     Y: Reals  # Mt^-1 J^T
     x: Reals
     free: Reals  # accelerations without contact
@@ -145,20 +169,30 @@ class Contacts(SimpleNamespace):
     M_bar: Reals
     link_a: Any
     link_b: Any
-    source: Any  # candidate, or limited joint
+    pair: Any
+    source: Any  # point, or limited joint
     of_joint: Any  # 1 for a limited joint, 0 where shapes touch
     in_group: Any
     start: Any  # first contact of the group a contact is in
     group: Any  # first contact of each group, and the number of all
+    joints: Any  # first contact of each group that is a limited joint
+    friction: ModuleType
+    force_bar: Any = None  # Reals, if asked for: cotangents of the forces of a step
 
     @classmethod
-    def take(cls, arguments: dict[str, Any]) -> Contacts:
+    def take(cls, arguments: dict[str, Any], cone: str) -> Contacts:
         """Pick what belongs to contact out of a kernel's arguments."""
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         found |= {k: arguments.pop(f"cw_{k}") for k in (*REALS, *SCRATCH)}
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
-        return cls(**found)
+        found["placed"] = Table(found["placed"].memory, PLACED)
+        return cls(**found, friction=FRICTION[cone])
+
+    @property
+    def points(self) -> Any:
+        """How many points may touch, of all pairs."""
+        return self.point[self.first[self.groups]]
 
     def link(self, c: Any, side: int) -> Any:
         """The link on one side of contact c."""
@@ -172,14 +206,14 @@ class Contacts(SimpleNamespace):
         """1.0 where shapes touch, 0.0 for a limited joint."""
         return 1.0 - to_real(self.of_joint[c])
 
-    def add_vertex(self, const_bar: Any, k: Any, bar: Vec3) -> None:
-        """Add to the cotangent of the vertex of candidate k, if it has one."""
+    def add_vertex(self, const_bar: Any, c: Any, bar: Vec3) -> None:
+        """Add to the cotangent of the vertex of contact c, if it has one."""
 
         def add() -> None:
-            const_bar.vertex[self.vertex[k]].p += bar
+            const_bar.vertex[self.vertex[self.source[c]]].p += bar
 
         nothing: Any = lambda: None  # noqa: E731
-        switch(self.kind[k], {n: add if n == PLANE_POINT else nothing for n in range(9)})
+        switch(self.kind[self.pair[c]], {n: add if n == PLANE_POINT else nothing for n in range(9)})
 
     def z(self, c: Any, side: int, depth: Any) -> Any:
         """Where the three entries of contact c, side and depth are in Z."""

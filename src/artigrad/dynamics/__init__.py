@@ -1,5 +1,6 @@
 """Stage 2: from positions, velocities and controls to joint accelerations, and the way back."""
 
+from . import articulated
 from .forward_dynamics import (
     FACTOR,
     Method,
@@ -17,6 +18,7 @@ __all__ = [
     "accelerate",
     "accelerate_again",
     "accelerate_vjp",
+    "articulated",
     "balance_vjp",
     "clear_forces",
     "forces",

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..staging import Reals, clamp, loop, select
-from ..tables import Constants, Topology
+from ..tables import Bars, Constants, Topology
 
 
 def _clamp_vjp(x: Any, low: Any, high: Any, y_bar: Any) -> tuple[Any, Any, Any]:
@@ -39,16 +39,7 @@ def actuation(topology: Topology, const: Constants, q: Reals, v: Reals, u: Reals
 
 
 def actuation_vjp(
-    topology: Topology,
-    const: Constants,
-    q: Reals,
-    v: Reals,
-    u: Reals,
-    tau_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    topology: Topology, const: Constants, q: Reals, v: Reals, u: Reals, tau_bar: Reals, bars: Bars
 ) -> None:
     """Adds to the cotangents of q (tangent), v, u and constants."""
     for j in loop(topology.nu):
@@ -66,11 +57,11 @@ def actuation_vjp(
         wanted_bar, down_bar, up_bar = _clamp_vjp(wanted, -limit, limit, raw_bar)
         control_bar, low_bar, high_bar = _clamp_vjp(u[j], row.low, row.high, wanted_bar * row.gain)
         length_bar, velocity_bar = wanted_bar * row.b1, raw_bar * row.b2
-        u_bar[j] = u_bar[j] + control_bar
-        tangent_bar[va] = tangent_bar[va] + gear * length_bar
-        v_bar[va] = v_bar[va] + gear * velocity_bar
-        if const_bar is not None:
-            bar = const_bar.actuator[j]
+        bars.u[j] = bars.u[j] + control_bar
+        bars.tangent[va] = bars.tangent[va] + gear * length_bar
+        bars.v[va] = bars.v[va] + gear * velocity_bar
+        if bars.const is not None:
+            bar = bars.const.actuator[j]
             bar.gear += force * t + q[qa] * length_bar + v[va] * velocity_bar
             bar.gain += wanted_bar * control
             bar.b0 += wanted_bar

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from ..kinematics import kinematics
-from ..spatial import Force
+from .. import joints
+from ..kinematics import clear_pose_bars, kinematics
+from ..spatial import Force, Motion
 from ..staging import Reals, loop
-from ..tables import Constants, Topology, Workspace
+from ..tables import Bars, Constants, Topology, Workspace
 from . import articulated, sparse
 from .actuation import actuation, actuation_vjp
 from .inverse_dynamics import inverse_dynamics_vjp, link_force, start_forces
@@ -24,11 +25,15 @@ FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
 
 
 class Method(NamedTuple):
-    """How accelerations are solved for: the factor, the time over which damping is taken implicitly, and contact."""
+    """How accelerations are solved for: the factor, the time over which damping is taken implicitly, and contact.
+
+    filled: on the way back, whether the workspace has the factor, kinematics and contacts of the step already.
+    """
 
     factor: ModuleType
     damping_dt: Any
     contact: Any = None  # contact.Touch, for a model that can touch something
+    filled: bool = False
 
 
 def forces(topology: Topology, const: Constants, q: Reals, v: Reals, u: Reals, ws: Workspace) -> None:
@@ -65,18 +70,15 @@ def accelerate_vjp(
     u: Reals,
     ws: Workspace,
     qdd_bar: Reals,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
-    """Adds to v_bar, u_bar and const_bar; sets tangent_bar, the cotangent of q on the tangent space. ws.qdd is known.
+    """Adds to the cotangents of v, u and constants; sets that of q. ws.qdd is known.
 
     One solve, mu = Mt^-1 qdd_bar, then the adjoint of the balance of forces at the solution  (theory 3.2).
     """
-    clear_forces(topology, ws, tangent_bar)
+    clear_forces(topology, ws, bars.tangent)
     method.factor.solve(topology, ws, qdd_bar, ws.mu)
-    balance_vjp(topology, const, method, q, v, u, ws, tangent_bar, v_bar, u_bar, const_bar)
+    balance_vjp(topology, const, method, q, v, u, ws, bars)
 
 
 def clear_forces(topology: Topology, ws: Workspace, tangent_bar: Reals) -> None:
@@ -95,19 +97,35 @@ def balance_vjp(
     v: Reals,
     u: Reals,
     ws: Workspace,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    u_bar: Reals,
-    const_bar: Constants | None,
-    subtract_more: Callable[[], None] | None = None,
+    bars: Bars,
+    contacts: Callable[[], None] | None = None,
 ) -> None:
-    """The adjoint of  ID(q, v, qdd) + damping and springs - actuators - wrenches = 0  at multipliers ws.mu: adds to all
-    cotangents. `subtract_more` takes off further forces of the world, those of contact."""
-    inverse_dynamics_vjp(topology, const, ws.qdd, ws, ws.mu, -1.0, tangent_bar, v_bar, const_bar, subtract_more)
-    diagonal_bars(topology, method.damping_dt, ws.qdd, ws.mu, const_bar)
-    wrenches_vjp(topology, const, ws, tangent_bar, v_bar, const_bar)
-    actuation_vjp(topology, const, q, v, u, ws.mu, tangent_bar, v_bar, u_bar, const_bar)
-    passive_vjp(topology, const, q, v, ws.mu, tangent_bar, v_bar, const_bar)
+    """The adjoint of  ID(q, v, qdd) + damping and springs - actuators - wrenches - contacts = 0  at multipliers ws.mu:
+    adds to all cotangents. `contacts` takes the forces of contact off ws.link.F, and says what poses and velocities
+    mean to them."""
+
+    def world() -> None:
+        moving_fields(topology, None if contacts is None else ws.v_next, ws)
+        if ws.has_wrench:
+            subtract_wrenches(topology, const, ws)
+            wrenches_vjp(topology, const, ws, bars)
+        if contacts is not None:
+            contacts()
+
+    acts = ws.has_wrench or contacts is not None
+    inverse_dynamics_vjp(topology, const, ws.qdd, ws, ws.mu, -1.0, bars, world if acts else None)
+    diagonal_bars(topology, method.damping_dt, ws.qdd, ws.mu, bars.const)
+    actuation_vjp(topology, const, q, v, u, ws.mu, bars)
+    passive_vjp(topology, const, q, v, ws.mu, bars)
+
+
+def moving_fields(topology: Topology, x: Reals | None, ws: Workspace) -> None:
+    """w_i = w_p + S_i x, zero without x; and no cotangents of poses and of w yet."""
+    clear_pose_bars(topology, ws, "w_bar")
+    ws.field[0].w = Motion.zero()
+    for i in loop(1, topology.nl):
+        w = Motion.zero() if x is None else ws.field[topology.parent[i]].w + joints.apply(topology, i, x, ws)
+        ws.field[i].w = w
 
 
 def diagonal_bars(topology: Topology, damping_dt: Any, qdd: Reals, tau_bar: Reals, const_bar: Constants | None) -> None:

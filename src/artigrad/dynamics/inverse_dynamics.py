@@ -9,19 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import joints
+from ..kinematics import placement_bar
 from ..spatial import (
     Force,
     Motion,
     Vec3,
     cross_force,
     cross_motion,
-    force_to_child,
     inertia_pairing,
     to_child,
 )
 from ..staging import Reals, loop
-from ..tables import Constants, Topology, Workspace
-from .wrenches import subtract_wrenches
+from ..tables import Bars, Constants, Topology, Workspace
 
 
 def start_forces(const: Constants, ws: Workspace) -> None:
@@ -74,26 +73,23 @@ def inverse_dynamics_vjp(
     ws: Workspace,
     tau_bar: Reals,
     sign: float,
-    tangent_bar: Reals,
-    v_bar: Reals,
-    const_bar: Constants | None,
-    subtract_more: Callable[[], None] | None = None,
+    bars: Bars,
+    world: Callable[[], None] | None = None,
 ) -> None:
     """Adds the cotangents of q (tangent), v and constants at the cotangent sign * tau_bar of tau.
 
-    That of qdd is M tau_bar: S^T a_bar, for a caller that wants it. `subtract_more` takes further forces of the world off
-    ws.link.F, those of contact.
+    That of qdd is M tau_bar: S^T a_bar, for a caller that wants it. `world` takes further forces of the world off
+    ws.link.F, and puts what the poses and velocities of links mean to them in the fields of `gather_bars`.
     """
     start_forces(const, ws)
-    world = ws.link[0]
-    world.y, world.a_bar, world.v_bar = Motion.zero(), Force.zero(), Force.zero()
+    root = ws.link[0]
+    root.y, root.a_bar, root.v_bar = Motion.zero(), Force.zero(), Force.zero()
     for i in loop(1, topology.nl):
         link_force(topology, i, qdd, ws)
         link_bars(topology, i, tau_bar, sign, ws)
-    subtract_wrenches(topology, const, ws)
-    if subtract_more is not None:
-        subtract_more()
-    gather_bars(topology, ws, tangent_bar, v_bar, const_bar)
+    if world is not None:
+        world()
+    gather_bars(topology, ws, bars, world is not None)
 
 
 def link_bars(topology: Topology, i: Any, tau_bar: Reals, sign: float, ws: Workspace) -> None:
@@ -106,32 +102,40 @@ def link_bars(topology: Topology, i: Any, tau_bar: Reals, sign: float, ws: Works
     link.v_bar = -(I @ cross_motion(v, y) + cross_force(y, I @ v))
 
 
-def gather_bars(
-    topology: Topology, ws: Workspace, tangent_bar: Reals, v_bar: Reals, const_bar: Constants | None
-) -> None:
+def gather_bars(topology: Topology, ws: Workspace, bars: Bars, in_world: bool = False) -> None:
     """Inwards, sums over what each joint carries; with y_0, a_0, v_0 before the joint:
 
     v_bar    += S^T (v_bar_i - v_0 x* a_bar_i)
     v_bar_i  += (v_i - v_0) x* a_bar_i
     xi_i      = -y_0 x* F_i - a_0 x* a_bar_i - v_0 x* v_bar_i          q_bar += S^T xi_i
+
+    In a world that acts on links, poses and another field w of velocities have cotangents too, as in `kinematics_vjp`:
+    xi_i += zeta_i - w_0 x* w_bar_i,  v_bar += S^T w_bar_i.
     """
     for i in loop(1, topology.nl, inwards=True):
         link, parent = ws.link[i], ws.link[topology.parent[i]]
-        if const_bar is not None:
-            inertia_bars(ws, i, const_bar)
+        if bars.const is not None:
+            inertia_bars(ws, i, bars.const)
         F, a_bar, own, v = link.F, link.a_bar, link.v_bar, link.v
-        v_0, a_0, y_0 = joints.before_all(topology, i, ws)
+        v_0, a_0, y_0, w_0 = joints.before_all(topology, i, ws, in_world)
         relative = own - cross_force(v_0, a_bar)
         total = relative + cross_force(v, a_bar)
         xi = -(cross_force(y_0, F) + cross_force(a_0, a_bar) + cross_force(v_0, total))
-        joints.add_bars(topology, i, relative, total, xi, ws, tangent_bar, v_bar)
         parent.F += F
         parent.a_bar += a_bar
         parent.v_bar += total
-        if const_bar is not None:
-            const_bar.link[i].placement += force_to_child(parent.X, xi)
-    if const_bar is not None:
-        const_bar.gravity = const_bar.gravity - ws.link[0].a_bar.f
+        o_bar = Vec3.zero()
+        if in_world:
+            zeta, w_bar, o_bar = ws.field[i].zeta, ws.field[i].w_bar, ws.tree[topology.tree[i]].o_bar
+            relative, total, xi = relative + w_bar, total + w_bar, xi + zeta - cross_force(w_0, w_bar)
+            above = ws.field[topology.parent[i]]
+            above.zeta += zeta
+            above.w_bar += w_bar
+        joints.add_bars(topology, i, relative, total, xi, o_bar, ws, bars.tangent, bars.v)
+        if bars.const is not None:
+            bars.const.link[i].placement += placement_bar(topology, i, parent.X, xi, o_bar)
+    if bars.const is not None:
+        bars.const.gravity = bars.const.gravity - ws.link[0].a_bar.f
 
 
 def inertia_bars(ws: Workspace, i: Any, const_bar: Constants) -> None:

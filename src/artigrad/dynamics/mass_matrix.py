@@ -11,7 +11,7 @@ from typing import Any
 from .. import joints
 from ..spatial import Force, Inertia, Motion, cross_force, force_to_child, inertia_pairing, power, shift_vjp
 from ..staging import Reals, carry, climb, loop
-from ..tables import Constants, Topology, Workspace
+from ..tables import Bars, Constants, Topology, Workspace
 
 
 def composite_inertias(topology: Topology, ws: Workspace) -> None:
@@ -46,8 +46,7 @@ def mass_matrix_vjp(
     damping_dt: Any,
     ws: Workspace,
     M_bar: Reals,
-    tangent_bar: Reals,
-    const_bar: Constants | None,
+    bars: Bars,
 ) -> None:
     """Adds the cotangents of q (tangent) and constants, for cotangents of the stored entries  (theory 4.2, world axes).
 
@@ -66,10 +65,10 @@ def mass_matrix_vjp(
         return total.value
 
     def turn(n: Any, y: Motion, own: Motion, F: Force) -> None:
-        ws.link[n].zeta -= cross_force(joints.before(topology, n, y, own), F)
+        ws.field[n].zeta -= cross_force(joints.before(topology, n, y, own), F)
 
     for i in loop(topology.nl):
-        ws.link[i].zeta, ws.paired[i].I = Force.zero(), Inertia.zero()
+        ws.field[i].zeta, ws.paired[i].I = Force.zero(), Inertia.zero()
     for i in loop(1, topology.nl):
         Ic, first = ws.composite[i].I, topology.link_v[i]
         for k in loop(first, first + topology.link_nv[i]):
@@ -82,13 +81,13 @@ def mass_matrix_vjp(
             ws.paired[i].I += inertia_pairing(y, S)
             turn(i, above.value, own, F)
             shift = joints.before(topology, i, Motion.zero(), S)  # what of S the joint itself does not turn
-            ws.link[i].zeta -= cross_force(shift, Ic @ y)
+            ws.field[i].zeta -= cross_force(shift, Ic @ y)
             for n in climb(topology.parent, topology.parent[i]):
                 here = part(row, topology.link_v[n], topology.link_v[n] + topology.link_nv[n])
                 above.value = above.value - here
                 turn(n, above.value, here, F)
-            if const_bar is not None:
-                bar, diagonal = const_bar.link[i], M_bar[row + topology.dof_depth[k]]
+            if bars.const is not None:
+                bar, diagonal = bars.const.link[i], M_bar[row + topology.dof_depth[k]]
                 bar.armature = bar.armature + diagonal
                 bar.damping = bar.damping + damping_dt * diagonal
     for i in loop(1, topology.nl):
@@ -96,12 +95,12 @@ def mass_matrix_vjp(
         for n in climb(topology.parent, topology.parent[i]):
             for k in loop(topology.link_v[n], topology.link_v[n] + topology.link_nv[n]):
                 S, y = ws.dof[k].S, ws.dof[k].y
-                ws.link[i].zeta -= cross_force(y, Ic @ S) + cross_force(S, Ic @ y)
+                ws.field[i].zeta -= cross_force(y, Ic @ S) + cross_force(S, Ic @ y)
     for i in loop(1, topology.nl):
-        p, link = topology.parent[i], ws.link[i]
-        joints.add_projection(topology, i, link.zeta, ws, tangent_bar)
-        if const_bar is not None:
-            const_bar.link[i].placement += force_to_child(ws.link[p].X, link.zeta)
+        p, link, zeta = topology.parent[i], ws.link[i], ws.field[i].zeta
+        joints.add_projection(topology, i, zeta, ws, bars.tangent)
+        if bars.const is not None:
+            bars.const.link[i].placement += force_to_child(ws.link[p].X, zeta)
             ws.paired[i].I += ws.paired[p].I
             _, I_bar = shift_vjp(link.X, const.link[i].I, ws.paired[i].I)
-            const_bar.link[i].I += I_bar
+            bars.const.link[i].I += I_bar

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kinematics import clear_pose_bars, kinematics_vjp
 from ..spatial import Force, Vec3, at_point, at_point_vjp, cross, cross_force
-from ..staging import Reals, loop
-from ..tables import Constants, Topology, Workspace
+from ..staging import loop
+from ..tables import Bars, Constants, Topology, Workspace
 
 
 def _centre(topology: Topology, const: Constants, ws: Workspace, b: Any) -> Vec3:
@@ -28,13 +27,8 @@ def subtract_wrenches(topology: Topology, const: Constants, ws: Workspace) -> No
         ws.link[topology.link_of_body[b + 1]].F -= at_point(_centre(topology, const, ws, b), force, torque)
 
 
-def wrenches_vjp(
-    topology: Topology, const: Constants, ws: Workspace, tangent_bar: Reals, v_bar: Reals, const_bar: Constants | None
-) -> None:
-    """After the adjoint of inverse dynamics: ws.link.y is the cotangent of the force F on each link, and F has -wrench."""
-    if not ws.has_wrench:
-        return
-    clear_pose_bars(topology, ws)
+def wrenches_vjp(topology: Topology, const: Constants, ws: Workspace, bars: Bars) -> None:
+    """Adds to ws.link.zeta what the wrenches, whose forces F have the cotangent ws.link.y, say to the poses of links."""
     for b in loop(topology.nb):
         link = topology.link_of_body[b + 1]
         p, y = _centre(topology, const, ws, b), ws.link[link].y
@@ -43,7 +37,6 @@ def wrenches_vjp(
         ws.wrench_bar.put(b * 6, ws.wrench_bar.struct(b * 6, Vec3) + force_bar)
         ws.wrench_bar.put(b * 6 + 3, ws.wrench_bar.struct(b * 6 + 3, Vec3) + torque_bar)
         # the arm moves with the link; the wrench itself does not turn with it  (theory 2.7)
-        ws.link[link].zeta += Force(cross(p, p_bar), p_bar) - cross_force(y, at_point(p, force, torque))
-        if const_bar is not None:
-            const_bar.body[b].com += ws.link[link].X.R.T @ p_bar
-    kinematics_vjp(topology, ws, tangent_bar, v_bar, const_bar)
+        ws.field[link].zeta += Force(cross(p, p_bar), p_bar) - cross_force(y, at_point(p, force, torque))
+        if bars.const is not None:
+            bars.const.body[b].com += ws.link[link].X.R.T @ p_bar

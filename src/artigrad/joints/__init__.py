@@ -122,11 +122,18 @@ def before(topology: Topology, i: Any, parent: Motion, own: Motion) -> Motion:
     return _free_or_not(topology, i, lambda: free.before(own), lambda: parent)
 
 
-def before_all(topology: Topology, i: Any, ws: Workspace) -> tuple[Motion, Motion, Motion]:
-    """`before` of velocity, acceleration and the cotangent field y of link i, at one branch."""
+def before_all(topology: Topology, i: Any, ws: Workspace, in_world: bool) -> tuple[Motion, Motion, Motion, Motion]:
+    """`before` of velocity, acceleration and the fields y and w (if there is a world) of link i, at one branch."""
     link, parent = ws.link[i], ws.link[topology.parent[i]]
+
+    def w(of: Any) -> Motion:
+        return ws.field[of].w if in_world else Motion.zero()
+
     return _free_or_not(
-        topology, i, lambda: free.before_all(link.v, link.a, link.y), lambda: (parent.v, parent.a, parent.y)
+        topology,
+        i,
+        lambda: (*free.before_all(link.v, link.a, link.y), free.before(w(i))),
+        lambda: (parent.v, parent.a, parent.y, w(topology.parent[i])),
     )
 
 
@@ -136,12 +143,14 @@ def add_bars(
     relative: Force,
     total: Force,
     xi: Force,
+    o_bar: Vec3,
     ws: Workspace,
     tangent_bar: Reals,
     v_bar: Reals,
 ) -> None:
     """v_bar += S^T relative,  tangent_bar += S^T xi. The shifts of a free joint also carry its rotation, so the
-    cotangent of their velocities is that of everything they move, `total`."""
+    cotangent of their velocities is that of everything they move, `total`; they move the tree's origin, and nothing
+    relative to it."""
     va = topology.link_v[i]
 
     def by_columns(S: list[Motion]) -> None:
@@ -150,7 +159,7 @@ def add_bars(
 
     def of_free(X: Transform) -> None:
         free.add_projection(X, Force(relative.n, total.f), va, v_bar)
-        free.add_projection(X, xi, va, tangent_bar)
+        free.add_projection(X, Force(xi.n, o_bar), va, tangent_bar)
 
     _by_columns(topology, i, ws, by_columns, of_free)
 
@@ -242,6 +251,15 @@ def lift(topology: Topology, q: Reals, tangent_bar: Reals, q_bar: Reals) -> None
         q_bar[a] = q_bar[a] + tangent_bar[k]
 
     each(topology, straight, lambda a, k: spherical.lift(q, tangent_bar, a, k, q_bar))
+
+
+def drop(topology: Topology, q: Reals, q_bar: Reals, tangent_bar: Reals) -> None:
+    """tangent_bar (size nv) = the tangent cotangent of an ambient one"""
+
+    def straight(a: Any, k: Any) -> None:
+        tangent_bar[k] = q_bar[a]
+
+    each(topology, straight, lambda a, k: spherical.drop(q, q_bar, a, k, tangent_bar))
 
 
 def normalised(topology: Topology, q: Reals, out: Reals) -> None:

@@ -68,6 +68,12 @@ def lift(q: Reals, tangent_bar: Reals, qa: Any, va: Any, q_bar: Reals) -> None:
     q_bar.put(qa, q_bar.struct(qa, Quat) + quat_lift(q.struct(qa, Quat), tangent_bar.struct(va, Vec3)))
 
 
+def drop(q: Reals, q_bar: Reals, qa: Any, va: Any, tangent_bar: Reals) -> None:
+    """tangent_bar = the tangent cotangent of an ambient one"""
+    _, th_bar = quat_rate_vjp(q.struct(qa, Quat), Vec3.zero(), q_bar.struct(qa, Quat))
+    tangent_bar.put(va, th_bar)
+
+
 def normalised(q: Reals, qa: Any, out: Reals) -> None:
     """out = q / |q|"""
     out.put(qa, quat_normalise(q.struct(qa, Quat)))

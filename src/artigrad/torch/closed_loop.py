@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ..arrays import params_of
 from ..door import all_finite
 from ..errors import InputError
-from ..run import Run
+from ..run import Backward, Run
 from ..simulator import Simulator
 from ..state import State
 from .door import Fields, first_only, flat_params, memory, native, tensor
@@ -112,7 +112,7 @@ class _ClosedLoop(torch.autograd.Function):
         bars = [_rows(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
         for name, bar in zip(("q_bar", "v_bar"), bars, strict=True):
             sim._numbers(name, bar)
-        back = run.backward(bars[0], bars[1], u.shape[-2], needed[2])
+        back = Backward(run, bars[0], bars[1], None, u.shape[-2], needed[2])
         again = _Again(ctx.policy, weights)
         for t in reversed(range(u.shape[-2])):
             _restrain(ctx.tricks, t + 1, [back.q_bar, back.v_bar], bars)

@@ -1,0 +1,25 @@
+"""`artigrad view FILE`: a robot in the browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+from ..view import view as look
+from .robot import Floating, Robot, open_robot
+
+
+def view(
+    file: Robot,
+    floating: Floating = False,
+    port: Annotated[int | None, typer.Option(help="Of the page on this machine; by default a free one.")] = None,
+) -> None:
+    """Look at a robot in the browser and move its joints."""
+    model = open_robot(file, floating)
+    try:
+        look(model, port=port)
+    except (InputError, ImportError) as problem:
+        typer.echo(f"error: {problem}", err=True)
+        raise typer.Exit(1) from None

@@ -1,0 +1,106 @@
+"""Looking at robots: in the browser, as a page of its own, as a film."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..model import Model
+from ..simulator import Simulator
+from .motion import framing, motion_of, params_of
+from .scene import scene_of
+
+if TYPE_CHECKING:
+    from ..results import Trajectory
+    from .browser import Viewer
+
+FPS = {".html": 60.0, ".gif": 25.0, ".mp4": 30.0}  # what can be saved, and how many frames a second it has
+
+
+def view(model: Model, *, port: int | None = None, block: bool = True) -> Viewer:
+    """Look at a model in the browser, with a slider for every joint.
+
+    port: of the page on this machine; by default the first free one from 8080. block: wait until Ctrl-C; otherwise
+    returns at once, and `.stop()` of what is returned ends it.
+    """
+    from .browser import Viewer
+    from .posing import Posing
+
+    if not isinstance(model, Model):
+        raise InputError(f"view takes a Model (ag.robots, ag.load, ModelBuilder), not {type(model).__name__}")
+    viewer = Viewer(model.name, port)
+    with viewer.stopped_on_error():
+        Posing(viewer, Simulator(model))
+    return viewer.run(block)
+
+
+def show(traj: Trajectory, *, port: int | None = None, block: bool = True) -> Viewer:
+    """Look at a trajectory in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch."""
+    from .browser import Viewer
+    from .playback import Playback
+
+    motion_of(traj)  # what cannot be shown is refused before a page opens
+    viewer = Viewer(traj.simulator.model.name, port)
+    with viewer.stopped_on_error():
+        Playback(viewer, traj)
+    return viewer.run(block)
+
+
+def save(
+    traj: Trajectory,
+    path: str | os.PathLike[str],
+    *,
+    robot: int = 0,
+    size: tuple[int, int] = (640, 480),
+    fps: float | None = None,
+    speed: float = 1.0,
+) -> None:
+    """Write a trajectory to a .html (a page that plays offline), .gif or .mp4 file.
+
+    robot: which of a batch. For films, size: (width, height) in pixels, even numbers; fps: frames a second; speed: 0.5
+    is half as fast as the robot moved.
+    """
+    path = Path(path)
+    ending = path.suffix.lower()
+    if ending not in FPS:
+        raise InputError(f"a trajectory is saved as {', '.join(FPS)}; not as '{path.name}'")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"there is no folder {path.absolute().parent} to save '{path.name}' in: make it first")
+    fps = _positive("fps", FPS[ending] if fps is None else fps)
+    speed = _positive("speed", speed)
+    _check_size(size)
+    model = traj.simulator.model
+    motion = motion_of(traj, robot, fps / speed)
+    scene = scene_of(model, params_of(traj, robot))
+    frame = framing(scene, motion)
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        if ending == ".html":
+            from .page import save_page
+
+            save_page(unfinished, model.name, scene, motion, frame)
+        else:
+            from .film import WRITERS
+            from .studio import Studio
+
+            rate = speed * (len(motion.times) - 1) / motion.times[-1]  # less than fps where dt is long
+            WRITERS[ending](unfinished, Studio(scene, motion, frame, size), rate, path.name)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _positive(name: str, value: Any) -> float:
+    if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+        raise InputError(f"{name} is a positive number, not {value!r}")
+    return float(value)
+
+
+def _check_size(size: Any) -> None:
+    whole = isinstance(size, tuple | list) and len(size) == 2 and all(isinstance(n, int | np.integer) for n in size)
+    if not whole or not all(16 <= n <= 4096 and n % 2 == 0 for n in size):
+        raise InputError(f"size is (width, height) in pixels, even numbers from 16 to 4096, not {size!r}")

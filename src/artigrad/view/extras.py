@@ -1,0 +1,16 @@
+"""Packages that only the viewer needs, imported when they are."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def need(module: str) -> Any:
+    """The module; without it, an error that says how to get it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"this needs {module.split('.')[0]}, which is not here: pip install 'artigrad[view]'"
+        ) from error

@@ -1,0 +1,92 @@
+"""How things look, the same in films, on pages and in the browser: camera, light, colours, lengths."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .meshes import Mesh, arrow, merged
+from .motion import Forces, Framing, Motion
+
+VIEW_ANGLE = np.radians(32.0)  # from top to bottom
+ELEVATION, AZIMUTH = np.radians(17.0), np.radians(-52.0)  # of the camera, seen from what it looks at
+LIGHT = np.array([0.35, -0.55, 1.0]) / np.linalg.norm([0.35, -0.55, 1.0])  # towards it
+SKY, HORIZON = np.array([0.62, 0.74, 0.88]), np.array([0.93, 0.95, 0.97])
+TILES = np.array([[0.80, 0.83, 0.87], [0.70, 0.74, 0.80]])
+ARROW = np.array([0.86, 0.20, 0.20])
+ARROW_RADIUS = 0.016  # of its shaft, as a share of that of the picture
+
+
+def towards_camera() -> np.ndarray:
+    """The direction of the camera, seen from what it looks at."""
+    return np.array([np.cos(ELEVATION) * np.cos(AZIMUTH), np.cos(ELEVATION) * np.sin(AZIMUTH), np.sin(ELEVATION)])
+
+
+def camera_distance(framing: Framing) -> float:
+    """From where all that is to be in a picture just fits, m."""
+    return float(1.02 * framing.radius / np.sin(VIEW_ANGLE / 2))
+
+
+def tile_length(framing: Framing) -> float:
+    """Of the floor, m: 1, 2 or 5 times a power of ten, at most half the radius of the picture."""
+    length = 0.5 * framing.radius
+    power = 10 ** np.floor(np.log10(length))
+    return float(power * max(k for k in (1, 2, 5) if k * power <= length * (1 + 1e-9)))
+
+
+def force_scale(motion: Motion, framing: Framing) -> float:
+    """Metres per newton, such that few arrows are longer than the radius of the picture."""
+    sizes = np.concatenate([np.zeros(1), *(np.linalg.norm(f.vectors, axis=1) for f in motion.forces)])
+    usual = np.quantile(sizes[sizes > 0], 0.9) if sizes.any() else 1.0
+    return float(0.6 * framing.radius / usual)
+
+
+def arrows_of(forces: Forces, scale: float, radius: float) -> Mesh:
+    """Arrows for the forces of one moment, `scale` metres per newton; what would be too short to see is left out."""
+    vectors = forces.vectors * scale
+    shown = np.linalg.norm(vectors, axis=1) > 0.01 * radius
+    pairs = zip(forces.points[shown], vectors[shown], strict=True)
+    return merged([arrow(p, f, ARROW_RADIUS * radius) for p, f in pairs])
+
+
+def axes_of(back: np.ndarray) -> np.ndarray:
+    """Right, up and back as rows, for a view against `back`."""
+    right = np.cross([0.0, 0.0, 1.0], back)
+    right /= np.linalg.norm(right)
+    return np.stack([right, np.cross(back, right), back])
+
+
+def linear(colour: Any) -> np.ndarray:
+    """Light from the numbers of a screen; a square is near enough to its curve, and its root is fast."""
+    return np.square(np.asarray(colour, float))
+
+
+class Eye(NamedTuple):
+    """A camera that looks at the focus: axes right, up, back as rows; distance, m; sizes and focal length in pixels."""
+
+    axes: np.ndarray
+    distance: float
+    focal: float
+    width: int
+    height: int
+
+    @staticmethod
+    def of(framing: Framing, width: int, height: int) -> Eye:
+        distance = camera_distance(framing) * max(1.0, height / width)
+        return Eye(axes_of(towards_camera()), distance, height / 2 / np.tan(VIEW_ANGLE / 2), width, height)
+
+    def rays(self) -> np.ndarray:
+        """The direction of each pixel (n, 3), row by row from the top."""
+        x = np.arange(self.width) + 0.5 - self.width / 2
+        y = self.height / 2 - np.arange(self.height) - 0.5
+        right, up, back = self.axes
+        return (x[None, :, None] * right + y[:, None, None] * up - self.focal * back).reshape(-1, 3)
+
+    def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Pixels (n, 2) and nearness (n,) of points seen from the focus; nearness is negative behind the camera."""
+        x, y, z = self.axes @ points.T.astype(np.float64)
+        depth = self.distance - z
+        safe = np.where(depth > 0.01 * self.distance, depth, -1.0)
+        scale = self.focal / np.abs(safe)
+        return np.stack([self.width / 2 + x * scale, self.height / 2 - y * scale], axis=1), 1.0 / safe

@@ -1,0 +1,51 @@
+"""A trajectory in the browser: play, time, speed, and which robot of a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .browser import RATE, Viewer
+from .motion import framing, motion_of, params_of
+from .scene import scene_of
+
+if TYPE_CHECKING:
+    from ..results import Trajectory
+
+
+class Playback:
+    """The controls beside a trajectory, and what they do."""
+
+    def __init__(self, viewer: Viewer, traj: Trajectory):
+        self.viewer, self.traj = viewer, traj
+        self.duration = traj.steps * traj.simulator.options.dt
+        gui, batch = viewer.server.gui, len(np.atleast_2d(traj.final.q))
+        self.play = gui.add_checkbox("play", True)
+        step = min(1e-3, self.duration / 100)
+        self.scrub = gui.add_slider("time / s", min=0.0, max=self.duration, step=step, initial_value=0.0)
+        self.speed = gui.add_slider("speed", min=0.05, max=3.0, step=0.05, initial_value=1.0)
+        self.robot = gui.add_slider("robot", min=0, max=max(batch - 1, 1), step=1, initial_value=0, visible=batch > 1)
+        self.arrows = gui.add_checkbox("contact forces", True)
+        self._choose()
+        self.arrows.visible = bool(self.motion.forces)
+        self.robot.on_update(lambda _: self._choose())
+        for handle in (self.scrub, self.arrows):
+            handle.on_update(lambda _: self._draw())
+        viewer.every_tick(self._tick)
+
+    def _choose(self) -> None:
+        """Show the robot that the slider names."""
+        robot = int(self.robot.value)
+        scene = scene_of(self.traj.simulator.model, params_of(self.traj, robot))
+        self.motion = motion_of(self.traj, robot, RATE)
+        self.viewer.put(scene, self.motion, framing(scene, self.motion))
+        self._draw()
+
+    def _draw(self) -> None:
+        share = float(np.clip(self.scrub.value / self.duration, 0, 1))
+        self.viewer.pose(round(share * (len(self.motion.times) - 1)), forces=self.arrows.value)
+
+    def _tick(self, seconds: float) -> None:
+        if self.play.value:
+            self.scrub.value = round((self.scrub.value + self.speed.value * seconds) % self.duration, 4)

@@ -1,0 +1,52 @@
+"""What a lamp sees, and so what lies in the shadow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .look import LIGHT, axes_of
+from .raster import rasterise
+
+SHADOW = 512  # pixels along an edge of the lamp's picture
+
+
+class Lamp:
+    """A light far away. Its picture covers a square around the focus, `reach` to each side."""
+
+    def __init__(self, reach: float):
+        self.reach, self.axes, self.scale = reach, axes_of(LIGHT), SHADOW / 2 / reach
+        self.away = 10 * reach  # added to heights along the light to make them positive
+
+    def place(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where points, seen from the focus, are in the lamp's picture."""
+        u, v = (points @ self.axes[k] * self.scale + SHADOW / 2 for k in (0, 1))
+        return u, v
+
+    def look(self, points: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """For each pixel how near the nearest surface is, and how much light is taken from what lies far behind."""
+        u, v = self.place(points.astype(np.float64))
+        # this picture has y upwards, which turns the triangles: those that face away from the lamp are drawn, so that no
+        # lit surface shades itself
+        seen = rasterise(np.stack([u, v], axis=1), points @ self.axes[2] + self.away, faces, SHADOW, SHADOW)
+        near = np.zeros(SHADOW * SHADOW, np.float32)
+        near[seen.pixel] = seen.nearness
+        mask = (near > 0).astype(np.float32).reshape(SHADOW, SHADOW)
+        return near, _blurred(_blurred(mask, 3), 4).ravel()
+
+    def seen_by(self, points: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """How much of the lamp each point sees: the mean of four places around it in the lamp's picture."""
+        u, v = self.place(points)
+        height = points @ self.axes[2] + self.away + 0.004 * self.reach
+        total = np.zeros(len(points), np.float32)
+        for du, dv in ((-0.7, -0.3), (0.3, -0.7), (0.7, 0.3), (-0.3, 0.7)):
+            column, row = (np.clip(x + d, 0, SHADOW - 1).astype(int) for x, d in ((u, du), (v, dv)))
+            total += near[row * SHADOW + column] <= height
+        return total / 4
+
+
+def _blurred(x: np.ndarray, half: int) -> np.ndarray:
+    """The mean over a square of 2 half + 1 pixels."""
+    for _ in range(2):
+        total = np.cumsum(np.pad(x, ((half + 1, half), (0, 0))), axis=0)
+        x = ((total[2 * half + 1 :] - total[: -2 * half - 1]) / (2 * half + 1)).T
+    return x.astype(np.float32)

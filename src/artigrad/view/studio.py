@@ -1,0 +1,98 @@
+"""A picture of a scene: what the camera sees, in which light. The camera keeps its direction and only moves along."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .ground import Ground
+from .look import ARROW, LIGHT, Eye, arrows_of, force_scale, linear
+from .meshes import merged
+from .motion import Framing, Motion
+from .raster import Seen, rasterise, weights
+from .scene import Scene
+from .shadow import Lamp
+
+FINE = 2  # each pixel is the mean of FINE x FINE
+
+
+class Studio:
+    """Takes pictures of one motion, all from the same side. size: (width, height) in pixels."""
+
+    def __init__(self, scene: Scene, motion: Motion, framing: Framing, size: tuple[int, int]):
+        self.scene, self.motion, self.framing = scene, motion, framing
+        self.force_scale = force_scale(motion, framing)
+        self.size = size
+        self.vertices = [part.mesh.vertices for part in scene.parts]
+        whole = merged([part.mesh for part in scene.parts])
+        self.faces, self.normals = whole.faces, [part.mesh.normals for part in scene.parts]
+        colours = (np.tile(linear(p.rgba[:3]), (len(p.mesh.faces), 1)) for p in scene.parts)
+        self.colour = np.concatenate([np.zeros((0, 3)), *colours]).astype(np.float32)
+        # parts whose surfaces coincide must not flicker: each of four neighbours in the list comes a little nearer
+        self.nearer = np.concatenate(
+            [np.zeros(0), *(np.full(len(p.mesh.vertices), 1 + k % 4 * 3e-4) for k, p in enumerate(scene.parts))]
+        )
+        self.eye = Eye.of(framing, FINE * size[0], FINE * size[1])
+        self.lamp = Lamp(1.6 * framing.radius)
+        self.ground = Ground(self.eye, self.lamp, framing)
+
+    def picture(self, k: int) -> np.ndarray:
+        """Frame k as (height, width, 3) bytes."""
+        focus = self.framing.focus[k]
+        points, normals, faces, colour = self._world(k, focus)
+        near_lamp, shadow = self.lamp.look(points, faces)
+        image = self.ground.picture(focus, shadow)
+        seen = self._look(points, faces)
+        image[seen.pixel] = self._shade(seen, points, normals, faces, colour, near_lamp)
+        fine = image.reshape(self.eye.height, self.eye.width, 3)
+        mean = sum(fine[i::FINE, j::FINE] for i in range(FINE) for j in range(FINE)) / FINE**2
+        return (np.sqrt(np.clip(mean, 0, 1)) * 255 + 0.5).astype(np.uint8)
+
+    def _world(self, k: int, focus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Points seen from the focus, normals, faces and their colours, with the arrows of contact forces."""
+        motion = self.motion
+        points, normals = [], []
+        for part, vertices, own in zip(self.scene.parts, self.vertices, self.normals, strict=True):
+            R = motion.rotation[k, part.body + 1].astype(np.float32)
+            shift = motion.position[k, part.body + 1] - focus
+            points.append(vertices @ R.T + shift.astype(np.float32))
+            normals.append(own @ R.T)
+        faces, colour = self.faces, self.colour
+        if motion.forces and len(motion.forces[k].points):
+            arrows = arrows_of(motion.forces[k], self.force_scale, self.framing.radius)
+            count = sum(map(len, points))
+            points.append(arrows.vertices - focus.astype(np.float32))
+            normals.append(arrows.normals)
+            faces = np.concatenate([faces, arrows.faces + count])
+            colour = np.concatenate([colour, np.tile(linear(ARROW).astype(np.float32), (len(arrows.faces), 1))])
+        return np.concatenate(points), np.concatenate(normals), faces, colour
+
+    def _look(self, points: np.ndarray, faces: np.ndarray) -> Seen:
+        screen, nearness = self.eye.project(points)
+        nearness[: len(self.nearer)] *= self.nearer
+        return rasterise(screen, nearness, faces, self.eye.width, self.eye.height)
+
+    def _shade(
+        self,
+        seen: Seen,
+        points: np.ndarray,
+        normals: np.ndarray,
+        faces: np.ndarray,
+        colour: np.ndarray,
+        near_lamp: np.ndarray,
+    ) -> np.ndarray:
+        """Light from the sky and the floor, from a lamp unless something is before it, and a little gloss."""
+        face = seen.planes.face[seen.triangle]
+        share = weights(seen, self.eye.width).astype(np.float32)
+        corner = faces[face].T
+        n = np.einsum("kn,knc->nc", share, normals[corner])
+        n /= np.sqrt(np.einsum("nc,nc->n", n, n))[:, None]
+        at = np.einsum("kn,knc->nc", share, points[corner])
+        free = self.lamp.seen_by(at + 0.012 * self.framing.radius * n, near_lamp)
+        lit = np.maximum(n @ LIGHT.astype(np.float32), 0) * free
+        half = LIGHT + self.eye.axes[2]
+        gloss = np.maximum(n @ (half / np.linalg.norm(half)).astype(np.float32), 0) * (lit > 0)
+        for _ in range(5):
+            gloss *= gloss  # to the power of 32
+        sky = 0.5 + 0.5 * n[:, 2]
+        light = 0.26 + 0.28 * sky + 0.62 * lit
+        return colour[face] * light[:, None] + (0.16 * gloss)[:, None]

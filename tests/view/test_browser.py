@@ -1,0 +1,138 @@
+"""The viewer in a real browser: the robot is drawn, plays, scrubs, turns, and nothing is complained about."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+
+def dark(pixels: np.ndarray) -> int:
+    """How many pixels show the dark joints of the robot, which neither sky nor floor do."""
+    return int((pixels.max(2) < 85).sum())
+
+
+def changed(a: np.ndarray, b: np.ndarray) -> int:
+    return int((np.abs(a - b).max(2) > 12).sum())
+
+
+@pytest.fixture
+def saved(tmp_path, fall):
+    path = tmp_path / "fall & <rise>.html"
+    fall.save(path)
+    return path
+
+
+def seconds(page) -> float:
+    return float(page.tab.locator("#time").inner_text().split()[0])
+
+
+def scrub(page, share: float) -> np.ndarray:
+    """The picture at a share of the whole time; this pauses."""
+    page.tab.locator("#scrub").evaluate("(e, x) => { e.value = x; e.dispatchEvent(new Event('input')); }", share)
+    page.tab.wait_for_timeout(200)
+    return page.pixels()
+
+
+def test_saved_page_plays_from_disk(page, saved):
+    page.tab.context.set_offline(True)
+    page.tab.goto(saved.as_uri())
+    page.wait_until(lambda: page.tab.locator("#time").inner_text(), "the time is shown")
+    page.wait_until(lambda: dark(page.pixels()) > 100, "the robot is drawn")
+    before = seconds(page)
+    page.wait_until(lambda: seconds(page) != before, "time passes")
+
+    page.tab.locator("#play").click()  # pauses
+    page.tab.wait_for_timeout(200)
+    still, at = page.pixels(), seconds(page)
+    page.tab.wait_for_timeout(300)
+    assert seconds(page) == at and changed(still, page.pixels()) == 0
+    first, last = scrub(page, 0), scrub(page, 1)
+    assert seconds(page) == 0.4
+    assert changed(first, last) > 300
+    page.tab.keyboard.press("ArrowLeft")
+    page.wait_until(lambda: seconds(page) < 0.4, "the key goes back one frame")
+
+    page.tab.locator("#speed").select_option("0.1")
+    page.tab.locator("#play").click()
+    page.wait_until(lambda: 0 < seconds(page) < 0.3, "it plays on, from the start")
+    assert page.complaints == []
+    assert all(r.startswith(("file:", "data:", "blob:")) for r in page.requests)
+
+
+def test_saved_page_turns_moves_and_zooms(page, saved):
+    page.tab.goto(saved.as_uri())
+    page.wait_until(lambda: dark(page.pixels()) > 100, "the robot is drawn")
+    first = scrub(page, 0.5)
+    mouse = page.tab.mouse
+    for button in ("left", "right"):
+        mouse.move(320, 180)
+        mouse.down(button=button)
+        mouse.move(380, 200, steps=3)
+        mouse.up(button=button)
+        page.tab.wait_for_timeout(200)
+        turned = page.pixels()
+        assert changed(first, turned) > 1000, button
+        first = turned
+    mouse.wheel(0, -400)
+    page.wait_until(lambda: changed(first, page.pixels()) > 1000, "the wheel comes nearer")
+    page.tab.locator("canvas").dblclick(position={"x": 320, "y": 180})
+    page.wait_until(lambda: changed(scrub(page, 0.5), first) > 1000, "a double click goes back")
+    assert page.complaints == []
+
+
+def test_forces_can_be_hidden(page, tmp_path, fall, pushes):
+    path = tmp_path / "pushed.html"
+    pushes.save_page(path)
+    page.tab.goto(path.as_uri())
+    page.wait_until(lambda: dark(page.pixels()) > 100, "the robot is drawn")
+    first = scrub(page, 0.5)
+    red = (first[..., 0] > 150) & (first[..., 1] < 90)
+    assert red.sum() > 50
+    page.tab.locator("#forces input").uncheck()
+    page.wait_until(lambda: not ((p := page.pixels())[..., 0] - p[..., 1] > 90).sum() > red.sum() / 2, "no arrows")
+    assert page.complaints == []
+
+
+def test_trajectory_in_viser(page):
+    sim = ag.Simulator(ag.robots.pendulum(2), dt=1e-2)
+    start = sim.reset(batch=3)
+    start.q[:, 0] = (0.3, 1.0, 2.0)
+    viewer = sim.rollout(start, steps=100).show(block=False)
+    try:
+        page.tab.goto(viewer.url)
+        page.tab.get_by_text("pendulum-2", exact=True).wait_for()
+        page.wait_until(lambda: dark(page.pixels()) > 20, "the robot is drawn")
+        first = page.pixels()
+        page.wait_until(lambda: changed(first, page.pixels()) > 100, "it plays")
+
+        page.tab.get_by_label("play").uncheck()
+        page.tab.wait_for_timeout(500)
+        still = page.pixels()
+        assert changed(still, page.pixels()) == 0
+        time, _, robot = (page.tab.get_by_role("slider").nth(k) for k in range(3))
+        time.focus()
+        page.tab.keyboard.press("Home")
+        page.wait_until(lambda: changed(still, page.pixels()) > 100, "scrubbing moves it")
+        page.tab.wait_for_timeout(500)
+        low = page.pixels()
+        robot.focus()
+        page.tab.keyboard.press("ArrowRight")
+        page.wait_until(lambda: changed(low, page.pixels()) > 100, "another robot starts higher")
+        assert page.complaints == []
+    finally:
+        viewer.stop()
+
+
+def test_model_in_viser(page):
+    viewer = ag.view(ag.robots.pendulum(2), block=False)
+    try:
+        page.tab.goto(viewer.url)
+        page.wait_until(lambda: dark(page.pixels()) > 20, "the robot is drawn")
+        page.tab.wait_for_timeout(500)
+        before = page.pixels()
+        page.tab.get_by_role("slider").nth(1).focus()
+        page.tab.keyboard.press("Home")
+        page.wait_until(lambda: changed(before, page.pixels()) > 100, "the joint moves")
+        assert page.complaints == []
+    finally:
+        viewer.stop()
