@@ -10,7 +10,7 @@ import artigrad
 ROOT = Path(artigrad.__file__).parent
 # leftmost first: a module may import from its own rank or from those before it
 ORDER = [
-    ["errors", "_version", "visual", "report", "staging", "buffers"],
+    ["errors", "_version", "visual", "report", "staging", "buffers", "places"],
     ["spatial"],
     ["params", "state", "options", "model", "tables", "tangent"],
     ["constants", "joints", "prepare"],
@@ -24,7 +24,7 @@ ORDER = [
     ["run", "results"],
     ["door", "sensors"],
     ["state_functions"],
-    ["simulator"],
+    ["simulator", "cuda"],
     ["gradcheck", "io", "robots", "arrays"],
     ["view"],
     ["cli", "torch", "jax", "envs"],

@@ -8,7 +8,7 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
-from .errors import ContactError, InputError, ModelError
+from .errors import ContactError, DeviceError, InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.load import load
@@ -21,7 +21,7 @@ from .report import Finding, Report
 from .results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
-from .staging import StagingError
+from .staging import Cuda, StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent
 from .view import view
@@ -29,6 +29,8 @@ from .visual import Visual
 
 __all__ = [
     "Binomial",
+    "Cuda",
+    "DeviceError",
     "EveryKth",
     "EveryStep",
     "Finding",

@@ -163,6 +163,12 @@ def flatten(
     return concatenate([*pieces, broadcast_to(base[at:], (*lead, len(base) - at))], -1)
 
 
+def on_cpu(sim: Simulator) -> None:
+    """Raise for a simulator whose arrays are not in the computer's own memory."""
+    if sim.device != "cpu":
+        raise InputError(f"PyTorch and JAX take a simulator on the CPU, not on '{sim.device}': make a Simulator(model)")
+
+
 # -- leading axes ------------------------------------------------------------------------------------------------------
 def _leading(*arrays: tuple[np.ndarray | None, int]) -> Axes:
     """The leading axes of all arrays together; each comes with how many axes are its own.

@@ -129,6 +129,7 @@ def _native(call: Callable[..., Any], like: tuple[Any, ...], *inputs: Flat) -> A
 
 def _array(sim: Simulator, name: str, x: Any, n: int) -> Array:
     """x (..., n), checked. Values are looked at by the simulator's own door when the program runs."""
+    arrays.on_cpu(sim)
     x = jnp.asarray(x)
     if x.dtype != sim._float:
         raise InputError(

@@ -24,6 +24,7 @@ def native(function: F) -> F:
 
 def tensor(sim: Simulator, name: str, x: Any, n: int) -> Tensor:
     """x (..., n), checked. Values are looked at by the simulator's own door."""
+    arrays.on_cpu(sim)
     if not isinstance(x, Tensor):
         raise InputError(f"{name} is a tensor, not {type(x).__name__}: torch.as_tensor(x) makes one")
     if x.device.type != "cpu":
