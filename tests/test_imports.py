@@ -25,9 +25,9 @@ ORDER = [
     ["door", "sensors"],
     ["state_functions"],
     ["simulator", "cuda"],
-    ["gradcheck", "io", "robots"],
+    ["gradcheck", "io", "robots", "arrays"],
     ["view"],
-    ["cli"],
+    ["cli", "torch", "jax", "envs"],
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself
 ON_DEMAND = {("results", "view")}

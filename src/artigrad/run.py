@@ -113,6 +113,10 @@ class Run:
         self._call(q, v, 1, first, end)
         return State(q, v)
 
+    def extend(self, states: State, t: int) -> None:
+        """Fill row t+1 of the states (B, T+1, n) from row t."""
+        self._call(states.q[:, t:], states.v[:, t:], 1, t, t + 1)
+
     def advance(self, start: State, first: int, end: int) -> State:
         """The state at step `end` from that at `first`."""
         q, v = start.q.copy(), start.v.copy()
