@@ -24,6 +24,8 @@ lint: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.contact
+	$(BIN)/python -m benchmarks.frameworks
+	$(BIN)/python -m benchmarks.envs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.tasks
 
 .venv/bin/python:

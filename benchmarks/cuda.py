@@ -39,7 +39,7 @@ BIG, SMALL = 65536, 4096
 FLOATS = {"f64": np.float64, "f32": np.float32}
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4}
 NOISE = {"standing": 0.0, "stumbling": 0.1}  # rad, on the controls
-TARGETS = {"forward": 120.0, "gradient": 45.0}  # million robot-steps/s at BIG
+TARGETS = {"forward": 120.0, "gradient": 45.0}  # million robot-steps/s at BIG, standing
 LIMIT, PART_LIMIT = 330.0, 150.0  # s, after which no new part starts, and a part is ended
 START = float(os.environ.get("ARTIGRAD_BENCHMARK_START", time.time()))
 
@@ -477,8 +477,8 @@ def time_batches(record: Record, quick: bool) -> None:
                 for label, launch in (("default", Cuda()), ("best", BEST[what])):
                     timed.sim.launch = launch
                     speeds[label] = timed.speed(getattr(timed, what))
-                share = {BIG: 1.0, SMALL: 0.4}.get(batch)
-                ok = None if share is None or quick else max(speeds.values()) >= share * TARGETS[what]
+                share = {BIG: 1.0, SMALL: 0.4}.get(batch) if name == "standing" else None
+                ok = None if share is None or quick else speeds["default"] >= share * TARGETS[what]
                 record.add(
                     f"{name}, f32, batch {batch}, {what}", ok, million_per_s=speeds["default"], best=speeds["best"]
                 )

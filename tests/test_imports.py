@@ -25,11 +25,11 @@ ORDER = [
     ["door", "sensors"],
     ["state_functions"],
     ["simulator", "cuda"],
-    ["gradcheck", "io", "robots"],
+    ["gradcheck", "io", "robots", "arrays"],
     ["optimise"],
     ["view"],
     ["tasks"],
-    ["cli"],
+    ["cli", "torch", "jax", "envs"],
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself
 ON_DEMAND = {("results", "view")}

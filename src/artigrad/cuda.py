@@ -11,10 +11,11 @@ Not looked at, since it would mean to wait: whether numbers on the GPU are finit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from .errors import InputError
 from .params import Params
 from .places import Gpu
 from .results import Contacts, Gradient, Outputs, StateGradient, Trajectory
-from .rollout import Checkpoints
+from .rollout import Checkpoints, rollout_vjp_kernel
+from .run import bind
 from .simulator import Simulator
 from .staging import INT, ROBOTS, Cuda, Kernel, Reals, Target, carry, loop, select
 from .staging.cuda import array, driver
@@ -45,6 +47,7 @@ class CudaSimulator(Simulator):
             raise InputError("backend='numpy' runs on the CPU; leave device out")
         super().__init__(model, dt, **options)
         self.launch, self.stream = Cuda(int(match[1] or 0)), 0
+        self._ahead: threading.Thread | None = None
         self.device = f"cuda:{self.launch.device}"
         self._open()
 
@@ -53,7 +56,10 @@ class CudaSimulator(Simulator):
         self._place = Gpu(self._gpu, self._float)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_gpu", "_place")} | {"stream": 0}
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_gpu", "_place")} | {
+            "stream": 0,
+            "_ahead": None,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -66,6 +72,7 @@ class CudaSimulator(Simulator):
     # -- states, forward and backward --------------------------------------------------------------------------------
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
         one = super().reset(keyframe)
+        self._look_ahead()
         with self._working():
             if batch is None:
                 return State(*(self._place.array(x) for x in one))
@@ -82,9 +89,23 @@ class CudaSimulator(Simulator):
         wrench: Any = None,
         checkpoints: Checkpoints | None = None,
     ) -> Trajectory:
+        self._look_ahead()
         with self._working(*self._two(state), u, wrench):
             traj = super().rollout(state, u, steps=steps, params=params, wrench=wrench, checkpoints=checkpoints)
             return replace(traj, final=_given(traj.final), violation=_given(traj.violation))
+
+    def _look_ahead(self) -> None:
+        """Most rollouts are followed by their gradient: its kernel, which takes the longest to compile, is made in a thread
+        as soon as there is a first state."""
+        if self._ahead is None:
+            make = partial(bind, self, rollout_vjp_kernel, self._target(1), backward=True, with_params=True)
+            self._ahead = threading.Thread(target=self._quietly, args=(make,), name="artigrad-look-ahead")
+            self._ahead.start()
+
+    def _quietly(self, make: Callable[[], Any]) -> None:
+        """An error comes again, and is seen, when the kernel is asked for."""
+        with suppress(Exception), self._working():
+            make()
 
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
         with self._working(*self._two(state), u, wrench):

@@ -14,7 +14,7 @@ from .params import Params
 from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
 from .rollout import Variant, contacts_kernel, rollout_kernel, rollout_vjp_kernel
-from .staging import Kernel
+from .staging import Kernel, Target
 from .state import State
 from .tables import Workspace, constants_size
 
@@ -23,6 +23,34 @@ if TYPE_CHECKING:
 
 
 NOTHING_NEAR = 1e3  # m/s, the margin of a motion without contact
+
+
+Maker = Callable[[Variant, tuple[str, ...]], Kernel]
+
+
+def bind(
+    sim: Simulator,
+    maker: Maker,
+    target: Target,
+    own: bool = False,
+    wrench: bool = False,
+    *,
+    backward: bool,
+    with_params: bool = False,
+    force_bars: bool = False,
+    **scratch: int,
+) -> Any:
+    """A kernel with what does not change from call to call in place; made once for each kind of inputs."""
+    key = (maker, target, own, wrench, with_params, force_bars)
+    found = sim._bound.get(key)
+    if found is None:
+        work = Workspace.sizes(sim.model, sim.options, backward, wrench)
+        contact = sim.model.has_contact
+        variant = Variant(sim.options, target, own, wrench, with_params, contact, force_bars)
+        more = sim._contact_arguments(backward) if contact else {}
+        arguments = {**sim._integers, "dt": sim.options.dt, **work, **more, **scratch}
+        found = sim._bound[key] = maker(variant, tuple(work)).bind(**arguments)
+    return found
 
 
 class Run:
@@ -36,27 +64,9 @@ class Run:
         self.kernel = self.bound(rollout_kernel, backward=False)
         self.status = self.place.zeros((batch, 2))  # over all steps: worst violation, whether a contact found no place
 
-    def bound(
-        self,
-        maker: Callable[[Variant, tuple[str, ...]], Kernel],
-        backward: bool,
-        with_params: bool = False,
-        force_bars: bool = False,
-        **scratch: int,
-    ) -> Any:
-        """The kernel for inputs of this kind, with what does not change from call to call in place."""
-        sim, wrench = self.sim, self.wrench is not None
-        own = self.params.batch is not None
-        key = (maker, self.target, own, wrench, with_params, force_bars)
-        found = sim._bound.get(key)
-        if found is None:
-            work = Workspace.sizes(sim.model, sim.options, backward, wrench)
-            contact = sim.model.has_contact
-            variant = Variant(sim.options, self.target, own, wrench, with_params, contact, force_bars)
-            kernel = maker(variant, tuple(work))
-            more = sim._contact_arguments(backward) if contact else {}
-            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more, **scratch)
-        return found
+    def bound(self, maker: Maker, **kind: Any) -> Any:
+        """The kernel for inputs of this kind; `kind` as of `bind`."""
+        return bind(self.sim, maker, self.target, self.params.batch is not None, self.wrench is not None, **kind)
 
     def inputs(self, first: int, end: int) -> dict[str, Any]:
         """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
@@ -103,6 +113,10 @@ class Run:
         self._call(q, v, 1, first, end)
         return State(q, v)
 
+    def extend(self, states: State, t: int) -> None:
+        """Fill row t+1 of the states (B, T+1, n) from row t."""
+        self._call(states.q[:, t:], states.v[:, t:], 1, t, t + 1)
+
     def advance(self, start: State, first: int, end: int) -> State:
         """The state at step `end` from that at `first`."""
         q, v = start.q.copy(), start.v.copy()
@@ -141,7 +155,9 @@ class Backward:
         self.force_bars = force_bars
         scratch = {} if force_bars is None else {"force_bar": force_bars.shape[2] * 3}
         with_forces = force_bars is not None
-        self.kernel = run.bound(rollout_vjp_kernel, True, with_params, with_forces, **scratch)
+        self.kernel = run.bound(
+            rollout_vjp_kernel, backward=True, with_params=with_params, force_bars=with_forces, **scratch
+        )
         self.health = self.place.rows((0.0, NOTHING_NEAR), batch)  # worst violation, least margin
         self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
         self.const_bar: Any = None

@@ -32,8 +32,10 @@ class Simulator(StateFunctions):
     dt: time step in seconds; by default what the model's file says, 1 ms if it says nothing. options: integrator, factor,
     and those of contact, see `Options`; those not given are `model.options`. dtype: "f64" or "f32".
     device: "cpu", or "cuda", "cuda:1", ... for an NVIDIA GPU (`artigrad.cuda`, `docs/design/cuda.md`).
-    threads: how many to share a batch among (default: the cores this process may use). backend: "native", or "numpy" to
-    run the very same source uncompiled, slowly, for reading and debugging.
+    threads: how many to share a batch among (default: the cores this process may use). lanes: how many robots of a batch go
+    through the code side by side: as many as a vector register holds (default), or fewer, 1, 2, 4, ..., which is faster
+    where each touches something else, since a pack looks at all that any of its robots touches; the numbers are the same
+    to the bit. backend: "native", or "numpy" to run the very same source uncompiled, slowly, for reading and debugging.
     """
 
     def __new__(cls, *arguments: Any, device: Any = "cpu", **options: Any) -> Simulator:
@@ -51,6 +53,7 @@ class Simulator(StateFunctions):
         device: Any = "cpu",
         dtype: Literal["f64", "f32"] = "f64",
         threads: int | None = None,
+        lanes: int | None = None,
         backend: Literal["native", "numpy"] = "native",
         **options: Any,
     ):
@@ -69,6 +72,10 @@ class Simulator(StateFunctions):
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
         self.threads = threads or _cores()
+        allowed = [1 << k for k in range(widest(dtype).bit_length())]
+        if lanes is not None and lanes not in allowed:
+            raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
+        self.lanes = lanes or widest(dtype)
         self._integers = topology_arguments(model)
         self._prepared: tuple[Params, Target, Any] | None = None
         self._bound: dict[tuple[Any, ...], Any] = {}
@@ -266,7 +273,7 @@ class Simulator(StateFunctions):
     def _target(self, batch: int) -> Target:
         if self.backend == "numpy":
             return Target(self.dtype, 1, native=False)
-        return Target(self.dtype, 1 if batch == 1 else widest(self.dtype))
+        return Target(self.dtype, 1 if batch == 1 else self.lanes)
 
     def _constants(self, params: Params, target: Target, batch: int) -> Any:
         """Constants of the last params are kept: they do not change, since Params do not."""

@@ -57,9 +57,9 @@ class HostDevice:
         self.staged[staged.name] = staged
         code = Code(on_host(staged), 1, None)
         prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
-        key = len(self.code) + 1
-        self.code[key] = (code, prototype(code.address(staged.name)))
-        return Function(key, 0, 0, 0)
+        entry = prototype(code.address(staged.name))
+        self.code[id(entry)] = (code, entry)
+        return Function(id(entry), 0, 0, 0)
 
     def launch(self, function, grid, block, words, stream):
         assert words.dtype == np.int64 and words.flags.c_contiguous

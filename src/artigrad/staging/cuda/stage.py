@@ -5,7 +5,8 @@ for the batch. Entry k of a scratch array of thread t lies at  warp(t) * chunk +
 warp touch neighbouring words, and the distance from entry to entry is known while compiling.
 
 Sizes that are given when a kernel is bound (links, contacts, lengths of scratch) are compiled in, and branches on tables of
-integers (kinds of joints, of pairs) only have the cases that the model has; what is given when it is called is an argument. Integers have 32 bits, except where a robot's place in the user's arrays is found.
+integers (kinds of joints, of pairs) only have the cases that the model has; what is given when a kernel is called is an
+argument. Integers have 32 bits, except where a robot's place in the user's arrays is found.
 """
 
 from __future__ import annotations
