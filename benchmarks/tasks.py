@@ -52,7 +52,7 @@ def row(said: dict[str, Any]) -> list[str]:
     generations = [k or other["iterations"] for k in other["solved_at"]]
     return [
         f"`{said['task']}`",
-        str(said["variables"]),
+        said["variables"],
         f"{said['goal']:g}",
         f"{name}: {np.median(mine['solved_at']):g}, {mine['seconds']:.2g}",
         f"{at_least}{np.median(generations):g} of {other['motions_per_iteration']}, {other['seconds']:.2g}",

@@ -11,6 +11,7 @@ import urllib.request
 
 from typer.testing import CliRunner
 
+from artigrad import Trajectory
 from artigrad.cli import app
 
 
@@ -35,6 +36,14 @@ def test_run_compares_with_cma_es_and_writes_its_folder(tmp_path):
     assert result.exit_code == 0, result.output
     assert "cma-es: all 2 starts" in result.output and "simulated motions" in result.output
     assert (tmp_path / "deep" / "folder" / "landscape.png").exists()
+
+
+def test_run_shows_the_best_motion_when_asked(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(Trajectory, "show", lambda traj: shown.append(traj.simulator.model.name))
+    command = ["run", "pendulum", "--starts", "2", "--no-compare", "--show", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert shown == ["chain-3"]
 
 
 def test_run_of_nothing_is_one_sentence(tmp_path):

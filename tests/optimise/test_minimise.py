@@ -136,6 +136,11 @@ def test_cma_es_survives_points_that_blow_up():
     assert run.ended == "solved"
 
 
+def test_an_error_inside_scipy_is_not_waited_for_forever():
+    with pytest.raises(InputError, match="settings of lbfgs"):
+        minimise(Bowl(np.zeros(3)), starts(3), method="lbfgs", memory="long")
+
+
 def test_threads_end_with_the_run():
     before = threading.active_count()
     minimise(Bowl(np.zeros(3)), starts(3), method="lbfgs", iterations=2)

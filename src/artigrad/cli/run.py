@@ -72,7 +72,7 @@ def run(
         if name not in TASKS:
             raise InputError(f"there is no task '{name}'; tasks are {NAMES}")
         task = TASKS[name]()
-        console.print(f"[bold]{task.name}[/]: {task.summary}; {task.n} variables, {starts} starts")
+        console.print(f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts")
         if compare and find_spec("cma") is None:
             console.print("CMA-ES is left out: pip install 'artigrad[optimise]' brings it", markup=False)
             compare = False

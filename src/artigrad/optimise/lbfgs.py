@@ -37,7 +37,7 @@ class LBFGS:
     def _begin(self, x: np.ndarray) -> None:
         self.x, self.done = x.copy(), False
         self.best, self.best_loss = x.copy(), np.full(len(x), np.inf)
-        self._asked: SimpleQueue[tuple[int, np.ndarray | None]] = SimpleQueue()
+        self._asked: SimpleQueue[tuple[int, np.ndarray | Exception | None]] = SimpleQueue()
         self._answers: list[SimpleQueue[Any]] = [SimpleQueue() for _ in x]
         self._searching = set(range(len(x)))
         for s in range(len(x)):
@@ -60,6 +60,9 @@ class LBFGS:
             self._scipy.minimize(ask, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         except _Stop:
             return
+        except Exception as problem:  # the other thread waits, and must hear of it
+            self._asked.put((s, problem))
+            return
         self._asked.put((s, None))
 
     def _gather(self) -> None:
@@ -67,6 +70,9 @@ class LBFGS:
         waiting: set[int] = set()
         while waiting != self._searching:
             s, x = self._asked.get()
+            if isinstance(x, Exception):
+                self._searching.discard(s)
+                raise x
             if x is None:
                 self._searching.discard(s)
             else:

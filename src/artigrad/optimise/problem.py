@@ -38,6 +38,7 @@ class Iterate(NamedTuple):
 class Method(Protocol):
     """One way to go downhill from several starts at once.
 
+    Made from a problem, starts (starts, n), a seed (which those without chance do not need) and settings of its own.
     done: no start can move any more. motions: how many points an iteration of one start takes.
     """
 

@@ -19,6 +19,7 @@ class Cartpole(Task):
 
     name = "cartpole"
     summary = "a cart learns to swing its pole up"
+    variables = "forces"
     label = "loss"
     goal = 0.8
     settings = {

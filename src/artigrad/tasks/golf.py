@@ -70,6 +70,7 @@ class Golf(Task):
 
     name = "golf"
     summary = "a club learns to hit a ball to a point 3 m away"
+    variables = "torques"
     label = "distance of the ball from the target / m"
     goal = 0.05
     settings = {

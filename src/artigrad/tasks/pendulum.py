@@ -44,6 +44,7 @@ class Pendulum(Task):
 
     name = "pendulum"
     summary = "three links with weak motors learn to stand up"
+    variables = "torques"
     label = "distance of the tip from its highest point / m"
     goal = 0.05
     settings = {

@@ -83,6 +83,7 @@ class Racecar(Task):
 
     name = "racecar"
     summary = "find the friction of the floor from how far a car comes"
+    variables = "friction"
     label = "distance of the car from x = 0.8 m / m"
     goal = 0.001
     method = "sgd"

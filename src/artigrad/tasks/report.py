@@ -34,7 +34,7 @@ def result(study: Study) -> dict[str, Any]:
         "summary": task.summary,
         "error": task.label,
         "goal": task.goal,
-        "variables": task.n,
+        "variables": f"{task.n} {task.variables}",
         "seed": study.seed,
         "gradient_against_differences": study.gradient_error,
         "methods": {name: _numbers(task, history) for name, history in study.histories.items()},
@@ -128,7 +128,7 @@ def _curves(study: Study, axes: Any) -> None:
 
 
 def _landscape(study: Study, axis: Any) -> None:
-    """The loss over the one variable, its slope as the gradient has it, and the way of the first start."""
+    """The loss over the one variable, its slope as the gradient has it, and what the first start found."""
     task = study.task
     x = np.linspace(task.lower[0], min(task.upper[0], 0.5), 200)
     loss, slope = task.gradient(x[:, None])
@@ -139,7 +139,7 @@ def _landscape(study: Study, axis: Any) -> None:
     axis.plot([], [], color="C1", lw=2, label="its gradient")
     found = study.main.x[0, 0]
     axis.plot(found, study.main.best[0], "o", color="C0", label=f"found: {found:.3f}")
-    axis.set(xlabel="variable", ylabel="loss", title=task.summary)
+    axis.set(xlabel=task.variables, ylabel="loss", title=task.summary)
     axis.legend(frameon=False)
 
 

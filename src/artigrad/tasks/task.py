@@ -24,13 +24,14 @@ class Score(NamedTuple):
 class Task(ABC):
     """An `optimise.Problem` with a scene that can be looked at. Points x are (B, n), one row per robot of a batch.
 
-    name: as on the command line. summary: one line. label: what `error` is, with its unit. goal: the error at which it
-    counts as solved. method: the default one; settings: of every method; iterations: of every method, at most.
-    sim, initial: the simulator, and the state that all motions begin in. with_params: whether variables are Params.
+    name: as on the command line. summary: one line. variables: what they are. label: what `error` is, with its unit. goal:
+    the error at which it counts as solved. method: the default one. settings, iterations: of every method; iterations at
+    most. sim, initial: the simulator, and the state that all motions begin in. with_params: whether variables are Params.
     """
 
     name: str
     summary: str
+    variables: str
     label: str
     goal: float
     method: str = "adam"

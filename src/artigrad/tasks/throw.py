@@ -110,6 +110,7 @@ class Throw(Task):
 
     name = "throw"
     summary = "a robot arm learns to throw a ball into a point 1.2 m away"
+    variables = "torques"
     label = "distance of the ball from the target / m"
     goal = 0.001
     method = "lbfgs"
