@@ -137,7 +137,7 @@ def test_cma_es_survives_points_that_blow_up():
 
 
 def test_an_error_inside_scipy_is_not_waited_for_forever():
-    with pytest.raises(InputError, match="settings of lbfgs"):
+    with pytest.raises(TypeError):
         minimise(Bowl(np.zeros(3)), starts(3), method="lbfgs", memory="long")
 
 
