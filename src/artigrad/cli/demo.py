@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,9 +21,9 @@ from .run import Watch, summarise
 
 STARTS = 8
 NEXT = (
-    ("artigrad run golf", "another task, and CMA-ES beside it"),
-    ("artigrad run throw --show", "the throw in your browser"),
-    ("artigrad view laikago", "a robot whose joints you move"),
+    ("run golf", "another task, and CMA-ES beside it"),
+    ("run throw --show", "the throw in your browser"),
+    ("view laikago", "a robot whose joints you move"),
 )
 
 
@@ -40,8 +42,9 @@ def demo(
     _speed(console, task, done.main.x)
     summarise(console, done)
     console.print(f"all this took {time.perf_counter() - began:.0f} s. Next, try:")
+    program = "artigrad" if shutil.which("artigrad") else sys.argv[0]  # as it was called, where it is not on the path
     for command, what in NEXT:
-        console.print(f"  [bold]{command:26}[/] {what}")
+        console.print(f"  [bold]{program} {command:18}[/] {what}")
     if not (done.main.best <= task.loss_goal()).any():
         console.print("[red]the ball does not arrive[/]")
         raise typer.Exit(1)
