@@ -1,9 +1,9 @@
 """CMA-ES of the PyPI package `cma`: what one does without gradients, to compare with.
 
 An iteration is one generation; the generations of all starts are simulated together. Covariances are full, as is that
-package's default, up to FULL variables and diagonal above: with thousands of variables a full one takes minutes of linear
-algebra per update and gigabytes, and adapts in 1/n^2 generations where a diagonal one needs 1/n. Going on from a
-saved state keeps means and step sizes and begins a new covariance.
+package's default, up to FULL variables and diagonal above: with the 7000 of `throw` a generation takes 2 s with a full one and
+0.06 s with a diagonal one, and the errors of both are the same for as long as either has learnt little. Going on from a saved
+state keeps means and step sizes and begins a new covariance.
 """
 
 from __future__ import annotations
