@@ -1,14 +1,17 @@
-"""Pages of the site that lie outside docs/, and the links to them, which on GitHub lead out of the folder by "../"."""
+"""Pages of the site that lie outside docs/, and the links to them, which on GitHub lead out of the folder by "../". Also, what
+the theme would have the reader's browser fetch from elsewhere comes from the site itself."""
 
 import posixpath
 import re
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
+SHIM = "https://unpkg.com/iframe-worker/shim"  # what the plugin `offline` asks for
 OUTSIDE = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/results/*.md")
 
 
@@ -31,3 +34,16 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
         return f"]({posixpath.relpath(target, folder or '.')}"
 
     return re.sub(r"\]\(((?:\.\./)+[^)#\s]+)", inside, markdown)
+
+
+def on_post_page(output: str, page: Page, config: Any) -> str:
+    """Search without the network: assets/worker.js in place of the shim."""
+    output = output.replace(SHIM, "../" * page.url.count("/") + "assets/worker.js")
+    if asked := re.search(r'<(?:script|img|iframe|link)[^>]* (?:src|href)="https?://[^"]*', output):
+        raise PluginError(f"{page.file.src_uri} would ask the network: {asked[0]}")
+    return output
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:
+    """The same for the page that says that there is no page."""
+    return output.replace(SHIM, "/assets/worker.js")

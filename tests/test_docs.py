@@ -87,6 +87,8 @@ def test_every_public_name_is_in_the_reference():
     pages = {page.stem: page.read_text() for page in (DOCS / "api").glob("*.md")}
     listed = {name.split(".")[-1] for text in pages.values() for name in re.findall(r"^::: (\S+)", text, re.MULTILINE)}
     assert set(ag.__all__) - listed <= {"robots", "__version__"}
+    methods = re.findall(r"^        - (\w+)$", pages["simulator"], re.MULTILINE)
+    assert set(methods) == {name for name in dir(ag.Simulator) if not name.startswith("_")}
     for module, names in (
         ("robots", ag.robots.__all__),
         ("torch", artigrad.torch.__all__),
