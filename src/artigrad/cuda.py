@@ -11,11 +11,10 @@ Not looked at, since it would mean to wait: whether numbers on the GPU are finit
 from __future__ import annotations
 
 import re
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -24,8 +23,7 @@ from .errors import InputError
 from .params import Params
 from .places import Gpu
 from .results import Contacts, Gradient, Outputs, StateGradient, Trajectory
-from .rollout import Checkpoints, rollout_vjp_kernel
-from .run import bind
+from .rollout import Checkpoints
 from .simulator import Simulator
 from .staging import INT, ROBOTS, Cuda, Kernel, Reals, Target, carry, loop, select
 from .staging.cuda import array, driver
@@ -47,7 +45,6 @@ class CudaSimulator(Simulator):
             raise InputError("backend='numpy' runs on the CPU; leave device out")
         super().__init__(model, dt, **options)
         self.launch, self.stream = Cuda(int(match[1] or 0)), 0
-        self._ahead: threading.Thread | None = None
         self.device = f"cuda:{self.launch.device}"
         self._open()
 
@@ -72,7 +69,6 @@ class CudaSimulator(Simulator):
     # -- states, forward and backward --------------------------------------------------------------------------------
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
         one = super().reset(keyframe)
-        self._look_ahead()
         with self._working():
             if batch is None:
                 return State(*(self._place.array(x) for x in one))
@@ -89,23 +85,9 @@ class CudaSimulator(Simulator):
         wrench: Any = None,
         checkpoints: Checkpoints | None = None,
     ) -> Trajectory:
-        self._look_ahead()
         with self._working(*self._two(state), u, wrench):
             traj = super().rollout(state, u, steps=steps, params=params, wrench=wrench, checkpoints=checkpoints)
             return replace(traj, final=_given(traj.final), violation=_given(traj.violation))
-
-    def _look_ahead(self) -> None:
-        """Most rollouts are followed by their gradient: its kernel, which takes the longest to compile, is made in a thread
-        as soon as there is a first state."""
-        if self._ahead is None:
-            make = partial(bind, self, rollout_vjp_kernel, self._target(1), backward=True, with_params=True)
-            self._ahead = threading.Thread(target=self._quietly, args=(make,), name="artigrad-look-ahead")
-            self._ahead.start()
-
-    def _quietly(self, make: Callable[[], Any]) -> None:
-        """An error comes again, and is seen, when the kernel is asked for."""
-        with suppress(Exception), self._working():
-            make()
 
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
         with self._working(*self._two(state), u, wrench):
