@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench browser clean
+.PHONY: demo test lint docs bench browser clean
 
 demo: .venv/.demo
 	$(BIN)/artigrad demo
 
-test: .venv/.dev lint browser
+test: .venv/.dev lint docs browser
 	$(BIN)/python -m pytest
 
 # The viewer is tested in chromium. Where it cannot be installed those tests are skipped and say so.
@@ -20,6 +20,11 @@ lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The site goes to site/. A warning (a dead link, a page that no menu has) is an error; pip installs what it needs, and nothing
+# else asks the network.
+docs: .venv/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks.engine
@@ -41,4 +46,4 @@ bench: .venv/.dev
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf results .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-results
+	rm -rf .venv site results .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-results

@@ -1,15 +1,108 @@
-"""The code of docs/frameworks.md runs as it stands, from top to bottom."""
+"""The code of every page of the documentation runs as it stands, from top to bottom, in an empty folder.
+
+Blocks of a page share their names. Of shell blocks, `artigrad info` and `artigrad check` are run. Pages that open a
+browser get a viewer that ends at once. The API pages list all that is public.
+"""
 
 import re
+import shlex
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "frameworks.md"
+import pytest
+from typer.testing import CliRunner
+
+import artigrad as ag
+from artigrad.cli import app
+from artigrad.params import FIELDS
+from artigrad.view.browser import Viewer
+
+DOCS = Path(__file__).parent.parent / "docs"
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+PAGES = [page for page in sorted(DOCS.rglob("*.md")) if "```python" in page.read_text()]
+
+# what a reader of docs/loading.md has at hand
+ROBOT_XML = """
+<mujoco>
+  <worldbody>
+    <body><joint name="hip"/><geom type="capsule" size="0.1" fromto="0 0 0 1 0 0"/><site name="imu" pos="1 0 0"/></body>
+  </worldbody>
+  <sensor><gyro name="imu" site="imu"/></sensor>
+  <keyframe><key name="home" qpos="0.1" qvel="0.5"/></keyframe>
+</mujoco>"""
+ROBOT_URDF = """
+<robot name="robot">
+  <link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="leg"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="hip" type="continuous"><parent link="base"/><child link="leg"/></joint>
+</robot>"""
+
+# what the names of a page are to be at its end, beyond its own assertions
+ENDS = {
+    "frameworks.md": lambda names: (
+        names["mass"].grad.any()
+        and names["u"].grad.any()
+        and names["slope"].shape == (8, 20, 12)
+        and names["there"].observation_action.shape == (16, 27, 8)
+    ),
+    "loading.md": lambda names: names["grad"].v.any() and names["walker"].nu == 1,
+    "index.md": lambda names: names["grad"].u.shape == (200, 12) and names["grad"].params.mass.any(),
+}
 
 
-def test_code_of_the_frameworks_page():
-    names: dict = {}
-    for code in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(code, names)
-    assert names["mass"].grad.any() and names["u"].grad.any()
-    assert names["slope"].shape == (8, 20, 12)
-    assert names["there"].observation_action.shape == (16, 27, 8)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).with_suffix("").as_posix())
+def test_code_of_page(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Viewer, "run", lambda viewer, block: viewer.stop() or viewer)
+    if page.name == "loading.md":
+        Path("robot.xml").write_text(ROBOT_XML)
+        Path("robot.urdf").write_text(ROBOT_URDF)
+    names: dict = {"__name__": page.stem}
+    text = page.read_text()
+    for block in BLOCK.finditer(text):
+        if block[1] == "sh":
+            run_commands(block[2])
+        else:  # lines count from the top of the page, so that a traceback points there
+            code = "\n" * text[: block.start(2)].count("\n") + block[2]
+            exec(compile(code, page, "exec"), names)
+    assert ENDS.get(page.name, lambda names: True)(names)
+
+
+def run_commands(block: str):
+    for line in block.splitlines():
+        words = shlex.split(line, comments=True)
+        if words[:2] in (["artigrad", "info"], ["artigrad", "check"]):
+            result = CliRunner().invoke(app, words[1:])
+            assert result.exit_code == 0, result.output
+
+
+def test_all_pages_with_code_are_found():
+    assert len(PAGES) >= 9
+
+
+def test_every_public_name_is_in_the_reference():
+    import artigrad.envs
+    import artigrad.jax
+    import artigrad.torch
+
+    pages = {page.stem: page.read_text() for page in (DOCS / "api").glob("*.md")}
+    listed = {name.split(".")[-1] for text in pages.values() for name in re.findall(r"^::: (\S+)", text, re.MULTILINE)}
+    assert set(ag.__all__) - listed <= {"robots", "__version__"}
+    methods = re.findall(r"^        - (\w+)$", pages["simulator"], re.MULTILINE)
+    assert set(methods) == {name for name in dir(ag.Simulator) if not name.startswith("_")}
+    for module, names in (
+        ("robots", ag.robots.__all__),
+        ("torch", artigrad.torch.__all__),
+        ("jax", ("step", "rollout", "sites")),
+        ("envs", artigrad.envs.__all__),
+    ):
+        for name in names:
+            assert f"artigrad.{module}.{name}" in pages[module], name
+
+
+def test_the_table_of_parameters_is_that_of_the_source():
+    counted = {"body": "nb", "site": "ns", "actuator": "nu", "shape": "shapes", "vertex": "vertices"}
+    page = (DOCS / "api" / "params.md").read_text()
+    for name, (per, shape, meaning) in FIELDS.items():
+        sizes = [*([] if per == "world" else [counted[per]]), *map(str, shape)]
+        shown = f"({', '.join(sizes)})" if len(sizes) > 1 else f"({sizes[0]},)"
+        assert f"| `{name}` | {shown} | {meaning} |" in page

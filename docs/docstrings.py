@@ -1,0 +1,52 @@
+"""Docstrings on the site. Ours are prose in which "name: meaning" explains an argument or a field; here each such name
+begins an item of a list."""
+
+import re
+from typing import Any
+
+import griffe
+
+
+class Names(griffe.Extension):
+    """Changes the text of docstrings of functions and classes as they are read."""
+
+    def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
+        _itemise(func, {p.name for p in func.parameters})
+
+    def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
+        init = cls.members.get("__init__")
+        names = {name for name, member in cls.members.items() if member.is_attribute}
+        if isinstance(init, griffe.Function):
+            names |= {p.name for p in init.parameters}
+        _itemise(cls, names)
+        if cls.docstring and any(str(base) == "NamedTuple" for base in cls.bases):
+            fields = [f"`{name}`" for name, member in cls.members.items() if member.is_attribute]
+            cls.docstring.value += f"\n\nA named tuple of {', '.join(fields)}."
+
+
+def _itemise(thing: griffe.Function | griffe.Class, names: set[str]) -> None:
+    if thing.docstring is None or not names:
+        return
+    word = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    one = rf"(?:{word})(?: \([^)]*\))?"  # "v (..., nv)" too
+    group = rf"{one}(?:(?:,| and) {one})*"
+    start = re.compile(rf"(?:^|(?<=[.;])\s+|\n)\s*({group}):\s", re.MULTILINE)
+    paragraphs = []
+    for paragraph in thing.docstring.value.split("\n\n"):
+        if paragraph.startswith("    "):  # code
+            paragraphs.append(paragraph)
+            continue
+        first, *items = _pieces(start, paragraph)
+        paragraphs += [part for part in (first, "\n".join(items)) if part.strip()]
+    thing.docstring.value = "\n\n".join(paragraphs).replace("_*", r"_\*")  # "body_*" is no emphasis
+
+
+def _pieces(start: re.Pattern[str], text: str) -> list[str]:
+    """What stands before the first name, and one item per name."""
+    found = list(start.finditer(text))
+    starts = [*(m.start() for m in found), len(text)]
+    pieces = [text[: starts[0]]]
+    for m, end in zip(found, starts[1:], strict=True):
+        meaning = " ".join(text[m.end() : end].split()).rstrip(";")
+        pieces.append(f"- **`{m[1]}`**: {meaning}")
+    return pieces
