@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +35,12 @@ class Scale(NamedTuple):
 FULL = Scale(2, (50, 100, 500, 1000, 5000), (1000, 2000, 3000, 4000, 5000), 5000, 4.0, 600.0)
 QUICK = Scale(1, (50, 1000), (1000,), 1000, 1.0, 60.0)
 EVERY = tuple(f"every {k}. state" for k in range(1, 6))
+NOT_WITH_TEN = {
+    "Ceres jets": "jets of 490 derivatives: a hundred times the work of one robot",
+    "CasADi, generated C": "ten times the text of one robot: half a million lines",
+    "JAX": "ten times the operations of one robot, which take the compiler minutes",
+    "JAX, checkpoint": "ten times the operations of one robot, which take the compiler minutes",
+}
 AUTODIFF = tuple(name for name in TOOLS if name not in (OURS, IMPLICIT, PLAIN, *EVERY))
 
 
@@ -74,6 +80,11 @@ class Cell:
     def peak(self) -> float:
         return float(np.median(self.peaks)) if self.peaks else float("nan")
 
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Cell:
+        """A cell of a result that was saved."""
+        return cls(**{f.name: found[f.name] for f in fields(cls)})
+
     def json(self) -> dict[str, Any]:
         figures = {}
         if self.forward:
@@ -88,7 +99,7 @@ class Cell:
 def all_cells(scale: Scale, tools: tuple[str, ...]) -> list[Cell]:
     """Ours first: it is what the others are compared with."""
     cells = [Cell(name, 1, n) for n in scale.one for name in (OURS, IMPLICIT, PLAIN, *tools)]
-    cells += [Cell(name, 10, n) for n in scale.ten for name in (OURS, IMPLICIT, *tools)]
+    cells += [Cell(name, 10, n, NOT_WITH_TEN.get(name, "")) for n in scale.ten for name in (OURS, IMPLICIT, *tools)]
     return cells + [Cell(name, robots, scale.kept) for robots in (1, 10) for name in EVERY]
 
 
@@ -172,5 +183,9 @@ def hopeless(cell: Cell, cells: list[Cell]) -> str:
         if other.tool == cell.tool and other.why and other.robots <= cell.robots and other.steps <= cell.steps:
             if other is not cell:
                 robots = "" if other.robots == cell.robots else " of one robot"
-                return other.why if other.why.startswith("as with") else f"as with {other.steps} steps{robots}: {other.why}"
+                return (
+                    other.why
+                    if other.why.startswith("as with")
+                    else f"as with {other.steps} steps{robots}: {other.why}"
+                )
     return ""

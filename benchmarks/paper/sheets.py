@@ -9,7 +9,7 @@ import numpy as np
 
 from ..report import Sheet, at_least, at_most
 from .cells import AUTODIFF, EVERY, Cell, Scale
-from .tools import IMPLICIT, OURS, PLAIN
+from .tools import IMPLICIT, OURS
 
 Cells = dict[tuple[str, int, int], Cell]
 STORED_BYTES = 8 * 37  # of a state of one Laikago
@@ -19,6 +19,18 @@ def _entry(cell: Cell | None, text: str) -> str:
     if cell is None:
         return ""
     return text if not cell.why else "-"
+
+
+def cell_sheets(cells: Cells, scale: Scale) -> list[Sheet]:
+    """All tables of cells, in reading order."""
+    found = []
+    for robots, steps, who in ((1, scale.one, "One Laikago"), (10, scale.ten, "Ten Laikagos in one scene")):
+        found += [
+            table(f"{who}: peak memory of a gradient beyond the process, MB", cells, robots, steps, "peak"),
+            table(f"{who}: forward, us of CPU per step", cells, robots, steps, "forward"),
+            table(f"{who}: backward, us of CPU per step", cells, robots, steps, "backward"),
+        ]
+    return [*found, tool_sheet(cells), checkpoint_sheet(cells, scale.kept), why_sheet(cells)]
 
 
 def table(title: str, cells: Cells, robots: int, steps: tuple[int, ...], what: str) -> Sheet:
@@ -31,7 +43,10 @@ def table(title: str, cells: Cells, robots: int, steps: tuple[int, ...], what: s
     lines = []
     for tool in dict.fromkeys(tool for tool, n, _ in cells if n == robots and tool not in EVERY):
         row = [cells.get((tool, robots, n)) for n in steps]
-        shown = [_entry(c, "" if c is None or c.why or (what != "forward" and not c.backward) else texts[what](c)) for c in row]
+        shown = [
+            _entry(c, "" if c is None or c.why or (what != "forward" and not c.backward) else texts[what](c))
+            for c in row
+        ]
         if any(shown):
             lines.append([tool, *shown])
     return Sheet(title, ["", *(f"{n} steps" for n in steps)], lines)
@@ -77,7 +92,14 @@ def checkpoint_sheet(cells: Cells, steps: int) -> Sheet:
         lines.append([str(row["robots"]), str(row["k"]), *figures])
     return Sheet(
         f"A state kept every k steps of {steps}",
-        ["robots", "k", "peak, MB", "of n/k states + controls' gradient", "backward, us/step", "of (k+1)/2 forward + backward"],
+        [
+            "robots",
+            "k",
+            "peak, MB",
+            "of n/k states + controls' gradient",
+            "backward, us/step",
+            "of (k+1)/2 forward + backward",
+        ],
         lines,
     )
 
@@ -136,13 +158,21 @@ def targets(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
             for n in scale.ten:
                 one, ten = cells.get((tool, 1, n)), cells.get((tool, 10, n))
                 if one and ten and not ten.why:
-                    found.append(at_most(f"{tool}: ten robots over one, {way}, {n} steps", ten.us(way) / one.us(way), 11.0))
+                    found.append(
+                        at_most(f"{tool}: ten robots over one, {way}, {n} steps", ten.us(way) / one.us(way), 11.0)
+                    )
                     if way == "forward":
-                        found.append(at_most(f"{tool}: ten robots over one, memory, {n} steps", ten.peak / one.peak, 11.0))
+                        found.append(
+                            at_most(f"{tool}: ten robots over one, memory, {n} steps", ten.peak / one.peak, 11.0)
+                        )
     for row in checkpoint_rows(cells, scale.kept):
         for what in ("memory", "time"):
             off = abs(row[f"{what}_ratio"] - 1.0)
-            found.append(at_most(f"every {row['k']}. state, {row['robots']} robots: {what} off the paper's formula", off, 0.2, ""))
+            found.append(
+                at_most(
+                    f"every {row['k']}. state, {row['robots']} robots: {what} off the paper's formula", off, 0.2, ""
+                )
+            )
     return found
 
 
@@ -164,12 +194,11 @@ def plot(cells: Cells, scale: Scale, folder: Path) -> None:
             own = [c for n in scale.one if (c := cells.get((tool, 1, n))) and not c.why]
             if own:
                 style = {"linewidth": 2.5} if tool in (OURS, IMPLICIT) else {"linewidth": 1.2, "linestyle": "--"}
-                axes.plot([c.steps for c in own], [figure(c) for c in own], marker="o", markersize=4, label=tool, **style)
+                axes.plot(
+                    [c.steps for c in own], [figure(c) for c in own], marker="o", markersize=4, label=tool, **style
+                )
         axes.set(xscale="log", yscale="log", xlabel="steps of one Laikago", ylabel=label)
         axes.grid(True, which="major", alpha=0.3)
         axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         fig.savefig(folder / f"paper-{name}.png", dpi=130)
         plt.close(fig)
-
-
-__all__ = ["PLAIN", "Cells", "checkpoint_rows", "checkpoint_sheet", "plot", "table", "targets", "tool_sheet", "why_sheet"]

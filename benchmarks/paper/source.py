@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import artigrad as ag
+from artigrad.contact.tables import contact_signature
 from artigrad.rollout import Variant, contact_of
-from artigrad.staging import INT, INT_WORK, INTS, REAL, ROBOTS, SHARED, WORK, Reals
+from artigrad.staging import INT, INT_WORK, INTS, REAL, ROBOTS, SHARED, WORK
 from artigrad.staging.kernel import Kind
 from artigrad.step import step
 from artigrad.tables import TOPOLOGY, Constants, Topology, Workspace
-from artigrad.contact.tables import contact_signature
 
 Maker = Callable[[str, Any], Any]
 STATE = ("q", "v", "u")
@@ -53,6 +53,3 @@ def plain_integers() -> dict[Kind, Maker]:
         INTS: lambda name, value: [int(x) for x in value],
         INT_WORK: lambda name, size: [0] * size,
     }
-
-
-__all__ = ["Reals", "plain_integers", "staged_step"]

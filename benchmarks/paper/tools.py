@@ -174,25 +174,13 @@ class Casadi(Tool):
     `compiled`: both as generated C."""
 
     def __init__(self, robot: ag.Model, given: Inputs, compiled: bool = False):
-        import casadi as ca
+        from . import casadi_step
 
         super().__init__(robot, given)
-        self.version = ca.__version__
-        step = self.program().function(
-            select=ca.if_else,
-            sqrt=ca.sqrt,
-            fabs=ca.fabs,
-            round_=lambda x: ca.floor(x + 0.5),
-            floor=ca.floor,
-            repeat=_repeat,
-        )
-        x, u, y_bar = (ca.SX.sym(n, k) for n, k in (("x", len(self.x0)), ("u", robot.nu), ("y_bar", len(self.x0))))
-        y = ca.vertcat(*step([*ca.vertsplit(x), *ca.vertsplit(u)]))
-        one = ca.Function("forward", [x, u], [y])
-        back = ca.Function("backward", [x, u, y_bar], [ca.jtimes(y, ca.vertcat(x, u), y_bar, True)])
-        if compiled:
-            one, back = (build.casadi(f) for f in (one, back))
-        self.y, self.bars = np.empty(len(self.x0)), np.empty(len(self.x0) + robot.nu)
+        self.version = casadi_step.VERSION
+        make = casadi_step.compiled if compiled else casadi_step.unrolled
+        one, back = make(self.program(), len(self.x0), robot.nu)
+        self.bars = np.empty(len(self.x0) + robot.nu)
         self._forward, self._backward = one.buffer(), back.buffer()
 
     @staticmethod

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import artigrad as ag
-from artigrad.staging import INT_WORK, ROBOTS, SHARED, WORK, Reals
+from artigrad.staging import ROBOTS, SHARED, WORK, Reals
 from artigrad.staging.numpy_target import NumpyCell
 from artigrad.staging.values import ROUNDER, Mask, Real
 
@@ -230,7 +230,9 @@ class Tracer:
         self._frame = None
         body, written = self.ops, self.values
         self.ops, self.known, self.values = before.ops, before.known, before.values
-        fixed = {name: _ref(before.values.get(key, UNWRITTEN)) for key, name in before.inside.items() if key not in written}
+        fixed = {
+            name: _ref(before.values.get(key, UNWRITTEN)) for key, name in before.inside.items() if key not in written
+        }
         for op in body:
             op.args = tuple(fixed.get(a, a) for a in op.args)
         carried = []
@@ -291,6 +293,20 @@ class Program:
         """What ops first .. end make that is needed after them."""
         later = {x for op in self.ops[end:] for x in _uses(op)} | set(self.outputs)
         return [x for op in self.ops[first:end] for x in _makes(op) if x in later]
+
+    def parts(self) -> tuple[Program, Loop, list[str], Program]:
+        """(before, loop, fixed, after): the step cut at its one kept loop. `before` gives the starts of the carried numbers,
+        then those `fixed` ones that the loop only reads, then whatever else `after` wants; `after` takes the carried
+        numbers, then that rest, then the inputs of the step."""
+        (at,) = (k for k, op in enumerate(self.ops) if isinstance(op, Loop))
+        loop = self.ops[at]
+        made = [x for op in self.ops[:at] for x in _makes(op)] + self.inputs
+        body = {x for op in loop.body for x in _uses(op)} | {c.turned for c in loop.carried}
+        later = {x for op in self.ops[at + 1 :] for x in _uses(op)} | set(self.outputs)
+        fixed, rest = [x for x in made if x in body], [x for x in made if x in later and x not in self.inputs]
+        before = Program(self.ops[:at], self.inputs, [c.start for c in loop.carried] + fixed + rest)
+        after = Program(self.ops[at + 1 :], [c.after for c in loop.carried] + rest + self.inputs, self.outputs)
+        return before, loop, fixed, after
 
     def function(self, piece: int = 0, **words: Callable[..., Any]) -> Callable[[Any], list[Any]]:
         """The step on numbers for which `words` has the functions."""
@@ -356,7 +372,9 @@ def _lines(op: Any, indent: str) -> list[str]:
 def trace(sim: ag.Simulator) -> Program:
     """The notes of one step of this simulator."""
     tracer = Tracer()
-    names = {x: [f"{x}{k}" for k in range(n)] for x, n in (("q", sim.model.nq), ("v", sim.model.nv), ("u", sim.model.nu))}
+    names = {
+        x: [f"{x}{k}" for k in range(n)] for x, n in (("q", sim.model.nq), ("v", sim.model.nv), ("u", sim.model.nu))
+    }
 
     def state(name: str, size: int) -> Reals:
         return Reals(TraceMemory(tracer, name, [Real(x, None) for x in names[name]]))  # type: ignore[arg-type]
