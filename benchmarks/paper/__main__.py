@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,10 @@ from .engines import ENGINES, engine_sheet, measure_engine
 
 
 def time_cells(cells: list[Cell], scale: Scale, memory_GB: float, progress: Progress) -> None:
-    """All rounds over all cells. The first round checks: what disagrees or cannot be run has no second."""
+    """All rounds over all cells. The first round checks: what disagrees or cannot be run has no second. Ctrl-C ends the
+    rounds, and what was measured is kept."""
     task = progress.add_task("cells", total=scale.rounds * len(cells))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, suppress(KeyboardInterrupt):
         for turn in range(scale.rounds):
             for cell in cells:
                 progress.update(task, description=f"{cell.tool}, {cell.robots} x {cell.steps}")
@@ -34,6 +36,8 @@ def time_cells(cells: list[Cell], scale: Scale, memory_GB: float, progress: Prog
                 if not cell.why and (turn == 0 or cell.process_s < LONG):
                     measure(cell, scale, memory_GB, Path(folder))
                 progress.advance(task)
+    for cell in cells:
+        cell.why = cell.why or ("" if cell.forward else "not run")
 
 
 def time_engines(names: list[str], memory_GB: float, progress: Progress) -> list[dict[str, Any]]:

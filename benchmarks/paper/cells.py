@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from ..probe import ROOT
 from .tools import IMPLICIT, OURS, PLAIN, TOOLS
 
 STATE, GRADIENT = 1e-9, 1e-6  # how well tools must agree: absolute, and relative to the largest entry
-LONG = 60.0  # CPU seconds of a process that is not run again in later rounds
+LONG = 20.0  # CPU seconds of a process that is not run again in later rounds
 
 
 class Scale(NamedTuple):
@@ -32,7 +33,7 @@ class Scale(NamedTuple):
     limit: float  # CPU seconds of a process
 
 
-FULL = Scale(2, (50, 100, 500, 1000, 5000), (1000, 2000, 3000, 4000, 5000), 5000, 4.0, 600.0)
+FULL = Scale(2, (50, 100, 500, 1000, 5000), (1000, 2000, 3000, 4000, 5000), 5000, 1.0, 600.0)
 QUICK = Scale(1, (50, 1000), (1000,), 1000, 1.0, 60.0)
 EVERY = tuple(f"every {k}. state" for k in range(1, 6))
 NOT_WITH_TEN = {
@@ -98,9 +99,11 @@ class Cell:
 
 def all_cells(scale: Scale, tools: tuple[str, ...]) -> list[Cell]:
     """Ours first: it is what the others are compared with."""
-    cells = [Cell(name, 1, n) for n in scale.one for name in (OURS, IMPLICIT, PLAIN, *tools)]
-    cells += [Cell(name, 10, n, NOT_WITH_TEN.get(name, "")) for n in scale.ten for name in (OURS, IMPLICIT, *tools)]
-    return cells + [Cell(name, robots, scale.kept) for robots in (1, 10) for name in EVERY]
+    cells = [Cell(name, 1, n) for n in scale.one for name in (OURS, IMPLICIT, PLAIN)]
+    cells += [Cell(name, 10, n) for n in scale.ten for name in (OURS, IMPLICIT)]
+    cells += [Cell(name, robots, scale.kept) for robots in (1, 10) for name in EVERY]
+    cells += [Cell(name, 1, n) for name in tools for n in scale.one]
+    return cells + [Cell(name, 10, n, NOT_WITH_TEN.get(name, "")) for name in tools for n in scale.ten]
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -129,8 +132,9 @@ def run(command: list[str], limit: float, memory_GB: float, env: dict[str, str] 
         out.seek(0)
         errors.seek(0)
         if process.returncode:
-            lines = errors.read().strip().splitlines()
-            raise Failed(lines[-1] if lines else f"ended with {process.returncode}")
+            lines = errors.read().strip().splitlines() or [f"ended with {process.returncode}"]
+            named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Missing)\b", line)]
+            raise Failed((named or lines)[-1][:200])
         spent = after.children_user + after.children_system - before.children_user - before.children_system
         return out.read(), spent
 
@@ -179,13 +183,12 @@ def compare(cell: Cell, file: Path, ours: Path) -> None:
 
 def hopeless(cell: Cell, cells: list[Cell]) -> str:
     """Why a cell need not be run: a smaller one could not be."""
+
+    def within(other: Cell) -> bool:
+        return other.tool == cell.tool and other.robots <= cell.robots and other.steps <= cell.steps
+
     for other in cells:
-        if other.tool == cell.tool and other.why and other.robots <= cell.robots and other.steps <= cell.steps:
-            if other is not cell:
-                robots = "" if other.robots == cell.robots else " of one robot"
-                return (
-                    other.why
-                    if other.why.startswith("as with")
-                    else f"as with {other.steps} steps{robots}: {other.why}"
-                )
+        if other is not cell and other.why and within(other):
+            robots = "" if other.robots == cell.robots else " of one robot"
+            return other.why if other.why.startswith("as") else f"as {other.steps} steps{robots}: {other.why}"
     return ""

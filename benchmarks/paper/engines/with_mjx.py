@@ -11,7 +11,6 @@ import mujoco
 from common import FOLDER, Q, Q_BAR, U, V, V_BAR, report
 from mujoco import mjx
 
-jax.config.update("jax_enable_x64", True)
 m = mujoco.MjModel.from_xml_path(str(FOLDER / "robot.xml"))
 m.opt.iterations, m.opt.ls_iterations = 1, 5
 model = mjx.put_model(m)
@@ -37,5 +36,5 @@ forward = jax.jit(final).lower(*given).compile()
 gradient = jax.jit(jax.grad(loss, (0, 1, 2))).lower(*given).compile()
 compile_s = time.process_time() - start
 version = f"{mujoco.__version__}, jax {jax.__version__}"
-what = "Newton, 1 iteration, f64; jax.grad of the rollout"
-report(version, lambda: forward(*given)[0][2], lambda: jax.block_until_ready(gradient(*given)), what, compile_s)
+what = "Newton, 1 iteration, f32; jax.grad of the rollout"
+report(version, lambda: float(forward(*given)[0][2]), lambda: jax.block_until_ready(gradient(*given)), what, compile_s)
