@@ -40,6 +40,7 @@ NOT_WITH_TEN = {
     "Ceres jets": "jets of 490 derivatives: a hundred times the work of one robot",
     "CasADi, generated C": "ten times the text of one robot: half a million lines",
     "JAX": "ten times the operations of one robot, which take the compiler minutes",
+    "JAX, no gradient": "ten times the operations of one robot, which take the compiler minutes",
     "JAX, checkpoint": "ten times the operations of one robot, which take the compiler minutes",
 }
 AUTODIFF = tuple(name for name in TOOLS if name not in (OURS, IMPLICIT, PLAIN, *EVERY))

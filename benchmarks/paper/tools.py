@@ -38,6 +38,7 @@ class Tool:
     """What all rows share: x is q and v in one, bars likewise."""
 
     again = False
+    forward_only = False
     version = ""
 
     def __init__(self, robot: ag.Model, given: Inputs):
@@ -121,7 +122,7 @@ class Jax(Tool):
     again = True
     PIECE = 100  # operations between barriers: without them XLA fuses, and copies, until its compiler takes 7 GB
 
-    def __init__(self, robot: ag.Model, given: Inputs, checkpoint: bool = False):
+    def __init__(self, robot: ag.Model, given: Inputs, checkpoint: bool = False, forward_only: bool = False):
         import os
 
         os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -154,6 +155,9 @@ class Jax(Tool):
         self.inputs = jnp.asarray(self.x0), jnp.asarray(given.u)
         bar = jnp.asarray(self.bar)
         self._forward = jax.jit(rollout).lower(*self.inputs).compile()
+        self.forward_only = forward_only
+        if forward_only:
+            return
         gradient = jax.jit(jax.grad(lambda x, u: rollout(x, u) @ bar, (0, 1)))
         self._gradient = gradient.lower(*self.inputs).compile()
 
@@ -212,6 +216,7 @@ class Native(Tool):
 
     def __init__(self, robot: ag.Model, given: Inputs, name: str):
         super().__init__(robot, given)
+        self.forward_only = name == "doubles"
         self.library, self.version = build.native(name, simulator(robot))
         self.x, self.x_bar, self.u_bar = np.empty_like(self.x0), np.empty_like(self.x0), np.empty_like(given.u)
 
@@ -239,6 +244,7 @@ TOOLS: dict[str, Callable[[ag.Model, Inputs], Tool]] = {
     "JAX": Jax,
     "JAX, checkpoint": partial(Jax, checkpoint=True),
     "PyTorch": Torch,
+    "JAX, no gradient": partial(Jax, forward_only=True),
     PLAIN: partial(Native, name="doubles"),
     **{f"every {k}. state": partial(Ours, k=k) for k in range(1, 6)},
 }

@@ -12,13 +12,15 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import scene
-from .tools import PLAIN, TOOLS, Tool
+from .tools import TOOLS, Tool
 
 REPEATS = 20
 
@@ -58,6 +60,14 @@ def forward_only(tool: Tool) -> dict[str, float]:
     return {"forward": time.process_time() - start}
 
 
+def repeated(once: Callable[[], dict[str, float]], samples: list[dict[str, float]], seconds: float) -> list[Any]:
+    """The samples, and more while there is time."""
+    samples, end = samples or [once()], time.process_time() + seconds
+    while len(samples) < REPEATS and time.process_time() + sum(samples[-1].values()) < end:
+        samples.append(once())
+    return samples
+
+
 def measure(name: str, robots: int, steps: int, seconds: float, result: Path) -> dict[str, Any]:
     """One cell of the table."""
     robot = scene.model(robots)
@@ -66,8 +76,8 @@ def measure(name: str, robots: int, steps: int, seconds: float, result: Path) ->
     tool = TOOLS[name](robot, given)
     ready = {"seconds": cpu() - start, "MB": (status("VmHWM") - before) / 1e6}
     found: dict[str, Any] = {"version": tool.version, "ready": ready}
-    if name == PLAIN:
-        return found | {"samples": [forward_only(tool) for _ in range(REPEATS)]}
+    if tool.forward_only:
+        return found | {"samples": repeated(partial(forward_only, tool), [], seconds)}
     forget_peak()
     base = status("VmRSS")
     x, bars, sample = gradient(tool)
@@ -77,10 +87,7 @@ def measure(name: str, robots: int, steps: int, seconds: float, result: Path) ->
     q_bar = scene.tangential(robot, given.q, x_bar[:nq])
     np.savez(result, x=x, gradient=np.concatenate([q_bar, x_bar[nq:], u_bar.ravel()]))
     del x, bars, x_bar, u_bar, q_bar
-    end = time.process_time() + seconds
-    while len(samples) < REPEATS and time.process_time() + 2 * sum(samples[-1].values()) < end:
-        samples.append(gradient(tool)[2])
-    return found | {"peak_MB": peak, "samples": samples}
+    return found | {"peak_MB": peak, "samples": repeated(lambda: gradient(tool)[2], samples, seconds)}
 
 
 if __name__ == "__main__":

@@ -88,5 +88,14 @@ def engine_sheet(found: list[dict[str, Any]]) -> Sheet:
         times = [f"{e[way]:,.1f} ±{100 * e[way + '_spread']:.0f}%" for way in ("forward_us", "gradient_us")]
         figures = [f"{e['compile_s']:.1f}", f"{e['peak_MB']:,.1f}", f"{e['height']:.3f}"]
         lines.append([e["engine"], e["version"], *times, *figures, e["what"]])
-    columns = ["", "version", "forward, us/step", "forward + gradient, us/step", "compile, s", "peak, MB", "height, m", "what"]
+    columns = [
+        "",
+        "version",
+        "forward, us/step",
+        "forward + gradient, us/step",
+        "compile, s",
+        "peak, MB",
+        "height, m",
+        "what",
+    ]
     return Sheet(f"Other engines on the same robot, {STEPS} steps", columns, lines)

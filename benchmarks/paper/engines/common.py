@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 FOLDER = Path(sys.argv[1])
-GIVEN = {key: value for key, value in np.load(FOLDER / "inputs.npz").items()}
+GIVEN = dict(np.load(FOLDER / "inputs.npz"))
 Q, V, U, Q_BAR, V_BAR = (GIVEN[key] for key in ("q", "v", "u", "q_bar", "v_bar"))
 DT, STEPS, REPEATS = 1e-3, len(U), 7
 
@@ -47,7 +47,13 @@ def report(
             start = time.process_time()
             call()
             samples[name].append((time.process_time() - start) / STEPS * 1e6)
-    found: dict[str, Any] = {"version": version, "height": height, "peak_MB": peak, "compile_s": compile_s, "what": what}
+    found: dict[str, Any] = {
+        "version": version,
+        "height": height,
+        "peak_MB": peak,
+        "compile_s": compile_s,
+        "what": what,
+    }
     for name, values in samples.items():
         found |= {f"{name}_us": float(np.median(values)), f"{name}_spread": spread(values)}
     print(json.dumps(found))

@@ -43,8 +43,9 @@ def _rpy(q: np.ndarray) -> np.ndarray:
     pitch = np.arcsin(np.clip(2 * (w * y - z * x), -1.0, 1.0))
     if abs(pitch) > np.pi / 2 - 1e-6:  # roll and yaw turn about one axis: all of it is yaw
         return np.array([0.0, pitch, -2 * np.sign(pitch) * np.arctan2(x, w)])
-    roll, yaw = np.arctan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y)), np.arctan2(
-        2 * (w * z + x * y), 1 - 2 * (y * y + z * z)
+    roll, yaw = (
+        np.arctan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y)),
+        np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)),
     )
     return np.array([roll, pitch, yaw])
 

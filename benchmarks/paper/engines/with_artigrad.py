@@ -2,7 +2,7 @@
 
 import time
 
-from common import DT, Q, Q_BAR, U, V, V_BAR, report
+from common import DT, Q_BAR, V_BAR, Q, U, V, report
 
 import artigrad as ag
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import mujoco
 from brax.generalized import pipeline
 from brax.io import mjcf
-from common import FOLDER, Q, Q_BAR, U, V, V_BAR, report
+from common import FOLDER, Q_BAR, V_BAR, Q, U, V, report
 
 system = mjcf.load_model(mujoco.MjModel.from_xml_path(str(FOLDER / "masked.xml")))
 

@@ -1,9 +1,9 @@
-"""Drake: discrete MultibodyPlant with TAMSI, which it can differentiate; AutoDiffXd gives the Jacobian of each step, chained."""
+"""Drake: discrete MultibodyPlant with TAMSI, which can be differentiated; AutoDiffXd gives each step's Jacobian, chained."""
 
 import importlib.metadata
 
 import numpy as np
-from common import DT, FOLDER, Q, Q_BAR, U, V, V_BAR, report
+from common import DT, FOLDER, Q_BAR, V_BAR, Q, U, report
 from pydrake.autodiffutils import AutoDiffXd, ExtractGradient, ExtractValue, InitializeAutoDiff
 from pydrake.geometry import HalfSpace
 from pydrake.math import RigidTransform

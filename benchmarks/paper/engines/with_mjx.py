@@ -8,7 +8,7 @@ os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_paralleli
 import jax
 import jax.numpy as jnp
 import mujoco
-from common import FOLDER, Q, Q_BAR, U, V, V_BAR, report
+from common import FOLDER, Q_BAR, V_BAR, Q, U, V, report
 from mujoco import mjx
 
 m = mujoco.MjModel.from_xml_path(str(FOLDER / "robot.xml"))

@@ -4,7 +4,7 @@ import time
 
 import mujoco
 import numpy as np
-from common import FOLDER, Q, Q_BAR, U, V, V_BAR, report
+from common import FOLDER, Q_BAR, V_BAR, Q, U, V, report
 from mujoco import rollout
 
 
