@@ -112,7 +112,7 @@ def main() -> None:
 
     console = Console() if sys.stdout.isatty() else Console(width=140)
     before, engines_before = last_result(arguments.out / "paper.json", scale) if some else ([], [])
-    cells = all_cells(scale, tools) if tools or not before else []
+    cells = all_cells(scale, tools, whole=not before) if tools or not before else []
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, refresh_per_second=1) as progress:
         time_cells(cells, scale, arguments.memory, progress)

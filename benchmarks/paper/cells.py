@@ -98,11 +98,11 @@ class Cell:
         return asdict(self) | figures
 
 
-def all_cells(scale: Scale, tools: tuple[str, ...]) -> list[Cell]:
-    """Ours first: it is what the others are compared with."""
-    cells = [Cell(name, 1, n) for n in scale.one for name in (OURS, IMPLICIT, PLAIN)]
-    cells += [Cell(name, 10, n) for n in scale.ten for name in (OURS, IMPLICIT)]
-    cells += [Cell(name, robots, scale.kept) for robots in (1, 10) for name in EVERY]
+def all_cells(scale: Scale, tools: tuple[str, ...], whole: bool = True) -> list[Cell]:
+    """Ours first: it is what the others are compared with. Not `whole`: ours as far as needed for that."""
+    cells = [Cell(name, 1, n) for n in scale.one for name in ((OURS, IMPLICIT, PLAIN) if whole else (OURS,))]
+    cells += [Cell(name, 10, n) for n in scale.ten for name in (OURS, IMPLICIT) if whole]
+    cells += [Cell(name, robots, scale.kept) for robots in (1, 10) for name in EVERY if whole]
     cells += [Cell(name, 1, n) for name in tools for n in scale.one]
     return cells + [Cell(name, 10, n, NOT_WITH_TEN.get(name, "")) for name in tools for n in scale.ten]
 
