@@ -24,6 +24,8 @@ lint: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.contact
+	$(BIN)/python -m benchmarks.frameworks
+	$(BIN)/python -m benchmarks.envs
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "artigrad needs Python 3.11 or newer; call make PYTHON=python3.11")'

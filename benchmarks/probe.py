@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,10 +85,10 @@ def long_gradient(steps: int, memory: str) -> dict[str, float]:
         return sim.vjp(traj, q_bar=np.ones(model.nq), v_bar=np.ones(model.nv))
 
     gradient(u[:100], ag.EveryStep())
-    before, start = _resident("VmRSS"), time.perf_counter()
+    before, start = resident("VmRSS"), time.perf_counter()
     grad = gradient(u, ag.Binomial(memory=memory))
     seconds = time.perf_counter() - start
-    beyond = _resident("VmHWM") - before - grad.u.nbytes
+    beyond = resident("VmHWM") - before - grad.u.nbytes
     return {"seconds": seconds, "beyond_MB": beyond / 1e6, "controls_MB": u.nbytes / 1e6, "before_MB": before / 1e6}
 
 
@@ -136,7 +137,73 @@ def fresh_memory(rounds: int) -> dict[str, float]:
     return {name: float(np.median(s[1:])) / (robots * steps) * 1e6 for name, s in seconds.items()}
 
 
-def _resident(which: str) -> int:
+def torch_gradient(steps: int) -> dict[str, float]:
+    """Seconds and peak memory of the gradient of a Laikago's rollout through artigrad.torch, beyond process and controls."""
+    import torch
+
+    import artigrad as ag
+    from artigrad.torch import rollout
+
+    model = ag.robots.laikago()
+    sim = ag.Simulator(model)
+    q, v = map(torch.tensor, sim.reset())
+    home = torch.tensor(model.keyframe_control())
+
+    def gradient(u: Any) -> None:
+        q_all, v_all = rollout(sim, q, v, u)
+        (q_all.square().sum() + v_all.square().sum()).backward()
+
+    gradient(home.repeat(100, 1).requires_grad_())
+    u = home.repeat(steps, 1).requires_grad_()
+    before, start = resident("VmRSS"), time.perf_counter()
+    gradient(u)
+    return {"seconds": time.perf_counter() - start, "beyond_MB": (resident("VmHWM") - before) / 1e6}
+
+
+def plain_torch(steps: int) -> dict[str, float]:
+    """The same with every operation on autograd's tape (`benchmarks.plain_torch`)."""
+    from .plain_torch import gradient
+
+    seconds, tape = gradient(steps)
+    return {"seconds": seconds, "MB_per_step": tape / 1e6}
+
+
+def closed_loop(steps: int) -> dict[str, float]:
+    """Seconds and peak memory of the gradient of 128 Laikagos with a network of a million weights in the loop."""
+    import torch
+    from torch import nn
+
+    import artigrad as ag
+    from artigrad import torch as at
+
+    class Policy(nn.Module):
+        def __init__(self, home: Any):
+            super().__init__()
+            self.net = nn.Sequential(
+                nn.Linear(37, 1000), nn.Tanh(), nn.Linear(1000, 1000), nn.Tanh(), nn.Linear(1000, 12)
+            )
+            self.home = home
+
+        def forward(self, q: Any, v: Any, t: int) -> Any:
+            return self.home + 0.1 * torch.tanh(self.net(torch.cat([q, v], -1)))
+
+    torch.set_num_threads(1)  # where other work has the second core, two threads wait for each other
+    model = ag.robots.laikago()
+    sim = ag.Simulator(model, dtype="f32", threads=1)
+    policy = Policy(torch.tensor(model.keyframe_control(), dtype=torch.float32))
+    state = tuple(map(torch.tensor, sim.reset(batch=128)))
+    at.closed_loop(sim, policy, state, 3).q.sum().backward()
+    before, start = resident("VmRSS"), time.perf_counter()
+    loop = at.closed_loop(sim, policy, state, steps, decay=0.99)
+    loop.q[..., -1, 0].sum().backward()
+    seconds = time.perf_counter() - start
+    kept = sum(x.numel() * x.element_size() for x in loop)
+    weights = sum(w.numel() for w in policy.parameters())
+    beyond = (resident("VmHWM") - before) / 1e6
+    return {"seconds": seconds, "beyond_MB": beyond, "states_MB": kept / 1e6, "weights": weights}
+
+
+def resident(which: str) -> int:
     """Bytes of this process in memory: VmRSS now, VmHWM at most so far."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(f"{which}:"):
@@ -144,20 +211,24 @@ def _resident(which: str) -> int:
     raise RuntimeError(f"/proc/self/status has no {which}")
 
 
+PROBES: dict[str, tuple[Callable[..., dict[str, float]], tuple[Callable[[str], Any], ...]]] = {
+    "stored": (stored, (str,)),
+    "long_gradient": (long_gradient, (int, str)),
+    "fresh_memory": (fresh_memory, (int,)),
+    "torch_gradient": (torch_gradient, (int,)),
+    "plain_torch": (plain_torch, (int,)),
+    "closed_loop": (closed_loop, (int,)),
+    "first_gradient": (first_gradient, (str, float)),  # it wants to know when it was called
+}
+
+
 def main() -> None:
     """Run the probe named on the command line and print what it found."""
-    name, *arguments, called = sys.argv[1:]
-    if name == "first_gradient":
-        found = first_gradient(arguments[0], float(called))
-    elif name == "stored":
-        found = stored(arguments[0])
-    elif name == "long_gradient":
-        found = long_gradient(int(arguments[0]), arguments[1])
-    else:
-        found = fresh_memory(int(arguments[0]))
     import json
 
-    print(json.dumps(found))
+    name, *arguments = sys.argv[1:]
+    probe, kinds = PROBES[name]
+    print(json.dumps(probe(*(kind(text) for kind, text in zip(kinds, arguments, strict=False)))))
 
 
 if __name__ == "__main__":

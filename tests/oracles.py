@@ -16,7 +16,7 @@ def to_mujoco(model: Model, dt: float = 1e-3) -> mujoco.MjModel:
     return mujoco.MjModel.from_xml_string(mjcf(model, dt))
 
 
-def mjcf(model: Model, dt: float, contact: bool = False) -> str:
+def mjcf(model: Model, dt: float) -> str:
     """MJCF text of a model without its actuators and shapes: damping, springs and armature included."""
     p = model.params
     children = {i: [] for i in range(-1, model.nb)}
@@ -51,7 +51,7 @@ def mjcf(model: Model, dt: float, contact: bool = False) -> str:
         where = f'pos="{numbers(p.position[i])}" quat="{numbers(p.rotation[i])}"'
         return f'<body name="{model.bodies[i]}" {where}>{text}{inertial}{sites}{inner}</body>'
 
-    flag = f'<flag contact="{"enable" if contact else "disable"}" energy="enable"/>'
+    flag = '<flag contact="disable" energy="enable"/>'
     return f"""<mujoco><compiler angle="radian" balanceinertia="false" boundmass="0" boundinertia="0"/>
     <option timestep="{dt!r}" gravity="{numbers(p.gravity)}">{flag}</option>
     <worldbody>{"".join(body(i) for i in children[-1])}</worldbody></mujoco>"""

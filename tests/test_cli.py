@@ -55,3 +55,26 @@ def test_view_serves_a_page_until_interrupted():
             process.kill()
     assert "<html" in page.lower()
     assert process.returncode == 0 and "Traceback" not in errors, errors
+
+
+ARM = """<mujoco model="arm"><worldbody><body name="arm"><joint name="hinge" range="-90 90"/><geom size="0.1" pos="0.3 0 0"
+    mass="2"/></body></worldbody><equality><joint joint1="hinge"/></equality></mujoco>"""
+
+
+def test_info_shows_the_robot_and_what_is_left_out(tmp_path):
+    (tmp_path / "arm.xml").write_text(ARM)
+    result = CliRunner().invoke(app, ["info", str(tmp_path / "arm.xml")])
+    assert result.exit_code == 0, result.output
+    for text in ("arm 2 kg revolute hinge", "degrees of freedom", "equality constraint", "not enforced"):
+        assert text in result.output
+
+
+def test_check_compares_gradients(tmp_path):
+    (tmp_path / "arm.xml").write_text(ARM)
+    result = CliRunner().invoke(app, ["check", str(tmp_path / "arm.xml"), "--samples", "1"])
+    assert result.exit_code == 0 and "all gradients agree" in result.output
+
+
+def test_a_missing_file():
+    result = CliRunner().invoke(app, ["info", "no/such/robot.urdf"])
+    assert result.exit_code == 1 and result.output.startswith("error: there is no file")

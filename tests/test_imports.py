@@ -10,7 +10,7 @@ import artigrad
 ROOT = Path(artigrad.__file__).parent
 # leftmost first: a module may import from its own rank or from those before it
 ORDER = [
-    ["errors", "_version", "visual", "staging", "buffers"],
+    ["errors", "_version", "visual", "report", "staging", "buffers", "places"],
     ["spatial"],
     ["params", "state", "options", "model", "tables", "tangent"],
     ["constants", "joints", "prepare"],
@@ -22,12 +22,12 @@ ORDER = [
     ["step"],
     ["rollout", "queries", "jacobian"],
     ["run", "results"],
-    ["door"],
+    ["door", "sensors"],
     ["state_functions"],
-    ["simulator"],
-    ["gradcheck", "io", "robots"],
+    ["simulator", "cuda"],
+    ["gradcheck", "io", "robots", "arrays"],
     ["view"],
-    ["cli"],
+    ["cli", "torch", "jax", "envs"],
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself
 ON_DEMAND = {("results", "view")}

@@ -157,7 +157,7 @@ def test_copies_and_pickles():
         lambda s: s.reset(batch=2.5),
         lambda s: s.reset(batch="2"),
         lambda s: ag.Simulator(MODEL, dt="fast"),
-        lambda s: ag.Simulator(MODEL, dt=None),
+        lambda s: ag.Simulator(MODEL, dt=0.0),
         lambda s: ag.Simulator(MODEL, threads=2.5),
         lambda s: ag.EveryKth("3"),
         lambda s: ag.Binomial("1.2.3MB").plan(10, 10),

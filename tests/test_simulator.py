@@ -68,6 +68,7 @@ def test_options():
     bad("integrator is one of", lambda: ag.Simulator(MODEL, integrator="leapfrog"))
     bad("factor is one of", lambda: ag.Simulator(MODEL, factor="qr"))
     bad("dtype is", lambda: ag.Simulator(MODEL, dtype="f16"))
+    bad("lanes is one of 1, 2", lambda: ag.Simulator(MODEL, lanes=3))
     bad("backend is", lambda: ag.Simulator(MODEL, backend="cobol"))
     bad("takes a Model", lambda: ag.Simulator("quadruped"))
     bad("keyframes zero, home", lambda: SIM.reset("jump"))

@@ -60,6 +60,15 @@ def test_same_bits_in_any_batch_lane_and_thread(model, dtype, factor):
         np.testing.assert_array_equal(a[4], b)
 
 
+def test_narrower_packs_have_the_same_bits():
+    model = ag.robots.laikago()
+    state, u = ag.Simulator(model).reset(batch=5), np.random.default_rng(0).normal(size=(5, 4, model.nu))
+    whole, _ = run(ag.Simulator(model), state, u)
+    narrow, _ = run(ag.Simulator(model, lanes=2), state, u)
+    for a, b in zip(whole, narrow, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 def test_queries_agree_between_targets_and_shapes(backend):
     model = MODELS[1]

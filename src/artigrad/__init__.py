@@ -8,25 +8,32 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
-from .errors import ContactError, InputError, ModelError
+from .errors import ContactError, DeviceError, InputError, ModelError
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
+from .io.load import load
+from .io.save import save
 from .io.scene import scene
 from .model import Model
 from .options import Options
 from .params import Params
+from .report import Finding, Report
 from .results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .rollout import Binomial, EveryKth, EveryStep
 from .simulator import Simulator
-from .staging import StagingError
+from .staging import Cuda, StagingError
 from .state import State
 from .tangent import move, to_ambient, to_tangent
 from .view import view
+from .visual import Visual
 
 __all__ = [
     "Binomial",
+    "Cuda",
+    "DeviceError",
     "EveryKth",
     "EveryStep",
+    "Finding",
     "Gradient",
     "Health",
     "ContactError",
@@ -38,15 +45,19 @@ __all__ = [
     "Options",
     "Outputs",
     "Params",
+    "Report",
     "Simulator",
     "StagingError",
     "State",
     "StateGradient",
     "Trajectory",
+    "Visual",
     "__version__",
     "gradcheck",
+    "load",
     "move",
     "robots",
+    "save",
     "scene",
     "to_ambient",
     "to_tangent",

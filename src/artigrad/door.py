@@ -11,6 +11,7 @@ from .errors import InputError
 from .model import Model
 from .options import Options
 from .params import Params
+from .places import Place
 from .results import Trajectory
 
 UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
@@ -24,7 +25,9 @@ class Door:
     options: Options
     dtype: Literal["f64", "f32"]
     backend: str
+    device: str
     _float: np.dtype
+    _place: Place
     _quaternions: list[tuple[int, int]]
 
     def _check_options(self) -> None:
@@ -33,7 +36,7 @@ class Door:
                 if getattr(self.options, name) != needed:
                     raise InputError(f"'{self.model.name}' has contact or limits, which need {name}='{needed}'")
 
-    def _check_state(self, state: Any) -> tuple[np.ndarray, np.ndarray, bool]:
+    def _check_state(self, state: Any) -> tuple[Any, Any, bool]:
         m = self.model
         q, v = self._two(state)
         q, v = self._numbers("q", q), self._numbers("v", v)
@@ -43,9 +46,13 @@ class Door:
                 f"got {q.shape} and {v.shape}"
             )
         batched = q.ndim == 2
-        q, v = np.atleast_2d(q), np.atleast_2d(v)
+        q, v = (q, v) if batched else (q[None], v[None])
         if len(q) == 0:
             raise InputError("the batch is empty")
+        self._check_quaternions(q, batched)
+        return q, v, batched
+
+    def _check_quaternions(self, q: Any, batched: bool) -> None:
         for a, _ in self._quaternions:
             length = np.sqrt(np.square(q[:, a : a + 4]).sum(1))
             off = np.abs(length - 1)
@@ -55,7 +62,6 @@ class Door:
                     f"q[{a}:{a + 4}] is a quaternion w x y z and must have length 1, not {length[bad[0]]:.4g}"
                     f"{f' (robot {bad[0]})' if batched else ''}: divide it by its norm"
                 )
-        return q, v, batched
 
     @staticmethod
     def _two(state: Any) -> tuple[Any, Any]:
@@ -65,14 +71,14 @@ class Door:
             raise InputError("a state is State(q, v): two arrays") from None
         return q, v
 
-    def _one_step(self, name: str, x: Any, own: int) -> np.ndarray:
+    def _one_step(self, name: str, x: Any, own: int) -> Any:
         """The input of a single step, with a time axis of length one before its own axes."""
         x = self._numbers(name, x)
         if x.ndim < own:
             raise InputError(f"{name} of a step has {own} axes, or {own + 1} with a batch; got shape {x.shape}")
-        return np.expand_dims(x, -1 - own)
+        return x[(..., None, *[slice(None)] * own)]
 
-    def _numbers(self, name: str, value: Any) -> np.ndarray:
+    def _numbers(self, name: str, value: Any) -> Any:
         """A contiguous array of this simulator's dtype; an error for what is no number."""
         try:
             given = np.asarray(value)
@@ -88,12 +94,12 @@ class Door:
             raise InputError(f"{name}[{', '.join(map(str, where))}] is {out[tuple(where)]}: all numbers must be finite")
         return out
 
-    def _check_controls(self, u: Any, steps: int | None, batch: int, batched: bool) -> np.ndarray:
+    def _check_controls(self, u: Any, steps: int | None, batch: int, batched: bool) -> Any:
         nu = self.model.nu
         if u is None:
             if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
                 raise InputError("pass the controls u (T, nu), or steps=T for zero control")
-            return np.zeros((steps, nu), self._float)
+            return self._place.zeros((int(steps), nu))
         if steps is not None:
             raise InputError("pass u or steps, not both: the length of u is the number of steps")
         u = self._numbers("u", u)
@@ -104,7 +110,7 @@ class Door:
         wanted = f"(T, {nu})" + (f" or ({batch}, T, {nu})" if batched else "")
         raise InputError(f"controls of '{self.model.name}' are {wanted}, not {u.shape}")
 
-    def _check_wrench(self, wrench: Any, T: int, batch: int, batched: bool) -> np.ndarray | None:
+    def _check_wrench(self, wrench: Any, T: int, batch: int, batched: bool) -> Any:
         if wrench is None:
             return None
         wrench = self._numbers("wrench", wrench)
@@ -129,15 +135,15 @@ class Door:
         other = traj.simulator
         if other.model is not self.model:
             raise InputError("this trajectory was made with another model")
-        for name in ("options", "dtype", "backend"):
+        for name in ("options", "dtype", "backend", "device"):
             if getattr(other, name) != getattr(self, name):
                 raise InputError(f"this trajectory was made by a simulator with other {name}: {getattr(other, name)}")
-        if traj.fingerprint != fingerprint(traj.u, traj.wrench):
+        if traj.fingerprint != self._mark(traj.u, traj.wrench):
             raise InputError(
                 "the controls or wrenches of this trajectory were changed after the rollout; pass a copy to it"
             )
 
-    def _check_bar(self, name: str, bar: Any, n: int, traj: Trajectory, batch: int) -> np.ndarray | None:
+    def _check_bar(self, name: str, bar: Any, n: int, traj: Trajectory, batch: int) -> Any:
         """(B, n) for the last state, (B, T+1, n) for all, None for zero."""
         if bar is None:
             return None
@@ -151,7 +157,7 @@ class Door:
             f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
         )
 
-    def _check_force_bar(self, bar: Any, points: int, traj: Trajectory, batch: int) -> np.ndarray | None:
+    def _check_force_bar(self, bar: Any, points: int, traj: Trajectory, batch: int) -> Any:
         """(B, T, points, 3), None for zero."""
         if bar is None:
             return None
@@ -161,8 +167,11 @@ class Door:
             raise InputError(f"force_bar is {wanted}, as the forces of contacts(traj), not {bar.shape}")
         return bar.reshape(batch, traj.steps, points, 3)
 
-    @staticmethod
-    def _warn_if_not_finite(pieces: list[np.ndarray], batch: int) -> np.ndarray:
+    def _mark(self, u: Any, wrench: Any) -> tuple[float, ...]:
+        """By which to see that the caller has not changed these arrays since."""
+        return fingerprint(u, wrench)
+
+    def _warn_if_not_finite(self, pieces: list[Any], batch: int) -> Any:
         """Which robots' cotangents are finite; warns of those that are not."""
         if all(map(all_finite, pieces)):
             return np.ones(batch, bool)

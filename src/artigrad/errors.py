@@ -11,3 +11,7 @@ class InputError(ValueError):
 
 class ContactError(RuntimeError):
     """More contacts at once than a simulator has room for."""
+
+
+class DeviceError(RuntimeError):
+    """Something about the GPU or its driver: none there, out of memory, too old."""

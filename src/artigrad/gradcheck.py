@@ -14,6 +14,7 @@ from .simulator import Simulator
 from .state import State
 
 STEPS = (1e-4, 1e-6)  # coarse for smooth motion, fine beside the kinks of contact
+ONE_SIDED = ("dry_friction", "friction", "restitution")  # at zero, where a difference to both sides says nothing
 
 
 class Check(NamedTuple):
@@ -120,6 +121,8 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
         scale = _scales(sim, state, what, x)
         tries = [vary(what, x.size, np.where(scale > 0, scale, 1.0), step) for step in STEPS]
         tries = [np.where(np.isfinite(fd), fd, 0.0) for fd in tries]  # an infinite limit stays infinite
+        if what in ONE_SIDED:
+            tries = [np.where(x > 0, fd, g.ravel()) for fd in tries]
         largest = float(np.abs(tries[-1]).max())
         off = np.min([np.abs(fd - g.ravel()) for fd in tries], axis=0)
         rows.append(Check(what, x.size, largest, float(off.max()) / max(largest, 1e-3)))
@@ -128,12 +131,18 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
 
 def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarray:
     """The size of a change that matters, per entry: steps are small against it."""
+    least = float(sim.mass_matrix(state).diagonal().min(initial=1.0))  # the smallest entry of M
     if what in ("inertia", "mass"):  # small bodies have small numbers; a zero beside others moves as they do
         rows = np.abs(x).reshape(sim.model.nb, -1)
         own = np.broadcast_to(rows.max(1, keepdims=True), rows.shape)
-        return np.where(own > 0, own, rows.max() or 1.0).ravel()
-    if what in ("armature", "damping", "stiffness"):  # these compete with the smallest entry of M
-        return np.full(x.size, min(1.0, float(sim.mass_matrix(state).diagonal().min(initial=1.0))))
+        floor = least if what == "inertia" else 1e-4 * rows.max()
+        return np.maximum(np.where(own > 0, own, rows.max() or 1.0), floor).ravel()
+    if what == "armature":  # competes with M
+        return np.full(x.size, min(1.0, least))
+    if what in ("damping", "stiffness"):  # so do their forces over one step
+        return np.full(x.size, min(1.0, least / sim.options.dt))
+    if what == "bias":  # acts through the gear twice
+        return np.repeat(1.0 / np.maximum(1.0, np.square(sim.params.gear)), 3)
     return np.ones(x.size)
 
 

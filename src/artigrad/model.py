@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .errors import InputError
+from .options import Options
 from .params import Params, param_slots
+from .report import Finding, Report
 from .state import State
 from .visual import Visual
 
@@ -27,6 +29,8 @@ DIRECT, POSITION, VELOCITY = range(3)
 # shapes for contact
 PLANE, SPHERE, CAPSULE, BOX, CYLINDER, POINTS = range(6)
 SHAPES = ("plane", "sphere", "capsule", "box", "cylinder", "points")
+
+DEFAULTS = ("home", "reference", "zero")  # keyframes, the first of which a reset takes
 
 
 @dataclass(frozen=True)
@@ -54,13 +58,26 @@ class Shapes:
     vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
     masks: tuple[tuple[int, int], ...] = ()  # group and touches
     pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
+    excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
+    included: tuple[tuple[int, int], ...] = ()  # shapes that touch whatever their masks say
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
+
+
+class Sensor(NamedTuple):
+    """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site or body it reads."""
+
+    name: str
+    kind: str
+    on: int
 
 
 class Model:
     """A robot, or several: bodies, joints, sites and actuators by name, and their default parameters.
 
-    Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder`.
+    Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
+
+    options: what a Simulator starts from. visuals: what bodies look like. Of a loaded file, unsupported: what is not
+    simulated; notes: what is simulated differently, such as another integrator; print them to read them.
     """
 
     def __init__(
@@ -78,7 +95,12 @@ class Model:
         values: dict[str, Any],
         shapes: Shapes,
         keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+        *,
+        sensors: Sequence[Sensor] = (),
         visuals: Sequence[Visual] = (),
+        options: Options | None = None,
+        unsupported: Sequence[Finding] = (),
+        notes: Sequence[Finding] = (),
     ):
         self.name = name
         self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
@@ -91,7 +113,9 @@ class Model:
         self.nq, self.nv = (int(x) for x in ends[-1]) if self.nb else (0, 0)
         self.joint_q = tuple(int(x) for x in ends[:, 0] - sizes[:, 0])
         self.joint_v = tuple(int(x) for x in ends[:, 1] - sizes[:, 1])
-        self.shapes, self.visuals = shapes, tuple(visuals)
+        self.shapes, self.sensors, self.visuals = shapes, tuple(sensors), tuple(visuals)
+        self.options = Options() if options is None else options
+        self.unsupported, self.notes = Report(unsupported), Report(notes)
         counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names)}
         counts["vertex"] = sum(n for _, n in shapes.vertices)
         self.param_slots, self.param_size = param_slots(counts)
@@ -110,7 +134,8 @@ class Model:
         return q
 
     def keyframe(self, name: str | None = None) -> State:
-        """The named state; without a name 'home' if there is one, else all joints at zero."""
+        """The named state; without a name the first there is of 'home', 'reference' (how a file places the robot) and
+        'zero' (all joints at zero)."""
         q, v, _ = self._keyframe(name)
         return State(q.copy(), v.copy())
 
@@ -119,7 +144,7 @@ class Model:
         return self._keyframe(name)[2].copy()
 
     def _keyframe(self, name: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        name = name or ("home" if "home" in self.keyframes else "zero")
+        name = name or next(k for k in DEFAULTS if k in self.keyframes)
         if name not in self.keyframes:
             raise InputError(f"'{self.name}' has keyframes {', '.join(self.keyframes)}; not '{name}'")
         return self.keyframes[name]

@@ -80,14 +80,13 @@ class Options:
             if not isinstance(value, int | float) or not (0.0 <= value < float("inf")):
                 raise InputError(f"{name} is a number, zero or more, not {value!r}")
 
-    @classmethod
-    def of(cls, dt: Any, given: dict[str, Any]) -> Options:
-        """Options from keywords; an unknown one is named."""
-        known = [f.name for f in fields(cls)]
+    def changed(self, given: dict[str, Any]) -> Options:
+        """These options with some replaced; an unknown one is named."""
+        known = [f.name for f in fields(self)]
         for name in given:
             if name not in known:
                 raise InputError(f"there is no option '{name}'; options are {', '.join(known)}")
-        return cls(dt=dt, **given)
+        return replace(self, **given)
 
     @property
     def law(self) -> list[float]:

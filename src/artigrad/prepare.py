@@ -11,8 +11,9 @@ import numpy as np
 from .constants import BODY, constants, constants_vjp
 from .model import Model
 from .params import Params
+from .places import Host, Place
 from .staging import PACKED, ROBOTS, WORK, Kernel, Target
-from .staging.kernel import Kind, empty
+from .staging.kernel import Kind
 from .tables import (
     STRUCTURE,
     TOPOLOGY,
@@ -71,32 +72,32 @@ def _integers(model: Model) -> dict[str, Any]:
     return topology_arguments(model) | structure_arguments(model)
 
 
-def prepare(model: Model, params: Params, target: Target, batch: int, threads: int) -> np.ndarray:
-    """The constants of `params` for kernels on `target`: (n,) if shared, else packed."""
+def prepare(model: Model, params: Params, target: Target, batch: int, threads: int, place: Place) -> Any:
+    """The constants of `params` for kernels on `target`, whose arrays live in `place`: (n,) if shared, else packed."""
     shared = params.batch is None
     kernel = _kernel(_one(target) if shared else target)
-    dtype = kernel.target.numpy_dtype
+    here = Host(kernel.target.numpy_dtype) if shared else place
     count = 1 if shared else batch
-    out = empty(kernel.packed_shape(count, constants_size(model)), dtype)
-    flat = np.ascontiguousarray(np.atleast_2d(params.flat), dtype)
+    out = here.packed(kernel.packed_shape(count, constants_size(model)))
+    flat = here.array(np.atleast_2d(params.flat))
     kernel(count, threads, **_integers(model), params=flat, out=out, work=(model.nb + 1) * BODY.size)
-    return out.reshape(-1).astype(target.numpy_dtype) if shared else out
+    return place.array(out.reshape(-1)) if shared else out
 
 
 def prepare_vjp(
-    model: Model, params: Params, target: Target, batch: int, threads: int, const_bar: np.ndarray
+    model: Model, params: Params, target: Target, batch: int, threads: int, place: Place, const_bar: Any
 ) -> Params:
     """The gradient of `params` from the cotangents of the constants, packed per robot; shared Params get their sum."""
     shared = params.batch is None
     kernel = _vjp_kernel(_one(target) if shared else target)
-    dtype = kernel.target.numpy_dtype
+    here = Host(kernel.target.numpy_dtype) if shared else place
     count = 1 if shared else batch
     if shared:
-        rows = const_bar.transpose(0, 2, 1).reshape(-1, const_bar.shape[1])[:batch]
-        const_bar = empty(kernel.packed_shape(1, const_bar.shape[1]), dtype)
-        const_bar[0, :, 0] = rows.sum(0, dtype=np.float64)
-    flat = np.ascontiguousarray(np.atleast_2d(params.flat), dtype)
-    out = np.zeros_like(flat)
+        total = place.total_packed(const_bar, batch)
+        const_bar = here.packed(kernel.packed_shape(1, len(total)))
+        const_bar[0, :, 0] = total
+    flat = here.array(np.atleast_2d(params.flat))
+    out = here.zeros(flat.shape)
     kernel(
         count,
         threads,
@@ -107,4 +108,5 @@ def prepare_vjp(
         params_bar=out,
         work=(model.nb + 1) * BODY.size,
     )
-    return Params(model, out[0] if shared else out)
+    found = here.host(out)
+    return Params(model, found[0] if shared else found)

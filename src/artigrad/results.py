@@ -151,6 +151,5 @@ class Trajectory:
     def _states(self) -> State:
         if not isinstance(self.checkpoints, EveryStep):
             raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
-        q, v = (x.view() for x in self.kept[0])
-        q.flags.writeable = v.flags.writeable = False
+        q, v = (self.simulator._place.shown(x) for x in self.kept[0])
         return State(q, v) if self.batched else State(q[0], v[0])

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .buffers import buffers
 from .contact.report import REPORT
 from .errors import ContactError
 from .jacobian import jacobian_kernel
@@ -15,8 +14,7 @@ from .params import Params
 from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
 from .rollout import Variant, contacts_kernel, rollout_kernel, rollout_vjp_kernel
-from .staging import Kernel
-from .staging.kernel import Bound, zeros
+from .staging import Kernel, Target
 from .state import State
 from .tables import Workspace, constants_size
 
@@ -27,53 +25,62 @@ if TYPE_CHECKING:
 NOTHING_NEAR = 1e3  # m/s, the margin of a motion without contact
 
 
+Maker = Callable[[Variant, tuple[str, ...]], Kernel]
+
+
+def bind(
+    sim: Simulator,
+    maker: Maker,
+    target: Target,
+    own: bool = False,
+    wrench: bool = False,
+    *,
+    backward: bool,
+    with_params: bool = False,
+    force_bars: bool = False,
+    **scratch: int,
+) -> Any:
+    """A kernel with what does not change from call to call in place; made once for each kind of inputs."""
+    key = (maker, target, own, wrench, with_params, force_bars)
+    found = sim._bound.get(key)
+    if found is None:
+        work = Workspace.sizes(sim.model, sim.options, backward, wrench)
+        contact = sim.model.has_contact
+        variant = Variant(sim.options, target, own, wrench, with_params, contact, force_bars)
+        more = sim._contact_arguments(backward) if contact else {}
+        arguments = {**sim._integers, "dt": sim.options.dt, **work, **more, **scratch}
+        found = sim._bound[key] = maker(variant, tuple(work)).bind(**arguments)
+    return found
+
+
 class Run:
     """One rollout's inputs, bound to kernels: `states` keeps every state of a stretch, `advance` only the last."""
 
-    def __init__(self, sim: Simulator, batch: int, u: np.ndarray, wrench: np.ndarray | None, params: Params):
+    def __init__(self, sim: Simulator, batch: int, u: Any, wrench: Any, params: Params):
         self.sim, self.batch, self.u, self.wrench, self.params = sim, batch, u, wrench, params
+        self.place = sim._place
         self.target = sim._target(batch)
         self.constants = sim._constants(params, self.target, batch)
         self.kernel = self.bound(rollout_kernel, backward=False)
-        self.status = np.zeros(
-            (batch, 2), sim._float
-        )  # over all steps: worst violation, whether a contact found no place
+        self.status = self.place.zeros((batch, 2))  # over all steps: worst violation, whether a contact found no place
 
-    def bound(
-        self,
-        maker: Callable[[Variant, tuple[str, ...]], Kernel],
-        backward: bool,
-        with_params: bool = False,
-        force_bars: bool = False,
-        **scratch: int,
-    ) -> Bound:
-        """The kernel for inputs of this kind, with what does not change from call to call in place."""
-        sim, wrench = self.sim, self.wrench is not None
-        own = self.params.batch is not None
-        key = (maker, self.target, own, wrench, with_params, force_bars)
-        found = sim._bound.get(key)
-        if found is None:
-            work = Workspace.sizes(sim.model, sim.options, backward, wrench)
-            contact = sim.model.has_contact
-            variant = Variant(sim.options, self.target, own, wrench, with_params, contact, force_bars)
-            kernel = maker(variant, tuple(work))
-            more = sim._contact_arguments(backward) if contact else {}
-            found = sim._bound[key] = kernel.bind(**sim._integers, dt=sim.options.dt, **work, **more, **scratch)
-        return found
+    def bound(self, maker: Maker, **kind: Any) -> Any:
+        """The kernel for inputs of this kind; `kind` as of `bind`."""
+        return bind(self.sim, maker, self.target, self.params.batch is not None, self.wrench is not None, **kind)
 
-    def inputs(self, first: int, end: int) -> dict[str, np.ndarray]:
+    def inputs(self, first: int, end: int) -> dict[str, Any]:
         """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
         out = {"u": self.batch_first(self.u[..., first:end, :], 2)}
         if self.wrench is not None:
             out["wrench"] = self.batch_first(self.wrench[..., first:end, :, :], 3)
         return out
 
-    def batch_first(self, x: np.ndarray, own: int) -> np.ndarray:
+    def batch_first(self, x: Any, own: int) -> Any:
         if x.ndim > own:
             return x
-        return x[None] if self.batch == 1 else np.broadcast_to(x, (self.batch, *x.shape))
+        return x[None] if self.batch == 1 else self.place.broadcast(x, self.batch)
 
-    def _call(self, q: np.ndarray, v: np.ndarray, row: int, first: int, end: int) -> None:
+    def _call(self, q: Any, v: Any, row: int, first: int, end: int) -> None:
         self.kernel(
             self.batch,
             self.sim.threads,
@@ -88,8 +95,10 @@ class Run:
         self._check_table()
 
     def _check_table(self) -> None:
-        """No contact is lost in silence."""
-        full = np.flatnonzero(self.status[:, 1])
+        """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
+        if not self.sim._table_may_be_full:
+            return
+        full = np.flatnonzero(self.place.host(self.status[:, 1]))
         if len(full):
             raise ContactError(
                 f"robot {full[0]} has more points in or near contact than max_contacts={self.sim.options.max_contacts} "
@@ -99,11 +108,14 @@ class Run:
     def states(self, start: State, first: int, end: int) -> State:
         """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
         m, n = self.sim.model, end - first + 1
-        q = buffers.empty((self.batch, n, m.nq), self.sim._float)
-        v = buffers.empty((self.batch, n, m.nv), self.sim._float)
+        q, v = self.place.empty((self.batch, n, m.nq)), self.place.empty((self.batch, n, m.nv))
         q[:, 0], v[:, 0] = start
         self._call(q, v, 1, first, end)
         return State(q, v)
+
+    def extend(self, states: State, t: int) -> None:
+        """Fill row t+1 of the states (B, T+1, n) from row t."""
+        self._call(states.q[:, t:], states.v[:, t:], 1, t, t + 1)
 
     def advance(self, start: State, first: int, end: int) -> State:
         """The state at step `end` from that at `first`."""
@@ -111,18 +123,18 @@ class Run:
         self._call(q, v, 0, first, end)
         return State(q, v)
 
-    def jacobian(self, state: State) -> tuple[np.ndarray, np.ndarray]:
+    def jacobian(self, state: State) -> tuple[Any, Any]:
         """A and B of the first step."""
         sim, n = self.sim, 2 * self.sim.model.nv
-        A, B = (np.empty((self.batch, n, m), sim._float) for m in (n, sim.model.nu))
+        A, B = (self.place.empty((self.batch, n, m)) for m in (n, sim.model.nu))
         kernel = self.bound(jacobian_kernel, backward=True, direction=n, q_next=sim.model.nq)
         kernel(self.batch, sim.threads, const=self.constants, q=state.q, v=state.v, A=A, B=B, **self.inputs(0, 1))
         return A, B
 
-    def contacts(self, states: State, steps: int) -> np.ndarray:
+    def contacts(self, states: State, steps: int) -> Any:
         """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""
         sim, points = self.sim, len(self.sim.contact_names)
-        out = np.empty((self.batch, steps, points, REPORT.size), sim._float)
+        out = self.place.empty((self.batch, steps, points, REPORT.size))
         kernel = self.bound(contacts_kernel, backward=False, row=points * REPORT.size)
         q, v = states.q[:, :steps], states.v[:, :steps]
         kernel(self.batch, sim.threads, steps=steps, const=self.constants, q=q, v=v, out=out, **self.inputs(0, steps))
@@ -132,42 +144,35 @@ class Run:
 class Backward:
     """The cotangents on their way from the last state to the first."""
 
-    def __init__(
-        self,
-        run: Run,
-        q_bars: np.ndarray | None,
-        v_bars: np.ndarray | None,
-        force_bars: np.ndarray | None,
-        steps: int,
-        with_params: bool,
-    ):
-        self.run, sim, batch = run, run.sim, run.batch
-        m, dtype = sim.model, sim._float
+    def __init__(self, run: Run, q_bars: Any, v_bars: Any, force_bars: Any, steps: int, with_params: bool):
+        self.run, self.place, batch = run, run.place, run.batch
+        m = run.sim.model
         self.every = int(any(x is not None and x.ndim == 3 for x in (q_bars, v_bars)))
         self.q_bar, self.q_bars = self._split(q_bars, batch, steps, m.nq)
         self.v_bar, self.v_bars = self._split(v_bars, batch, steps, m.nv)
-        self.u_bar = buffers.empty((batch, steps, m.nu), dtype)
-        self.wrench_bar = None if run.wrench is None else np.empty((batch, steps, m.nb, 6), dtype)
+        self.u_bar = self.place.empty((batch, steps, m.nu))
+        self.wrench_bar = None if run.wrench is None else self.place.empty((batch, steps, m.nb, 6))
         self.force_bars = force_bars
         scratch = {} if force_bars is None else {"force_bar": force_bars.shape[2] * 3}
         with_forces = force_bars is not None
-        self.kernel = run.bound(rollout_vjp_kernel, True, with_params, with_forces, **scratch)
-        self.health = np.tile(np.array([0.0, NOTHING_NEAR], dtype), (batch, 1))  # worst violation, least margin
-        self.extra: dict[str, np.ndarray] = {"health": self.health} if m.has_contact else {}
-        self.const_bar: np.ndarray | None = None
+        self.kernel = run.bound(
+            rollout_vjp_kernel, backward=True, with_params=with_params, force_bars=with_forces, **scratch
+        )
+        self.health = self.place.rows((0.0, NOTHING_NEAR), batch)  # worst violation, least margin
+        self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
+        self.const_bar: Any = None
         if with_params:
             shape = self.kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
-            self.const_bar = self.extra["const_bar"] = zeros(shape, dtype)
+            self.const_bar = self.extra["const_bar"] = self.place.packed_zeros(shape)
 
-    def _split(self, bars: np.ndarray | None, batch: int, steps: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    def _split(self, bars: Any, batch: int, steps: int, n: int) -> tuple[Any, Any]:
         """The cotangent of the last state, and those of all; if none has those of all, they are not looked at."""
-        dtype = self.run.sim._float
         if bars is not None and bars.ndim == 3:
             return bars[:, -1].copy(), bars
-        last = np.zeros((batch, n), dtype) if bars is None else bars.copy()
+        last = self.place.zeros((batch, n)) if bars is None else bars.copy()
         if not self.every:
             return last, last[:, None]
-        every = np.zeros((batch, steps + 1, n), dtype)
+        every = self.place.zeros((batch, steps + 1, n))
         every[:, -1] = last
         return last, every
 
@@ -199,53 +204,53 @@ class Backward:
         if self.const_bar is None:
             return None
         run = self.run
-        return prepare_vjp(run.sim.model, run.params, run.target, run.batch, run.sim.threads, self.const_bar)
+        sim = run.sim
+        return prepare_vjp(sim.model, run.params, run.target, run.batch, sim.threads, run.place, self.const_bar)
 
 
 class QueryBars(NamedTuple):
     """Cotangents of the inputs of a query, one row per state, and of the parameters."""
 
-    q: np.ndarray
-    v: np.ndarray
-    x: np.ndarray
+    q: Any
+    v: Any
+    x: Any
     params: Params
 
 
 class QueryRun:
     """A query of many states at once: arrays (n, ...) with one row per state."""
 
-    def __init__(self, sim: Simulator, name: str, state: State, x: np.ndarray | None, params: Params):
+    def __init__(self, sim: Simulator, name: str, state: State, x: Any, params: Params):
         self.sim, self.name, self.params = sim, name, params
         self.count = len(state.q)
         self.size, self.x_size = QUERIES[name].size(sim.model), QUERIES[name].x_size(sim.model)
         target = sim._target(self.count)
         self.variant = Variant(sim.options, target, params.batch is not None).staged
         self.work = query_work(sim.model, sim.options, name)
-        x = np.zeros((self.count, max(self.x_size, 1)), sim._float) if x is None else x
-        self.arguments: dict[str, Any] = {
-            **sim._integers,
-            "const": sim._constants(params, target, self.count),
-            "q": state.q,
-            "v": state.v,
-            "x": x,
-            "size": self.size,
-            "x_size": self.x_size,
-            **self.work,
-        }
+        x = sim._place.zeros((self.count, max(self.x_size, 1))) if x is None else x
+        const = sim._constants(params, target, self.count)
+        self.arguments: dict[str, Any] = {"const": const, "q": state.q, "v": state.v, "x": x}
 
-    def forward(self) -> np.ndarray:
-        out = np.empty((self.count, self.size), self.sim._float)
-        kernel = query_kernel(self.name, self.variant, tuple(self.work))
-        kernel(self.count, self.sim.threads, **self.arguments, out=out)
+    def bound(self, maker: Callable[[str, Variant, tuple[str, ...]], Kernel]) -> Any:
+        """The kernel of this query, with what does not change from call to call in place."""
+        sim, key = self.sim, (maker, self.name, self.variant)
+        found = sim._bound.get(key)
+        if found is None:
+            kernel = maker(self.name, self.variant, tuple(self.work))
+            found = kernel.bind(**sim._integers, size=self.size, x_size=self.x_size, **self.work)
+            sim._bound[key] = found
+        return found
+
+    def forward(self) -> Any:
+        out = self.sim._place.empty((self.count, self.size))
+        self.bound(query_kernel)(self.count, self.sim.threads, **self.arguments, out=out)
         return out
 
-    def backward(self, out_bar: np.ndarray) -> QueryBars:
-        sim, m = self.sim, self.sim.model
-        kernel = query_vjp_kernel(self.name, self.variant, tuple(self.work))
-        bars = {
-            f"{k}_bar": np.empty((self.count, n), sim._float) for k, n in (("q", m.nq), ("v", m.nv), ("x", self.x_size))
-        }
-        const_bar = zeros(kernel.packed_shape(self.count, constants_size(m, bars=True)), sim._float)
-        kernel(self.count, sim.threads, **self.arguments, out_bar=out_bar, const_bar=const_bar, **bars)
-        params = prepare_vjp(m, self.params, self.variant.target, self.count, sim.threads, const_bar)
+    def backward(self, out_bar: Any) -> QueryBars:
+        sim, m, place = self.sim, self.sim.model, self.sim._place
+        bound = self.bound(query_vjp_kernel)
+        bars = {f"{k}_bar": place.empty((self.count, n)) for k, n in (("q", m.nq), ("v", m.nv), ("x", self.x_size))}
+        const_bar = place.packed_zeros(bound.kernel.packed_shape(self.count, constants_size(m, bars=True)))
+        bound(self.count, sim.threads, **self.arguments, out_bar=out_bar, const_bar=const_bar, **bars)
+        params = prepare_vjp(m, self.params, self.variant.target, self.count, sim.threads, place, const_bar)
         return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params)

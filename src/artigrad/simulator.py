@@ -8,61 +8,80 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import tangent
+from . import sensors, tangent
 from .collision.candidates import contact_names
 from .contact.tables import contact_arguments, contact_work, reverse_work
-from .door import fingerprint
 from .errors import InputError
 from .model import Model
-from .options import Options
 from .params import Params, check_params
+from .places import Host, Place
 from .prepare import prepare
-from .results import Contacts, Gradient, Health, Trajectory
+from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .rollout import Checkpoints, EveryStep, forward_snapshots, reverse
 from .run import Backward, Run
 from .staging import Target, widest
-from .staging.kernel import Bound
 from .state import State
 from .state_functions import StateFunctions
 from .tables import topology_arguments
 
 
 class Simulator(StateFunctions):
-    """Simulates one model. Arrays in and out are NumPy; one robot has no batch axis.
+    """Simulates one model. Arrays in and out are NumPy on the CPU, PyTorch's or `DeviceArray` on a GPU; one robot has no
+    batch axis.
 
-    dt: time step in seconds. options: integrator, factor, and those of contact, see `Options`. dtype: "f64" or "f32".
-    threads: how many to share a batch among (default: the cores this process may use). backend: "native", or "numpy" to
-    run the very same source uncompiled, slowly, for reading and debugging.
+    dt: time step in seconds; by default what the model's file says, 1 ms if it says nothing. options: integrator, factor,
+    and those of contact, see `Options`; those not given are `model.options`. dtype: "f64" or "f32".
+    device: "cpu", or "cuda", "cuda:1", ... for an NVIDIA GPU (`artigrad.cuda`, `docs/design/cuda.md`).
+    threads: how many to share a batch among (default: the cores this process may use). lanes: how many robots of a batch go
+    through the code side by side: as many as a vector register holds (default), or fewer, 1, 2, 4, ..., which is faster
+    where each touches something else, since a pack looks at all that any of its robots touches; the numbers are the same
+    to the bit. backend: "native", or "numpy" to run the very same source uncompiled, slowly, for reading and debugging.
     """
+
+    def __new__(cls, *arguments: Any, device: Any = "cpu", **options: Any) -> Simulator:
+        if cls is Simulator and str(device).startswith("cuda"):
+            from .cuda import CudaSimulator  # not loaded where nobody asks for it
+
+            return object.__new__(CudaSimulator)
+        return object.__new__(cls)
 
     def __init__(
         self,
         model: Model,
-        dt: float = 1e-3,
+        dt: float | None = None,
         *,
+        device: Any = "cpu",
         dtype: Literal["f64", "f32"] = "f64",
         threads: int | None = None,
+        lanes: int | None = None,
         backend: Literal["native", "numpy"] = "native",
         **options: Any,
     ):
         if not isinstance(model, Model):
-            raise InputError(f"Simulator takes a Model (ag.robots, ModelBuilder), not {type(model).__name__}")
+            raise InputError(f"Simulator takes a Model (ag.load, ag.robots, ModelBuilder), not {type(model).__name__}")
         if not isinstance(dtype, str) or dtype not in ("f64", "f32"):
             raise InputError(f"dtype is 'f64' or 'f32', not {dtype!r}")
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
-        self.model, self.params = model, model.params
-        self.options = Options.of(dt, options)
+        if str(device) != "cpu":
+            raise InputError(f"device is 'cpu', 'cuda' or 'cuda:1', not {device!r}")
+        self.model, self.params, self.device = model, model.params, "cpu"
+        self.options = model.options.changed(options if dt is None else {"dt": dt, **options})
         self._check_options()
         self.dtype, self.backend = dtype, backend
         if threads is not None and (not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
         self.threads = threads or _cores()
+        allowed = [1 << k for k in range(widest(dtype).bit_length())]
+        if lanes is not None and lanes not in allowed:
+            raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
+        self.lanes = lanes or widest(dtype)
         self._integers = topology_arguments(model)
-        self._prepared: tuple[Params, Target, np.ndarray] | None = None
-        self._bound: dict[tuple[Any, ...], Bound] = {}
+        self._prepared: tuple[Params, Target, Any] | None = None
+        self._bound: dict[tuple[Any, ...], Any] = {}
         self._quaternions = tangent.quaternions(model)
         self._float = np.dtype(np.float64 if dtype == "f64" else np.float32)
+        self._place: Place = Host(self._float)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without compiled code, which is found or made again."""
@@ -70,7 +89,8 @@ class Simulator(StateFunctions):
 
     # -- states ----------------------------------------------------------------------------------------------------
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
-        """The named keyframe ('home' if the model has one, else all joints at zero), once or `batch` times."""
+        """The named keyframe, once or `batch` times; without a name 'home' if the model has it, else how its file places it,
+        else all joints at zero."""
         q, v = (x.astype(self._float) for x in self.model.keyframe(keyframe))
         if batch is None:
             return State(q, v)
@@ -129,7 +149,7 @@ class Simulator(StateFunctions):
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
         return Trajectory(
-            self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], fingerprint(u, wrench)
+            self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], self._mark(u, wrench)
         )
 
     @cached_property
@@ -140,12 +160,11 @@ class Simulator(StateFunctions):
     def contacts(self, traj: Trajectory) -> Contacts:
         """Forces, places and gaps of all points that may touch, in every step of a rollout that kept its states."""
         self._check_trajectory(traj)
-        batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
+        batch, T = len(traj.final.q) if traj.batched else 1, traj.steps
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
-        q, v = traj.q, traj.v  # raises if they were not kept
-        states = State(q, v) if traj.batched else State(q[None], v[None])
-        rows = Run(self, batch, traj.u, traj.wrench, traj.params).contacts(states, T)
+        _ = traj.q  # raises if the states were not kept
+        rows = Run(self, batch, traj.u, traj.wrench, traj.params).contacts(traj.kept[0], T)
         force, point, gap = rows[..., :3], rows[..., 3:6], rows[..., 6]
         return Contacts(force, point, gap) if traj.batched else Contacts(force[0], point[0], gap[0])
 
@@ -167,7 +186,7 @@ class Simulator(StateFunctions):
         makes the call faster.
         """
         self._check_trajectory(traj)
-        batch, T = len(np.atleast_2d(traj.final.q)), traj.steps
+        batch, T = len(traj.final.q) if traj.batched else 1, traj.steps
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
@@ -197,30 +216,52 @@ class Simulator(StateFunctions):
         pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
         finite = self._warn_if_not_finite(pieces, batch)
         health = Health(finite, back.health[:, 0], back.health[:, 1])
-        u_bar = back.u_bar if traj.u.ndim == 3 else _total(back.u_bar)
+        u_bar = back.u_bar if traj.u.ndim == 3 else self._place.total(back.u_bar)
         wrench_bar = back.wrench_bar
         if wrench_bar is not None and traj.wrench is not None:
             wrench_bar = wrench_bar.reshape(batch, traj.steps, self.model.nb, 6)
-            wrench_bar = wrench_bar if traj.wrench.ndim == 4 else _total(wrench_bar)
+            wrench_bar = wrench_bar if traj.wrench.ndim == 4 else self._place.total(wrench_bar)
         if not traj.batched:
             return Gradient(back.q_bar[0], back.v_bar[0], u_bar, params, wrench_bar, health)
         return Gradient(back.q_bar, back.v_bar, u_bar, params, wrench_bar, health)
 
-    def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
+    def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
         """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v), of size 2 nv.
 
         state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too.
         """
         q, v, batched = self._check_state(state)
         batch, m = len(q), self.model
-        u = np.zeros(m.nu, self._float) if u is None else self._numbers("u", u)
+        u = self._place.zeros((m.nu,)) if u is None else self._numbers("u", u)
         if u.shape != (m.nu,) and (not batched or u.shape != (batch, m.nu)):
             raise InputError(f"linearize takes u ({m.nu},){f' or ({batch}, {m.nu})' if batched else ''}, not {u.shape}")
         run = Run(self, batch, u[..., None, :], None, self._check_params(params, batch))
         A, B = run.jacobian(State(q, v))
         return (A, B) if batched else (A[0], B[0])
 
+    # -- sensors ---------------------------------------------------------------------------------------------------
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, np.ndarray]:
+        """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
+        which an accelerometer takes its mean."""
+        return sensors.read(self, state, u, params)
+
+    def sensors_vjp(
+        self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
+    ) -> StateGradient:
+        """Gradients of a loss whose cotangents with respect to `sensors(state, u)` are `bars`, by name."""
+        return sensors.read_vjp(self, state, bars, u, params)
+
     # -- kernels ---------------------------------------------------------------------------------------------------
+    @cached_property
+    def _table_may_be_full(self) -> bool:
+        """Whether more points could be near at a time than there is room for."""
+        if not self.model.has_contact:
+            return False
+        most, room = (
+            contact_arguments(self.model, n, self._float)["c_cap"] for n in (1 << 30, self.options.max_contacts)
+        )
+        return bool(most > room)
+
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
         integers = contact_arguments(self.model, self.options.max_contacts, self._float)
@@ -232,14 +273,14 @@ class Simulator(StateFunctions):
     def _target(self, batch: int) -> Target:
         if self.backend == "numpy":
             return Target(self.dtype, 1, native=False)
-        return Target(self.dtype, 1 if batch == 1 else widest(self.dtype))
+        return Target(self.dtype, 1 if batch == 1 else self.lanes)
 
-    def _constants(self, params: Params, target: Target, batch: int) -> np.ndarray:
+    def _constants(self, params: Params, target: Target, batch: int) -> Any:
         """Constants of the last params are kept: they do not change, since Params do not."""
         known = self._prepared  # read once: another thread may put its own there
         if known is None or known[0] is not params or known[1] != target:
             check_params(params)
-            known = (params, target, prepare(self.model, params, target, batch, self.threads))
+            known = (params, target, prepare(self.model, params, target, batch, self.threads, self._place))
             self._prepared = known
         return known[2]
 
@@ -247,8 +288,3 @@ class Simulator(StateFunctions):
 def _cores() -> int:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _total(x: np.ndarray) -> np.ndarray:
-    """The sum over the batch, which for one robot is that robot's own."""
-    return x[0] if len(x) == 1 else x.sum(0)

@@ -33,21 +33,21 @@ class StateFunctions(Door):
         run, lead = self._query("outputs", state, None, params)
         if not isinstance(bars, Outputs):
             raise InputError(f"bars is an Outputs with the cotangents, not {type(bars).__name__}")
-        flat = np.zeros((run.count, run.size), self._float)
+        flat = self._place.zeros((run.count, run.size))
         for name, view in self._unpack(flat).items():
             bar = getattr(bars, name)
             if bar is not None:
-                bar = self._numbers(name, np.atleast_1d(bar)).reshape(np.shape(bar))
+                bar = self._numbers(name, bar if _shape(bar) else [bar]).reshape(_shape(bar))
                 if bar.shape != lead + view.shape[1:]:
                     raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
                 view[...] = bar.reshape(view.shape)
         return self._state_gradient(run, flat, lead)
 
-    def sites(self, state: State, *, params: Params | None = None) -> np.ndarray:
+    def sites(self, state: State, *, params: Params | None = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""
         return self.outputs(state, params=params).site_position
 
-    def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> np.ndarray:
+    def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
         """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit."""
         run, lead = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
         return run.forward().reshape(*lead, self.model.nv)
@@ -57,7 +57,7 @@ class StateFunctions(Door):
         run, lead = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
         return self._state_gradient(run, self._like("bar", bar, state, self.model.nv), lead)
 
-    def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> np.ndarray:
+    def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> Any:
         """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
         run, lead = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
         return run.forward().reshape(*lead, self.model.nv)
@@ -67,13 +67,13 @@ class StateFunctions(Door):
         run, lead = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
         return self._state_gradient(run, self._like("bar", bar, state, self.model.nv), lead)
 
-    def mass_matrix(self, state: State, *, params: Params | None = None) -> np.ndarray:
+    def mass_matrix(self, state: State, *, params: Params | None = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
         run, lead = self._query("mass_matrix", state, None, params)
         nv, (rows, columns) = self.model.nv, self._matrix_entries()
         M = np.zeros((run.count, nv, nv), self._float)
-        M[:, rows, columns] = M[:, columns, rows] = run.forward()
-        return M.reshape(*lead, nv, nv)
+        M[:, rows, columns] = M[:, columns, rows] = self._place.host(run.forward())
+        return self._place.array(M.reshape(*lead, nv, nv))
 
     def mass_matrix_vjp(self, state: State, bar: Any, *, params: Params | None = None) -> StateGradient:
         """Gradients of a loss whose cotangent with respect to `mass_matrix(state)` is `bar` (..., nv, nv)."""
@@ -82,9 +82,9 @@ class StateFunctions(Door):
         bar = self._numbers("bar", bar)
         if bar.shape != (*lead, nv, nv):
             raise InputError(f"the cotangent of the mass matrix is {(*lead, nv, nv)}, not {bar.shape}")
-        full = bar.reshape(run.count, nv, nv)
+        full = self._place.host(bar).reshape(run.count, nv, nv)
         both = full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows])
-        return self._state_gradient(run, np.ascontiguousarray(both), lead)
+        return self._state_gradient(run, self._place.array(both), lead)
 
     def _matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""
@@ -98,9 +98,7 @@ class StateFunctions(Door):
             columns += chain
         return np.array(rows, int), np.array(columns, int)
 
-    def _query(
-        self, name: str, state: State, x: np.ndarray | None, params: Params | None
-    ) -> tuple[QueryRun, tuple[int, ...]]:
+    def _query(self, name: str, state: State, x: Any, params: Params | None) -> tuple[QueryRun, tuple[int, ...]]:
         """A query bound to its inputs, and the leading axes of the state."""
         q, v = (self._numbers(n, x) for n, x in zip("qv", self._two(state), strict=True))
         lead = q.shape[:-1]
@@ -114,15 +112,15 @@ class StateFunctions(Door):
             params = Params(self.model, np.repeat(params.flat, len(flat_q) // params.batch, 0))
         return QueryRun(cast("Simulator", self), name, State(flat_q, flat_v), x, params), lead
 
-    def _like(self, name: str, x: Any, state: State, n: int) -> np.ndarray:
+    def _like(self, name: str, x: Any, state: State, n: int) -> Any:
         """x (..., n) with the leading axes of the state, as rows; None is zero."""
-        lead = np.shape(self._two(state)[0])[:-1]
-        x = np.zeros((*lead, n), self._float) if x is None else self._numbers(name, x)
+        lead = _shape(self._two(state)[0])[:-1]
+        x = self._place.zeros((*lead, n)) if x is None else self._numbers(name, x)
         if x.shape != (*lead, n):
             raise InputError(f"{name} is {(*lead, n)} for these states, not {x.shape}")
-        return x.reshape(-1, n) if n else np.zeros((int(np.prod(lead)), 1), self._float)
+        return x.reshape(-1, n) if n else self._place.zeros((int(np.prod(lead)), 1))
 
-    def _state_gradient(self, run: QueryRun, out_bar: np.ndarray, lead: tuple[int, ...]) -> StateGradient:
+    def _state_gradient(self, run: QueryRun, out_bar: Any, lead: tuple[int, ...]) -> StateGradient:
         bars = run.backward(out_bar)
         self._warn_if_not_finite([bars.q, bars.v, bars.x], run.count)
         x = bars.x.reshape(*lead, run.x_size) if run.x_size else None
@@ -133,7 +131,7 @@ class StateFunctions(Door):
         q, v = bars.q.reshape(*lead, self.model.nq), bars.v.reshape(*lead, self.model.nv)
         return StateGradient(q, v, x, params)
 
-    def _unpack(self, flat: np.ndarray) -> dict[str, np.ndarray]:
+    def _unpack(self, flat: Any) -> dict[str, Any]:
         """Views of a flat array of outputs (n, size) by name."""
         m, n = self.model, len(flat)
         frames = flat[:, : (m.nb + m.ns) * FRAME.size].reshape(n, m.nb + m.ns, FRAME.size)
@@ -144,14 +142,12 @@ class StateFunctions(Door):
             for name, field_name in names:
                 start, kind = FRAME.fields[field_name]
                 view = part[..., start : start + size_of(kind)]
-                views[f"{what}_{name}"] = _square(view) if name == "rotation" else view
+                views[f"{what}_{name}"] = view.reshape(*view.shape[:-1], 3, 3) if name == "rotation" else view
         views |= {"com": totals[:, COM : COM + 3]}
         views |= {"kinetic_energy": totals[:, KINETIC], "potential_energy": totals[:, POTENTIAL]}
         return views
 
 
-def _square(view: np.ndarray) -> np.ndarray:
-    """(..., 9) as (..., 3, 3), without a copy: the last axis has stride one."""
-    step = view.strides[-1]
-    shape, strides = (*view.shape[:-1], 3, 3), (*view.strides[:-1], 3 * step, step)
-    return np.lib.stride_tricks.as_strided(view, shape, strides)
+def _shape(x: Any) -> tuple[int, ...]:
+    """The shape of an array of any library, of a list or a number."""
+    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)

@@ -162,3 +162,11 @@ def test_every_step_of_stumbling_robots_is_solved():
     u = MODEL.keyframe_control() + np.repeat(0.1 * rng.normal(size=(64, 20, 12)), 50, axis=1)
     sim = ag.Simulator(MODEL)
     assert (sim.rollout(sim.reset(batch=64), u).violation == 0.0).all()
+
+
+def test_every_step_of_flailing_ants_is_solved():
+    """Legs made of capsules that share their ends: nearly the same contact twice, where the sweeps alone do not get far."""
+    model = ag.robots.ant()
+    sim, rng = ag.Simulator(model, dt=0.01), np.random.default_rng(0)
+    u = np.repeat(rng.uniform(-1, 1, size=(256, 40, model.nu)), 5, 1)
+    assert sim.rollout(sim.reset(batch=256), u).violation.max() == 0.0

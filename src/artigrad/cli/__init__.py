@@ -1,4 +1,4 @@
-"""The command line: `artigrad demo`, `view FILE`; one file a command."""
+"""The command line: `artigrad demo`, `info FILE`, `check FILE`, `view FILE`; one file a command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
+from .check import check
 from .demo import swing_up
+from .info import info
 from .view import view
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
@@ -28,4 +30,5 @@ def demo(
         raise typer.Exit(1)
 
 
-app.command()(view)
+for command in (info, check, view):
+    app.command()(command)

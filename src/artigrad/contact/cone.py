@@ -13,9 +13,10 @@ from typing import Any
 from ..spatial import Mat3, Vec3
 from ..staging import maximum, select, sqrt
 from ..staging.memory import Row
-from .update import TangentBars, yes
+from .update import TangentBars, positive
 
-NEWTON = 6  # solves of an active set: the direction of sliding is not linear
+LINEAR = False  # the direction of sliding is not linear: an active set is solved by Newton's method
+TRIES = 6  # its steps
 EDGE = 1.0 - 1e-6  # of the bound: what sticks is below it
 TINY = 1e-30
 
@@ -128,11 +129,11 @@ def settle(row: Row, x: Vec3) -> tuple[Vec3, Any]:
     return Vec3(x.x, t1 * cut, t2 * cut), turn
 
 
-def holds(row: Row, w: Vec3, lam: Vec3, most: Any, tolerance: Any) -> Any:
-    """1 if a contact that sticks is within its bound, and one that slides pushes against its slip."""
+def faults(row: Row, w: Vec3, lam: Vec3, most: Any, tolerance: Any) -> tuple[Any, Any]:
+    """How far a contact that sticks is beyond its bound or one that slides pushes along its slip; and how far across, m/s."""
     on, side, drive = row.on, row.side, row.b
-    inside = yes(_length(lam.y, lam.z) <= most + tolerance * row.inv.y)
-    against = yes(side.y * w.y + side.z * w.z <= tolerance)
+    beyond = (_length(lam.y, lam.z) - most) / row.inv.y - tolerance
+    along = side.y * w.y + side.z * w.z - tolerance
     across = abs(lam.y * w.z - lam.z * w.y) / maximum(most, TINY)
-    straight = yes(across <= 100.0 * tolerance + 1e-4 * _length(drive.y, drive.z))
-    return (1.0 - on.z * (1.0 - inside)) * (1.0 - (on.y - on.z) * (1.0 - against * straight))
+    across = across - (100.0 * tolerance + 1e-4 * _length(drive.y, drive.z))
+    return positive(select(on.z > 0.5, beyond, along)), (on.y - on.z) * positive(across)

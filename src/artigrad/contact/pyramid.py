@@ -10,11 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..spatial import Mat3, Vec3
-from ..staging import clamp, maximum, minimum, select
+from ..staging import clamp, minimum, select
 from ..staging.memory import Row
-from .update import TangentBars, clamp_vjp, yes
+from .update import TangentBars, clamp_vjp, positive
 
-NEWTON = 1  # solves of an active set: it is linear
+LINEAR = True  # an active set is solved at once
+TRIES = 9  # sets: the first, and exchanges of its worst row
 
 
 # -- sweeps --------------------------------------------------------------------------------------------------------------
@@ -102,10 +103,24 @@ def settle(row: Row, x: Vec3) -> tuple[Vec3, Any]:
     return Vec3(x.x, x.y + row.side.y * most, x.z + row.side.z * most), 0.0
 
 
-def holds(row: Row, w: Vec3, lam: Vec3, most: Any, tolerance: Any) -> Any:
-    """1 if sticking tangents are within their bound and sliding ones push against the motion."""
-    fine: Any = 1.0
-    for l, v, stick, s, i in zip(*(x.leaves()[1:] for x in (lam, w, row.on, row.side, row.inv)), strict=True):
-        inside, against = yes(abs(l) <= most + tolerance * i), yes(s * v <= tolerance)
-        fine = fine * (1.0 - stick * (1.0 - inside)) * (1.0 - maximum(s, -s) * (1.0 - against))
-    return fine
+def faults(row: Row, w: Vec3, lam: Vec3, most: Any, tolerance: Any) -> tuple[Any, Any]:
+    """How far tangents that stick are beyond their bound, and those that slide push along the motion, m/s."""
+    found: list[Any] = []
+    for l, v, stick, i in zip(*(x.leaves()[1:] for x in (lam, w, row.on, row.inv)), strict=True):
+        s = row.side.leaves()[len(found) + 1]
+        beyond, along = (abs(l) - most) / i - tolerance, s * v - tolerance
+        found.append(positive(select(stick > 0.5, beyond, along)))
+    return found[0], found[1]
+
+
+def exchanged(row: Row, lam: Vec3, hit: Vec3) -> tuple[Vec3, Vec3]:
+    """(on, side) once the rows that were hit have changed sides: a normal that pulled lets go, one that was pressed in pushes
+    and sticks; a tangent beyond its bound slides, one that pushed along the motion sticks."""
+    n, rubs = row.on.x, select(row.mu > 0.0, hit.x, 0.0)  # with the normal go the tangents that it bounds
+    on, side = [select(hit.x > 0.5, 1.0 - n, n)], [0.0]
+    for x, was, s, h in zip(*(v.leaves()[1:] for v in (lam, row.on, row.side, hit)), strict=True):
+        own_on = select(h > 0.5, 1.0 - was, was)
+        own_side = select(h > 0.5, was * select(x > 0.0, 1.0, -1.0), s)
+        on.append(select(rubs > 0.5, 1.0 - n, own_on))
+        side.append(select(rubs > 0.5, 0.0, own_side))
+    return Vec3(*on), Vec3(*side)

@@ -6,8 +6,9 @@
 What |lam_t| is and how it is bounded is the law of friction: `pyramid` or `cone`.
 
 `gauss_seidel` sweeps until nothing moves by more than the tolerance, at most a given number of times. `hybrid` lets a few
-sweeps name the active set, solves that set exactly by a 3x3-block LU, and checks every row; what fails sweeps on from
-there. A robot that is done is frozen: its neighbours in the pack do not change its bits.
+sweeps name the active set, solves that set exactly by a 3x3-block LU, and checks every row. Where the check fails the worst
+row changes sides and the set is solved again; what still fails after some exchanges sweeps on from before them. A robot
+that is done is frozen: its neighbours in the pack do not change its bits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..spatial import Mat3, Vec3, cross, dot
 from ..staging import carry, clamp, loop, maximum, minimum, select, to_real, when_any
 from ..staging.memory import Row
 from .tables import Contacts
-from .update import yes
+from .update import positive, yes
 
 ROUNDS, SWEEPS = 12, 3
 TURN = 1e-7  # rad, by which directions of sliding may still turn
@@ -123,9 +124,7 @@ def hybrid(contacts: Contacts, tolerance: Any) -> None:
                     sweep(contacts, start, end, active, relax)
                 for c in loop(start, end):
                     contacts.row[c].old = contacts.row[c].lam
-                solve_active_set(contacts, start, end, active)
-                bad = check(contacts, start, end, tolerance)
-                failed = select(bad > 0.5, active, 0.0)
+                failed = solve_active_set(contacts, start, end, active, tolerance)
                 for c in loop(start, end):  # robots that failed go on from their sweeps
                     row = contacts.row[c]
                     row.lam = select(failed > 0.5, row.old, row.lam)
@@ -133,16 +132,20 @@ def hybrid(contacts: Contacts, tolerance: Any) -> None:
         for _ in when_any(go.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
             left = select(go.value > 0.5, violation(contacts, start, end), 0.0)
             contacts.status[0] = maximum(contacts.status[0], left)
+            name_active_set(contacts, start, end, go.value)
+            build(contacts, start, end)
+            factor(contacts, start, end)
 
 
-def solve_active_set(contacts: Contacts, start: Any, end: Any, active: Any) -> None:
-    """Name the active set at the impulses, and put the impulses that solve it in their place; again while directions of
-    sliding turn. K keeps the factor."""
-    go = carry(active)
-    for _ in loop(contacts.friction.NEWTON):
+def solve_active_set(contacts: Contacts, start: Any, end: Any, active: Any, tolerance: Any) -> Any:
+    """Name the active set at the impulses, and put the impulses that solve it in their place; again with another set for
+    the robots that fail the check (where the law is linear), or while directions of sliding turn. K keeps the factor.
+    Returns 1 where no solution was found."""
+    law, go = contacts.friction, carry(active)
+    name_active_set(contacts, start, end, active)
+    for _ in loop(law.TRIES):
         for _ in when_any(go.value > 0.5):
             here, turned = go.value, carry(0.0)
-            name_active_set(contacts, start, end, here)
             build(contacts, start, end)
             factor(contacts, start, end)
             for c in loop(start, end):
@@ -150,10 +153,29 @@ def solve_active_set(contacts: Contacts, start: Any, end: Any, active: Any) -> N
             solve(contacts, start, end)
             for c in loop(start, end):
                 row = contacts.row[c]
-                lam, turn = contacts.friction.settle(row, row.x)
+                lam, turn = law.settle(row, row.x)
                 row.lam = select(here > 0.5, lam, row.lam)
                 turned.value = maximum(turned.value, turn)
-            go.value = select(turned.value > TURN, here, 0.0)
+            if law.LINEAR:
+                bad, worst = check(contacts, start, end, tolerance)
+                go.value = select(bad > 0.5, here, 0.0)
+                exchange(contacts, start, end, go.value, worst)
+            else:
+                go.value = select(turned.value > TURN, here, 0.0)
+                name_active_set(contacts, start, end, go.value)
+    if law.LINEAR:
+        return go.value
+    bad, _ = check(contacts, start, end, tolerance)
+    return select(bad > 0.5, active, 0.0)
+
+
+def exchange(contacts: Contacts, start: Any, end: Any, go: Any, worst: Any) -> None:
+    """The worst row of a group changes sides, for the robots with go > 1/2; `check` left in x how bad each row is."""
+    for _ in when_any(go > 0.5):
+        for c in loop(start, end):
+            row = contacts.row[c]
+            hit = row.x.map(lambda x: yes(x >= worst) * yes(go > 0.5))
+            row.on, row.side = contacts.friction.exchanged(row, row.lam, hit)
 
 
 def name_active_set(contacts: Contacts, start: Any, end: Any, go: Any) -> None:
@@ -192,23 +214,25 @@ def right_side(contacts: Contacts, c: Any, end: Any) -> Vec3:
     return -contacts.friction.restrict(contacts.row[c], total.value)
 
 
-def check(contacts: Contacts, start: Any, end: Any, tolerance: Any) -> Any:
-    """1 where some row breaks its condition by more than the tolerance (a velocity), or is not a number.
+def check(contacts: Contacts, start: Any, end: Any, tolerance: Any) -> tuple[Any, Any]:
+    """1 where some row breaks its condition by more than the tolerance (a velocity), or is not a number; and by how much
+    the worst one does. x of each contact has that of its rows.
 
     Active rows were solved for, so their velocity is zero to rounding; a wide bound catches a solve that went wrong.
     """
-    bad = carry(0.0)
+    total, worst = carry(0.0), carry(0.0)
     for c in loop(start, end):
         row = contacts.row[c]
         w, lam, on, b = residual(contacts, c, end), row.lam, row.on, row.b
-        fine = select(on.x > 0.5, yes(lam.x >= 0.0), yes(w.x >= -tolerance))
         most = row.mu * maximum(lam.x, 0.0) + row.bound
-        fine = fine * contacts.friction.holds(row, w, lam, most, tolerance)
-        left = contacts.friction.restrict(row, w)
-        for v, drive in zip(left.leaves(), b.leaves(), strict=True):
-            fine = fine * yes(abs(v) <= 100.0 * tolerance + 1e-4 * abs(drive))
-        bad.value = bad.value + (1.0 - fine)
-    return select(bad.value <= 0.5, 0.0, 1.0)
+        normal = positive(select(on.x > 0.5, -(lam.x / row.inv.x), -(w.x + tolerance)))
+        row.x = Vec3(normal, *contacts.friction.faults(row, w, lam, most, tolerance))
+        for fault in row.x.leaves():
+            total.value = total.value + fault
+            worst.value = maximum(worst.value, fault)
+        for v, drive in zip(contacts.friction.restrict(row, w).leaves(), b.leaves(), strict=True):
+            total.value = total.value + positive(abs(v) - (100.0 * tolerance + 1e-4 * abs(drive)))
+    return select(total.value <= 0.0, 0.0, 1.0), worst.value
 
 
 # -- 3x3-block LU ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from . import cone, pyramid
 FRICTION: dict[str, ModuleType] = {"pyramid": pyramid, "circular": cone}
 
 INTEGERS: dict[str, Kind] = {
-    **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth"), INT),
+    **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth", "c_sides"), INT),
     **dict.fromkeys(("c_kind", "c_a", "c_b", "c_first", "c_point", "c_vertex", "c_most"), INTS),
     **dict.fromkeys(("c_limit", "c_limit_first", "c_common"), INTS),
     "c_feature": SHARED,
@@ -74,6 +74,7 @@ def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[
         "c_cap": int(sizes.sum()),
         "c_width": int(sizes.max(initial=1)),
         "c_depth": int(path.max(initial=1)),
+        "c_sides": 2 if any(links.of_body[model.shapes.body[a] + 1] for a in c.a[:-1]) else 1,
         "c_kind": c.kind,
         "c_a": c.a,
         "c_b": c.b,
@@ -98,8 +99,8 @@ def _ancestors(parent: np.ndarray, i: int) -> list[int]:
 
 def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     """Sizes of the scratch."""
-    cap, width, depth = (integers[k] for k in ("c_cap", "c_width", "c_depth"))
-    sizes = {"contact": cap * CONTACT.size, "Z": cap * 2 * depth * 3, "A": cap * width * 9, "K": cap * width * 9}
+    cap, width, depth, sides = (integers[k] for k in ("c_cap", "c_width", "c_depth", "c_sides"))
+    sizes = {"contact": cap * CONTACT.size, "Z": cap * sides * depth * 3, "A": cap * width * 9, "K": cap * width * 9}
     sizes |= {
         "root": model.nv,
         "ut": model.nv,
@@ -140,6 +141,7 @@ class Contacts(SimpleNamespace):
     cap: Any
     width: Any
     depth: Any
+    sides: Any  # of a contact with a path through joints: 1 where all touch the world alone
     kind: Any
     a: Any
     b: Any
@@ -217,7 +219,7 @@ class Contacts(SimpleNamespace):
 
     def z(self, c: Any, side: int, depth: Any) -> Any:
         """Where the three entries of contact c, side and depth are in Z."""
-        return ((c * 2 + side) * self.depth + depth) * 3
+        return ((c * self.sides + side * (self.sides - 1)) * self.depth + depth) * 3
 
     def block(self, c: Any, d: Any) -> Any:
         """Where the 3x3 block of contacts c and d is in A and K."""

@@ -25,6 +25,11 @@ def clamp_vjp(x: Any, most: Any, y_bar: Any) -> tuple[Any, Any]:
     return select(above, 0.0, select(below, 0.0, y_bar)), select(above, y_bar, select(below, -y_bar, 0.0))
 
 
+def positive(x: Any) -> Any:
+    """x where it is above zero, else 0; a NaN stays."""
+    return select(x <= 0.0, 0.0, x)
+
+
 def yes(condition: Any) -> Any:
     """1 where a condition holds, 0 where it does not or compares with NaN."""
     return select(condition, 1.0, 0.0)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..errors import ModelError
-from ..model import DIRECT, JOINTS, POSITION, VELOCITY, Model
+from ..model import DIRECT, JOINTS, POSITION, VELOCITY, Model, Sensor
+from ..options import Options
+from ..report import Finding
+from ..sensors import KINDS
+from ..visual import Visual
 from .checks import INF, bounds, check_mass_matrix, inertia_of, number, quaternion, symmetric, unit, vector
 from .shapes import WORLD, ShapeBuilder
 
@@ -30,6 +37,11 @@ class ModelBuilder(ShapeBuilder):
         self._sites: dict[str, dict[str, Any]] = {}
         self._actuators: dict[str, dict[str, Any]] = {}
         self._keyframes: dict[str, tuple[Any, Any, Any]] = {}
+        self._sensors: dict[str, tuple[str, str]] = {}
+        self._visuals: list[tuple[str, Visual]] = []
+        self.options = Options()
+        self.unsupported: list[Finding] = []
+        self.notes: list[Finding] = []
 
     def body(
         self,
@@ -112,9 +124,9 @@ class ModelBuilder(ShapeBuilder):
     def site(
         self, name: str, body: str, *, position: Any = (0.0, 0.0, 0.0), rotation: Any = (1.0, 0.0, 0.0, 0.0)
     ) -> str:
-        """Add a named point, fixed to a body (or to "world" through a fixed body)."""
+        """Add a named point, fixed to a body or to "world"."""
         self._new(name, self._sites, "site")
-        if not isinstance(body, str) or body not in self._bodies:
+        if not isinstance(body, str) or (body != WORLD and body not in self._bodies):
             raise ModelError(f"site '{name}' is on body '{body}', which does not exist")
         self._sites[name] = {
             "body": body,
@@ -231,6 +243,45 @@ class ModelBuilder(ShapeBuilder):
         self._keyframes[name] = (q, v, u)
         return name
 
+    def idle(self, name: str) -> str:
+        """An actuator that does nothing and keeps its place in u: for one of a file that is not supported."""
+        self._new(name, self._actuators, "actuator")
+        moving = [b for b in self._bodies.values() if b["joint"] != "fixed"]
+        if not moving:
+            raise ModelError(f"actuator '{name}' needs a joint, and '{self.name}' has none")
+        joint = min(moving, key=lambda b: b["joint"] not in ("revolute", "prismatic"))["joint_name"]
+        numbers = dict.fromkeys(("gain", "gear"), 0.0) | dict.fromkeys(
+            ("control_range", "force_range"), bounds(None, "")
+        )
+        self._actuators[name] = {"joint": joint, "kind": DIRECT, "bias": np.zeros(3), "max_velocity": INF, **numbers}
+        return name
+
+    def sensor(self, name: str, kind: str, on: str) -> str:
+        """Something for `sim.sensors` to read, on a joint, site or body: kinds are in `artigrad.sensors.KINDS`."""
+        self._new(name, self._sensors, "sensor")
+        if kind not in KINDS:
+            raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")
+        self._sensed(kind, on)
+        self._sensors[name] = (kind, on)
+        return name
+
+    def visual(self, body: str, kind: str, **looks: Any) -> None:
+        """Something to draw on a body or "world": the fields of `Visual` after the body."""
+        if body != WORLD and body not in self._bodies:
+            raise ModelError(f"something to draw is on body '{body}', which does not exist")
+        self._visuals.append((body, Visual(-1, kind, **looks)))
+
+    def _body_index(self, name: str) -> int:
+        return -1 if name == WORLD else list(self._bodies).index(name)
+
+    def _sensed(self, kind: str, on: str) -> int:
+        """The index of what a sensor reads."""
+        what = KINDS[kind].on
+        names = {"joint": list(self._joints), "site": list(self._sites), "body": [*self._bodies, WORLD]}[what]
+        if on not in names:
+            raise ModelError(f"a sensor '{kind}' reads a {what}; there is no {what} '{on}'")
+        return -1 if on == WORLD else names.index(on)
+
     def build(self) -> Model:
         """The finished model."""
         if not self._bodies:
@@ -251,16 +302,21 @@ class ModelBuilder(ShapeBuilder):
             name=self.name,
             bodies=names,
             joints=list(self._joints),
-            parent=[-1 if b["parent"] == WORLD else names.index(b["parent"]) for b in bodies],
+            parent=[self._body_index(b["parent"]) for b in bodies],
             joint_type=[b["joint"] for b in bodies],
             sites=list(self._sites),
-            site_body=[names.index(s["body"]) for s in sites],
+            site_body=[self._body_index(s["body"]) for s in sites],
             actuators=list(self._actuators),
             actuator_joint=[self._joints[a["joint"]] for a in acts],
             actuator_kind=[a["kind"] for a in acts],
             values=values | self._shape_values(),
             shapes=self._build_shapes(names),
             keyframes={},
+            sensors=[Sensor(name, kind, self._sensed(kind, on)) for name, (kind, on) in self._sensors.items()],
+            visuals=[replace(visual, body=self._body_index(body)) for body, visual in self._visuals],
+            options=self.options,
+            unsupported=self.unsupported,
+            notes=self.notes,
         )
         check_mass_matrix(model)
         for name, (q, v, u) in self._keyframes.items():

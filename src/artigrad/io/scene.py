@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from ..errors import ModelError
 from ..model import Model
+from ..sensors import KINDS
 from .builder import ModelBuilder
 from .checks import vector
 from .shapes import WORLD
@@ -27,7 +29,8 @@ def scene(
     """One model of several: robot k keeps its names behind "k/", q, v and u follow each other in the order of `robots`.
 
     positions: (n, 3), where each robot's origin is put; by default a metre apart along y. floor: a plane at z = 0. Shapes
-    that a robot has fixed to the world itself (its own floor) are left out. Keyframes that all robots have are joined.
+    and looks that a robot has fixed to the world itself (its own floor) are left out. Keyframes that all robots have are
+    joined; options are the first robot's.
     Robots touch each other if the masks of their shapes let them; robots that cannot touch cost the sum of their parts.
     """
     if not robots or not all(isinstance(r, Model) for r in robots):
@@ -36,7 +39,8 @@ def scene(
         positions = [(0.0, float(k), 0.0) for k in range(len(robots))]
     if len(positions) != len(robots):
         raise ModelError(f"{len(positions)} positions for {len(robots)} robots")
-    b = ModelBuilder(name, gravity=robots[0].params.gravity)
+    b = _SceneBuilder(name, gravity=robots[0].params.gravity)
+    b.options = robots[0].options
     for k, (robot, place) in enumerate(zip(robots, positions, strict=True)):
         _add(b, robot, f"{k}/", vector(place, 3, f"position of robot {k}"))
     if floor:
@@ -46,6 +50,18 @@ def scene(
             frames = [_moved(r, r.keyframes[key], np.asarray(p, float)) for r, p in zip(robots, positions, strict=True)]
             b.keyframe(key, *(np.concatenate(parts) for parts in zip(*frames, strict=True)))
     return b.build()
+
+
+class _SceneBuilder(ModelBuilder):
+    """Tells of pairs of different robots that cannot touch; those of one were told of when it was made."""
+
+    def _without_routine(self, missing: dict[str, list[str]]) -> None:
+        def robots(pair: str) -> set[str]:
+            return {shape.split("/")[0] for shape in pair.split(" - ")}
+
+        among = {kinds: [p for p in pairs if len(robots(p)) > 1] for kinds, pairs in missing.items()}
+        if any(among.values()):
+            super()._without_routine({kinds: pairs for kinds, pairs in among.items() if pairs})
 
 
 def _moved(robot: Model, frame: tuple[np.ndarray, ...], place: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -77,11 +93,26 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
             **options,
         )
     for s, site in enumerate(robot.sites):
-        where = prefix + robot.bodies[robot.site_body[s]]
-        b.site(prefix + site, where, position=p.site_position[s], rotation=p.site_rotation[s])
+        on_world = robot.site_body[s] < 0
+        where = WORLD if on_world else prefix + robot.bodies[robot.site_body[s]]
+        position = p.site_position[s] + (place if on_world else 0.0)
+        b.site(prefix + site, where, position=position, rotation=p.site_rotation[s])
     for j, actuator in enumerate(robot.actuators):
         keys = ("gain", "bias", "gear", "control_range", "force_range", "max_velocity")
         joint = prefix + robot.joints[robot.actuator_joint[j]]
         own: dict[str, Any] = {key: p[key][j] for key in keys}
-        b.actuator(prefix + actuator, joint, kind=robot.actuator_kind[j], **own)
+        if not p.gear[j] and not p.gain[j]:
+            b.idle(prefix + actuator)
+        else:
+            b.actuator(prefix + actuator, joint, kind=robot.actuator_kind[j], **own)
     b.add_shapes(robot, prefix)
+    b.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
+    b.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
+    for sensor in robot.sensors:
+        names = {"joint": robot.joints, "site": robot.sites, "body": robot.bodies}[KINDS[sensor.kind].on]
+        if sensor.on >= 0:  # what a sensor reads of the whole world is no longer one robot's
+            b.sensor(prefix + sensor.name, sensor.kind, prefix + names[sensor.on])
+    for visual in robot.visuals:
+        if visual.body >= 0:
+            looks = {f.name: getattr(visual, f.name) for f in fields(visual) if f.name not in ("body", "kind")}
+            b.visual(prefix + robot.bodies[visual.body], visual.kind, **looks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,11 @@ class ShapeBuilder:
                 raise ModelError(f"included shape '{s}' does not exist; there are: {', '.join(self._shapes) or 'none'}")
         self._included.append((shape, other))
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of shapes that may touch, as things stand."""
+        names = list(self._shapes)
+        return [(names[a], names[b]) for a, b in self._candidates()]
+
     def _shape(
         self,
         body: str,
@@ -139,6 +145,11 @@ class ShapeBuilder:
                 touches=shapes.masks[k][1],
                 vertices=p.vertex[first : first + count],
             )
+        for a, c in shapes.excluded:
+            self.exclude(*(WORLD if i < 0 else prefix + robot.bodies[i] for i in (a, c)))
+        for a, c in shapes.included:
+            if shapes.body[a] >= 0 and shapes.body[c] >= 0:
+                self.include(prefix + shapes.names[a], prefix + shapes.names[c])
 
     def _shape_values(self) -> dict[str, Any]:
         """The shapes' part of Params."""
@@ -161,15 +172,24 @@ class ShapeBuilder:
             vertices=tuple(spans),
             masks=tuple((s["group"], s["touches"]) for s in shapes),
             pairs=tuple(self._candidates()),
+            excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
+            included=tuple(self._pair(p, list(self._shapes)) for p in self._included),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
         )
 
+    @staticmethod
+    def _pair(names: Iterable[str], known: list[str], first: int = 0) -> tuple[int, int]:
+        """Two names as indices, the lower one first; a pair of one name is that twice."""
+        indices = sorted(known.index(name) + first for name in names)
+        return indices[0], indices[-1]
+
     def _candidates(self) -> list[tuple[int, int]]:
-        """Pairs of shapes that may touch, each in the order its routine wants; warns once of pairs without a routine."""
+        """Pairs of shapes that may touch, each in the order its routine wants; those without a routine are reported."""
         names, shapes = list(self._shapes), list(self._shapes.values())
         welded = self._welded()
         included = {frozenset(p) for p in self._included}
-        pairs, missing = [], set()
+        pairs: list[tuple[int, int]] = []
+        missing: dict[str, list[str]] = {}
         for i, a in enumerate(shapes):
             for j in range(i + 1, len(shapes)):
                 b = shapes[j]
@@ -181,14 +201,19 @@ class ShapeBuilder:
                 elif (b["kind"], a["kind"]) in ROUTINES:
                     pairs.append((j, i))
                 else:
-                    missing.add(" and ".join(sorted((SHAPES[a["kind"]], SHAPES[b["kind"]]))))
+                    kinds = " and ".join(sorted((SHAPES[a["kind"]], SHAPES[b["kind"]])))
+                    missing.setdefault(kinds, []).append(f"{names[i]} - {names[j]}")
         if missing:
-            warnings.warn(
-                f"'{self.name}': no contact between {', '.join(sorted(missing))}: these pairs have no routine; "
-                "exclude them or use other shapes",
-                stacklevel=4,
-            )
+            self._without_routine(missing)
         return pairs
+
+    def _without_routine(self, missing: dict[str, list[str]]) -> None:
+        """Tell of pairs that should touch and have no routine: names of pairs by their kinds of shapes."""
+        warnings.warn(
+            f"'{self.name}': no contact between {', '.join(sorted(missing))}: these pairs have no routine; "
+            "exclude them or use other shapes",
+            stacklevel=5,
+        )
 
     def _may_touch(self, a: dict[str, Any], b: dict[str, Any], welded: dict[str, str]) -> bool:
         """Masks, exclusions, and never a body with its parent (what is welded together counts as one body)."""

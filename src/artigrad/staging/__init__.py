@@ -2,7 +2,7 @@
 
 from .control import carry, climb, counter, loop, switch, when_any
 from .elementary import half_angle, sincos
-from .kernel import INT, INT_WORK, INTS, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Target, widest
+from .kernel import INT, INT_WORK, INTS, PACKED, REAL, ROBOTS, SHARED, WORK, Cuda, Kernel, Target, widest
 from .memory import Layout, Reals, Table, copy, local
 from .pairs import PAIRS, Pair, vjp_of
 from .struct import Linear, Struct
@@ -18,6 +18,7 @@ __all__ = [
     "ROBOTS",
     "SHARED",
     "WORK",
+    "Cuda",
     "Kernel",
     "Layout",
     "Linear",

@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 
 from . import disk
 
-_VERSION = f"sroa cfg gvn, llvmlite {llvmlite.__version__} llvm {llvm.llvm_version_info}"
+VERSION = f"sroa cfg gvn, llvmlite {llvmlite.__version__} llvm {llvm.llvm_version_info}"
 
 
 class Host:
@@ -57,7 +57,7 @@ class Code:
     """Machine code in memory. `address(name)` of a function stays valid as long as this object lives."""
 
     def __init__(self, ir: str, effort: int, folder: Path | None):
-        key = hashlib.sha256("\0".join((ir, str(effort), host.name, host.features, _VERSION)).encode()).hexdigest()
+        key = hashlib.sha256("\0".join((ir, str(effort), host.name, host.features, VERSION)).encode()).hexdigest()
         stored = disk.read(folder, key)
         self.from_disk = stored is not None
         code = stored if stored is not None else compile_object(ir, effort)

@@ -55,14 +55,16 @@ class IntCell:
 
     def __init__(self, emitter: Emitter, start: Any):
         self.emitter, self.ref = emitter, emitter.name()
-        emitter.variables.append(f"  {self.ref} = alloca i64")
+        emitter.variables.append(f"  {self.ref} = alloca {emitter.int}")
         self.store(start)
 
     def store(self, value: Any) -> None:
-        self.emitter.line(f"store i64 {self.emitter.int_ref(value)}, ptr {self.ref}")
+        e = self.emitter
+        e.line(f"store {e.int} {e.int_ref(value)}, ptr {self.ref}")
 
     def load(self) -> Int:
-        return Int(self.emitter.result(f"load i64, ptr {self.ref}"), self.emitter.scope)
+        e = self.emitter
+        return Int(e.result(f"load {e.int}, ptr {self.ref}"), e.scope)
 
 
 class Emitter:
@@ -77,6 +79,10 @@ class Emitter:
         self.mask_type = "i1" if lanes == 1 else f"<{lanes} x i1>"
         self.suffix = ("" if lanes == 1 else f"v{lanes}") + dtype
         self.element_bytes = 8 if dtype == "f64" else 4
+        # where and how the library lays out its own arrays: an entry is one pack
+        self.pointer, self.row, self.row_align = "ptr", self.type, self.element_bytes * lanes
+        self.int, self.int_row = "i64", "i64"
+        self.apart = lanes > 1  # whether robots that run together lie apart in the user's arrays
         self.lines: list[str] = []
         self.variables: list[str] = []
         self.declared: set[str] = set()
@@ -235,11 +241,11 @@ class Emitter:
         if self.lanes > 1:
             word = f"i{self.lanes}"
             bit = self.pure(f"icmp ne {word} {self.pure(f'bitcast {self.mask_type} {bit} to {word}')}, 0")
-        return Int(self.pure(f"zext i1 {bit} to i64"), self.scope)
+        return Int(self.pure(f"zext i1 {bit} to {self.int}"), self.scope)
 
     def to_real(self, x: Any) -> Real:
         """An integer of the model as a real."""
-        return self.splat(self.pure(f"sitofp i64 {self.int_ref(x)} to {self.element}"))
+        return self.splat(self.pure(f"sitofp {self.int} {self.int_ref(x)} to {self.element}"))
 
     def splat_int(self, x: Any) -> str:
         """The same 64-bit integer in every lane."""
@@ -253,7 +259,7 @@ class Emitter:
             return {"add": a + b, "sub": a - b, "mul": a * b}[op]
         if (op in ("add", "sub") and b == 0 and isinstance(b, int)) or (op == "mul" and b == 1 and isinstance(b, int)):
             return a
-        return Int(self.pure(f"{op} nsw i64 {self.int_ref(a)}, {self.int_ref(b)}"), self.scope)
+        return Int(self.pure(f"{op} nsw {self.int} {self.int_ref(a)}, {self.int_ref(b)}"), self.scope)
 
     # -- control -------------------------------------------------------------------------------------------------
     def _enter(self) -> Scope:
@@ -280,31 +286,38 @@ class Emitter:
         following = advance(i)
         self.line(f"br label %{head}")
         self.lines[phi_at] = (
-            f"  {index} = phi i64 [ {self.int_ref(start)}, %{before} ], [ {self.int_ref(following)}, %{self.block} ]"
+            f"  {index} = phi {self.int} [ {self.int_ref(start)}, %{before} ], "
+            f"[ {self.int_ref(following)}, %{self.block} ]"
         )
         self._leave(outer)
         self.label(done)
 
-    def loop(self, first: Any, end: Any, inwards: bool) -> Iterator[Int]:
+    def loop(self, first: Any, end: Any, inwards: bool) -> Iterator[Any]:
+        if isinstance(first, int) and isinstance(end, int) and end - first <= 1:
+            return iter(range(first, end))  # no turn, or one
         if inwards:
             last = self.int_op("sub", end, 1)
             low = self.int_ref(first)
-            return self._while(last, lambda i: f"sge i64 {i.ref}, {low}", lambda i: i - 1)
+            return self._while(last, lambda i: f"sge {self.int} {i.ref}, {low}", lambda i: i - 1)
         high = self.int_ref(end)
-        return self._while(first, lambda i: f"slt i64 {i.ref}, {high}", lambda i: i + 1)
+        return self._while(first, lambda i: f"slt {self.int} {i.ref}, {high}", lambda i: i + 1)
 
     def climb(self, parent: Any, start: Any) -> Iterator[Int]:
-        return self._while(start, lambda i: f"sgt i64 {i.ref}, 0", lambda i: parent[i])
+        return self._while(start, lambda i: f"sgt {self.int} {i.ref}, 0", lambda i: parent[i])
 
     def switch(self, index: Any, cases: dict[int, Callable[[], Any]]) -> Any:
         if isinstance(index, int):
             return cases[index]()
+        if index.among is not None:
+            cases = {k: case for k, case in cases.items() if k in index.among}
+            if len(cases) == 1:
+                return next(iter(cases.values()))()
         here, merge, dead = self.name("switch"), self.name("merge"), self.name("dead")
         labels = {k: self.name("case") for k in cases}
-        table = " ".join(f"i64 {k}, label %{label}" for k, label in labels.items())
+        table = " ".join(f"{self.int} {k}, label %{label}" for k, label in labels.items())
         self.line(f"br label %{here}")
         self.label(here)
-        self.line(f"switch i64 {self.int_ref(index)}, label %{dead} [ {table} ]")
+        self.line(f"switch {self.int} {self.int_ref(index)}, label %{dead} [ {table} ]")
         self.label(dead)
         self.line("unreachable")
         like: Any = None

@@ -46,12 +46,33 @@ _compiling = threading.Lock()
 
 
 @dataclass(frozen=True)
+class Cuda:
+    """Where and how kernels run on a GPU.
+
+    device: its number. block: threads per block, a multiple of 32. threads: how many each multiprocessor shall work on at a
+    time. registers: the most that a thread may use, 0 for as many as the assembler likes. effort: of LLVM's code
+    generator; with 0 more is computed again in place of being kept, which takes fewer registers and more instructions.
+
+    Fewer threads at a time need less workspace, which then stays in the caches; more of them hide more latency.
+    `docs/design/cuda.md` says how to find out what is best.
+    """
+
+    device: int = 0
+    block: int = 64
+    threads: int = 256
+    registers: int = 0
+    effort: int = 2
+
+
+@dataclass(frozen=True)
 class Target:
-    """What values are: `lanes` robots per instruction in `dtype`; `native=False` runs the source on NumPy instead."""
+    """What values are: `lanes` robots per instruction in `dtype`; `native=False` runs the source on NumPy instead. With
+    `cuda`, the 32 lanes are the threads of a warp."""
 
     dtype: Literal["f64", "f32"] = "f64"
     lanes: int = 1
     native: bool = True
+    cuda: Cuda | None = None
 
     @property
     def numpy_dtype(self) -> np.dtype:
@@ -104,10 +125,15 @@ class Kernel:
 
     def __call__(self, batch: int, threads: int, **arguments: Any) -> None:
         """Run on all robots of a batch; `threads` share the packs."""
-        self.bind()(batch, threads, **arguments)
+        fixed = {k: v for k, v in arguments.items() if self.signature[k] in _SCRATCH} if self.target.cuda else {}
+        self.bind(**fixed)(batch, threads, **{k: v for k, v in arguments.items() if k not in fixed})
 
-    def bind(self, **arguments: Any) -> Bound:
-        """This kernel with some arguments given once and for all."""
+    def bind(self, **arguments: Any) -> Any:
+        """This kernel with some arguments given once and for all: a `Bound`, or its counterpart on a GPU."""
+        if self.target.cuda is not None:
+            from .cuda.bound import CudaBound  # looks for the driver only when it is wanted
+
+            return CudaBound(self, arguments)
         return Bound(self, arguments)
 
     def run(self, words: np.ndarray, scratch: int, first: int, end: int) -> None:

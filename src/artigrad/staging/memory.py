@@ -6,7 +6,8 @@
 
 Where a number lies is decided by the kind of memory, never by the physics: `Lanes` (workspace and pack arrays: one pack
 per entry), `Shared` (one number for all robots) or `Robots` (the user's own arrays, a robot every `stride` entries).
-A CUDA target adds a fourth kind; rows and tables stay as they are.
+What an entry and a pointer are is the emitter's matter: for CUDA (`cuda/stage.py`) an entry is a row of 32 numbers, one
+per thread of a warp.
 """
 
 from __future__ import annotations
@@ -121,32 +122,37 @@ class Row:
 
 # -- symbolic memory ---------------------------------------------------------------------------------------------------
 class Integers:
-    """A table of 32-bit integers of the model."""
+    """A table of 32-bit integers of the model; `among` are the values in it, where the kernel is for one model alone."""
 
-    def __init__(self, emitter: Emitter, pointer: str):
-        self.e, self.pointer = emitter, pointer
+    def __init__(self, emitter: Emitter, pointer: str, among: frozenset[int] | None = None):
+        self.e, self.pointer, self.among = emitter, pointer, among
 
-    def __getitem__(self, i: Any) -> Int:
+    def __getitem__(self, i: Any) -> Any:
         e = self.e
-        place = e.pure(f"getelementptr inbounds i32, ptr {self.pointer}, i64 {e.int_ref(i)}")
-        word = e.pure(f"load i32, ptr {place}, !invariant.load !0")
-        return Int(e.pure(f"sext i32 {word} to i64"), e.scope)
+        if self.among is not None and len(self.among) == 1:
+            return min(self.among)
+        place = e.pure(f"getelementptr inbounds i32, {e.pointer} {self.pointer}, {e.int} {e.int_ref(i)}")
+        word = e.pure(f"load i32, {e.pointer} {place}, !invariant.load !0")
+        return Int(word if e.int == "i32" else e.pure(f"sext i32 {word} to {e.int}"), e.scope, self.among)
 
 
 class IntegerScratch:
-    """Integers that a kernel writes and reads again, the same for all robots of a pack."""
+    """Integers that a kernel writes and reads again, the same for all robots that run in one instruction stream."""
 
     def __init__(self, emitter: Emitter, pointer: str):
         self.e, self.pointer = emitter, pointer
 
     def _place(self, i: Any) -> str:
-        return self.e.pure(f"getelementptr inbounds i64, ptr {self.pointer}, i64 {self.e.int_ref(i)}")
+        e = self.e
+        return e.pure(f"getelementptr inbounds {e.int_row}, {e.pointer} {self.pointer}, {e.int} {e.int_ref(i)}")
 
     def __getitem__(self, i: Any) -> Int:
-        return Int(self.e.result(f"load i64, ptr {self._place(i)}"), self.e.scope)
+        e = self.e
+        return Int(e.result(f"load {e.int}, {e.pointer} {self._place(i)}"), e.scope)
 
     def __setitem__(self, i: Any, value: Any) -> None:
-        self.e.line(f"store i64 {self.e.int_ref(value)}, ptr {self._place(i)}")
+        e = self.e
+        e.line(f"store {e.int} {e.int_ref(value)}, {e.pointer} {self._place(i)}")
 
 
 class Lanes:
@@ -155,24 +161,23 @@ class Lanes:
     def __init__(self, emitter: Emitter, pointer: str, constant: bool = False):
         self.e, self.pointer = emitter, pointer
         self.note = ", !invariant.load !0" if constant else ""
-        self.align = emitter.element_bytes * emitter.lanes
 
     def at(self, index: Any) -> str:
         e = self.e
-        return e.pure(f"getelementptr inbounds {e.type}, ptr {self.pointer}, i64 {e.int_ref(index)}")
+        return e.pure(f"getelementptr inbounds {e.row}, {e.pointer} {self.pointer}, {e.int} {e.int_ref(index)}")
 
     def _place(self, place: str, offset: int) -> str:
         e = self.e
-        return e.pure(f"getelementptr inbounds {e.type}, ptr {place}, i64 {offset}") if offset else place
+        return e.pure(f"getelementptr inbounds {e.row}, {e.pointer} {place}, {e.int} {offset}") if offset else place
 
     def load(self, place: str, offset: int) -> Real:
         e = self.e
-        text = f"load {e.type}, ptr {self._place(place, offset)}, align {self.align}{self.note}"
+        text = f"load {e.type}, {e.pointer} {self._place(place, offset)}, align {e.row_align}{self.note}"
         return Real(e.pure(text) if self.note else e.result(text), e.scope)
 
     def store(self, place: str, offset: int, value: Any) -> None:
         e = self.e
-        e.line(f"store {e.type} {e.ref(value)}, ptr {self._place(place, offset)}, align {self.align}")
+        e.line(f"store {e.type} {e.ref(value)}, {e.pointer} {self._place(place, offset)}, align {e.row_align}")
 
 
 class Shared:
@@ -183,12 +188,12 @@ class Shared:
 
     def at(self, index: Any) -> str:
         e = self.e
-        return e.pure(f"getelementptr inbounds {e.element}, ptr {self.pointer}, i64 {e.int_ref(index)}")
+        return e.pure(f"getelementptr inbounds {e.element}, {e.pointer} {self.pointer}, {e.int} {e.int_ref(index)}")
 
     def load(self, place: str, offset: int) -> Real:
         e = self.e
-        spot = e.pure(f"getelementptr inbounds {e.element}, ptr {place}, i64 {offset}") if offset else place
-        return e.splat(e.pure(f"load {e.element}, ptr {spot}, !invariant.load !0"))
+        spot = e.pure(f"getelementptr inbounds {e.element}, {e.pointer} {place}, {e.int} {offset}") if offset else place
+        return e.splat(e.pure(f"load {e.element}, {e.pointer} {spot}, !invariant.load !0"))
 
     def store(self, place: str, offset: int, value: Any) -> None:
         raise StagingError("shared numbers are the same for every robot and cannot be written by one")
@@ -205,12 +210,13 @@ class Robots:
 
     def _spot(self, lane: int, index: Any) -> str:
         e = self.e
-        return e.pure(f"getelementptr inbounds {e.element}, ptr {self.pointers[lane]}, i64 {e.int_ref(index)}")
+        pointer = f"{e.pointer} {self.pointers[lane]}"
+        return e.pure(f"getelementptr inbounds {e.element}, {pointer}, {e.int} {e.int_ref(index)}")
 
     def load(self, place: Any, offset: int) -> Real:
         e = self.e
         index = place + offset
-        words = [e.result(f"load {e.element}, ptr {self._spot(lane, index)}") for lane in range(e.lanes)]
+        words = [e.result(f"load {e.element}, {e.pointer} {self._spot(lane, index)}") for lane in range(e.lanes)]
         if e.lanes == 1:
             return Real(words[0], e.scope)
         pack = "poison"
@@ -237,7 +243,7 @@ class Robots:
         ref, index = e.ref(value), place + offset
         for lane in range(e.lanes):
             word = ref if e.lanes == 1 else e.result(f"extractelement {e.type} {ref}, i32 {lane}")
-            e.line(f"store {e.element} {word}, ptr {self._spot(lane, index)}")
+            e.line(f"store {e.element} {word}, {e.pointer} {self._spot(lane, index)}")
 
 
 # -- NumPy memory ------------------------------------------------------------------------------------------------------
@@ -263,7 +269,7 @@ class NumpyMemory:
 
 def local(source: Reals, scratch: Reals, n: Any) -> Reals:
     """`source` to be read many times: copied to scratch if its lanes lie apart, else itself."""
-    if isinstance(source.memory, Robots) and source.memory.e.lanes == 1:
+    if isinstance(source.memory, Robots) and not source.memory.e.apart:
         return source
     copy(source, scratch, n)
     return scratch

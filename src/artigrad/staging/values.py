@@ -134,9 +134,14 @@ class Real(Symbol):
 
 
 class Int(Symbol):
-    """An integer of the model, the same for every robot of the kernel: indices, counts, kinds."""
+    """An integer of the model, the same for every robot of the kernel: indices, counts, kinds. `among`: the values it can
+    have, if they are known while staging; a switch then has no other cases."""
 
-    __slots__ = ()
+    __slots__ = ("among",)
+
+    def __init__(self, ref: str, scope: Scope, among: frozenset[int] | None = None):
+        super().__init__(ref, scope)
+        self.among = among
 
     def __add__(self, other: Any) -> Int:
         return target().int_op("add", self, integer(other))

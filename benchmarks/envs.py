@@ -1,0 +1,119 @@
+"""Environment steps per second beside Gymnasium's MuJoCo: `python -m benchmarks.envs [--quick] [--out FOLDER]`.
+
+Ant and Hopper with random actions and the same frame skip, observations without contact forces in both, episodes that end
+and start anew. Gymnasium's are vectorised in all its ways; the unit of comparison is the fastest per core. Ours use one
+thread. All rows are timed in one run, in rounds, as in `benchmarks.engine`, but in seconds of the core that they ran on,
+which other work on the machine hardly changes; processes of their own in seconds that passed, times their number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import artigrad.envs  # noqa: F401  registers the environments
+
+from . import report
+from .report import Sheet, at_least
+from .rows import FULL, QUICK, CoreRow, Row, time_rows
+
+THEIRS = {"Ant": ("Ant-v5", {"include_cfrc_ext_in_observation": False}), "Hopper": ("Hopper-v5", {})}
+SYNC, MANY = 16, (256, 1024)
+CORES = len(os.sched_getaffinity(0))
+MODES = {"one by one": ("sync", SYNC, 1), f"in {CORES} processes": ("async", CORES * SYNC // 2, CORES)}
+WARM = 200  # steps before the timing, so that robots are at different moments of their episodes
+TASKS = {"Ant": 5, "Hopper": 4}  # steps of the simulator in one of the environment, the same in both
+
+
+def row(name: str, env: Any, robots: int, cores: int, dtype: str) -> Row:
+    """A step of a vectorised environment with random actions."""
+    rng = np.random.default_rng(0)
+    actions = rng.uniform(-1, 1, (64, *env.action_space.shape)).astype(env.action_space.dtype)
+    turn = iter(range(1 << 60))
+
+    def call() -> None:
+        env.step(actions[next(turn) % len(actions)])
+
+    env.reset(seed=0)
+    for _ in range(WARM):
+        call()
+    return (CoreRow if cores == 1 else Row)(name, call, robots, robots, dtype, cores)
+
+
+def rows_of(task: str) -> list[Row]:
+    """Gymnasium's environments, then ours."""
+    name, options = THEIRS[task]
+    rows = []
+    for how, (mode, robots, cores) in MODES.items():
+        env = gym.make_vec(name, num_envs=robots, vectorization_mode=mode, **options)
+        rows.append(row(f"{task}: Gymnasium, {how}", env, robots, cores, "f64"))
+    for dtype in ("f64", "f32"):
+        for robots in MANY:
+            env = gym.make_vec(f"artigrad/{task}-v0", num_envs=robots, dtype=dtype, threads=1)
+            assert env.unwrapped.batch.task.frame_skip == TASKS[task]
+            rows.append(row(f"{task}: artigrad", env, robots, 1, dtype))
+    return rows
+
+
+def per_core(row: Row) -> float:
+    """Environment steps per second and core."""
+    return 1e6 / (row.median * row.threads)
+
+
+def best(rows: list[Row], task: str, whose: str) -> float:
+    return max(per_core(r) for r in rows if r.name.startswith(f"{task}: {whose}"))
+
+
+def sheet(rows: list[Row]) -> Sheet:
+    lines = []
+    for r in rows:
+        task = r.name.split(":")[0]
+        ratio = per_core(r) / best(rows, task, "Gymnasium")
+        run = [r.name, str(r.robots), r.dtype, str(r.threads), f"{r.median:.2f}", f"{r.least:.2f}"]
+        lines.append([*run, f"{per_core(r):,.0f}", f"{ratio:.1f} x"])
+    columns = ["", "robots", "type", "cores", "median, us", "min, us", "steps/s and core", "of Gymnasium's best"]
+    return Sheet("Steps of an environment", columns, lines)
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="rough figures")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of envs.json, envs.md")
+    arguments = parser.parse_args()
+    scale = QUICK if arguments.quick else FULL
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    warnings.filterwarnings("ignore", module="gymnasium")
+
+    about = report.machine() | {"gymnasium": gym.__version__}
+    rows = [r for task in TASKS for r in rows_of(task)]
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, refresh_per_second=2) as progress:
+        about |= time_rows(rows, scale, progress)
+    reached = [
+        at_least(
+            "Ant: steps per second and core, of Gymnasium's best",
+            best(rows, "Ant", "artigrad") / best(rows, "Ant", "Gymnasium"),
+            20.0,
+        )
+    ]
+    sheets = [sheet(rows), report.target_sheet(reached)]
+    for each in sheets:
+        console.print(each.rich(), "")
+    console.print(", ".join(f"{key} {value}" for key, value in about.items()))
+    found = {"machine": about, "rounds": scale.rounds, "targets": reached}
+    report.save(arguments.out, "envs", "Environments", found, rows, sheets)
+    console.print(f"saved {arguments.out / 'envs.json'} and envs.md")
+
+
+if __name__ == "__main__":
+    main()

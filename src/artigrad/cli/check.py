@@ -1,0 +1,28 @@
+"""`artigrad check FILE`: the gradients of a robot against finite differences."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+from ..gradcheck import gradcheck
+from .robot import Floating, Robot, open_robot
+
+
+def check(
+    file: Robot,
+    floating: Floating = False,
+    steps: Annotated[int, typer.Option(min=1, help="Steps of the rollout.")] = 3,
+    samples: Annotated[int, typer.Option(min=1, help="Random states to check at.")] = 2,
+    seed: Annotated[int, typer.Option(help="Of the random states.")] = 0,
+) -> None:
+    """Compare all gradients of a robot with finite differences; status 1 if one is off."""
+    model = open_robot(file, floating)
+    try:
+        gradcheck(model, steps=steps, samples=samples, seed=seed)
+    except (ArithmeticError, InputError) as problem:
+        typer.echo(f"error: {problem}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo("all gradients agree with finite differences")

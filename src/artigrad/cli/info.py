@@ -1,0 +1,56 @@
+"""`artigrad info FILE`: the tree of a robot, its masses and degrees of freedom, and what is not simulated."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.tree import Tree
+
+from ..model import JOINTS, Model
+from .robot import Floating, Robot, open_robot
+
+
+def info(file: Robot, floating: Floating = False) -> None:
+    """Show a robot: bodies and joints, masses, degrees of freedom, what is unsupported."""
+    model = open_robot(file, floating)
+    console = Console()
+    console.print(_tree(model))
+    console.print(_figures(model))
+    for title, findings in (("not simulated", model.unsupported), ("simulated differently", model.notes)):
+        if findings:
+            console.print(f"\n[bold]{title}[/]")
+            typer.echo(str(findings))
+
+
+def _tree(model: Model) -> Tree:
+    tree = Tree(f"[bold]{escape(model.name)}[/]")
+    nodes = {-1: tree}
+    for i, body in enumerate(model.bodies):
+        joint, mass = model.joint_type[i], model.params.mass[i]
+        text = escape(body) + (f" [dim]{mass:.4g} kg[/]" if mass else "")
+        if joint != "fixed":
+            text += f" [cyan]{joint}[/] {escape(model.joints[i])}"
+        nodes[i] = nodes[model.parent[i]].add(text)
+    return tree
+
+
+def _figures(model: Model) -> Table:
+    joints = [t for t in model.joint_type if t != "fixed"]
+    kinds = ", ".join(f"{joints.count(kind)} {kind}" for kind in JOINTS if kind in joints)
+    rows = {
+        "mass": f"{model.params.mass.sum():.6g} kg",
+        "bodies": str(model.nb),
+        "joints": f"{len(joints)} ({kinds})" if joints else "0",
+        "degrees of freedom": f"{model.nv} (q {model.nq})",
+        "actuators": str(model.nu),
+        "sites, sensors": f"{model.ns}, {len(model.sensors)}",
+        "shapes, pairs that may touch": f"{len(model.shapes.names)}, {len(model.shapes.pairs)}",
+        "keyframes": ", ".join(model.keyframes),
+        "step": f"{model.options.dt:g} s, {model.options.integrator}",
+    }
+    table = Table(show_header=False, box=None)
+    for what, figure in rows.items():
+        table.add_row(what, escape(figure))
+    return table

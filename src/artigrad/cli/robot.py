@@ -1,0 +1,43 @@
+"""A robot named on the command line: bundled or loaded, or one sentence and the end."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import robots
+from ..errors import ModelError
+from ..io.load import load
+from ..model import Model
+
+Robot = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="An MJCF or URDF file, or the name of a bundled robot.", show_default=False),
+]
+Floating = Annotated[bool, typer.Option("--floating", help="Free the base of a robot that is fixed to the world.")]
+
+
+def open_robot(robot: str, floating: bool) -> Model:
+    """The robot, with whatever is unsupported left out; a bad file ends the command with status 1 and one sentence."""
+    bundled = _bundled()
+    try:
+        if robot in bundled and not Path(robot).exists():
+            return bundled[robot]()
+        return load(Path(robot), floating=floating, strict=False)
+    except ModelError as problem:
+        typer.echo(f"error: {problem}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _bundled() -> dict[str, Callable[[], Model]]:
+    """The bundled robots that need no arguments."""
+
+    def alone(make: Callable[..., Model]) -> bool:
+        return all(p.default is not p.empty for p in inspect.signature(make).parameters.values())
+
+    made = {name: getattr(robots, name) for name in robots.__all__}
+    return {name: make for name, make in made.items() if callable(make) and alone(make)}

@@ -1,0 +1,114 @@
+"""MuJoCo's compiler as the reader: defaults, includes, fromto, inertia from geometry, meshes mean what they mean there."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ModelError
+from ..report import Finding
+from .source import Source
+from .urdf import Preparation
+
+
+def mujoco() -> Any:
+    """The package, imported when first needed."""
+    try:
+        import mujoco
+    except ImportError:
+        raise ModelError("reading MJCF and URDF needs MuJoCo's compiler: pip install mujoco") from None
+    return mujoco
+
+
+HIDDEN = 3  # groups of geoms from here on are not drawn
+
+
+class Compiled(NamedTuple):
+    """An mjModel, and what its reader found."""
+
+    m: Any
+    unsupported: list[Finding]
+    notes: list[Finding]
+
+
+def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
+    """The mjModel of a description."""
+    mj = mujoco()
+    prepared = Preparation(source, strict).run() if source.kind == "urdf" else None
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            spec = _parsed(mj, source, prepared.assets if prepared else {})
+            if floating:
+                _float(spec, source)
+            if prepared is not None:
+                _looks_without_volume(mj, spec)
+            m = spec.compile()
+    except (ValueError, mj.FatalError) as problem:
+        if isinstance(problem, ModelError):
+            raise
+        raise ModelError(f"{source.label}: {_sentence(str(problem), source)}") from None
+    notes = [Finding("warning of MuJoCo's compiler", (), " ".join(str(w.message).split())) for w in said]
+    if prepared is None:
+        return Compiled(m, [], notes)
+    for name, mass in prepared.masses.items():  # taken from shapes of equal density, to the mass that was given
+        body = m.body(name)
+        body.inertia[:] *= mass / body.mass
+        body.mass[:] = mass
+    _hide_what_has_looks(m)
+    return Compiled(m, prepared.unsupported, prepared.notes + notes)
+
+
+def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
+    """MJCF is read from its file, so that includes and meshes are found; what was changed here from its text."""
+    if source.kind == "mjcf" and source.path is not None:
+        return mj.MjSpec.from_file(str(source.path))
+    return mj.MjSpec.from_string(source.text, assets=assets)
+
+
+def _looks_without_volume(mj: Any, spec: Any) -> None:
+    """Meshes that are only looked at may be flat: let the compiler take them as shells."""
+    solid = {g.meshname for g in spec.geoms if g.contype or g.conaffinity}
+    for mesh in spec.meshes:
+        if mesh.name not in solid:
+            mesh.inertia = mj.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+def _hide_what_has_looks(m: Any) -> None:
+    """Of a URDF's link that has looks, the collision shapes are not drawn."""
+    looks = (m.geom_contype == 0) & (m.geom_conaffinity == 0)
+    m.geom_group[~looks & np.isin(m.geom_bodyid, m.geom_bodyid[looks])] = HIDDEN
+
+
+def _float(spec: Any, source: Source) -> None:
+    """Free the one body on the world."""
+    roots = list(spec.worldbody.bodies)
+    if len(roots) != 1:
+        raise ModelError(
+            f"floating=True frees the body on the world; {source.label} has {len(roots)} bodies on the world"
+        )
+    if list(roots[0].joints):
+        raise ModelError(f"floating=True: '{roots[0].name}' of {source.label} has joints to the world already")
+    roots[0].add_freejoint(name=f"{roots[0].name or 'root'}_free")
+
+
+# what MuJoCo says -> what we add
+HINTS = {
+    "mass and inertia of moving bodies": "give it a mass and an inertia larger than zero",
+    "balanceinertia": "or correct it: the largest principal moment is more than the sum of the others",
+}
+
+
+def _sentence(message: str, source: Source) -> str:
+    """MuJoCo's message in one line, without its prefixes, and what to do about it. A line number of text that was changed
+    here means nothing to its author, so that line is shown instead."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    text = ", ".join(line.removeprefix("XML Error:").strip().removeprefix("Error:").strip() for line in lines)
+    number = re.search(r", line (\d+)$", text)
+    if number and source.kind == "urdf":
+        text = text[: number.start()] + f": {source.text.splitlines()[int(number[1]) - 1].strip():.120}"
+    hint = next((advice for sign, advice in HINTS.items() if sign in message), None)
+    return f"{text}; {hint}" if hint else text

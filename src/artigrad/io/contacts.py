@@ -1,0 +1,118 @@
+"""Shapes that touch, of a compiled file: masks, exclusions, pairs and friction as MuJoCo has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..report import Finding
+from .builder import ModelBuilder
+from .flags import contact_enabled
+from .hull import corners
+from .names import Names
+
+# mjtGeom: the builder's method, and how many numbers of its size it takes (a box takes them as one vector)
+METHODS = {0: ("plane", 0), 2: ("sphere", 1), 3: ("capsule", 2), 5: ("cylinder", 2), 6: ("box", 3)}
+MESH = 7
+OTHERS = {1: "a height field", 4: "an ellipsoid", 8: "a signed distance field"}
+
+
+def touching(m: Any) -> list[int]:
+    """Geoms that may touch anything: by their masks or an explicit pair."""
+    paired = {g for pair in _pairs(m) for g in pair}
+    return [g for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g] or g in paired]
+
+
+def _pairs(m: Any) -> list[tuple[int, int]]:
+    """The explicit pairs of geoms."""
+    pairs = zip(m.pair_geom1, m.pair_geom2, strict=True)
+    return [(int(one), int(other)) for one, other in pairs] if contact_enabled(m) else []
+
+
+def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
+    """Shapes, exclusions and pairs; what has no shape here goes to the report."""
+    beyond: dict[str, list[str]] = {}
+    coarse: dict[str, float] = {}
+    for g in touching(m):
+        kind = int(m.geom_type[g])
+        if kind in OTHERS:
+            beyond.setdefault(OTHERS[kind], []).append(names.geom[g])
+            continue
+        options: dict[str, Any] = {
+            "name": names.geom[g],
+            "position": m.geom_pos[g],
+            "rotation": m.geom_quat[g],
+            "friction": _friction(m, g),
+            "group": int(m.geom_contype[g]),
+            "touches": int(m.geom_conaffinity[g]),
+        }
+        body = names.body[int(m.geom_bodyid[g])]
+        if kind == MESH:
+            points, error = corners(m, int(m.geom_dataid[g]), mesh_points)
+            b.points(body, points, **options)
+            if error > 0:
+                coarse[names.geom[g]] = error
+        else:
+            method, count = METHODS[kind]
+            size = m.geom_size[g, :count]
+            getattr(b, method)(body, *([size] if method == "box" else map(float, size)), **options)
+    b.unsupported += [Finding(f"contact of {what}", tuple(where), "touches nothing") for what, where in beyond.items()]
+    if coarse:
+        worst = 1e3 * max(coarse.values())
+        effect = f"at most {mesh_points} of its corners touch, the surface is at most {worst:.2g} mm off"
+        b.notes.append(Finding("mesh with many corners", tuple(coarse), effect))
+    _exclude(b, m, names)
+    known = {g for g in touching(m) if int(m.geom_type[g]) not in OTHERS}
+    for pair in _pairs(m):
+        if known.issuperset(pair):
+            b.include(*(names.geom[g] for g in pair))
+
+
+def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
+    """The file's exclusions; and bodies with their parents where a chain of joints stands between them, which a builder
+    takes for strangers."""
+    for signature in m.exclude_signature:
+        b.exclude(names.body[int(signature) >> 16], names.body[int(signature) & 0xFFFF])
+    weld = [int(x) for x in m.body_weldid]
+    for root in range(1, m.nbody):
+        above = weld[int(m.body_parentid[root])]
+        if weld[root] == root and m.body_jntnum[root] > 1 and above:
+            for one in (i for i in range(m.nbody) if weld[i] == root and m.body_geomnum[i]):
+                for other in (i for i in range(m.nbody) if weld[i] == above and m.body_geomnum[i]):
+                    b.exclude(names.body[one], names.body[other])
+
+
+def check_friction(b: ModelBuilder, m: Any, names: Names) -> None:
+    """Report the pairs whose friction is another than MuJoCo's.
+
+    Ours: a pair has the larger friction of its two shapes. MuJoCo: of the shape with the higher priority, the larger one
+    at equal priority, or what an explicit pair says; and none if the pair's dimension is 1.
+    """
+    geom = {name: g for g, name in enumerate(names.geom)}
+    explicit = {frozenset(pair): (int(m.pair_dim[k]), float(m.pair_friction[k, 0])) for k, pair in enumerate(_pairs(m))}
+    off, rolling = [], []
+    for shapes in b.pairs():
+        one, other = (geom[name] for name in shapes)
+        dim, mu = explicit.get(frozenset((one, other))) or _pair(m, one, other)
+        if max(_friction(m, one), _friction(m, other)) != (mu if dim > 1 else 0.0):
+            off.append(" - ".join(shapes))
+        if dim > 3:
+            rolling.append(" - ".join(shapes))
+    effects = (
+        ("friction by priority or pair", off, "the larger friction of the two shapes counts"),
+        ("torsional or rolling friction", rolling, "these pairs slide with friction, and turn and roll without"),
+    )
+    b.unsupported += [Finding(what, tuple(where), effect) for what, where, effect in effects if where]
+
+
+def _friction(m: Any, g: int) -> float:
+    """The friction of a shape: none of one that MuJoCo takes as frictionless."""
+    return float(m.geom_friction[g, 0]) if m.geom_condim[g] > 1 else 0.0
+
+
+def _pair(m: Any, one: int, other: int) -> tuple[int, float]:
+    """Dimension and sliding friction of a pair of geoms, as MuJoCo mixes them."""
+    dim, mu, rank = m.geom_condim, m.geom_friction[:, 0], m.geom_priority
+    if rank[one] != rank[other]:
+        g = one if rank[one] > rank[other] else other
+        return int(dim[g]), float(mu[g])
+    return int(max(dim[one], dim[other])), float(max(mu[one], mu[other]))

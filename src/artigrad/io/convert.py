@@ -1,0 +1,161 @@
+"""A compiled mjModel as our Model: bodies, joints, sites, keyframes, options. q is qpos, v is qvel, u is ctrl.
+
+A body of the file with several joints becomes a chain of massless bodies, one joint each, that ends in the body itself.
+A joint's `ref` moves into the placement of its body, which in a Model is that at q = 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ..model import Model
+from ..options import Options
+from ..report import Finding
+from .actuators import add_actuators
+from .beyond import FEATURES, NOTES, findings
+from .builder import ModelBuilder
+from .checks import inertia_of
+from .compiler import Compiled
+from .contacts import add_shapes, check_friction
+from .flags import apply_flags
+from .looks import add_visuals
+from .names import Names
+from .rotations import inertia_in, product, rotate, turn
+from .sensing import add_sensors
+from .shapes import WORLD
+
+JOINTS = ("free", "spherical", "prismatic", "revolute")  # by mjtJoint
+
+
+class FileBuilder(ModelBuilder):
+    """Builds from a file: pairs that cannot touch go to the report, and a body without mass may have an inertia, as some
+    files give one to frames that are fixed to a link."""
+
+    def body(self, name: str, parent: str = WORLD, **options: Any) -> str:
+        inertia = options.pop("inertia", np.zeros((3, 3)))
+        massless = options.get("mass", 0.0) == 0
+        super().body(name, parent, inertia=np.zeros((3, 3)) if massless else inertia, **options)
+        self._bodies[name]["inertia"] = inertia_of(inertia, f"body '{name}'", 1.0)
+        return name
+
+    def _without_routine(self, missing: dict[str, list[str]]) -> None:
+        for kinds, pairs in sorted(missing.items()):
+            what = f"contact between {kinds.replace('points', 'mesh')}"
+            finding = Finding(what, tuple(pairs), "these pairs do not touch")
+            if finding not in self.unsupported:
+                self.unsupported.append(finding)
+
+    def has_contact(self) -> bool:
+        """Whether a step has to look for contacts, limits or dry friction."""
+        stops = (np.isfinite(b["limit"]).any() or b["dry_friction"] > 0 for b in self._bodies.values())
+        return bool(self.pairs()) or any(stops)
+
+
+def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Model:
+    """The Model of a compiled file; what was not converted is in its `unsupported` and `notes`."""
+    m, names = read.m, Names(read.m)
+    apply_flags(m)
+    b = FileBuilder(name, gravity=m.opt.gravity)
+    b.unsupported = read.unsupported + findings(FEATURES, m, names)
+    b.notes = read.notes + findings(NOTES, m, names)
+    for i in range(1, m.nbody):
+        _add_body(b, m, names, i)
+    for s in range(m.nsite):
+        place = {"position": m.site_pos[s], "rotation": m.site_quat[s]}
+        b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
+    add_actuators(b, m, names, motors)
+    add_shapes(b, m, names, mesh_points)
+    check_friction(b, m, names)
+    add_visuals(b, m, names)
+    add_sensors(b, m, names)
+    for k in range(m.nkey):
+        b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k])
+    if "reference" not in names.keyframe:
+        b.keyframe("reference", m.qpos0)
+    b.options = Options(
+        dt=float(m.opt.timestep), integrator=_integrator(m, b), cone="circular" if m.opt.cone else "pyramid"
+    )
+    return b.build()
+
+
+def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
+    """Body i of the file, behind one massless body for each of its joints but the last."""
+    name, parent = names.body[i], names.body[int(m.body_parentid[i])]
+    position, rotation = m.body_pos[i], m.body_quat[i]
+    first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
+    own = {
+        "mass": m.body_mass[i],
+        "com": m.body_ipos[i],
+        "inertia": inertia_in(m.body_iquat[i], m.body_inertia[i]),
+    }
+    if count == 0:
+        b.body(name, parent, position=position, rotation=rotation, **own)
+    for j in range(first, first + count):
+        last = j == first + count - 1
+        link = name if last else f"{name}:{names.joint[j]}"
+        position, rotation = _at_zero(m, j, position, rotation)
+        options = _joint(m, j)
+        b.body(
+            link,
+            parent,
+            joint=JOINTS[int(m.jnt_type[j])],
+            joint_name=names.joint[j],
+            position=position,
+            rotation=rotation,
+            **options,
+            **(own if last else {}),
+        )
+        parent, position, rotation = link, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the body of joint j is at q = 0, given where it is at the joint's reference."""
+    kind, axis, anchor = JOINTS[int(m.jnt_type[j])], m.jnt_axis[j], m.jnt_pos[j]
+    if kind not in ("revolute", "prismatic"):
+        return position, rotation
+    reference = float(m.qpos0[m.jnt_qposadr[j]])
+    if kind == "prismatic":
+        return position - rotate(rotation, axis * reference), rotation
+    back = turn(axis, -reference)
+    return position + rotate(rotation, anchor - rotate(back, anchor)), product(rotation, back)
+
+
+def _joint(m: Any, j: int) -> dict[str, Any]:
+    """What our joints know, of joint j of the file."""
+    kind, k = JOINTS[int(m.jnt_type[j])], int(m.jnt_dofadr[j])
+    out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k]}
+    if kind != "free":
+        out["anchor"] = m.jnt_pos[j]
+    if kind in ("revolute", "prismatic"):
+        out["axis"] = m.jnt_axis[j]
+        out["stiffness"], out["spring_reference"] = m.jnt_stiffness[j], m.qpos_spring[m.jnt_qposadr[j]]
+        out["dry_friction"] = m.dof_frictionloss[k]
+        out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
+    return out
+
+
+def _unit(m: Any, q: np.ndarray) -> np.ndarray:
+    """q with unit quaternions."""
+    q = np.array(q)
+    for j in range(m.njnt):
+        if m.jnt_type[j] < 2:
+            a = int(m.jnt_qposadr[j]) + (3 if m.jnt_type[j] == 0 else 0)
+            q[a : a + 4] /= np.linalg.norm(q[a : a + 4])
+    return q
+
+
+# mjtIntegrator: Euler, RK4, implicit, implicitfast, discrete
+INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
+
+
+def _integrator(m: Any, b: FileBuilder) -> Literal["semi_implicit", "rk4"]:
+    """Euler (joint damping implicit) is ours; RK4 is, without contact; of the others the nearest is taken, with a note."""
+    wanted = INTEGRATORS[int(m.opt.integrator)]
+    if wanted == "RK4" and not b.has_contact():
+        return "rk4"
+    if wanted != "Euler":
+        reason = " since there are contacts or limits" if wanted == "RK4" else ""
+        b.notes.append(Finding(f"integrator {wanted}", (), f"stepped by semi_implicit{reason}"))
+    return "semi_implicit"

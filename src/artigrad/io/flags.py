@@ -1,0 +1,59 @@
+"""What the flags of a file switch off is made zero in its compiled model, so that nothing later has to look at them."""
+
+from __future__ import annotations
+
+from enum import IntFlag
+from typing import Any
+
+
+class Off(IntFlag):
+    """Bits of mjOption.disableflags."""
+
+    CONSTRAINT = 1 << 0
+    EQUALITY = 1 << 1
+    FRICTIONLOSS = 1 << 2
+    LIMIT = 1 << 3
+    CONTACT = 1 << 4
+    SPRING = 1 << 5
+    DAMPER = 1 << 6
+    GRAVITY = 1 << 7
+    CLAMPCTRL = 1 << 8
+    FILTERPARENT = 1 << 10
+    ACTUATION = 1 << 11
+    EULERDAMP = 1 << 15
+
+
+# the arrays that a flag makes zero
+ARRAYS: dict[Off, tuple[str, ...]] = {
+    Off.EQUALITY | Off.CONSTRAINT: ("eq_active0",),
+    Off.FRICTIONLOSS | Off.CONSTRAINT: ("dof_frictionloss", "tendon_frictionloss"),
+    Off.LIMIT | Off.CONSTRAINT: ("jnt_limited", "tendon_limited"),
+    Off.CONTACT | Off.CONSTRAINT: ("geom_contype", "geom_conaffinity"),
+    Off.SPRING: ("jnt_stiffness", "tendon_stiffness"),
+    Off.DAMPER: ("dof_damping", "tendon_damping"),
+    Off.CLAMPCTRL: ("actuator_ctrllimited",),
+    Off.ACTUATION: ("actuator_gainprm", "actuator_biasprm"),
+}
+
+
+def off(m: Any, flags: Off) -> bool:
+    """Whether one of these is switched off."""
+    return bool(int(m.opt.disableflags) & flags)
+
+
+def apply_flags(m: Any) -> None:
+    for flags, arrays in ARRAYS.items():
+        if off(m, flags):
+            for name in arrays:
+                getattr(m, name)[:] = 0
+    if off(m, Off.GRAVITY):
+        m.opt.gravity[:] = 0
+    for a in range(m.nactuator):
+        group = int(m.actuator_group[a])
+        if 0 <= group < 31 and m.opt.disableactuator & (1 << group):
+            m.actuator_gainprm[a], m.actuator_biasprm[a] = 0, 0
+
+
+def contact_enabled(m: Any) -> bool:
+    """Whether anything may touch: masks are made zero if not, explicit pairs have to be looked at."""
+    return not off(m, Off.CONTACT | Off.CONSTRAINT)

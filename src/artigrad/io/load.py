@@ -1,0 +1,40 @@
+"""ag.load: a robot from its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import InputError, ModelError
+from ..model import Model
+from .compiler import compiled
+from .convert import convert
+from .source import open_source
+
+
+def load(
+    source: str | Path,
+    *,
+    floating: bool = False,
+    motors: bool = False,
+    strict: bool = True,
+    mesh_points: int = 32,
+) -> Model:
+    """The robot of an MJCF or URDF file, or of its XML given as text. Read by MuJoCo's compiler.
+
+    `q` is MuJoCo's qpos, `v` its qvel and `u` its ctrl, entry for entry; `model.options` has the file's time step and
+    integrator. floating: free the base of a robot that is fixed to the world. motors: a torque motor on every hinge and
+    slide joint, within its effort limit, if the file has no actuators. strict: raise ModelError if the file has anything
+    that is not simulated; with strict=False the list is in `model.unsupported`. mesh_points: how many corners of a mesh
+    may touch, at most.
+    """
+    if not isinstance(mesh_points, int) or mesh_points < 1:
+        raise InputError(f"mesh_points is a whole number, at least 1, not {mesh_points!r}")
+    description = open_source(source)
+    read = compiled(description, floating=floating, strict=strict)
+    model = convert(read, description.name, mesh_points=mesh_points, motors=motors)
+    if model.unsupported and strict:
+        raise ModelError(
+            f"{description.label} has what is not simulated yet; load it with strict=False to go on without:\n"
+            + str(model.unsupported)
+        )
+    return model

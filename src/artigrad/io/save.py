@@ -1,0 +1,259 @@
+"""ag.save: a model as MJCF, which MuJoCo loads to the same dynamics.
+
+A chain of massless bodies that ends in one with mass is written as the several joints of that body, which is how `ag.load`
+reads it.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
+from ..params import Params
+from ..report import Finding, Report
+from ..sensors import KINDS
+from .rotations import matrix, product, rotate
+
+JOINTS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
+# shape: type of geom, how many numbers its size has
+GEOMS = {
+    PLANE: ("plane", 0),
+    SPHERE: ("sphere", 1),
+    CAPSULE: ("capsule", 2),
+    BOX: ("box", 3),
+    CYLINDER: ("cylinder", 2),
+}
+INTEGRATORS = {"semi_implicit": "Euler", "rk4": "RK4"}
+CONES = {"pyramid": "pyramidal", "circular": "elliptic"}
+COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
+DRAWN, HIDDEN = "1", "3"  # groups of geoms
+IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
+    """Write a model as an MJCF file. params: in place of the model's own, say, those that were estimated.
+
+    What MJCF cannot hold (restitution, speed limits of servos) is an error that lists it, or with strict=False left out.
+    """
+    if not isinstance(model, Model):
+        raise ModelError(f"ag.save writes a Model, not {type(model).__name__}")
+    writer = Writer(model, model.params if params is None else params)
+    text = writer.text()
+    if writer.lost and strict:
+        raise ModelError(
+            f"MJCF cannot hold all of '{model.name}'; save it with strict=False to go on without:\n"
+            + str(Report(writer.lost))
+        )
+    Path(path).write_text(text)
+
+
+def numbers(x: Any) -> str:
+    return " ".join(repr(float(a)) for a in np.ravel(x))
+
+
+class Writer:
+    """One model on its way to XML; `lost` is what MJCF cannot hold."""
+
+    def __init__(self, model: Model, params: Params):
+        if params.model is not model or params.batch is not None:
+            raise ModelError("params are one set of this model's")
+        self.model, self.p = model, params
+        self.lost: list[Finding] = []
+        self.root = ET.Element("mujoco", model=model.name)
+        self.meshes = 0
+        self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
+
+    def text(self) -> str:
+        ET.SubElement(self.root, "compiler", COMPILER)
+        option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity))
+        option.set("timestep", repr(float(self.model.options.dt)))
+        option.set("integrator", INTEGRATORS.get(self.model.options.integrator, "Euler"))
+        option.set("cone", CONES[self.model.options.cone])
+        self.assets = ET.SubElement(self.root, "asset")
+        world = ET.SubElement(self.root, "worldbody")
+        self._on(world, -1)
+        for i in self._children(-1):
+            self._body(world, i, np.zeros(3), IDENTITY, [])
+        self._contacts()
+        self._actuators()
+        self._sensors()
+        self._keyframes()
+        self._check()
+        ET.indent(self.root)
+        return ET.tostring(self.root, encoding="unicode") + "\n"
+
+    # -- bodies ----------------------------------------------------------------------------------------------------------
+    def _children(self, i: int) -> list[int]:
+        return [k for k, parent in enumerate(self.model.parent) if parent == i]
+
+    def _massless(self, i: int) -> bool:
+        return self.p.mass[i] == 0 and not self.p.inertia[i].any()
+
+    def _absorbs(self, i: int) -> bool:
+        """Whether body i is nothing but a joint of the one it carries."""
+        m, children = self.model, self._children(i)
+        kind = m.joint_type[i]
+        used = {*m.site_body, *m.shapes.body, *(v.body for v in m.visuals)}
+        used |= {s.on for s in m.sensors if KINDS[s.kind].on == "body"}
+        if kind in ("fixed", "free") or not self._massless(i) or len(children) != 1 or i in used:
+            return False
+        return kind != "spherical" or np.array_equal(self.p.rotation[children[0]], IDENTITY)
+
+    def _body(self, above: ET.Element, i: int, position: np.ndarray, rotation: np.ndarray, joints: list[Any]) -> None:
+        """Body i, placed in a frame, behind the joints of massless bodies before it: (index, anchor, axis) in that frame.
+
+        X_i J_i X_c = (X_i X_c) (X_c^-1 J_i X_c): a joint goes past a placement with its anchor and axis seen from there.
+        """
+        r, turn = self.p.position[i], self.p.rotation[i]
+        R = matrix(turn)
+        joints = [(k, R.T @ (anchor - r), R.T @ axis) for k, anchor, axis in joints]
+        position, rotation = position + rotate(rotation, r), product(rotation, turn)
+        if self.model.joint_type[i] != "fixed":
+            joints.append((i, self.p.anchor[i], self.p.axis[i]))
+        if i in self.absorbed:
+            return self._body(above, self._children(i)[0], position, rotation, joints)
+        own = ET.SubElement(above, "body", name=self.model.bodies[i], pos=numbers(position), quat=numbers(rotation))
+        for k, anchor, axis in joints:
+            self._joint(own, k, anchor, axis)
+        self._inertial(own, i, moving=bool(joints))
+        self._on(own, i)
+        for k in self._children(i):
+            self._body(own, k, np.zeros(3), IDENTITY, [])
+
+    def _inertial(self, own: ET.Element, i: int, moving: bool) -> None:
+        """Mass and inertia in principal axes. MuJoCo wants them above 1e-15 for what moves, so zeros become 1e-14 there,
+        which is below the rounding of any robot."""
+        least = 1e-14 if moving else 0.0
+        if not moving and self._massless(i):
+            return
+        xx, yy, zz, xy, xz, yz = self.p.inertia[i]
+        moments, Q = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        Q[:, 2] *= np.sign(np.linalg.det(Q))
+        inertial = ET.SubElement(own, "inertial", mass=numbers(max(self.p.mass[i], least)), pos=numbers(self.p.com[i]))
+        inertial.set("diaginertia", numbers(np.maximum(moments, least)))
+        inertial.set("xyaxes", numbers(Q[:, :2].T))
+
+    def _joint(self, own: ET.Element, i: int, anchor: np.ndarray, axis: np.ndarray) -> None:
+        p, kind = self.p, self.model.joint_type[i]
+        joint = ET.SubElement(own, "joint", name=self.model.joints[i], type=JOINTS[kind])
+        joint.set("damping", numbers(p.damping[i]))
+        joint.set("armature", numbers(p.armature[i]))
+        if kind != "free":
+            joint.set("pos", numbers(anchor))
+        if kind in ("revolute", "prismatic"):
+            joint.set("axis", numbers(axis))
+            joint.set("stiffness", numbers(p.stiffness[i]))
+            joint.set("springref", numbers(p.spring_reference[i]))
+            joint.set("frictionloss", numbers(p.dry_friction[i]))
+            if np.isfinite(p.limit[i]).any():
+                joint.set("limited", "true")
+                joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))
+
+    # -- what bodies carry -------------------------------------------------------------------------------------------------
+    def _on(self, own: ET.Element, i: int) -> None:
+        """Shapes, looks and sites of body i."""
+        m, p = self.model, self.p
+        for s in (s for s, body in enumerate(m.shapes.body) if body == i):
+            geom = ET.SubElement(own, "geom", name=m.shapes.names[s], group=HIDDEN if m.visuals else "0")
+            geom.set("pos", numbers(p.shape_position[s]))
+            geom.set("quat", numbers(p.shape_rotation[s]))
+            geom.set("contype", str(m.shapes.masks[s][0]))
+            geom.set("conaffinity", str(m.shapes.masks[s][1]))
+            geom.set("condim", "3" if p.friction[s] > 0 else "1")
+            geom.set("friction", numbers([p.friction[s], 0.005, 0.0001]))
+            if m.shapes.kind[s] == POINTS:
+                first, count = m.shapes.vertices[s]
+                self._mesh(geom, p.vertex[first : first + count], None)
+            else:
+                kind, count = GEOMS[m.shapes.kind[s]]
+                geom.set("type", kind)
+                geom.set("size", numbers(p.shape_size[s][:count]) if count else "0 0 1")
+        for look in (v for v in m.visuals if v.body == i):
+            geom = ET.SubElement(own, "geom", group=DRAWN, contype="0", conaffinity="0", rgba=numbers(look.rgba))
+            geom.set("pos", numbers(look.position))
+            geom.set("quat", numbers(look.quaternion))
+            if look.mesh is not None:
+                self._mesh(geom, *look.mesh)
+            else:
+                geom.set("type", look.kind)
+                geom.set("size", numbers(look.size) + (" 1" if look.kind == "plane" else ""))
+        for s in (s for s, body in enumerate(m.site_body) if body == i):
+            place = {"pos": numbers(p.site_position[s]), "quat": numbers(p.site_rotation[s])}
+            ET.SubElement(own, "site", {"name": m.sites[s], **place})
+
+    def _mesh(self, geom: ET.Element, vertices: np.ndarray, faces: np.ndarray | None) -> None:
+        name = f"mesh{self.meshes}"
+        self.meshes += 1
+        mesh = ET.SubElement(self.assets, "mesh", name=name, vertex=numbers(vertices))
+        if faces is not None:
+            mesh.set("face", " ".join(str(int(k)) for k in np.ravel(faces)))
+            mesh.set("inertia", "shell")
+        geom.set("type", "mesh")
+        geom.set("mesh", name)
+
+    # -- the rest ----------------------------------------------------------------------------------------------------------
+    def _contacts(self) -> None:
+        m = self.model
+        contact = ET.SubElement(self.root, "contact")
+        for a, b in m.shapes.excluded:
+            one, other = ("world" if i < 0 else m.bodies[i] for i in (a, b))
+            ET.SubElement(contact, "exclude", body1=one, body2=other)
+        for a, b in m.shapes.included:
+            mu = max(self.p.friction[a], self.p.friction[b])
+            pair = ET.SubElement(contact, "pair", geom1=m.shapes.names[a], geom2=m.shapes.names[b])
+            pair.set("condim", "3" if mu > 0 else "1")
+            pair.set("friction", numbers([mu, mu, 0.005, 0.0001, 0.0001]))
+
+    def _actuators(self) -> None:
+        m, p = self.model, self.p
+        actuators = ET.SubElement(self.root, "actuator")
+        for a, name in enumerate(m.actuators):
+            gain, bias = p.gain[a], np.array(p.bias[a])
+            bias[1] -= gain * (m.actuator_kind[a] == POSITION)
+            bias[2] -= gain * (m.actuator_kind[a] == VELOCITY)
+            general = ET.SubElement(actuators, "general", name=name, joint=m.joints[m.actuator_joint[a]])
+            general.set("gear", numbers(p.gear[a]))
+            general.set("gainprm", numbers(gain))
+            general.set("biastype", "affine")
+            general.set("biasprm", numbers(bias))
+            for key, limits in (("ctrl", p.control_range[a]), ("force", p.force_range[a])):
+                if np.isfinite(limits).any():
+                    general.set(f"{key}limited", "true")
+                    general.set(f"{key}range", numbers(np.clip(limits, -1e10, 1e10)))
+
+    def _sensors(self) -> None:
+        m = self.model
+        sensors = ET.SubElement(self.root, "sensor")
+        for s in m.sensors:
+            on = KINDS[s.kind].on
+            names = {"joint": m.joints, "site": m.sites, "body": (*m.bodies, "world")}[on]
+            where = {"objtype": "site", "objname": names[s.on]} if s.kind.startswith("frame") else {on: names[s.on]}
+            ET.SubElement(sensors, s.kind, {"name": s.name, **where})
+
+    def _keyframes(self) -> None:
+        keys = ET.SubElement(self.root, "keyframe")
+        for name, (q, v, u) in self.model.keyframes.items():
+            if name != "zero":
+                ET.SubElement(keys, "key", name=name, qpos=numbers(q), qvel=numbers(v), ctrl=numbers(u))
+
+    def _check(self) -> None:
+        """List what was lost."""
+        m, p = self.model, self.p
+
+        def lose(what: str, where: list[str], effect: str) -> None:
+            if where:
+                self.lost.append(Finding(what, tuple(where), effect))
+
+        bounces = [m.shapes.names[s] for s in range(len(m.shapes.names)) if p.restitution[s] > 0]
+        lose("restitution", bounces, "contacts do not bounce")
+        slow = [m.actuators[a] for a in range(m.nu) if np.isfinite(p.max_velocity[a])]
+        lose("speed limit of a servo", slow, "not limited")
+        flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
+        lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
+        if m.options.integrator not in INTEGRATORS:
+            lose("integrator", [m.options.integrator], "stepped by MuJoCo's Euler")

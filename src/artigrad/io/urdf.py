@@ -1,0 +1,223 @@
+"""URDF made ready for MuJoCo's compiler: the tree checked, meshes found, looks and fixed links kept.
+
+Robots in the wild bend the rules. What has one meaning is understood (commas between numbers); what has none is an error
+that names the link, or with strict=False is mended and reported.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import ModelError
+from ..report import Finding
+from .source import Source
+
+FORMATS = (".stl", ".obj", ".msh")
+SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+# keep every link and look; masses that are not given come from what collides
+COMPILER = {"strippath": "false", "fusestatic": "false", "discardvisual": "false", "inertiagrouprange": "0 0"}
+# what is read of a URDF, by the element it stands in
+READ = {
+    "robot": {"link", "joint", "material", "mujoco"},
+    "link": {"inertial", "visual", "collision"},
+    "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
+}
+PARTS = (b"o ", b"g ", b"usemtl ")  # what begins another object of an OBJ file
+LISTS = ("xyz", "rpy", "size", "scale", "rgba")
+
+
+class Preparation:
+    """Changes the tree of a source in place, and keeps what a reader should know of it."""
+
+    def __init__(self, source: Source, strict: bool):
+        self.source, self.strict = source, strict
+        self.unsupported: list[Finding] = []
+        self.notes: list[Finding] = []
+        self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
+        self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
+        self._joined: dict[Path, str] = {}
+        self._found: dict[tuple[str, str], list[str]] = {}
+
+    def run(self) -> Preparation:
+        root = self.source.root
+        check_tree(root, self.source.label)
+        for element in root.iter():
+            for key in LISTS:
+                if "," in element.get(key, ""):
+                    element.set(key, element.get(key, "").replace(",", " "))
+        for link in root.findall("link"):
+            self._shapes(link)
+            self._inertia(link)
+        for joint in root.findall("joint"):
+            self._limit(joint)
+            for mimic in joint.findall("mimic"):
+                joint.remove(mimic)
+                effect = "moves by itself: the coupling is not enforced"
+                self._found.setdefault(("mimic joint", effect), []).append(joint.get("name", ""))
+        self._skipped()
+        extension = root.find("mujoco")
+        extension = ET.SubElement(root, "mujoco") if extension is None else extension
+        compiler = extension.find("compiler")
+        compiler = ET.SubElement(extension, "compiler") if compiler is None else compiler
+        for key, value in COMPILER.items():
+            compiler.set(key, value)
+        for (what, effect), where in self._found.items():
+            findings = self.notes if effect in ("not drawn", "skipped") else self.unsupported
+            findings.append(Finding(what, tuple(where), effect))
+        return self
+
+    def _skipped(self) -> None:
+        """Extensions of other simulators, and limits of velocity."""
+        for element in self.source.root.iter():
+            for child in element if element.tag in READ else ():
+                if child.tag not in READ[element.tag]:
+                    self._found.setdefault((f"element <{child.tag}>", "skipped"), []).append(element.get("name", ""))
+            limit = element.find("limit") if element.tag == "joint" else None
+            if limit is not None and 0 < numbers(limit, "velocity", 0.0)[0] < 1e6:
+                self._found.setdefault(("limit of velocity", "skipped"), []).append(element.get("name", ""))
+
+    def _mend(self, what: str, where: str, effect: str, sentence: str) -> None:
+        """An error if strict, else a finding."""
+        if self.strict:
+            raise ModelError(f"{sentence} of {self.source.label}; correct it, or load with strict=False: {effect}")
+        self._found.setdefault((what, effect), []).append(where)
+
+    def _shapes(self, link: ET.Element) -> None:
+        """Absolute paths of meshes; shapes that cannot be read are taken out."""
+        name = link.get("name", "")
+        for element in (*link.findall("visual"), *link.findall("collision")):
+            problem = self._problem(element)
+            if not problem:
+                continue
+            link.remove(element)
+            if element.tag == "visual":
+                self._found.setdefault(("look that cannot be read", "not drawn"), []).append(f"{name}: {problem}")
+            else:
+                effect = "this collision shape is left out"
+                self._mend(
+                    "collision shape that cannot be read", f"{name}: {problem}", effect, f"{problem} of '{name}'"
+                )
+
+    def _problem(self, element: ET.Element) -> str:
+        """What is wrong with a look or collision shape, or nothing."""
+        shape = element.find("geometry/*")
+        if shape is None:
+            return "a shape without geometry"
+        if shape.tag == "mesh":
+            file = shape.get("filename", "")
+            found = next((p for p in places(file, self.source.path) if p.is_file()), None)
+            if found is None:
+                return f"mesh '{file}' (not found)"
+            if found.suffix.lower() not in FORMATS:
+                return f"mesh '{file}' (not one of {' '.join(FORMATS)})"
+            shape.set("filename", self._whole(found))
+            return ""
+        if shape.tag not in SIZES:
+            return f"geometry <{shape.tag}>"
+        positive = all(x > 0 for key in SIZES[shape.tag] for x in numbers(shape, key))
+        return "" if positive else f"a {shape.tag} whose size is not positive"
+
+    def _whole(self, mesh: Path) -> str:
+        """The name of a mesh in the XML. MuJoCo reads the first object of an OBJ file: several are made one."""
+        lines = mesh.read_bytes().splitlines(keepends=True) if mesh.suffix.lower() == ".obj" else []
+        if sum(line.startswith(PARTS) for line in lines) < 2:
+            return str(mesh)
+        name = self._joined.setdefault(mesh, f"joined{len(self._joined)}_{mesh.name}")
+        self.assets[name] = b"".join(line for line in lines if not line.startswith(PARTS))
+        return name
+
+    def _inertia(self, link: ET.Element) -> None:
+        """Inertias that no moving body can have: three positive moments, none more than the sum of the others."""
+        inertia, mass = link.find("inertial/inertia"), link.find("inertial/mass")
+        if inertia is None or mass is None or not numbers(mass, "value", 1.0)[0] > 0:
+            return
+        xx, yy, zz, xy, xz, yz = (numbers(inertia, k, 0.0)[0] for k in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
+        a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        if a > 0 and a + b >= c:
+            return
+        name, mean = link.get("name", ""), (xx + yy + zz) / 3
+        sentence = f"principal moments of inertia {a:g}, {b:g}, {c:g} of link '{name}'"
+        if mean > 0:
+            effect = "replaced by the mean of its moments"
+            self._mend("inertia that no body can have", name, effect, sentence + " (no body can have them)")
+            for key in inertia.attrib:
+                inertia.set(key, repr(mean) if key in ("ixx", "iyy", "izz") else "0")
+        elif link.find("collision") is not None:
+            effect = "taken from its collision shapes, of equal density"
+            self._mend("inertia of zero", name, effect, sentence + " (a moving body needs positive ones)")
+            self.masses[name] = numbers(mass, "value")[0]
+            link.remove(link.find("inertial"))  # type: ignore[arg-type]
+
+    def _limit(self, joint: ET.Element) -> None:
+        """Limits of spherical joints, which are not known here, and those with the lower above the upper."""
+        limit, name = joint.find("limit"), joint.get("name", "")
+        if limit is None or not {"lower", "upper"} <= set(limit.attrib):
+            return
+        if joint.get("type") == "spherical":
+            self._mend("limit of a spherical joint", name, "not limited", f"the limit of spherical joint '{name}'")
+        elif numbers(limit, "lower")[0] > numbers(limit, "upper")[0]:
+            self._mend(
+                "limit with lower above upper", name, "not limited", f"lower above upper limit of joint '{name}'"
+            )
+        else:
+            return
+        del limit.attrib["lower"], limit.attrib["upper"]
+        if joint.get("type") == "revolute":
+            joint.set("type", "continuous")
+
+
+def numbers(element: ET.Element, key: str, default: float = float("nan")) -> list[float]:
+    """The numbers of an attribute; what is none is left for the compiler to refuse."""
+    try:
+        return [float(x) for x in element.get(key, "").split()] or [default]
+    except ValueError:
+        return [default]
+
+
+def check_tree(root: ET.Element, label: str) -> None:
+    """One root, no cycles, no link with two parents, no link that is not there."""
+    links = [link.get("name") or "" for link in root.findall("link")]
+    if not links:
+        raise ModelError(f"{label} has no links")
+    for name in links:
+        if not name or links.count(name) > 1:
+            raise ModelError(f"{label} has two links named '{name}'" if name else f"{label} has a link without a name")
+    parent: dict[str, str] = {}
+    for joint in root.findall("joint"):
+        name, ends = joint.get("name", ""), [joint.find(end) for end in ("parent", "child")]
+        above, below = ("" if end is None else end.get("link", "") for end in ends)
+        for link in (above, below):
+            if link not in links:
+                raise ModelError(f"joint '{name}' of {label} connects link '{link}', which does not exist")
+        if below in parent:
+            raise ModelError(f"link '{below}' of {label} hangs on two joints; a URDF is a tree, without loops")
+        parent[below] = above
+    for link in links:
+        seen = [link]
+        while seen[-1] in parent:
+            seen.append(parent[seen[-1]])
+            if seen[-1] in seen[:-1]:
+                cycle = seen[seen.index(seen[-1]) :]
+                raise ModelError(f"the links of {label} form a cycle: {' -> '.join(reversed(cycle))}")
+    roots = [link for link in links if link not in parent]
+    if len(roots) > 1:
+        raise ModelError(f"{label} has {len(roots)} roots ({', '.join(roots[:4])}); connect them by joints")
+
+
+def places(file: str, path: Path | None) -> Iterator[Path]:
+    """Where a mesh may be: beside the URDF; of a package, in a folder of its name above the URDF, or that folder itself."""
+    folder = path.parent if path else Path.cwd()
+    if file.startswith("package://"):
+        package, _, rest = file.removeprefix("package://").partition("/")
+        for above in (folder, *folder.parents):
+            if above.name == package:
+                yield above / rest
+            yield above / package / rest
+        yield folder / rest
+    else:
+        file = file.removeprefix("file://")
+        yield Path(file) if Path(file).is_absolute() else folder / file

@@ -1,0 +1,379 @@
+"""Arrays on a GPU: where their memory comes from, views, copies, and the way to other libraries.
+
+`DeviceArray` is what a simulator on CUDA works with and hands back. It knows basic NumPy indexing and reshaping, comes to
+the host by `.numpy()`, and goes to other libraries without a copy: `torch.from_dlpack(x)`, `jax.dlpack.from_dlpack(x)`,
+`cupy.asarray(x)`.
+
+Memory is asked for in the order of a stream. While a call works on PyTorch tensors, it comes from PyTorch's own allocator
+and the work goes to PyTorch's current stream (`working`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ..kernel import Cuda, Kernel, Target
+from ..memory import Reals, copy
+from . import dlpack
+from .driver import Device
+
+_LEGACY_STREAM = 1  # how __cuda_array_interface__ names the default stream
+
+
+class _Now(threading.local):
+    """What the present call works on: a stream, and PyTorch if its tensors were given."""
+
+    stream: int = 0
+    torch: Any = None
+    settled: bool = False
+
+
+_now = _Now()
+
+
+def stream() -> int:
+    """The stream that work goes to now."""
+    return _now.stream
+
+
+@contextmanager
+def working(device: Device, default_stream: int, arrays: tuple[Any, ...]) -> Iterator[None]:
+    """Inside, work goes to PyTorch's current stream and memory comes from it, if any of the arrays is its own."""
+    before = _now.stream, _now.torch
+    torch = sys.modules.get("torch") if any(is_torch(x) for x in arrays) else None
+    _now.torch = torch
+    _now.stream = default_stream if torch is None else int(torch.cuda.current_stream(device.number).cuda_stream)
+    try:
+        yield
+    finally:
+        _now.stream, _now.torch = before
+
+
+@contextmanager
+def settled(device: Device) -> Iterator[None]:
+    """For what later calls on any stream will read: made on the default stream, complete when the block ends, and given back
+    only when the device is idle."""
+    before = _now.stream, _now.torch, _now.settled
+    _now.stream, _now.torch, _now.settled = 0, None, True
+    try:
+        yield
+        device.synchronize(0)
+    finally:
+        _now.stream, _now.torch, _now.settled = before
+
+
+def is_torch(x: Any) -> bool:
+    """Whether this is a CUDA tensor of PyTorch, or an array in the memory of one."""
+    x = x.owner if isinstance(x, DeviceArray) else x
+    return type(x).__module__.partition(".")[0] == "torch" and bool(getattr(x, "is_cuda", False))
+
+
+class _Lease:
+    """Memory that goes back when nobody refers to it."""
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self, device: Device, pointer: int):
+        weakref.finalize(self, device.free, pointer, _now.stream, _now.settled).atexit = False
+
+
+class _Shadow:
+    """Where and how an array lies, as NumPy reads it."""
+
+    def __init__(self, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype):
+        about = {"data": (pointer, False), "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3}
+        self.__array_interface__ = about
+
+
+class DeviceArray:
+    """An array of numbers on a GPU. `stream` is the one on which they are made."""
+
+    __slots__ = ("__weakref__", "device", "dtype", "owner", "pointer", "shape", "stream", "strides")
+
+    def __init__(
+        self,
+        device: Device,
+        pointer: int,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        owner: Any,
+        strides: tuple[int, ...] | None = None,
+        stream: int | None = None,
+    ):
+        self.device, self.pointer, self.dtype, self.owner = device, pointer, dtype, owner
+        self.stream = _now.stream if stream is None else stream
+        self.shape = tuple(int(n) for n in shape)
+        self.strides = _contiguous(self.shape, dtype.itemsize) if strides is None else strides
+
+    # -- shape -----------------------------------------------------------------------------------------------------
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def _shadow(self) -> np.ndarray:
+        """An array of the host with this address and shape, to let NumPy work out views. Nobody may read it."""
+        return np.asarray(_Shadow(self.pointer or 64, self.shape, self.strides, self.dtype))
+
+    def _view(self, shadow: np.ndarray) -> DeviceArray:
+        place = shadow.__array_interface__["data"][0] if shadow.size else self.pointer
+        return DeviceArray(self.device, place, shadow.shape, self.dtype, self.owner, shadow.strides, self.stream)
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        """A view, by integers, slices, None and ...; as in NumPy, except that one entry is an array without axes."""
+        for k in key if isinstance(key, tuple) else (key,):
+            if not (k is None or k is Ellipsis or isinstance(k, int | np.integer | slice)):
+                raise InputError("arrays on a GPU are indexed by integers and slices; use .numpy() or torch.as_tensor")
+        keys = key if isinstance(key, tuple) else (key,)
+        return self._view(self._shadow()[keys if Ellipsis in keys else (*keys, Ellipsis)])
+
+    def reshape(self, *shape: Any) -> DeviceArray:
+        """The same numbers in another shape; copied first if they do not lie so."""
+        try:
+            return self._view(self._shadow().reshape(*shape, copy=False))
+        except ValueError:
+            if self.contiguous:
+                raise
+            return self.copy().reshape(*shape)
+
+    @property
+    def contiguous(self) -> bool:
+        return _lies_in_order(self.shape, self.strides, self.dtype.itemsize)
+
+    # -- numbers ---------------------------------------------------------------------------------------------------
+    def copy(self) -> DeviceArray:
+        out = empty(self.device, self.shape, self.dtype)
+        out[...] = self
+        return out
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Copy numbers of the same shape here."""
+        to = self[key]
+        source = value if isinstance(value, DeviceArray) else array(self.device, np.asarray(value, self.dtype))
+        if source.shape != to.shape or source.dtype != to.dtype:
+            raise InputError(f"cannot copy {source.shape} {source.dtype} to {to.shape} {to.dtype}")
+        if to.size == 0:
+            return
+        if to.contiguous and source.contiguous:
+            self.device.copy(to.pointer, source.pointer, to.nbytes, stream())
+        elif _in_rows(to) and _in_rows(source):
+            n = to.size // len(to)
+            _copy_rows(self.device.number, "f64" if to.itemsize == 8 else "f32")(
+                len(to), 1, source=source, destination=to, n=n
+            )
+        else:
+            to._put(source.numpy())
+
+    def _put(self, host: np.ndarray) -> None:
+        """Write numbers of the host to places that lie apart: what is between them is read and written back."""
+        span, view = self._span()
+        self.device.download(span, self.pointer, stream())
+        view[...] = host
+        self.device.upload(self.pointer, span, stream())
+
+    def _span(self) -> tuple[np.ndarray, np.ndarray]:
+        """Memory of the host for all bytes from the first entry to the last, and this array's view of it."""
+        last = sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        span = np.empty(last + self.itemsize, np.uint8)
+        return span, np.ndarray(self.shape, self.dtype, span, 0, self.strides)
+
+    def numpy(self) -> np.ndarray:
+        """A copy on the host, once the work so far is done."""
+        if self.size == 0:
+            return np.empty(self.shape, self.dtype)
+        span, view = self._span()
+        self.device.download(span, self.pointer, self.stream)
+        return np.ascontiguousarray(view).reshape(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an array on a GPU comes to the host as a copy")
+        return np.asarray(self.numpy(), dtype)
+
+    def __float__(self) -> float:
+        return float(self.numpy())
+
+    # -- other libraries -------------------------------------------------------------------------------------------
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer, False),
+            "strides": None if self.contiguous else self.strides,
+            "version": 3,
+            "stream": self.stream or _LEGACY_STREAM,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, self.device.number
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        """A capsule for a taker that works on `stream` (1 and None: the default one, -1: it does not matter)."""
+        if stream != -1 and (0 if stream in (None, 1) else stream) != self.stream:
+            self.device.synchronize(self.stream)
+        return dlpack.lend(self, self.__dlpack_device__())
+
+    def given(self) -> Any:
+        """As it goes to the user: a tensor if its memory is PyTorch's, else itself."""
+        if not is_torch(self):
+            return self
+        strides = tuple(s // self.itemsize for s in self.strides)
+        flat = self.owner.detach()
+        offset = flat.storage_offset() + (self.pointer - flat.data_ptr()) // self.itemsize
+        return flat.as_strided(self.shape, strides, offset)
+
+    def __repr__(self) -> str:
+        return f"DeviceArray({self.shape}, {self.dtype}, on 'cuda:{self.device.number}')"
+
+
+def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    strides, step = [], itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def _in_rows(x: DeviceArray) -> bool:
+    """Whether each x[i] is contiguous."""
+    return x.ndim > 1 and _lies_in_order(x.shape[1:], x.strides[1:], x.itemsize)
+
+
+def _lies_in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
+    """Whether numbers follow each other without a gap; where there is one of a kind, its stride does not matter."""
+    for n, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if n == 0:
+            return True
+        if n > 1 and stride != step:
+            return 0 in shape
+        step *= n
+    return True
+
+
+@cache
+def _copy_rows(number: int, dtype: Any) -> Any:
+    """Kernel: rows of n numbers from one array to another."""
+
+    def body(source: Reals, destination: Reals, n: Any) -> None:
+        copy(source, destination, n)
+
+    target = Target(dtype, 32, cuda=Cuda(number))
+    return Kernel("copy_rows", body, {"source": "robots", "destination": "robots", "n": "int"}, target).bind()
+
+
+# -- making arrays -----------------------------------------------------------------------------------------------------
+def empty(device: Device, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
+    """As np.empty."""
+    count = max(math.prod(shape), 1)
+    if _now.torch is not None:
+        torch = _now.torch
+        kind = {("f", 8): torch.float64, ("f", 4): torch.float32, ("i", 4): torch.int32}.get(
+            (dtype.kind, dtype.itemsize)
+        )
+        tensor = torch.empty(count, dtype=kind or torch.uint8, device=f"cuda:{device.number}")
+        return DeviceArray(device, tensor.data_ptr(), shape, dtype, tensor)
+    pointer = device.allocate(count * dtype.itemsize, _now.stream)
+    return DeviceArray(device, pointer, shape, dtype, _Lease(device, pointer))
+
+
+def zeros(device: Device, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
+    """As np.zeros."""
+    out = empty(device, shape, dtype)
+    device.clear(out.pointer, out.nbytes, stream())
+    return out
+
+
+def array(device: Device, host: np.ndarray) -> DeviceArray:
+    """A copy of an array of the host."""
+    out = empty(device, host.shape, host.dtype)
+    device.upload(out.pointer, np.ascontiguousarray(host), stream())
+    return out
+
+
+def broadcast(x: DeviceArray, batch: int) -> DeviceArray:
+    """`batch` times the same, without a copy."""
+    return DeviceArray(x.device, x.pointer, (batch, *x.shape), x.dtype, x.owner, (0, *x.strides), x.stream)
+
+
+def on_gpu(x: Any) -> bool:
+    """Whether this is an array on a GPU, of whatever library."""
+    if isinstance(x, DeviceArray) or is_torch(x) or hasattr(x, "__cuda_array_interface__"):
+        return True
+    return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == dlpack.CUDA
+
+
+def foreign(device: Device, name: str, x: Any, dtype: np.dtype) -> DeviceArray | None:
+    """An array on this GPU that another library made, without a copy; None for what is not on a GPU."""
+    if not on_gpu(x):
+        return None
+    if isinstance(x, DeviceArray):
+        found = x
+        if x.stream != stream() and not is_torch(x):  # PyTorch leaves the order of its streams to the user
+            device.synchronize(x.stream)
+    elif is_torch(x):
+        found = _of_torch(device, name, x)
+    elif hasattr(x, "__cuda_array_interface__"):
+        found = _of_interface(device, x)
+    else:
+        found = _of_dlpack(device, name, x)
+    if found.device is not device:
+        raise InputError(f"{name} is on 'cuda:{found.device.number}'; this simulator works on 'cuda:{device.number}'")
+    if found.dtype != dtype:
+        raise InputError(f"{name} is {found.dtype}; this simulator works in {dtype}: convert it, or pass dtype=")
+    if found.ndim == 0:
+        raise InputError(f"{name} must be an array, not a single number")
+    return found if found.contiguous else found.copy()
+
+
+def _of_torch(device: Device, name: str, x: Any) -> DeviceArray:
+    if (x.device.index or 0) != device.number:
+        raise InputError(f"{name} is on '{x.device}'; this simulator works on 'cuda:{device.number}'")
+    try:
+        dtype = np.dtype(str(x.dtype).removeprefix("torch."))
+    except TypeError:
+        raise InputError(f"{name} is {x.dtype}; use torch.float32 or torch.float64") from None
+    x = x.detach().contiguous()
+    return DeviceArray(device, x.data_ptr(), tuple(x.shape), dtype, x)
+
+
+def _of_interface(device: Device, x: Any) -> DeviceArray:
+    about = x.__cuda_array_interface__
+    made_on = about.get("stream")
+    if made_on not in (None, stream()) and not (made_on == _LEGACY_STREAM and stream() == 0):
+        device.synchronize(0 if made_on == _LEGACY_STREAM else made_on)
+    strides = about.get("strides")
+    return DeviceArray(device, about["data"][0], tuple(about["shape"]), np.dtype(about["typestr"]), x, strides)
+
+
+def _of_dlpack(device: Device, name: str, x: Any) -> DeviceArray:
+    lent = dlpack.borrow(x, stream())
+    if lent.device[1] != device.number:
+        raise InputError(f"{name} is on 'cuda:{lent.device[1]}'; this simulator works on 'cuda:{device.number}'")
+    return DeviceArray(device, lent.pointer, lent.shape, lent.dtype, lent.keep, lent.strides)

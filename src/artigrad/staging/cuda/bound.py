@@ -1,0 +1,91 @@
+"""A kernel with part of its arguments in place, on a GPU. The counterpart of `staging.kernel.Bound`."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import array, driver
+from .stage import WARP, Staged, stage
+
+if TYPE_CHECKING:
+    from ..kernel import Kernel
+
+FEW = 9  # values of a table that branches are made for
+SHARE = 4  # of the memory of a device, one part may be workspace
+_loading = threading.Lock()
+_loaded: dict[tuple[Any, ...], Future[tuple[Staged, Any]]] = {}
+
+
+class CudaBound:
+    """Integers and lengths of scratch that are given here are compiled in; arrays of the host go to the device once."""
+
+    def __init__(self, kernel: Kernel, arguments: dict[str, Any]):
+        assert kernel.target.cuda is not None
+        self.kernel, self.cuda = kernel, kernel.target.cuda
+        self.device = driver.device(self.cuda.device)
+        kinds = kernel.signature
+        self.given = {k: int(v) for k, v in arguments.items() if kinds[k] in ("int", "work", "int_work")}
+        tables = {k: frozenset(np.unique(v).tolist()) for k, v in arguments.items() if kinds[k] == "ints"}
+        self.among = {k: values for k, values in tables.items() if len(values) <= FEW}
+        self.staged, self.function = self._load()
+        self._slots = {name: k for k, (name, _) in enumerate(self.staged.parameters)}
+        self._words = np.zeros(len(self._slots), np.int64)
+        self._kept: list[Any] = []  # arrays that the words point to
+        others = {k: v for k, v in arguments.items() if k not in self.given}
+        if others:
+            with array.settled(self.device):
+                for key, value in others.items():
+                    self._put(self._words, key, value, self._kept)
+
+    def _load(self) -> tuple[Staged, Any]:
+        """The code for these sizes on this device; made once per process, by the thread that asks first."""
+        key = (self.kernel, self.device, frozenset(self.given.items()), frozenset(self.among.items()))
+        with _loading:
+            mine = key not in _loaded
+            found = _loaded.setdefault(key, Future())
+        if mine:
+            try:
+                staged = stage(self.kernel, self.given, self.among)
+                found.set_result((staged, self.device.load(staged, self.cuda.registers, self.cuda.effort)))
+            except BaseException as problem:
+                del _loaded[key]  # so that it can be tried again
+                found.set_exception(problem)
+        return found.result()
+
+    def _put(self, words: np.ndarray, key: str, value: Any, keep: list[Any]) -> None:
+        kind, slot = self.kernel.signature[key], self._slots[key]
+        if kind == "int":
+            words[slot] = value
+        elif kind == "real":
+            words[slot : slot + 1].view(self.kernel.target.numpy_dtype)[0] = value
+        else:
+            x = value if isinstance(value, array.DeviceArray) else array.array(self.device, value)
+            keep.append(x)
+            words[slot] = x.pointer
+            if kind in ("packed", "robots"):
+                words[slot + 1] = x.strides[0] // (x.itemsize * (WARP if kind == "packed" else 1))
+
+    def threads(self, batch: int) -> tuple[int, int]:
+        """(blocks, threads per block) of a launch: no more than the device shall hold at a time, and a small batch on as
+        many multiprocessors as it has warps for. Workspace takes at most a share of the memory."""
+        cuda, all_of_them = self.cuda, self.device.multiprocessors
+        warps = min(-(-batch // WARP), max(1, self.device.total // SHARE // max(self.staged.chunk, 1)))
+        block = min(cuda.block, -(-warps // all_of_them) * WARP)
+        return min(-(-warps * WARP // block), all_of_them * max(1, cuda.threads // block)), block
+
+    def __call__(self, batch: int, threads: int, **rest: Any) -> None:
+        """Launch for `batch` robots. Arrays must stay until the work is done: memory comes back in the order of streams."""
+        words, keep = self._words.copy(), list[Any]()
+        for key, value in rest.items():
+            self._put(words, key, value, keep)
+        grid, block = self.threads(batch)
+        words[0] = batch
+        if self.staged.chunk:
+            size = grid * block // WARP * self.staged.chunk
+            work = array.empty(self.device, (size,), np.dtype(np.uint8))
+            words[1] = work.pointer
+        self.device.launch(self.function, grid, block, words, array.stream())

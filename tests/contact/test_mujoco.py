@@ -1,0 +1,97 @@
+"""Robots and bodies on the floor beside MuJoCo: the same rest, the same sliding, the same bounce.
+
+MuJoCo gets stiff contacts and friction that does not creep (impratio), as its soft defaults let things sink and drift.
+"""
+
+import mujoco
+import numpy as np
+
+import artigrad as ag
+
+
+def in_mujoco(model, tmp_path, solref=(0.002, 1.0), solimp=(0.9, 0.95, 0.001, 0.5, 2.0)):
+    """Our model in MuJoCo, in the state where ours starts."""
+    ag.save(model, tmp_path / "robot.xml", strict=False)
+    spec = mujoco.MjSpec.from_file(str(tmp_path / "robot.xml"))
+    spec.option.timestep, spec.option.cone, spec.option.impratio = 1e-3, mujoco.mjtCone.mjCONE_ELLIPTIC, 100.0
+    for geom in spec.geoms:
+        geom.solref[:], geom.solimp = solref, solimp
+    for joint in spec.joints:
+        joint.solref_limit = [0.002, 1.0]
+    m = spec.compile()
+    d = mujoco.MjData(m)
+    d.qpos[:] = model.keyframe().q
+    return m, d
+
+
+def mujoco_path(m, d, u):
+    """q after every step."""
+    out = []
+    for control in u:
+        d.ctrl[:] = control
+        mujoco.mj_step(m, d)
+        out.append(d.qpos.copy())
+    return np.array(out)
+
+
+def test_standing_laikago(tmp_path):
+    model = ag.robots.laikago()
+    u = np.repeat(model.keyframe_control()[None], 2000, 0)
+    theirs = mujoco_path(*in_mujoco(model, tmp_path), u)
+    sim = ag.Simulator(model)
+    assert abs(sim.rollout(sim.reset(), u).final.q[2] - theirs[-1, 2]) < 0.005
+
+
+def test_stumbling_laikago(tmp_path):
+    """Noise on the servos that changes every 50 ms: it staggers some centimetres, in both."""
+    model = ag.robots.laikago()
+    noise = np.random.default_rng(0).normal(size=(20, 12))
+    u = model.keyframe_control() + 0.1 * np.repeat(noise, 50, axis=0)
+    theirs = mujoco_path(*in_mujoco(model, tmp_path), u)
+    sim = ag.Simulator(model, cone="circular")
+    q = sim.rollout(sim.reset(), u).q[1:]
+    assert np.abs(q[:, 2] - theirs[:, 2]).max() < 0.005
+    ours, other = (np.linalg.norm(path[-1, :2]) for path in (q, theirs))
+    assert other > 0.05 and abs(ours - other) < 0.1 * other
+
+
+def test_ant_lands_on_its_legs(tmp_path):
+    model = ag.robots.ant()
+    theirs = mujoco_path(*in_mujoco(model, tmp_path), np.zeros((4000, model.nu)))
+    sim = ag.Simulator(model)
+    final = sim.rollout(sim.reset(), steps=4000).final
+    assert abs(final.q[2] - theirs[-1, 2]) < 0.005
+    assert np.abs(final.v).max() < 1e-3 and final.q[2] < 0.7  # it fell, and rests
+
+
+def test_bouncing_ball(tmp_path):
+    """Half a metre of fall. MuJoCo's contact is a spring whose damping gives the same restitution."""
+    e = 0.7
+    b = ag.ModelBuilder("ball")
+    b.body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.6))
+    b.sphere("ball", 0.1, restitution=e)
+    b.plane()
+    model = b.build()
+    damping = -np.log(e) / np.hypot(np.pi, np.log(e))
+    m, d = in_mujoco(model, tmp_path, (0.02, damping), (0.999, 0.999, 0.001, 0.5, 2.0))
+    theirs = mujoco_path(m, d, np.zeros((3000, 0)))[:, 2] - 0.1
+    sim = ag.Simulator(model)
+    ours = sim.rollout(sim.reset(), steps=3000).q[1:, 2] - 0.1
+    assert abs(ours[400:900].max() - theirs[400:900].max()) < 0.1 * theirs[400:900].max()
+    assert abs(ours[-1] - theirs[-1]) < 0.005  # both at rest
+
+
+def test_sliding_box(tmp_path):
+    friction, speed = 0.4, 2.0
+    b = ag.ModelBuilder("box")
+    b.body("b", joint="free", mass=2.0, inertia=(0.0133,) * 3, position=(0, 0, 0.0999))
+    b.box("b", (0.1, 0.1, 0.1), friction=friction)
+    b.plane(friction=0.0)
+    model = b.build()
+    m, d = in_mujoco(model, tmp_path)
+    d.qvel[0] = speed
+    theirs = mujoco_path(m, d, np.zeros((1000, 0)))[-1, 0]
+    sim = ag.Simulator(model)
+    ours = sim.rollout(ag.State(sim.reset().q, np.array([speed, 0, 0, 0, 0, 0])), steps=1000).final.q[0]
+    assert abs(ours - speed**2 / (2 * friction * 9.81)) < 0.002  # v^2 / (2 mu g)
+    assert abs(ours - theirs) < 0.1 * theirs

@@ -1,0 +1,114 @@
+"""Bad files get one clear sentence, here and on the command line."""
+
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+import artigrad as ag
+from artigrad.cli import app
+
+from .test_load import INERTIAL, joint, link, urdf
+
+INCLUDE = '<mujoco><include file="gone.xml"/></mujoco>'
+ZERO = INERTIAL.replace('"1" iyy="1" izz="1"', '"0" iyy="0" izz="0"')
+ROD = INERTIAL.replace('izz="1"', 'izz="3"')
+BAD = {
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n", "is empty"),
+    "binary": (bytes(range(256)) * 10, "is binary"),
+    "text": (b"robot: yes", "is no XML"),
+    "cut off": (b'<mujoco><worldbody><body name="a">', "not well-formed XML: .*line 1"),
+    "mismatched": (b"<mujoco><worldbody></mujoco>", "not well-formed XML: mismatched tag"),
+    "of another kind": (b"<sdf version='1.6'/>", "is a <sdf>; ag.load reads MJCF"),
+    "unknown element": (b"<mujoco><wheels/></mujoco>", "unrecognized"),
+    "missing include": (INCLUDE.encode(), "gone.xml"),
+    "nothing in it": (b"<mujoco/>", "has no bodies"),
+    "massless": (b"<mujoco><worldbody><body name='a'><joint/></body></worldbody></mujoco>", "give it a mass"),
+    "no links": (b"<robot name='r'/>", "has no links"),
+    "cycle": (
+        urdf(link("a"), link("b"), joints=joint("i", "a", "b") + joint("j", "b", "a")).encode(),
+        "cycle: a -> b -> a|cycle: b -> a -> b",
+    ),
+    "two parents": (
+        urdf(link("a"), link("b"), link("c"), joints=joint("i", "a", "c") + joint("j", "b", "c")).encode(),
+        "link 'c' .* hangs on two joints",
+    ),
+    "two roots": (urdf(link("a"), link("b")).encode(), "2 roots"),
+    "unknown link": (urdf(link("a"), joints=joint("i", "a", "ghost")).encode(), "link 'ghost', which does not exist"),
+    "twice": (urdf(link("a"), link("a")).encode(), "two links named 'a'"),
+    "zero inertia": (
+        urdf(link("a"), f'<link name="b">{ZERO}</link>', joints=joint("i", "a", "b")).encode(),
+        "larger than zero",
+    ),
+}
+
+
+@pytest.fixture
+def bad(request, tmp_path):
+    path = tmp_path / "robot.xml"
+    path.write_bytes(BAD[request.param][0])
+    return path, BAD[request.param][1]
+
+
+@pytest.mark.parametrize("bad", BAD, indirect=True)
+def test_one_sentence(bad):
+    path, message = bad
+    with pytest.raises(ag.ModelError, match=message) as raised:
+        ag.load(path)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("bad", BAD, indirect=True)
+@pytest.mark.parametrize("command", ["info", "check"])
+def test_one_sentence_on_the_command_line(bad, command):
+    result = CliRunner().invoke(app, [command, str(bad[0])])
+    assert result.exit_code == 1
+    assert result.output.startswith("error: ") and len(result.output.strip().splitlines()) == 1
+    assert isinstance(result.exception, SystemExit)
+
+
+@pytest.mark.parametrize("start", [b"", b"<mujoco>", b"<robot name='r'>"])
+def test_a_hundred_megabytes_of_noise(tmp_path, start):
+    path = tmp_path / "noise.xml"
+    path.write_bytes(start + os.urandom(1 << 20) * 100)
+    with pytest.raises(ag.ModelError, match=r"is binary|not well-formed"):
+        ag.load(path)
+
+
+def test_impossible_inertia():
+    text = urdf(link("a"), f'<link name="b">{ROD}</link>', joints=joint("i", "a", "b"))
+    with pytest.raises(ag.ModelError, match="principal moments of inertia 1, 1, 3 of link 'b'"):
+        ag.load(text)
+    assert ag.load(text, strict=False).params.inertia[1] == pytest.approx([5 / 3, 5 / 3, 5 / 3, 0, 0, 0])
+
+
+@pytest.mark.parametrize("given", ["", 3, None, "no/such/file.xml", "x" * 5000])
+def test_what_is_no_file(given):
+    with pytest.raises(ag.ModelError):
+        ag.load(given)
+
+
+def test_a_folder(tmp_path):
+    with pytest.raises(ag.ModelError, match="is a folder"):
+        ag.load(tmp_path)
+
+
+def test_an_entity_bomb_is_refused():
+    layers = "".join(f'<!ENTITY e{k} "{f"&e{k - 1};" * 10}">' for k in range(1, 12))
+    bomb = f'<?xml version="1.0"?><!DOCTYPE mujoco [<!ENTITY e0 "x">{layers}]><mujoco>&e11;</mujoco>'
+    with pytest.raises(ag.ModelError, match="not well-formed"):
+        ag.load(bomb)
+
+
+def test_an_inertia_of_zero_is_taken_from_the_shapes():
+    box = '<collision><geometry><box size="0.2 0.4 0.6"/></geometry></collision>'
+    heavy = ZERO.replace('<mass value="1"', '<mass value="3"')
+    link_b = f'<link name="b">{heavy}{box}</link>'
+    text = urdf(link("a"), link_b, joints=joint("i", "a", "b"))
+    with pytest.raises(ag.ModelError, match="principal moments of inertia 0, 0, 0 of link 'b'"):
+        ag.load(text)
+    params = ag.load(text, strict=False).params
+    assert params.mass[1] == 3
+    moments = [3 / 12 * (y * y + z * z) for y, z in ((0.4, 0.6), (0.2, 0.6), (0.2, 0.4))]
+    assert params.inertia[1, :3] == pytest.approx(moments)

@@ -1,0 +1,333 @@
+"""What a file says is what the model has: conventions, flags, actuators, contact, names; each against MuJoCo."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.gradcheck import random_state
+from artigrad.model import DIRECT, POSITION, VELOCITY
+
+
+def mjcf(worldbody, rest="", compiler='angle="radian"'):
+    return f"<mujoco><compiler {compiler}/><worldbody>{worldbody}</worldbody>{rest}</mujoco>"
+
+
+BALL = '<geom type="sphere" size="0.1" mass="1"/>'
+ARM = f"""<body name="arm" pos="0.1 0.2 0.3" quat="0.8 0.6 0 0"><joint name="j" type="hinge" axis="0 1 1" pos="0.1 0 -0.2"
+    ref="0.7"/>{BALL}<site name="tip" pos="0.3 0 0"/></body>"""
+
+
+def agrees(text, seed=0, **options):
+    """The model of a text, after its motion, poses and forces were compared with MuJoCo's at a random state."""
+    model, m = ag.load(text, **options), mujoco.MjModel.from_xml_string(text)
+    d, rng = mujoco.MjData(m), np.random.default_rng(seed)
+    state = random_state(model, rng)
+    u = 2 * rng.normal(size=model.nu)
+    m.opt.disableflags |= 1
+    d.qpos[:], d.qvel[:], d.ctrl[:] = *state, u
+    mujoco.mj_forward(m, d)
+    sim = ag.Simulator(model)
+    np.testing.assert_allclose(sim.acceleration(state, u), d.qacc, atol=1e-9, rtol=1e-9)
+    np.testing.assert_allclose(sim.sites(state), d.site_xpos, atol=1e-12)
+    np.testing.assert_allclose(sim.reset("reference").q, m.qpos0)
+    return model
+
+
+@pytest.mark.parametrize(
+    "joints",
+    [
+        '<joint type="hinge" axis="1 2 3" pos="0.1 0.2 0.3" ref="0.5" stiffness="3" springref="0.2" damping="0.3"/>',
+        '<joint type="slide" axis="1 2 3" ref="0.5" stiffness="3" springref="0.2" armature="0.4"/>',
+        '<joint type="ball" pos="0.1 0.2 0.3" damping="0.2" armature="0.1"/>',
+        "<freejoint/>",
+        '<joint type="free" damping="0.2" armature="0.1"/>',
+        '<joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1" ref="1.25"/><joint axis="0 1 0" pos="0 0 1"/>',
+        '<joint axis="1 0 0" pos="0 0 0.1"/><joint axis="0 1 0" pos="0 0.2 0" ref="0.3"/><joint axis="0 0 1"/>',
+        '<joint axis="1 0 0"/><joint type="ball" pos="0 0.1 0"/><joint type="slide" axis="0 1 1"/>',
+    ],
+)
+def test_joints(joints):
+    child = f'<body pos="0.2 0 0.1" euler="0.3 0.4 0.5"><joint axis="0 1 0"/>{BALL}</body>'
+    inertial = '<inertial mass="2" pos="0.1 0.2 0.3" fullinertia="0.3 0.4 0.5 0.01 0.02 0.03"/>'
+    body = f'<body name="b" pos="1 2 3" euler="0.1 0.2 0.3">{joints}{inertial}<site pos="0.3 0.1 0"/>{child}</body>'
+    model = agrees(mjcf(body))
+    assert model.bodies[-2:] == ("b", "body2")
+
+
+def test_a_body_with_several_joints_keeps_its_names():
+    joints = (
+        '<joint name="x" type="slide" axis="1 0 0"/><joint name="z" type="slide"/><joint name="turn" axis="0 1 0"/>'
+    )
+    model = ag.load(mjcf(f'<body name="torso">{joints}{BALL}</body>'))
+    assert model.bodies == ("torso:x", "torso:z", "torso")
+    assert model.joints == ("x", "z", "turn")
+
+
+@pytest.mark.parametrize(
+    ("actuator", "kind"),
+    [
+        ('<motor joint="j" gear="30" ctrlrange="-1 1" ctrllimited="true"/>', DIRECT),
+        ('<position joint="j" kp="20" kv="3" gear="2" forcerange="-5 5"/>', POSITION),
+        ('<velocity joint="j" kv="4"/>', VELOCITY),
+        ('<general joint="j" gainprm="3" biastype="affine" biasprm="1 -2 -0.5" gear="-2"/>', DIRECT),
+        ('<intvelocity joint="j" kp="20"/>', None),
+    ],
+)
+def test_actuators(actuator, kind):
+    text = mjcf(ARM, f"<actuator>{actuator}</actuator>")
+    if kind is None:
+        with pytest.raises(ag.ModelError, match="activation dynamics"):
+            ag.load(text)
+        assert ag.load(text, strict=False).nu == 1
+        return
+    assert agrees(text).actuator_kind == (kind,)
+
+
+def test_the_force_limit_of_a_joint_is_that_of_its_actuator():
+    joint = ARM.replace('ref="0.7"', 'actuatorfrcrange="-3 2"')
+    assert (
+        agrees(mjcf(joint, '<actuator><motor joint="j" gear="-100"/></actuator>')).params.force_range == [-0.02, 0.03]
+    ).all()
+    with pytest.raises(ag.ModelError, match="several actuators on a joint"):
+        ag.load(mjcf(joint, '<actuator><motor joint="j"/><motor joint="j"/></actuator>'))
+
+
+@pytest.mark.parametrize("flag", ["gravity", "spring", "damper", "actuation", "clampctrl"])
+def test_flags(flag):
+    arm = ARM.replace('ref="0.7"', 'stiffness="3" damping="2"')
+    motor = '<actuator><motor joint="j" ctrlrange="-0.1 0.1"/></actuator>'
+    agrees(mjcf(arm, motor + f'<option><flag {flag}="disable"/></option>'))
+
+
+def test_the_order_of_u_is_that_of_the_file():
+    tendon = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+    motors = '<actuator><motor name="a" tendon="t"/><motor name="b" joint="j"/></actuator>'
+    with pytest.raises(ag.ModelError, match=r"actuator on a tendon \('a'\): keeps its place in u"):
+        ag.load(mjcf(ARM, tendon + motors))
+    model = ag.load(mjcf(ARM, tendon + motors), strict=False)
+    assert model.actuators == ("a", "b")
+    sim = ag.Simulator(model)
+    still, pushed, other = (sim.acceleration(sim.reset(), u) for u in ([0.0, 0.0], [0.0, 1.0], [1.0, 0.0]))
+    assert (other == still).all() and (pushed != still).all()
+
+
+def test_options_and_keyframes():
+    key = '<keyframe><key name="home" qpos="0.3" qvel="0.1"/><key qpos="0.4"/></keyframe>'
+    model = ag.load(mjcf(ARM, '<option timestep="0.004" gravity="1 2 3" integrator="RK4" cone="elliptic"/>' + key))
+    sim = ag.Simulator(model)
+    assert (sim.options.dt, sim.options.integrator, sim.options.cone) == (0.004, "rk4", "circular")
+    assert (model.params.gravity == [1, 2, 3]).all()
+    assert sim.reset().q == [0.3] and sim.reset("key1").q == [0.4] and sim.reset("reference").q == [0.7]
+    assert ag.Simulator(model, dt=1e-3, integrator="semi_implicit").options.dt == 1e-3
+    limited = ag.load(mjcf(ARM.replace('ref="0.7"', 'range="-1 1"'), '<option integrator="RK4"/>'))
+    assert limited.options.integrator == "semi_implicit"
+    assert any("RK4" in note.what for note in limited.notes)
+
+
+UNSUPPORTED = {
+    "equality constraint": '<equality><joint joint1="j"/></equality>',
+    "forces of a fluid": '<option density="1000"/>',
+    "contact of bodies with their parents (flag filterparent)": '<option><flag filterparent="disable"/></option>',
+    "override of contact parameters": '<option><flag override="enable"/></option>',
+    "sensor 'touch'": '<sensor><touch site="tip"/></sensor>',
+    "sensor 'framexaxis' in another frame": (
+        '<sensor><framexaxis objtype="site" objname="tip" reftype="body" refname="arm"/></sensor>'
+    ),
+    "tendon": '<tendon><spatial stiffness="3"><site site="tip"/><site site="base"/></spatial></tendon>',
+    "actuator on a site": '<actuator><general site="tip"/></actuator>',
+}
+
+
+@pytest.mark.parametrize("what", UNSUPPORTED)
+def test_what_is_not_simulated_is_said(what):
+    text = mjcf(ARM + '<site name="base"/>', UNSUPPORTED[what])
+    with pytest.raises(ag.ModelError, match="strict=False") as raised:
+        ag.load(text)
+    assert what in str(raised.value)
+    assert [finding.what for finding in ag.load(text, strict=False).unsupported] == [what]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ('<body><joint type="ball" range="0 1"/><geom size="1"/></body>', "limit of a ball joint"),
+        ('<body><joint type="ball" stiffness="2"/><geom size="1"/></body>', "spring of a ball or free joint"),
+        ('<body><joint type="ball" frictionloss="2"/><geom size="1"/></body>', "dry friction of a ball or free joint"),
+        ('<body gravcomp="1"><joint/><geom size="1"/></body>', "gravity compensation"),
+        (
+            '<geom type="plane" size="1 1 1"/><body><freejoint/><geom type="ellipsoid" size="1 2 3"/></body>',
+            "contact of an ellipsoid",
+        ),
+        (
+            '<geom type="box" size="1 1 1"/><body><freejoint/><geom type="box" size="1 2 3"/></body>',
+            "contact between box and box",
+        ),
+        (
+            '<geom type="plane" size="1 1 1"/><body><freejoint/><geom size="1" condim="6"/></body>',
+            "torsional or rolling friction",
+        ),
+        (
+            '<geom type="plane" size="1 1 1"/><body><freejoint/><geom size="1" friction="0.1" priority="1"/></body>',
+            "friction by priority or pair",
+        ),
+    ],
+)
+def test_parts_that_are_not_simulated_are_said(body, what):
+    assert [finding.what for finding in ag.load(mjcf(body), strict=False).unsupported] == [what]
+
+
+# -- contact ---------------------------------------------------------------------------------------------------------------
+def pairs(model):
+    names = model.shapes.names
+    return {frozenset((names[a], names[b])) for a, b in model.shapes.pairs}
+
+
+def test_pairs_are_mujocos():
+    """Masks, parents (over several joints, over welds), exclusions and explicit pairs: all that may touch does in MuJoCo."""
+
+    def body(name, inner="", joints="<joint/>", geom=""):
+        return f'<body name="{name}" pos="0 0 0.01">{joints}<geom name="{name}" size="1" {geom}/>{inner}</body>'
+
+    two = '<joint axis="1 0 0"/><joint axis="0 1 0"/>'
+    tree = body(
+        "a", body("b", body("c", body("d", body("e", geom='contype="2" conaffinity="4"')), joints=""), joints=two)
+    )
+    other = body("f", body("g", joints=two), joints=two) + body("h", geom='contype="0" conaffinity="0"')
+    floor = '<geom name="floor" type="plane" size="1 1 1" contype="4" conaffinity="3"/>'
+    contact = '<contact><exclude body1="a" body2="f"/><pair geom1="a" geom2="h"/></contact>'
+    text = mjcf(floor + tree + other, contact)
+    m = mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(m)
+    mujoco.mj_forward(m, d)
+    touching = {frozenset((m.geom(c.geom1).name, m.geom(c.geom2).name)) for c in d.contact}
+    assert pairs(ag.load(text, strict=False)) == touching
+
+
+def test_friction_and_dimension():
+    floor = '<geom name="floor" type="plane" size="1 1 1" friction="0.8"/>'
+    smooth = '<body><freejoint/><geom name="{}" size="0.1" condim="1" friction="0.8"/></body>'
+    model = ag.load(mjcf(floor + smooth.format("a") + smooth.format("b")))
+    friction = dict(zip(model.shapes.names, model.params.friction, strict=True))
+    assert friction == {"floor": 0.8, "a": 0.0, "b": 0.0}
+
+
+def test_a_mesh_touches_with_its_corners():
+    corners = np.array([[x, y, z] for x in (-0.1, 0.1) for y in (-0.2, 0.2) for z in (-0.3, 0.3)])
+    mesh = f'<asset><mesh name="block" vertex="{" ".join(map(str, corners.ravel()))}"/></asset>'
+    floor = '<geom type="plane" size="1 1 1"/>'
+    model = ag.load(mjcf(f'{floor}<body pos="0 0 1"><freejoint/><geom type="mesh" mesh="block"/></body>', mesh))
+    assert len(model.params.vertex) == 8 and model.visuals[1].kind == "mesh"
+    sim = ag.Simulator(model, dt=1e-3)
+    assert sim.rollout(sim.reset(), steps=1500).final.q[2] == pytest.approx(0.3, abs=1e-3)
+
+
+def test_a_mesh_with_many_corners_keeps_those_that_stick_out():
+    rng = np.random.default_rng(0)
+    ball = rng.normal(size=(300, 3))
+    ball *= 0.1 / np.linalg.norm(ball, axis=1, keepdims=True)
+    mesh = f'<asset><mesh name="ball" vertex="{" ".join(map(str, ball.ravel()))}"/></asset>'
+    text = mjcf('<geom type="plane" size="1 1 1"/><body><freejoint/><geom type="mesh" mesh="ball"/></body>', mesh)
+    few, many = ag.load(text, mesh_points=12), ag.load(text, mesh_points=64)
+    assert len(few.params.vertex) == 12 and len(many.params.vertex) == 64
+    (note,) = (n for n in few.notes if "corners" in n.what)
+    assert "at most 12" in note.effect
+
+
+# -- what only URDF has --------------------------------------------------------------------------------------------------------
+INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+
+
+def urdf(*links, joints=""):
+    return f'<robot name="r">{"".join(links)}{joints}</robot>'
+
+
+def link(name, inner=""):
+    return f'<link name="{name}">{INERTIAL}{inner}</link>'
+
+
+def joint(name, parent, child, inner="", kind="revolute"):
+    limit = '<limit lower="-1" upper="1" effort="5" velocity="3"/>'
+    ends = f'<parent link="{parent}"/><child link="{child}"/>'
+    return f'<joint name="{name}" type="{kind}">{ends}<axis xyz="0, 1, 0"/>{limit}{inner}</joint>'
+
+
+def test_urdf():
+    text = urdf(link("base"), link("arm"), joints=joint("j", "base", "arm", '<dynamics damping="0.3" friction="0.2"/>'))
+    model = ag.load(text)
+    assert (model.name, model.nq, model.nu) == ("r", 1, 0)
+    assert (model.params.damping[1], model.params.dry_friction[1]) == (0.3, 0.2)
+    assert (model.params.limit[1] == [-1, 1]).all()
+    free = ag.load(text, floating=True, motors=True)
+    assert (free.nq, free.nv, free.nu) == (8, 7, 1)
+    assert (free.params.force_range == [-5, 5]).all()
+
+
+def test_mimic_joints_are_said():
+    text = urdf(link("a"), link("b"), joints=joint("j", "a", "b", '<mimic joint="i"/>'))
+    with pytest.raises(ag.ModelError, match=r"mimic joint \('j'\): moves by itself"):
+        ag.load(text)
+    assert ag.load(text, strict=False).nv == 1
+
+
+TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+@pytest.mark.parametrize("file", ["meshes/part.obj", "package://robot/meshes/part.obj", "file://{}/meshes/part.obj"])
+def test_meshes_are_found(tmp_path, file):
+    folder = tmp_path / "robot"
+    (folder / "meshes").mkdir(parents=True)
+    (folder / "urdf").mkdir()
+    (folder / "meshes" / "part.obj").write_text(TETRAHEDRON)
+    geometry = f'<geometry><mesh filename="{file.format(folder)}"/></geometry>'
+    path = folder / ("r.urdf" if file.startswith("meshes") else "urdf/r.urdf")
+    path.write_text(urdf(link("a", f"<visual>{geometry}</visual><collision>{geometry}</collision>")))
+    model = ag.load(path, floating=True)
+    assert [v.kind for v in model.visuals] == ["mesh"] and len(model.params.vertex) == 4
+
+
+def test_an_obj_file_of_several_objects_is_read_whole(tmp_path):
+    second = TETRAHEDRON.replace("v ", "v 2").replace(
+        "f 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4", "f 5 7 6\nf 5 6 8\nf 5 8 7\nf 6 7 8"
+    )
+    (tmp_path / "two.obj").write_text(f"o one\n{TETRAHEDRON}o two\n{second}")
+    geometry = '<geometry><mesh filename="two.obj"/></geometry>'
+    (tmp_path / "r.urdf").write_text(urdf(link("a", f"<visual>{geometry}</visual>")))
+    (look,) = ag.load(tmp_path / "r.urdf", floating=True).visuals
+    assert look.mesh is not None and len(look.mesh[0]) == 8 and len(look.mesh[1]) == 8
+
+
+def test_missing_meshes():
+    geometry = '<geometry><mesh filename="package://x/gone.stl"/></geometry>'
+    model = ag.load(urdf(link("a", f"<visual>{geometry}</visual>")), floating=True)
+    assert any("not drawn" in str(note) for note in model.notes)
+    text = urdf(link("a", f"<collision>{geometry}</collision>"))
+    with pytest.raises(ag.ModelError, match=r"gone.stl' \(not found\) of 'a'"):
+        ag.load(text, floating=True)
+    assert len(ag.load(text, floating=True, strict=False).unsupported) == 1
+
+
+def test_mesh_points_is_a_number():
+    with pytest.raises(ag.InputError, match="mesh_points is a whole number"):
+        ag.load(mjcf(ARM), mesh_points=0)
+
+
+def test_floating_needs_a_base():
+    with pytest.raises(ag.ModelError, match="has joints to the world already"):
+        ag.load(mjcf(ARM), floating=True)
+    with pytest.raises(ag.ModelError, match="2 bodies on the world"):
+        ag.load(mjcf(ARM + f"<body>{BALL}</body>"), floating=True)
+
+
+# -- scenes --------------------------------------------------------------------------------------------------------------------
+def test_loaded_robots_keep_everything_in_a_scene():
+    two = '<joint name="i" axis="1 0 0"/><joint name="j" axis="0 1 0"/>'
+    child = f'<body name="b">{two}<geom size="0.1"/></body>'
+    body = f'<body name="a" pos="0 0 1"><freejoint/><geom size="0.1"/><site name="s"/>{child}</body>'
+    rest = '<sensor><gyro name="gyro" site="s"/></sensor><actuator><motor joint="i"/><general site="s"/></actuator>'
+    robot = ag.load(mjcf(body, rest), strict=False)
+    assert not robot.shapes.pairs  # parent and child, over two joints
+    model = ag.scene([robot, robot], floor=False)
+    assert {frozenset(n.split("/")[0] for n in pair) for pair in pairs(model)} == {frozenset("01")}
+    assert [s.name for s in model.sensors] == ["0/gyro", "1/gyro"] and len(model.visuals) == 4 and model.nu == 4
+    assert [f.where for f in model.unsupported] == [("0/actuator1",), ("1/actuator1",)]

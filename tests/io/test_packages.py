@@ -1,0 +1,139 @@
+"""Every robot file of the installed packages loads or says why not; what loads agrees with MuJoCo to 1e-9."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.gradcheck import random_state
+from artigrad.io.compiler import Compiled, compiled
+from artigrad.io.convert import convert
+from artigrad.io.names import Names
+from artigrad.io.rotations import matrix
+from artigrad.io.source import open_source
+from artigrad.model import PLANE, POINTS
+
+from ..packages import files, loading, refused
+
+FILES = loading()
+SAMPLES = 4
+CONSTRAINTS = int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+robots = pytest.mark.parametrize("path", [p for _, p in FILES], ids=[name for name, _ in FILES])
+
+
+def in_both(path):
+    """The file in MuJoCo and here. MJCF is read by MuJoCo alone; URDFs go through what we do to them before it. What is fixed
+    to the world as a whole is freed, if it has mass."""
+    model, floating = ag.load(path, strict=False), False
+    if path.suffix == ".urdf" and model.nv == 0 and model.params.mass.sum() > 0:
+        model, floating = ag.load(path, floating=True, strict=False), True
+    if path.suffix == ".xml":
+        return mujoco.MjModel.from_xml_path(str(path)), model
+    return compiled(open_source(path), floating=floating, strict=False).m, model
+
+
+def switch_off(m, model):
+    """What `model.unsupported` says is left out; and contacts, limits and dry friction, which are compared elsewhere."""
+    m.opt.disableflags |= CONSTRAINTS
+    m.opt.density = m.opt.viscosity = 0.0
+    for array in (m.body_gravcomp, m.tendon_stiffness, m.tendon_damping, m.tendon_armature):
+        array[:] = 0
+    m.jnt_stiffness[m.jnt_type < 2] = 0
+    idle = (model.params.gear == 0) & (model.params.gain == 0)
+    m.actuator_gainprm[idle], m.actuator_biasprm[idle] = 0, 0
+
+
+def close(a, b, tolerance=1e-9):
+    a, b = np.asarray(a), np.asarray(b)
+    assert a.shape == b.shape
+    assert np.abs(a - b).max(initial=0.0) <= tolerance * max(1.0, np.abs(b).max(initial=0.0))
+
+
+@robots
+def test_agrees_with_mujoco(path):
+    m, model = in_both(path)
+    assert (model.nq, model.nv, model.nu) == (m.nq, m.nv, m.nu)
+    switch_off(m, model)
+    names, d, rng = Names(m), mujoco.MjData(m), np.random.default_rng(0)
+    bodies = [model.body(name) for name in names.body[1:]]
+    sites = [model.site(name) for name in names.site]
+    close(model.params.mass[bodies], m.body_mass[1:])
+    assert model.params.mass.sum() == pytest.approx(m.body_mass[1:].sum())
+    np.testing.assert_array_equal(model.keyframe("reference").q, m.qpos0)
+
+    sim, state = ag.Simulator(model), random_state(model, rng, SAMPLES)
+    u = rng.normal(size=(SAMPLES, model.nu))
+    zero = np.zeros((SAMPLES, model.nv))
+    out, M, bias = sim.outputs(state), sim.mass_matrix(state), sim.inverse_dynamics(state, zero)
+    a = sim.acceleration(state, u)
+    forces = sim.inverse_dynamics(state, a) - bias - np.einsum("bij,bj->bi", M, a)
+    close(forces, 0 * forces, 1e-9 * max(1.0, np.abs(a).max(initial=0.0)))
+    for k in range(SAMPLES):
+        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
+        mujoco.mj_forward(m, d)
+        close(out.body_position[k, bodies], d.xpos[1:])
+        close(out.body_rotation[k, bodies], d.xmat[1:].reshape(-1, 3, 3))
+        close(out.site_position[k, sites], d.site_xpos)
+        close(out.site_rotation[k, sites], d.site_xmat.reshape(-1, 3, 3))
+        full = np.zeros((m.nv, m.nv))
+        mujoco.mj_fullM(m, d, full)
+        close(M[k], full)
+        close(bias[k], d.qfrc_bias)
+        close(M[k] @ a[k] + bias[k], d.qfrc_passive + d.qfrc_actuator)
+        close(a[k], d.qacc_smooth)
+
+
+@robots
+def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
+    m, model = in_both(path)
+    d, names = mujoco.MjData(m), Names(m)
+    m.geom_sameframe[:] = 0  # or MuJoCo takes a geom's frame for its body's if they are within 1e-6
+    state = random_state(model, np.random.default_rng(2))
+    d.qpos[:], d.qvel[:] = state
+    mujoco.mj_forward(m, d)
+    out, p = ag.Simulator(model).outputs(state), model.params
+
+    def place(body, position, quaternion):
+        """Pose in the world of what is fixed to a body, or to the world."""
+        R, x = (np.eye(3), np.zeros(3)) if body < 0 else (out.body_rotation[body], out.body_position[body])
+        return x + R @ position, R @ matrix(np.asarray(quaternion))
+
+    for s, name in enumerate(model.shapes.names):
+        g = names.geom.index(name)
+        x, R = place(model.shapes.body[s], p.shape_position[s], p.shape_rotation[s])
+        close(x, d.geom_xpos[g])
+        close(R, d.geom_xmat[g].reshape(3, 3))
+        if model.shapes.kind[s] not in (PLANE, POINTS):
+            close(p.shape_size[s], m.geom_size[g] * (p.shape_size[s] > 0))  # those of its kind
+    drawn = [g for g in range(m.ngeom) if m.geom_group[g] < 3 and m.geom_type[g] != mujoco.mjtGeom.mjGEOM_HFIELD]
+    assert len(drawn) == len(model.visuals)
+    for g, look in zip(drawn, model.visuals, strict=True):
+        x, R = place(look.body, look.position, look.quaternion)
+        close(x, d.geom_xpos[g])
+        close(R, d.geom_xmat[g].reshape(3, 3))
+
+
+@robots
+def test_steps_as_mujoco_does(path):
+    """The same controls from the same state lead to the same states: a recording moves between the two as it is."""
+    m, model = in_both(path)
+    switch_off(m, model)
+    m.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    model = convert(Compiled(m, [], []), "robot", mesh_points=32, motors=False)
+    assert not model.has_contact
+    state, rng = model.keyframe(), np.random.default_rng(1)
+    u = rng.normal(size=(5, model.nu))
+    d = mujoco.MjData(m)
+    d.qpos[:], d.qvel[:] = state
+    traj = ag.Simulator(model).rollout(state, u)
+    for k in range(5):
+        close(traj.q[k], d.qpos, 1e-8)
+        close(traj.v[k], d.qvel, 1e-8)
+        d.ctrl[:] = u[k]
+        mujoco.mj_step(m, d)
+
+
+@pytest.mark.skipif(not files(), reason="none of the packages is installed: pip install 'artigrad[robots]'")
+def test_most_of_them_load():
+    assert len(refused()) <= 0.2 * len(files()), refused()
+    assert all("\n" not in why for why in refused().values())

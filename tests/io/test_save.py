@@ -1,0 +1,124 @@
+"""Saved models are the same robots: in MuJoCo, and loaded again."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.gradcheck import random_state
+from artigrad.model import JOINTS
+
+from ..packages import loading
+
+FILES = loading()
+BUNDLED = ("pendulum", "cartpole", "quadruped", "laikago", "ant", "hopper", "ball")
+
+
+def same_in_mujoco(model, path):
+    """Mass matrix, sites and accelerations of the saved file agree with the model's own, to 1e-9."""
+    m = mujoco.MjModel.from_xml_path(str(path))
+    assert (m.nq, m.nv, m.nu) == (model.nq, model.nv, model.nu)
+    m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    d, rng, sim = mujoco.MjData(m), np.random.default_rng(0), ag.Simulator(model)
+    state, u = random_state(model, rng, 2), rng.normal(size=(2, model.nu))
+    a, sites = sim.acceleration(state, u), sim.sites(state)
+    order = [model.site(m.site(s).name) for s in range(m.nsite)]
+    for k in range(2):
+        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
+        mujoco.mj_forward(m, d)
+        assert np.abs(a[k] - d.qacc).max(initial=0.0) <= 1e-9 * max(1.0, np.abs(d.qacc).max(initial=0.0))
+        np.testing.assert_allclose(sites[k, order], d.site_xpos, atol=1e-9)
+
+
+@pytest.mark.parametrize("path", [p for _, p in FILES], ids=[name for name, _ in FILES])
+def test_round_trip_of_files(path, tmp_path):
+    model = ag.load(path, strict=False)
+    ag.save(model, tmp_path / "saved.xml")
+    same_in_mujoco(model, tmp_path / "saved.xml")
+    again = ag.load(tmp_path / "saved.xml", strict=False)
+    assert again.bodies == model.bodies and again.joints == model.joints and again.actuators == model.actuators
+    assert [(s.name, s.kind) for s in again.sensors] == [(s.name, s.kind) for s in model.sensors]
+    assert touching(again) == touching(model)
+    assert len(again.visuals) == len(model.visuals)
+    assert again.options == model.options and set(again.keyframes) == set(model.keyframes)
+    for name in model.keyframes:
+        np.testing.assert_array_equal(again.keyframe(name).q, model.keyframe(name).q)
+    for field in (
+        "mass",
+        "com",
+        "inertia",
+        "damping",
+        "armature",
+        "stiffness",
+        "limit",
+        "dry_friction",
+        "gain",
+        "bias",
+    ):
+        np.testing.assert_allclose(again.params[field], model.params[field], rtol=1e-12, atol=1e-12)
+
+
+def touching(model):
+    names = model.shapes.names
+    return {frozenset((names[a], names[b])) for a, b in model.shapes.pairs}
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_round_trip_of_bundled_robots(name, tmp_path):
+    model = getattr(ag.robots, name)()
+    ag.save(model, tmp_path / "saved.xml")
+    same_in_mujoco(model, tmp_path / "saved.xml")
+    assert touching(ag.load(tmp_path / "saved.xml")) == touching(model)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_round_trip_of_random_trees(seed, tmp_path):
+    model = ag.robots.random_tree(seed, 12)
+    params = model.params.replace(max_velocity=np.full(model.nu, np.inf))
+    ag.save(model, tmp_path / "saved.xml", params=params)
+    again = ag.load(tmp_path / "saved.xml")
+    state = random_state(model, np.random.default_rng(seed))
+    q, v = (np.concatenate([entries(model, i, k) for i in order(model, again)]) for k in (0, 1))  # branch by branch
+    one = ag.Simulator(model).acceleration(state, params=params)
+    other = ag.Simulator(again).acceleration(ag.State(state.q[q], state.v[v]))
+    np.testing.assert_allclose(one[v], other, rtol=1e-8, atol=1e-8)
+
+
+def order(model, again):
+    """The bodies of a model in the order of another with the same joints."""
+    return [model.joint(again.joints[i]) for i in range(again.nb) if again.joint_type[i] != "fixed"]
+
+
+def entries(model, i, k):
+    """Where joint i is in q (k = 0) or v (k = 1)."""
+    return (model.joint_q, model.joint_v)[k][i] + np.arange(JOINTS[model.joint_type[i]][k])
+
+
+def test_the_same_steps_on_the_floor(tmp_path):
+    """Contact too: a saved robot falls, hits and slides as the one it was saved from."""
+    model = ag.robots.laikago()
+    ag.save(model, tmp_path / "saved.xml")
+    again = ag.load(tmp_path / "saved.xml")
+    one, other = (ag.Simulator(m, dt=1e-3) for m in (model, again))
+    start = ag.State(one.reset("home").q, 0.3 * np.random.default_rng(0).normal(size=model.nv))
+    a, b = (sim.rollout(start, np.zeros((100, 12))).final for sim in (one, other))
+    np.testing.assert_allclose(a.q, b.q, atol=1e-7)
+
+
+def test_other_params(tmp_path):
+    model = ag.robots.pendulum()
+    ag.save(model, tmp_path / "heavy.xml", params=model.params.replace(mass=3 * model.params.mass))
+    np.testing.assert_allclose(ag.load(tmp_path / "heavy.xml").params.mass, 3 * model.params.mass)
+
+
+def test_what_mjcf_cannot_hold_is_said(tmp_path):
+    b = ag.ModelBuilder("bouncy")
+    b.body("ball", joint="free", mass=1.0, inertia=(1, 1, 1))
+    b.sphere("ball", 0.1, restitution=0.5)
+    b.plane()
+    model = b.build()
+    with pytest.raises(ag.ModelError, match=r"restitution .*: contacts do not bounce"):
+        ag.save(model, tmp_path / "x.xml")
+    assert not (tmp_path / "x.xml").exists()
+    ag.save(model, tmp_path / "x.xml", strict=False)
+    assert ag.load(tmp_path / "x.xml").nv == 6

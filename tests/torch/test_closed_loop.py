@@ -1,0 +1,137 @@
+"""A policy in the loop, against the same loop written with `step`."""
+
+import pytest
+import torch
+from torch import nn
+
+import artigrad as ag
+from artigrad.torch import closed_loop, step
+
+MODEL = ag.robots.laikago()
+SIM = ag.Simulator(MODEL)
+STEPS = 12
+
+
+class Policy(nn.Module):
+    """Moves the servos' targets by what a small network makes of the state and the time."""
+
+    def __init__(self, noise=0.0):
+        super().__init__()
+        torch.manual_seed(0)
+        self.noise = noise
+        self.net = nn.Sequential(nn.Linear(38, 16), nn.Tanh(), nn.Linear(16, 12)).double()
+        self.home = torch.tensor(MODEL.keyframe_control())
+
+    def forward(self, q, v, t):
+        time = torch.full_like(q[..., :1], t / STEPS)
+        return self.home + 0.1 * self.net(torch.cat([q, v, time], -1)) + self.noise * torch.randn(())
+
+
+POLICY = Policy()
+
+
+def start():
+    q, v = (torch.tensor(x) for x in SIM.reset(batch=3))
+    v = v + 0.05 * torch.arange(3.0, dtype=torch.float64)[:, None]
+    return q.requires_grad_(), v.requires_grad_(), torch.tensor(MODEL.params.mass, requires_grad=True)
+
+
+def by_hand(q, v, mass, decay=1.0, truncate=None):
+    """The loop step by step; a state's gradient is changed by a hook on its way back."""
+    states, controls = [(q, v)], []
+    for t in range(STEPS):
+        if truncate and t and t % truncate == 0:
+            q, v = q.detach(), v.detach()
+        controls.append(POLICY(q, v, t))
+        q, v = step(SIM, q, v, controls[-1], {"mass": mass})
+        states.append((q, v))
+        for x in (q, v):
+            x.register_hook(lambda bar: decay * bar)
+    q_all, v_all = (torch.stack(x, -2) for x in zip(*states, strict=True))
+    return q_all, v_all, torch.stack(controls, -2)
+
+
+def gradients(loop, inputs):
+    loss = sum((x * torch.arange(x.numel()).reshape(x.shape).sin()).sum() for x in loop)
+    return torch.autograd.grad(loss, inputs)
+
+
+@pytest.mark.parametrize("tricks", [{}, {"decay": 0.9}, {"truncate": 5}], ids=["plain", "decay", "truncate"])
+def test_equals_the_loop_by_hand(tricks):
+    q, v, mass = start()
+    inputs = (q, v, mass, *POLICY.parameters())
+    loop = closed_loop(SIM, POLICY, (q, v), STEPS, {"mass": mass}, **tricks)
+    hand = by_hand(q, v, mass, **tricks)
+    for a, b in zip(loop, hand, strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    for a, b in zip(gradients(loop, inputs), gradients(hand, inputs), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+def test_cotangents_of_any_layout():
+    """A sum's gradient is one number that stands for all entries; a controller may give the same controls to all robots."""
+    q, v, _ = start()
+    loop, weights = closed_loop(SIM, POLICY, (q, v), 4), list(POLICY.parameters())
+    once = torch.autograd.grad(loop.q.sum() + loop.v.sum(), weights, retain_graph=True)
+    spread = torch.autograd.grad((loop.q, loop.v), weights, [torch.ones_like(x) for x in (loop.q, loop.v)])
+    torch.testing.assert_close(once, spread, rtol=0, atol=0)
+    shared = _Gives(nn.Parameter(POLICY.home.clone()))
+    closed_loop(SIM, shared, (q, v), 4).v.sum().backward()
+    assert shared.u.grad.shape == (12,) and shared.u.grad.any()
+
+
+def test_clipping_bounds_what_goes_back():
+    """With a policy that hears nothing, each step back can only pass on a cotangent of the given norm."""
+    q, v, _ = start()
+
+    class Fixed(nn.Module):
+        def forward(self, q, v, t):
+            return POLICY.home.expand(*q.shape[:-1], 12)
+
+    def slope(**tricks):
+        loop = closed_loop(SIM, Fixed(), (q, v), 1, **tricks)
+        return torch.cat(torch.autograd.grad(1e3 * loop.q[:, -1].sum(), (q, v)), -1)
+
+    free, bound = slope(), slope(clip=1.0)
+    ratio = (free.norm(dim=-1) / bound.norm(dim=-1)).detach()
+    torch.testing.assert_close(free / ratio[:, None], bound)  # the same direction
+    expected = torch.full((3,), 1e3 * 19**0.5, dtype=torch.float64)
+    torch.testing.assert_close(ratio, expected)
+    torch.testing.assert_close(slope(clip=1e9), free)
+
+
+def test_memory_does_not_grow_with_the_network():
+    q, v, _ = start()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
+        loop = closed_loop(SIM, POLICY, (q, v), STEPS)
+    weights = sum(w.numel() for w in POLICY.parameters())
+    assert sum(kept) == sum(x.numel() for x in loop) + weights  # the weights themselves, once
+
+
+def test_errors_say_what_to_do():
+    q, v, _ = start()
+
+    def bad(match, call):
+        with pytest.raises(ag.InputError, match=match):
+            call()
+
+    bad("torch.nn.Module", lambda: closed_loop(SIM, lambda q, v, t: v, (q, v), 3))
+    bad("steps is a whole number", lambda: closed_loop(SIM, POLICY, (q, v), 0))
+    bad("truncate is a whole number", lambda: closed_loop(SIM, POLICY, (q, v), 3, truncate=0.5))
+    bad(r"what the policy gives is torch.float32", lambda: closed_loop(SIM, _Gives(torch.zeros(3, 12)), (q, v), 3))
+    bad(r"what the policy gives of 'laikago' is \(..., 12\)", lambda: closed_loop(SIM, _Gives(v), (q, v), 3))
+    nan = torch.full((3, 12), torch.nan, dtype=torch.float64)
+    bad("not finite at step 0", lambda: closed_loop(SIM, _Gives(nan), (q, v), 3))
+    bad("other controls at step 2", lambda: closed_loop(SIM, Policy(noise=0.1), (q, v), 3).q.sum().backward())
+    (slope,) = torch.autograd.grad(closed_loop(SIM, POLICY, (q, v), 3).q.square().sum(), q, create_graph=True)
+    bad("first derivatives only", lambda: slope.sum().backward())
+
+
+class _Gives(nn.Module):
+    def __init__(self, u):
+        super().__init__()
+        self.u = u
+
+    def forward(self, q, v, t):
+        return self.u

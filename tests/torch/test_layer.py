@@ -1,0 +1,88 @@
+"""The layer: starts at the model's own values, stays physical, learns."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+import artigrad as ag
+from artigrad.torch import LearnableParams, PhysicsLayer, rollout
+
+SIM = ag.Simulator(ag.robots.laikago())
+FIELDS = ("mass", "inertia", "friction", "restitution", "com", "limit")
+
+
+def scatter(params, size):
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for theta in params.theta.values():
+            theta.copy_(size * torch.randn(theta.shape, generator=generator, dtype=theta.dtype))
+
+
+def test_starts_at_the_model():
+    for name, x in LearnableParams(SIM, *FIELDS)().items():
+        np.testing.assert_allclose(
+            x.detach(), SIM.params[name], rtol=1e-12, atol=2e-6 if name == "restitution" else 1e-15
+        )
+
+
+def test_stays_physical():
+    params = LearnableParams(SIM, *FIELDS)
+    scatter(params, 3.0)
+    fields = params()
+    assert (fields["mass"] > 0).all() and (fields["friction"] > 0).all()
+    assert ((fields["restitution"] > 0) & (fields["restitution"] < 1)).all()
+    xx, yy, zz, xy, xz, yz = fields["inertia"].detach().T
+    full = torch.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], -1).reshape(-1, 3, 3)
+    moments = torch.linalg.eigvalsh(full)
+    slack = 1e-12 * moments[:, 2]
+    assert (moments[:, 0] >= -slack).all()
+    assert (moments[:, 0] + moments[:, 1] >= moments[:, 2] - slack).all()
+
+
+def test_what_is_zero_everywhere_cannot_be_learned():
+    with pytest.raises(ag.InputError, match="every damping of 'laikago' is zero"):
+        LearnableParams(SIM, "damping")
+    with pytest.raises(ag.InputError, match="unknown parameter 'weight'"):
+        LearnableParams(SIM, "weight")
+
+
+def test_learns_what_made_a_motion():
+    sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1), dt=0.02)
+    q, v = torch.tensor([0.4, -0.2], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    u = torch.ones(40, 2, dtype=torch.float64)
+    true = {"mass": torch.tensor([1.5, 0.7]), "damping": torch.tensor([0.2, 0.05])}
+    seen, _ = rollout(sim, q, v, u, true)
+    layer = PhysicsLayer(sim, 40, learn=("mass", "damping"))
+    optimiser = torch.optim.LBFGS(
+        layer.parameters(), max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-14
+    )
+
+    def loss():
+        optimiser.zero_grad()
+        error = 1e3 * (layer(q, v, u)[0] - seen).square().mean()
+        error.backward()
+        return error
+
+    optimiser.step(loss)
+    for name, x in true.items():
+        torch.testing.assert_close(layer.params()[name], x.double(), rtol=1e-3, atol=1e-4)
+
+
+def test_is_a_module():
+    layer = PhysicsLayer(SIM, 2, learn=("mass",))
+    q, v = (torch.tensor(x) for x in SIM.reset(batch=3))
+    states, _ = layer(q, v)
+    assert states.shape == (3, 3, 19) and "laikago" in repr(layer)
+    scatter(layer.params, 0.1)
+    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        torch.testing.assert_close(other(q, v), layer(q, v))
+    fresh = PhysicsLayer(SIM, 2, learn=("mass",))
+    fresh.load_state_dict(layer.state_dict())
+    torch.testing.assert_close(fresh(q, v), layer(q, v))
+    with pytest.raises(ag.InputError, match="horizon"):
+        PhysicsLayer(SIM, 0)
+    with pytest.raises(ag.InputError, match=r"controls are \(..., 2, 12\)"):
+        layer(q, v, torch.zeros(3, 5, 12, dtype=torch.float64))
