@@ -85,7 +85,7 @@ def engine_sheet(found: list[dict[str, Any]]) -> Sheet:
         if e["why"]:
             lines.append([e["engine"], "", "", "", "", "", "", e["why"]])
             continue
-        times = [f"{e[way]:,.1f} ±{100 * e[way + '_spread']:.0f}%" for way in ("forward_us", "gradient_us")]
+        times = [f"{e[f'{way}_us']:,.1f} ±{100 * e[f'{way}_spread']:.0f}%" for way in ("forward", "gradient")]
         figures = [f"{e['compile_s']:.1f}", f"{e['peak_MB']:,.1f}", f"{e['height']:.3f}"]
         lines.append([e["engine"], e["version"], *times, *figures, e["what"]])
     columns = [
