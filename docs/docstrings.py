@@ -28,8 +28,8 @@ def _itemise(thing: griffe.Function | griffe.Class, names: set[str]) -> None:
     if thing.docstring is None or not names:
         return
     word = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    one = rf"(?:{word})(?: \([^)]*\))?"  # "v (..., nv)" too
-    group = rf"{one}(?:(?:,| and) {one})*"
+    one = rf"(?:{word})(?:\s+\([^)]*\))?"  # "v (..., nv)" too
+    group = rf"{one}(?:(?:,|\s+and)\s+{one})*"
     start = re.compile(rf"(?:^|(?<=[.;])\s+|\n)\s*({group}):\s", re.MULTILINE)
     paragraphs = []
     for paragraph in thing.docstring.value.split("\n\n"):
@@ -48,5 +48,5 @@ def _pieces(start: re.Pattern[str], text: str) -> list[str]:
     pieces = [text[: starts[0]]]
     for m, end in zip(found, starts[1:], strict=True):
         meaning = " ".join(text[m.end() : end].split()).rstrip(";")
-        pieces.append(f"- **`{m[1]}`**: {meaning}")
+        pieces.append(f"- **`{' '.join(m[1].split())}`**: {meaning}")
     return pieces
