@@ -31,13 +31,14 @@ bench: .venv/.dev
 	$(BIN)/python -m benchmarks.contact
 	$(BIN)/python -m benchmarks.frameworks
 	$(BIN)/python -m benchmarks.envs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.tasks
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "artigrad needs Python 3.11 or newer; call make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 
 .venv/.demo: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[plot]'
+	$(BIN)/python -m pip install --quiet --editable '.[plot,view,optimise]'
 	touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python
@@ -45,4 +46,4 @@ bench: .venv/.dev
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv site .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-results
+	rm -rf .venv site results .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-results

@@ -1,28 +1,81 @@
 """The command line."""
 
+import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 from typer.testing import CliRunner
 
+from artigrad import Trajectory
 from artigrad.cli import app
 
 
-def test_demo_swings_up_and_writes_its_plot(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "plots")])
+def test_demo_throws_and_leaves_plots_and_animation(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")])
     assert result.exit_code == 0, result.output
-    assert "upright" in result.output and "relative error" in result.output
-    assert (tmp_path / "plots" / "swing_up.png").stat().st_size > 10_000
+    for words in ("relative error", "all 8 starts within 0.001", "MuJoCo", " run golf"):
+        assert words in " ".join(result.output.split())
+    for name in ("result.json", "curves.png", "motion.html", "motion.gif"):
+        assert (tmp_path / "demo" / name).stat().st_size > 500
 
 
 def test_too_few_iterations_fail_honestly(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--iterations", "2"])
     assert result.exit_code == 1
-    assert "not upright" in result.output
+    assert "does not arrive" in result.output and "0 of 8 starts" in result.output
+
+
+def test_run_compares_with_cma_es_and_writes_its_folder(tmp_path):
+    command = ["run", "racecar", "--starts", "2", "--out", str(tmp_path / "deep" / "folder")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "cma-es: all 2 starts" in result.output and "simulated motions" in result.output
+    assert (tmp_path / "deep" / "folder" / "landscape.png").exists()
+
+
+def test_run_shows_the_best_motion_when_asked(tmp_path, monkeypatch):
+    shown = []
+    monkeypatch.setattr(Trajectory, "show", lambda traj: shown.append(traj.simulator.model.name))
+    command = ["run", "pendulum", "--starts", "2", "--no-compare", "--show", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert shown == ["chain-3"]
+
+
+def test_run_of_nothing_is_one_sentence(tmp_path):
+    for command in (["run", "chess"], ["run", "pendulum", "--method", "newton", "--out", str(tmp_path)]):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 1
+        assert "error: " in result.output and "Traceback" not in result.output
+
+
+def test_run_can_be_interrupted_and_goes_on(tmp_path):
+    """Ctrl-C in the middle of CMA-ES, which would go on for long; then again with --resume."""
+    out, code = tmp_path / "run", "from artigrad.cli import app; app()"
+    task = ["run", "cartpole", "--method", "cma-es", "--starts", "1", "--out", str(out)]
+    command = [sys.executable, "-c", code, *task, "--iterations", "100000", "--seed", "1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        limit = threading.Timer(90, process.kill)
+        limit.start()
+        try:
+            while not (out / "cma-es.npz").exists():  # saved every few seconds
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.1)
+            process.send_signal(signal.SIGINT)
+            output, errors = process.communicate(timeout=60)
+        finally:
+            limit.cancel()
+            process.kill()
+    assert process.returncode == 130 and "Traceback" not in errors, errors
+    assert "--resume goes on" in " ".join(output.split())
+    before = json.loads((out / "result.json").read_text())["methods"]["cma-es"]["iterations"]
+    again = CliRunner().invoke(app, [*task, "--seed", "1", "--resume", "--iterations", str(before + 2)])
+    assert again.exit_code in (0, 1) and "Traceback" not in again.output
+    assert json.loads((out / "result.json").read_text())["methods"]["cma-es"]["iterations"] == before + 2
 
 
 def test_help():

@@ -26,7 +26,9 @@ ORDER = [
     ["state_functions"],
     ["simulator", "cuda"],
     ["gradcheck", "io", "robots", "arrays"],
+    ["optimise"],
     ["view"],
+    ["tasks"],
     ["cli", "torch", "jax", "envs"],
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself

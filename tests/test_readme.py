@@ -1,11 +1,13 @@
-"""The code of the README runs as it stands."""
+"""The code of the README and of pages runs as it stands."""
 
 import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 README = Path(__file__).parent.parent / "README.md"
+TASKS = README.parent / "docs" / "tasks.md"
 
 
 def test_first_example():
@@ -16,6 +18,14 @@ def test_first_example():
     assert np.isfinite(names["grad"].params.flat).all()
 
 
-def test_pictures_are_there():
-    for path in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README.read_text()):
-        assert (README.parent / path).stat().st_size > 1000
+def test_own_task():
+    (code,) = re.findall(r"```python\n(.*?)```", TASKS.read_text(), re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    assert names["run"].ended == "solved"
+
+
+@pytest.mark.parametrize("page", [README, TASKS])
+def test_pictures_are_there(page):
+    paths = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text())
+    assert paths and all((page.parent / path).stat().st_size > 1000 for path in paths)

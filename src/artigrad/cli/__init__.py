@@ -1,15 +1,13 @@
-"""The command line: `artigrad demo`, `info FILE`, `check FILE`, `view FILE`; one file a command."""
+"""The command line: `artigrad demo`, `run TASK`, `info FILE`, `check FILE`, `view FILE`; one file a command."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from .check import check
-from .demo import swing_up
+from .demo import demo
 from .info import info
+from .run import run
 from .view import view
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
@@ -20,15 +18,5 @@ def main() -> None:
     """Differentiable simulation of articulated bodies."""
 
 
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the plot.")] = Path("demo-results"),
-    iterations: Annotated[int, typer.Option(min=1, help="Gradient steps.")] = 300,
-) -> None:
-    """Swing up a cart-pole by gradients through the physics; under a minute."""
-    if not swing_up(out, iterations):
-        raise typer.Exit(1)
-
-
-for command in (info, check, view):
+for command in (demo, run, info, check, view):
     app.command()(command)

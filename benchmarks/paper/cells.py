@@ -1,0 +1,195 @@
+"""Cells of the first table: which there are, how each is run in a process of its own, and what came out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..probe import ROOT
+from .tools import IMPLICIT, OURS, PLAIN, TOOLS
+
+STATE, GRADIENT = 1e-9, 1e-6  # how well tools must agree: absolute, and relative to the largest entry
+LONG = 20.0  # CPU seconds of a process that is not run again in later rounds
+
+
+class Scale(NamedTuple):
+    """How much to run."""
+
+    rounds: int
+    one: tuple[int, ...]  # steps of one robot
+    ten: tuple[int, ...]
+    kept: int  # steps of the checkpoint ablation
+    seconds: float  # of CPU, for repeats in a process
+    limit: float  # CPU seconds of a process
+
+
+FULL = Scale(2, (50, 100, 500, 1000, 5000), (1000, 2000, 3000, 4000, 5000), 5000, 1.0, 600.0)
+QUICK = Scale(1, (50, 1000), (1000,), 1000, 1.0, 60.0)
+EVERY = tuple(f"every {k}. state" for k in range(1, 6))
+NOT_WITH_TEN = {
+    "Ceres jets": "jets of 490 derivatives: a hundred times the work of one robot",
+    "CasADi, generated C": "ten times the text of one robot: half a million lines",
+    "JAX": "ten times the operations of one robot, which take the compiler minutes",
+    "JAX, no gradient": "ten times the operations of one robot, which take the compiler minutes",
+    "JAX, checkpoint": "ten times the operations of one robot, which take the compiler minutes",
+}
+AUTODIFF = tuple(name for name in TOOLS if name not in (OURS, IMPLICIT, PLAIN, *EVERY))
+
+
+@dataclass
+class Cell:
+    """One tool on so many robots for so many steps. Times are CPU seconds of a whole rollout, one for each repeat."""
+
+    tool: str
+    robots: int
+    steps: int
+    why: str = ""  # it has no figures
+    version: str = ""
+    ready_s: float = 0.0
+    ready_MB: float = 0.0
+    process_s: float = 0.0
+    peaks: list[float] = field(default_factory=list)  # MB
+    forward: list[float] = field(default_factory=list)
+    backward: list[float] = field(default_factory=list)
+    state_difference: float | None = None
+    gradient_difference: float | None = None
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        return self.tool, self.robots, self.steps
+
+    def us(self, way: str) -> float:
+        """Microseconds per step, the median; NaN if there are none."""
+        samples = getattr(self, way)
+        return float(np.median(samples)) / self.steps * 1e6 if samples else float("nan")
+
+    def spread(self, way: str) -> float:
+        """Half the distance between the quartiles, of the median."""
+        low, middle, high = np.percentile(getattr(self, way), (25, 50, 75))
+        return float((high - low) / 2 / middle)
+
+    @property
+    def peak(self) -> float:
+        return float(np.median(self.peaks)) if self.peaks else float("nan")
+
+    @classmethod
+    def of(cls, found: dict[str, Any]) -> Cell:
+        """A cell of a result that was saved."""
+        return cls(**{f.name: found[f.name] for f in fields(cls)})
+
+    def json(self) -> dict[str, Any]:
+        figures = {}
+        if self.forward:
+            figures["forward_us"], figures["forward_spread"] = self.us("forward"), self.spread("forward")
+        if self.backward:
+            figures["backward_us"], figures["backward_spread"] = self.us("backward"), self.spread("backward")
+        if self.peaks:
+            figures["peak_MB"] = self.peak
+        return asdict(self) | figures
+
+
+def all_cells(scale: Scale, tools: tuple[str, ...], whole: bool = True) -> list[Cell]:
+    """Ours first: it is what the others are compared with. Not `whole`: ours as far as needed for that."""
+    cells = [Cell(name, 1, n) for n in scale.one for name in ((OURS, IMPLICIT, PLAIN) if whole else (OURS,))]
+    cells += [Cell(name, 10, n) for n in scale.ten for name in (OURS, IMPLICIT) if whole]
+    cells += [Cell(name, robots, scale.kept) for robots in (1, 10) for name in EVERY if whole]
+    cells += [Cell(name, 1, n) for name in tools for n in scale.one]
+    return cells + [Cell(name, 10, n, NOT_WITH_TEN.get(name, "")) for name in tools for n in scale.ten]
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+class Failed(Exception):
+    """The process did not come to an end; says why."""
+
+
+def run(command: list[str], limit: float, memory_GB: float, env: dict[str, str] | None = None) -> tuple[str, float]:
+    """What a process printed and its CPU seconds. It is stopped beyond `limit` CPU seconds or `memory_GB`."""
+    before = os.times()
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=errors, text=True, env=env)
+        try:
+            while process.poll() is None:
+                time.sleep(0.05)
+                seconds, resident = _use(process.pid)
+                if seconds > limit:
+                    raise Failed(f"over {limit / 60:g} min")
+                if resident > memory_GB * 1e9:
+                    raise Failed(f"over {memory_GB:g} GB")
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        after = os.times()
+        out.seek(0)
+        errors.seek(0)
+        if process.returncode:
+            lines = errors.read().strip().splitlines() or [f"ended with {process.returncode}"]
+            named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Missing)\b", line)]
+            raise Failed((named or lines)[-1][:200])
+        spent = after.children_user + after.children_system - before.children_user - before.children_system
+        return out.read(), spent
+
+
+def _use(pid: int) -> tuple[float, int]:
+    """CPU seconds and resident bytes of a process; of compilers that it started, the seconds once they are done."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):
+        return 0.0, 0
+    ticks = sum(int(x) for x in fields[11:15])  # own and of children, user and system
+    return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure(cell: Cell, scale: Scale, memory_GB: float, results: Path) -> None:
+    """Run a cell once more, and compare what came out with ours."""
+    file = results / f"{list(TOOLS).index(cell.tool)}-{cell.robots}-{cell.steps}.npz"
+    worker = [sys.executable, "-m", "benchmarks.paper.worker", cell.tool, str(cell.robots), str(cell.steps)]
+    try:
+        text, spent = run([*worker, str(scale.seconds), str(file)], scale.limit, memory_GB)
+    except Failed as failed:
+        cell.why = str(failed)
+        return
+    found = json.loads(text.splitlines()[-1])
+    cell.version, cell.process_s = found["version"], spent
+    cell.ready_s = max(cell.ready_s, found["ready"]["seconds"])  # later rounds find compiled code
+    cell.ready_MB = max(cell.ready_MB, found["ready"]["MB"])
+    cell.forward += [sample["forward"] for sample in found["samples"]]
+    cell.backward += [sample["backward"] for sample in found["samples"] if "backward" in sample]
+    cell.peaks += [found["peak_MB"]] if "peak_MB" in found else []
+    if file.exists():
+        compare(cell, file, results / f"0-{cell.robots}-{cell.steps}.npz")
+
+
+def compare(cell: Cell, file: Path, ours: Path) -> None:
+    """Only tools that find the same state and the same gradient are timed. Contact that is solved exactly is another step."""
+    with np.load(file) as theirs, np.load(ours) as reference:
+        scale = np.abs(reference["gradient"]).max()
+        cell.state_difference = float(np.abs(theirs["x"] - reference["x"]).max())
+        cell.gradient_difference = float(np.abs(theirs["gradient"] - reference["gradient"]).max() / scale)
+    if cell.tool != IMPLICIT and not (cell.state_difference <= STATE and cell.gradient_difference <= GRADIENT):
+        cell.why = f"disagrees: state by {cell.state_difference:.1e}, gradient by {cell.gradient_difference:.1e}"
+        cell.forward, cell.backward, cell.peaks = [], [], []
+
+
+def hopeless(cell: Cell, cells: list[Cell]) -> str:
+    """Why a cell need not be run: a smaller one could not be."""
+
+    def within(other: Cell) -> bool:
+        return other.tool == cell.tool and other.robots <= cell.robots and other.steps <= cell.steps
+
+    for other in cells:
+        if other is not cell and other.why and within(other):
+            robots = "" if other.robots == cell.robots else " of one robot"
+            return other.why if other.why.startswith("as") else f"as {other.steps} steps{robots}: {other.why}"
+    return ""

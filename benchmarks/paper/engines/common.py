@@ -1,0 +1,59 @@
+"""What the scripts of this folder share: their inputs, and how they are timed. Needs NumPy alone."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+FOLDER = Path(sys.argv[1])
+GIVEN = dict(np.load(FOLDER / "inputs.npz"))
+Q, V, U, Q_BAR, V_BAR = (GIVEN[key] for key in ("q", "v", "u", "q_bar", "v_bar"))
+DT, STEPS, REPEATS = 1e-3, len(U), 7
+
+
+def resident(which: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(which + ":"))
+
+
+def spread(samples: list[float]) -> float:
+    low, middle, high = np.percentile(samples, (25, 50, 75))
+    return float((high - low) / 2 / middle)
+
+
+def report(
+    version: str, forward: Callable[[], Any], gradient: Callable[[], Any], what: str, compile_s: float = 0.0
+) -> None:
+    """Time both, interleaved, and print. `forward` gives the height of the trunk at the end."""
+    height = float(forward())
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    Path("/proc/self/clear_refs").write_text("5")
+    base = resident("VmRSS")
+    gradient()
+    peak = (resident("VmHWM") - base) / 1e6
+    samples: dict[str, list[float]] = {"forward": [], "gradient": []}
+    end = time.process_time() + 60.0
+    while len(samples["forward"]) < REPEATS and (not samples["forward"] or time.process_time() < end):
+        for name, call in (("forward", forward), ("gradient", gradient)):
+            start = time.process_time()
+            call()
+            samples[name].append((time.process_time() - start) / STEPS * 1e6)
+    found: dict[str, Any] = {
+        "version": version,
+        "height": height,
+        "peak_MB": peak,
+        "compile_s": compile_s,
+        "what": what,
+    }
+    for name, values in samples.items():
+        found |= {f"{name}_us": float(np.median(values)), f"{name}_spread": spread(values)}
+    print(json.dumps(found))

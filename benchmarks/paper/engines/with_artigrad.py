@@ -1,0 +1,22 @@
+"""artigrad at its defaults: hybrid solver, implicit gradient."""
+
+import time
+
+from common import DT, Q_BAR, V_BAR, Q, U, V, report
+
+import artigrad as ag
+
+start = time.process_time()
+sim = ag.Simulator(ag.robots.laikago(), DT, threads=1)
+
+
+def forward():
+    return sim.rollout(ag.State(Q, V), U).final.q[2]
+
+
+def gradient():
+    sim.vjp(sim.rollout(ag.State(Q, V), U), Q_BAR, V_BAR, with_params=False)
+
+
+gradient()
+report(ag.__version__, forward, gradient, "exact adjoint of the rollout", time.process_time() - start)

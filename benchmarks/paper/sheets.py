@@ -1,0 +1,204 @@
+"""The tables, targets and plots of the comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..report import Sheet, at_least, at_most
+from .cells import AUTODIFF, EVERY, Cell, Scale
+from .tools import IMPLICIT, OURS
+
+Cells = dict[tuple[str, int, int], Cell]
+STORED_BYTES = 8 * 37  # of a state of one Laikago
+
+
+def _entry(cell: Cell | None, text: str) -> str:
+    if cell is None:
+        return ""
+    return text if not cell.why else "-"
+
+
+def cell_sheets(cells: Cells, scale: Scale) -> list[Sheet]:
+    """All tables of cells, in reading order."""
+    found = []
+    for robots, steps, who in ((1, scale.one, "One Laikago"), (10, scale.ten, "Ten Laikagos in one scene")):
+        found += [
+            table(f"{who}: peak memory of a gradient beyond the process, MB", cells, robots, steps, "peak"),
+            table(f"{who}: forward, us of CPU per step", cells, robots, steps, "forward"),
+            table(f"{who}: backward, us of CPU per step", cells, robots, steps, "backward"),
+        ]
+    return [*found, tool_sheet(cells), checkpoint_sheet(cells, scale.kept), why_sheet(cells)]
+
+
+def table(title: str, cells: Cells, robots: int, steps: tuple[int, ...], what: str) -> Sheet:
+    """One figure of every tool against the number of steps."""
+    texts = {
+        "peak": lambda c: f"{c.peak:.3g}" if c.peak < 1 else f"{c.peak:,.1f}",
+        "forward": lambda c: _time(c, "forward"),
+        "backward": lambda c: _time(c, "backward"),
+    }
+    lines = []
+    for tool in dict.fromkeys(tool for tool, n, _ in cells if n == robots and tool not in EVERY):
+        row = [cells.get((tool, robots, n)) for n in steps]
+        shown = [
+            _entry(c, "" if c is None or c.why or (what != "forward" and not c.backward) else texts[what](c))
+            for c in row
+        ]
+        if any(shown):
+            lines.append([tool, *shown])
+    return Sheet(title, ["", *(f"{n} steps" for n in steps)], lines)
+
+
+def _time(cell: Cell, way: str) -> str:
+    us = cell.us(way)
+    return (f"{us:.2f}" if us < 10 else f"{us:,.0f}") + f" ±{100 * cell.spread(way):.0f}%"
+
+
+def tool_sheet(cells: Cells) -> Sheet:
+    """Versions, how long a tool takes to be ready, how well it agrees, and what it could not do."""
+    lines = []
+    for tool in dict.fromkeys(tool for tool, _, _ in cells if tool not in EVERY):
+        own = [c for c in cells.values() if c.tool == tool and c.robots == 1]
+        done = [c for c in own if not c.why]
+        worst = [max((getattr(c, d) for c in done if getattr(c, d) is not None), default=np.nan) for d in DIFFERENCES]
+        ready = [f"{max(c.ready_s for c in done):.1f}", f"{max(c.ready_MB for c in done):,.0f}"] if done else ["", ""]
+        figures = ["" if np.isnan(x) else f"{x:.0e}" for x in worst]
+        lines.append([tool, next((c.version for c in done), ""), *ready, *figures])
+    return Sheet(
+        "One robot: getting ready (import, trace, compile; the most of all lengths), and the largest difference from ours",
+        ["", "version", "CPU s", "MB", "state", "gradient, relative"],
+        lines,
+    )
+
+
+DIFFERENCES = ("state_difference", "gradient_difference")
+
+
+def why_sheet(cells: Cells) -> Sheet:
+    """What has no figures, and why."""
+    lines = [[c.tool, str(c.robots), str(c.steps), c.why] for c in cells.values() if c.why]
+    return Sheet("Without figures", ["", "robots", "steps", "why"], lines)
+
+
+def checkpoint_sheet(cells: Cells, steps: int) -> Sheet:
+    """Keeping every k-th state, beside the paper's formulas."""
+    lines = []
+    for row in checkpoint_rows(cells, steps):
+        memory, time = row["memory_ratio"], row["time_ratio"]
+        figures = [f"{row['peak_MB']:.2f}", f"{memory:.2f} x", f"{row['backward_us']:.2f}", f"{time:.2f} x"]
+        lines.append([str(row["robots"]), str(row["k"]), *figures])
+    return Sheet(
+        f"A state kept every k steps of {steps}",
+        [
+            "robots",
+            "k",
+            "peak, MB",
+            "of n/k states + controls' gradient",
+            "backward, us/step",
+            "of (k+1)/2 forward + backward",
+        ],
+        lines,
+    )
+
+
+def checkpoint_rows(cells: Cells, steps: int) -> list[dict[str, Any]]:
+    """Measured over the paper's formulas: memory n/k m + one step (and the gradient of the controls, which is an output);
+    backward (k+1)/2 t_forward + t_backward, where our backward contains one forward already."""
+    rows = []
+    for robots in (1, 10):
+        whole = cells.get((OURS, robots, steps))
+        if whole is None or whole.why:
+            continue
+        controls = 8 * 12 * robots * steps / 1e6
+        for k, name in enumerate(EVERY, 1):
+            cell = cells.get((name, robots, steps))
+            if cell is None or cell.why:
+                continue
+            memory = STORED_BYTES * robots * steps / k / 1e6 + controls
+            forward, backward = whole.us("forward"), whole.us("backward")
+            time = (k + 1) / 2 * forward + (backward - forward)
+            rows.append(
+                {
+                    "robots": robots,
+                    "k": k,
+                    "peak_MB": cell.peak,
+                    "memory_ratio": cell.peak / memory,
+                    "backward_us": cell.us("backward"),
+                    "time_ratio": cell.us("backward") / time,
+                }
+            )
+    return rows
+
+
+def targets(cells: Cells, scale: Scale) -> list[dict[str, Any]]:
+    """What was to be reached, and what was."""
+    longest, found = scale.one[-1], []
+    ours = cells[OURS, 1, longest]
+    others = [c for n in scale.one for t in AUTODIFF if (c := cells.get((t, 1, n))) and not c.why]
+    for way in ("forward", "backward"):
+        plain = [c for c in others if "generated" not in c.tool]
+        for what, group in (("fastest autodiff tool", plain), ("generated C", [c for c in others if c not in plain])):
+            if group:
+                best = min(group, key=lambda c: c.us(way) if way == "forward" else c.us("forward") + c.us("backward"))
+                sums = [c.us("forward") + (c.us("backward") if way == "backward" else 0.0) for c in (best, ours)]
+                name = way if way == "forward" else "forward and backward"
+                found.append(at_least(f"{what} ({best.tool}) over ours: {name}", sums[0] / sums[1], 10.0))
+    for tool in AUTODIFF:
+        cell = cells.get((tool, 1, longest))
+        if cell is not None and not cell.why:
+            found.append(at_least(f"memory of {tool} over ours, {longest} steps", cell.peak / ours.peak, 100.0))
+    found.append(at_most(f"peak memory of ours, {longest} steps", ours.peak, 2.5, "MB"))
+    for way in ("forward", "backward"):
+        us = [cells[OURS, 1, n].us(way) for n in scale.one]
+        found.append(at_most(f"{way} per step, slowest over fastest length", max(us) / min(us), 1.1))
+        for tool in (OURS, IMPLICIT):
+            for n in scale.ten:
+                one, ten = cells.get((tool, 1, n)), cells.get((tool, 10, n))
+                if one and ten and not ten.why:
+                    found.append(
+                        at_most(f"{tool}: ten robots over one, {way}, {n} steps", ten.us(way) / one.us(way), 11.0)
+                    )
+                    if way == "forward":
+                        found.append(
+                            at_most(f"{tool}: ten robots over one, memory, {n} steps", ten.peak / one.peak, 11.0)
+                        )
+    for row in checkpoint_rows(cells, scale.kept):
+        for what in ("memory", "time"):
+            off = abs(row[f"{what}_ratio"] - 1.0)
+            found.append(
+                at_most(
+                    f"every {row['k']}. state, {row['robots']} robots: {what} off the paper's formula", off, 0.2, ""
+                )
+            )
+    return found
+
+
+# -- plots ---------------------------------------------------------------------------------------------------------------
+def plot(cells: Cells, scale: Scale, folder: Path) -> None:
+    """Memory and time against steps, both on logarithmic scales."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    views = {
+        "memory": ("peak memory of a gradient, MB", lambda c: c.peak),
+        "time": ("forward and backward, s of CPU", lambda c: (c.us("forward") + c.us("backward")) * c.steps / 1e6),
+    }
+    for name, (label, figure) in views.items():
+        fig, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+        for tool in (OURS, IMPLICIT, *AUTODIFF):
+            own = [c for n in scale.one if (c := cells.get((tool, 1, n))) and not c.why]
+            if own:
+                style = {"linewidth": 2.5} if tool in (OURS, IMPLICIT) else {"linewidth": 1.2, "linestyle": "--"}
+                axes.plot(
+                    [c.steps for c in own], [figure(c) for c in own], marker="o", markersize=4, label=tool, **style
+                )
+        axes.set(xscale="log", yscale="log", xlabel="steps of one Laikago", ylabel=label)
+        axes.grid(True, which="major", alpha=0.3)
+        axes.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        fig.savefig(folder / f"paper-{name}.png", dpi=130)
+        plt.close(fig)

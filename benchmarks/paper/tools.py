@@ -1,0 +1,250 @@
+"""The rows of the first table: how each tool makes a rollout of the same physics, and its gradient.
+
+A tool is made for a robot and its inputs, with everything compiled. `forward()` gives the last state, `backward()` the
+cotangents of the first state and of the controls. Where `backward` has to run the rollout itself, `again` says so.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import artigrad as ag
+
+from . import build
+from .scene import DT, OPTIONS, SWEPT, Inputs
+from .trace import Program, trace
+
+Bars = tuple[np.ndarray, np.ndarray]
+WARM = 10  # steps of the gradient that makes our kernels ready
+
+
+def simulator(robot: ag.Model, **options: Any) -> ag.Simulator:
+    """Ours, on one thread, with the sweeps that all tools differentiate unless said otherwise."""
+    return ag.Simulator(robot, DT, threads=1, **(OPTIONS | (options or SWEPT)))
+
+
+def _repeat(turns: int, body: Callable[..., Any], start: tuple[Any, ...]) -> Any:
+    for _ in range(turns):
+        start = body(*start)
+    return start
+
+
+class Tool:
+    """What all rows share: x is q and v in one, bars likewise."""
+
+    again = False
+    forward_only = False
+    version = ""
+
+    def __init__(self, robot: ag.Model, given: Inputs):
+        self.robot, self.given, self.steps = robot, given, len(given.u)
+        self.x0, self.bar = np.concatenate([given.q, given.v]), np.concatenate([given.q_bar, given.v_bar])
+
+    def forward(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def backward(self) -> Bars:
+        raise NotImplementedError
+
+    def program(self) -> Program:
+        """The notes of one step. The simulator that was asked is let go."""
+        return trace(simulator(self.robot))
+
+
+class Ours(Tool):
+    """artigrad. `k`: keep every k-th state."""
+
+    version = ag.__version__
+
+    def __init__(self, robot: ag.Model, given: Inputs, k: int = 0, **options: Any):
+        super().__init__(robot, given)
+        self.sim = simulator(robot, **options)
+        self.state = ag.State(given.q, given.v)
+        self.keep = ag.EveryKth(k) if k else ag.EveryStep()
+        warm = self.sim.rollout(self.state, given.u[:WARM], checkpoints=self.keep)
+        self.sim.vjp(warm, given.q_bar, given.v_bar, with_params=False)
+
+    def forward(self) -> np.ndarray:
+        self.traj = self.sim.rollout(self.state, self.given.u, checkpoints=self.keep)
+        return np.concatenate(self.traj.final)
+
+    def backward(self) -> Bars:
+        grad = self.sim.vjp(self.traj, self.given.q_bar, self.given.v_bar, with_params=False)
+        del self.traj
+        return np.concatenate([grad.q0, grad.v0]), grad.u
+
+
+class Torch(Tool):
+    """PyTorch, eager: every operation of every step on autograd's tape."""
+
+    def __init__(self, robot: ag.Model, given: Inputs):
+        import torch
+
+        super().__init__(robot, given)
+        torch.set_num_threads(1)
+        self.torch, self.version = torch, torch.__version__
+        self.step = self.program().function(
+            select=torch.where,
+            sqrt=torch.sqrt,
+            fabs=torch.abs,
+            round_=torch.round,
+            floor=torch.floor,
+            repeat=lambda n, body, start: _repeat(n, body, tuple(map(self.number, start))),
+        )
+
+    def number(self, x: Any) -> Any:
+        return x if isinstance(x, self.torch.Tensor) else self.torch.tensor(x, dtype=self.torch.float64)
+
+    def forward(self) -> np.ndarray:
+        torch = self.torch
+        self.x, self.u = (torch.tensor(x, requires_grad=True) for x in (self.x0, self.given.u))
+        x = self.x
+        for u in self.u.unbind():
+            x = torch.stack(self.step([*x.unbind(), *u.unbind()]))
+        self.last = x
+        return x.detach().numpy().copy()
+
+    def backward(self) -> Bars:
+        self.last.backward(self.torch.tensor(self.bar))
+        bars = self.x.grad.numpy(), self.u.grad.numpy()
+        del self.x, self.u, self.last
+        return bars
+
+
+class Jax(Tool):
+    """JAX: jit of a scan over steps, and of its gradient; the sweeps are a scan inside. `checkpoint`: of each step."""
+
+    again = True
+    PIECE = 100  # operations between barriers: without them XLA fuses, and copies, until its compiler takes 7 GB
+
+    def __init__(self, robot: ag.Model, given: Inputs, checkpoint: bool = False, forward_only: bool = False):
+        import os
+
+        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        import jax
+        import jax.numpy as jnp
+
+        super().__init__(robot, given)
+        jax.config.update("jax_enable_x64", True)
+        self.jax, self.version = jax, jax.__version__
+        step = self.program().function(
+            self.PIECE,
+            select=jnp.where,
+            sqrt=jnp.sqrt,
+            fabs=jnp.abs,
+            round_=jnp.round,
+            floor=jnp.floor,
+            barrier=lambda *x: jax.lax.optimization_barrier(x),
+            repeat=self._scan,
+        )
+
+        def one(x: Any, u: Any) -> tuple[Any, None]:
+            return jnp.stack(step([*(x[k] for k in range(len(self.x0))), *(u[k] for k in range(robot.nu))])), None
+
+        one = jax.checkpoint(one) if checkpoint else one
+
+        def rollout(x: Any, u: Any) -> Any:
+            return jax.lax.scan(one, x, u)[0]
+
+        self.inputs = jnp.asarray(self.x0), jnp.asarray(given.u)
+        bar = jnp.asarray(self.bar)
+        self._forward = jax.jit(rollout).lower(*self.inputs).compile()
+        self.forward_only = forward_only
+        if forward_only:
+            return
+        gradient = jax.jit(jax.grad(lambda x, u: rollout(x, u) @ bar, (0, 1)))
+        self._gradient = gradient.lower(*self.inputs).compile()
+
+    def _scan(self, turns: int, body: Callable[..., Any], start: tuple[Any, ...]) -> Any:
+        begin = tuple(self.jax.numpy.asarray(x, float) for x in start)
+        return self.jax.lax.scan(lambda c, _: (tuple(body(*c)), None), begin, None, length=turns)[0]
+
+    def forward(self) -> np.ndarray:
+        return np.asarray(self._forward(*self.inputs))
+
+    def backward(self) -> Bars:
+        x_bar, u_bar = self._gradient(*self.inputs)
+        return np.asarray(x_bar), np.asarray(u_bar)
+
+
+class Casadi(Tool):
+    """CasADi: the expression graph of one step and of its reverse derivative, called step by step; states are kept.
+    `compiled`: both as generated C."""
+
+    def __init__(self, robot: ag.Model, given: Inputs, compiled: bool = False):
+        from . import casadi_step
+
+        super().__init__(robot, given)
+        self.version = casadi_step.VERSION
+        make = casadi_step.compiled if compiled else casadi_step.unrolled
+        one, back = make(self.program(), len(self.x0), robot.nu)
+        self.bars = np.empty(len(self.x0) + robot.nu)
+        self._forward, self._backward = one.buffer(), back.buffer()
+
+    @staticmethod
+    def _call(function: tuple[Any, Callable[[], None]], result: np.ndarray, *given: np.ndarray) -> None:
+        buffer, run = function
+        for k, x in enumerate(given):
+            buffer.set_arg(k, memoryview(x))
+        buffer.set_res(0, memoryview(result))
+        run()
+
+    def forward(self) -> np.ndarray:
+        self.xs = np.empty((self.steps + 1, len(self.x0)))
+        self.xs[0] = self.x0
+        for t in range(self.steps):
+            self._call(self._forward, self.xs[t + 1], self.xs[t], self.given.u[t])
+        return self.xs[-1].copy()
+
+    def backward(self) -> Bars:
+        n, bar, u_bar = len(self.x0), self.bar.copy(), np.empty_like(self.given.u)
+        for t in reversed(range(self.steps)):
+            self._call(self._backward, self.bars, self.xs[t], self.given.u[t], bar)
+            bar, u_bar[t] = self.bars[:n].copy(), self.bars[n:]
+        del self.xs
+        return bar, u_bar
+
+
+class Native(Tool):
+    """The printed C++ with a number type: `name` is a file of native/."""
+
+    def __init__(self, robot: ag.Model, given: Inputs, name: str):
+        super().__init__(robot, given)
+        self.forward_only = name == "doubles"
+        self.library, self.version = build.native(name, simulator(robot))
+        self.x, self.x_bar, self.u_bar = np.empty_like(self.x0), np.empty_like(self.x0), np.empty_like(given.u)
+
+    def forward(self) -> np.ndarray:
+        self.library.forward(_at(self.x0), _at(self.given.u), ctypes.c_long(self.steps), _at(self.x))
+        return self.x.copy()
+
+    def backward(self) -> Bars:
+        self.library.backward(_at(self.bar), ctypes.c_long(self.steps), _at(self.x_bar), _at(self.u_bar))
+        return self.x_bar, self.u_bar
+
+
+def _at(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+OURS, IMPLICIT, PLAIN = "artigrad, reverse", "artigrad, implicit", "C++ doubles, no gradient"
+TOOLS: dict[str, Callable[[ag.Model, Inputs], Tool]] = {
+    OURS: Ours,
+    IMPLICIT: partial(Ours, solver="hybrid", gradient="implicit"),
+    "CppAD": partial(Native, name="cppad"),
+    "Ceres jets": partial(Native, name="ceres"),
+    "CasADi": Casadi,
+    "CasADi, generated C": partial(Casadi, compiled=True),
+    "JAX": Jax,
+    "JAX, checkpoint": partial(Jax, checkpoint=True),
+    "PyTorch": Torch,
+    "JAX, no gradient": partial(Jax, forward_only=True),
+    PLAIN: partial(Native, name="doubles"),
+    **{f"every {k}. state": partial(Ours, k=k) for k in range(1, 6)},
+}

@@ -1,0 +1,122 @@
+"""`artigrad run TASK`: a task by gradients and, to compare, by CMA-ES; progress on the screen, results in a folder."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..errors import InputError
+from ..optimise import METHODS, History
+from ..tasks import TASKS, Task
+from ..tasks.report import result, write
+from ..tasks.study import Study, study, verdict
+
+NAMES = ", ".join(TASKS)
+
+
+class Watch:
+    """A bar for each method: error of the best start, norm of its gradient, time."""
+
+    def __init__(self, console: Console, task: Task, iterations: dict[str, int]):
+        columns = (
+            TextColumn("{task.fields[method]:>7}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+        )
+        self.progress = Progress(*columns, TimeElapsedColumn(), console=console)
+        self.task, self.iterations = task, iterations
+
+    def __call__(self, history: History) -> None:
+        bars = {bar.fields["method"]: bar.id for bar in self.progress.tasks}
+        if history.method not in bars:
+            limit = self.iterations[history.method]
+            bars[history.method] = self.progress.add_task("", total=limit, method=history.method)
+        best = int(np.argmin(history.loss[-1]))
+        slope = history.slope[-1][best]
+        text = f"error {float(self.task.error(history.best).min()):.4g}"
+        text += "" if np.isnan(slope) else f", gradient {slope:.3g}"
+        self.progress.update(bars[history.method], completed=history.iterations, description=text)
+
+    def __enter__(self) -> Watch:
+        self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for bar in self.progress.tasks:  # what ended before its limit is as done as it will be
+            self.progress.update(bar.id, total=bar.completed)
+        self.progress.stop()
+
+
+def run(
+    name: Annotated[str, typer.Argument(metavar="TASK", help=f"One of {NAMES}.")],
+    method: Annotated[str | None, typer.Option(help=f"One of {', '.join(METHODS)}; by default the task's own.")] = None,
+    starts: Annotated[int, typer.Option(min=1, help="How many starts, simulated together.")] = 5,
+    seed: Annotated[int, typer.Option(help="Of the starts and of CMA-ES.")] = 0,
+    iterations: Annotated[int | None, typer.Option(min=1, help="Of the method, at most.")] = None,
+    compare: Annotated[bool, typer.Option(help="Run CMA-ES beside it.")] = True,
+    resume: Annotated[bool, typer.Option(help="Go on from what is in the folder.")] = False,
+    show: Annotated[bool, typer.Option(help="Then look at the best motion in the browser.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; by default results/TASK.")] = None,
+) -> None:
+    """Optimise through simulated motion: progress here; numbers, curves and an animation in a folder."""
+    console = Console()
+    try:
+        if name not in TASKS:
+            raise InputError(f"there is no task '{name}'; tasks are {NAMES}")
+        task = TASKS[name]()
+        console.print(f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts")
+        if compare and find_spec("cma") is None:
+            console.print("CMA-ES is left out: pip install 'artigrad[optimise]' brings it", markup=False)
+            compare = False
+        limits = dict(task.iterations)
+        if iterations is not None:
+            limits[method or task.method] = iterations
+        with Watch(console, task, limits) as watch:
+            done = study(
+                task,
+                out or Path("results") / name,
+                method=method,
+                starts=starts,
+                seed=seed,
+                iterations=iterations,
+                compare=compare,
+                resume=resume,
+                watch=watch,
+            )
+    except (InputError, ArithmeticError) as problem:
+        typer.echo(f"error: {problem}", err=True)
+        raise typer.Exit(1) from None
+    summarise(console, done)
+    if show:
+        task.rollout(done.main.x[[int(np.argmin(done.main.best))]]).show()
+    if done.interrupted:
+        raise typer.Exit(130)
+    if not (done.main.best <= task.loss_goal()).any():
+        raise typer.Exit(1)
+
+
+def summarise(console: Console, done: Study) -> None:
+    """Sentences and a table of what came out, and the files."""
+    task = done.task
+    console.print(f"gradient against finite differences: relative error [bold]{done.gradient_error:.1e}[/]")
+    for history in done.histories.values():
+        console.print(f"[bold]{history.method}[/]: {verdict(task, history)}")
+    less = result(done).get("advantage")
+    if less:
+        at_least = "" if less["reached_by_the_other"] else "at least "
+        table = Table(
+            "", "iterations", "simulated motions", "seconds", title=f"{at_least}so many times less than CMA-ES"
+        )
+        table.add_row(done.main.method, *(f"{less[key]:g}" for key in ("iterations", "motions", "seconds")))
+        console.print(table)
+    with console.status("drawing"):
+        files = write(done)
+    console.print("results: " + ", ".join(f"[bold]{file}[/]" for file in files))

@@ -1,0 +1,103 @@
+"""Golf: a club on two joints learns 1000 x 2 torques that send a ball to a target (ICML 2021, figure 6b).
+
+On the gradients. Everything goes through one step: the impact, some 0.57 s after the start, at 5 m/s. It is resolved within
+the step in which the ball would be reached, so the motion is a smooth function of the torques up to the step in which
+that happens: along a random direction the gradient agrees with finite differences to 1e-7. Between two numbers of the step
+the loss jumps a little, by what the ball flies in a millisecond; Adam's steps are longer than that. Steps of 1 ms bring club
+and ball at most 6 mm nearer, within the default `margin` of 10 mm. Restitution 0.5 is far above `bounce_threshold`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..io.builder import ModelBuilder
+from ..model import Model
+from ..results import Gradient, Trajectory
+from ..robots.shapes import sphere
+from ..simulator import Simulator
+from . import looks
+from .task import Score, Task, distance
+
+BALL = slice(2, 5)  # of q
+RADIUS, TEE = 0.025, 0.025  # m, of the ball; half an edge of the box below it
+PLACE = (0.0, -0.1, -0.85)  # m, of the ball
+
+
+def club(target: Any) -> Model:
+    """Two links of half a metre about x, level at rest; a club on the second; a ball on a tee, below and beyond."""
+    b = ModelBuilder("golf", gravity=(0.0, 0.0, -9.8))
+    b.body(
+        "arm",
+        joint="revolute",
+        axis=(1.0, 0.0, 0.0),
+        mass=1.0,
+        com=(0.0, 0.5, 0.0),
+        inertia=(0.00494875, 0.00494174, 0.002219),
+    )
+    b.body(
+        "club",
+        "arm",
+        joint="revolute",
+        axis=(1.0, 0.0, 0.0),
+        position=(0.0, 0.5, 0.0),
+        mass=2.16,
+        com=(0.0, 0.5, 0.0),
+        inertia=(0.00539427, 0.0048979, 0.00311573),
+    )
+    hard: dict[str, Any] = {"friction": 2.0, "restitution": 0.5}
+    b.box("club", (0.025, 0.25, 0.025), name="club", position=(0.0, 0.25, 0.0), group=1, touches=2, **hard)
+    below = (PLACE[0], PLACE[1], PLACE[2] - RADIUS - TEE)
+    b.box("world", (TEE, TEE, TEE), name="tee", position=below, group=1, touches=2, **hard)
+    b.body("ball", joint="free", mass=0.5, inertia=sphere(0.5, RADIUS), position=PLACE)
+    b.sphere("ball", RADIUS, name="ball", group=2, touches=1, **hard)
+    b.motor("shoulder", "arm")
+    b.motor("wrist", "club")
+    looks.floor(b, -1.1)
+    looks.stick(b, "arm", (0.0, 0.0, 0.0), (0.0, 0.5, 0.0), 0.025)
+    looks.box(b, "club", (0.025, 0.25, 0.025), (0.0, 0.25, 0.0), looks.BLUE)
+    looks.box(b, "world", (TEE, TEE, 0.1125), (PLACE[0], PLACE[1], -0.9875))
+    looks.ball(b, "ball", RADIUS)
+    looks.ball(b, "world", 0.05, target, looks.GOAL)
+    b.keyframe("home", q=[0.0, 0.0, *PLACE, 1.0, 0.0, 0.0, 0.0])
+    return b.build()
+
+
+class Golf(Task):
+    """Where the ball is after one second, against a target, as a function of the torques of all steps."""
+
+    name = "golf"
+    summary = "a club learns to hit a ball to a point 3 m away"
+    variables = "torques"
+    label = "distance of the ball from the target / m"
+    goal = 0.05
+    settings = {
+        "adam": {"rate": 1.0},
+        "sgd": {"rate": 300.0, "longest": 0.05},
+        "lbfgs": {},
+        "cma-es": {"sigma": 1.0},
+    }
+    iterations = {"adam": 60, "sgd": 300, "lbfgs": 60, "cma-es": 1500}
+    target = (0.0, -3.0, -1.0)
+
+    def __init__(self, target: Any = None, *, steps: int = 1000):
+        self.goal_position = np.array(self.target if target is None else target, dtype=float)
+        self.steps = steps
+        self.sim = Simulator(club(self.goal_position), dt=1e-3)
+        self.initial = self.sim.reset("home")
+        self.upper = np.full(2 * steps, 200.0)  # N m; far from where solutions are
+        self.lower = -self.upper
+
+    def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
+        return rng.normal(size=(starts, self.n))
+
+    def rollout(self, x: np.ndarray) -> Trajectory:
+        return self.sim.rollout(self.states(len(x)), x.reshape(len(x), self.steps, 2))
+
+    def score(self, traj: Trajectory) -> Score:
+        return distance(traj, BALL, self.goal_position)
+
+    def pull_back(self, grad: Gradient) -> np.ndarray:
+        return grad.u.reshape(len(grad.u), -1)

@@ -1,0 +1,93 @@
+"""The physics source on other number types (`benchmarks/paper/`): the same step, and the gradient of our adjoints."""
+
+import ctypes
+import math
+import shutil
+
+import numpy as np
+import pytest
+from benchmarks.paper import build, scene, tools, trace
+
+import artigrad as ag
+
+STEPS = 3
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return scene.model(1)
+
+
+@pytest.fixture(scope="module")
+def given(robot):
+    """Feet pressed a little into the floor, so that all four push."""
+    found = scene.inputs(robot, STEPS)
+    found.q[2] -= 0.012
+    return found
+
+
+def gradient(tool):
+    x = tool.forward()
+    return x, *tool.backward()
+
+
+@pytest.fixture(scope="module")
+def ours(robot, given):
+    x, x_bar, u_bar = gradient(tools.Ours(robot, given))
+    assert np.abs(u_bar).max() > 1e-4 and np.abs(x - tools.Ours(robot, given).x0).max() > 1e-4
+    return x, x_bar, u_bar
+
+
+def agree(robot, given, found, ours):
+    (x, x_bar, u_bar), (our_x, our_bar, our_u) = found, ours
+    np.testing.assert_allclose(x, our_x, atol=1e-12)
+    q_bar, our_q = (scene.tangential(robot, given.q, b[: robot.nq]) for b in (x_bar, our_bar))
+    np.testing.assert_allclose(q_bar, our_q, atol=1e-9)
+    np.testing.assert_allclose(x_bar[robot.nq :], our_bar[robot.nq :], atol=1e-9)
+    np.testing.assert_allclose(u_bar, our_u, atol=1e-9)
+
+
+def test_trace_runs_on_python_numbers(robot, given, ours):
+    words = {"select": lambda m, a, b: a if m else b, "sqrt": math.sqrt, "fabs": abs, "round_": round}
+    program = trace.trace(tools.simulator(robot))
+    step = program.function(**words, floor=math.floor, repeat=tools._repeat)
+    x = np.concatenate([given.q, given.v])
+    for u in given.u:
+        x = step([*x, *u])
+    np.testing.assert_allclose(x, ours[0], atol=1e-12)
+    assert program.count() > 20_000
+
+
+def test_trace_in_parts_is_the_whole(robot, given, ours):
+    program = trace.trace(tools.simulator(robot))
+    before, loop, fixed, after = program.parts()
+    assert loop.turns == scene.SWEEPS
+    known = {*program.inputs, *(c.inside for c in loop.carried), *fixed, *(op.out for op in loop.body)}
+    used = {x for op in loop.body for x in op.args if isinstance(x, str)}
+    assert used <= known
+    assert len(after.outputs) == robot.nq + robot.nv and len(before.inputs) == robot.nq + robot.nv + robot.nu
+
+
+def test_pytorch(robot, given, ours):
+    pytest.importorskip("torch")
+    agree(robot, given, gradient(tools.Torch(robot, given)), ours)
+
+
+def test_casadi(robot, given, ours):
+    pytest.importorskip("casadi")
+    agree(robot, given, gradient(tools.Casadi(robot, given)), ours)
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
+def test_printed_cpp(robot, given, ours, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "FOLDER", tmp_path)
+    monkeypatch.setattr(build, "FLAGS", ["-O1", "-shared", "-fPIC"])
+    library, _ = build.native("doubles", tools.simulator(robot))
+    x0, x, u = np.concatenate([given.q, given.v]), np.empty(robot.nq + robot.nv), given.u
+    library.forward(*(ctypes.c_void_p(a.ctypes.data) for a in (x0, u)), ctypes.c_long(STEPS), tools._at(x))
+    np.testing.assert_allclose(x, ours[0], atol=1e-12)
+
+
+def test_ten_robots_are_one_scene():
+    robots = scene.model(10)
+    assert robots.nq == 190 and isinstance(robots, ag.Model)
