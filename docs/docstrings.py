@@ -45,7 +45,7 @@ def _pieces(start: re.Pattern[str], text: str) -> list[str]:
     """What stands before the first name, and one item per name."""
     found = list(start.finditer(text))
     starts = [*(m.start() for m in found), len(text)]
-    pieces = [text[: starts[0]]]
+    pieces = [text[: starts[0]].rstrip().rstrip(";")]
     for m, end in zip(found, starts[1:], strict=True):
         meaning = " ".join(text[m.end() : end].split()).rstrip(";")
         pieces.append(f"- **`{' '.join(m[1].split())}`**: {meaning}")
