@@ -28,8 +28,8 @@ def _itemise(thing: griffe.Function | griffe.Class, names: set[str]) -> None:
     if thing.docstring is None or not names:
         return
     word = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    one = rf"(?:{word})(?: \([^)]*\))?"  # "v (..., nv)" too
-    group = rf"{one}(?:(?:,| and) {one})*"
+    one = rf"(?:{word})(?:\s+\([^)]*\))?"  # "v (..., nv)" too
+    group = rf"{one}(?:(?:,|\s+and)\s+{one})*"
     start = re.compile(rf"(?:^|(?<=[.;])\s+|\n)\s*({group}):\s", re.MULTILINE)
     paragraphs = []
     for paragraph in thing.docstring.value.split("\n\n"):
@@ -45,8 +45,8 @@ def _pieces(start: re.Pattern[str], text: str) -> list[str]:
     """What stands before the first name, and one item per name."""
     found = list(start.finditer(text))
     starts = [*(m.start() for m in found), len(text)]
-    pieces = [text[: starts[0]]]
+    pieces = [text[: starts[0]].rstrip().rstrip(";")]
     for m, end in zip(found, starts[1:], strict=True):
         meaning = " ".join(text[m.end() : end].split()).rstrip(";")
-        pieces.append(f"- **`{m[1]}`**: {meaning}")
+        pieces.append(f"- **`{' '.join(m[1].split())}`**: {meaning}")
     return pieces

@@ -12,7 +12,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parent.parent
 SHIM = "https://unpkg.com/iframe-worker/shim"  # what the plugin `offline` asks for
-OUTSIDE = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/results/*.md")
+OUTSIDE = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/results/*.md", "benchmarks/results/*.png")
 
 
 def on_files(files: Files, config: Any) -> Files:
