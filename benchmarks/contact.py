@@ -5,7 +5,8 @@ The unit of comparison is, for each motion, MuJoCo's fastest solver that stays u
 in one run, in rounds, as in `benchmarks.engine`.
 
 The gradient of a rollout keeps states alone and makes every step again on the way back. Where the step is at hand, as in
-`Simulator.linearize`, its adjoint costs less: "a step and its adjoint" is a step plus one of the 36 rows of a Jacobian.
+`Simulator.linearize`, its adjoint costs less: "a step and its adjoint" is a step plus one of the 36 rows of a Jacobian. Those
+of one robot are taken at 100 of its steps in one call, one after the other (lanes=1).
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class Motion(NamedTuple):
     def moving(self) -> tuple[ag.State, np.ndarray]:
         """The one robot half way, and its controls there."""
         return ag.State(self.whole.q[0, STEPS // 2], self.whole.v[0, STEPS // 2]), self.u[STEPS // 2]
+
+    def along(self) -> tuple[ag.State, np.ndarray]:
+        """States of the one robot along its way, to be linearised one after the other in one call, and controls there."""
+        some = slice(0, STEPS, STEPS // BATCH_STEPS)
+        return ag.State(self.whole.q[0, some], self.whole.v[0, some]), self.u[some][:, None]
 
     @classmethod
     def make(cls, model: ag.Model, name: str) -> Motion:
@@ -152,10 +158,11 @@ def our_rows(model: ag.Model, motion: Motion) -> list[Row]:
         for state, u in ((motion.start, motion.u), (motion.batch, motion.batch_u)):
             ours = Ours(model, state, u, dtype)
             rows += [*ours.rows(prefix), ours.row(prefix + BACKWARD, ours.backward)]
-        one, one_u = motion.moving()
-        for state, u in ((one, one_u[None]), (motion.batch, motion.batch_u[:, :1])):
-            ours = Ours(model, state, u, dtype)
-            rows.append(Row(prefix + JACOBIAN, ours.jacobian, ours.robots, ours.robots, dtype))
+        along, along_u = motion.along()
+        one = Ours(model, along, along_u, dtype, lanes=1)
+        rows.append(Row(prefix + JACOBIAN, one.jacobian, one.robots, 1, dtype))
+        many = Ours(model, motion.batch, motion.batch_u[:, :1], dtype)
+        rows.append(Row(prefix + JACOBIAN, many.jacobian, many.robots, many.robots, dtype))
     for sweeps in SWEEPS:
         ours = Ours(model, motion.start, motion.u, solver="gauss_seidel", sweeps=sweeps)
         rows.append(ours.row(f"{prefix}{FORWARD}, {sweeps} sweeps", ours.forward))
