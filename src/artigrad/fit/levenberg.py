@@ -14,7 +14,8 @@ import numpy as np
 from .residuals import Normal, Point, Residuals, Slope
 
 _LONGEST = 1.0  # step of a coordinate: a factor of e, or the start value added once
-_ENOUGH = 1e-9  # share of the loss that a step must promise for another to be made
+_ENOUGH = 1e-4  # of the loss of one residual: a step that promises less would move no value by 2 % of its deviation
+_PATIENCE, _STALLED = 5, 1e-3  # so many steps that lower the loss by no more than this share are the end, at a kink say
 _EXACT = 1e-22  # loss per residual at which nothing is left but rounding
 
 
@@ -28,48 +29,64 @@ class Minimum(NamedTuple):
     converged: bool
 
 
+class _Damping(NamedTuple):
+    """Of theta, and of the first state of each window (W,): a window at a kink is slowed down and holds up no other."""
+
+    theta: float
+    start: np.ndarray
+
+    def after(self, better: bool, windows_better: np.ndarray) -> _Damping:
+        """Less where it went well, more where it did not."""
+        start = self.start * np.where(windows_better, 0.1, 8.0)
+        return _Damping(max(1e-9, self.theta * (0.1 if better else 8.0)), np.clip(start, 1e-9, 1e3))
+
+
 def minimise(problem: Residuals, here: Point, iterations: int) -> Minimum:
-    """From `here`, where the loss is finite, downhill until a step promises nothing more."""
+    """From `here`, where the loss is finite, downhill until a step promises nothing more or none leads down."""
     low, high = problem.chosen.low, problem.chosen.high
-    losses, damping, converged = [here.loss], 1e-3, False
+    losses, damping = [here.loss], _Damping(1e-3, np.full(len(here.r), 1e-3))
     g, normal = problem.gradient(here), problem.normal(here)
     while True:
         held = ((here.theta <= low) & (g.theta > 0)) | ((here.theta >= high) & (g.theta < 0))
-        promised = _promise(normal, g, damped_step(normal, g, 0.0, held))
-        converged = promised <= _ENOUGH * here.loss or here.loss <= _EXACT * here.r.size
-        if converged or len(losses) > iterations:
-            return Minimum(here, normal, held, tuple(losses), converged)
+        enough = _ENOUGH * here.loss / here.r.size
+        done = here.loss <= _EXACT * here.r.size
+        done = done or _promise(normal, g, damped_step(normal, g, _Damping(0.0, 0.0 * damping.start), held)) <= enough
+        done = done or (len(losses) > _PATIENCE and losses[-1] > (1 - _STALLED) * losses[-1 - _PATIENCE])
+        if done or len(losses) > iterations:
+            return Minimum(here, normal, held, tuple(losses), done)
         there, damping = _downhill(problem, here, g, normal, held, damping)
         if there is None:
-            return Minimum(here, normal, held, tuple(losses), False)
-        here = there
+            return Minimum(here, normal, held, tuple(losses), True)
+        here = problem.continued(there)
         losses.append(here.loss)
         g, normal = problem.gradient(here), problem.normal(here)
 
 
 def _downhill(
-    problem: Residuals, here: Point, g: Slope, normal: Normal, held: np.ndarray, damping: float
-) -> tuple[Point | None, float]:
+    problem: Residuals, here: Point, g: Slope, normal: Normal, held: np.ndarray, damping: _Damping
+) -> tuple[Point | None, _Damping]:
     """The first damped step that lowers the loss, and the damping for the next; None if even short ones do not."""
-    while damping < 1e12:
+    while damping.theta < 1e12:
         step = damped_step(normal, g, damping, held)
         step = Slope(*(x * min(1.0, _LONGEST / max(np.abs(step.theta).max(), 1e-300)) for x in step))
         inside = np.clip(here.theta + step.theta, problem.chosen.low, problem.chosen.high)
         step = Slope(inside - here.theta, step.start)
         there = problem.moved(here, step)
+        better = there.window_losses < here.window_losses
+        if not better.all():  # where the first state went wrong, the old one may do better
+            there = problem.better(there, problem.moved(here, Slope(step.theta, 0.0 * step.start)))
+        damping = damping.after(there.loss < here.loss, better)
         if there.loss < here.loss:
-            gain = (here.loss - there.loss) / max(_promise(normal, g, step), 1e-300)
-            return there, max(1e-12, damping * (0.1 if gain > 0.5 else 1.0 if gain > 0.1 else 4.0))
-        damping *= 8.0
+            return there, damping
     return None, damping
 
 
-def damped_step(normal: Normal, g: Slope, damping: float, held: np.ndarray) -> Slope:
+def damped_step(normal: Normal, g: Slope, damping: _Damping, held: np.ndarray) -> Slope:
     """The solution of the damped system; held coordinates stay."""
-    ss = _lifted(normal.ss, damping)
+    ss = _lifted(normal.ss, damping.start[:, None])
     inner = np.linalg.solve(ss, np.concatenate([np.swapaxes(normal.ts, 1, 2), g.start[..., None]], -1))
     free = ~held
-    S = _lifted(normal.tt, damping) - np.einsum("wik,wkj->ij", normal.ts, inner[..., :-1])
+    S = _lifted(normal.tt, damping.theta) - np.einsum("wik,wkj->ij", normal.ts, inner[..., :-1])
     b = g.theta - np.einsum("wik,wk->i", normal.ts, inner[..., -1])
     theta = np.zeros_like(b)
     if free.any():
@@ -83,7 +100,7 @@ def reduced(normal: Normal) -> np.ndarray:
     return normal.tt - np.einsum("wik,wkj->ij", normal.ts, inner)
 
 
-def _lifted(A: np.ndarray, damping: float) -> np.ndarray:
+def _lifted(A: np.ndarray, damping: float | np.ndarray) -> np.ndarray:
     """A + damping diag(A), and enough on the diagonal to be regular."""
     d = np.einsum("...ii->...i", A)
     least = 1e-13 * d.max(-1, keepdims=True) + 1e-300

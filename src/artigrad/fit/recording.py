@@ -37,7 +37,8 @@ class Recording:
 class Windows(NamedTuple):
     """Recordings cut into W windows of H measurements. Those that fill the last window of a recording do not count.
 
-    q, v, sites: (W, H, ...) or None. counts: (W, H). u: (W, steps, nu). start: the states recorded first in each.
+    q, v, sites: (W, H, ...) or None. counts: (W, H). follows: (W,), whether a window goes on where the one before it ends.
+    u: (W, steps, nu), to the first measurement of the window that follows. start: the states recorded first in each.
     scale: by which residuals are divided: the range of each measured channel, in the order q (nv), v, sites.
     every: steps of the simulator between two measurements. longest: measurements in the longest recording.
     """
@@ -46,6 +47,7 @@ class Windows(NamedTuple):
     v: np.ndarray | None
     sites: np.ndarray | None
     counts: np.ndarray
+    follows: np.ndarray
     u: np.ndarray
     start: State
     scale: np.ndarray
@@ -68,21 +70,24 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
     scale = np.concatenate([_scale(sim, k, [c[k] for c, _ in checked]) for k in kinds])
     counted = [len(c[kinds[0]]) for c, _ in checked]
     H = max(-(-n // -(-n // length)) for n in counted)
-    pieces: dict[str, list[np.ndarray]] = {k: [] for k in (*kinds, "u", "counts", "q0", "v0")}
+    pieces: dict[str, list[np.ndarray]] = {k: [] for k in (*kinds, "u", "counts", "follows", "q0", "v0")}
     for (arrays, _), n in zip(checked, counted, strict=True):
         q, v = _states(sim, arrays, every * sim.options.dt, params)
         for first in range(0, n, H):
             rows = np.minimum(np.arange(first, first + H), n - 1)
             for k in kinds:
                 pieces[k].append(arrays[k][rows])
-            pieces["u"].append(np.repeat(arrays["u"][np.minimum(rows[:-1], n - 2)], every, 0))
+            pieces["u"].append(np.repeat(arrays["u"][np.minimum(rows, n - 2)], every, 0))
+            pieces["follows"].append(np.array(first > 0))
             pieces["counts"].append(np.arange(first, first + H) < n)
             pieces["q0"].append(q[first])
             pieces["v0"].append(v[first])
     stacked = {k: np.stack(x) for k, x in pieces.items()}
     start = State(stacked["q0"], stacked["v0"])
     q_, v_, sites = (stacked.get(k) for k in ("q", "v", "sites"))
-    return Windows(q_, v_, sites, stacked["counts"], stacked["u"], start, scale, every, max(counted))
+    return Windows(
+        q_, v_, sites, stacked["counts"], stacked["follows"], stacked["u"], start, scale, every, max(counted)
+    )
 
 
 def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:

@@ -38,11 +38,16 @@ class Point:
     r: np.ndarray
 
     @property
-    def loss(self) -> float:
-        """1/2 sum r^2; infinite where the simulation overflowed."""
+    def window_losses(self) -> np.ndarray:
+        """1/2 sum r^2 of each window; infinite where the simulation overflowed."""
         with np.errstate(over="ignore", invalid="ignore"):
-            total = 0.5 * float(np.sum(self.r**2))
-        return total if np.isfinite(total) else np.inf
+            totals = 0.5 * np.sum(self.r**2, 1)
+        return np.where(np.isfinite(totals), totals, np.inf)
+
+    @property
+    def loss(self) -> float:
+        """Of all windows."""
+        return float(self.window_losses.sum())
 
 
 class Slope(NamedTuple):
@@ -65,6 +70,7 @@ class Residuals:
 
     def __init__(self, sim: Simulator, data: Windows, chosen: Parametrisation):
         self.sim, self.data, self.chosen = sim, data, chosen
+        self._seen = slice(0, -1, data.every)  # steps at which something was measured; the last is the next window's
         self.measured = int(data.counts.sum()) * len(data.scale)
         self.unknown = len(chosen) + len(data.counts) * 2 * sim.model.nv
 
@@ -76,23 +82,39 @@ class Residuals:
         """What a step leads to."""
         return self._at(point.theta + step.theta, self._shifted(point.start, step.start))
 
+    def continued(self, point: Point) -> Point:
+        """Each window from where the one before it ended, if that is better: a simulated state has less noise than a
+        measured one, and rests on the ground if it should."""
+        ends = [
+            np.where(self.data.follows[:, None], np.roll(x[:, -1], 1, 0), at)
+            for x, at in zip((point.trajectory.q, point.trajectory.v), point.start, strict=True)
+        ]
+        return self.better(point, self._at(point.theta, State(*ends)))
+
+    def better(self, a: Point, b: Point) -> Point:
+        """Of two points with the same theta, for each window the first state that does better."""
+        take = (b.window_losses < a.window_losses)[:, None]
+        if not take.any():
+            return a
+        return self._at(a.theta, State(*(np.where(take, y, x) for x, y in zip(a.start, b.start, strict=True))))
+
     def gradient(self, point: Point) -> Slope:
         """J^T r, exactly"""
         sim, m, d, traj = self.sim, self.sim.model, self.data, point.trajectory
         bars = point.r.reshape(*d.counts.shape, -1) / d.scale
         q_bar, v_bar = np.zeros_like(traj.q), np.zeros_like(traj.v)
-        q, flat, at = traj.q[:, :: d.every], np.zeros(m.param_size), 0
+        q, flat, at = traj.q[:, self._seen], np.zeros(m.param_size), 0
         if d.q is not None:
-            q_bar[:, :: d.every] += tangent.difference_vjp(m, d.q, q, bars[..., : m.nv])
+            q_bar[:, self._seen] += tangent.difference_vjp(m, d.q, q, bars[..., : m.nv])
             at += m.nv
         if d.v is not None:
-            v_bar[:, :: d.every] += bars[..., at : at + m.nv]
+            v_bar[:, self._seen] += bars[..., at : at + m.nv]
             at += m.nv
         if d.sites is not None:
             state = State(q, np.zeros((*q.shape[:-1], m.nv)))
             p_bar = bars[..., at:].reshape(*q.shape[:-1], m.ns, 3)
             seen = sim.outputs_vjp(state, Outputs(site_position=p_bar), params=point.params)
-            q_bar[:, :: d.every] += seen.q
+            q_bar[:, self._seen] += seen.q
             flat += seen.params.flat
         grad = sim.vjp(traj, q_bar, v_bar)
         assert grad.params is not None
@@ -140,7 +162,7 @@ class Residuals:
     def _residuals(self, traj: Trajectory, copies: int) -> np.ndarray:
         """(copies * W, H * channels); zero for what does not count"""
         m, d = self.sim.model, self.data
-        q, v = traj.q[:, :: d.every], traj.v[:, :: d.every]
+        q, v = traj.q[:, self._seen], traj.v[:, self._seen]
         measured = [None if x is None else np.tile(x, (copies,) + (1,) * (x.ndim - 1)) for x in (d.q, d.v, d.sites)]
         parts = []
         with np.errstate(over="ignore", invalid="ignore"):
