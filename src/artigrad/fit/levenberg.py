@@ -14,8 +14,9 @@ import numpy as np
 from .residuals import Normal, Point, Residuals, Slope
 
 _LONGEST = 1.0  # step of a coordinate: a factor of e, or the start value added once
-_ENOUGH = 1e-4  # of the loss of one residual: a step that promises less would move no value by 2 % of its deviation
-_PATIENCE, _STALLED = 5, 1e-3  # so many steps that lower the loss by no more than this share are the end, at a kink say
+# in units of the loss of one residual, which is half the square of a standard deviation:
+_ENOUGH = 1e-4  # what a step must promise for another to be made
+_PATIENCE, _STALLED = 5, 0.1  # so many steps that lower the loss by no more are the end as well, at a kink say
 _EXACT = 1e-22  # loss per residual at which nothing is left but rounding
 
 
@@ -48,10 +49,13 @@ def minimise(problem: Residuals, here: Point, iterations: int) -> Minimum:
     g, normal = problem.gradient(here), problem.normal(here)
     while True:
         held = ((here.theta <= low) & (g.theta > 0)) | ((here.theta >= high) & (g.theta < 0))
-        enough = _ENOUGH * here.loss / here.r.size
+        one = here.loss / here.r.size
         done = here.loss <= _EXACT * here.r.size
-        done = done or _promise(normal, g, damped_step(normal, g, _Damping(0.0, 0.0 * damping.start), held)) <= enough
-        done = done or (len(losses) > _PATIENCE and losses[-1] > (1 - _STALLED) * losses[-1 - _PATIENCE])
+        done = (
+            done
+            or _promise(normal, g, damped_step(normal, g, _Damping(0.0, 0.0 * damping.start), held)) <= _ENOUGH * one
+        )
+        done = done or (len(losses) > _PATIENCE and losses[-1 - _PATIENCE] - losses[-1] < _STALLED * one)
         if done or len(losses) > iterations:
             return Minimum(here, normal, held, tuple(losses), done)
         there, damping = _downhill(problem, here, g, normal, held, damping)

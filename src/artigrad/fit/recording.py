@@ -94,7 +94,7 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
     """The arrays of a recording by name, and how many steps lie between two measurements."""
     m = sim.model
     shapes = {"q": (m.nq,), "v": (m.nv,), "sites": (m.ns, 3)}
-    arrays = {k: sim._numbers(k, getattr(r, k)) for k in shapes if getattr(r, k) is not None}
+    arrays = {k: sim._numbers(k, getattr(r, k)).copy() for k in shapes if getattr(r, k) is not None}
     if not arrays.keys() & {"q", "sites"}:
         raise InputError("a recording needs q or sites; velocities alone do not say where the robot was")
     n = len(next(iter(arrays.values())))

@@ -85,11 +85,10 @@ class Residuals:
     def continued(self, point: Point) -> Point:
         """Each window from where the one before it ended, if that is better: a simulated state has less noise than a
         measured one, and rests on the ground if it should."""
-        ends = [
-            np.where(self.data.follows[:, None], np.roll(x[:, -1], 1, 0), at)
-            for x, at in zip((point.trajectory.q, point.trajectory.v), point.start, strict=True)
-        ]
-        return self.better(point, self._at(point.theta, State(*ends)))
+        ends = State(*(np.roll(x[:, -1], 1, 0) for x in (point.trajectory.q, point.trajectory.v)))
+        follows = self.data.follows & np.isfinite(np.concatenate(ends, 1)).all(1)
+        ends = State(*(np.where(follows[:, None], x, at) for x, at in zip(ends, point.start, strict=True)))
+        return self.better(point, self._at(point.theta, ends))
 
     def better(self, a: Point, b: Point) -> Point:
         """Of two points with the same theta, for each window the first state that does better."""
