@@ -90,12 +90,12 @@ def _result(problem: Residuals, found: Minimum) -> Fit:
     S = (reduced(found.normal) * unit * unit[:, None])[np.ix_(free, free)]
     share, directions = deviations(S, (slope * unit / size[:, None])[:, free], noise)
     deviation = np.where(free, share * size, np.nan)
-    labels = [label for label, f in zip(chosen.labels, free, strict=True) if f]
+    shown = size / np.where(np.abs(values) > 0.1 * size, np.abs(values), size)  # percentages are of what was found
     return Fit(
         params=point.params,
         values=dict(zip(chosen.labels, values.tolist(), strict=True)),
         deviation=dict(zip(chosen.labels, deviation.tolist(), strict=True)),
-        unseen=tuple(in_words(d, labels) for d in directions),
+        unseen=tuple(in_words(d * shown, chosen.labels) for d in directions),
         noise=noise,
         losses=found.losses,
         window=problem.data.counts.shape[1],

@@ -17,20 +17,21 @@ _PART = 0.05  # entries of a direction smaller than this share of its largest ar
 
 
 def deviations(S: np.ndarray, change: np.ndarray, noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Relative standard deviations of values, infinite for what is unseen, and the unseen directions as rows (k, p).
+    """Relative standard deviations of values, infinite for what is unseen, and the unseen directions as rows (k, values).
 
     S: the Gauss-Newton matrix (p, p). change: (values, p), the relative change of each value per unit of coordinate.
     """
     eigenvalues, vectors = np.linalg.eigh(S)
     unseen = eigenvalues <= max(_ROUNDING * eigenvalues.max(initial=0.0), (noise / _UNSURE) ** 2, 1e-300)
-    directions = _sparse(vectors[:, unseen].T)
     deviation = noise * np.sqrt(np.sum((change @ vectors[:, ~unseen]) ** 2 / eigenvalues[~unseen], 1))
-    deviation[np.any(np.abs(change @ directions.T) > _PART * np.abs(directions).max(1, initial=0.0), 1)] = np.inf
+    directions = _sparse((change @ vectors[:, unseen]).T)
+    for d in directions:
+        deviation[_involved(d)] = np.inf
     return deviation, directions
 
 
 def in_words(direction: np.ndarray, labels: Sequence[str]) -> str:
-    """A sentence about one unseen direction."""
+    """A sentence about one unseen direction, whose entries are relative changes."""
     parts = _involved(direction)
     if len(parts) == 1:
         return f"{labels[parts[0]]} hardly shows in these data"
@@ -41,21 +42,21 @@ def in_words(direction: np.ndarray, labels: Sequence[str]) -> str:
 
 
 def _involved(direction: np.ndarray) -> np.ndarray:
-    """Which parameters a direction moves, the largest first."""
+    """Which parameters a direction moves."""
     size = np.abs(direction)
-    order = np.argsort(-size, kind="stable")
-    return order[size[order] > _PART * size.max()]
+    return np.flatnonzero(size > _PART * size.max())
 
 
 def _sparse(rows: np.ndarray) -> np.ndarray:
-    """Another basis of the same space, each row with a parameter that no other has: few parameters in each sentence."""
+    """A basis of the space of these rows, each with a parameter that no other has: few parameters in each sentence."""
     rows = np.array(rows)
     for i in range(len(rows)):
         rest = np.abs(rows[i:])
         j, k = divmod(int(np.argmax(rest)), rest.shape[1])
+        if rest[j, k] < _PART:  # a coordinate that changes no value
+            return rows[:i]
         rows[[i, i + j]] = rows[[i + j, i]]
         rows[i] /= rows[i, k]
-        for other in range(len(rows)):
-            if other != i:
-                rows[other] -= rows[other, k] * rows[i]
+        others = np.arange(len(rows)) != i
+        rows[others] -= rows[others, k, None] * rows[i]
     return rows
