@@ -13,7 +13,7 @@ import numpy as np
 
 from .residuals import Normal, Point, Residuals, Slope
 
-_LONGEST = 1.0  # step of a coordinate: a factor of e, or the start value added once
+_LONGEST = 1.0  # step of a coordinate: a factor of e, or the start value added once; of a first state: the whole range
 # in units of the loss of one residual, which is half the square of a standard deviation:
 _ENOUGH = 1e-4  # what a step must promise for another to be made
 _PATIENCE, _STALLED = 5, 0.1  # so many steps that lower the loss by no more are the end as well, at a kink say
@@ -73,8 +73,10 @@ def _downhill(
     while damping.theta < 1e12:
         step = damped_step(normal, g, damping, held)
         step = Slope(*(x * min(1.0, _LONGEST / max(np.abs(step.theta).max(), 1e-300)) for x in step))
+        far = np.abs(step.start / problem.data.reach).max(1, keepdims=True)
+        start = step.start * np.minimum(1.0, _LONGEST / np.maximum(far, 1e-300))
         inside = np.clip(here.theta + step.theta, problem.chosen.low, problem.chosen.high)
-        step = Slope(inside - here.theta, step.start)
+        step = Slope(inside - here.theta, start)
         there = problem.moved(here, step)
         better = there.window_losses < here.window_losses
         if not better.all():  # where the first state went wrong, the old one may do better

@@ -40,6 +40,7 @@ class Windows(NamedTuple):
     q, v, sites: (W, H, ...) or None. counts: (W, H). follows: (W,), whether a window goes on where the one before it ends.
     u: (W, steps, nu), to the first measurement of the window that follows. start: the states recorded first in each.
     scale: by which residuals are divided: the range of each measured channel, in the order q (nv), v, sites.
+    reach: (2 nv,), the range of positions and velocities, measured or made of what was.
     every: steps of the simulator between two measurements. longest: measurements in the longest recording.
     """
 
@@ -51,6 +52,7 @@ class Windows(NamedTuple):
     u: np.ndarray
     start: State
     scale: np.ndarray
+    reach: np.ndarray
     every: int
     longest: int
 
@@ -71,8 +73,10 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
     counted = [len(c[kinds[0]]) for c, _ in checked]
     H = max(-(-n // -(-n // length)) for n in counted)
     pieces: dict[str, list[np.ndarray]] = {k: [] for k in (*kinds, "u", "counts", "follows", "q0", "v0")}
+    reached = []
     for (arrays, _), n in zip(checked, counted, strict=True):
         q, v = _states(sim, arrays, every * sim.options.dt, params)
+        reached.append((q, v))
         for first in range(0, n, H):
             rows = np.minimum(np.arange(first, first + H), n - 1)
             for k in kinds:
@@ -82,11 +86,12 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
             pieces["counts"].append(np.arange(first, first + H) < n)
             pieces["q0"].append(q[first])
             pieces["v0"].append(v[first])
+    reach = np.concatenate([_scale(sim, k, list(x)) for k, x in zip("qv", zip(*reached, strict=True), strict=True)])
     stacked = {k: np.stack(x) for k, x in pieces.items()}
     start = State(stacked["q0"], stacked["v0"])
     q_, v_, sites = (stacked.get(k) for k in ("q", "v", "sites"))
     return Windows(
-        q_, v_, sites, stacked["counts"], stacked["follows"], stacked["u"], start, scale, every, max(counted)
+        q_, v_, sites, stacked["counts"], stacked["follows"], stacked["u"], start, scale, reach, every, max(counted)
     )
 
 
