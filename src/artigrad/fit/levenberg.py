@@ -1,8 +1,8 @@
 """Levenberg-Marquardt: (J^T J + damping D) step = -J^T r within bounds, D the diagonal of J^T J.
 
 The first state of a window meets those of no other window, so they are eliminated window by window and what is left is
-a system in theta alone. Fits have few parameters and many residuals, for which this takes 5 to 30 steps; L-BFGS takes
-hundreds of gradients and leaves no matrix to read uncertainty from.
+a system in theta alone. Fits have few parameters and many residuals: the matrix costs a few dozen rollouts, brings a
+smooth fit to its end in about five steps for each length of windows, and is what uncertainty is read from.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Unknown are theta and the first state of every window, since a measured one has noise. The gradient J^T r is exact: one
 way back through the physics (`vjp`). J itself is needed only to choose a step, to 1e-6 or so; an exact row per residual
 would be thousands of ways back, so it is made of central differences, all perturbed copies of all windows side by side
-in the lanes of one batch. Its error slows convergence by nothing one can measure and does not move the solution.
+in the lanes of one batch. Its error does not move the solution.
 """
 
 from __future__ import annotations
