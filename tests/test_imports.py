@@ -25,7 +25,7 @@ ORDER = [
     ["door", "sensors"],
     ["state_functions"],
     ["simulator", "cuda"],
-    ["gradcheck", "io", "robots", "arrays"],
+    ["gradcheck", "io", "robots", "arrays", "fit"],
     ["optimise"],
     ["view"],
     ["tasks"],

@@ -9,6 +9,7 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 from . import robots
 from ._version import __version__
 from .errors import ContactError, DeviceError, InputError, ModelError
+from .fit import Fit, Parameter, Recording, fit
 from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.load import load
@@ -34,6 +35,7 @@ __all__ = [
     "EveryKth",
     "EveryStep",
     "Finding",
+    "Fit",
     "Gradient",
     "Health",
     "ContactError",
@@ -44,7 +46,9 @@ __all__ = [
     "ModelError",
     "Options",
     "Outputs",
+    "Parameter",
     "Params",
+    "Recording",
     "Report",
     "Simulator",
     "StagingError",
@@ -53,6 +57,7 @@ __all__ = [
     "Trajectory",
     "Visual",
     "__version__",
+    "fit",
     "gradcheck",
     "load",
     "move",

@@ -140,6 +140,8 @@ def _numbers(name: str, value: Any) -> np.ndarray:
         raise InputError(f"{name} must be an array of real numbers, not {type(value).__name__}") from None
 
 
+# what cannot be negative
+POSITIVE = ("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "shape_size", "max_velocity")
 MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit")
 
 

@@ -69,3 +69,31 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
         quat = out[..., i : i + 4]
         out[..., i : i + 4] = quat * e[..., :1] + np.einsum("...ij,...j->...i", _left(quat), e[..., 1:])
     return out
+
+
+def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
+    """q_to (-) q_from, (..., nv): linear in q_to, for quaternions 2 sin(t/2) in place of the angle t between them."""
+    a, k = _straight(model)
+    out = np.empty((*np.broadcast_shapes(q_from.shape[:-1], q_to.shape[:-1]), model.nv))
+    out[..., k] = q_to[..., a] - q_from[..., a]
+    for i, j in quaternions(model):
+        G, near = _left(q_from[..., i : i + 4]), _same_side(q_from, q_to, i)
+        out[..., j : j + 3] = 2.0 * near * np.einsum("...ij,...i->...j", G, q_to[..., i : i + 4])
+    return out
+
+
+def difference_vjp(model: Model, q_from: np.ndarray, q_to: np.ndarray, d_bar: np.ndarray) -> np.ndarray:
+    """(..., nv) -> (..., nq): the ambient cotangent of q_to; that of q_from is not made."""
+    a, k = _straight(model)
+    out = np.empty((*d_bar.shape[:-1], model.nq))
+    out[..., a] = d_bar[..., k]
+    for i, j in quaternions(model):
+        G, near = _left(q_from[..., i : i + 4]), _same_side(q_from, q_to, i)
+        out[..., i : i + 4] = 2.0 * near * np.einsum("...ij,...j->...i", G, d_bar[..., j : j + 3])
+    return out
+
+
+def _same_side(q_from: np.ndarray, q_to: np.ndarray, i: int) -> np.ndarray:
+    """1, or -1 where the two quaternions that start at entry i have opposite signs; (..., 1)"""
+    dot = np.sum(q_from[..., i : i + 4] * q_to[..., i : i + 4], -1, keepdims=True)
+    return np.where(dot < 0, -1.0, 1.0)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
+from ..params import POSITIVE
 from ..simulator import Simulator
 from .door import DTYPES
 from .functions import rollout
@@ -57,9 +58,8 @@ def _second_moments(inertia: Tensor) -> Tensor:
     return inertia[..., :3].sum(-1)[..., None, None] / 2 * torch.eye(3, dtype=inertia.dtype) - I
 
 
-_POSITIVE = ("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "shape_size", "max_velocity")
 _LAW: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    **dict.fromkeys(_POSITIVE, _positive),
+    **dict.fromkeys(POSITIVE, _positive),
     "restitution": _share,
     "inertia": _physical,
 }

@@ -1,0 +1,265 @@
+"""What is to be estimated: named entries of `Params`, or any scalar with a function that puts it into them.
+
+The method moves coordinates theta, all zero at the start, in which every value stays what it may be:
+
+    x = x0 exp(theta)              a value that starts above zero and whose lower bound is not below zero
+    x = x0 + |x0| theta            any other scalar (x = theta if it starts at zero)
+    S = A A^T, A = A0 L(theta)     inertias: the second moments S = tr(I)/2 - I stay positive semidefinite
+
+Bounds on x are bounds on theta. Values are put into Params one after the other, in the order of the list.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import InputError
+from ..model import Model
+from ..params import FIELDS, POSITIVE, Params
+
+Bounds = tuple[float, float]
+
+_XYZ = ("x", "y", "z")
+COMPONENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("gravity", "com", "position", "anchor", "shape_position", "shape_size", "site_position"), _XYZ),
+    "bias": ("constant", "length", "velocity"),
+    **dict.fromkeys(("limit", "control_range", "force_range"), ("low", "high")),
+}
+_DIRECTIONS = ("rotation", "axis", "shape_rotation", "site_rotation", "vertex")
+_DERIVATIVE = 1e-5  # step in theta of the differences in `derivative`: exact to about 1e-10
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A scalar of your own to estimate, such as a length that several entries of `Params` follow from.
+
+    set: (params, x) -> params with x put in; smooth in x. Those listed before have been put in already.
+    start: where to begin. bounds: lowest and highest value.
+
+        Parameter("length", lambda p, x: p.replace(com=[[0, 0, -x / 2]]), start=1.0, bounds=(0.1, 5.0))
+    """
+
+    name: str
+    set: Callable[[Params, float], Params]
+    start: float
+    bounds: Bounds = (-math.inf, math.inf)
+
+
+class _Block(Protocol):
+    """Some values and as many coordinates, low <= theta <= high. size: what counts as a large change of each value."""
+
+    labels: tuple[str, ...]
+    size: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        """x(theta)"""
+
+    def put(self, params: Params, x: np.ndarray) -> Params:
+        """Params with the values x."""
+
+
+class _Scalar:
+    """x = x0 exp(theta) or x = x0 + |x0| theta"""
+
+    labels: tuple[str, ...]
+
+    def __init__(self, parameter: Parameter):
+        name, x0, bounds = parameter.name, float(parameter.start), parameter.bounds
+        low, high = _checked_bounds(name, x0, bounds)
+        self.labels, self._start, self._set = (name,), x0, parameter.set
+        self._positive, self._unit = low >= 0.0 and x0 > 0.0, abs(x0) or 1.0
+        if self._positive:
+            ends = [math.log(b / x0) if b > 0.0 else -math.inf for b in (low, high)]
+        else:
+            ends = [(b - x0) / self._unit for b in (low, high)]
+        self.low, self.high, self.size = np.array(ends[:1]), np.array(ends[1:]), np.array([self._unit])
+
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        return self._start * np.exp(theta) if self._positive else self._start + self._unit * theta
+
+    def put(self, params: Params, x: np.ndarray) -> Params:
+        out = self._set(params, float(x[0]))
+        if not isinstance(out, Params):
+            raise InputError(f"`set` of parameter '{self.labels[0]}' must return Params, not {type(out).__name__}")
+        return out
+
+
+class _Inertia:
+    """The inertia of one body, xx yy zz xy xz yz, always that of some distribution of mass."""
+
+    _ROWS, _COLUMNS = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
+
+    def __init__(self, label: str, body: int, start: np.ndarray):
+        self.labels = tuple(f"{label}.{axes}" for axes in ("xx", "yy", "zz", "xy", "xz", "yz"))
+        self.size, self._body = np.full(6, np.abs(start).max()), body
+        self.low, self.high = np.full(6, -np.inf), np.full(6, np.inf)
+        I = np.zeros((3, 3))
+        I[self._ROWS, self._COLUMNS] = I[self._COLUMNS, self._ROWS] = start
+        moments, axes = np.linalg.eigh(np.trace(I) / 2 * np.eye(3) - I)
+        self._A0 = axes * np.sqrt(np.maximum(moments, 0.0))
+
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        L = np.diag(np.exp(theta[:3]))
+        L[self._COLUMNS[3:], self._ROWS[3:]] = theta[3:]
+        A = self._A0 @ L
+        S = A @ A.T
+        return (np.trace(S) * np.eye(3) - S)[self._ROWS, self._COLUMNS]
+
+    def put(self, params: Params, x: np.ndarray) -> Params:
+        inertia = np.array(params.inertia)
+        inertia[self._body] = x
+        return params.replace(inertia=inertia)
+
+
+class Parametrisation:
+    """All values that are estimated, as a function of one vector theta."""
+
+    def __init__(self, base: Params, parameters: Sequence[str | Parameter], bounds: Mapping[str, Bounds]):
+        if isinstance(parameters, str | Parameter) or not len(parameters):
+            raise InputError('parameters is a list of what to estimate, such as ["mass", "damping[rod1]"]')
+        self._base, unused = base, set(bounds)
+        self._blocks: list[_Block] = []
+        for p in parameters:
+            if isinstance(p, Parameter):
+                self._blocks.append(_Scalar(p))
+            elif isinstance(p, str):
+                self._blocks += _named(base, p, bounds, unused)
+            else:
+                raise InputError(f"a parameter is a name such as 'mass[rod1]' or an ag.Parameter, not {p!r}")
+        self.labels = tuple(label for b in self._blocks for label in b.labels)
+        if unused:
+            raise InputError(
+                f"bounds for '{min(unused)}', which is not estimated; estimated are {', '.join(self.labels)}"
+            )
+        twice = [label for label in self.labels if self.labels.count(label) > 1]
+        if twice:
+            raise InputError(f"'{twice[0]}' is listed twice; name each parameter once")
+        self.size, self.low, self.high = (
+            np.concatenate([getattr(b, what) for b in self._blocks]) for what in ("size", "low", "high")
+        )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def values(self, theta: np.ndarray) -> np.ndarray:
+        """x(theta)"""
+        return np.concatenate([b.values(t) for b, t in self._split(theta)])
+
+    def params(self, theta: np.ndarray) -> Params:
+        """The simulator's Params with the values at theta."""
+        params = self._base
+        for block, t in self._split(theta):
+            params = block.put(params, block.values(t))
+        return params
+
+    def derivative(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """dx/dtheta (p, p) and d(Params.flat)/dtheta (n, p)"""
+        h = _DERIVATIVE * np.eye(len(theta))
+        x = [(self.values(theta + d) - self.values(theta - d)) / (2 * _DERIVATIVE) for d in h]
+        flat = [(self._flat(theta + d) - self._flat(theta - d)) / (2 * _DERIVATIVE) for d in h]
+        return np.stack(x, 1), np.stack(flat, 1)
+
+    def _flat(self, theta: np.ndarray) -> np.ndarray:
+        """Params.flat, infinite limits as zero, since they do not change."""
+        flat = self.params(theta).flat
+        return np.where(np.isinf(flat), 0.0, flat)
+
+    def _split(self, theta: np.ndarray) -> list[tuple[_Block, np.ndarray]]:
+        ends = np.cumsum([len(b.labels) for b in self._blocks])[:-1]
+        return list(zip(self._blocks, np.split(theta, ends), strict=True))
+
+
+def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[str]) -> list[_Block]:
+    """The entries that 'field', 'field[part]' or 'field[part].component' names."""
+    model = base.model
+    match = re.fullmatch(r"(\w+)(?:\[([^\]]+)\])?(?:\.(\w+))?", name)
+    field = match[1] if match else name
+    if not match or field not in FIELDS:
+        raise InputError(
+            f"unknown parameter '{name}': it is field, field[part] or field[part].x, of {', '.join(FIELDS)}"
+        )
+    if field in _DIRECTIONS:
+        raise InputError(f"'{field}' has no entries that can be moved one by one: write an ag.Parameter that sets it")
+    per = FIELDS[field][0]
+    names = _parts(model, per)
+    if match[2] is not None and match[2] not in names:
+        known = ", ".join(dict.fromkeys(names)) or "none: write the name without brackets"
+        raise InputError(f"'{model.name}' has no {per} '{match[2]}' for '{name}'; it has: {known}")
+    chosen = sorted(set(names.values())) if match[2] is None else [names[match[2]]]
+    whose = {i: n for n, i in reversed(names.items())} | ({} if match[2] is None else {chosen[0]: match[2]})
+    axes = COMPONENTS.get(field, ("",))
+    if match[3] is not None and match[3] not in axes:
+        raise InputError(f"'{name}': {field} has {'components ' + ', '.join(axes) if axes[0] else 'no components'}")
+    blocks: list[_Block] = []
+    for i in chosen:
+        label = field if per == "world" else f"{field}[{whose[i]}]"
+        if field == "inertia":
+            if _bounds_of([label, name], bounds, unused) is not None:
+                raise InputError(f"'{label}' takes no bounds: it is kept that of a body by itself")
+            if base.inertia[i].any():
+                blocks.append(_Inertia(label, i, base.inertia[i]))
+            continue
+        for k, axis in enumerate(axes):
+            if match[3] in (None, axis):
+                entry = (i, k)[: 1 + bool(axis)] if per != "world" else (k,)
+                full = f"{label}.{axis}" if axis else label
+                given = _bounds_of([full, label, name], bounds, unused)
+                x0 = float(base[field][entry])
+                if (field in POSITIVE and x0 == 0.0) or not math.isfinite(x0):
+                    continue  # would stay so
+                limits = given or _natural(field)
+                blocks.append(_Scalar(Parameter(full, _setter(field, entry), x0, limits)))
+    if not blocks:
+        raise InputError(
+            f"every '{name}' is zero or infinite and would stay so: give the model a small one to start from"
+        )
+    return blocks
+
+
+def _parts(model: Model, per: str) -> dict[str, int]:
+    """Names of what a field is counted by, and their indices; the joint of a body names it as well."""
+    if per == "body":
+        return {n: i for names in (model.bodies, model.joints) for i, n in enumerate(names)}
+    if per == "world":
+        return {"": 0}
+    names = {"shape": model.shapes.names, "site": model.sites, "actuator": model.actuators}[per]
+    return {n: i for i, n in enumerate(names)}
+
+
+def _natural(field: str) -> Bounds:
+    return (0.0, 1.0) if field == "restitution" else (0.0 if field in POSITIVE else -math.inf, math.inf)
+
+
+def _setter(field: str, entry: tuple[int, ...]) -> Callable[[Params, float], Params]:
+    def put(params: Params, x: float) -> Params:
+        array = np.array(params[field])
+        array[entry] = x
+        return params.replace(**{field: array})
+
+    return put
+
+
+def _bounds_of(names: list[str], bounds: Mapping[str, Bounds], unused: set[str]) -> Bounds | None:
+    """What was given for the nearest of these names."""
+    unused -= set(names)
+    return next((bounds[n] for n in names if n in bounds), None)
+
+
+def _checked_bounds(name: str, x0: float, bounds: Any) -> Bounds:
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        raise InputError(f"bounds of '{name}' are two numbers (lowest, highest), not {bounds!r}") from None
+    if not low < high:
+        raise InputError(f"bounds of '{name}' are ({low:g}, {high:g}): the lowest must be below the highest")
+    if not low <= x0 <= high:
+        raise InputError(f"'{name}' starts at {x0:g}, outside its bounds ({low:g}, {high:g}): move one of them")
+    return low, high

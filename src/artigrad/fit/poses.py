@@ -1,0 +1,34 @@
+"""Joint positions from those of sites, one after the other in time: where to start when only sites were recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import tangent
+from ..params import Params
+from ..simulator import Simulator
+from ..state import State
+
+_STEP, _DAMPING, _ROUNDS = 1e-6, 1e-6, 20
+
+
+def poses_from_sites(sim: Simulator, sites: np.ndarray, params: Params) -> np.ndarray:
+    """q (N, nq) with sites near those given (N, ns, 3), each found from the one before, the first from `sim.reset()`.
+
+    Damped Gauss-Newton; what the sites do not show stays as it was.
+    """
+    m, q = sim.model, np.asarray(sim.reset().q, float)
+    around = _STEP * np.concatenate([np.zeros((1, m.nv)), np.eye(m.nv)])
+    found = []
+    for target in sites:
+        for _ in range(_ROUNDS):
+            p = sim.sites(State(tangent.move(m, q, around), np.zeros((m.nv + 1, m.nv))), params=params)
+            J = (p[1:] - p[0]).reshape(m.nv, -1) / _STEP
+            JJ = J @ J.T
+            step = np.linalg.solve(JJ + (_DAMPING * np.trace(JJ) + 1e-12) * np.eye(m.nv), J @ (target - p[0]).ravel())
+            step *= min(1.0, 0.5 / max(np.abs(step).max(), 1e-12))
+            q = tangent.move(m, q, step)
+            if np.abs(step).max() < 1e-6:
+                break
+        found.append(q)
+    return np.stack(found)

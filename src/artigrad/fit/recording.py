@@ -1,0 +1,145 @@
+"""What was measured, and its windows: short pieces that are simulated at once, each from a state of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import tangent
+from ..errors import InputError
+from ..params import Params
+from ..simulator import Simulator
+from ..state import State
+from .poses import poses_from_sites
+
+QUIET = 0.1  # a channel's scale is at least this share of the widest of its kind, so that one at rest does not rule
+NEARBY = 4  # measurements to each side from which a velocity is made where none was recorded
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """N measurements at equal times: q, or sites, or both; velocities if there are.
+
+    q: (N, nq), v: (N, nv), sites: (N, ns, 3) m, world axes, all sites of the model. u: (N-1, nu), the controls between
+    measurements, zero if left out. dt: s between measurements, a multiple of the simulator's, which is the default.
+    """
+
+    q: Any = None
+    v: Any = None
+    sites: Any = None
+    u: Any = None
+    dt: float | None = None
+
+
+class Windows(NamedTuple):
+    """Recordings cut into W windows of H measurements. Those that fill the last window of a recording do not count.
+
+    q, v, sites: (W, H, ...) or None. counts: (W, H). follows: (W,), whether a window goes on where the one before it ends.
+    u: (W, steps, nu), to the first measurement of the window that follows. start: the states recorded first in each.
+    scale: by which residuals are divided: the range of each measured channel, in the order q (nv), v, sites.
+    reach: (2 nv,), the range of positions and velocities, measured or made of what was.
+    every: steps of the simulator between two measurements. longest: measurements in the longest recording.
+    """
+
+    q: np.ndarray | None
+    v: np.ndarray | None
+    sites: np.ndarray | None
+    counts: np.ndarray
+    follows: np.ndarray
+    u: np.ndarray
+    start: State
+    scale: np.ndarray
+    reach: np.ndarray
+    every: int
+    longest: int
+
+
+def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, params: Params) -> Windows:
+    """Cut recordings into windows of about equal length, `length` measurements at most."""
+    recordings = [data] if isinstance(data, Recording) else list(data)
+    if not recordings or not all(isinstance(r, Recording) for r in recordings):
+        raise InputError("data is an ag.Recording(q=..., v=..., u=...) or a list of them")
+    if not isinstance(length, int | np.integer) or length < 3:
+        raise InputError(f"a window is a whole number of measurements, at least 3, not {length!r}")
+    checked = [_checked(sim, r) for r in recordings]
+    if len({(frozenset(c), every) for c, every in checked}) > 1:
+        raise InputError("recordings that are fitted together must have measured the same things at the same dt")
+    every = checked[0][1]
+    kinds = [k for k in ("q", "v", "sites") if k in checked[0][0]]
+    scale = np.concatenate([_scale(sim, k, [c[k] for c, _ in checked]) for k in kinds])
+    counted = [len(c[kinds[0]]) for c, _ in checked]
+    H = max(-(-n // -(-n // length)) for n in counted)
+    pieces: dict[str, list[np.ndarray]] = {k: [] for k in (*kinds, "u", "counts", "follows", "q0", "v0")}
+    reached = []
+    for (arrays, _), n in zip(checked, counted, strict=True):
+        q, v = _states(sim, arrays, every * sim.options.dt, params)
+        reached.append((q, v))
+        for first in range(0, n, H):
+            rows = np.minimum(np.arange(first, first + H), n - 1)
+            for k in kinds:
+                pieces[k].append(arrays[k][rows])
+            pieces["u"].append(np.repeat(arrays["u"][np.minimum(rows, n - 2)], every, 0))
+            pieces["follows"].append(np.array(first > 0))
+            pieces["counts"].append(np.arange(first, first + H) < n)
+            pieces["q0"].append(q[first])
+            pieces["v0"].append(v[first])
+    reach = np.concatenate([_scale(sim, k, list(x)) for k, x in zip("qv", zip(*reached, strict=True), strict=True)])
+    stacked = {k: np.stack(x) for k, x in pieces.items()}
+    start = State(stacked["q0"], stacked["v0"])
+    q_, v_, sites = (stacked.get(k) for k in ("q", "v", "sites"))
+    return Windows(
+        q_, v_, sites, stacked["counts"], stacked["follows"], stacked["u"], start, scale, reach, every, max(counted)
+    )
+
+
+def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
+    """The arrays of a recording by name, and how many steps lie between two measurements."""
+    m = sim.model
+    shapes = {"q": (m.nq,), "v": (m.nv,), "sites": (m.ns, 3)}
+    arrays = {k: sim._numbers(k, getattr(r, k)).copy() for k in shapes if getattr(r, k) is not None}
+    if not arrays.keys() & {"q", "sites"}:
+        raise InputError("a recording needs q or sites; velocities alone do not say where the robot was")
+    n = len(next(iter(arrays.values())))
+    for k, x in arrays.items():
+        if x.shape != (n, *shapes[k]):
+            raise InputError(
+                f"recorded {k} of '{m.name}' is {('N', *shapes[k])} with the same N as the others, not {x.shape}"
+            )
+    if n < 3:
+        raise InputError(f"a recording of {n} measurements is too short: it needs at least 3")
+    for a, _ in tangent.quaternions(m) if "q" in arrays else ():
+        norm = np.linalg.norm(arrays["q"][:, a : a + 4], axis=-1, keepdims=True)
+        if np.abs(norm - 1).max() > 0.2:
+            raise InputError(f"recorded q[:, {a}:{a + 4}] are quaternions w x y z and must have length 1")
+        arrays["q"][:, a : a + 4] /= norm
+    arrays["u"] = np.zeros((n - 1, m.nu)) if r.u is None else sim._numbers("u", r.u)
+    if arrays["u"].shape != (n - 1, m.nu):
+        raise InputError(f"controls between {n} measurements are {(n - 1, m.nu)}, not {arrays['u'].shape}")
+    ratio = 1.0 if r.dt is None else r.dt / sim.options.dt
+    if not (ratio > 0.5 and abs(ratio - round(ratio)) < 1e-6 * ratio):
+        raise InputError(f"dt of a recording is a multiple of the simulator's {sim.options.dt:g} s, not {r.dt!r}")
+    return arrays, round(ratio)
+
+
+def _scale(sim: Simulator, kind: str, measured: list[np.ndarray]) -> np.ndarray:
+    """The range of each channel over all recordings; of a quaternion that of the angles from its first value."""
+    if kind == "q":
+        measured = [tangent.difference(sim.model, measured[0][0], q) for q in measured]
+    every = np.concatenate([x.reshape(len(x), -1) for x in measured])
+    width = np.ptp(every, axis=0)
+    return np.maximum(width, QUIET * width.max()) if width.any() else np.ones_like(width)
+
+
+def _states(sim: Simulator, arrays: dict[str, np.ndarray], dt: float, params: Params) -> tuple[np.ndarray, np.ndarray]:
+    """q and v at every measurement: as recorded, else from sites and from neighbouring positions. Only a start."""
+    q = arrays["q"] if "q" in arrays else poses_from_sites(sim, arrays["sites"], params)
+    if "v" in arrays:
+        return q, arrays["v"]
+    j = np.arange(-NEARBY, NEARBY + 1)
+    at = np.arange(len(q))[:, None] + j
+    there = ((at >= 0) & (at < len(q))) * 1.0
+    moved = tangent.difference(sim.model, q[:, None], q[np.clip(at, 0, len(q) - 1)])
+    return q, np.einsum("j,nj,njk->nk", j, there, moved) / (dt * (there * j**2).sum(1))[:, None]

@@ -1,0 +1,181 @@
+"""Residuals of all windows, their exact gradient, and the Gauss-Newton matrix.
+
+    r = (simulated - measured) / range of the channel,      loss = 1/2 sum r^2
+
+Unknown are theta and the first state of every window, since a measured one has noise. The gradient J^T r is exact: one
+way back through the physics (`vjp`). J itself is needed only to choose a step, to 1e-6 or so; an exact row per residual
+would be thousands of ways back, so it is made of central differences, all perturbed copies of all windows side by side
+in the lanes of one batch. Its error does not move the solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import tangent
+from ..params import Params
+from ..results import Outputs, Trajectory
+from ..simulator import Simulator
+from ..state import State
+from .parameters import Parametrisation
+from .recording import Windows
+
+_STEP = 1e-6
+_BYTES = 256e6  # of states at a time while perturbed copies run
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Coordinates theta and the first states of the windows; what they lead to. r: (W, residuals of a window)."""
+
+    theta: np.ndarray
+    start: State
+    params: Params
+    trajectory: Trajectory
+    r: np.ndarray
+
+    @property
+    def window_losses(self) -> np.ndarray:
+        """1/2 sum r^2 of each window; infinite where the simulation overflowed."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals = 0.5 * np.sum(self.r**2, 1)
+        return np.where(np.isfinite(totals), totals, np.inf)
+
+    @property
+    def loss(self) -> float:
+        """Of all windows."""
+        return float(self.window_losses.sum())
+
+
+class Slope(NamedTuple):
+    """Cotangents, or a step: of theta (p,) and of the first states (W, 2 nv)."""
+
+    theta: np.ndarray
+    start: np.ndarray
+
+
+class Normal(NamedTuple):
+    """The Gauss-Newton matrix J^T J by blocks: theta with itself (p, p), with first states (W, p, k), those (W, k, k)."""
+
+    tt: np.ndarray
+    ts: np.ndarray
+    ss: np.ndarray
+
+
+class Residuals:
+    """The least-squares problem of a fit."""
+
+    def __init__(self, sim: Simulator, data: Windows, chosen: Parametrisation):
+        self.sim, self.data, self.chosen = sim, data, chosen
+        self._seen = slice(0, -1, data.every)  # steps at which something was measured; the last is the next window's
+        self.measured = int(data.counts.sum()) * len(data.scale)
+        self.unknown = len(chosen) + len(data.counts) * 2 * sim.model.nv
+
+    def first(self, theta: np.ndarray) -> Point:
+        """The values at theta, from the recorded states."""
+        return self._at(theta, self.data.start)
+
+    def moved(self, point: Point, step: Slope) -> Point:
+        """What a step leads to."""
+        return self._at(point.theta + step.theta, self._shifted(point.start, step.start))
+
+    def continued(self, point: Point) -> Point:
+        """Each window from where the one before it ended, if that is better: a simulated state has less noise than a
+        measured one, and rests on the ground if it should."""
+        ends = State(*(np.roll(x[:, -1], 1, 0) for x in (point.trajectory.q, point.trajectory.v)))
+        follows = self.data.follows & np.isfinite(np.concatenate(ends, 1)).all(1)
+        ends = State(*(np.where(follows[:, None], x, at) for x, at in zip(ends, point.start, strict=True)))
+        return self.better(point, self._at(point.theta, ends))
+
+    def better(self, a: Point, b: Point) -> Point:
+        """Of two points with the same theta, for each window the first state that does better."""
+        take = (b.window_losses < a.window_losses)[:, None]
+        if not take.any():
+            return a
+        return self._at(a.theta, State(*(np.where(take, y, x) for x, y in zip(a.start, b.start, strict=True))))
+
+    def gradient(self, point: Point) -> Slope:
+        """J^T r, exactly"""
+        sim, m, d, traj = self.sim, self.sim.model, self.data, point.trajectory
+        bars = point.r.reshape(*d.counts.shape, -1) / d.scale
+        q_bar, v_bar = np.zeros_like(traj.q), np.zeros_like(traj.v)
+        q, flat, at = traj.q[:, self._seen], np.zeros(m.param_size), 0
+        if d.q is not None:
+            q_bar[:, self._seen] += tangent.difference_vjp(m, d.q, q, bars[..., : m.nv])
+            at += m.nv
+        if d.v is not None:
+            v_bar[:, self._seen] += bars[..., at : at + m.nv]
+            at += m.nv
+        if d.sites is not None:
+            state = State(q, np.zeros((*q.shape[:-1], m.nv)))
+            p_bar = bars[..., at:].reshape(*q.shape[:-1], m.ns, 3)
+            seen = sim.outputs_vjp(state, Outputs(site_position=p_bar), params=point.params)
+            q_bar[:, self._seen] += seen.q
+            flat += seen.params.flat
+        grad = sim.vjp(traj, q_bar, v_bar)
+        assert grad.params is not None
+        _, d_flat = self.chosen.derivative(point.theta)
+        start = np.concatenate([tangent.to_tangent(m, point.start.q, grad.q0), grad.v0], -1)
+        return Slope((flat + grad.params.flat) @ d_flat, start)
+
+    def normal(self, point: Point) -> Normal:
+        """J^T J, J by central differences"""
+        W, p, k = len(point.r), len(self.chosen), 2 * self.sim.model.nv
+        state_bytes = 8 * W * (self.data.u.shape[1] + 1) * (self.sim.model.nq + self.sim.model.nv)
+        room = max(1, int(_BYTES / (2 * state_bytes)))
+        by_theta = [self._theta_columns(point, c) for c in np.split(np.eye(p), range(room, p, room))]
+        by_start = [self._start_columns(point, c) for c in np.split(np.eye(k), range(room, k, room))]
+        T, S = np.concatenate(by_theta), np.concatenate(by_start)  # (columns, W, residuals)
+        return Normal(np.einsum("iwr,jwr->ij", T, T), np.einsum("iwr,jwr->wij", T, S), np.einsum("iwr,jwr->wij", S, S))
+
+    def _theta_columns(self, point: Point, directions: np.ndarray) -> np.ndarray:
+        both = _STEP * np.concatenate([directions, -directions])
+        W, n = len(point.r), len(both)
+        flat = np.stack([self.chosen.params(point.theta + d).flat for d in both])
+        start = State(*(np.tile(x, (n, 1)) for x in point.start))
+        return self._differences(start, Params(self.sim.model, np.repeat(flat, W, 0)), n)
+
+    def _start_columns(self, point: Point, directions: np.ndarray) -> np.ndarray:
+        both = _STEP * np.concatenate([directions, -directions])
+        moved = self._shifted(State(*(x[None] for x in point.start)), both[:, None])
+        start = State(*(x.reshape(-1, x.shape[-1]) for x in moved))
+        return self._differences(start, point.params, len(both))
+
+    def _differences(self, start: State, params: Params, n: int) -> np.ndarray:
+        traj = self.sim.rollout(start, np.tile(self.data.u, (n, 1, 1)), params=params)
+        plus, minus = np.split(self._residuals(traj, n), 2)
+        return (plus - minus).reshape(n // 2, len(self.data.u), -1) / (2 * _STEP)
+
+    def _at(self, theta: np.ndarray, start: State) -> Point:
+        params = self.chosen.params(theta)
+        traj = self.sim.rollout(start, self.data.u, params=params)
+        return Point(theta, start, params, traj, self._residuals(traj, 1))
+
+    def _shifted(self, start: State, d: np.ndarray) -> State:
+        nv = self.sim.model.nv
+        return State(tangent.move(self.sim.model, start.q, d[..., :nv]), start.v + d[..., nv:])
+
+    def _residuals(self, traj: Trajectory, copies: int) -> np.ndarray:
+        """(copies * W, H * channels); zero for what does not count"""
+        m, d = self.sim.model, self.data
+        q, v = traj.q[:, self._seen], traj.v[:, self._seen]
+        measured = [None if x is None else np.tile(x, (copies,) + (1,) * (x.ndim - 1)) for x in (d.q, d.v, d.sites)]
+        parts = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            if measured[0] is not None:
+                parts.append(tangent.difference(m, measured[0], q))
+            if measured[1] is not None:
+                parts.append(v - measured[1])
+            if measured[2] is not None:
+                parts.append((self._sites(q, traj.params) - measured[2]).reshape(*q.shape[:-1], -1))
+            r = np.concatenate(parts, -1) / d.scale
+        return np.where(np.tile(d.counts, (copies, 1))[..., None], r, 0.0).reshape(len(r), -1)
+
+    def _sites(self, q: np.ndarray, params: Params) -> np.ndarray:
+        """Positions of sites; NaN all over where a simulation overflowed, since the door takes finite numbers only."""
+        if not np.isfinite(q).all():
+            return np.full((*q.shape[:-1], self.sim.model.ns, 3), np.nan)
+        return self.sim.sites(State(q, np.zeros((*q.shape[:-1], self.sim.model.nv))), params=params)
