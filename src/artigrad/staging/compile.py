@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 
 from . import disk
 
-VERSION = f"sroa cfg gvn, llvmlite {llvmlite.__version__} llvm {llvm.llvm_version_info}"
+VERSION = f"sroa rotate gvn, llvmlite {llvmlite.__version__} llvm {llvm.llvm_version_info}"
 
 
 class Host:
@@ -82,7 +82,7 @@ def compile_object(ir: str, effort: int) -> bytes:
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
-    passes.add_simplify_cfg_pass()
+    passes.add_loop_rotate_pass()
     passes.add_new_gvn_pass()
     for function in module.functions:
         if not function.is_declaration:

@@ -42,7 +42,7 @@ def ptx(ir: str, capability: tuple[int, int], effort: int, folder: Path | None) 
 
 
 def _generate(ir: str, cpu: str, features: str, effort: int) -> str:
-    """The passes of the CPU's kernels. Loops stay loops: the code of a step must stay in the instruction cache. LLVM's own
+    """Few passes, as for the CPU. Loops stay loops: the code of a step must stay in the instruction cache. LLVM's own
     level 1 also moves what it can out of loops, and the assembler then runs out of registers."""
     _initialise()
     machine = llvm.Target.from_triple(TRIPLE).create_target_machine(cpu=cpu, features=features, opt=effort)
