@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..results import Gradient, Outputs, Trajectory
+from ..results import Outputs, Trajectory
 from ..robots import cartpole
 from ..simulator import Simulator
 from ..state import State
@@ -42,9 +42,6 @@ class Cartpole(Task):
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
         return 2.0 * rng.normal(size=(starts, self.steps)).cumsum(1) / np.sqrt(self.steps)
 
-    def rollout(self, x: np.ndarray) -> Trajectory:
-        return self.sim.rollout(self.states(len(x)), x[..., None])
-
     def score(self, traj: Trajectory) -> Score:
         states = State(traj.q, traj.v)
         out, w = self.sim.outputs(states), self.weight
@@ -52,9 +49,6 @@ class Cartpole(Task):
         bars = Outputs(site_position=2.0 * w * error, site_velocity=0.1 * w * speed)
         bars_of_states = self.sim.outputs_vjp(states, bars)
         return Score(np.sum(w * (error**2 + 0.05 * speed**2), (1, 2, 3)), bars_of_states.q, bars_of_states.v)
-
-    def pull_back(self, grad: Gradient) -> np.ndarray:
-        return grad.u[..., 0]
 
     def penalty(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return EFFORT * np.sum(x**2, 1), 2 * EFFORT * x

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..io.builder import ModelBuilder
 from ..model import Model
-from ..results import Gradient, Trajectory
+from ..results import Trajectory
 from ..robots.shapes import sphere
 from ..simulator import Simulator
 from . import looks
@@ -93,11 +93,5 @@ class Golf(Task):
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
         return rng.normal(size=(starts, self.n))
 
-    def rollout(self, x: np.ndarray) -> Trajectory:
-        return self.sim.rollout(self.states(len(x)), x.reshape(len(x), self.steps, 2))
-
     def score(self, traj: Trajectory) -> Score:
         return distance(traj, BALL, self.goal_position)
-
-    def pull_back(self, grad: Gradient) -> np.ndarray:
-        return grad.u.reshape(len(grad.u), -1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..io.builder import ModelBuilder
 from ..model import Model
-from ..results import Gradient, Outputs, Trajectory
+from ..results import Outputs, Trajectory
 from ..simulator import Simulator
 from ..state import State
 from .task import Score, Task
@@ -65,14 +65,8 @@ class Pendulum(Task):
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
         return rng.normal(size=(starts, self.n)).clip(-3, 3) / 10
 
-    def rollout(self, x: np.ndarray) -> Trajectory:
-        return self.sim.rollout(self.states(len(x)), x.reshape(len(x), self.steps, self.links))
-
     def score(self, traj: Trajectory) -> Score:
         end = State(*traj.final)
         error = self.sim.sites(end)[:, 0] - [0.0, 0.0, self.links * LENGTH]
         q_bar = self.sim.outputs_vjp(end, Outputs(site_position=2 * error[:, None])).q
         return Score(np.sum(error**2, 1), q_bar)
-
-    def pull_back(self, grad: Gradient) -> np.ndarray:
-        return grad.u.reshape(len(grad.u), -1)

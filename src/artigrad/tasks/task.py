@@ -47,17 +47,17 @@ class Task(ABC):
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
         """Where to begin: (starts, n)."""
 
-    @abstractmethod
     def rollout(self, x: np.ndarray) -> Trajectory:
-        """The motions of variables x (B, n)."""
+        """The motions of variables x (B, n). Here: they are the controls of all steps."""
+        return self.sim.rollout(self.states(len(x)), x.reshape(len(x), -1, self.sim.model.nu))
 
     @abstractmethod
     def score(self, traj: Trajectory) -> Score:
         """The loss of motions."""
 
-    @abstractmethod
     def pull_back(self, grad: Gradient) -> np.ndarray:
         """From the gradient of rollouts to that of the variables, (B, n)."""
+        return grad.u.reshape(len(grad.u), -1)
 
     def penalty(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the variables themselves cost, (B,), and its gradient (B, n)."""
