@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 FEW = 9  # values of a table that branches are made for
 SHARE = 4  # of the memory of a device, one part may be workspace
 _loading = threading.Lock()
-_loaded: dict[tuple[Any, ...], Future[tuple[Staged, Any]]] = {}
+_loaded: dict[tuple[Any, ...], tuple[Staged, Any]] = {}
 
 
 class CudaBound:
@@ -42,19 +41,14 @@ class CudaBound:
                     self._put(self._words, key, value, self._kept)
 
     def _load(self) -> tuple[Staged, Any]:
-        """The code for these sizes on this device; made once per process, by the thread that asks first."""
+        """The code for these sizes on this device; made once per process."""
         key = (self.kernel, self.device, frozenset(self.given.items()), frozenset(self.among.items()))
         with _loading:
-            mine = key not in _loaded
-            found = _loaded.setdefault(key, Future())
-        if mine:
-            try:
+            found = _loaded.get(key)
+            if found is None:
                 staged = stage(self.kernel, self.given, self.among)
-                found.set_result((staged, self.device.load(staged, self.cuda.registers, self.cuda.effort)))
-            except BaseException as problem:
-                del _loaded[key]  # so that it can be tried again
-                found.set_exception(problem)
-        return found.result()
+                found = _loaded[key] = (staged, self.device.load(staged, self.cuda.registers, self.cuda.effort))
+        return found
 
     def _put(self, words: np.ndarray, key: str, value: Any, keep: list[Any]) -> None:
         kind, slot = self.kernel.signature[key], self._slots[key]

@@ -10,6 +10,7 @@ import ctypes
 import hashlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -197,6 +198,7 @@ class Device:
         self._context = context
         self._pool = self._open_pool()
         self.total = self.memory()[1]
+        self._loading = threading.Lock()
 
     def _attribute(self, which: int) -> int:
         value = c_int()
@@ -333,7 +335,7 @@ class Device:
         about = "\0".join((text, self.name, str(self.capability), str(self.driver_version), str(registers)))
         key = hashlib.sha256(about.encode()).hexdigest()
         code = disk.read(folder, key)
-        with self.current():
+        with self.current(), self._loading:
             if code is not None:
                 found = self._open(code, staged.name, fails=False)
                 if found is not None:
