@@ -74,12 +74,19 @@ def _jacobian_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             copy(direction, A.shifted(2 * k * nv), 2 * nv)
             copy(ws.u_bar, B.shifted(k * nu), nu)
 
+        if touch is not None:
+            rest["status"][0], rest["status"][1] = touch.contacts.status[0], touch.contacts.status[2]
+
     signature: dict[str, Kind] = {
         **TOPOLOGY,
         "dt": REAL,
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u", "A", "B"), ROBOTS),
         **dict.fromkeys(("direction", "q_next", *work), WORK),
-        **(contact_signature(options.gradient == "reverse") | {"law": SHARED} if variant.contact else {}),
+        **(
+            contact_signature(options.gradient == "reverse") | {"law": SHARED, "status": ROBOTS}
+            if variant.contact
+            else {}
+        ),
     }
     return Kernel("jacobian", body, signature, variant.target)

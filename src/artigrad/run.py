@@ -14,7 +14,7 @@ from .params import Params
 from .prepare import prepare_vjp
 from .queries import QUERIES, query_kernel, query_vjp_kernel, query_work
 from .rollout import Variant, contacts_kernel, rollout_kernel, rollout_vjp_kernel
-from .staging import Kernel, Target
+from .staging import Kernel
 from .state import State
 from .tables import Workspace, constants_size
 
@@ -23,34 +23,6 @@ if TYPE_CHECKING:
 
 
 NOTHING_NEAR = 1e3  # m/s, the margin of a motion without contact
-
-
-Maker = Callable[[Variant, tuple[str, ...]], Kernel]
-
-
-def bind(
-    sim: Simulator,
-    maker: Maker,
-    target: Target,
-    own: bool = False,
-    wrench: bool = False,
-    *,
-    backward: bool,
-    with_params: bool = False,
-    force_bars: bool = False,
-    **scratch: int,
-) -> Any:
-    """A kernel with what does not change from call to call in place; made once for each kind of inputs."""
-    key = (maker, target, own, wrench, with_params, force_bars)
-    found = sim._bound.get(key)
-    if found is None:
-        work = Workspace.sizes(sim.model, sim.options, backward, wrench)
-        contact = sim.model.has_contact
-        variant = Variant(sim.options, target, own, wrench, with_params, contact, force_bars)
-        more = sim._contact_arguments(backward) if contact else {}
-        arguments = {**sim._integers, "dt": sim.options.dt, **work, **more, **scratch}
-        found = sim._bound[key] = maker(variant, tuple(work)).bind(**arguments)
-    return found
 
 
 class Run:
@@ -64,9 +36,27 @@ class Run:
         self.kernel = self.bound(rollout_kernel, backward=False)
         self.status = self.place.zeros((batch, 2))  # over all steps: worst violation, whether a contact found no place
 
-    def bound(self, maker: Maker, **kind: Any) -> Any:
-        """The kernel for inputs of this kind; `kind` as of `bind`."""
-        return bind(self.sim, maker, self.target, self.params.batch is not None, self.wrench is not None, **kind)
+    def bound(
+        self,
+        maker: Callable[[Variant, tuple[str, ...]], Kernel],
+        *,
+        backward: bool,
+        with_params: bool = False,
+        force_bars: bool = False,
+        **scratch: int,
+    ) -> Any:
+        """The kernel for inputs of this kind, with what does not change from call to call in place."""
+        sim, wrench, own = self.sim, self.wrench is not None, self.params.batch is not None
+        key = (maker, self.target, own, wrench, with_params, force_bars)
+        found = sim._bound.get(key)
+        if found is None:
+            work = Workspace.sizes(sim.model, sim.options, backward, wrench)
+            contact = sim.model.has_contact
+            variant = Variant(sim.options, self.target, own, wrench, with_params, contact, force_bars)
+            more = sim._contact_arguments(backward) if contact else {}
+            arguments = {**sim._integers, "dt": sim.options.dt, **work, **more, **scratch}
+            found = sim._bound[key] = maker(variant, tuple(work)).bind(**arguments)
+        return found
 
     def inputs(self, first: int, end: int) -> dict[str, Any]:
         """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
@@ -89,10 +79,13 @@ class Run:
             const=self.constants,
             q=q,
             v=v,
-            **({"status": self.status} if self.sim.model.has_contact else {}),
+            **self._status(),
             **self.inputs(first, end),
         )
         self._check_table()
+
+    def _status(self) -> dict[str, Any]:
+        return {"status": self.status} if self.sim.model.has_contact else {}
 
     def _check_table(self) -> None:
         """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
@@ -128,7 +121,18 @@ class Run:
         sim, n = self.sim, 2 * self.sim.model.nv
         A, B = (self.place.empty((self.batch, n, m)) for m in (n, sim.model.nu))
         kernel = self.bound(jacobian_kernel, backward=True, direction=n, q_next=sim.model.nq)
-        kernel(self.batch, sim.threads, const=self.constants, q=state.q, v=state.v, A=A, B=B, **self.inputs(0, 1))
+        kernel(
+            self.batch,
+            sim.threads,
+            const=self.constants,
+            q=state.q,
+            v=state.v,
+            A=A,
+            B=B,
+            **self._status(),
+            **self.inputs(0, 1),
+        )
+        self._check_table()
         return A, B
 
     def contacts(self, states: State, steps: int) -> Any:

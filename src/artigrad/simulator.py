@@ -257,14 +257,17 @@ class Simulator(StateFunctions):
         """Whether more points could be near at a time than there is room for."""
         if not self.model.has_contact:
             return False
-        most, room = (
-            contact_arguments(self.model, n, self._float)["c_cap"] for n in (1 << 30, self.options.max_contacts)
-        )
-        return bool(most > room)
+        integers = self._contact_integers
+        return bool(integers["c_most"].sum() < integers["c_point"][-1])
+
+    @cached_property
+    def _contact_integers(self) -> dict[str, Any]:
+        """What all kernels with contact share."""
+        return contact_arguments(self.model, self.options.max_contacts, self._float)
 
     def _contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What contact adds to the arguments of a kernel."""
-        integers = contact_arguments(self.model, self.options.max_contacts, self._float)
+        integers = self._contact_integers
         work = contact_work(self.model, integers)
         if backward and self.options.gradient == "reverse":
             work |= reverse_work(self.model, integers, self.options.sweeps)

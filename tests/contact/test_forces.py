@@ -109,6 +109,8 @@ def test_a_full_table_is_an_error_that_names_the_option():
         high = sim.reset(batch=2)
         high.q[0, 2] = 5.0
         sim.rollout(high, steps=1)
+    with pytest.raises(ag.ContactError, match=r"robot 0 has more points .* max_contacts=3"):
+        sim.linearize(sim.reset())
     enough = ag.Simulator(model, max_contacts=4)
     np.testing.assert_array_equal(
         enough.rollout(enough.reset(), steps=3).q, ag.Simulator(model).rollout(enough.reset(), steps=3).q
