@@ -56,6 +56,24 @@ def test_limits_and_dry_friction():
     check(b, [0.50005, 0.1], [1.0, 0.5], skip=(), **FEW)
 
 
+def test_groups_whose_trees_lie_between_each_other():
+    """Balls 0 and 2 may touch, and 1 and 3: two groups, each with degrees of freedom of the other between its own."""
+    b, place, v = ag.ModelBuilder("four"), [], []
+    b.plane(friction=0.5, group=0b11, touches=0b11)
+    for k in range(4):
+        mask = 1 << k % 2
+        b.body(f"ball {k}", joint="free", mass=0.5 + 0.1 * k, inertia=(0.002, 0.003, 0.0025))
+        b.sphere(f"ball {k}", 0.1, group=mask, touches=mask, friction=0.3)
+        place += [0.1995 * (k // 2), 0.05 * (k % 2), 0.0999, *TILTED]
+        v += [0.5 - k // 2, 0.1, -0.2, 0.1, 0.2, 0.3 * k]
+    rows, sim = check(b, place, v, **FEW)
+    assert sim._contact_integers["c_groups"] == 2
+    assert rows["friction"].largest > 1e-3
+    plain = ag.Simulator(sim.model, backend="numpy", **FEW)  # scratch is NaN there until it is written
+    grad = plain.vjp(plain.rollout(ag.State(np.array(place), np.array(v, float)), steps=1), np.ones(28), np.ones(24))
+    assert np.isfinite(grad.params.flat).all()
+
+
 def laikago_gradient(**options):
     model = ag.robots.laikago()
     rng = np.random.default_rng(0)

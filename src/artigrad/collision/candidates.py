@@ -36,6 +36,7 @@ class Candidates(NamedTuple):
     limited: np.ndarray  # links whose joint has a limit or dry friction, ordered by group
     limited_group: np.ndarray
     groups: int
+    links: list[np.ndarray]  # of each group, from the roots outwards
 
 
 def candidates(model: Model) -> Candidates:
@@ -58,6 +59,7 @@ def candidates(model: Model) -> Candidates:
     limited.sort(key=lambda i: root(int(links.tree[i])))
     limited_group = [root(int(links.tree[i])) for i in limited]
     number = {g: k for k, g in enumerate(sorted({*group, *limited_group}))}
+    of_link = np.array([number.get(root(int(t)), -1) for t in links.tree])
     points = [_points(model, a, b) for a, b in pairs]
     every = [point for of_pair in points for point in of_pair]
 
@@ -75,6 +77,7 @@ def candidates(model: Model) -> Candidates:
         limited=column(limited),
         limited_group=column([number[g] for g in limited_group]),
         groups=len(number),
+        links=[np.flatnonzero(of_link == k) for k in range(len(number))],
     )
 
 

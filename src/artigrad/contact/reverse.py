@@ -137,32 +137,38 @@ def accelerate_in_contact_reverse(
 
 
 def columns(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
-    """Y = Mt^-1 J^T, a row of nv numbers for each row of each contact."""
-    for c in loop(contacts.group[contacts.groups]):
-        for r in range(3):
-            for k in loop(topology.nv):
-                ws.dof[k].u = 0.0
-            for side in (A_SIDE, B_SIDE):
-                for n in climb(topology.parent, contacts.link(c, side)):
-                    va = topology.link_v[n]
-                    for k in loop(va, va + topology.link_nv[n]):
-                        z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
-                        ws.dof[k].u += contacts.root[k] * z.leaves()[r]
-            articulated.push(topology, ws, contacts.Y.shifted((c * 3 + r) * topology.nv))
+    """Y = Mt^-1 J^T, a row of nv numbers for each row of each contact; of those only the ones of its group are there."""
+    ws.link[0].y = Motion.zero()
+    for g in loop(contacts.groups):
+        first, end = contacts.dofs(g)
+        for c in loop(contacts.group[g], contacts.group[g + 1]):
+            for r in range(3):
+                Y = contacts.Y.shifted((c * 3 + r) * topology.nv)
+                for k in loop(first, end):
+                    ws.dof[k].u, Y[k] = 0.0, 0.0
+                for side in (A_SIDE, B_SIDE):
+                    for n in climb(topology.parent, contacts.link(c, side)):
+                        va = topology.link_v[n]
+                        for k in loop(va, va + topology.link_nv[n]):
+                            z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
+                            ws.dof[k].u += contacts.root[k] * z.leaves()[r]
+                for n in loop(contacts.link_first[g], contacts.link_first[g + 1]):
+                    articulated.push_link(topology, contacts.links[n], ws, Y)
 
 
-def mix(topology: Topology, c: Any, end: Any, r: int, both: bool, contacts: Contacts, out: Reals) -> None:
-    """out = row r of A_bar Y, or of (A_bar + A_bar^T) Y"""
-    for k in loop(topology.nv):
+def mix(topology: Topology, c: Any, r: int, both: bool, contacts: Contacts, out: Reals) -> None:
+    """out = row r of A_bar Y, or of (A_bar + A_bar^T) Y, where that group has entries"""
+    first, end = contacts.dofs(contacts.in_group[c])
+    for k in loop(first, end):
         out[k] = 0.0
-    for d in loop(contacts.start[c], end):
+    for d in loop(contacts.start[c], contacts.end(c)):
         weights = contacts.K.struct(contacts.block(c, d), Mat3).leaves()[3 * r : 3 * r + 3]
         if both:
             across = contacts.K.struct(contacts.block(d, c), Mat3).leaves()[r::3]
             weights = [a + b for a, b in zip(weights, across, strict=True)]
         for s in range(3):
             Y = contacts.Y.shifted((d * 3 + s) * topology.nv)
-            for k in loop(topology.nv):
+            for k in loop(first, end):
                 out[k] = out[k] + weights[s] * Y[k]
 
 
@@ -178,22 +184,20 @@ def jacobian_bars(
 ) -> None:
     """J_bar, the targets and the bounds of every contact to poses, velocities and parameters."""
     clear_pose_bars(topology, ws)
-    for g in loop(contacts.groups):
-        end = contacts.group[g + 1]
-        for c in loop(contacts.group[g], end):
+    for c in loop(contacts.group[contacts.groups]):
 
-            def touching(c: Any = c, end: Any = end) -> None:
-                _touching(topology, const, law, c, end, q, v, ws, contacts, bars)
+        def touching(c: Any = c) -> None:
+            _touching(topology, const, law, c, q, v, ws, contacts, bars)
 
-            def limited(c: Any = c) -> None:
-                row = contacts.row[c]
-                k, b_bar = topology.link_v[contacts.link_b[c]], row.b_bar
-                bars.v[k] = bars.v[k] + row.R.xx * b_bar.x + b_bar.y
-                _, slope = rest_velocity(law, row.phi)
-                phi_bar = -(b_bar.x * slope)
-                limit_bars(topology, c, contacts, phi_bar, row.bound_bar * law.dt, bars)
+        def limited(c: Any = c) -> None:
+            row = contacts.row[c]
+            k, b_bar = topology.link_v[contacts.link_b[c]], row.b_bar
+            bars.v[k] = bars.v[k] + row.R.xx * b_bar.x + b_bar.y
+            _, slope = rest_velocity(law, row.phi)
+            phi_bar = -(b_bar.x * slope)
+            limit_bars(topology, c, contacts, phi_bar, row.bound_bar * law.dt, bars)
 
-            switch(contacts.of_joint[c], {0: touching, 1: limited})
+        switch(contacts.of_joint[c], {0: touching, 1: limited})
     kinematics_vjp(topology, ws, bars)
 
 
@@ -202,7 +206,6 @@ def _touching(
     const: Constants,
     law: Law,
     c: Any,
-    end: Any,
     q: Reals,
     v: Reals,
     ws: Workspace,
@@ -216,11 +219,12 @@ def _touching(
     b_bar, lam, d = row.b_bar, row.old, directions(row.R)
     recoil = row.e * b_bar.x * bounce  # beta = -e J v
     frame: list[Vec3] = []
+    first, end = contacts.dofs(contacts.in_group[c])
     p_a_bar, p_b_bar = Vec3.zero(), Vec3.zero()
     for r, (target_bar, push) in enumerate(zip(b_bar.leaves(), lam.leaves(), strict=True)):
         x, extra = contacts.x, recoil if r == 0 else 0.0
-        mix(topology, c, end, r, True, contacts, x)
-        for k in loop(topology.nv):
+        mix(topology, c, r, True, contacts, x)
+        for k in loop(first, end):
             ahead = v[k] + law.dt * contacts.free[k]
             x[k] = x[k] + target_bar * ahead + push * contacts.dual[k] / law.dt + extra * v[k]
         seen = []
@@ -271,8 +275,8 @@ def mass_matrix_bars(topology: Topology, law: Law, contacts: Contacts) -> None:
     for k in loop(topology.dof_row[topology.nv]):
         contacts.M_bar[k] = 0.0
 
-    def subtract(a: Reals, b: Reals) -> None:
-        for k in loop(topology.nv):
+    def subtract(a: Reals, b: Reals, first: Any, end: Any) -> None:
+        for k in loop(first, end):
             row, a_k, b_k = topology.dof_row[k], a[k], b[k]
             for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
                 at = row + topology.dof_depth[j - 1]
@@ -283,12 +287,12 @@ def mass_matrix_bars(topology: Topology, law: Law, contacts: Contacts) -> None:
     for k in loop(topology.nv):
         contacts.push[k] = 0.0
     for g in loop(contacts.groups):
-        end = contacts.group[g + 1]
-        for c in loop(contacts.group[g], end):
+        first, end = contacts.dofs(g)
+        for c in loop(contacts.group[g], contacts.group[g + 1]):
             for r in range(3):
                 Y, lam = contacts.Y.shifted((c * 3 + r) * topology.nv), contacts.row[c].old.leaves()[r]
-                mix(topology, c, end, r, False, contacts, contacts.x)
-                subtract(Y, contacts.x)
-                for k in loop(topology.nv):
+                mix(topology, c, r, False, contacts, contacts.x)
+                subtract(Y, contacts.x, first, end)
+                for k in loop(first, end):
                     contacts.push[k] = contacts.push[k] + Y[k] * (lam / law.dt)
-    subtract(contacts.dual, contacts.push)
+    subtract(contacts.dual, contacts.push, 0, topology.nv)

@@ -21,6 +21,7 @@ INTEGERS: dict[str, Kind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth", "c_sides"), INT),
     **dict.fromkeys(("c_kind", "c_a", "c_b", "c_first", "c_point", "c_vertex", "c_most"), INTS),
     **dict.fromkeys(("c_limit", "c_limit_first", "c_common"), INTS),
+    **dict.fromkeys(("c_links", "c_link_first", "c_dof_first", "c_dof_end"), INTS),
     "c_feature": SHARED,
 }
 # One row per contact (or limited joint): three rows of the problem, in the order normal, tangent, tangent.
@@ -85,6 +86,10 @@ def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[
         "c_limit": c.limited,
         "c_limit_first": limit_first,
         "c_common": np.ascontiguousarray(common.reshape(-1)),
+        "c_links": np.array([*(i for own in c.links for i in own), 0], np.int32),
+        "c_link_first": np.cumsum([0, *map(len, c.links)]).astype(np.int32),
+        "c_dof_first": np.array([*(links.v[own].min() for own in c.links), 0], np.int32),
+        "c_dof_end": np.array([*((links.v[own] + links.nv[own]).max() for own in c.links), 0], np.int32),
         "c_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
     }
 
@@ -152,6 +157,10 @@ class Contacts(SimpleNamespace):
     limit: Any
     limit_first: Any
     common: Any
+    links: Any  # those that may push each other, group by group
+    link_first: Any  # of each group, and the number of all
+    dof_first: Any  # the degrees of freedom of a group are among these
+    dof_end: Any
     feature: Reals
     row: Table
     placed: Table
@@ -203,6 +212,10 @@ class Contacts(SimpleNamespace):
     def end(self, c: Any) -> Any:
         """One past the last contact of the group that contact c is in."""
         return self.group[self.in_group[c] + 1]
+
+    def dofs(self, g: Any) -> tuple[Any, Any]:
+        """The degrees of freedom that group g may push are from the first to before the second of these."""
+        return self.dof_first[g], self.dof_end[g]
 
     def touches(self, c: Any) -> Any:
         """1.0 where shapes touch, 0.0 for a limited joint."""
