@@ -53,10 +53,7 @@ class CudaSimulator(Simulator):
         self._place = Gpu(self._gpu, self._float)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in super().__getstate__().items() if k not in ("_gpu", "_place")} | {
-            "stream": 0,
-            "_ahead": None,
-        }
+        return {k: v for k, v in super().__getstate__().items() if k not in ("_gpu", "_place")} | {"stream": 0}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .errors import InputError
 from .params import Params
-from .rollout import Checkpoints, EveryStep
+from .rollout import Checkpoints
 from .state import State
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Trajectory:
         save(self, path, robot=robot, size=size, fps=fps, speed=speed)
 
     def _states(self) -> State:
-        if not isinstance(self.checkpoints, EveryStep):
+        if self.kept[0].q.ndim != 3 or self.kept[0].q.shape[1] != self.steps + 1:
             raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
         q, v = (self.simulator._place.shown(x) for x in self.kept[0])
         return State(q, v) if self.batched else State(q[0], v[0])

@@ -37,6 +37,7 @@ class Variant:
     with_params: bool = False
     contact: bool = False
     force_bars: bool = False
+    rerun: bool = False
 
     @property
     def staged(self) -> Variant:
@@ -63,27 +64,26 @@ def contact_of(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | 
 
 
 def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
-    """Kernel: (q, v) rows 0 .. steps of a trajectory from row 0; `row` 0 or 1 says whether rows are kept apart."""
+    """Kernel: `stretches` times `length` steps from row 0 of (q, v); the state after each stretch goes to the next row."""
     return _rollout_kernel(variant.staged, work)
 
 
 @cache
 def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
-    def body(dt: Any, steps: Any, row: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
+    def body(dt: Any, stretches: Any, length: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
         topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         constants = Constants(topology, const)
-        nq, nv, nu = topology.nq, topology.nv, topology.nu
+        nq, nv = topology.nq, topology.nv
         copy(q, ws.q, nq)
         copy(v, ws.v, nv)
         if touch is not None:
             touch.contacts.status[0], touch.contacts.status[2] = 0.0, 0.0
-        for t in loop(steps):
-            u_t = local(u.shifted(t * nu), ws.u, nu)
-            if variant.wrench:
-                copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, topology.nb * 6)
-            step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws, touch)
-            copy(ws.q, q.shifted((t + 1) * row * nq), nq)
-            copy(ws.v, v.shifted((t + 1) * row * nv), nv)
+        for s in loop(stretches):
+            for t in loop(s * length, (s + 1) * length):
+                u_t = inputs(topology, t, u, rest.get("wrench"), ws)
+                step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws, touch)
+            copy(ws.q, q.shifted((s + 1) * nq), nq)
+            copy(ws.v, v.shifted((s + 1) * nv), nv)
         if touch is not None:
             worst, full = rest["status"], touch.contacts.status[2]
             worst[0], worst[1] = maximum(worst[0], touch.contacts.status[0]), maximum(worst[1], full)
@@ -91,8 +91,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     signature: dict[str, Kind] = {
         **TOPOLOGY,
         "dt": REAL,
-        "steps": INT,
-        "row": INT,
+        **dict.fromkeys(("stretches", "length"), INT),
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **({"wrench": ROBOTS} if variant.wrench else {}),
@@ -102,8 +101,19 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     return Kernel("rollout", body, signature, variant.target)
 
 
+def inputs(topology: Topology, t: Any, u: Reals, wrench: Reals | None, ws: Workspace) -> Reals:
+    """The controls of step t, to be read many times; its wrenches, if there are any, go to ws.wrench."""
+    if wrench is not None:
+        copy(wrench.shifted(t * topology.nb * 6), ws.wrench, topology.nb * 6)
+    return local(u.shifted(t * topology.nu), ws.u, topology.nu)
+
+
 def rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
-    """Kernel: turns the cotangent of the last state of a trajectory into that of the first, and gathers the others."""
+    """Kernel: turns the cotangent of the last state of a trajectory into that of the first, and gathers the others.
+
+    (q, v) are all states of one stretch of `length` steps. With `rerun` they are room for them, and (q_kept, v_kept) have
+    the first state of each of `stretches`: a stretch is run again, then differentiated.
+    """
     return _rollout_vjp_kernel(variant.staged, work)
 
 
@@ -111,7 +121,8 @@ def rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(
         dt: Any,
-        steps: Any,
+        stretches: Any,
+        length: Any,
         every: Any,
         const: Reals,
         q: Reals,
@@ -125,7 +136,7 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         **rest: Any,
     ) -> None:
         topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
-        constants = Constants(topology, const)
+        constants, wrench = Constants(topology, const), rest.get("wrench")
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
         bars = Bars(ws.tangent_bar, ws.v_bar, ws.u_bar, const_bar)
         if touch is not None:
@@ -133,33 +144,50 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             status[0], status[1], status[2] = health[0], health[1], 0.0
         nq, nv, nu, nw = topology.nq, topology.nv, topology.nu, topology.nb * 6
         points = touch.contacts.points if touch is not None else 0
+
+        def run_again(s: Any) -> None:
+            copy(rest["q_kept"].shifted(s * nq), ws.q, nq)
+            copy(rest["v_kept"].shifted(s * nv), ws.v, nv)
+            copy(ws.q, q, nq)
+            copy(ws.v, v, nv)
+            for j in loop(length - 1):
+                u_t = inputs(topology, s * length + j, u, wrench, ws)
+                step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws, touch)
+                copy(ws.q, q.shifted((j + 1) * nq), nq)
+                copy(ws.v, v.shifted((j + 1) * nv), nv)
+            copy(rest["v_kept"].shifted((s + 1) * nv), ws.v, nv)  # all that is read of the state after the last step
+            copy(ws.v, v.shifted(length * nv), nv)
+
         copy(q_bar, ws.q_bar, nq)
         copy(v_bar, ws.v_bar, nv)
-        for t in loop(steps, inwards=True):
-            q_t = local(q.shifted(t * nq), ws.q, nq)
-            v_t = local(v.shifted(t * nv), ws.v, nv)
-            u_t = local(u.shifted(t * nu), ws.u, nu)
-            ws.v_next = local(v.shifted((t + 1) * nv), ws.v_after, nv)
-            for k in loop(nu):
-                ws.u_bar[k] = 0.0
-            if variant.wrench:
-                copy(rest["wrench"].shifted(t * nw), ws.wrench, nw)
-                for k in loop(nw):
-                    ws.wrench_bar[k] = 0.0
-            if touch is not None and variant.force_bars:
-                bars_t = rest["force_bars"].shifted(t * points * 3)
-                touch.contacts.force_bar = local(bars_t, rest["force_bar"], points * 3)
-            step_vjp(topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, bars, touch)
-            copy(ws.u_bar, u_bar.shifted(t * nu), nu)
-            if variant.wrench:
-                copy(ws.wrench_bar, rest["wrench_bar"].shifted(t * nw), nw)
-            for _ in loop(every):
-                copy(q_bars.shifted(t * nq), ws.q, nq)
-                copy(v_bars.shifted(t * nv), ws.v, nv)
-                for k in loop(nq):
-                    ws.q_bar[k] = ws.q_bar[k] + ws.q[k]
-                for k in loop(nv):
-                    ws.v_bar[k] = ws.v_bar[k] + ws.v[k]
+        for s in loop(stretches, inwards=True):
+            if variant.rerun:
+                run_again(s)
+            for j in loop(length, inwards=True):
+                t = s * length + j
+                q_t = local(q.shifted(j * nq), ws.q, nq)
+                v_t = local(v.shifted(j * nv), ws.v, nv)
+                u_t = inputs(topology, t, u, wrench, ws)
+                ws.v_next = local(v.shifted((j + 1) * nv), ws.v_after, nv)
+                for k in loop(nu):
+                    ws.u_bar[k] = 0.0
+                if wrench is not None:
+                    for k in loop(nw):
+                        ws.wrench_bar[k] = 0.0
+                if touch is not None and variant.force_bars:
+                    bars_t = rest["force_bars"].shifted(t * points * 3)
+                    touch.contacts.force_bar = local(bars_t, rest["force_bar"], points * 3)
+                step_vjp(topology, constants, variant.options, dt, q_t, v_t, u_t, ws, ws.q_bar, bars, touch)
+                copy(ws.u_bar, u_bar.shifted(t * nu), nu)
+                if wrench is not None:
+                    copy(ws.wrench_bar, rest["wrench_bar"].shifted(t * nw), nw)
+                for _ in loop(every):
+                    copy(q_bars.shifted(t * nq), ws.q, nq)
+                    copy(v_bars.shifted(t * nv), ws.v, nv)
+                    for k in loop(nq):
+                        ws.q_bar[k] = ws.q_bar[k] + ws.q[k]
+                    for k in loop(nv):
+                        ws.v_bar[k] = ws.v_bar[k] + ws.v[k]
         copy(ws.q_bar, q_bar, nq)
         copy(ws.v_bar, v_bar, nv)
         if touch is not None:
@@ -169,10 +197,10 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     signature: dict[str, Kind] = {
         **TOPOLOGY,
         "dt": REAL,
-        "steps": INT,
-        "every": INT,
+        **dict.fromkeys(("stretches", "length", "every"), INT),
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
+        **(dict.fromkeys(("q_kept", "v_kept"), ROBOTS) if variant.rerun else {}),
         **({"const_bar": PACKED} if variant.with_params else {}),
         **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
         **(contact_signature(taped) | {"law": SHARED, "health": ROBOTS} if variant.contact else {}),
@@ -195,13 +223,11 @@ def _contacts_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         assert touch is not None
         constants, method = Constants(topology, const), Method(articulated, dt, touch)
-        nq, nv, nu, size = topology.nq, topology.nv, topology.nu, touch.contacts.points * REPORT.size
+        nq, nv, size = topology.nq, topology.nv, touch.contacts.points * REPORT.size
         touch.contacts.status[0], touch.contacts.status[2] = 0.0, 0.0
         for t in loop(steps):
             q_t, v_t = local(q.shifted(t * nq), ws.q, nq), local(v.shifted(t * nv), ws.v, nv)
-            u_t = local(u.shifted(t * nu), ws.u, nu)
-            if variant.wrench:
-                copy(rest["wrench"].shifted(t * topology.nb * 6), ws.wrench, topology.nb * 6)
+            u_t = inputs(topology, t, u, rest.get("wrench"), ws)
             impulses_again(topology, constants, method, q_t, v_t, u_t, ws)
             report(topology, constants, touch.law, q_t, touch.contacts, row)
             copy(row, out.shifted(t * size), size)
@@ -226,7 +252,8 @@ class Checkpoints(Protocol):
     """A policy for which states a rollout keeps."""
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
-        """(block, snapshots): the backward pass rebuilds `block` steps at a time from at most `snapshots` kept states."""
+        """(block, snapshots): steps go in blocks, and the first states of at most so many blocks are kept at a time. If
+        there is room for all of them that is all; else a binomial schedule says which, and what is run again."""
         ...
 
 
@@ -235,12 +262,12 @@ class EveryStep:
     """Keep every state: nothing is computed twice, and `traj.q`, `traj.v` can be read."""
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
-        return max(steps, 1), 1
+        return 1, steps
 
 
 @dataclass(frozen=True)
 class EveryKth:
-    """Keep every k-th state: memory falls by k, and every step runs once more on the way back."""
+    """Keep every k-th state: memory falls by k, and k - 1 of k steps run once more on the way back."""
 
     k: int
 
@@ -249,7 +276,7 @@ class EveryKth:
             raise InputError(f"EveryKth keeps a state every k >= 1 steps, not {self.k!r}")
 
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
-        return self.k, -(-steps // self.k) or 1
+        return self.k, -(-steps // self.k)
 
 
 @dataclass(frozen=True)
@@ -265,7 +292,7 @@ class Binomial:
                 f"memory={self.memory!r} holds {states} states of {state_bytes} bytes; at least 3 are needed"
             )
         if states > steps:
-            return max(steps, 1), 1
+            return 1, steps
         block = max(1, states // 2 - 1)
         return block, states - block - 1
 

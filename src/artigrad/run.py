@@ -26,7 +26,7 @@ NOTHING_NEAR = 1e3  # m/s, the margin of a motion without contact
 
 
 class Run:
-    """One rollout's inputs, bound to kernels: `states` keeps every state of a stretch, `advance` only the last."""
+    """One rollout's inputs, bound to kernels: `states` keeps states on the way, `advance` only the last."""
 
     def __init__(self, sim: Simulator, batch: int, u: Any, wrench: Any, params: Params):
         self.sim, self.batch, self.u, self.wrench, self.params = sim, batch, u, wrench, params
@@ -37,24 +37,19 @@ class Run:
         self.status = self.place.zeros((batch, 2))  # over all steps: worst violation, whether a contact found no place
 
     def bound(
-        self,
-        maker: Callable[[Variant, tuple[str, ...]], Kernel],
-        *,
-        backward: bool,
-        with_params: bool = False,
-        force_bars: bool = False,
-        **scratch: int,
+        self, maker: Callable[[Variant, tuple[str, ...]], Kernel], *, backward: bool, scratch: Any = None, **flags: bool
     ) -> Any:
-        """The kernel for inputs of this kind, with what does not change from call to call in place."""
+        """The kernel for inputs of this kind, with what does not change from call to call in place. flags: those of
+        `Variant`; scratch: sizes of what this kernel needs beside the workspace."""
         sim, wrench, own = self.sim, self.wrench is not None, self.params.batch is not None
-        key = (maker, self.target, own, wrench, with_params, force_bars)
+        key = (maker, self.target, own, wrench, *flags.items())
         found = sim._bound.get(key)
         if found is None:
             work = Workspace.sizes(sim.model, sim.options, backward, wrench)
             contact = sim.model.has_contact
-            variant = Variant(sim.options, self.target, own, wrench, with_params, contact, force_bars)
+            variant = Variant(sim.options, self.target, own, wrench, contact=contact, **flags)
             more = sim._contact_arguments(backward) if contact else {}
-            arguments = {**sim._integers, "dt": sim.options.dt, **work, **more, **scratch}
+            arguments = {**sim._integers, "dt": sim.options.dt, **work, **more, **(scratch or {})}
             found = sim._bound[key] = maker(variant, tuple(work)).bind(**arguments)
         return found
 
@@ -70,17 +65,18 @@ class Run:
             return x
         return x[None] if self.batch == 1 else self.place.broadcast(x, self.batch)
 
-    def _call(self, q: Any, v: Any, row: int, first: int, end: int) -> None:
+    def _call(self, q: Any, v: Any, first: int, stretches: int, length: int) -> None:
+        """Rows 1 .. stretches of the states from row 0, at step `first`."""
         self.kernel(
             self.batch,
             self.sim.threads,
-            steps=end - first,
-            row=row,
+            stretches=stretches,
+            length=length,
             const=self.constants,
             q=q,
             v=v,
             **self._status(),
-            **self.inputs(first, end),
+            **self.inputs(first, first + stretches * length),
         )
         self._check_table()
 
@@ -98,29 +94,31 @@ class Run:
                 "allows for; make the Simulator with a larger max_contacts, or fewer shapes that may touch"
             )
 
-    def states(self, start: State, first: int, end: int) -> State:
-        """All states from step `first` to `end`: arrays (B, end - first + 1, n)."""
-        m, n = self.sim.model, end - first + 1
-        q, v = self.place.empty((self.batch, n, m.nq)), self.place.empty((self.batch, n, m.nv))
+    def states(self, start: State, first: int, end: int, every: int = 1) -> State:
+        """The states at steps first, first + every, ... and `end`: arrays (B, rows, n)."""
+        m, (whole, rest) = self.sim.model, divmod(end - first, every)
+        rows = 1 + whole + (rest > 0)
+        q, v = self.place.empty((self.batch, rows, m.nq)), self.place.empty((self.batch, rows, m.nv))
         q[:, 0], v[:, 0] = start
-        self._call(q, v, 1, first, end)
+        self._call(q, v, first, whole, every)
+        if rest:
+            self._call(q[:, whole:], v[:, whole:], end - rest, 1, rest)
         return State(q, v)
 
     def extend(self, states: State, t: int) -> None:
         """Fill row t+1 of the states (B, T+1, n) from row t."""
-        self._call(states.q[:, t:], states.v[:, t:], 1, t, t + 1)
+        self._call(states.q[:, t:], states.v[:, t:], t, 1, 1)
 
     def advance(self, start: State, first: int, end: int) -> State:
         """The state at step `end` from that at `first`."""
-        q, v = start.q.copy(), start.v.copy()
-        self._call(q, v, 0, first, end)
-        return State(q, v)
+        q, v = self.states(start, first, end, max(1, end - first))
+        return State(q[:, -1].copy(), v[:, -1].copy())
 
     def jacobian(self, state: State) -> tuple[Any, Any]:
         """A and B of the first step."""
         sim, n = self.sim, 2 * self.sim.model.nv
         A, B = (self.place.empty((self.batch, n, m)) for m in (n, sim.model.nu))
-        kernel = self.bound(jacobian_kernel, backward=True, direction=n, q_next=sim.model.nq)
+        kernel = self.bound(jacobian_kernel, backward=True, scratch={"direction": n, "q_next": sim.model.nq})
         kernel(
             self.batch,
             sim.threads,
@@ -139,17 +137,20 @@ class Run:
         """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""
         sim, points = self.sim, len(self.sim.contact_names)
         out = self.place.empty((self.batch, steps, points, REPORT.size))
-        kernel = self.bound(contacts_kernel, backward=False, row=points * REPORT.size)
+        kernel = self.bound(contacts_kernel, backward=False, scratch={"row": points * REPORT.size})
         q, v = states.q[:, :steps], states.v[:, :steps]
         kernel(self.batch, sim.threads, steps=steps, const=self.constants, q=q, v=v, out=out, **self.inputs(0, steps))
         return out
 
 
 class Backward:
-    """The cotangents on their way from the last state to the first."""
+    """The cotangents on their way from the last state to the first. stretch: of so many steps the first state is given,
+    and the others are run again."""
 
-    def __init__(self, run: Run, q_bars: Any, v_bars: Any, force_bars: Any, steps: int, with_params: bool):
-        self.run, self.place, batch = run, run.place, run.batch
+    def __init__(
+        self, run: Run, q_bars: Any, v_bars: Any, force_bars: Any, steps: int, with_params: bool, stretch: int = 1
+    ):
+        self.run, self.place, self.stretch, batch = run, run.place, stretch, run.batch
         m = run.sim.model
         self.every = int(any(x is not None and x.ndim == 3 for x in (q_bars, v_bars)))
         self.q_bar, self.q_bars = self._split(q_bars, batch, steps, m.nq)
@@ -157,10 +158,13 @@ class Backward:
         self.u_bar = self.place.empty((batch, steps, m.nu))
         self.wrench_bar = None if run.wrench is None else self.place.empty((batch, steps, m.nb, 6))
         self.force_bars = force_bars
-        scratch = {} if force_bars is None else {"force_bar": force_bars.shape[2] * 3}
-        with_forces = force_bars is not None
         self.kernel = run.bound(
-            rollout_vjp_kernel, backward=True, with_params=with_params, force_bars=with_forces, **scratch
+            rollout_vjp_kernel,
+            backward=True,
+            scratch=None if force_bars is None else {"force_bar": force_bars.shape[2] * 3},
+            with_params=with_params,
+            force_bars=force_bars is not None,
+            rerun=stretch > 1,
         )
         self.health = self.place.rows((0.0, NOTHING_NEAR), batch)  # worst violation, least margin
         self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
@@ -181,25 +185,35 @@ class Backward:
         return last, every
 
     def segment(self, states: State, first: int, end: int) -> None:
-        """Differentiate the steps first .. end, whose states are given."""
-        run, sim = self.run, self.run.sim
+        """Differentiate the steps first .. end, whose states are given, or the first of every stretch."""
+        if self.stretch == 1:
+            self._call(first, 1, end - first, q=states.q, v=states.v)
+            return
+        m, (whole, rest) = self.run.sim.model, divmod(end - first, self.stretch)
+        room = {k: self.place.empty((self.run.batch, self.stretch + 1, n)) for k, n in (("q", m.nq), ("v", m.nv))}
+        if rest:
+            self._call(end - rest, 1, rest, **room, q_kept=states.q[:, whole:], v_kept=states.v[:, whole:])
+        self._call(first, whole, self.stretch, **room, q_kept=states.q, v_kept=states.v)
+
+    def _call(self, first: int, stretches: int, length: int, **states: Any) -> None:
+        run, end = self.run, first + stretches * length
         if self.wrench_bar is not None:
             self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
         if self.force_bars is not None:
             self.extra["force_bars"] = self.force_bars[:, first:end]
         self.kernel(
             run.batch,
-            sim.threads,
-            steps=end - first,
+            run.sim.threads,
+            stretches=stretches,
+            length=length,
             every=self.every,
             const=run.constants,
-            q=states.q,
-            v=states.v,
             q_bars=self.q_bars[:, first:end],
             v_bars=self.v_bars[:, first:end],
             q_bar=self.q_bar,
             v_bar=self.v_bar,
             u_bar=self.u_bar[:, first:end],
+            **states,
             **run.inputs(first, end),
             **self.extra,
         )

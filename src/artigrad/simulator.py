@@ -131,15 +131,12 @@ class Simulator(StateFunctions):
         T = u.shape[-2]
         wrench = self._check_wrench(wrench, T, batch, batched)
         params = self._check_params(params, batch)
-        state_bytes = batch * (self.model.nq + self.model.nv) * self._float.itemsize
-        block, snapshots = checkpoints.plan(T, state_bytes)
-        blocks = max(1, -(-T // block))
+        block, blocks, snapshots = self._plan(checkpoints, T, batch)
         run = Run(self, batch, u, wrench, params)
         kept: dict[int, State] = {}
-        if blocks == 1:
-            states = run.states(State(q, v), 0, T)
-            kept[0] = states if isinstance(checkpoints, EveryStep) else State(q.copy(), v.copy())
-            final = State(states.q[:, -1], states.v[:, -1])
+        if snapshots >= blocks:
+            kept[0] = run.states(State(q, v), 0, T, block)
+            final = State(kept[0].q[:, -1], kept[0].v[:, -1])
         else:
             at, last = State(q, v), 0
             for b in forward_snapshots(blocks, snapshots):  # `advance` makes copies
@@ -151,6 +148,11 @@ class Simulator(StateFunctions):
         return Trajectory(
             self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], self._mark(u, wrench)
         )
+
+    def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> tuple[int, int, int]:
+        """Steps of a block, how many blocks there are, and the first states of how many are kept at a time."""
+        block, snapshots = checkpoints.plan(steps, batch * (self.model.nq + self.model.nv) * self._float.itemsize)
+        return block, -(-steps // block), snapshots
 
     @cached_property
     def contact_names(self) -> tuple[tuple[str, str], ...]:
@@ -191,11 +193,10 @@ class Simulator(StateFunctions):
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
         force_bars = self._check_force_bar(force_bar, len(self.contact_names), traj, batch)
-        back = Backward(run, q_bars, v_bars, force_bars, T, with_params)
-
-        block, snapshots = traj.checkpoints.plan(T, batch * (self.model.nq + self.model.nv) * self._float.itemsize)
-        blocks = max(1, -(-T // block))
-        if isinstance(traj.checkpoints, EveryStep):
+        block, blocks, snapshots = self._plan(traj.checkpoints, T, batch)
+        stretch = block if snapshots >= blocks else 1
+        back = Backward(run, q_bars, v_bars, force_bars, T, with_params, stretch)
+        if snapshots >= blocks:
             back.segment(traj.kept[0], 0, T)
         else:
 
