@@ -137,7 +137,7 @@ def rollout(sim: ag.Simulator, state: ag.State, u: torch.Tensor) -> torch.Tensor
     run = Run(sim, 1, u.detach().numpy(), None, sim.params)
     bound: Bound = run.kernel
     q, v = (list(map(float, x)) + [0.0] * (steps * len(x)) for x in state)
-    given = {"steps": steps, "row": 1, "const": run.constants, "status": np.zeros(2)}
+    given = {"stretches": steps, "length": 1, "const": run.constants, "status": np.zeros(2)}
     memory = {"q": q, "v": v, "u": [Taped(x) for x in u.reshape(-1).unbind()]}
     arguments = bound.arguments | given | {name: Reals(TapeMemory(x)) for name, x in memory.items()}
     with staging_on(TapeTarget("f64", 1)):

@@ -275,9 +275,13 @@ class Simulator(StateFunctions):
         return integers | work | {"law": np.array(self.options.law, self._float)}
 
     def _target(self, batch: int) -> Target:
-        if self.backend == "numpy":
-            return Target(self.dtype, 1, native=False)
-        return Target(self.dtype, 1 if batch == 1 else self.lanes)
+        return self._targets[batch > 1]
+
+    @cached_property
+    def _targets(self) -> tuple[Target, Target]:
+        """For one robot, and for a batch."""
+        native = self.backend == "native"
+        return Target(self.dtype, 1, native), Target(self.dtype, self.lanes if native else 1, native)
 
     def _constants(self, params: Params, target: Target, batch: int) -> Any:
         """Constants of the last params are kept: they do not change, since Params do not."""
