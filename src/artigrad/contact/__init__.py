@@ -41,7 +41,7 @@ def find_impulses(
     if touch.solver == "hybrid":
         solver.hybrid(contacts, law.tolerance)
     else:
-        solver.gauss_seidel(contacts, touch.sweeps, law.tolerance, tape)
+        solver.gauss_seidel(contacts, touch.sweeps, law.tolerance, tape, factored=touch.gradient == "implicit")
 
 
 def accelerate_in_contact(

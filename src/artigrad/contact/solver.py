@@ -88,8 +88,9 @@ def margin(contacts: Contacts) -> Any:
     return least.value
 
 
-def gauss_seidel(contacts: Contacts, sweeps: int, tolerance: Any, tape: bool = False) -> None:
-    """At most so many sweeps over every group. With `tape` the impulses before each sweep and how many were run are kept."""
+def gauss_seidel(contacts: Contacts, sweeps: int, tolerance: Any, tape: bool = False, factored: bool = True) -> None:
+    """At most so many sweeps over every group. With `tape` the impulses before each sweep and how many were run are kept;
+    `factored` leaves the factor of the active set in K, for the implicit way back."""
     clear_impulses(contacts)
     for g in loop(contacts.groups):
         start, end = contacts.group[g], contacts.group[g + 1]
@@ -105,9 +106,10 @@ def gauss_seidel(contacts: Contacts, sweeps: int, tolerance: Any, tape: bool = F
         if tape:
             contacts.ran[g] = ran.value
         contacts.status[0] = maximum(contacts.status[0], violation(contacts, start, end))
-        name_active_set(contacts, start, end, 1.0)
-        build(contacts, start, end)
-        factor(contacts, start, end)
+        if factored:
+            name_active_set(contacts, start, end, 1.0)
+            build(contacts, start, end)
+            factor(contacts, start, end)
 
 
 def hybrid(contacts: Contacts, tolerance: Any) -> None:
