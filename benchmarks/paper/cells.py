@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,13 +38,6 @@ class Scale(NamedTuple):
 FULL = Scale(2, (50, 100, 500, 1000, 5000), (1000, 2000, 3000, 4000, 5000), 5000, 1.0, 600.0)
 QUICK = Scale(1, (50, 1000), (1000,), 1000, 1.0, 60.0)
 EVERY = tuple(f"every {k}. state" for k in range(1, 6))
-NOT_WITH_TEN = {
-    "Ceres jets": "jets of 490 derivatives: a hundred times the work of one robot",
-    "CasADi, generated C": "ten times the text of one robot: half a million lines",
-    "JAX": "ten times the operations of one robot, which take the compiler minutes",
-    "JAX, no gradient": "ten times the operations of one robot, which take the compiler minutes",
-    "JAX, checkpoint": "ten times the operations of one robot, which take the compiler minutes",
-}
 AUTODIFF = tuple(name for name in TOOLS if name not in (OURS, IMPLICIT, PLAIN, *EVERY))
 
 
@@ -104,7 +99,7 @@ def all_cells(scale: Scale, tools: tuple[str, ...], whole: bool = True) -> list[
     cells += [Cell(name, 10, n) for n in scale.ten for name in (OURS, IMPLICIT) if whole]
     cells += [Cell(name, robots, scale.kept) for robots in (1, 10) for name in EVERY if whole]
     cells += [Cell(name, 1, n) for name in tools for n in scale.one]
-    return cells + [Cell(name, 10, n, NOT_WITH_TEN.get(name, "")) for name in tools for n in scale.ten]
+    return cells + [Cell(name, 10, n) for name in tools for n in scale.ten]
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -113,10 +108,13 @@ class Failed(Exception):
 
 
 def run(command: list[str], limit: float, memory_GB: float, env: dict[str, str] | None = None) -> tuple[str, float]:
-    """What a process printed and its CPU seconds. It is stopped beyond `limit` CPU seconds or `memory_GB`."""
+    """What a process printed and its CPU seconds. It is stopped, with all it started, beyond `limit` CPU seconds or
+    `memory_GB`."""
     before = os.times()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=errors, text=True, env=env)
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdout=out, stderr=errors, text=True, env=env, start_new_session=True
+        )
         try:
             while process.poll() is None:
                 time.sleep(0.05)
@@ -126,8 +124,8 @@ def run(command: list[str], limit: float, memory_GB: float, env: dict[str, str] 
                 if resident > memory_GB * 1e9:
                     raise Failed(f"over {memory_GB:g} GB")
         finally:
-            if process.poll() is None:
-                process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         after = os.times()
         out.seek(0)
@@ -140,14 +138,19 @@ def run(command: list[str], limit: float, memory_GB: float, env: dict[str, str] 
         return out.read(), spent
 
 
-def _use(pid: int) -> tuple[float, int]:
-    """CPU seconds and resident bytes of a process; of compilers that it started, the seconds once they are done."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError):
-        return 0.0, 0
-    ticks = sum(int(x) for x in fields[11:15])  # own and of children, user and system
+def _use(session: int) -> tuple[float, int]:
+    """CPU seconds and resident bytes of all processes of a session: a tool, and compilers that it started."""
+    ticks = pages = 0
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):  # it is gone
+            continue
+        if int(fields[3]) == session:
+            ticks += sum(int(x) for x in fields[11:15])  # own and of children that ended, user and system
+            pages += int(fields[21])
     return ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE")
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from . import build, scene
 from .tools import TOOLS, Tool
 
-REPEATS = 20
+REPEATS = 100
 
 
 def status(which: str) -> int:
