@@ -124,8 +124,10 @@ def test_info_shows_the_robot_and_what_is_left_out(tmp_path):
 
 def test_check_compares_gradients(tmp_path):
     (tmp_path / "arm.xml").write_text(ARM)
-    result = CliRunner().invoke(app, ["check", str(tmp_path / "arm.xml"), "--samples", "1"])
-    assert result.exit_code == 0 and "all gradients agree" in result.output
+    for more in ([], ["--motors"]):
+        result = CliRunner().invoke(app, ["check", str(tmp_path / "arm.xml"), "--samples", "1", *more])
+        assert result.exit_code == 0 and "all gradients agree" in result.output
+        assert (" u " in result.output) == bool(more)  # there are no controls without motors
 
 
 def test_a_missing_file():

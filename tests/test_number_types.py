@@ -61,6 +61,7 @@ def test_trace_runs_on_python_numbers(robot, given, ours):
 def test_trace_in_parts_is_the_whole(robot, given, ours):
     program = trace.trace(tools.simulator(robot))
     before, loop, fixed, after = program.parts()
+    assert after.parts() is None
     assert loop.turns == scene.SWEEPS
     known = {*program.inputs, *(c.inside for c in loop.carried), *fixed, *(op.out for op in loop.body)}
     used = {x for op in loop.body for x in op.args if isinstance(x, str)}

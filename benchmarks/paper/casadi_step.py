@@ -46,17 +46,24 @@ def unrolled(program: Program, nx: int, nu: int) -> tuple[Any, Any]:
     return forward, ca.Function("backward", [x, u, y_bar], [ca.jtimes(y, ca.vertcat(x, u), y_bar, True)])
 
 
-def compiled(program: Program, nx: int, nu: int) -> tuple[Any, Any]:
-    """The same as generated C."""
-    before, loop, fixed, after = program.parts()
+def _folded(program: Program, inputs: Any, depth: int = 0) -> Any:
+    """What a program makes of a vector, with its kept loops as loops: one for each robot."""
+    parts = program.parts()
+    if parts is None:
+        return _graph(program, f"after{depth}")(inputs)
+    before, loop, fixed, after = parts
     carried = len(loop.carried)
     turn = Program(loop.body, [c.inside for c in loop.carried] + fixed, [c.turned for c in loop.carried] + fixed)
-    x, u, y_bar = (ca.MX.sym(name, n) for name, n in (("x", nx), ("u", nu), ("y_bar", nx)))
-    made = _graph(before, "before")(ca.vertcat(x, u))
-    swept = _graph(turn, "turn").fold(loop.turns)(made[: carried + len(fixed)])
+    made = _graph(before, f"before{depth}")(inputs)
+    swept = _graph(turn, f"turn{depth}").fold(loop.turns)(made[: carried + len(fixed)])
     rest = made[carried + len(fixed) :]
-    y = _graph(after, "after")(ca.vertcat(swept[:carried], rest, x, u))
-    forward = ca.Function("forward", [x, u], [y])
+    return _folded(after, ca.vertcat(swept[:carried], rest, inputs), depth + 1)
+
+
+def compiled(program: Program, nx: int, nu: int) -> tuple[Any, Any]:
+    """The same as generated C."""
+    x, u, y_bar = (ca.MX.sym(name, n) for name, n in (("x", nx), ("u", nu), ("y_bar", nx)))
+    forward = ca.Function("forward", [x, u], [_folded(program, ca.vertcat(x, u))])
     bars = forward.reverse(1)(x, u, forward(x, u), y_bar)
     backward = ca.Function("backward", [x, u, y_bar], [ca.vertcat(*bars)])
     return build.casadi(forward), build.casadi(backward)

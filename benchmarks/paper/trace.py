@@ -294,11 +294,13 @@ class Program:
         later = {x for op in self.ops[end:] for x in _uses(op)} | set(self.outputs)
         return [x for op in self.ops[first:end] for x in _makes(op) if x in later]
 
-    def parts(self) -> tuple[Program, Loop, list[str], Program]:
-        """(before, loop, fixed, after): the step cut at its one kept loop. `before` gives the starts of the carried numbers,
+    def parts(self) -> tuple[Program, Loop, list[str], Program] | None:
+        """(before, loop, fixed, after): the step cut at its first kept loop, if it has one. `before` gives the starts of the carried numbers,
         then those `fixed` ones that the loop only reads, then whatever else `after` wants; `after` takes the carried
         numbers, then that rest, then the inputs of the step."""
-        (at,) = (k for k, op in enumerate(self.ops) if isinstance(op, Loop))
+        at = next((k for k, op in enumerate(self.ops) if isinstance(op, Loop)), None)
+        if at is None:
+            return None
         loop = self.ops[at]
         made = [x for op in self.ops[:at] for x in _makes(op)] + self.inputs
         body = {x for op in loop.body for x in _uses(op)} | {c.turned for c in loop.carried}

@@ -307,6 +307,14 @@ def test_missing_meshes():
     assert len(ag.load(text, floating=True, strict=False).unsupported) == 1
 
 
+def test_a_link_without_mass_says_where_its_mass_comes_from():
+    ball = '<link name="ball"><collision><geometry><sphere radius="0.1"/></geometry></collision></link>'
+    model = ag.load(urdf(link("base"), ball, joints=joint("j", "base", "ball")))
+    assert model.params.mass[1] == pytest.approx(1000 * 4 / 3 * np.pi * 0.1**3, rel=1e-6)
+    (note,) = (n for n in model.notes if "<inertial>" in n.what)
+    assert note.where == ("ball",) and "1000 kg/m3" in note.effect
+
+
 def test_mesh_points_is_a_number():
     with pytest.raises(ag.InputError, match="mesh_points is a whole number"):
         ag.load(mjcf(ARM), mesh_points=0)

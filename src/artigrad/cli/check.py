@@ -8,18 +8,19 @@ import typer
 
 from ..errors import InputError
 from ..gradcheck import gradcheck
-from .robot import Floating, Robot, open_robot
+from .robot import Floating, Motors, Robot, open_robot
 
 
 def check(
     file: Robot,
     floating: Floating = False,
+    motors: Motors = False,
     steps: Annotated[int, typer.Option(min=1, help="Steps of the rollout.")] = 3,
     samples: Annotated[int, typer.Option(min=1, help="Random states to check at.")] = 2,
     seed: Annotated[int, typer.Option(help="Of the random states.")] = 0,
 ) -> None:
     """Compare all gradients of a robot with finite differences; status 1 if one is off."""
-    model = open_robot(file, floating)
+    model = open_robot(file, floating, motors)
     try:
         gradcheck(model, steps=steps, samples=samples, seed=seed)
     except (ArithmeticError, InputError) as problem:

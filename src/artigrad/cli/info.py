@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.tree import Tree
 
 from ..model import JOINTS, Model
-from .robot import Floating, Robot, open_robot
+from .robot import Floating, Motors, Robot, open_robot
 
 
-def info(file: Robot, floating: Floating = False) -> None:
+def info(file: Robot, floating: Floating = False, motors: Motors = False) -> None:
     """Show a robot: bodies and joints, masses, degrees of freedom, what is unsupported."""
-    model = open_robot(file, floating)
+    model = open_robot(file, floating, motors)
     console = Console()
     console.print(_tree(model))
     console.print(_figures(model))

@@ -19,15 +19,18 @@ Robot = Annotated[
     typer.Argument(metavar="FILE", help="An MJCF or URDF file, or the name of a bundled robot.", show_default=False),
 ]
 Floating = Annotated[bool, typer.Option("--floating", help="Free the base of a robot that is fixed to the world.")]
+Motors = Annotated[
+    bool, typer.Option("--motors", help="A torque motor on every joint of a file that has no actuators.")
+]
 
 
-def open_robot(robot: str, floating: bool) -> Model:
+def open_robot(robot: str, floating: bool, motors: bool = False) -> Model:
     """The robot, with whatever is unsupported left out; a bad file ends the command with status 1 and one sentence."""
     bundled = _bundled()
     try:
         if robot in bundled and not Path(robot).exists():
             return bundled[robot]()
-        return load(Path(robot), floating=floating, strict=False)
+        return load(Path(robot), floating=floating, motors=motors, strict=False)
     except ModelError as problem:
         typer.echo(f"error: {problem}", err=True)
         raise typer.Exit(1) from None

@@ -28,6 +28,8 @@ READ = {
 }
 PARTS = (b"o ", b"g ", b"usemtl ")  # what begins another object of an OBJ file
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
+WATER = "has the mass of its collision shapes at 1000 kg/m3"
+NOTED = ("not drawn", "skipped", WATER)  # effects that leave nothing out of the simulation
 
 
 class Preparation:
@@ -66,7 +68,7 @@ class Preparation:
         for key, value in COMPILER.items():
             compiler.set(key, value)
         for (what, effect), where in self._found.items():
-            findings = self.notes if effect in ("not drawn", "skipped") else self.unsupported
+            findings = self.notes if effect in NOTED else self.unsupported
             findings.append(Finding(what, tuple(where), effect))
         return self
 
@@ -131,7 +133,10 @@ class Preparation:
         return name
 
     def _inertia(self, link: ET.Element) -> None:
-        """Inertias that no moving body can have: three positive moments, none more than the sum of the others."""
+        """Inertias that no moving body can have: three positive moments, none more than the sum of the others. Links that
+        have none get MuJoCo's."""
+        if link.find("inertial") is None and link.find("collision") is not None:
+            self._found.setdefault(("link without <inertial>", WATER), []).append(link.get("name", ""))
         inertia, mass = link.find("inertial/inertia"), link.find("inertial/mass")
         if inertia is None or mass is None or not numbers(mass, "value", 1.0)[0] > 0:
             return
