@@ -295,9 +295,9 @@ class Program:
         return [x for op in self.ops[first:end] for x in _makes(op) if x in later]
 
     def parts(self) -> tuple[Program, Loop, list[str], Program] | None:
-        """(before, loop, fixed, after): the step cut at its first kept loop, if it has one. `before` gives the starts of the carried numbers,
-        then those `fixed` ones that the loop only reads, then whatever else `after` wants; `after` takes the carried
-        numbers, then that rest, then the inputs of the step."""
+        """(before, loop, fixed, after): the step cut at its first kept loop, if it has one. `before` gives the starts of the
+        carried numbers, then those `fixed` ones that the loop only reads, then whatever else `after` wants; `after` takes
+        the carried numbers, then that rest, then the inputs of the step."""
         at = next((k for k, op in enumerate(self.ops) if isinstance(op, Loop)), None)
         if at is None:
             return None
