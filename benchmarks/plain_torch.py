@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 import artigrad as ag
+from artigrad.rollout import rollout_kernel
 from artigrad.run import Run
 from artigrad.staging import INT, REAL, Reals
 from artigrad.staging.kernel import INT_WORK, INTS, WORK, Bound
@@ -135,9 +136,9 @@ def rollout(sim: ag.Simulator, state: ag.State, u: torch.Tensor) -> torch.Tensor
     """q (T+1, nq) of one robot under u (T, nu), with every operation on autograd's tape. sim: of backend "numpy"."""
     m, steps = sim.model, len(u)
     run = Run(sim, 1, u.detach().numpy(), None, sim.params)
-    bound: Bound = run.kernel
+    bound: Bound = run.bound(rollout_kernel, backward=False, strided=False)
     q, v = (list(map(float, x)) + [0.0] * (steps * len(x)) for x in state)
-    given = {"stretches": steps, "length": 1, "const": run.constants, "status": np.zeros(2)}
+    given = {"stretches": steps, "const": run.constants, "status": np.zeros(2)}
     memory = {"q": q, "v": v, "u": [Taped(x) for x in u.reshape(-1).unbind()]}
     arguments = bound.arguments | given | {name: Reals(TapeMemory(x)) for name, x in memory.items()}
     with staging_on(TapeTarget("f64", 1)):

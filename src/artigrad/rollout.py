@@ -37,7 +37,7 @@ class Variant:
     with_params: bool = False
     contact: bool = False
     force_bars: bool = False
-    rerun: bool = False
+    strided: bool = False
 
     @property
     def staged(self) -> Variant:
@@ -64,13 +64,14 @@ def contact_of(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | 
 
 
 def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
-    """Kernel: `stretches` times `length` steps from row 0 of (q, v); the state after each stretch goes to the next row."""
+    """Kernel: `stretches` steps from row 0 of (q, v); the state after each goes to the next row. Strided: each is of `length`
+    steps."""
     return _rollout_kernel(variant.staged, work)
 
 
 @cache
 def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
-    def body(dt: Any, stretches: Any, length: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
+    def body(dt: Any, stretches: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
         topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
         constants = Constants(topology, const)
         nq, nv = topology.nq, topology.nv
@@ -79,7 +80,7 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         if touch is not None:
             touch.contacts.status[0], touch.contacts.status[2] = 0.0, 0.0
         for s in loop(stretches):
-            for t in loop(s * length, (s + 1) * length):
+            for t in loop(s * rest["length"], (s + 1) * rest["length"]) if variant.strided else (s,):
                 u_t = inputs(topology, t, u, rest.get("wrench"), ws)
                 step(topology, constants, variant.options, dt, ws.q, ws.v, u_t, ws, touch)
             copy(ws.q, q.shifted((s + 1) * nq), nq)
@@ -91,7 +92,8 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     signature: dict[str, Kind] = {
         **TOPOLOGY,
         "dt": REAL,
-        **dict.fromkeys(("stretches", "length"), INT),
+        "stretches": INT,
+        **({"length": INT} if variant.strided else {}),
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **({"wrench": ROBOTS} if variant.wrench else {}),
@@ -111,8 +113,8 @@ def inputs(topology: Topology, t: Any, u: Reals, wrench: Reals | None, ws: Works
 def rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     """Kernel: turns the cotangent of the last state of a trajectory into that of the first, and gathers the others.
 
-    (q, v) are all states of one stretch of `length` steps. With `rerun` they are room for them, and (q_kept, v_kept) have
-    the first state of each of `stretches`: a stretch is run again, then differentiated.
+    (q, v) are all states of `length` steps. Strided, they are room for as many, and (q_kept, v_kept) have the first states
+    of `stretches`: each stretch is run again, then differentiated.
     """
     return _rollout_vjp_kernel(variant.staged, work)
 
@@ -121,7 +123,6 @@ def rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(
         dt: Any,
-        stretches: Any,
         length: Any,
         every: Any,
         const: Reals,
@@ -160,8 +161,8 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 
         copy(q_bar, ws.q_bar, nq)
         copy(v_bar, ws.v_bar, nv)
-        for s in loop(stretches, inwards=True):
-            if variant.rerun:
+        for s in loop(rest["stretches"], inwards=True) if variant.strided else (0,):
+            if variant.strided:
                 run_again(s)
             for j in loop(length, inwards=True):
                 t = s * length + j
@@ -197,10 +198,10 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     signature: dict[str, Kind] = {
         **TOPOLOGY,
         "dt": REAL,
-        **dict.fromkeys(("stretches", "length", "every"), INT),
+        **dict.fromkeys(("length", "every"), INT),
         "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
-        **(dict.fromkeys(("q_kept", "v_kept"), ROBOTS) if variant.rerun else {}),
+        **({"stretches": INT} | dict.fromkeys(("q_kept", "v_kept"), ROBOTS) if variant.strided else {}),
         **({"const_bar": PACKED} if variant.with_params else {}),
         **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
         **(contact_signature(taped) | {"law": SHARED, "health": ROBOTS} if variant.contact else {}),

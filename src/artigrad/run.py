@@ -33,7 +33,6 @@ class Run:
         self.place = sim._place
         self.target = sim._target(batch)
         self.constants = sim._constants(params, self.target, batch)
-        self.kernel = self.bound(rollout_kernel, backward=False)
         self.status = self.place.zeros((batch, 2))  # over all steps: worst violation, whether a contact found no place
 
     def bound(
@@ -67,11 +66,12 @@ class Run:
 
     def _call(self, q: Any, v: Any, first: int, stretches: int, length: int) -> None:
         """Rows 1 .. stretches of the states from row 0, at step `first`."""
-        self.kernel(
+        strided = length > 1
+        self.bound(rollout_kernel, backward=False, strided=strided)(
             self.batch,
             self.sim.threads,
             stretches=stretches,
-            length=length,
+            **({"length": length} if strided else {}),
             const=self.constants,
             q=q,
             v=v,
@@ -164,7 +164,7 @@ class Backward:
             scratch=None if force_bars is None else {"force_bar": force_bars.shape[2] * 3},
             with_params=with_params,
             force_bars=force_bars is not None,
-            rerun=stretch > 1,
+            strided=stretch > 1,
         )
         self.health = self.place.rows((0.0, NOTHING_NEAR), batch)  # worst violation, least margin
         self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
@@ -187,16 +187,18 @@ class Backward:
     def segment(self, states: State, first: int, end: int) -> None:
         """Differentiate the steps first .. end, whose states are given, or the first of every stretch."""
         if self.stretch == 1:
-            self._call(first, 1, end - first, q=states.q, v=states.v)
+            self._call(first, end, length=end - first, q=states.q, v=states.v)
             return
         m, (whole, rest) = self.run.sim.model, divmod(end - first, self.stretch)
         room = {k: self.place.empty((self.run.batch, self.stretch + 1, n)) for k, n in (("q", m.nq), ("v", m.nv))}
         if rest:
-            self._call(end - rest, 1, rest, **room, q_kept=states.q[:, whole:], v_kept=states.v[:, whole:])
-        self._call(first, whole, self.stretch, **room, q_kept=states.q, v_kept=states.v)
+            last = {"q_kept": states.q[:, whole:], "v_kept": states.v[:, whole:]}
+            self._call(end - rest, end, stretches=1, length=rest, **room, **last)
+        kept = {"q_kept": states.q, "v_kept": states.v}
+        self._call(first, end - rest, stretches=whole, length=self.stretch, **room, **kept)
 
-    def _call(self, first: int, stretches: int, length: int, **states: Any) -> None:
-        run, end = self.run, first + stretches * length
+    def _call(self, first: int, end: int, **states: Any) -> None:
+        run = self.run
         if self.wrench_bar is not None:
             self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
         if self.force_bars is not None:
@@ -204,8 +206,6 @@ class Backward:
         self.kernel(
             run.batch,
             run.sim.threads,
-            stretches=stretches,
-            length=length,
             every=self.every,
             const=run.constants,
             q_bars=self.q_bars[:, first:end],
