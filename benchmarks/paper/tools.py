@@ -120,12 +120,18 @@ class Jax(Tool):
     """JAX: jit of a scan over steps, and of its gradient; the sweeps are a scan inside. `checkpoint`: of each step."""
 
     again = True
-    PIECE = 100  # operations between barriers: without them XLA fuses, and copies, until its compiler takes 7 GB
+    FLAGS = (  # flags only: XLA reads no further than a word that is none
+        "--xla_cpu_multi_thread_eigen=false",
+        # fusion copies what has several uses into each of them: so many scalars are copied until memory is gone
+        "--xla_disable_hlo_passes=fusion",
+        # loops below this size, here all, become one native function: not a call of the runtime for each operation
+        f"--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold={10**15}",
+    )
 
     def __init__(self, robot: ag.Model, given: Inputs, checkpoint: bool = False, forward_only: bool = False):
         import os
 
-        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        os.environ["XLA_FLAGS"] = " ".join(self.FLAGS)
         os.environ["JAX_PLATFORMS"] = "cpu"
         import jax
         import jax.numpy as jnp
@@ -134,13 +140,11 @@ class Jax(Tool):
         jax.config.update("jax_enable_x64", True)
         self.jax, self.version = jax, jax.__version__
         step = self.program().function(
-            self.PIECE,
             select=jnp.where,
             sqrt=jnp.sqrt,
             fabs=jnp.abs,
             round_=jnp.round,
             floor=jnp.floor,
-            barrier=lambda *x: jax.lax.optimization_barrier(x),
             repeat=self._scan,
         )
 

@@ -278,21 +278,10 @@ class Program:
         """How many operations a step is, with loops counted by their turns."""
         return sum(op.turns * len(op.body) if isinstance(op, Loop) else 1 for op in self.ops)
 
-    def text(self, piece: int = 0) -> str:
-        """`def step(inputs)` on a list of q, v and u; needs select, sqrt, fabs, round_, floor and repeat around it, and
-        `barrier` if what is used later shall pass through it after every piece of so many operations."""
-        lines = [f"    {', '.join(self.inputs)}, = inputs"]
-        for k, op in enumerate(self.ops, 1):
-            lines += _lines(op, "    ")
-            if piece and k % piece == 0:
-                passed = ", ".join(self._used_later(k - piece, k))
-                lines.append(f"    {passed}, = barrier({passed})")
+    def text(self) -> str:
+        """`def step(inputs)` on a list of q, v and u; needs select, sqrt, fabs, round_, floor and repeat around it."""
+        lines = [f"    {', '.join(self.inputs)}, = inputs", *(line for op in self.ops for line in _lines(op, "    "))]
         return "\n".join(["def step(inputs):", *lines, f"    return [{', '.join(map(_text, self.outputs))}]", ""])
-
-    def _used_later(self, first: int, end: int) -> list[str]:
-        """What ops first .. end make that is needed after them."""
-        later = {x for op in self.ops[end:] for x in _uses(op)} | set(self.outputs)
-        return [x for op in self.ops[first:end] for x in _makes(op) if x in later]
 
     def parts(self) -> tuple[Program, Loop, list[str], Program] | None:
         """(before, loop, fixed, after): the step cut at its first kept loop, if it has one. `before` gives the starts of the
@@ -310,10 +299,10 @@ class Program:
         after = Program(self.ops[at + 1 :], [c.after for c in loop.carried] + rest + self.inputs, self.outputs)
         return before, loop, fixed, after
 
-    def function(self, piece: int = 0, **words: Callable[..., Any]) -> Callable[[Any], list[Any]]:
+    def function(self, **words: Callable[..., Any]) -> Callable[[Any], list[Any]]:
         """The step on numbers for which `words` has the functions."""
         space: dict[str, Any] = dict(words)
-        exec(compile(self.text(piece), "<step>", "exec"), space)
+        exec(compile(self.text(), "<step>", "exec"), space)
         return space["step"]
 
 
