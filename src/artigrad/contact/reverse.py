@@ -17,7 +17,7 @@ from .. import joints
 from ..dynamics import Method, articulated, balance_vjp, clear_forces, forces
 from ..dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
 from ..kinematics import clear_pose_bars, kinematics_vjp, placement_bar
-from ..spatial import Force, Mat3, Motion, Vec3, at_point, cross, cross_force
+from ..spatial import Force, Mat3, Motion, Vec3, at_point, cross, cross_force, dot
 from ..spatial.vectors import outer
 from ..staging import Reals, carry, climb, copy, loop, maximum, select, switch, to_real, when_any
 from ..tables import Bars, Constants, Topology, Workspace
@@ -26,7 +26,6 @@ from .gather import Law
 from .implicit import approach, force_bar, limit_bars, seen_by, shape_bars
 from .report import along_rows
 from .rows import apply_impulses, bounces, directions, rest_velocity, scale_free_motion
-from .solver import residual
 from .tables import A_SIDE, B_SIDE, Contacts
 
 
@@ -70,9 +69,9 @@ def update_vjp(contacts: Contacts, s: Any, c: Any, end: Any, here: Any) -> None:
     row = contacts.row[c]
     after, inv, mu = row.lam_bar, row.inv, row.mu
     g = select(here, after, Vec3.zero())
-    lam = contacts.tape.struct((s * contacts.cap + c) * 3, Vec3)
+    taped = contacts.tape[s * contacts.cap + c]
+    lam, w, A = taped.lam, taped.w, contacts.A.struct(contacts.block(c, c), Mat3)
     row.lam = lam
-    w, A = residual(contacts, c, end), contacts.A.struct(contacts.block(c, c), Mat3)
 
     # forward, as in the sweep
     x_n = lam.x - w.x * inv.x
@@ -129,47 +128,57 @@ def accelerate_in_contact_reverse(
     balance_vjp(topology, const, method, q, v, u, ws, bars)
 
     columns(topology, ws, contacts)
-    jacobian_bars(topology, const, law, q, v, ws, contacts, bars)
+    mixtures(topology, contacts)
     mass_matrix_bars(topology, law, contacts)
+    jacobian_bars(topology, const, law, q, v, ws, contacts, bars)
     joints.store_columns(topology, ws)
     composite_inertias(topology, ws)
     mass_matrix_vjp(topology, const, method.damping_dt, ws, contacts.M_bar, bars)
 
 
+def three(table: Reals, c: Any, topology: Topology) -> tuple[Reals, Reals, Reals]:
+    """The rows of contact c in Y or X."""
+    first, second, third = (table.shifted((c * 3 + r) * topology.nv) for r in range(3))
+    return first, second, third
+
+
 def columns(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
     """Y = Mt^-1 J^T, a row of nv numbers for each row of each contact; of those only the ones of its group are there."""
-    ws.link[0].y = Motion.zero()
+    moved, still = contacts.moved, Motion.zero()
+    moved[0].n, moved[0].t, moved[0].s = still, still, still
     for g in loop(contacts.groups):
         first, end = contacts.dofs(g)
         for c in loop(contacts.group[g], contacts.group[g + 1]):
-            for r in range(3):
-                Y = contacts.Y.shifted((c * 3 + r) * topology.nv)
-                for k in loop(first, end):
-                    ws.dof[k].u, Y[k] = 0.0, 0.0
-                for side in (A_SIDE, B_SIDE):
-                    for n in climb(topology.parent, contacts.link(c, side)):
-                        va = topology.link_v[n]
-                        for k in loop(va, va + topology.link_nv[n]):
-                            z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
-                            ws.dof[k].u += contacts.root[k] * z.leaves()[r]
-                for n in loop(contacts.link_first[g], contacts.link_first[g + 1]):
-                    articulated.push_link(topology, contacts.links[n], ws, Y)
-
-
-def mix(topology: Topology, c: Any, r: int, both: bool, contacts: Contacts, out: Reals) -> None:
-    """out = row r of A_bar Y, or of (A_bar + A_bar^T) Y, where that group has entries"""
-    first, end = contacts.dofs(contacts.in_group[c])
-    for k in loop(first, end):
-        out[k] = 0.0
-    for d in loop(contacts.start[c], contacts.end(c)):
-        weights = contacts.K.struct(contacts.block(c, d), Mat3).leaves()[3 * r : 3 * r + 3]
-        if both:
-            across = contacts.K.struct(contacts.block(d, c), Mat3).leaves()[r::3]
-            weights = [a + b for a, b in zip(weights, across, strict=True)]
-        for s in range(3):
-            Y = contacts.Y.shifted((d * 3 + s) * topology.nv)
+            Y = three(contacts.Y, c, topology)
             for k in loop(first, end):
-                out[k] = out[k] + weights[s] * Y[k]
+                for y in Y:
+                    y[k] = 0.0
+            for side in (A_SIDE, B_SIDE):
+                for n in climb(topology.parent, contacts.link(c, side)):
+                    va = topology.link_v[n]
+                    for k in loop(va, va + topology.link_nv[n]):
+                        z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3) * contacts.root[k]
+                        for y, entry in zip(Y, z.leaves(), strict=True):
+                            y[k] = y[k] + entry
+            for n in loop(contacts.link_first[g], contacts.link_first[g + 1]):
+                i = contacts.links[n]
+                parent, own = moved[topology.parent[i]], moved[i]
+                own.n, own.t, own.s = joints.push_rows(topology, i, (parent.n, parent.t, parent.s), ws, Y)
+
+
+def mixtures(topology: Topology, contacts: Contacts) -> None:
+    """X = (A_bar + A_bar^T) Y^T"""
+    for c in loop(contacts.group[contacts.groups]):
+        X, (first, end) = three(contacts.X, c, topology), contacts.dofs(contacts.in_group[c])
+        for k in loop(first, end):
+            for x in X:
+                x[k] = 0.0
+        for d in loop(contacts.start[c], contacts.end(c)):
+            Y = three(contacts.Y, d, topology)
+            both = contacts.K.struct(contacts.block(c, d), Mat3) + contacts.K.struct(contacts.block(d, c), Mat3).T
+            for k in loop(first, end):
+                for x, more in zip(X, (both @ Vec3(*(y[k] for y in Y))).leaves(), strict=True):
+                    x[k] = x[k] + more
 
 
 def jacobian_bars(
@@ -217,82 +226,95 @@ def _touching(
     rest, slope = rest_velocity(law, row.phi)
     bounce = select(bounces(law, row.phi, row.e, g, rest), 1.0, 0.0)
     b_bar, lam, d = row.b_bar, row.old, directions(row.R)
+    targets, pushes = b_bar.leaves(), lam.leaves()
     recoil = row.e * b_bar.x * bounce  # beta = -e J v
-    frame: list[Vec3] = []
-    first, end = contacts.dofs(contacts.in_group[c])
-    p_a_bar, p_b_bar = Vec3.zero(), Vec3.zero()
-    for r, (target_bar, push) in enumerate(zip(b_bar.leaves(), lam.leaves(), strict=True)):
-        x, extra = contacts.x, recoil if r == 0 else 0.0
-        mix(topology, c, r, True, contacts, x)
-        for k in loop(first, end):
-            ahead = v[k] + law.dt * contacts.free[k]
-            x[k] = x[k] + target_bar * ahead + push * contacts.dual[k] / law.dt + extra * v[k]
-        seen = []
-        for sign, i, p in ((-1.0, contacts.link_a[c], row.p_a), (1.0, contacts.link_b[c], row.p)):
-            f = at_point(p, d[r] * sign, Vec3.zero())
-            V = _path_bars(topology, i, f, target_bar + extra, x, ws, bars)
-            seen.append((V.v + cross(V.w, p)) * sign)
-            if sign < 0:
-                p_a_bar = p_a_bar - cross(d[r], V.w)
-            else:
-                p_b_bar = p_b_bar + cross(d[r], V.w)
-        frame.append(seen[0] + seen[1])
-    frame_bar = Mat3.columns(frame[1], frame[2], frame[0])
+    extras = (recoil, 0.0, 0.0)
+
+    X, (first, end) = three(contacts.X, c, topology), contacts.dofs(contacts.in_group[c])
+    for k in loop(first, end):  # all that J_bar is made of
+        ahead, dual = v[k] + law.dt * contacts.free[k], contacts.dual[k] / law.dt
+        for x, target, push, extra in zip(X, targets, pushes, extras, strict=True):
+            x[k] = x[k] + target * ahead + push * dual + extra * v[k]
+    frame_bars, point_bars = [Vec3.zero()] * 3, []
+    for sign, i, p in ((-1.0, contacts.link_a[c], row.p_a), (1.0, contacts.link_b[c], row.p)):
+        forces = tuple(at_point(p, x * sign, Vec3.zero()) for x in d)
+        weights = tuple(target + extra for target, extra in zip(targets, extras, strict=True))
+        seen = _path_bars(topology, i, forces, weights, X, ws, bars)
+        frame_bars = [bar + (V.v + cross(V.w, p)) * sign for bar, V in zip(frame_bars, seen, strict=True)]
+        p_bar = Vec3.zero()
+        for axis, V in zip(d, seen, strict=True):
+            p_bar = p_bar + cross(axis, V.w) * sign
+        point_bars.append(p_bar)
+    frame_bar = Mat3.columns(frame_bars[1], frame_bars[2], frame_bars[0])
     if contacts.force_bar is not None:
         f_bar = force_bar(contacts, c) * (1.0 / law.dt)
         frame_bar = frame_bar + Mat3.columns(f_bar * lam.y, f_bar * lam.z, f_bar * lam.x)
     numbers = (-(b_bar.x * slope * (1.0 - bounce)), row.mu_bar, b_bar.x * g * bounce)
-    shape_bars(topology, const, c, q, ws, contacts, frame_bar, p_a_bar, p_b_bar, numbers, bars)
+    shape_bars(topology, const, c, q, ws, contacts, frame_bar, point_bars[0], point_bars[1], numbers, bars)
 
 
 def _path_bars(
     topology: Topology,
     i: Any,
-    f: Force,
-    weight: Any,
-    x: Reals,
+    forces: tuple[Force, ...],
+    weights: tuple[Any, ...],
+    X: tuple[Reals, ...],
     ws: Workspace,
     bars: Bars,
-) -> Motion:
-    """The motion V of link i under joint velocities x. Each joint n on the path turns what lies beyond it:
-    xi_n = (V - V before n) x* f;  and  v_bar += weight S^T f."""
-    beyond = carry(Motion.zero())
+) -> tuple[Motion, ...]:
+    """The motions V of link i under joint velocities x of each row. Each joint n on the path turns what lies beyond it:
+    xi_n = sum of (V - V before n) x* f;  and  v_bar += S^T of the weighted forces."""
+    total, weighted = carry(tuple(Motion.zero() for _ in X)), Force.zero()
+    for f, weight in zip(forces, weights, strict=True):
+        weighted = weighted + f * weight
     for n in climb(topology.parent, i):
-        own = joints.apply(topology, n, x, ws)
-        total = beyond.value + own
-        beyond.value = total
-        xi = cross_force(total - joints.before(topology, n, Motion.zero(), own), f)
+        own = joints.apply_rows(topology, n, X, ws)
+        total.value = tuple(a + b for a, b in zip(total.value, own, strict=True))
+        xi = Force.zero()
+        for V, f in zip(joints.beyond(topology, n, total.value, own), forces, strict=True):
+            xi = xi + cross_force(V, f)
         joints.add_pose_bars(topology, n, xi, Vec3.zero(), ws, bars.tangent)
-        joints.add_projection(topology, n, f * weight, ws, bars.v)
+        joints.add_projection(topology, n, weighted, ws, bars.v)
         if bars.const is not None:
             bar = placement_bar(topology, n, ws.link[topology.parent[n]].X, xi, Vec3.zero())
             bars.const.link[n].placement += bar
-    return beyond.value
+    return total.value
 
 
 def mass_matrix_bars(topology: Topology, law: Law, contacts: Contacts) -> None:
-    """The stored entries of Mt_bar = -Y A_bar Y^T - z (Y lam)^T, both triangles added up."""
-    for k in loop(topology.dof_row[topology.nv]):
-        contacts.M_bar[k] = 0.0
-
-    def subtract(a: Reals, b: Reals, first: Any, end: Any) -> None:
+    """The stored entries of Mt_bar = -Y A_bar Y^T - z (Y lam)^T, both triangles added up: the first term is symmetric,
+    -Y^T X / 2."""
+    M_bar, dual, push = contacts.M_bar, contacts.dual, contacts.push
+    for k in loop(topology.nv):
+        push[k] = 0.0
+    for c in loop(contacts.group[contacts.groups]):
+        first, end = contacts.dofs(contacts.in_group[c])
+        Y, lam = three(contacts.Y, c, topology), contacts.row[c].old * (1.0 / law.dt)
         for k in loop(first, end):
-            row, a_k, b_k = topology.dof_row[k], a[k], b[k]
-            for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
-                at = row + topology.dof_depth[j - 1]
-                contacts.M_bar[at] = contacts.M_bar[at] - (a_k * b[j - 1] + b_k * a[j - 1])
-            at = row + topology.dof_depth[k]
-            contacts.M_bar[at] = contacts.M_bar[at] - a_k * b_k
+            push[k] = push[k] + dot(Vec3(*(y[k] for y in Y)), lam)
+
+    def entry(k: Any, j: Any) -> Any:
+        """Where k and j meet, with the other triangle."""
+        return dual[k] * push[j] + push[k] * dual[j]
 
     for k in loop(topology.nv):
-        contacts.push[k] = 0.0
+        for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
+            M_bar[topology.dof_row[k] + topology.dof_depth[j - 1]] = -entry(k, j - 1)
+        M_bar[topology.dof_row[k] + topology.dof_depth[k]] = -0.5 * entry(k, k)
     for g in loop(contacts.groups):
         first, end = contacts.dofs(g)
-        for c in loop(contacts.group[g], contacts.group[g + 1]):
-            for r in range(3):
-                Y, lam = contacts.Y.shifted((c * 3 + r) * topology.nv), contacts.row[c].old.leaves()[r]
-                mix(topology, c, r, False, contacts, contacts.x)
-                subtract(Y, contacts.x, first, end)
-                for k in loop(first, end):
-                    contacts.push[k] = contacts.push[k] + Y[k] * (lam / law.dt)
-    subtract(contacts.dual, contacts.push, 0, topology.nv)
+
+        def pairing(k: Any, j: Any, g: Any = g) -> Any:
+            total = carry(0.0)
+            for c in loop(contacts.group[g], contacts.group[g + 1]):
+                Y, X = three(contacts.Y, c, topology), three(contacts.X, c, topology)
+                total.value = total.value + dot(Vec3(*(y[k] for y in Y)), Vec3(*(x[j] for x in X)))
+            return total.value
+
+        for k in loop(first, end):
+            row = topology.dof_row[k]
+            for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
+                at = row + topology.dof_depth[j - 1]
+                M_bar[at] = M_bar[at] - pairing(k, j - 1)
+            at = row + topology.dof_depth[k]
+            M_bar[at] = M_bar[at] - 0.5 * pairing(k, k)

@@ -40,13 +40,16 @@ def residual(contacts: Contacts, c: Any, end: Any) -> Vec3:
     return w.value
 
 
-def sweep(contacts: Contacts, start: Any, end: Any, go: Any, relax: Any = 1.0) -> Any:
+def sweep(contacts: Contacts, start: Any, end: Any, go: Any, relax: Any = 1.0, tape: Any = None) -> Any:
     """One projected Gauss-Seidel sweep over a group, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
-    where contacts slide, full ones can go back and forth for ever. Returns the largest change, as a velocity."""
+    where contacts slide, full ones can go back and forth for ever. tape: first row of the tape that is written. Returns
+    the largest change, as a velocity."""
     moved = carry(0.0)
     for c in loop(start, end):
         row = contacts.row[c]
         w, lam, inv = residual(contacts, c, end), row.lam, row.inv * relax
+        if tape is not None:
+            contacts.tape[tape + c].lam, contacts.tape[tape + c].w = lam, w
         n = maximum(lam.x - w.x * inv.x, 0.0)
         A, most = contacts.A.struct(contacts.block(c, c), Mat3), row.mu * n + row.bound
         new = Vec3(n, *contacts.friction.tangents(A, w, lam, inv, n - lam.x, most))
@@ -89,7 +92,7 @@ def margin(contacts: Contacts) -> Any:
 
 
 def gauss_seidel(contacts: Contacts, sweeps: int, tolerance: Any, tape: bool = False, factored: bool = True) -> None:
-    """At most so many sweeps over every group. With `tape` the impulses before each sweep and how many were run are kept;
+    """At most so many sweeps over every group. With `tape` what every update found and how many sweeps were run are kept;
     `factored` leaves the factor of the active set in K, for the implicit way back."""
     clear_impulses(contacts)
     for g in loop(contacts.groups):
@@ -97,10 +100,7 @@ def gauss_seidel(contacts: Contacts, sweeps: int, tolerance: Any, tape: bool = F
         go, ran = carry(1.0), carry(0.0)
         for s in loop(sweeps):
             for _ in when_any(go.value > 0.5):
-                if tape:
-                    for c in loop(start, end):
-                        contacts.tape.put((s * contacts.cap + c) * 3, contacts.row[c].lam)
-                moved = sweep(contacts, start, end, go.value)
+                moved = sweep(contacts, start, end, go.value, tape=s * contacts.cap if tape else None)
                 ran.value = ran.value + go.value
                 go.value = select(moved > tolerance, go.value, 0.0)
         if tape:

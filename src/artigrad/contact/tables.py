@@ -9,7 +9,7 @@ import numpy as np
 
 from ..collision.candidates import PLANE_POINT, candidates
 from ..model import Model
-from ..spatial import Mat3, Transform, Vec3
+from ..spatial import Mat3, Motion, Transform, Vec3
 from ..staging import INT, INT_WORK, INTS, SHARED, WORK, Layout, Reals, Table, switch, to_real
 from ..staging.kernel import Kind
 from ..tables import dof_rows
@@ -47,10 +47,12 @@ CONTACT.overlay("inv_bar", x=Vec3)  # unknowns of the active set
 # the adjoint of the sweeps has no active set
 CONTACT.overlay("on", lam_bar=Vec3)
 CONTACT.overlay("side", b_bar=Vec3)
+TAPED = Layout(lam=Vec3, w=Vec3)  # of an update: the impulses and the residual that it found
+MOVED = Layout(n=Motion, t=Motion, s=Motion)  # one row per link: its motions under the three columns of a contact
 PLACED = Layout(X=Transform)  # one row per shape: its pose, about the origin of its tree
 A_SIDE, B_SIDE = 0, 1
 REALS = ("contact", "placed", "Z", "A", "K", "root", "ut", "status")
-REVERSE = ("tape", "ran", "Y", "x", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
+REVERSE = ("tape", "ran", "Y", "X", "moved", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
 SCRATCH = ("link_a", "link_b", "pair", "source", "start", "in_group", "of_joint", "group", "joints")
 
 
@@ -122,12 +124,14 @@ def reverse_work(model: Model, integers: dict[str, Any], sweeps: int) -> dict[st
     """Sizes of the further scratch of the adjoint of the sweeps."""
     cap, nv = integers["c_cap"], model.nv
     sizes = {
-        "tape": sweeps * cap * 3,
+        "tape": sweeps * cap * TAPED.size,
         "ran": integers["c_groups"],
         "Y": cap * 3 * nv,
+        "X": cap * 3 * nv,
+        "moved": len(model.links.parent) * MOVED.size,
         "M_bar": int(dof_rows(model)["dof_row"][nv]),
     }
-    sizes |= dict.fromkeys(("x", "free", "dual", "push"), nv)
+    sizes |= dict.fromkeys(("free", "dual", "push"), nv)
     return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
 
 
@@ -170,10 +174,11 @@ class Contacts(SimpleNamespace):
     root: Reals
     ut: Reals  # d^1/2 u of each degree of freedom: what Z is paired with
     status: Reals  # worst violation, least margin, 1 where a contact found no place
-    tape: Reals  # impulses before each sweep
+    tape: Table  # of each sweep and contact
     ran: Reals  # sweeps that each group took
     Y: Reals  # Mt^-1 J^T
-    x: Reals
+    X: Reals  # (A_bar + A_bar^T) Y^T, then the cotangents of J
+    moved: Table
     free: Reals  # accelerations without contact
     dual: Reals  # dt Mt^-1 v+_bar
     push: Reals  # Y lam / dt
@@ -198,6 +203,8 @@ class Contacts(SimpleNamespace):
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         found["placed"] = Table(found["placed"].memory, PLACED)
+        if "tape" in found:
+            found["tape"], found["moved"] = Table(found["tape"].memory, TAPED), Table(found["moved"].memory, MOVED)
         return cls(**found, friction=FRICTION[cone])
 
     @property

@@ -55,8 +55,20 @@ def _by_columns(
 
 def apply(topology: Topology, i: Any, x: Reals, ws: Workspace) -> Motion:
     """S x: the motion that joint velocities (or accelerations) x give link i relative to its parent."""
+    (motion,) = apply_rows(topology, i, (x,), ws)
+    return motion
+
+
+def apply_rows(topology: Topology, i: Any, rows: tuple[Reals, ...], ws: Workspace) -> tuple[Motion, ...]:
+    """S x of several x at once."""
     va = topology.link_v[i]
-    return _by_columns(topology, i, ws, lambda S: columns.apply(S, x, va), lambda X: free.apply(X, x, va))
+    return _by_columns(
+        topology,
+        i,
+        ws,
+        lambda S: tuple(columns.apply(S, x, va) for x in rows),
+        lambda X: tuple(free.apply(X, x, va) for x in rows),
+    )
 
 
 def add_projection(topology: Topology, i: Any, f: Force, ws: Workspace, out: Reals) -> None:
@@ -95,9 +107,25 @@ def pull(topology: Topology, i: Any, F: Force, b: Reals, ws: Workspace) -> Force
 
 def push(topology: Topology, i: Any, a: Motion, ws: Workspace, x: Reals) -> Motion:
     """The acceleration of link i whose parent has a; writes the joint's accelerations to x."""
-    va = topology.link_v[i]
+    (motion,) = _push(topology, i, (a,), ws, lambda k: ws.dof[k].u, (x,))
+    return motion
+
+
+def push_rows(
+    topology: Topology, i: Any, a: tuple[Motion, ...], ws: Workspace, rows: tuple[Reals, ...]
+) -> tuple[Motion, ...]:
+    """`push` of several at once, each of which has its inward half where its result goes."""
+    return _push(topology, i, a, ws, None, rows)
+
+
+def _push(topology: Topology, i: Any, a: tuple[Motion, ...], ws: Workspace, u: Any, rows: tuple[Reals, ...]) -> Any:
+    va, each = topology.link_v[i], list(zip(a, rows, strict=True))
     return _by_columns(
-        topology, i, ws, lambda S: columns.push(S, a, va, ws.dof, x), lambda X: free.push(X, va, ws.dof, x)
+        topology,
+        i,
+        ws,
+        lambda S: tuple(columns.push(S, one, va, ws.dof, u or x.__getitem__, x) for one, x in each),
+        lambda X: tuple(free.push(X, va, ws.dof, u or x.__getitem__, x) for _, x in each),
     )
 
 
@@ -120,6 +148,15 @@ def _free_or_not(topology: Topology, i: Any, of_free: Callable[[], Any], other: 
 def before(topology: Topology, i: Any, parent: Motion, own: Motion) -> Motion:
     """The motion in which the joint's axes are fixed: the parent's, or what the shifts of a free joint do."""
     return _free_or_not(topology, i, lambda: free.before(own), lambda: parent)
+
+
+def beyond(topology: Topology, i: Any, total: tuple[Motion, ...], own: tuple[Motion, ...]) -> tuple[Motion, ...]:
+    """What the axes of joint i turn of motions that begin with its own: all, or without the shifts of a free joint."""
+
+    def without_shifts() -> tuple[Motion, ...]:
+        return tuple(x - free.before(y) for x, y in zip(total, own, strict=True))
+
+    return _free_or_not(topology, i, without_shifts, lambda: total)
 
 
 def before_all(topology: Topology, i: Any, ws: Workspace, in_world: bool) -> tuple[Motion, Motion, Motion, Motion]:

@@ -6,6 +6,7 @@ that is the same as its block at once, without inverting a matrix  (theory 3.4, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..spatial import Articulated, Force, Motion, articulated_outer, power
@@ -49,11 +50,11 @@ def pull(columns: Columns, F: Force, b: Reals, va: Any, dof: Table) -> Force:
     return F
 
 
-def push(columns: Columns, a: Motion, va: Any, dof: Table, x: Reals) -> Motion:
+def push(columns: Columns, a: Motion, va: Any, dof: Table, u: Callable[[Any], Any], x: Reals) -> Motion:
     """x = u - U . a/d;  the acceleration beyond the joint: a + S x"""
     for k, S in enumerate(columns):
         row = dof[va + k]
-        xk = row.u - power(a, row.U) * row.dinv
+        xk = u(va + k) - power(a, row.U) * row.dinv
         x[va + k] = xk
         a = a + S * xk
     return a

@@ -11,6 +11,7 @@ S is orthonormal, [0 R; 1 0], so eliminating the joint is solving with the 6x6 i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..spatial import Articulated, Force, Motion, Quat, Transform, Vec3, cross_motion, quat_matrix, quat_normalise
@@ -82,7 +83,7 @@ def pull(X: Transform, F: Force, b: Reals, va: Any, dof: Table) -> None:
             w[i] = w[i] - column[i] * u
 
 
-def push(X: Transform, va: Any, dof: Table, x: Reals) -> Motion:
+def push(X: Transform, va: Any, dof: Table, u: Callable[[Any], Any], x: Reals) -> Motion:
     """a = L^-1 u, the acceleration of the body;  x = S^T a"""
     a: list[Any] = []
     for j in range(6):
@@ -90,7 +91,7 @@ def push(X: Transform, va: Any, dof: Table, x: Reals) -> Motion:
         total: Any = 0.0
         for i in range(j):
             total = total + column[i] * a[i]
-        a.append(row.u - total * row.dinv)
+        a.append(u(va + j) - total * row.dinv)
     motion = Motion.from_leaves(a)
     x.put(va, motion.v)
     x.put(va + 3, X.R.T @ motion.w)
