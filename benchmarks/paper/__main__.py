@@ -32,7 +32,7 @@ def time_cells(cells: list[Cell], scale: Scale, memory_GB: float, progress: Prog
         for turn in range(scale.rounds):
             for cell in cells:
                 progress.update(task, description=f"{cell.tool}, {cell.robots} x {cell.steps}")
-                cell.why = cell.why or hopeless(cell, cells)
+                cell.why = cell.why or hopeless(cell, cells, scale.limit)
                 if not cell.why and (turn == 0 or cell.process_s < LONG):
                     measure(cell, scale, memory_GB, Path(folder))
                 progress.advance(task)

@@ -185,8 +185,9 @@ def compare(cell: Cell, file: Path, ours: Path) -> None:
         cell.forward, cell.backward, cell.peaks = [], [], []
 
 
-def hopeless(cell: Cell, cells: list[Cell]) -> str:
-    """Why a cell need not be run: a smaller one could not be."""
+def hopeless(cell: Cell, cells: list[Cell], limit: float) -> str:
+    """Why a cell need not be run: a smaller one could not be, or took so long to compile that so many more operations
+    cannot be done in time."""
 
     def within(other: Cell) -> bool:
         return other.tool == cell.tool and other.robots <= cell.robots and other.steps <= cell.steps
@@ -195,4 +196,6 @@ def hopeless(cell: Cell, cells: list[Cell]) -> str:
         if other is not cell and other.why and within(other):
             robots = "" if other.robots == cell.robots else " of one robot"
             return other.why if other.why.startswith("as") else f"as {other.steps} steps{robots}: {other.why}"
+        if other.ready_s * cell.robots > limit and other.robots == 1 < cell.robots and within(other):
+            return f"over {limit / 60:g} min: {other.ready_s:.0f} s to be ready for one robot, {cell.robots} times the code"
     return ""

@@ -128,7 +128,7 @@ class Jax(Tool):
         f"--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold={10**15}",
     )
 
-    def __init__(self, robot: ag.Model, given: Inputs, checkpoint: bool = False, forward_only: bool = False):
+    def __init__(self, robot: ag.Model, given: Inputs, checkpoint: bool = False):
         import os
 
         os.environ["XLA_FLAGS"] = " ".join(self.FLAGS)
@@ -159,9 +159,6 @@ class Jax(Tool):
         self.inputs = jnp.asarray(self.x0), jnp.asarray(given.u)
         bar = jnp.asarray(self.bar)
         self._forward = jax.jit(rollout).lower(*self.inputs).compile()
-        self.forward_only = forward_only
-        if forward_only:
-            return
         gradient = jax.jit(jax.grad(lambda x, u: rollout(x, u) @ bar, (0, 1)))
         self._gradient = gradient.lower(*self.inputs).compile()
 
@@ -248,7 +245,6 @@ TOOLS: dict[str, Callable[[ag.Model, Inputs], Tool]] = {
     "JAX": Jax,
     "JAX, checkpoint": partial(Jax, checkpoint=True),
     "PyTorch": Torch,
-    "JAX, no gradient": partial(Jax, forward_only=True),
     PLAIN: partial(Native, name="doubles"),
     **{f"every {k}. state": partial(Ours, k=k) for k in range(1, 6)},
 }
