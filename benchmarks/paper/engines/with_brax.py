@@ -1,4 +1,8 @@
-"""Brax, generalized pipeline: jit of a scan, and its reverse-mode gradient."""
+"""Brax, generalized pipeline: jit of a scan, and its reverse-mode gradient.
+
+Eight iterations, as its own humanoid has: with the four of its Ant the robot sinks, and the default of a hundred takes thrice
+as long for the same.
+"""
 
 import importlib.metadata
 
@@ -10,6 +14,7 @@ from brax.io import mjcf
 from common import FOLDER
 
 m = mujoco.MjModel.from_xml_path(str(FOLDER / "masked.xml"))
+m.opt.iterations = 8
 system = mjcf.load_model(m)
 
 
@@ -18,4 +23,4 @@ def final(q, v, u):
     return state.q, state.qd
 
 
-jax_common.report_rollout(final, importlib.metadata.version("brax"), "generalized")
+jax_common.report_rollout(final, importlib.metadata.version("brax"), "generalized, 8 iterations")

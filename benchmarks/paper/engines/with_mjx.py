@@ -1,4 +1,5 @@
-"""MJX: jit of a scan, and its reverse-mode gradient. One iteration of Newton, as its own quadrupeds have."""
+"""MJX: jit of a scan, and its reverse-mode gradient. One iteration of Newton, and no implicit damping (the
+robot has none), as its own quadrupeds have."""
 
 import jax
 import mujoco
@@ -8,6 +9,7 @@ from mujoco import mjx
 
 m = mujoco.MjModel.from_xml_path(str(FOLDER / "robot.xml"))
 m.opt.iterations, m.opt.ls_iterations = 1, 5
+m.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP
 model = mjx.put_model(m)
 data = mjx.put_data(m, mujoco.MjData(m))
 
