@@ -7,6 +7,7 @@ kin, robot.urdf) and the inputs, and print JSON (`common.py`). Environments are 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -72,30 +73,30 @@ def measure_engine(name: str, memory_GB: float) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             write_robot(robot, scene.DT, Path(folder))
             np.savez(Path(folder) / "inputs.npz", **scene.inputs(robot, STEPS)._asdict())
-            text, _ = run([str(python), str(HERE / ENGINES[name].script), folder], LIMIT, memory_GB)
+            env = os.environ | dict.fromkeys(("ARTIGRAD_CACHE", "WARP_CACHE_PATH"), f"{folder}/cache")  # empty, for all
+            text, _ = run([str(python), str(HERE / ENGINES[name].script), folder], LIMIT, memory_GB, env)
     except Failed as failed:
         return {"engine": name, "why": str(failed)}
     return {"engine": name, "why": "", **json.loads(text.splitlines()[-1])}
 
 
 def engine_sheet(found: list[dict[str, Any]]) -> Sheet:
-    """One line for each engine."""
+    """One line for each engine; "-" for what it does not have."""
+
+    def figure(e: dict[str, Any], key: str, digits: int, spread: str = "") -> str:
+        if key not in e:
+            return "-"
+        return f"{e[key]:,.{digits}f}" + (f" ±{100 * e[spread]:.0f}%" if spread else "")
+
     lines = []
     for e in found:
         if e["why"]:
-            lines.append([e["engine"], "", "", "", "", "", "", e["why"]])
+            lines.append([e["engine"], *[""] * 7, e["why"]])
             continue
-        times = [f"{e[f'{way}_us']:,.1f} ±{100 * e[f'{way}_spread']:.0f}%" for way in ("forward", "gradient")]
-        figures = [f"{e['compile_s']:.1f}", f"{e['peak_MB']:,.1f}", f"{e['height']:.3f}"]
-        lines.append([e["engine"], e["version"], *times, *figures, e["what"]])
-    columns = [
-        "",
-        "version",
-        "forward, us/step",
-        "forward + gradient, us/step",
-        "compile, s",
-        "peak, MB",
-        "height, m",
-        "what",
-    ]
+        times = [figure(e, f"{way}_us", 1, f"{way}_spread") for way in ("forward", "gradient")]
+        figures = [figure(e, key, digits) for key, digits in (("compile_s", 1), ("peak_MB", 2))]
+        checks = [figure(e, key, digits) for key, digits in (("height", 3), ("gradient", 2))]
+        lines.append([e["engine"], e["version"], *times, *figures, *checks, e["what"]])
+    columns = ["", "version", "forward, us/step", "forward + gradient, us/step", "compile, s", "peak, MB"]
+    columns += ["height, m", "norm of the gradient", "what"]
     return Sheet(f"Other engines on the same robot, {STEPS} steps", columns, lines)

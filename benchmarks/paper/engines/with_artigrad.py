@@ -15,7 +15,7 @@ def forward():
 
 
 def gradient():
-    sim.vjp(sim.rollout(ag.State(Q, V), U), Q_BAR, V_BAR, with_params=False)
+    return sim.vjp(sim.rollout(ag.State(Q, V), U), Q_BAR, V_BAR, with_params=False).u
 
 
 gradient()

@@ -3,79 +3,99 @@
 import importlib.metadata
 
 import numpy as np
-from common import DT, FOLDER, Q_BAR, V_BAR, Q, U, report
-from pydrake.autodiffutils import AutoDiffXd, ExtractGradient, ExtractValue, InitializeAutoDiff
+from common import DT, FOLDER, Q_BAR, V_BAR, Q, U, V, report
+from pydrake.autodiffutils import ExtractGradient, ExtractValue, InitializeAutoDiff
 from pydrake.geometry import HalfSpace
 from pydrake.math import RigidTransform
 from pydrake.multibody.parsing import Parser
 from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction, DiscreteContactApproximation
+from pydrake.systems.analysis import Simulator
 from pydrake.systems.framework import DiagramBuilder
+from pydrake.systems.primitives import Adder, MatrixGain, Saturation, TrajectorySource
+from pydrake.trajectories import PiecewisePolynomial
 
-builder = DiagramBuilder()
-plant, _ = AddMultibodyPlantSceneGraph(builder, DT)
-plant.set_discrete_contact_approximation(DiscreteContactApproximation.kTamsi)
-Parser(plant).AddModels(str(FOLDER / "robot.urdf"))
-plant.RegisterCollisionGeometry(plant.world_body(), RigidTransform(), HalfSpace(), "floor", CoulombFriction(1.0, 1.0))
-plant.Finalize()
-diagram = builder.Build()
-trunk = plant.GetBodyByName("trunk")
-names = [f"{leg}_{part}_joint" for leg in ("fr", "fl", "rr", "rl") for part in ("hip", "upper", "lower")]
-at_q = [plant.GetJointByName(name).position_start() for name in names]
-at_v = [plant.GetJointByName(name).velocity_start() for name in names]
-nq, nv, nu = plant.num_positions(), plant.num_velocities(), len(names)
-base = trunk.floating_positions_start()
-x0 = np.zeros(nq + nv)
-x0[base : base + 7] = np.concatenate([Q[3:7], Q[:3]])
-x0[at_q] = Q[7:]
+NAMES = [f"{leg}_{part}_joint" for leg in ("fr", "fl", "rr", "rl") for part in ("hip", "upper", "lower")]
+NU = len(NAMES)
 
 
-def torques(x, u, zero):
-    """Joint PD with limits, inside the step."""
-    tau = np.full(nv, zero)
-    for k in range(nu):
-        force = 100.0 * (u[k] - x[at_q[k]]) - 2.0 * x[nq + at_v[k]]
-        tau[at_v[k]] = min(max(force, zero - 50.0), zero + 50.0)
-    return tau
+def robot(source=None):
+    """The plant, and joint PD with limits as blocks of the diagram. Controls come from a source or are its input."""
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, DT)
+    plant.set_discrete_contact_approximation(DiscreteContactApproximation.kTamsi)
+    Parser(plant).AddModels(str(FOLDER / "robot.urdf"))
+    friction = CoulombFriction(1.0, 1.0)
+    plant.RegisterCollisionGeometry(plant.world_body(), RigidTransform(), HalfSpace(), "floor", friction)
+    plant.Finalize()
+    at_q, at_v = places(plant)
+    feedback, to_joints = np.zeros((NU, plant.num_multibody_states())), np.zeros((plant.num_velocities(), NU))
+    feedback[range(NU), at_q[7:]], feedback[range(NU), at_v[6:]] = -100.0, -2.0
+    to_joints[at_v[6:] - plant.num_positions(), range(NU)] = 1.0
+    blocks = [MatrixGain(100.0 * np.eye(NU)), MatrixGain(feedback), Adder(2, NU)]
+    blocks += [Saturation(np.full(NU, -50.0), np.full(NU, 50.0)), MatrixGain(to_joints)]
+    wanted, felt, force, limited, torque = map(builder.AddSystem, blocks)
+    builder.Connect(plant.get_state_output_port(), felt.get_input_port())
+    builder.Connect(wanted.get_output_port(), force.get_input_port(0))
+    builder.Connect(felt.get_output_port(), force.get_input_port(1))
+    builder.Connect(force.get_output_port(), limited.get_input_port())
+    builder.Connect(limited.get_output_port(), torque.get_input_port())
+    builder.Connect(torque.get_output_port(), plant.get_applied_generalized_force_input_port())
+    if source:
+        builder.Connect(builder.AddSystem(source).get_output_port(), wanted.get_input_port())
+    else:
+        builder.ExportInput(wanted.get_input_port())
+    return builder.Build(), plant
 
 
-class Stepper:
-    """One step of a diagram of some number type."""
-
-    def __init__(self, diagram, zero):
-        self.diagram, self.zero = diagram, zero
-        self.context, self.after = diagram.CreateDefaultContext(), diagram.CreateDefaultContext()
-        self.plant = diagram.GetSubsystemByName("plant")
-        self.own = self.plant.GetMyMutableContextFromRoot(self.context)
-        self.port = self.plant.get_applied_generalized_force_input_port()
-
-    def __call__(self, x, u):
-        self.plant.SetPositionsAndVelocities(self.own, x)
-        self.port.FixValue(self.own, torques(x, u, self.zero))
-        self.diagram.CalcForcedUnrestrictedUpdate(self.context, self.after.get_mutable_state())
-        return self.after.get_discrete_state(0).CopyToVector()
+def places(plant):
+    """Where our q (x, y, z, quaternion, joints) and v (linear, angular, joints) stand in its state."""
+    trunk, joints = plant.GetBodyByName("trunk"), [plant.GetJointByName(name) for name in NAMES]
+    q, v = trunk.floating_positions_start(), plant.num_positions() + trunk.floating_velocities_start_in_v()
+    at_q = [*range(q + 4, q + 7), *range(q, q + 4), *(joint.position_start() for joint in joints)]
+    start = plant.num_positions()
+    at_v = [*range(v + 3, v + 6), *range(v, v + 3), *(start + joint.velocity_start() for joint in joints)]
+    return np.array(at_q), np.array(at_v)
 
 
-plain, dual = Stepper(diagram, 0.0), Stepper(diagram.ToAutoDiffXd(), AutoDiffXd(0.0))
+times = DT * (np.arange(len(U) + 1) - 0.5)  # a control changes between two steps
+diagram, plant = robot(TrajectorySource(PiecewisePolynomial.ZeroOrderHold(times, np.vstack([U, U[-1:]]).T)))
+simulator = Simulator(diagram)
+context = simulator.get_mutable_context()
+own = plant.GetMyMutableContextFromRoot(context)
+at_q, at_v = places(plant)
+x0, last_bar = np.zeros(plant.num_multibody_states()), np.zeros(plant.num_multibody_states())
+x0[at_q], x0[at_v], last_bar[at_q], last_bar[at_v] = Q, V, Q_BAR, V_BAR
 
 
 def forward():
-    x = x0
-    for u in U:
-        x = plain(x, u)
-    return x[base + 6]
+    context.SetTime(0.0)
+    plant.SetPositionsAndVelocities(own, x0)
+    simulator.Initialize()
+    simulator.AdvanceTo(DT * (len(U) - 0.5))
+    return plant.GetPositionsAndVelocities(own)[at_q[2]]
+
+
+dual = robot()[0].ToAutoDiffXd()
+dual_plant = dual.GetSubsystemByName("plant")
+before, after = dual.CreateDefaultContext(), dual.CreateDefaultContext()
+dual_own = dual_plant.GetMyMutableContextFromRoot(before)
 
 
 def gradient():
-    x, kept = x0, []
+    x, n, kept = x0, len(x0), []
     for u in U:
         z = InitializeAutoDiff(np.concatenate([x, u])).ravel()
-        y = dual(z[: nq + nv], z[nq + nv :]).reshape(-1, 1)
+        dual_plant.SetPositionsAndVelocities(dual_own, z[:n])
+        dual.get_input_port().FixValue(before, z[n:])
+        dual.CalcForcedUnrestrictedUpdate(before, after.get_mutable_state())
+        y = after.get_discrete_state(0).CopyToVector().reshape(-1, 1)
         x = ExtractValue(y).ravel()
         kept.append(ExtractGradient(y))
-    bar = np.concatenate([Q_BAR, V_BAR])
-    for J in reversed(kept):
-        bar = (bar @ J)[: nq + nv]
-    return bar
+    bar, u_bar = last_bar, np.empty_like(U)
+    for t in reversed(range(len(U))):
+        both = bar @ kept[t]
+        bar, u_bar[t] = both[:n], both[n:]
+    return u_bar
 
 
 report(importlib.metadata.version("drake"), forward, gradient, "TAMSI; AutoDiffXd of every step, from Python")

@@ -7,53 +7,56 @@ import numpy as np
 from common import FOLDER, Q_BAR, V_BAR, Q, U, V, report
 from mujoco import rollout
 
-
-def robot(solver):
-    m = mujoco.MjModel.from_xml_path(str(FOLDER / "robot.xml"))
-    m.opt.solver = solver
-    return m, mujoco.MjData(m)
-
-
-def start(m, d):
-    mujoco.mj_resetData(m, d)
-    d.qpos[:], d.qvel[:] = Q, V
-    state = np.empty(mujoco.mj_stateSize(m, mujoco.mjtState.mjSTATE_FULLPHYSICS))
-    mujoco.mj_getState(m, d, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
-    return state
+FULL = mujoco.mjtState.mjSTATE_FULLPHYSICS
+NEEDED = ("GRAVITY", "ACTUATION", "CONTACT", "CONSTRAINT", "WARMSTART")  # without all else it is a tenth faster
+SWITCHES = mujoco.mjtDisableBit.__members__.items()
+OFF = sum(int(bit) for name, bit in SWITCHES if name.startswith("mjDSBL_") and name[7:] not in NEEDED)
 
 
-def forward(m, d):
-    states, _ = rollout.rollout(m, d, start(m, d)[None], U[None])
-    return states[0, -1, 3]
+class Robot:
+    """With a solver of MuJoCo, at its first state."""
+
+    def __init__(self, solver):
+        self.m = mujoco.MjModel.from_xml_path(str(FOLDER / "robot.xml"))
+        self.m.opt.solver, self.m.opt.disableflags = solver, OFF
+        self.d = mujoco.MjData(self.m)
+        self.d.qpos[:], self.d.qvel[:] = Q, V
+        self.first = np.empty(mujoco.mj_stateSize(self.m, FULL))
+        mujoco.mj_getState(self.m, self.d, self.first, FULL)
+
+    def forward(self):
+        states, _ = rollout.rollout(self.m, self.d, self.first, U)
+        return states[0, -1, 3]
+
+    def gradient(self):
+        m, d = self.m, self.d
+        mujoco.mj_resetData(m, d)
+        mujoco.mj_setState(m, d, self.first, FULL)
+        n = 2 * m.nv
+        A, B = np.empty((len(U), n, n)), np.empty((len(U), n, m.nu))
+        for t, u in enumerate(U):
+            d.ctrl[:] = u
+            mujoco.mjd_transitionFD(m, d, 1e-6, False, A[t], B[t], None, None)
+            mujoco.mj_step(m, d)
+        turned = np.empty((3, 4))  # the quaternion's derivatives, along turns about the axes of the trunk
+        for row, axis in zip(turned, np.eye(3), strict=True):
+            mujoco.mju_derivQuat(row, d.qpos[3:7], axis)
+        bar = np.concatenate([Q_BAR[:3], turned @ Q_BAR[3:7], Q_BAR[7:], V_BAR])
+        u_bar = np.empty_like(U)
+        for t in reversed(range(len(U))):
+            u_bar[t], bar = bar @ B[t], bar @ A[t]
+        return u_bar
 
 
-def gradient(m, d):
-    start(m, d)
-    nv, n, nu = m.nv, 2 * m.nv, m.nu
-    kept = np.empty((len(U), n, n + nu))
-    A, B = np.empty((n, n)), np.empty((n, nu))
-    for t, u in enumerate(U):
-        d.ctrl[:] = u
-        mujoco.mjd_transitionFD(m, d, 1e-6, False, A, B, None, None)
-        kept[t, :, :n], kept[t, :, n:] = A, B
-        mujoco.mj_step(m, d)
-    bar = np.concatenate([Q_BAR[:nv], V_BAR])  # any direction of the tangent space costs the same
-    for J in kept[::-1]:
-        bar = (bar @ J)[:n]
-    return bar
-
-
-def seconds(solver):
-    m, d = robot(solver)
-    forward(m, d)
+def seconds(robot):
+    robot.forward()
     begin = time.process_time()
     for _ in range(5):
-        forward(m, d)
+        robot.forward()
     return time.process_time() - begin
 
 
-solvers = {"PGS": 0, "CG": 1, "Newton": 2}
-name = min(solvers, key=lambda s: seconds(solvers[s]))
-m, d = robot(solvers[name])
-what = f"{name}; mjd_transitionFD of every step"
-report(mujoco.__version__, lambda: forward(m, d), lambda: gradient(m, d), what)
+robots = {name: Robot(solver) for solver, name in enumerate(("PGS", "CG", "Newton"))}
+name = min(robots, key=lambda name: seconds(robots[name]))
+robot = robots[name]
+report(mujoco.__version__, robot.forward, robot.gradient, f"{name}; mjd_transitionFD of every step, from Python")
