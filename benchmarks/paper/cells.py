@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..probe import ROOT
-from .tools import IMPLICIT, OURS, PLAIN, TOOLS
+from .tools import IMPLICIT, OURS, PLAIN, TOOLS, UNROLLED
 
 STATE, GRADIENT = 1e-9, 1e-6  # how well tools must agree: absolute, and relative to the largest entry
 LONG = 20.0  # CPU seconds of a process that is not run again in later rounds
@@ -196,6 +196,7 @@ def hopeless(cell: Cell, cells: list[Cell], limit: float) -> str:
         if other is not cell and other.why and within(other):
             robots = "" if other.robots == cell.robots else " of one robot"
             return other.why if other.why.startswith("as") else f"as {other.steps} steps{robots}: {other.why}"
-        if other.ready_s * cell.robots > limit and other.robots == 1 < cell.robots and within(other):
-            return f"over {limit / 60:g} min: {other.ready_s:.0f} s to be ready for one robot, {cell.robots} times the code"
+        more = cell.robots if cell.tool in UNROLLED and other.robots == 1 else 1
+        if other.ready_s * more > limit and within(other):
+            return f"over {limit / 60:g} min: {other.ready_s:.0f} s to be ready for one robot, {more} times the code"
     return ""

@@ -234,6 +234,7 @@ def _at(array: np.ndarray) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
 
 
+UNROLLED = ("CasADi", "CasADi, generated C", "JAX", "JAX, checkpoint", "PyTorch")  # ten robots: ten times the code
 OURS, IMPLICIT, PLAIN = "artigrad, reverse", "artigrad, implicit", "C++ doubles, no gradient"
 TOOLS: dict[str, Callable[[ag.Model, Inputs], Tool]] = {
     OURS: Ours,
