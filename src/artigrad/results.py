@@ -33,7 +33,13 @@ class Health(NamedTuple):
 
 
 class Gradient(NamedTuple):
-    """Cotangents of what went into a rollout, each shaped as it was passed. `q0` is ambient."""
+    """Cotangents of what went into a rollout, each shaped as it was passed.
+
+    q0: of the first positions, ambient: (nq,), a gradient in the plain numbers of q, quaternions included. v0: of the first
+    velocities. u: of the controls; summed over the batch where they were shared. params: of all physical parameters, a
+    Params (`grad.params.mass`), or None with with_params=False. wrench: of the external wrenches, None if there were
+    none. health: how far to trust it.
+    """
 
     q0: np.ndarray
     v0: np.ndarray
@@ -92,6 +98,7 @@ class Outputs(NamedTuple):
 class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
 
+    final: the last state. u, wrench, params, steps, checkpoints: as they were given; batched: whether there is a batch axis.
     violation: (B,), how far the contact problem of some step was from solved, m/s; 0 where every step was solved to the
     tolerance. Gradients of such steps are those of the active set that was found.
 

@@ -66,9 +66,14 @@ class ModelBuilder(ShapeBuilder):
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
 
-        joint: fixed, revolute, prismatic, spherical or free. position, rotation: of the body frame in the parent's
-        frame, joints at zero. axis, anchor: of the joint, in the body frame. inertia: about the centre of mass in body
-        axes: three principal moments, six numbers xx yy zz xy xz yz, or a 3x3 matrix.
+        joint: fixed, revolute, prismatic, spherical or free. joint_name: by default the body's. position, rotation: of the
+        body frame in the parent's frame, joints at zero; m, and a quaternion w x y z. axis, anchor: of the joint, in the
+        body frame. mass: kg. com: centre of mass in the body frame, m. inertia: about the centre of mass in body axes,
+        kg m2: three principal moments, six numbers xx yy zz xy xz yz, or a 3x3 matrix.
+
+        Of the joint, in N, m or rad, s: damping (force per velocity), armature (inertia of its rotor), stiffness and
+        spring_reference (a spring and where it is at rest), limit (lower, upper), dry_friction (the most force that
+        rubbing takes up). Springs, limits and dry friction are for revolute and prismatic joints.
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")

@@ -68,7 +68,9 @@ _LAW: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 class LearnableParams(nn.Module):
     """Fields of `Params` to learn. Calling it gives them by name, as `step` and `rollout` take them.
 
-    `theta` holds what an optimiser moves, one tensor of zeros per field at first; what it means: top of this file.
+    `theta` holds what an optimiser moves, one tensor per field, zero at the model's own values: added to what may have
+    either sign, the exponent of a factor for what is positive (masses, sizes, frictions); restitutions stay within 0 and 1
+    and inertias those of a body.
     """
 
     def __init__(self, sim: Simulator, *fields: str):
