@@ -2,7 +2,8 @@
 
 First table: one physics source on the number types of several tools. Second table: other engines on the same robot, each in
 a virtual environment that is made in .paper/. Every cell is a process of its own; rounds go over all cells. What is not
-asked for is taken from the last result in the folder, if it was of the same scale.
+asked for is taken from the last result in the folder, if it was of the same scale: `--tools` without a name only writes
+the tables and plots again.
 """
 
 from __future__ import annotations
@@ -50,20 +51,25 @@ def time_engines(names: list[str], memory_GB: float, progress: Progress) -> list
     return found
 
 
-def last_result(file: Path, scale: Scale) -> tuple[list[Cell], list[dict[str, Any]]]:
-    """Cells and engines of a result of the same scale, if there is one."""
-    if not file.exists():
-        return [], []
-    found = json.loads(file.read_text())
-    if found.get("scale") != list(scale):
-        return [], []
-    return [Cell.of(cell) for cell in found["cells"]], found["engines"]
+def last_result(file: Path, scale: Scale) -> tuple[list[Cell], list[dict[str, Any]], dict[str, str]]:
+    """Cells, engines and the machine of a result of the same scale, if there is one."""
+    found = json.loads(file.read_text()) if file.exists() else {}
+    if found.get("scale") != json.loads(json.dumps(scale)):
+        return [], [], {}
+    return [Cell.of(cell) for cell in found["cells"]], found["engines"], found["machine"]
 
 
-def save(folder: Path, scale: Scale, cells: list[Cell], engines: list[dict[str, Any]], console: Console) -> None:
+def save(
+    folder: Path,
+    scale: Scale,
+    cells: list[Cell],
+    engines: list[dict[str, Any]],
+    about: dict[str, str],
+    console: Console,
+) -> None:
     """Print the tables; write paper.json, paper.md and the plots."""
     by_key = {cell.key: cell for cell in cells}
-    about, reached = report.machine(), sheets.targets(by_key, scale)
+    reached = sheets.targets(by_key, scale)
     tables = [*sheets.cell_sheets(by_key, scale), engine_sheet(engines), report.target_sheet(reached)]
     for sheet in tables:
         console.print(sheet.rich(), "")
@@ -111,7 +117,7 @@ def main() -> None:
         parser.error(f"there is no {unknown!r}")
 
     console = Console() if sys.stdout.isatty() else Console(width=140)
-    before, engines_before = last_result(arguments.out / "paper.json", scale) if some else ([], [])
+    before, engines_before, about = last_result(arguments.out / "paper.json", scale) if some else ([], [], {})
     cells = all_cells(scale, tools, whole=not before) if tools or not before else []
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, refresh_per_second=1) as progress:
@@ -120,7 +126,8 @@ def main() -> None:
     new = {cell.key for cell in cells}
     cells += [cell for cell in before if cell.key not in new]
     engines += [e for e in engines_before if e["engine"] not in engine_names]
-    save(arguments.out, scale, cells, engines, console)
+    measured = bool(new or engine_names)
+    save(arguments.out, scale, cells, engines, report.machine() if measured or not about else about, console)
 
 
 if __name__ == "__main__":

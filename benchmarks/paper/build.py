@@ -10,7 +10,6 @@ import re
 import subprocess
 import sysconfig
 from pathlib import Path
-from typing import Any
 
 import artigrad as ag
 
@@ -89,10 +88,7 @@ def _gcc() -> str:
 VERSIONS = {"doubles": _gcc, "cppad": _cppad, "ceres": _ceres}
 
 
-def casadi(function: Any) -> Any:
-    """A function of CasADi as generated C."""
-    import casadi as ca
-
-    generator = ca.CodeGenerator(f"{function.name()}.c")
-    generator.add(function)
-    return ca.external(function.name(), str(_compile("gcc", generator.dump(), f"casadi-{function.name()}")))
+def casadi(text: str, nx: int, nu: int) -> ctypes.CDLL:
+    """Generated C with native/casadi.c around it."""
+    text += (NATIVE / "casadi.c").read_text()
+    return ctypes.CDLL(str(_compile("gcc", text, "casadi", f"-DNX={nx}", f"-DNU={nu}")))

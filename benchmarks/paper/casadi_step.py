@@ -10,7 +10,6 @@ from typing import Any
 
 import casadi as ca
 
-from . import build
 from .trace import Program
 
 VERSION = ca.__version__
@@ -60,10 +59,12 @@ def _folded(program: Program, inputs: Any, depth: int = 0) -> Any:
     return _folded(after, ca.vertcat(swept[:carried], rest, inputs), depth + 1)
 
 
-def compiled(program: Program, nx: int, nu: int) -> tuple[Any, Any]:
-    """The same as generated C."""
+def generated(program: Program, nx: int, nu: int) -> str:
+    """The same as C: functions `turn_ahead` and `turn_back`."""
     x, u, y_bar = (ca.MX.sym(name, n) for name, n in (("x", nx), ("u", nu), ("y_bar", nx)))
-    forward = ca.Function("forward", [x, u], [_folded(program, ca.vertcat(x, u))])
-    bars = forward.reverse(1)(x, u, forward(x, u), y_bar)
-    backward = ca.Function("backward", [x, u, y_bar], [ca.vertcat(*bars)])
-    return build.casadi(forward), build.casadi(backward)
+    step = ca.Function("turn_ahead", [x, u], [_folded(program, ca.vertcat(x, u))])
+    bars = step.reverse(1)(x, u, step(x, u), y_bar)
+    generator = ca.CodeGenerator("step.c")
+    generator.add(step)
+    generator.add(ca.Function("turn_back", [x, u, y_bar], [ca.vertcat(*bars)]))
+    return generator.dump()

@@ -175,16 +175,14 @@ class Jax(Tool):
 
 
 class Casadi(Tool):
-    """CasADi: the expression graph of one step and of its reverse derivative, called step by step; states are kept.
-    `compiled`: both as generated C."""
+    """CasADi: the expression graph of one step and of its reverse derivative, called step by step; states are kept."""
 
-    def __init__(self, robot: ag.Model, given: Inputs, compiled: bool = False):
+    def __init__(self, robot: ag.Model, given: Inputs):
         from . import casadi_step
 
         super().__init__(robot, given)
         self.version = casadi_step.VERSION
-        make = casadi_step.compiled if compiled else casadi_step.unrolled
-        one, back = make(self.program(), len(self.x0), robot.nu)
+        one, back = casadi_step.unrolled(self.program(), len(self.x0), robot.nu)
         self.bars = np.empty(len(self.x0) + robot.nu)
         self._forward, self._backward = one.buffer(), back.buffer()
 
@@ -213,13 +211,16 @@ class Casadi(Tool):
 
 
 class Native(Tool):
-    """The printed C++ with a number type: `name` is a file of native/."""
+    """A library with `forward` and `backward` of whole rollouts: native/`name`.cpp around the printed step."""
 
     def __init__(self, robot: ag.Model, given: Inputs, name: str):
         super().__init__(robot, given)
         self.forward_only = name == "doubles"
-        self.library, self.version = build.native(name, simulator(robot))
+        self.library, self.version = self.build(name)
         self.x, self.x_bar, self.u_bar = np.empty_like(self.x0), np.empty_like(self.x0), np.empty_like(given.u)
+
+    def build(self, name: str) -> tuple[ctypes.CDLL, str]:
+        return build.native(name, simulator(self.robot))
 
     def forward(self) -> np.ndarray:
         self.library.forward(_at(self.x0), _at(self.given.u), ctypes.c_long(self.steps), _at(self.x))
@@ -228,6 +229,16 @@ class Native(Tool):
     def backward(self) -> Bars:
         self.library.backward(_at(self.bar), ctypes.c_long(self.steps), _at(self.x_bar), _at(self.u_bar))
         return self.x_bar, self.u_bar
+
+
+class CasadiC(Native):
+    """CasADi as generated C, native/casadi.c around it."""
+
+    def build(self, name: str) -> tuple[ctypes.CDLL, str]:
+        from . import casadi_step
+
+        nx, nu = len(self.x0), self.robot.nu
+        return build.casadi(casadi_step.generated(self.program(), nx, nu), nx, nu), casadi_step.VERSION
 
 
 def _at(array: np.ndarray) -> ctypes.c_void_p:
@@ -242,7 +253,7 @@ TOOLS: dict[str, Callable[[ag.Model, Inputs], Tool]] = {
     "CppAD": partial(Native, name="cppad"),
     "Ceres jets": partial(Native, name="ceres"),
     "CasADi": Casadi,
-    "CasADi, generated C": partial(Casadi, compiled=True),
+    "CasADi, generated C": partial(CasadiC, name="casadi"),
     "JAX": Jax,
     "JAX, checkpoint": partial(Jax, checkpoint=True),
     "PyTorch": Torch,
