@@ -130,6 +130,13 @@ def test_check_compares_gradients(tmp_path):
         assert (" u " in result.output) == bool(more)  # there are no controls without motors
 
 
+def test_names_that_are_no_robot():
+    result = CliRunner().invoke(app, ["info", "laikag"])
+    assert result.exit_code == 1 and "laikago" in result.output
+    result = CliRunner().invoke(app, ["info", "laikago", "--motors"])
+    assert result.exit_code == 1 and "bundled" in result.output
+
+
 def test_a_missing_file():
     result = CliRunner().invoke(app, ["info", "no/such/robot.urdf"])
     assert result.exit_code == 1 and result.output.startswith("error: there is no file")

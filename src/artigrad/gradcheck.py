@@ -93,7 +93,7 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
             moves = np.concatenate([np.eye(size), -np.eye(size)]) * (h * scale)
             n = len(moves)
             q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)
-            us, params = np.repeat(u[None], n, 0), m.params
+            us, params = np.repeat(u[None], n, 0), sim.params
             if what == "q0":
                 q = q + moves
             elif what == "v0":
@@ -101,8 +101,8 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
             elif what == "u":
                 us = us + moves.reshape(us.shape)
             else:
-                base = m.params[what]
-                params = m.params.replace(**{what: base + moves.reshape(n, *base.shape)})
+                base = sim.params[what]
+                params = sim.params.replace(**{what: base + moves.reshape(n, *base.shape)})
             up, down = np.split(losses(q, v, us, params), 2)
             out.append((up - down) / (2 * h * scale))
         return (4 * out[1] - out[0]) / 3
@@ -113,7 +113,7 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
         ("v0", state.v, grad.v0),
         ("u", u, grad.u),
     ]
-    inputs += [(name, m.params[name], grad.params[name]) for name in FIELDS]
+    inputs += [(name, sim.params[name], grad.params[name]) for name in FIELDS]
     for what, x, g in inputs:
         if x.size == 0:
             continue
@@ -147,13 +147,9 @@ def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarra
 
 
 def _print(sim: Simulator, steps: int, rows: list[Check], tolerance: float) -> None:
-    try:
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        for r in rows:
-            print(f"{r.what:20s} {r.entries:6d} {r.largest:12.3e} {r.error:10.1e}")
-        return
+    from rich.console import Console  # loaded when something is to be shown
+    from rich.table import Table
+
     table = Table(
         title=f"gradients of {sim.model.name}: {steps} steps, {sim.options.integrator}, dt {sim.options.dt:g}"
     )

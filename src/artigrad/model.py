@@ -1,4 +1,4 @@
-"""Model: the topology of a robot. Integers and names only, frozen; every float is in `model.params`.
+"""Model: the topology of a robot. Integers and names, not to be changed; every float is in `model.params`.
 
 Users see bodies: each has one joint that connects it to its parent. The physics sees links: bodies joined by fixed
 joints are one link, and link 0 is the world.
@@ -75,6 +75,11 @@ class Model:
     """A robot, or several: bodies, joints, sites and actuators by name, and their default parameters.
 
     Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
+
+    nq, nv, nu: lengths of q, v and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators: names, in
+    the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in q and
+    its velocities in v. keyframes: (q, v, u) by name. shapes: what may touch, with its names. sensors: what `sim.sensors`
+    reads. params: the default parameters.
 
     options: what a Simulator starts from. visuals: what bodies look like. Of a loaded file, unsupported: what is not
     simulated; notes: what is simulated differently, such as another integrator; print them to read them.
@@ -164,6 +169,10 @@ class Model:
     def actuator(self, name: str) -> int:
         """The index of an actuator: its place in u."""
         return self._index(name, self.actuators, "actuator")
+
+    def shape(self, name: str) -> int:
+        """The index of a shape: its row in params.friction, params.shape_size and the like."""
+        return self._index(name, tuple(self.shapes.names), "shape")
 
     def _index(self, name: str, names: tuple[str, ...], what: str) -> int:
         try:

@@ -307,6 +307,12 @@ def test_missing_meshes():
     assert len(ag.load(text, floating=True, strict=False).unsupported) == 1
 
 
+def test_a_template_says_what_to_do():
+    text = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:macro name="m"/><link name="a"/></robot>'
+    with pytest.raises(ag.ModelError, match="run `xacro"):
+        ag.load(text)
+
+
 def test_a_link_without_mass_says_where_its_mass_comes_from():
     ball = '<link name="ball"><collision><geometry><sphere radius="0.1"/></geometry></collision></link>'
     model = ag.load(urdf(link("base"), ball, joints=joint("j", "base", "ball")))

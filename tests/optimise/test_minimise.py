@@ -123,7 +123,7 @@ def test_a_loss_that_is_not_a_number_is_said_and_what_there_was_is_kept():
     bowl = Bowl([0.0])
     calm = bowl.gradient
     bowl.gradient = lambda x: (np.full(len(x), np.nan), x) if bowl.calls > 3 else calm(x)
-    run = minimise(bowl, [[1.0], [2.0]], rate=0.1)
+    run = minimise(bowl, [[1.0], [2.0]], method="adam", rate=0.1)
     assert "blown up" in run.ended and "nan" in run.ended
     assert run.iterations == 4 and np.isfinite(run.best).all()
 
@@ -162,14 +162,14 @@ def test_threads_end_with_the_run():
 )
 def test_what_cannot_run_is_refused_with_a_reason(options, words):
     with pytest.raises(InputError, match=words):
-        minimise(Bowl([0.0]), options.pop("starts", [[1.0]]), **({"rate": 0.1} | options))
+        minimise(Bowl([0.0]), options.pop("starts", [[1.0]]), **({"method": "adam", "rate": 0.1} | options))
 
 
 def test_files_of_other_runs_are_refused(tmp_path):
     file = tmp_path / "run.npz"
-    minimise(Bowl([0.0]), [[1.0]], rate=0.1, iterations=2, file=file)
+    minimise(Bowl([0.0]), [[1.0]], method="adam", rate=0.1, iterations=2, file=file)
     with pytest.raises(InputError, match="adam with 1 starts of 1 variables"):
-        minimise(Bowl([0.0]), [[1.0], [2.0]], rate=0.1, iterations=4, file=file, resume=True)
+        minimise(Bowl([0.0]), [[1.0], [2.0]], method="adam", rate=0.1, iterations=4, file=file, resume=True)
     file.write_bytes(b"nothing")
     with pytest.raises(InputError, match="not a saved run"):
-        minimise(Bowl([0.0]), [[1.0]], rate=0.1, file=file, resume=True)
+        minimise(Bowl([0.0]), [[1.0]], method="adam", rate=0.1, file=file, resume=True)

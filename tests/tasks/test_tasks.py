@@ -38,13 +38,21 @@ def test_the_published_experiments_hold(made, name):
 @pytest.mark.parametrize("name", ["throw", "throw-paper"])
 def test_adam_throws_too(made, name):
     task = made[name]
-    run = minimise(task, task.start(np.random.default_rng(3), 5), iterations=60, goal=0.03**2, **task.settings["adam"])
+    run = minimise(
+        task,
+        task.start(np.random.default_rng(3), 5),
+        method="adam",
+        iterations=60,
+        goal=0.03**2,
+        **task.settings["adam"],
+    )
     assert (run.solved_at(0.03**2) > 0).sum() >= 4
 
 
 def test_the_pendulum_stands_up_within_its_bounds(made):
     task = made["pendulum"]
-    run = minimise(task, task.start(np.random.default_rng(0), 4), iterations=100, goal=task.loss_goal(), rate=0.1)
+    starts = task.start(np.random.default_rng(0), 4)
+    run = minimise(task, starts, method="adam", iterations=100, goal=task.loss_goal(), rate=0.1)
     assert run.ended == "solved" and np.abs(run.x).max() <= 1.0
 
 

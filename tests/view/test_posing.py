@@ -42,6 +42,13 @@ def test_sliders_stop_at_limits(viewer):
     assert bounds["torso"] == pytest.approx((-np.pi, np.pi))
 
 
+def test_the_keyframe_that_is_shown_is_named(viewer):
+    text = """<mujoco><worldbody><body><joint name="hinge" ref="30"/><geom size="0.1"/></body></worldbody></mujoco>"""
+    posing = Posing(viewer, ag.Simulator(ag.load(text)))
+    assert posing.keyframe.value == "reference"
+    np.testing.assert_array_equal(posing.q, posing.model.keyframe("reference").q)
+
+
 def test_keyframes_set_all_controls(viewer):
     model = ag.robots.cartpole()
     posing = Posing(viewer, ag.Simulator(model))

@@ -159,6 +159,14 @@ def test_visuals_come_before_shapes_and_the_floor_is_one_of_them():
     assert scene.parts[0].rgba == (1.0, 0.0, 0.0, 0.5)
 
 
+def test_the_floor_that_robots_touch_is_drawn_where_it_is():
+    text = (
+        """<mujoco><worldbody><body pos="0 0 2"><freejoint/><geom size="0.1" mass="1"/></body></worldbody></mujoco>"""
+    )
+    model = ag.scene([ag.load(text)])
+    assert model.visuals and scene_of(model, model.params).floor == 0.0
+
+
 def test_the_camera_follows_what_goes_away():
     model = ag.robots.ball(floor=True)
     sim = ag.Simulator(model, dt=1e-2)

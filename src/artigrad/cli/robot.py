@@ -29,7 +29,11 @@ def open_robot(robot: str, floating: bool, motors: bool = False) -> Model:
     bundled = _bundled()
     try:
         if robot in bundled and not Path(robot).exists():
+            if floating or motors:
+                raise ModelError(f"--floating and --motors are for files; '{robot}' is bundled, and as it is")
             return bundled[robot]()
+        if not Path(robot).suffix and not Path(robot).exists():
+            raise ModelError(f"there is no file '{robot}', and no bundled robot of that name: {', '.join(bundled)}")
         return load(Path(robot), floating=floating, motors=motors, strict=False)
     except ModelError as problem:
         typer.echo(f"error: {problem}", err=True)

@@ -135,6 +135,8 @@ class Parametrisation:
             else:
                 raise InputError(f"a parameter is a name such as 'mass[rod1]' or an ag.Parameter, not {p!r}")
         self.labels = tuple(label for b in self._blocks for label in b.labels)
+        if own := unused & {p.name for p in parameters if isinstance(p, Parameter)}:
+            raise InputError(f"bounds of the ag.Parameter '{min(own)}' are given where it is made")
         if unused:
             raise InputError(
                 f"bounds for '{min(unused)}', which is not estimated; estimated are {', '.join(self.labels)}"

@@ -262,7 +262,9 @@ class ModelBuilder(ShapeBuilder):
         return name
 
     def sensor(self, name: str, kind: str, on: str) -> str:
-        """Something for `sim.sensors` to read, on a joint, site or body: kinds are in `artigrad.sensors.KINDS`."""
+        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat or
+        ballangvel; of a site framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, velocimeter, gyro or
+        accelerometer; of a body subtreecom or subtreelinvel. on: the joint, site or body."""
         self._new(name, self._sensors, "sensor")
         if kind not in KINDS:
             raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")

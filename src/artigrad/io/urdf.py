@@ -46,6 +46,10 @@ class Preparation:
 
     def run(self) -> Preparation:
         root = self.source.root
+        if any("xacro" in element.tag for element in root.iter()):
+            raise ModelError(
+                f"{self.source.label} is a template: run `xacro FILE > robot.urdf` and load what that makes"
+            )
         check_tree(root, self.source.label)
         for element in root.iter():
             for key in LISTS:
@@ -115,7 +119,7 @@ class Preparation:
             if found is None:
                 return f"mesh '{file}' (not found)"
             if found.suffix.lower() not in FORMATS:
-                return f"mesh '{file}' (not one of {' '.join(FORMATS)})"
+                return f"mesh '{file}' (not one of {' '.join(FORMATS)}: convert it, say with Blender or meshio)"
             shape.set("filename", self._whole(found))
             return ""
         if shape.tag not in SIZES:

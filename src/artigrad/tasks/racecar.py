@@ -100,7 +100,7 @@ class Racecar(Task):
         self.goal_position = np.array([self.target if target is None else target], dtype=float)
         self.steps = steps
         model = car(float(self.goal_position[0]))
-        self.floor = model.shapes.names.index("floor")
+        self.floor = model.shape("floor")
         self.sim = Simulator(model, dt=1e-3)
         self.initial = self.sim.reset("home")
         self.lower, self.upper = np.array([0.0]), np.array([1.0])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..model import DEFAULTS
 from ..simulator import Simulator
 from .browser import Viewer
 from .motion import Motion, framing, poses
@@ -32,7 +33,7 @@ class Posing:
         self.framing = framing(scene, motion)
         viewer.put(scene, motion, self.framing)
         gui = viewer.server.gui
-        start = "home" if "home" in self.model.keyframes else "zero"
+        start = next(name for name in DEFAULTS if name in self.model.keyframes)
         self.keyframe = gui.add_dropdown("keyframe", list(self.model.keyframes), initial_value=start)
         self.controls = [c for i, kind in enumerate(self.model.joint_type) for c in KINDS[kind](self, i)]
         self.keyframe.on_update(lambda _: self._reset())

@@ -53,9 +53,9 @@ class Scene(NamedTuple):
 
 def scene_of(model: Model, params: Params) -> Scene:
     """What to draw of a model with one set of parameters."""
-    if model.visuals:
-        return _from_visuals(model)
     parts, floors = _from_shapes(model, params)
+    if model.visuals:
+        return _from_visuals(model, floors)
     drawn = {part.body for part in parts}
     sticks = Sticks(model, params)
     for i in range(model.nb):
@@ -64,7 +64,8 @@ def scene_of(model: Model, params: Params) -> Scene:
     return Scene(tuple(parts), max(floors, default=None))
 
 
-def _from_visuals(model: Model) -> Scene:
+def _from_visuals(model: Model, touched: list[float]) -> Scene:
+    """The looks; where none of them is a floor, the floor is one that bodies touch."""
     parts, floors = [], []
     for visual in model.visuals:
         R = rotation_matrix(visual.quaternion)
@@ -75,7 +76,7 @@ def _from_visuals(model: Model) -> Scene:
         r, g, b, a = (float(x) for x in visual.rgba)
         if a > 0:
             parts.append(Part(visual.body, mesh.moved(visual.position, R), (r, g, b, a)))
-    return Scene(tuple(parts), max(floors, default=None))
+    return Scene(tuple(parts), max(floors or touched, default=None))
 
 
 def _from_shapes(model: Model, params: Params) -> tuple[list[Part], list[float]]:
