@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.run import Backward
 from artigrad.staging import Kernel
 
 MODEL = ag.robots.quadruped()
@@ -24,6 +25,44 @@ def test_changed_controls_are_noticed():
     u *= 2
     with pytest.raises(ag.InputError, match="changed after the rollout"):
         sim.vjp(traj, np.ones(19))
+
+
+@pytest.mark.parametrize("steps", [6, 2000])
+@pytest.mark.parametrize("change", [lambda u: u[::-1].copy(), lambda u: -u, lambda u: np.roll(u, 1, 1)])
+def test_controls_in_another_order_are_noticed(change, steps):
+    sim = ag.Simulator(MODEL)
+    u = np.tile([1.0, -1.0], (steps, 6)) + np.arange(steps)[:, None] % 2
+    traj = sim.rollout(sim.reset(), u)
+    u[:] = change(u)
+    with pytest.raises(ag.InputError, match="changed after the rollout"):
+        sim.vjp(traj, np.ones(19))
+
+
+def test_an_interrupted_gradient_can_be_taken_again(monkeypatch):
+    """Snapshots are used up on the way; the first one stays."""
+    sim = ag.Simulator(MODEL)
+    traj = sim.rollout(sim.reset(), steps=40, checkpoints=ag.Binomial(memory=8 * 8 * 37))
+    wanted = sim.vjp(traj, np.ones(19)).u
+    traj, left, segment = sim.rollout(sim.reset(), steps=40, checkpoints=traj.checkpoints), [3], Backward.segment
+
+    def stop(self, *given):
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        segment(self, *given)
+
+    monkeypatch.setattr(Backward, "segment", stop)
+    with pytest.raises(KeyboardInterrupt):
+        sim.vjp(traj, np.ones(19))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(sim.vjp(traj, np.ones(19)).u, wanted)
+
+
+def test_what_kernels_are_bound_to_cannot_be_changed():
+    sim = ag.Simulator(MODEL)
+    with pytest.raises(AttributeError, match="make another"):
+        sim.options = sim.options.changed({"dt": 1e-2})
+    sim.threads = 1
 
 
 def test_states_of_a_trajectory_cannot_be_written():

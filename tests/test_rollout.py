@@ -111,7 +111,8 @@ def test_split_stays_inside():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("64MB", 64_000_000), ("1.5 GB", 1_500_000_000), ("10kB", 10_000), (4096, 4096), ("7", 7)]
+    ("text", "value"),
+    [("64MB", 64_000_000), ("1.5 GB", 1_500_000_000), ("10kB", 10_000), ("64MiB", 64 * 2**20), (4096, 4096), ("7", 7)],
 )
 def test_memory_is_read(text, value):
     assert parse_bytes(text) == value

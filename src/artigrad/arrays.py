@@ -166,7 +166,10 @@ def flatten(
 def on_cpu(sim: Simulator) -> None:
     """Raise for a simulator whose arrays are not in the computer's own memory."""
     if sim.device != "cpu":
-        raise InputError(f"PyTorch and JAX take a simulator on the CPU, not on '{sim.device}': make a Simulator(model)")
+        raise InputError(
+            f"artigrad.torch and artigrad.jax run on the CPU, not on '{sim.device}': make a Simulator(model), or call "
+            "sim.rollout and sim.vjp of this one, which take tensors of the GPU"
+        )
 
 
 # -- leading axes ------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from .staging.kernel import Kind
 from .state import State
 
 _WARP = 32
+ON_THE_HOST = "sensors are read on the CPU: make a Simulator(model) and pass it the state as arrays of the host"
 
 
 class CudaSimulator(Simulator):
@@ -91,8 +92,7 @@ class CudaSimulator(Simulator):
             return super().step(state, u, params=params, wrench=wrench)
 
     def contacts(self, traj: Trajectory) -> Contacts:
-        self._check_trajectory(traj)
-        with self._working(*traj.kept[0]):
+        with self._working_on(traj):
             return _given(super().contacts(traj))
 
     def vjp(
@@ -104,8 +104,7 @@ class CudaSimulator(Simulator):
         *,
         with_params: bool = True,
     ) -> Gradient:
-        self._check_trajectory(traj)
-        with self._working(*traj.kept[0], q_bar, v_bar, force_bar):
+        with self._working_on(traj, q_bar, v_bar, force_bar):
             return _given(super().vjp(traj, q_bar, v_bar, force_bar, with_params=with_params))
 
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
@@ -145,10 +144,27 @@ class CudaSimulator(Simulator):
         with self._working(*self._two(state), bar):
             return _given(super().mass_matrix_vjp(state, bar, params=params))
 
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
+        raise InputError(ON_THE_HOST)
+
+    def sensors_vjp(self, state: State, bars: Any, u: Any = None, *, params: Params | None = None) -> Any:
+        raise InputError(ON_THE_HOST)
+
     # -- what the CPU does otherwise ---------------------------------------------------------------------------------
     @contextmanager
     def _working(self, *arrays: Any) -> Iterator[None]:
         with self._gpu.current(), array.working(self._gpu, self.stream, arrays):
+            yield
+
+    @contextmanager
+    def _working_on(self, traj: Trajectory, *arrays: Any) -> Iterator[None]:
+        """`_working`, with what a trajectory has kept; that may have been made on another stream."""
+        self._check_trajectory(traj)
+        with self._working(*traj.kept[0], *arrays):
+            kept: list[Any] = [x for state in traj.kept.values() for x in state]
+            for x in (traj.u, traj.wrench, *kept):
+                if x is not None:
+                    array.wait_for(self._gpu, x)
             yield
 
     def _numbers(self, name: str, value: Any) -> Any:
@@ -172,7 +188,11 @@ class CudaSimulator(Simulator):
 
     def _warn_if_not_finite(self, pieces: list[Any], batch: int) -> Any:
         """Which robots' cotangents are finite; a warning would have to wait for the GPU."""
+        on_host = [x for x in pieces if isinstance(x, np.ndarray)]  # of Params
         pieces = [x for x in pieces if isinstance(x, DeviceArray) and len(x) == batch and x.size]
+        for x in on_host:
+            if not np.isfinite(x).all():
+                pieces.append(self._place.array(np.broadcast_to(x, (batch, x.shape[-1]))))
         found = self._place.empty((batch, 1))
         self._finite(self._target(batch), len(pieces))(
             batch,

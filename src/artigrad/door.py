@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from math import hypot, isfinite
 from typing import Any, Literal
 
@@ -130,14 +131,17 @@ class Door:
         if not isinstance(params, Params):
             raise InputError(f"params is a Params (model.params.replace(...)), not {type(params).__name__}")
         if params.model is not self.model:
-            raise InputError(f"these params belong to '{params.model.name}'; this simulator runs '{self.model.name}'")
+            raise InputError(
+                f"these params belong to '{params.model.name}'; this simulator runs '{self.model.name}', another Model: "
+                "start from sim.model.params"
+            )
         if params.batch not in (None, batch):
             raise InputError(f"params have {params.batch} sets, but the batch has {batch} robots")
         return params
 
     def _check_trajectory(self, traj: Any) -> None:
         if not isinstance(traj, Trajectory):
-            raise InputError(f"vjp takes what rollout returned, a Trajectory, not {type(traj).__name__}")
+            raise InputError(f"this takes what rollout returned, a Trajectory, not {type(traj).__name__}")
         other = traj.simulator
         if other.model is not self.model:
             raise InputError("this trajectory was made with another model")
@@ -168,8 +172,10 @@ class Door:
         if bar is None:
             return None
         bar = self._numbers("force_bar", bar)
+        if not points:
+            raise InputError(f"'{self.model.name}' has no shapes that may touch: leave force_bar out")
         wanted = (*((batch,) if traj.batched else ()), traj.steps, points, 3)
-        if bar.shape != wanted or not points:
+        if bar.shape != wanted:
             raise InputError(f"force_bar is {wanted}, as the forces of contacts(traj), not {bar.shape}")
         return bar.reshape(batch, traj.steps, points, 3)
 
@@ -183,7 +189,7 @@ class Door:
             return np.ones(batch, bool)
         bad = np.zeros(batch, bool)
         for x in pieces:
-            if x.shape[0] == batch:
+            if x.ndim > 1:  # a row for each robot; parameters that all share have none
                 bad |= ~np.isfinite(x).reshape(batch, -1).all(1)
             elif not np.isfinite(x).all():
                 bad[:] = True
@@ -203,12 +209,28 @@ def all_finite(x: np.ndarray) -> bool:
     return isfinite(_square(x)) or bool(np.isfinite(x).all())
 
 
+FEW = 10_000  # entries for which BLAS is the fastest, and wakes no threads
+
+
 def _square(x: np.ndarray) -> float:
-    """The sum of squares, without a warning if it overflows; by BLAS where that is faster and wakes no threads."""
-    return float(np.vdot(x, x) if x.size < 10_000 else np.einsum("i,i->", x.ravel(), x.ravel()))
+    """The sum of squares, without a warning if it overflows."""
+    return float(np.vdot(x, x) if x.size < FEW else np.einsum("i,i->", x.ravel(), x.ravel()))
+
+
+def _by_place(x: np.ndarray) -> float:
+    """The sum of all entries, each times a number of its place."""
+    if x.size < FEW:
+        return float(np.vdot(x, _ramp(x.size)))
+    rows = x.reshape(len(x), -1)
+    return float(np.einsum("ij,j->i", rows, _ramp(rows.shape[1])) @ _ramp(len(rows)))
+
+
+@lru_cache(16)
+def _ramp(n: int) -> np.ndarray:
+    return np.sqrt(np.arange(1.0, n + 1.0))
 
 
 def fingerprint(u: np.ndarray, wrench: np.ndarray | None) -> tuple[float, ...]:
     """Tells whether arrays that belong to the caller are still what they were; no copy is made of long controls."""
     arrays = [u] if wrench is None else [u, wrench]
-    return tuple(f for x in arrays for f in (float(np.add.reduce(x, None)), _square(x)))
+    return tuple(f for x in arrays for f in (_by_place(x), _square(x)))

@@ -10,12 +10,11 @@ from functools import cache
 from typing import Any
 
 from . import integrate, joints
-from .contact.tables import contact_signature
-from .dynamics import FACTOR, Method
-from .rollout import Variant, contact_of
-from .staging import PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, copy, loop
+from .rollout import Variant
+from .staging import ROBOTS, WORK, Kernel, Reals, copy, loop
 from .staging.kernel import Kind
-from .tables import TOPOLOGY, Bars, Constants, Topology, Workspace
+from .step import method_of
+from .tables import Bars
 
 
 def jacobian_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
@@ -39,11 +38,10 @@ def _jacobian_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         q_next: Reals,
         **rest: Any,
     ) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, False), contact_of(variant, dt, rest)
-        constants = Constants(topology, const)
+        topology, constants, ws, touch = variant.take(dt, const, rest)
         nq, nv, nu = topology.nq, topology.nv, topology.nu
         forward, backward = integrate.FORWARD[options.integrator], integrate.BACKWARD[options.integrator]
-        method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt), touch)
+        method = method_of(options, dt, touch)
         if touch is not None:
             for k in range(3):
                 touch.contacts.status[k] = 0.0
@@ -77,16 +75,10 @@ def _jacobian_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         if touch is not None:
             rest["status"][0], rest["status"][1] = touch.contacts.status[0], touch.contacts.status[2]
 
-    signature: dict[str, Kind] = {
-        **TOPOLOGY,
-        "dt": REAL,
-        "const": PACKED if variant.own_params else SHARED,
+    own: dict[str, Kind] = {
         **dict.fromkeys(("q", "v", "u", "A", "B"), ROBOTS),
-        **dict.fromkeys(("direction", "q_next", *work), WORK),
-        **(
-            contact_signature(options.gradient == "reverse") | {"law": SHARED, "status": ROBOTS}
-            if variant.contact
-            else {}
-        ),
+        **dict.fromkeys(("direction", "q_next"), WORK),
+        **({"status": ROBOTS} if variant.contact else {}),
     }
-    return Kernel("jacobian", body, signature, variant.target)
+    taped = options.gradient == "reverse"
+    return Kernel("jacobian", body, variant.signature(work, taped) | own, variant.target)

@@ -97,13 +97,13 @@ def outputs_vjp(
         link.v_bar += velocity_bar + Force(bar.w, Vec3.zero())
         ws.tree[topology.tree[i]].o_bar += bar.p
         const_bar.frame[k].X += force_to_child(X, zeta)
-    _totals_vjp(topology, const, q, v, ws, out_bar.shifted((topology.nb + topology.ns) * FRAME.size), const_bar)
+    _totals_vjp(topology, const, q, ws, out_bar.shifted((topology.nb + topology.ns) * FRAME.size), const_bar)
     _joint_energies_vjp(topology, const, q, v, out_bar, bars)
     kinematics_vjp(topology, ws, bars)
 
 
 def _totals_vjp(
-    topology: Topology, const: Constants, q: Reals, v: Reals, ws: Workspace, bar: Reals, const_bar: Constants
+    topology: Topology, const: Constants, q: Reals, ws: Workspace, bar: Reals, const_bar: Constants
 ) -> None:
     """com = N/m with N = sum (h_i + m_i o),  T = sum v_i . I_i v_i / 2,  V = -g . N"""
     _world_inertia(const, ws)

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 class Health(NamedTuple):
     """How far a gradient can be trusted, one entry per robot.
 
-    finite: whether all of it is. violation: m/s, how far the contact problem of some step was from solved; 0 if all were
-    solved to the tolerance. margin: m/s, how far the nearest contact of all steps was from sticking, slipping, closing or
-    opening instead; the gradient is one-sided where it is 0, and 1000 means that nothing came near.
+    finite: whether all of it is (on a GPU without PyTorch: 1.0 or 0.0). violation: m/s, how far the contact problem of some
+    step was from solved; 0 if all were solved to the tolerance. margin: m/s, how far the nearest contact of all steps was
+    from sticking, slipping, closing or opening instead; the gradient is one-sided where it is 0, and 1000 means that
+    nothing came near.
     """
 
     finite: np.ndarray
@@ -35,10 +36,10 @@ class Health(NamedTuple):
 class Gradient(NamedTuple):
     """Cotangents of what went into a rollout, each shaped as it was passed.
 
-    q0: of the first positions, ambient: (nq,), a gradient in the plain numbers of q, quaternions included. v0: of the first
-    velocities. u: of the controls; summed over the batch where they were shared. params: of all physical parameters, a
-    Params (`grad.params.mass`), or None with with_params=False. wrench: of the external wrenches, None if there were
-    none. health: how far to trust it.
+    q0: of the first positions, ambient: (nq,), with a batch (B, nq), in the plain numbers of q, quaternions included. v0: of
+    the first velocities. u: of the controls; summed over the batch where they were shared. params: of all physical
+    parameters, a Params (`grad.params.mass`), or None with with_params=False. wrench: of the external wrenches, None if
+    there were none. health: how far to trust it.
     """
 
     q0: np.ndarray
@@ -52,9 +53,9 @@ class Gradient(NamedTuple):
 class Contacts(NamedTuple):
     """What touches in each step; one row for every point that may touch, named by `Simulator.contact_names`.
 
-    force: N, (..., points, 3), on the second shape's body (the first feels the opposite), world axes, mean over the step.
-    point: m, (..., points, 3), where, world axes; zero where nothing is near. gap: m, (..., points), below zero where
-    shapes overlap, at most the margin of the options.
+    force: N, (T, points, 3), with a batch (B, T, points, 3); on the second shape's body (the first feels the opposite),
+    world axes, mean over the step. point: m, shaped alike, where, world axes; zero where nothing is near. gap: m, without
+    the last axis, below zero where shapes overlap, at most the margin of the options.
     """
 
     force: np.ndarray
@@ -65,7 +66,7 @@ class Contacts(NamedTuple):
 class StateGradient(NamedTuple):
     """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
 
-    x: of the controls (`acceleration`) or joint accelerations (`inverse_dynamics`), else None.
+    x: of the controls (`acceleration`, `sensors`) or joint accelerations (`inverse_dynamics`), else None.
     """
 
     q: np.ndarray
@@ -118,14 +119,19 @@ class Trajectory:
     fingerprint: tuple[float, ...] = field(repr=False)
 
     @property
+    def batch(self) -> int:
+        """How many robots there are."""
+        return len(self.final.q) if self.batched else 1
+
+    @property
     def q(self) -> np.ndarray:
         """Positions of every step."""
-        return self._states().q
+        return self._shown(self.every_state().q)
 
     @property
     def v(self) -> np.ndarray:
         """Velocities of every step."""
-        return self._states().v
+        return self._shown(self.every_state().v)
 
     def show(self, *, port: int | None = None, block: bool = True) -> Viewer:
         """Look at it in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch.
@@ -155,8 +161,12 @@ class Trajectory:
 
         save(self, path, robot=robot, size=size, fps=fps, speed=speed)
 
-    def _states(self) -> State:
+    def every_state(self) -> State:
+        """Arrays (B, T+1, n), with a batch axis also for one robot; an error if they were not kept."""
         if self.kept[0].q.ndim != 3 or self.kept[0].q.shape[1] != self.steps + 1:
             raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
-        q, v = (self.simulator._place.shown(x) for x in self.kept[0])
-        return State(q, v) if self.batched else State(q[0], v[0])
+        return self.kept[0]
+
+    def _shown(self, x: Any) -> Any:
+        x = self.simulator._place.shown(x)
+        return x if self.batched else x[0]

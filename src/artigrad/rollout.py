@@ -15,13 +15,13 @@ from typing import Any, Protocol
 from .contact import Touch, impulses_again
 from .contact.gather import Law
 from .contact.report import REPORT, report
+from .contact.solver import worse
 from .contact.tables import Contacts, contact_signature
-from .dynamics import Method, articulated
 from .errors import InputError
 from .options import Options
 from .staging import INT, PACKED, REAL, ROBOTS, SHARED, WORK, Kernel, Reals, Target, copy, local, loop, maximum
 from .staging.kernel import Kind
-from .step import step, step_vjp
+from .step import method_of, step, step_vjp
 from .tables import TOPOLOGY, Bars, Constants, Topology, Workspace
 
 
@@ -44,9 +44,21 @@ class Variant:
         """Without what is a run-time argument, so that it does not compile anew."""
         return replace(self, options=self.options.structure)
 
+    def signature(self, work: tuple[str, ...], taped: bool = False) -> dict[str, Kind]:
+        """What all kernels of steps take: the model and its constants, dt, wrenches, contact, scratch."""
+        return {
+            **TOPOLOGY,
+            "dt": REAL,
+            "const": PACKED if self.own_params else SHARED,
+            **({"wrench": ROBOTS} if self.wrench else {}),
+            **(contact_signature(taped) | {"law": SHARED} if self.contact else {}),
+            **dict.fromkeys(work, WORK),
+        }
 
-def _scratch(names: Any) -> dict[str, Kind]:
-    return dict.fromkeys(names, WORK)
+    def take(self, dt: Any, const: Reals, rest: dict[str, Any]) -> tuple[Topology, Constants, Workspace, Touch | None]:
+        """The same inside a kernel; `rest` keeps what is the kernel's own, and the wrenches."""
+        topology, ws = Topology.take(rest), Workspace(rest, self.wrench)
+        return topology, Constants(topology, const), ws, contact_of(self, dt, rest)
 
 
 def contact_of(variant: Variant, dt: Any, arguments: dict[str, Any]) -> Touch | None:
@@ -72,8 +84,7 @@ def rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
 @cache
 def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(dt: Any, stretches: Any, const: Reals, q: Reals, v: Reals, u: Reals, **rest: Any) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
-        constants = Constants(topology, const)
+        topology, constants, ws, touch = variant.take(dt, const, rest)
         nq, nv = topology.nq, topology.nv
         copy(q, ws.q, nq)
         copy(v, ws.v, nv)
@@ -87,20 +98,15 @@ def _rollout_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             copy(ws.v, v.shifted((s + 1) * nv), nv)
         if touch is not None:
             worst, full = rest["status"], touch.contacts.status[2]
-            worst[0], worst[1] = maximum(worst[0], touch.contacts.status[0]), maximum(worst[1], full)
+            worst[0], worst[1] = worse(worst[0], touch.contacts.status[0]), maximum(worst[1], full)
 
-    signature: dict[str, Kind] = {
-        **TOPOLOGY,
-        "dt": REAL,
+    own: dict[str, Kind] = {
         "stretches": INT,
         **({"length": INT} if variant.strided else {}),
-        "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
-        **({"wrench": ROBOTS} if variant.wrench else {}),
-        **(contact_signature() | {"law": SHARED, "status": ROBOTS} if variant.contact else {}),
-        **_scratch(work),
+        **({"status": ROBOTS} if variant.contact else {}),
     }
-    return Kernel("rollout", body, signature, variant.target)
+    return Kernel("rollout", body, variant.signature(work) | own, variant.target)
 
 
 def inputs(topology: Topology, t: Any, u: Reals, wrench: Reals | None, ws: Workspace) -> Reals:
@@ -136,8 +142,8 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         u_bar: Reals,
         **rest: Any,
     ) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
-        constants, wrench = Constants(topology, const), rest.get("wrench")
+        topology, constants, ws, touch = variant.take(dt, const, rest)
+        wrench = rest.get("wrench")
         const_bar = Constants(topology, rest["const_bar"], bars=True) if variant.with_params else None
         bars = Bars(ws.tangent_bar, ws.v_bar, ws.u_bar, const_bar)
         if touch is not None:
@@ -194,21 +200,17 @@ def _rollout_vjp_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
         if touch is not None:
             rest["health"][0], rest["health"][1] = touch.contacts.status[0], touch.contacts.status[1]
 
-    taped = variant.options.gradient == "reverse"
-    signature: dict[str, Kind] = {
-        **TOPOLOGY,
-        "dt": REAL,
+    own: dict[str, Kind] = {
         **dict.fromkeys(("length", "every"), INT),
-        "const": PACKED if variant.own_params else SHARED,
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **({"stretches": INT} | dict.fromkeys(("q_kept", "v_kept"), ROBOTS) if variant.strided else {}),
         **({"const_bar": PACKED} if variant.with_params else {}),
-        **(dict.fromkeys(("wrench", "wrench_bar"), ROBOTS) if variant.wrench else {}),
-        **(contact_signature(taped) | {"law": SHARED, "health": ROBOTS} if variant.contact else {}),
+        **({"wrench_bar": ROBOTS} if variant.wrench else {}),
+        **({"health": ROBOTS} if variant.contact else {}),
         **({"force_bars": ROBOTS, "force_bar": WORK} if variant.force_bars else {}),
-        **_scratch(work),
     }
-    return Kernel("rollout_vjp", body, signature, variant.target)
+    taped = variant.options.gradient == "reverse"
+    return Kernel("rollout_vjp", body, variant.signature(work, taped) | own, variant.target)
 
 
 def contacts_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
@@ -221,9 +223,9 @@ def _contacts_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
     def body(
         dt: Any, steps: Any, const: Reals, q: Reals, v: Reals, u: Reals, out: Reals, row: Reals, **rest: Any
     ) -> None:
-        topology, ws, touch = Topology.take(rest), Workspace(rest, variant.wrench), contact_of(variant, dt, rest)
+        topology, constants, ws, touch = variant.take(dt, const, rest)
         assert touch is not None
-        constants, method = Constants(topology, const), Method(articulated, dt, touch)
+        method = method_of(variant.options, dt, touch)
         nq, nv, size = topology.nq, topology.nv, touch.contacts.points * REPORT.size
         touch.contacts.status[0], touch.contacts.status[2] = 0.0, 0.0
         for t in loop(steps):
@@ -233,19 +235,8 @@ def _contacts_kernel(variant: Variant, work: tuple[str, ...]) -> Kernel:
             report(topology, constants, touch.law, q_t, touch.contacts, row)
             copy(row, out.shifted(t * size), size)
 
-    signature: dict[str, Kind] = {
-        **TOPOLOGY,
-        "dt": REAL,
-        "steps": INT,
-        "const": PACKED if variant.own_params else SHARED,
-        **dict.fromkeys(("q", "v", "u", "out"), ROBOTS),
-        "row": WORK,
-        **({"wrench": ROBOTS} if variant.wrench else {}),
-        **contact_signature(),
-        "law": SHARED,
-        **_scratch(work),
-    }
-    return Kernel("contacts", body, signature, variant.target)
+    own: dict[str, Kind] = {"steps": INT, "row": WORK, **dict.fromkeys(("q", "v", "u", "out"), ROBOTS)}
+    return Kernel("contacts", body, variant.signature(work) | own, variant.target)
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------------------
@@ -286,6 +277,9 @@ class Binomial:
 
     memory: str | int
 
+    def __post_init__(self) -> None:
+        parse_bytes(self.memory)
+
     def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
         states = parse_bytes(self.memory) // max(state_bytes, 1)
         if states < 3:
@@ -299,11 +293,11 @@ class Binomial:
 
 
 def parse_bytes(memory: str | int) -> int:
-    """Bytes of "64MB", "1.5 GB", "4096" or a number."""
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([kMG]?)i?B?\s*", str(memory), re.IGNORECASE)
+    """Bytes of "64MB", "1.5 GB", "64MiB", "4096" or a number."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([kMG]?)(i?)B?\s*", str(memory), re.IGNORECASE)
     if match is None:
         raise InputError(f"memory is a number of bytes or a text like '64MB', not {memory!r}")
-    return int(float(match[1]) * {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}[match[2].upper()])
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** ("", "K", "M", "G").index(match[2].upper()))
 
 
 def split(length: int, snapshots: int) -> int:

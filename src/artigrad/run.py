@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .contact.report import REPORT
+from .contact.solver import FAR
 from .errors import ContactError
 from .jacobian import jacobian_kernel
 from .params import Params
@@ -20,9 +21,6 @@ from .tables import Workspace, constants_size
 
 if TYPE_CHECKING:
     from .simulator import Simulator
-
-
-NOTHING_NEAR = 1e3  # m/s, the margin of a motion without contact
 
 
 class Run:
@@ -89,9 +87,11 @@ class Run:
             return
         full = np.flatnonzero(self.place.host(self.status[:, 1]))
         if len(full):
+            lanes, most = self.target.lanes if self.sim.device == "cpu" else 1, self.sim.options.max_contacts
+            beside = f", together with the others of its pack of {lanes} (lanes=1: alone)" if lanes > 1 else ""
             raise ContactError(
-                f"robot {full[0]} has more points in or near contact than max_contacts={self.sim.options.max_contacts} "
-                "allows for; make the Simulator with a larger max_contacts, or fewer shapes that may touch"
+                f"robot {full[0]}{beside} has more points in or near contact than max_contacts={most} allows for; make the "
+                "Simulator with a larger max_contacts, or fewer shapes that may touch"
             )
 
     def states(self, start: State, first: int, end: int, every: int = 1) -> State:
@@ -100,7 +100,8 @@ class Run:
         rows = 1 + whole + (rest > 0)
         q, v = self.place.empty((self.batch, rows, m.nq)), self.place.empty((self.batch, rows, m.nv))
         q[:, 0], v[:, 0] = start
-        self._call(q, v, first, whole, every)
+        if whole:
+            self._call(q, v, first, whole, every)
         if rest:
             self._call(q[:, whole:], v[:, whole:], end - rest, 1, rest)
         return State(q, v)
@@ -166,7 +167,7 @@ class Backward:
             force_bars=force_bars is not None,
             strided=stretch > 1,
         )
-        self.health = self.place.rows((0.0, NOTHING_NEAR), batch)  # worst violation, least margin
+        self.health = self.place.rows((0.0, FAR), batch)  # worst violation, least margin
         self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
         self.const_bar: Any = None
         if with_params:
@@ -194,8 +195,9 @@ class Backward:
         if rest:
             last = {"q_kept": states.q[:, whole:], "v_kept": states.v[:, whole:]}
             self._call(end - rest, end, stretches=1, length=rest, **room, **last)
-        kept = {"q_kept": states.q, "v_kept": states.v}
-        self._call(first, end - rest, stretches=whole, length=self.stretch, **room, **kept)
+        if whole:
+            kept = {"q_kept": states.q, "v_kept": states.v}
+            self._call(first, end - rest, stretches=whole, length=self.stretch, **room, **kept)
 
     def _call(self, first: int, end: int, **states: Any) -> None:
         run = self.run

@@ -24,6 +24,8 @@ from .state import State
 from .state_functions import StateFunctions
 from .tables import topology_arguments
 
+FIXED = ("model", "options", "dtype", "backend", "lanes")
+
 
 class Simulator(StateFunctions):
     """Simulates one model. Arrays in and out are NumPy on the CPU, PyTorch's or `DeviceArray` on a GPU; one robot has no
@@ -82,6 +84,12 @@ class Simulator(StateFunctions):
         self._quaternions = tangent.quaternions(model)
         self._float = np.dtype(np.float64 if dtype == "f64" else np.float32)
         self._place: Place = Host(self._float)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Kernels are bound to these: a change would reach some and not others."""
+        if name in FIXED and name in self.__dict__:
+            raise AttributeError(f"{name} of a Simulator cannot be changed; make another one")
+        super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without compiled code, which is found or made again."""
@@ -162,11 +170,9 @@ class Simulator(StateFunctions):
     def contacts(self, traj: Trajectory) -> Contacts:
         """Forces, places and gaps of all points that may touch, in every step of a rollout that kept its states."""
         self._check_trajectory(traj)
-        batch, T = len(traj.final.q) if traj.batched else 1, traj.steps
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
-        _ = traj.q  # raises if the states were not kept
-        rows = Run(self, batch, traj.u, traj.wrench, traj.params).contacts(traj.kept[0], T)
+        rows = Run(self, traj.batch, traj.u, traj.wrench, traj.params).contacts(traj.every_state(), traj.steps)
         force, point, gap = rows[..., :3], rows[..., 3:6], rows[..., 6]
         return Contacts(force, point, gap) if traj.batched else Contacts(force[0], point[0], gap[0])
 
@@ -188,7 +194,7 @@ class Simulator(StateFunctions):
         makes the call faster.
         """
         self._check_trajectory(traj)
-        batch, T = len(traj.final.q) if traj.batched else 1, traj.steps
+        batch, T = traj.batch, traj.steps
         q_bars = self._check_bar("q_bar", q_bar, self.model.nq, traj, batch)
         v_bars = self._check_bar("v_bar", v_bar, self.model.nv, traj, batch)
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
@@ -207,9 +213,13 @@ class Simulator(StateFunctions):
             def advance(state: State, a: int, b: int) -> State:
                 return run.advance(state, a * block, b * block)
 
-            first = traj.kept[0]
-            reverse(blocks, snapshots, traj.kept, advance, block_vjp)  # uses the snapshots up, to stay within memory
-            traj.kept[0] = first
+            kept = dict(
+                traj.kept
+            )  # snapshots are used up, to stay within memory; that of block 0 stays with the trajectory
+            for b in kept:
+                if b:
+                    traj.kept.pop(b, None)
+            reverse(blocks, snapshots, kept, advance, block_vjp)
         return self._gradient(traj, back, batch)
 
     def _gradient(self, traj: Trajectory, back: Backward, batch: int) -> Gradient:
@@ -220,7 +230,6 @@ class Simulator(StateFunctions):
         u_bar = back.u_bar if traj.u.ndim == 3 else self._place.total(back.u_bar)
         wrench_bar = back.wrench_bar
         if wrench_bar is not None and traj.wrench is not None:
-            wrench_bar = wrench_bar.reshape(batch, traj.steps, self.model.nb, 6)
             wrench_bar = wrench_bar if traj.wrench.ndim == 4 else self._place.total(wrench_bar)
         if not traj.batched:
             return Gradient(back.q_bar[0], back.v_bar[0], u_bar, params, wrench_bar, health)
@@ -229,7 +238,8 @@ class Simulator(StateFunctions):
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
         """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v), of size 2 nv.
 
-        state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too.
+        state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too. No
+        external wrenches.
         """
         q, v, batched = self._check_state(state)
         batch, m = len(q), self.model

@@ -48,7 +48,8 @@ class StateFunctions(Door):
         return self.outputs(state, params=params).site_position
 
     def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
-        """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit."""
+        """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit. Contact, limits
+        and dry friction are left out; with them, (step(state, u).v - v) / dt is the mean over a step."""
         run, lead = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
         return run.forward().reshape(*lead, self.model.nv)
 

@@ -24,6 +24,11 @@ from .staging import Reals
 from .tables import Bars, Constants, Topology, Workspace
 
 
+def method_of(options: Options, dt: Any, touch: Touch | None) -> Method:
+    """How accelerations of a step are found."""
+    return Method(FACTOR[options.factor], integrate.damping_dt(options, dt), touch)
+
+
 def step(
     topology: Topology,
     const: Constants,
@@ -36,7 +41,7 @@ def step(
     touch: Touch | None = None,
 ) -> None:
     """(q, v) <- the state one dt later under control u"""
-    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt), touch)
+    method = method_of(options, dt, touch)
     integrate.FORWARD[options.integrator](topology, const, method, dt, q, v, u, ws)
 
 
@@ -53,6 +58,7 @@ def step_vjp(
     bars: Bars,
     touch: Touch | None = None,
 ) -> None:
-    """(q_bar, bars.v) of the next state <- those of the present one; adds to bars.u and bars.const. q_bar is ambient."""
-    method = Method(FACTOR[options.factor], integrate.damping_dt(options, dt), touch)
+    """(q_bar, bars.v): those of the next state come in, those of the present one go out; adds to bars.u and bars.const.
+    q_bar is ambient."""
+    method = method_of(options, dt, touch)
     integrate.BACKWARD[options.integrator](topology, const, method, dt, q, v, u, ws, q_bar, bars)

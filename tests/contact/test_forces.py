@@ -105,7 +105,7 @@ def test_a_full_table_is_an_error_that_names_the_option():
     b.plane()
     model = b.build()
     sim = ag.Simulator(model, max_contacts=3)
-    with pytest.raises(ag.ContactError, match=r"robot 1 has more points .* max_contacts=3"):
+    with pytest.raises(ag.ContactError, match=r"robot 1, together .*lanes=1.* max_contacts=3"):
         high = sim.reset(batch=2)
         high.q[0, 2] = 5.0
         sim.rollout(high, steps=1)

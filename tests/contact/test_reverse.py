@@ -74,6 +74,23 @@ def test_groups_whose_trees_lie_between_each_other():
     assert np.isfinite(grad.params.flat).all()
 
 
+def test_a_tree_whose_links_lie_between_those_of_a_group():
+    """Only b touches; the links of a lie before, between and after those of b."""
+    b = ag.ModelBuilder("woven")
+    rod = {"mass": 1.0, "com": (0, 0, -0.1), "inertia": (0.01, 0.01, 0.002), "joint": "revolute", "axis": (0, 1, 0)}
+    for name, parent in (("a", "world"), ("b", "world"), ("a2", "a"), ("b2", "b"), ("a3", "a2")):
+        place = (0.0, 0.5 if name == "b" else 0.0, 0.5) if parent == "world" else (0.0, 0.0, -0.2)
+        b.body(name, parent, position=place, **rod)
+    b.plane(friction=0.5)
+    b.sphere("b2", 0.1, position=(0, 0, -0.2005), friction=0.5)
+    _, sim = check(b, [0.1, 0.01, 0.2, 0.01, 0.3], [0.1, 0.5, 0.2, -0.4, 0.3], **FEW)
+    plain = ag.Simulator(sim.model, backend="numpy", **FEW)
+    state = ag.State(np.array([0.1, 0.01, 0.2, 0.01, 0.3]), np.array([0.1, 0.5, 0.2, -0.4, 0.3]))
+    traj = plain.rollout(state, steps=1)
+    assert np.abs(plain.contacts(traj).force).max() > 0.1
+    assert np.isfinite(plain.vjp(traj, np.ones(5), np.ones(5)).params.flat).all()
+
+
 def laikago_gradient(**options):
     model = ag.robots.laikago()
     rng = np.random.default_rng(0)

@@ -25,18 +25,28 @@ def run(sim, state, u):
     return [traj.q, traj.v, grad.q0, grad.v0, grad.u], grad.params.flat
 
 
+@pytest.mark.parametrize("cone", ["pyramid", "circular"])
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
-def test_same_bits_in_any_batch_lane_and_thread(dtype):
+def test_same_bits_in_any_batch_lane_and_thread(dtype, cone):
     batch = widest(dtype) + 3
     state, u = inputs(batch, 40)
-    whole, _ = run(ag.Simulator(MODEL, dtype=dtype, threads=1), state, u)
-    for a, b in zip(whole, run(ag.Simulator(MODEL, dtype=dtype, threads=2), state, u)[0], strict=True):
+    whole, _ = run(ag.Simulator(MODEL, dtype=dtype, cone=cone, threads=1), state, u)
+    for a, b in zip(whole, run(ag.Simulator(MODEL, dtype=dtype, cone=cone, threads=2), state, u)[0], strict=True):
         np.testing.assert_array_equal(a, b)
-    sim = ag.Simulator(MODEL, dtype=dtype)
+    sim = ag.Simulator(MODEL, dtype=dtype, cone=cone)
     for pick in ([0], [batch - 1, 2], list(range(batch))[::-1]):
         part, _ = run(sim, ag.State(state.q[pick], state.v[pick]), u[pick])
         for a, b in zip(whole, part, strict=True):
             np.testing.assert_array_equal(a[pick], b)
+
+
+@pytest.mark.parametrize("solver", ["hybrid", "gauss_seidel"])
+def test_what_is_not_a_number_is_not_solved(solver):
+    """An overflow shows in the violation, whatever comes of the motion."""
+    sim = ag.Simulator(MODEL, solver=solver)
+    state = sim.reset()
+    state.v[:] = 1e200
+    assert sim.rollout(state, steps=2).violation[0] != 0.0
 
 
 @pytest.mark.parametrize("solver", ["hybrid", "gauss_seidel"])

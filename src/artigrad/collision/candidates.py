@@ -19,7 +19,7 @@ from ..model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SPHERE, Model
     CAPSULE_SPHERE,
     CAPSULE_CAPSULE,
     BOX_SPHERE,
-) = range(9)
+) = range(ROUTINE_COUNT := 9)
 RIM = 8  # points on each rim of a cylinder
 
 

@@ -28,13 +28,13 @@ from ..spatial import (
     force_to_child,
     point_velocity,
 )
-from ..staging import Reals, carry, climb, loop, select, switch
+from ..staging import Reals, carry, loop, select, switch
 from ..tables import Bars, Constants, Topology, Workspace
 from . import solver
 from .gather import Law, pair_of, point_of
 from .report import along_rows, world_force
-from .rows import apply_impulses, bounces, rest_velocity, scale_free_motion
-from .tables import A_SIDE, B_SIDE, Contacts
+from .rows import along_paths, apply_impulses, bounces, rest_velocity, scale_free_motion
+from .tables import Contacts
 
 
 def multipliers(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
@@ -65,12 +65,8 @@ def force_bar(contacts: Contacts, c: Any) -> Vec3:
 def seen_by(topology: Topology, c: Any, contacts: Contacts) -> Vec3:
     """J x of the rows of contact c, for the x whose scaled inward half is in contacts.ut"""
     total = carry(Vec3.zero())
-    for side in (A_SIDE, B_SIDE):
-        for n in climb(topology.parent, contacts.link(c, side)):
-            va = topology.link_v[n]
-            for k in loop(va, va + topology.link_nv[n]):
-                z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
-                total.value = total.value + z * contacts.ut[k]
+    for k, z in along_paths(topology, c, contacts):
+        total.value = total.value + z * contacts.ut[k]
     return total.value
 
 
@@ -87,7 +83,7 @@ def accelerate_in_contact_vjp(
 ) -> None:
     """As `accelerate_vjp`, after the impulses were found; ws.v_next has the velocities the step led to.
 
-    ws.link.y is -dt y in the letters of the theory, and ws.link.w the field of v+.
+    ws.link.y is -dt y in the letters of the theory, and ws.field.w the field of v+.
     """
     law, contacts = method.contact.law, method.contact.contacts
     clear_forces(topology, ws, bars.tangent)

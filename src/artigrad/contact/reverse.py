@@ -1,6 +1,7 @@
 """The adjoint of the Gauss-Seidel sweeps that were run, converged or not  (theory 5.18-5.22).
 
-The sweeps are replayed backwards from a tape of their impulses. That gives the cotangents of A and b; with Y = Mt^-1 J^T,
+The sweeps are replayed backwards from a tape of what each update found. That gives the cotangents of A and b; with
+Y = Mt^-1 J^T,
 
     J_bar  = (A_bar + A_bar^T) Y^T + b_bar v*^T + lam z^T        one field of joint velocities per row
     Mt_bar = -Y A_bar Y^T - z (Y lam)^T                          to the adjoint of the mass matrix
@@ -25,8 +26,8 @@ from . import find_impulses
 from .gather import Law
 from .implicit import approach, force_bar, limit_bars, seen_by, shape_bars
 from .report import along_rows
-from .rows import apply_impulses, bounces, directions, rest_velocity, scale_free_motion
-from .tables import A_SIDE, B_SIDE, Contacts
+from .rows import along_paths, apply_impulses, bounces, directions, rest_velocity, scale_free_motion
+from .tables import Contacts
 
 
 def impulses_taped(
@@ -153,13 +154,9 @@ def columns(topology: Topology, ws: Workspace, contacts: Contacts) -> None:
             for k in loop(first, end):
                 for y in Y:
                     y[k] = 0.0
-            for side in (A_SIDE, B_SIDE):
-                for n in climb(topology.parent, contacts.link(c, side)):
-                    va = topology.link_v[n]
-                    for k in loop(va, va + topology.link_nv[n]):
-                        z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3) * contacts.root[k]
-                        for y, entry in zip(Y, z.leaves(), strict=True):
-                            y[k] = y[k] + entry
+            for k, z in along_paths(topology, c, contacts):
+                for y, entry in zip(Y, z.leaves(), strict=True):
+                    y[k] = y[k] + contacts.root[k] * entry
             for n in loop(contacts.link_first[g], contacts.link_first[g + 1]):
                 i = contacts.links[n]
                 parent, own = moved[topology.parent[i]], moved[i]
@@ -302,7 +299,6 @@ def mass_matrix_bars(topology: Topology, law: Law, contacts: Contacts) -> None:
             M_bar[topology.dof_row[k] + topology.dof_depth[j - 1]] = -entry(k, j - 1)
         M_bar[topology.dof_row[k] + topology.dof_depth[k]] = -0.5 * entry(k, k)
     for g in loop(contacts.groups):
-        first, end = contacts.dofs(g)
 
         def pairing(k: Any, j: Any, g: Any = g) -> Any:
             total = carry(0.0)
@@ -311,10 +307,12 @@ def mass_matrix_bars(topology: Topology, law: Law, contacts: Contacts) -> None:
                 total.value = total.value + dot(Vec3(*(y[k] for y in Y)), Vec3(*(x[j] for x in X)))
             return total.value
 
-        for k in loop(first, end):
-            row = topology.dof_row[k]
-            for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
-                at = row + topology.dof_depth[j - 1]
-                M_bar[at] = M_bar[at] - pairing(k, j - 1)
-            at = row + topology.dof_depth[k]
-            M_bar[at] = M_bar[at] - 0.5 * pairing(k, k)
+        for n in loop(contacts.link_first[g], contacts.link_first[g + 1]):
+            i = contacts.links[n]
+            for k in loop(topology.link_v[i], topology.link_v[i] + topology.link_nv[i]):
+                row = topology.dof_row[k]
+                for j in climb(topology.dof_parent, topology.dof_parent[k + 1]):
+                    at = row + topology.dof_depth[j - 1]
+                    M_bar[at] = M_bar[at] - pairing(k, j - 1)
+                at = row + topology.dof_depth[k]
+                M_bar[at] = M_bar[at] - 0.5 * pairing(k, k)

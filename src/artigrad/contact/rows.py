@@ -6,6 +6,7 @@ to its root, and  A = J Mt^-1 J^T + softness = Z^T Z + softness.  J itself is ne
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from .. import joints
@@ -135,13 +136,18 @@ def delassus(law: Law, contacts: Contacts, nl: Any) -> None:
         contacts.row[c].inv = contacts.friction.steps(full)
 
 
+def along_paths(topology: Topology, c: Any, contacts: Contacts) -> Iterator[tuple[Any, Vec3]]:
+    """Each degree of freedom that contact c reaches, and its entries of Z."""
+    for side in (A_SIDE, B_SIDE):
+        for n in climb(topology.parent, contacts.link(c, side)):
+            va = topology.link_v[n]
+            for k in loop(va, va + topology.link_nv[n]):
+                yield k, contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
+
+
 def apply_impulses(topology: Topology, x: str, scale: Any, ws: Workspace, contacts: Contacts) -> None:
     """u += scale * d^-1 L J^T x, with x a field of the contact rows."""
     for c in loop(contacts.group[contacts.groups]):
         value = getattr(contacts.row[c], x) * scale
-        for side in (A_SIDE, B_SIDE):
-            for n in climb(topology.parent, contacts.link(c, side)):
-                va = topology.link_v[n]
-                for k in loop(va, va + topology.link_nv[n]):
-                    z = contacts.Z.struct(contacts.z(c, side, topology.dof_depth[k]), Vec3)
-                    ws.dof[k].u += contacts.root[k] * dot(z, value)
+        for k, z in along_paths(topology, c, contacts):
+            ws.dof[k].u += contacts.root[k] * dot(z, value)

@@ -17,13 +17,13 @@ from functools import partial
 from typing import Any
 
 from ..spatial import Mat3, Vec3, cross, dot
-from ..staging import carry, clamp, loop, maximum, minimum, select, to_real, when_any
+from ..staging import carry, clamp, loop, maximum, minimum, select, target, to_real, when_any
 from ..staging.memory import Row
 from .tables import Contacts
 from .update import positive, yes
 
 ROUNDS, SWEEPS = 12, 3
-TURN = 1e-7  # rad, by which directions of sliding may still turn
+TURN = {"f64": 1e-7, "f32": 1e-5}  # rad, by which directions of sliding may still turn
 FAR = 1e3  # m/s, the margin of what touches nothing
 
 
@@ -38,6 +38,11 @@ def residual(contacts: Contacts, c: Any, end: Any) -> Vec3:
     for d in loop(contacts.start[c], end):
         w.value = w.value + contacts.A.struct(contacts.block(c, d), Mat3) @ contacts.row[d].lam
     return w.value
+
+
+def worse(a: Any, b: Any) -> Any:
+    """The larger of two numbers that are not negative; a NaN stays."""
+    return select(b >= 0.0, maximum(a, b), b)
 
 
 def sweep(contacts: Contacts, start: Any, end: Any, go: Any, relax: Any = 1.0, tape: Any = None) -> Any:
@@ -62,7 +67,7 @@ def largest_change(row: Row, change: Vec3) -> Any:
     """A change of impulses, as the largest of the velocities that its rows would feel."""
     worst: Any = 0.0
     for x, i in zip(change.leaves(), row.inv.leaves(), strict=True):
-        worst = maximum(worst, abs(x / i))
+        worst = worse(worst, abs(x / i))
     return worst
 
 
@@ -74,7 +79,7 @@ def violation(contacts: Contacts, start: Any, end: Any) -> Any:
         w, lam, inv = residual(contacts, c, end), row.lam, row.inv
         n, A = maximum(lam.x - w.x * inv.x, 0.0), contacts.A.struct(contacts.block(c, c), Mat3)
         new = Vec3(n, *contacts.friction.tangents(A, w, lam, inv, 0.0, row.mu * lam.x + row.bound))
-        worst.value = maximum(worst.value, largest_change(row, new - lam))
+        worst.value = worse(worst.value, largest_change(row, new - lam))
     return worst.value
 
 
@@ -105,7 +110,7 @@ def gauss_seidel(contacts: Contacts, sweeps: int, tolerance: Any, tape: bool = F
                 go.value = select(moved > tolerance, go.value, 0.0)
         if tape:
             contacts.ran[g] = ran.value
-        contacts.status[0] = maximum(contacts.status[0], violation(contacts, start, end))
+        contacts.status[0] = worse(contacts.status[0], violation(contacts, start, end))
         if factored:
             name_active_set(contacts, start, end, 1.0)
             build(contacts, start, end)
@@ -133,7 +138,7 @@ def hybrid(contacts: Contacts, tolerance: Any) -> None:
                 go.value = failed
         for _ in when_any(go.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
             left = select(go.value > 0.5, violation(contacts, start, end), 0.0)
-            contacts.status[0] = maximum(contacts.status[0], left)
+            contacts.status[0] = worse(contacts.status[0], left)
             name_active_set(contacts, start, end, go.value)
             build(contacts, start, end)
             factor(contacts, start, end)
@@ -144,10 +149,15 @@ def solve_active_set(contacts: Contacts, start: Any, end: Any, active: Any, tole
     the robots that fail the check (where the law is linear), or while directions of sliding turn. K keeps the factor.
     Returns 1 where no solution was found."""
     law, go = contacts.friction, carry(active)
-    name_active_set(contacts, start, end, active)
+    if law.LINEAR:
+        name_active_set(contacts, start, end, active)
     for _ in loop(law.TRIES):
         for _ in when_any(go.value > 0.5):
             here, turned = go.value, carry(0.0)
+            if not law.LINEAR:
+                name_active_set(
+                    contacts, start, end, here
+                )  # before each try, so that K is always of the set that is named
             build(contacts, start, end)
             factor(contacts, start, end)
             for c in loop(start, end):
@@ -163,8 +173,7 @@ def solve_active_set(contacts: Contacts, start: Any, end: Any, active: Any, tole
                 go.value = select(bad > 0.5, here, 0.0)
                 exchange(contacts, start, end, go.value, worst)
             else:
-                go.value = select(turned.value > TURN, here, 0.0)
-                name_active_set(contacts, start, end, go.value)
+                go.value = select(turned.value > TURN[target().dtype], here, 0.0)
     if law.LINEAR:
         return go.value
     bad, _ = check(contacts, start, end, tolerance)

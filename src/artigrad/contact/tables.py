@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..collision.candidates import PLANE_POINT, candidates
+from ..collision.candidates import PLANE_POINT, ROUTINE_COUNT, candidates
 from ..model import Model
 from ..spatial import Mat3, Motion, Transform, Vec3
-from ..staging import INT, INT_WORK, INTS, SHARED, WORK, Layout, Reals, Table, switch, to_real
+from ..staging import INT, INT_WORK, INTS, SHARED, WORK, Layout, Reals, Table, switch
 from ..staging.kernel import Kind
 from ..tables import dof_rows
 from . import cone, pyramid
@@ -224,10 +224,6 @@ class Contacts(SimpleNamespace):
         """The degrees of freedom that group g may push are from the first to before the second of these."""
         return self.dof_first[g], self.dof_end[g]
 
-    def touches(self, c: Any) -> Any:
-        """1.0 where shapes touch, 0.0 for a limited joint."""
-        return 1.0 - to_real(self.of_joint[c])
-
     def add_vertex(self, const_bar: Any, c: Any, bar: Vec3) -> None:
         """Add to the cotangent of the vertex of contact c, if it has one."""
 
@@ -235,7 +231,7 @@ class Contacts(SimpleNamespace):
             const_bar.vertex[self.vertex[self.source[c]]].p += bar
 
         nothing: Any = lambda: None  # noqa: E731
-        switch(self.kind[self.pair[c]], {n: add if n == PLANE_POINT else nothing for n in range(9)})
+        switch(self.kind[self.pair[c]], {n: add if n == PLANE_POINT else nothing for n in range(ROUTINE_COUNT)})
 
     def z(self, c: Any, side: int, depth: Any) -> Any:
         """Where the three entries of contact c, side and depth are in Z."""

@@ -66,12 +66,7 @@ def push(topology: Topology, ws: Workspace, x: Reals) -> None:
     """The outward half of `solve`: x = L^T u"""
     ws.link[0].y = Motion.zero()
     for i in loop(1, topology.nl):
-        push_link(topology, i, ws, x)
-
-
-def push_link(topology: Topology, i: Any, ws: Workspace, x: Reals) -> None:
-    """One link of `push`, after its parent."""
-    ws.link[i].y = joints.push(topology, i, ws.link[topology.parent[i]].y, ws, x)
+        ws.link[i].y = joints.push(topology, i, ws.link[topology.parent[i]].y, ws, x)
 
 
 def _felt(topology: Topology, i: Any, ws: Workspace) -> Articulated:

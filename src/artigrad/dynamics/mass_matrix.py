@@ -15,7 +15,7 @@ from ..tables import Bars, Constants, Topology, Workspace
 
 
 def composite_inertias(topology: Topology, ws: Workspace) -> None:
-    """Ic_p += Ic_i: the inertia of a link and all it carries, kept where IA would be."""
+    """Ic_p += Ic_i: the inertia of a link and all it carries."""
     ws.composite[0].I = Inertia.zero()
     for i in loop(1, topology.nl):
         ws.composite[i].I = ws.link[i].I

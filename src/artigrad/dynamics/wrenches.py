@@ -28,7 +28,7 @@ def subtract_wrenches(topology: Topology, const: Constants, ws: Workspace) -> No
 
 
 def wrenches_vjp(topology: Topology, const: Constants, ws: Workspace, bars: Bars) -> None:
-    """Adds to ws.link.zeta what the wrenches, whose forces F have the cotangent ws.link.y, say to the poses of links."""
+    """Adds to ws.field.zeta what the wrenches, whose forces F have the cotangent ws.link.y, say to the poses of links."""
     for b in loop(topology.nb):
         link = topology.link_of_body[b + 1]
         p, y = _centre(topology, const, ws, b), ws.link[link].y

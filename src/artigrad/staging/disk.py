@@ -41,14 +41,14 @@ def write(where: Path | None, key: str, payload: bytes) -> None:
     """Store the bytes: to a file of our own first, then by one rename. A folder that cannot be written is no error."""
     if where is None:
         return
+    unfinished = None
     try:
         where.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=where, delete=False) as f:
+            unfinished = f.name
             f.write(hashlib.sha256(payload).digest() + payload)
+        os.replace(unfinished, where / key)
     except OSError:
-        return
-    try:
-        os.replace(f.name, where / key)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(f.name)
+        if unfinished is not None:
+            with suppress(OSError):
+                os.unlink(unfinished)

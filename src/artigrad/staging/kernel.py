@@ -136,8 +136,8 @@ class Kernel:
             return CudaBound(self, arguments)
         return Bound(self, arguments)
 
-    def run(self, words: Any, scratch: int, first: int, end: int) -> None:
-        """Native code over the packs first .. end."""
+    def run(self, words: Any, scratch: int, first: int, end: int, keep: Any = None) -> None:
+        """Native code over the packs first .. end. keep: what `words` point to, if nobody else holds on to it."""
         if self._entry is None:
             with _compiling:
                 if self._entry is None:
@@ -319,7 +319,7 @@ class Bound:
         jobs: list[Future] = []
         try:
             for a, b in pairwise(edges[1:]):
-                jobs.append(_submit(kernel.run, words, scratch, a, b))
+                jobs.append(_submit(kernel.run, words, scratch, a, b, rest))
             kernel.run(words, scratch, 0, edges[1])
         finally:
             _finish(jobs)  # they write to arrays that must not go away under them, whatever happened here

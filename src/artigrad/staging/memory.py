@@ -158,9 +158,8 @@ class IntegerScratch:
 class Lanes:
     """One pack per entry (one number, for one robot): workspace and everything the library lays out itself."""
 
-    def __init__(self, emitter: Emitter, pointer: str, constant: bool = False):
+    def __init__(self, emitter: Emitter, pointer: str):
         self.e, self.pointer = emitter, pointer
-        self.note = ", !invariant.load !0" if constant else ""
 
     def at(self, index: Any) -> str:
         e = self.e
@@ -172,8 +171,8 @@ class Lanes:
 
     def load(self, place: str, offset: int) -> Real:
         e = self.e
-        text = f"load {e.type}, {e.pointer} {self._place(place, offset)}, align {e.row_align}{self.note}"
-        return Real(e.pure(text) if self.note else e.result(text), e.scope)
+        text = f"load {e.type}, {e.pointer} {self._place(place, offset)}, align {e.row_align}"
+        return Real(e.result(text), e.scope)
 
     def store(self, place: str, offset: int, value: Any) -> None:
         e = self.e

@@ -81,10 +81,19 @@ def is_torch(x: Any) -> bool:
 class _Lease:
     """Memory that goes back when nobody refers to it."""
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "_back")
 
     def __init__(self, device: Device, pointer: int):
-        weakref.finalize(self, device.free, pointer, _now.stream, _now.settled).atexit = False
+        self._back = weakref.finalize(self, device.free, pointer, _now.stream, _now.settled)
+        self._back.atexit = False
+
+    def share(self) -> None:
+        """Another stream works with it as well: it goes back only when the device is idle."""
+        found = self._back.detach()
+        if found is not None:
+            _, free, (pointer, made_on, _), _ = found
+            self._back = weakref.finalize(self, free, pointer, made_on, True)
+            self._back.atexit = False
 
 
 class _Shadow:
@@ -329,14 +338,21 @@ def on_gpu(x: Any) -> bool:
     return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == dlpack.CUDA
 
 
+def wait_for(device: Device, x: DeviceArray) -> None:
+    """Let what was made on another stream be done before it is read on this one."""
+    if x.stream != stream() and not is_torch(x):  # PyTorch leaves the order of its streams to the user
+        device.synchronize(x.stream)
+        if isinstance(x.owner, _Lease):
+            x.owner.share()
+
+
 def foreign(device: Device, name: str, x: Any, dtype: np.dtype) -> DeviceArray | None:
     """An array on this GPU that another library made, without a copy; None for what is not on a GPU."""
     if not on_gpu(x):
         return None
     if isinstance(x, DeviceArray):
         found = x
-        if x.stream != stream() and not is_torch(x):  # PyTorch leaves the order of its streams to the user
-            device.synchronize(x.stream)
+        wait_for(device, x)
     elif is_torch(x):
         found = _of_torch(device, name, x)
     elif hasattr(x, "__cuda_array_interface__"):

@@ -13,7 +13,7 @@ from .stage import WARP, Staged, stage
 if TYPE_CHECKING:
     from ..kernel import Kernel
 
-FEW = 9  # values of a table that branches are made for
+FEW = 9  # values of a table that branches are made for: enough for all kinds of joints and of collision routines
 SHARE = 4  # of the memory of a device, one part may be workspace
 _loading = threading.Lock()
 _loaded: dict[tuple[Any, ...], tuple[Staged, Any]] = {}
