@@ -126,6 +126,7 @@ def _backward(
     run = Run(sim, batch, u, None, params_of(sim, flat, lead, own))
     back = Backward(run, q_bar, v_bar, None, steps, with_params)
     back.segment(states, 0, steps)
+    back.warn_if_unsolved()
     params = back.params_gradient()
     sim._warn_if_not_finite([back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat]), batch)
     q0, v0, u_bar = (x.reshape(*lead, *x.shape[1:]) for x in (back.q_bar, back.v_bar, back.u_bar))

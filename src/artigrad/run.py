@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -219,6 +220,18 @@ class Backward:
             **run.inputs(first, end),
             **self.extra,
         )
+
+    def warn_if_unsolved(self) -> None:
+        """For callers who hand out no `health`. Sweeps are not asked to solve anything."""
+        violation = self.place.host(self.health[:, 0])
+        if self.run.sim.options.solver == "hybrid" and not (violation == 0.0).all():
+            worst = int(np.argmax(np.nan_to_num(violation, nan=np.inf)))
+            warnings.warn(
+                f"contact was not solved in some step of robot {worst} (by {violation[worst]:.1e} m/s), so that its gradient "
+                "is not exact there; a larger softness solves more, and health of sim.vjp has the figures of all robots",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def params_gradient(self) -> Params | None:
         if self.const_bar is None:

@@ -123,6 +123,7 @@ class _ClosedLoop(torch.autograd.Function):
             for mine, added in zip((back.q_bar, back.v_bar), again(q, v, u, t, u_t_bar), strict=True):
                 mine += _rows(added, 1)
         sim._warn_if_not_finite([back.q_bar, back.v_bar, back.u_bar], run.batch)
+        back.warn_if_unsolved()
         params = back.params_gradient()
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
         q0_bar, v0_bar = (torch.from_numpy(x).reshape(*lead, -1) for x in (back.q_bar, back.v_bar))
