@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from artigrad import InputError
+from artigrad.io.rotations import matrix
 from artigrad.view import meshes
 from artigrad.view.meshes import Mesh
 
@@ -59,7 +60,7 @@ def test_rounded_box_arrow_and_moving():
     assert np.allclose(box.vertices.max(0), (0.3, 0.2, 0.1)) and 0.9 * 0.048 < volume(box) < 0.048
     mesh = meshes.arrow((1.0, 0.0, 0.0), (0.0, 0.0, -2.0), 0.05)
     assert np.allclose(mesh.vertices[:, 2].min(), -2.0) and np.allclose(mesh.vertices[:, 2].max(), 0.0)
-    turned = box.moved((1.0, 0.0, 0.0), meshes.rotation_matrix((1.0, 0.0, 1.0, 0.0)))
+    turned = box.moved((1.0, 0.0, 0.0), matrix((1.0, 0.0, 1.0, 0.0)))
     check(turned)
     assert np.allclose(turned.vertices.max(0), (1.1, 0.2, 0.3), atol=1e-6)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from artigrad.view.meshes import rotation_matrix
+from artigrad.io.rotations import matrix
 from artigrad.view.motion import quaternions
 from artigrad.view.raster import rasterise, weights
 
@@ -65,5 +65,5 @@ def test_quaternions_of_matrices():
     given = np.random.default_rng(1).normal(size=(200, 4))
     given[:4] = np.eye(4)
     given /= np.linalg.norm(given, axis=1, keepdims=True)
-    found = quaternions(np.stack([rotation_matrix(g) for g in given]))
+    found = quaternions(np.stack([matrix(g) for g in given]))
     assert np.allclose(np.abs((found * given).sum(1)), 1)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..model import Model
+from .rotations import hat, matrix
 
 INF = float("inf")
 
@@ -107,7 +108,7 @@ def check_mass_matrix(model: Model) -> None:
     for i in range(nb):
         c, m = p.com[i], p.mass[i]
         xx, yy, zz, xy, xz, yz = p.inertia[i]
-        C = _hat(c)
+        C = hat(c)
         J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * C @ C
         inertia.append(np.block([[J, m * C], [-m * C, m * np.eye(3)]]))
     for i in reversed(range(nb)):
@@ -121,8 +122,8 @@ def check_mass_matrix(model: Model) -> None:
                     "it carries mass away from the axis or an inertia, or the joint an armature"
                 )
         if model.parent[i] >= 0:
-            R, r = _rotation(p.rotation[i]), p.position[i]
-            X = np.block([[R.T, np.zeros((3, 3))], [-R.T @ _hat(r), R.T]])
+            R, r = matrix(p.rotation[i]), p.position[i]
+            X = np.block([[R.T, np.zeros((3, 3))], [-R.T @ hat(r), R.T]])
             inertia[model.parent[i]] = inertia[model.parent[i]] + X.T @ inertia[i] @ X
 
 
@@ -135,14 +136,5 @@ def _motions(model: Model, i: int) -> np.ndarray:
     if kind == "prismatic":
         return np.concatenate([np.zeros(3), axis])[:, None]
     if kind == "spherical":
-        return np.concatenate([np.eye(3), _hat(anchor)])
+        return np.concatenate([np.eye(3), hat(anchor)])
     return np.block([[np.eye(3), zero], [zero, np.eye(3)]]) if kind == "free" else np.zeros((6, 0))
-
-
-def _hat(a: np.ndarray) -> np.ndarray:
-    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-
-
-def _rotation(q: np.ndarray) -> np.ndarray:
-    u, w = q[1:], q[0]
-    return (w * w - u @ u) * np.eye(3) + 2 * np.outer(u, u) + 2 * w * _hat(u)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
@@ -11,11 +13,25 @@ def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.concatenate([[w * x - u @ v], w * v + x * u + np.cross(u, v)])
 
 
-def matrix(q: np.ndarray) -> np.ndarray:
+def hat(a: Any) -> np.ndarray:
+    """The matrix of a x ..."""
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+def matrix(quaternion: Any) -> np.ndarray:
     """R of a quaternion of any length."""
-    w, u = q[0], q[1:]
-    K = np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
-    return np.eye(3) + (2 * w * K + 2 * K @ K) / (q @ q)
+    q = np.asarray(quaternion, float)
+    K = hat(q[1:])
+    return np.eye(3) + (2 * q[0] * K + 2 * K @ K) / (q @ q)
+
+
+def along(start: Any, end: Any) -> tuple[np.ndarray, np.ndarray, float]:
+    """Middle, quaternion (z along it) and half length of a segment."""
+    a, b = np.array(start, float), np.array(end, float)
+    length = float(np.linalg.norm(b - a))
+    x, y, z = (b - a) / length
+    q = np.array([1.0 + z, -y, x, 0.0]) if z > -1 + 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])
+    return (a + b) / 2, q / np.linalg.norm(q), length / 2
 
 
 def rotate(q: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -8,18 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..io.builder import ModelBuilder
+from ..io.rotations import along, inertia_in
 from ..model import Model
 from .shapes import capsule, sphere
-
-
-def _along(start: Any, end: Any) -> tuple[np.ndarray, np.ndarray, float]:
-    """Middle, rotation (z along it) and half length of a segment."""
-    a, b = np.array(start, float), np.array(end, float)
-    d = b - a
-    length = float(np.linalg.norm(d))
-    x, y, z = d / length
-    turn = np.array([1.0 + z, -y, x, 0.0]) if z > -1 + 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])
-    return (a + b) / 2, turn / np.linalg.norm(turn), length / 2
 
 
 class _Limbs(ModelBuilder):
@@ -29,19 +20,16 @@ class _Limbs(ModelBuilder):
         """mass, com and inertia of a body made of capsules."""
         parts = []
         for start, end in segments:
-            middle, turn, half = _along(start, end)
+            middle, turn, half = along(start, end)
             mass, moments = capsule(density, radius, half)
-            u, w = turn[1:], turn[0]
-            K = np.array([[0, -u[2], u[1]], [u[2], 0, -u[0]], [-u[1], u[0], 0]])
-            R = np.eye(3) + 2 * w * K + 2 * K @ K
-            parts.append((mass, middle, R @ np.diag(moments) @ R.T))
+            parts.append((mass, middle, inertia_in(turn, np.asarray(moments))))
         mass = sum(m for m, _, _ in parts)
         com = sum(m * c for m, c, _ in parts) / mass
         inertia = sum(I + m * ((c - com) @ (c - com) * np.eye(3) - np.outer(c - com, c - com)) for m, c, I in parts)
         return {"mass": mass, "com": com, "inertia": inertia}
 
     def limb_shape(self, body: str, radius: float, start: Any, end: Any, **options: Any) -> None:
-        middle, turn, half = _along(start, end)
+        middle, turn, half = along(start, end)
         self.capsule(body, radius, half, position=middle, rotation=turn, **options)
 
 

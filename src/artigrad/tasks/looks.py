@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ..io.builder import ModelBuilder
+from ..io.rotations import along
 
 WHITE, DARK = (0.93, 0.94, 0.96, 1.0), (0.20, 0.22, 0.26, 1.0)
 ORANGE, BLUE, GOAL = (0.96, 0.55, 0.16, 1.0), (0.27, 0.52, 0.84, 1.0), (0.85, 0.15, 0.15, 0.6)
@@ -14,13 +13,8 @@ ORANGE, BLUE, GOAL = (0.96, 0.55, 0.16, 1.0), (0.27, 0.52, 0.84, 1.0), (0.85, 0.
 
 def stick(b: ModelBuilder, body: str, start: Any, end: Any, radius: float, rgba: Any = WHITE) -> None:
     """A capsule between two points of a body."""
-    a, e = np.array(start, float), np.array(end, float)
-    length = float(np.linalg.norm(e - a))
-    x, y, z = (e - a) / length
-    turn = np.array([1.0 + z, -y, x, 0.0]) if z > -1 + 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])
-    turn /= np.linalg.norm(turn)
-    middle = (a + e) / 2
-    b.visual(body, "capsule", size=(radius, length / 2), position=tuple(middle), quaternion=tuple(turn), rgba=rgba)
+    middle, turn, half = along(start, end)
+    b.visual(body, "capsule", size=(radius, half), position=tuple(middle), quaternion=tuple(turn), rgba=rgba)
 
 
 def ball(b: ModelBuilder, body: str, radius: float, position: Any = (0.0, 0.0, 0.0), rgba: Any = ORANGE) -> None:

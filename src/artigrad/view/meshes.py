@@ -40,13 +40,6 @@ def merged(meshes: Sequence[Mesh]) -> Mesh:
     )
 
 
-def rotation_matrix(quaternion: Any) -> np.ndarray:
-    """Of a quaternion w x y z, whatever its length."""
-    w, x, y, z = np.asarray(quaternion, float) / np.linalg.norm(quaternion)
-    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + 2 * w * K + 2 * K @ K
-
-
 def z_towards(direction: Any) -> np.ndarray:
     """A rotation that takes z to the given direction."""
     z = np.asarray(direction, float) / np.linalg.norm(direction)

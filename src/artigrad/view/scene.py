@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..io.rotations import matrix
 from ..model import PLANE, POINTS, SHAPES, Model
 from ..params import Params
 from .meshes import (
@@ -16,7 +17,6 @@ from .meshes import (
     hull,
     merged,
     primitive,
-    rotation_matrix,
     rounded_box,
     z_towards,
 )
@@ -68,7 +68,7 @@ def _from_visuals(model: Model, touched: list[float]) -> Scene:
     """The looks; where none of them is a floor, the floor is one that bodies touch."""
     parts, floors = [], []
     for visual in model.visuals:
-        R = rotation_matrix(visual.quaternion)
+        R = matrix(visual.quaternion)
         if visual.kind == "plane" and _is_floor(visual.body, R):
             floors.append(float(visual.position[2]))
             continue
@@ -83,7 +83,7 @@ def _from_shapes(model: Model, params: Params) -> tuple[list[Part], list[float]]
     """A part for each shape, except for level planes fixed to the world: their heights."""
     parts, floors, depth = [], [], depths(model)
     for k, (kind, body) in enumerate(zip(model.shapes.kind, model.shapes.body, strict=True)):
-        position, R = params.shape_position[k], rotation_matrix(params.shape_rotation[k])
+        position, R = params.shape_position[k], matrix(params.shape_rotation[k])
         if kind == PLANE and _is_floor(body, R):
             floors.append(float(position[2]))
             continue
@@ -113,7 +113,7 @@ class Sticks:
 
     def __init__(self, model: Model, params: Params):
         self.model, self.params, self.depth = model, params, depths(model)
-        self.rotations = [rotation_matrix(r) for r in params.rotation]
+        self.rotations = [matrix(r) for r in params.rotation]
         lengths = np.array([np.linalg.norm(e - s) for i in range(model.nb) for s, e in self._sticks(i)])
         self.typical = float(np.median(lengths[lengths > 0])) if lengths.any() else 0.2
 
