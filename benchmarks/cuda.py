@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import importlib.metadata
 import json
 import multiprocessing
 import os
@@ -186,9 +187,15 @@ def short(x: Any) -> str:
     return f"{x:.4g}" if isinstance(x, float) else str(x)
 
 
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
 def machine() -> dict[str, Any]:
     device = driver.device(0)
-    torch = sys.modules.get("torch")
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "gpu": f"{device.name}, capability {device.capability}, {device.multiprocessors} multiprocessors",
@@ -198,7 +205,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "llvmlite": llvmlite.__version__,
-        "torch": getattr(torch, "__version__", "not loaded"),
+        "torch": _version("torch"),
         "artigrad": ag.__version__,
     }
 
