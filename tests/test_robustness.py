@@ -222,3 +222,17 @@ def test_a_model_without_moving_parts():
     np.testing.assert_allclose(out.site_position, [[0, 0, 2]])
     np.testing.assert_allclose(out.com, [0, 0, 1])
     assert sim.rollout(sim.reset(), steps=3, checkpoints=ag.Binomial(memory="1kB")).final.q.shape == (0,)
+
+
+def test_the_robot_whose_gradient_is_not_finite_is_named():
+    """Shared parameters have a gradient of all robots: its NaN does not hide whose it is, nor is an entry taken for a robot."""
+    model = ag.robots.pendulum(1)
+    batch = model.param_size
+    sim = ag.Simulator(model)
+    traj = sim.rollout(sim.reset(batch=batch), steps=3)
+    v_bar = np.zeros((batch, model.nv))
+    v_bar[5] = 1e308
+    v_bar = np.repeat(v_bar[:, None], 4, 1)  # their sum overflows
+    with pytest.warns(RuntimeWarning, match=rf"1 of {batch} robots .*robot 5\)"):
+        finite = sim.vjp(traj, v_bar=v_bar).health.finite
+    assert np.flatnonzero(~finite).tolist() == [5]

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from .door import all_finite, finite_rows
 from .errors import InputError
 from .params import Params
 from .places import Gpu
@@ -188,11 +189,8 @@ class CudaSimulator(Simulator):
 
     def _warn_if_not_finite(self, pieces: list[Any], batch: int) -> Any:
         """Which robots' cotangents are finite; a warning would have to wait for the GPU."""
-        on_host = [x for x in pieces if isinstance(x, np.ndarray)]  # of Params
+        params = [x for x in pieces if isinstance(x, np.ndarray)]  # on the host already
         pieces = [x for x in pieces if isinstance(x, DeviceArray) and len(x) == batch and x.size]
-        for x in on_host:
-            if not np.isfinite(x).all():
-                pieces.append(self._place.array(np.broadcast_to(x, (batch, x.shape[-1]))))
         found = self._place.empty((batch, 1))
         self._finite(self._target(batch), len(pieces))(
             batch,
@@ -201,6 +199,8 @@ class CudaSimulator(Simulator):
             **{f"x{k}": x for k, x in enumerate(pieces)},
             **{f"n{k}": x.size // batch for k, x in enumerate(pieces)},
         )
+        if not all(map(all_finite, params)):
+            found = self._place.array(finite_rows([found.numpy() > 0.5, *params], batch).astype(self._float)[:, None])
         found = found[:, 0]
         return found.given() > 0.5 if array.is_torch(found) else found
 

@@ -187,26 +187,31 @@ class Door:
         """Which robots' cotangents are finite; warns of those that are not."""
         if all(map(all_finite, pieces)):
             return np.ones(batch, bool)
-        bad = np.zeros(batch, bool)
-        for x in pieces:
-            if x.ndim > 1:  # a row for each robot; parameters that all share have none
-                bad |= ~np.isfinite(x).reshape(batch, -1).all(1)
-            elif not np.isfinite(x).all():
-                bad[:] = True
-        if bad.any():
-            which = ", ".join(map(str, np.flatnonzero(bad)[:8]))
+        good = finite_rows(pieces, batch)
+        if not good.all():
+            which = ", ".join(map(str, np.flatnonzero(~good)[:8]))
             warnings.warn(
-                f"the gradient of {bad.sum()} of {batch} robots is not finite (robot {which}): the motion or a "
+                f"the gradient of {(~good).sum()} of {batch} robots is not finite (robot {which}): the motion or a "
                 "cotangent overflowed; look at the states, shorten dt or the horizon",
                 RuntimeWarning,
                 stacklevel=4,
             )
-        return ~bad
+        return good
 
 
 def all_finite(x: np.ndarray) -> bool:
     """Whether no entry is NaN or infinite. A sum of squares tells, without an array of answers, unless it overflows."""
     return isfinite(_square(x)) or bool(np.isfinite(x).all())
+
+
+def finite_rows(pieces: list[Any], batch: int) -> np.ndarray:
+    """Which robots' rows are finite (or true); if all are and what they share is not, none."""
+    good = np.ones(batch, bool)
+    for x in pieces:
+        if x.ndim > 1:
+            good &= (x if x.dtype == bool else np.isfinite(x)).reshape(batch, -1).all(1)
+    shared = all(np.isfinite(x).all() for x in pieces if x.ndim == 1)
+    return good if shared or not good.all() else np.zeros(batch, bool)
 
 
 FEW = 10_000  # entries for which BLAS is the fastest, and wakes no threads
