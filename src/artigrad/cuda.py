@@ -90,7 +90,7 @@ class CudaSimulator(Simulator):
 
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
         with self._working(*self._two(state), u, wrench):
-            return super().step(state, u, params=params, wrench=wrench)
+            return _given(super().step(state, u, params=params, wrench=wrench))
 
     def contacts(self, traj: Trajectory) -> Contacts:
         with self._working_on(traj):

@@ -112,7 +112,9 @@ class Simulator(StateFunctions):
         u = np.zeros((1, self.model.nu)) if u is None else self._one_step("u", u, 1)
         if wrench is not None:
             wrench = self._one_step("wrench", wrench, 2)
-        return self.rollout(state, u, params=params, wrench=wrench).final
+        run, start, batched = self._run(state, u, None, wrench, params)
+        after = run.advance(start, 0, 1)
+        return after if batched else State(after.q[0], after.v[0])
 
     def rollout(
         self,
@@ -133,29 +135,35 @@ class Simulator(StateFunctions):
         checkpoints = EveryStep() if checkpoints is None else checkpoints
         if isinstance(checkpoints, type) or not hasattr(checkpoints, "plan"):
             raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")
-        q, v, batched = self._check_state(state)
-        batch = len(q)
-        u = self._check_controls(u, steps, batch, batched)
-        T = u.shape[-2]
-        wrench = self._check_wrench(wrench, T, batch, batched)
-        params = self._check_params(params, batch)
-        block, blocks, snapshots = self._plan(checkpoints, T, batch)
-        run = Run(self, batch, u, wrench, params)
+        run, start, batched = self._run(state, u, steps, wrench, params)
+        T = run.u.shape[-2]
+        block, blocks, snapshots = self._plan(checkpoints, T, run.batch)
         kept: dict[int, State] = {}
         if snapshots >= blocks:
-            kept[0] = run.states(State(q, v), 0, T, block)
+            kept[0] = run.states(start, 0, T, block)
             final = State(kept[0].q[:, -1], kept[0].v[:, -1])
         else:
-            at, last = State(q, v), 0
+            at, last = start, 0
             for b in forward_snapshots(blocks, snapshots):  # `advance` makes copies
                 at, last = run.advance(at, last * block, b * block), b
                 kept[b] = at
             final = run.advance(at, last * block, T)
         final = State(final.q.copy(), final.v.copy())
         final = final if batched else State(final.q[0], final.v[0])
+        mark = self._mark(run.u, run.wrench)
         return Trajectory(
-            self, final, u, wrench, params, T, checkpoints, kept, batched, run.status[:, 0], self._mark(u, wrench)
+            self, final, run.u, run.wrench, run.params, T, checkpoints, kept, batched, run.status[:, 0], mark
         )
+
+    def _run(
+        self, state: State, u: Any, steps: int | None, wrench: Any, params: Params | None
+    ) -> tuple[Run, State, bool]:
+        """The inputs of a rollout, looked at; its first state with a batch axis, and whether it had one."""
+        q, v, batched = self._check_state(state)
+        batch = len(q)
+        u = self._check_controls(u, steps, batch, batched)
+        wrench = self._check_wrench(wrench, u.shape[-2], batch, batched)
+        return Run(self, batch, u, wrench, self._check_params(params, batch)), State(q, v), batched
 
     def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> tuple[int, int, int]:
         """Steps of a block, how many blocks there are, and the first states of how many are kept at a time."""
