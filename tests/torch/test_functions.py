@@ -164,3 +164,18 @@ def test_errors_say_what_to_do():
     bad("params is a mapping", q, v, u, params=torch.ones(17))
     with pytest.raises(ag.InputError, match=r"u of 'laikago' is \(..., 12\)"):
         at.step(SIM, q, v, u[..., :5])
+
+
+def test_contact_that_was_not_solved_is_told():
+    """A box on four points where three would do, and no softness: the sweeps' impulses stay, and the backward pass says so."""
+    b = ag.ModelBuilder("box")
+    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.box("b", (0.1, 0.1, 0.1))
+    b.plane(friction=1.0)
+    sim = ag.Simulator(b.build(), softness=0.0)
+    q, v = (torch.tensor(x, requires_grad=True) for x in sim.reset())
+    u = torch.zeros(5, 0, dtype=torch.float64)
+    assert sim.rollout(sim.reset(), steps=5).violation[0] > 0.0
+    q_all, _ = at.rollout(sim, q, v, u)
+    with pytest.warns(RuntimeWarning, match="was not solved in some step of robot 0"):
+        q_all[-1].sum().backward()
