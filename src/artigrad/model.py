@@ -25,6 +25,7 @@ JOINTS = {"fixed": (0, 0), "revolute": (1, 1), "prismatic": (1, 1), "spherical":
 # kinds of links; joints/__init__.py has what each does
 REVOLUTE, PRISMATIC, SPHERICAL, FREE = range(4)
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
+ACTUATORS = ("force", "position", "velocity")  # what a control is: a force, or where or how fast a joint shall be
 DIRECT, POSITION, VELOCITY = range(3)
 # shapes for contact
 PLANE, SPHERE, CAPSULE, BOX, CYLINDER, POINTS = range(6)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ..model import DIRECT, POSITION, VELOCITY
 from ..report import Finding
 from .builder import ModelBuilder
 from .names import Names
@@ -75,11 +74,11 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
     """force = gain u + bias . (1, length, velocity), recognised as a servo where it is one"""
     gain = float(m.actuator_gainprm[a, 0])
     b0, b1, b2 = (float(x) for x in m.actuator_biasprm[a, :3]) if m.actuator_biastype[a] else (0.0, 0.0, 0.0)
-    kind = DIRECT
+    kind = "force"
     if gain and b1 == -gain:
-        kind, b1 = POSITION, 0.0
+        kind, b1 = "position", 0.0
     elif gain and b2 == -gain:
-        kind, b2 = VELOCITY, 0.0
+        kind, b2 = "velocity", 0.0
     low, high = m.actuator_forcerange[a] if m.actuator_forcelimited[a] else (-np.inf, np.inf)
     joint_low, joint_high = _joint_range(m, a) or (-np.inf, np.inf)
     u = int(m.actuator_ctrladr[a])

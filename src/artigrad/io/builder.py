@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..model import DIRECT, JOINTS, POSITION, VELOCITY, Model, Sensor
+from ..model import ACTUATORS, DIRECT, JOINTS, Model, Sensor
 from ..options import Options
 from ..report import Finding
 from ..sensors import KINDS
@@ -164,7 +164,7 @@ class ModelBuilder(ShapeBuilder):
         return self.actuator(
             name,
             joint,
-            kind=POSITION,
+            kind="position",
             gain=gain,
             bias=(0.0, 0.0, -damping),
             gear=gear,
@@ -188,7 +188,7 @@ class ModelBuilder(ShapeBuilder):
         return self.actuator(
             name,
             joint,
-            kind=VELOCITY,
+            kind="velocity",
             gain=gain,
             gear=gear,
             control_range=control_range,
@@ -201,7 +201,7 @@ class ModelBuilder(ShapeBuilder):
         name: str,
         joint: str,
         *,
-        kind: int = DIRECT,
+        kind: str = "force",
         gain: float = 1.0,
         bias: Any = (0.0, 0.0, 0.0),
         gear: float = 1.0,
@@ -209,7 +209,12 @@ class ModelBuilder(ShapeBuilder):
         force_range: Any = None,
         max_velocity: float = INF,
     ) -> str:
-        """The general affine actuator: force = gain (u - 0 | length | velocity) + bias . (1, length, velocity)."""
+        """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
+
+        kind: what u is: a "force" (x = 0), or the "position" (x = length) or "velocity" that is wanted. length and velocity
+        are the joint's times `gear`, the force on the joint is gear times this one. control_range, force_range: (lower,
+        upper) of u and of the force. max_velocity: at which the drive and its damping balance.
+        """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
         if not isinstance(joint, str) or joint not in self._joints:
@@ -220,19 +225,19 @@ class ModelBuilder(ShapeBuilder):
             raise ModelError(
                 f"{what} drives joint '{joint}', which is {kind_of_joint}; only revolute and prismatic can be"
             )
-        if kind not in (DIRECT, POSITION, VELOCITY) or isinstance(kind, bool):
-            raise ModelError(f"kind of {what} is DIRECT, POSITION or VELOCITY of artigrad.model, not {kind!r}")
+        if kind not in ACTUATORS:
+            raise ModelError(f"kind of {what} is one of {', '.join(ACTUATORS)}; not {kind!r}")
         gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
         max_velocity = number(max_velocity, f"max_velocity of {what}", finite=False)
         if not max_velocity > 0:
             raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
-        if max_velocity < INF and bias[2] - gain * (kind == VELOCITY) >= 0:
+        if max_velocity < INF and bias[2] - gain * (kind == "velocity") >= 0:
             raise ModelError(
                 f"{what}: max_velocity needs damping, which is what balances the drive: bias[2] below zero"
             )
         self._actuators[name] = {
             "joint": joint,
-            "kind": kind,
+            "kind": ACTUATORS.index(kind),
             "gain": gain,
             "bias": bias,
             "gear": number(gear, f"gear of {what}"),

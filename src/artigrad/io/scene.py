@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..model import Model
+from ..model import ACTUATORS, Model
 from ..sensors import KINDS
 from .builder import ModelBuilder
 from .checks import vector
@@ -104,7 +104,7 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
         if not p.gear[j] and not p.gain[j]:
             b.idle(prefix + actuator)
         else:
-            b.actuator(prefix + actuator, joint, kind=robot.actuator_kind[j], **own)
+            b.actuator(prefix + actuator, joint, kind=ACTUATORS[robot.actuator_kind[j]], **own)
     b.add_shapes(robot, prefix)
     b.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
     b.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
