@@ -126,8 +126,14 @@ def main() -> None:
     new = {cell.key for cell in cells}
     cells += [cell for cell in before if cell.key not in new]
     engines += [e for e in engines_before if e["engine"] not in engine_names]
-    measured = bool(new or engine_names)
-    save(arguments.out, scale, cells, engines, report.machine() if measured or not about else about, console)
+    order = {cell.key: k for k, cell in enumerate(all_cells(scale, AUTODIFF))}
+    cells.sort(key=lambda cell: order.get(cell.key, len(order)))
+    if not about:
+        about = report.machine()
+    elif new or engine_names:
+        names, now = dict.fromkeys([*(tool for tool, *_ in new), *engine_names]), report.machine()
+        about["measured again"] = f"{'; '.join(sorted(names))}: {now['date']}, artigrad {now['artigrad']}"
+    save(arguments.out, scale, cells, engines, about, console)
 
 
 if __name__ == "__main__":
