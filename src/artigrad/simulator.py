@@ -208,9 +208,9 @@ class Simulator(StateFunctions):
         run = Run(self, batch, traj.u, traj.wrench, traj.params)
         force_bars = self._check_force_bar(force_bar, len(self.contact_names), traj, batch)
         block, blocks, snapshots = self._plan(traj.checkpoints, T, batch)
-        stretch = block if snapshots >= blocks else 1
-        back = Backward(run, q_bars, v_bars, force_bars, T, with_params, stretch)
-        if snapshots >= blocks:
+        all_kept = snapshots >= blocks
+        back = Backward(run, q_bars, v_bars, force_bars, T, with_params, stretch=block if all_kept else 1)
+        if all_kept:
             back.segment(traj.kept[0], 0, T)
         else:
 
@@ -221,10 +221,8 @@ class Simulator(StateFunctions):
             def advance(state: State, a: int, b: int) -> State:
                 return run.advance(state, a * block, b * block)
 
-            kept = dict(
-                traj.kept
-            )  # snapshots are used up, to stay within memory; that of block 0 stays with the trajectory
-            for b in kept:
+            kept = dict(traj.kept)
+            for b in kept:  # used up on the way, to stay within memory; that of block 0 stays with the trajectory
                 if b:
                     traj.kept.pop(b, None)
             reverse(blocks, snapshots, kept, advance, block_vjp)

@@ -224,8 +224,8 @@ def _touching(
     bounce = select(bounces(law, row.phi, row.e, g, rest), 1.0, 0.0)
     b_bar, lam, d = row.b_bar, row.old, directions(row.R)
     targets, pushes = b_bar.leaves(), lam.leaves()
-    recoil = row.e * b_bar.x * bounce  # beta = -e J v
-    extras = (recoil, 0.0, 0.0)
+    extras = (row.e * b_bar.x * bounce, 0.0, 0.0)  # beta = -e J v
+    weights = tuple(target + extra for target, extra in zip(targets, extras, strict=True))
 
     X, (first, end) = three(contacts.X, c, topology), contacts.dofs(contacts.in_group[c])
     for k in loop(first, end):  # all that J_bar is made of
@@ -234,8 +234,7 @@ def _touching(
             x[k] = x[k] + target * ahead + push * dual + extra * v[k]
     frame_bars, point_bars = [Vec3.zero()] * 3, []
     for sign, i, p in ((-1.0, contacts.link_a[c], row.p_a), (1.0, contacts.link_b[c], row.p)):
-        forces = tuple(at_point(p, x * sign, Vec3.zero()) for x in d)
-        weights = tuple(target + extra for target, extra in zip(targets, extras, strict=True))
+        forces = tuple(at_point(p, axis * sign, Vec3.zero()) for axis in d)
         seen = _path_bars(topology, i, forces, weights, X, ws, bars)
         frame_bars = [bar + (V.v + cross(V.w, p)) * sign for bar, V in zip(frame_bars, seen, strict=True)]
         p_bar = Vec3.zero()
