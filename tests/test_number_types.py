@@ -3,10 +3,11 @@
 import ctypes
 import math
 import shutil
+import sys
 
 import numpy as np
 import pytest
-from benchmarks.paper import build, scene, tools, trace
+from benchmarks.paper import build, cells, scene, tools, trace
 
 import artigrad as ag
 
@@ -87,6 +88,39 @@ def test_printed_cpp(robot, given, ours, tmp_path, monkeypatch):
     x0, x, u = np.concatenate([given.q, given.v]), np.empty(robot.nq + robot.nv), given.u
     library.forward(*(ctypes.c_void_p(a.ctypes.data) for a in (x0, u)), ctypes.c_long(STEPS), tools._at(x))
     np.testing.assert_allclose(x, ours[0], atol=1e-12)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc")
+def test_casadi_as_generated_c(robot, given, ours, tmp_path, monkeypatch):
+    pytest.importorskip("casadi")
+    monkeypatch.setattr(build, "FOLDER", tmp_path)
+    monkeypatch.setattr(build, "FLAGS", ["-O0", "-shared", "-fPIC"])
+    agree(robot, given, gradient(tools.CasadiC(robot, given, name="casadi")), ours)
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("while True: pass", "over 0.005 min"),
+        ("import time; x = bytearray(400_000_000); time.sleep(30)", "over 0.3 GB"),
+        ("import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])", "over 0.005 min"),
+        ("raise ValueError('no such robot')", "ValueError: no such robot"),
+    ],
+    ids=["time", "memory", "time of a child", "error"],
+)
+def test_a_tool_that_does_not_finish_says_why(code, why):
+    with pytest.raises(cells.Failed, match=why):
+        cells.run([sys.executable, "-c", code], limit=0.3, memory_GB=0.3)
+
+
+def test_what_is_not_tried():
+    """Longer than what failed, or ten times the code of what took too long to compile."""
+    done, failed = cells.Cell("JAX", 1, 50, ready_s=70.0, forward=[1.0]), cells.Cell("CppAD", 1, 500, why="over 8 GB")
+    known = [done, failed]
+    assert "70 s to be ready" in cells.hopeless(cells.Cell("JAX", 10, 1000), known, 600.0)
+    assert cells.hopeless(cells.Cell("JAX", 1, 100), known, 600.0) == ""
+    assert cells.hopeless(cells.Cell("CppAD", 1, 1000), known, 600.0) == "as 500 steps: over 8 GB"
+    assert cells.hopeless(cells.Cell("CppAD", 1, 100), known, 600.0) == ""
 
 
 def test_ten_robots_are_one_scene():
