@@ -38,7 +38,7 @@ bench: .venv/.dev
 	$(PYTHON) -m venv .venv
 
 .venv/.demo: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[plot,view,optimise]'
+	$(BIN)/python -m pip install --quiet --editable '.[plot,view,optimize]'
 	touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python

@@ -4,7 +4,7 @@ The Laikago stands (the controls of its keyframe) and stumbles (the same, 0.1 ra
 The unit of comparison is, for each motion, MuJoCo's fastest solver that stays upright, on one robot. All rows are timed
 in one run, in rounds, as in `benchmarks.engine`.
 
-The gradient of a rollout keeps states alone and makes every step again on the way back. Where the step is at hand, as in
+The gradient of a rollout keeps states alone and makes every step again on the backward pass. Where the step is at hand, as in
 `Simulator.linearize`, its adjoint costs less: "a step and its adjoint" is a step plus one of the 36 rows of a Jacobian. Those
 of one robot are taken at 100 of its steps in one call, one after the other (lanes=1).
 """

@@ -394,9 +394,9 @@ class Timed:
         self.model = ag.robots.laikago()
         self.sim = ag.Simulator(self.model, 1e-3, dtype=dtype, device="cuda", **options)
         state, u = motion(self.model, name, batch, steps, dtype)
-        place = self.sim._place
-        self.state, self.u = ag.State(place.array(state.q), place.array(state.v)), place.array(u)
-        self.q_bar, self.v_bar = place.array(state.q), place.array(state.v)
+        on = self.sim.engine.device.array
+        self.state, self.u = ag.State(on(state.q), on(state.v)), on(u)
+        self.q_bar, self.v_bar = on(state.q), on(state.v)
         self.work = batch * steps
         self.device = driver.device(0)
 
@@ -426,7 +426,7 @@ class Timed:
         return {
             bound.kernel.name: f"{bound.function.registers} registers {bound.function.spilled} B local "
             f"{bound.staged.chunk / 32 / 1024:.1f} KiB work"
-            for bound in self.sim._bound.values()
+            for bound in self.sim.engine.kernels
         }
 
 
@@ -466,7 +466,7 @@ def time_shapes(record: Record, quick: bool) -> None:
                 best = {"block": launch.block, "threads": launch.threads}
                 record.add(f"{batch}: best {name} {code}", None, million_per_s=speed, **best)
             record.add(f"{batch}: kernels {code}", None, **timed.functions())
-            timed.sim._bound.clear()
+            timed.sim.engine.forget_kernels()
         if batch == BIG or quick:
             for name in BEST:
                 BEST[name] = max((x for x in tried if x[0] == name), key=lambda x: x[2])[1]

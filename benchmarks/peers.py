@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 
 import artigrad as ag
-from artigrad.model import POSITION, SHAPES
+from artigrad.model.model import POSITION, SHAPES
 
 AGREE = (
     1e-9  # largest difference of accelerations (rad/s^2, m/s^2) and, after a second of motion, of positions (rad, m)

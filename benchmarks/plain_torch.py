@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 import artigrad as ag
-from artigrad.rollout import rollout_kernel
-from artigrad.run import Run
+from artigrad.kernels.rollout import rollout_kernel
+from artigrad.simulate.engine import Inputs
 from artigrad.staging import INT, REAL, Reals
 from artigrad.staging.kernel import INT_WORK, INTS, WORK, Bound
 from artigrad.staging.numpy_target import NumpyTarget
@@ -135,10 +135,10 @@ def _argument(kind: Any, value: Any) -> Any:
 def rollout(sim: ag.Simulator, state: ag.State, u: torch.Tensor) -> torch.Tensor:
     """q (T+1, nq) of one robot under u (T, nu), with every operation on autograd's tape. sim: of backend "numpy"."""
     m, steps = sim.model, len(u)
-    run = Run(sim, 1, u.detach().numpy(), None, sim.params)
-    bound: Bound = run.bound(rollout_kernel, backward=False, strided=False)
+    inputs = Inputs(1, u.detach().numpy(), None, sim.params)
+    bound: Bound = sim.engine.bound(rollout_kernel, inputs, False, strided=False)
     q, v = (list(map(float, x)) + [0.0] * (steps * len(x)) for x in state)
-    given = {"stretches": steps, "const": run.constants, "status": np.zeros(2)}
+    given = {"stretches": steps, "const": sim.engine.constants(sim.params, 1), "status": np.zeros(2)}
     memory = {"q": q, "v": v, "u": [Taped(x) for x in u.reshape(-1).unbind()]}
     arguments = bound.arguments | given | {name: Reals(TapeMemory(x)) for name, x in memory.items()}
     with staging_on(TapeTarget("f64", 1)):

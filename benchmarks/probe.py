@@ -122,7 +122,7 @@ def fresh_memory(rounds: int) -> dict[str, float]:
     import numpy as np
 
     import artigrad as ag
-    from artigrad import buffers
+    from artigrad.simulate import buffers
 
     robots, steps = 64, 200
     sim = ag.Simulator(ag.robots.quadruped(), threads=1)

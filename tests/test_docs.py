@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import artigrad as ag
 from artigrad.cli import app
-from artigrad.params import FIELDS
+from artigrad.model.params import FIELDS
 from artigrad.view.browser import Viewer
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -82,7 +82,7 @@ def test_all_pages_with_code_are_found():
 def test_every_public_name_is_in_the_reference():
     import artigrad.envs
     import artigrad.jax
-    import artigrad.optimise
+    import artigrad.optimize
     import artigrad.tasks
     import artigrad.torch
 
@@ -93,7 +93,7 @@ def test_every_public_name_is_in_the_reference():
     assert set(methods) == {name for name in dir(ag.Simulator) if not name.startswith("_")}
     for module, names in (
         ("robots", ag.robots.__all__),
-        ("optimise", set(artigrad.optimise.__all__) - {"METHODS"}),
+        ("optimize", set(artigrad.optimize.__all__) - {"METHODS"}),
         ("tasks", set(artigrad.tasks.__all__) - {"TASKS"}),
         ("torch", artigrad.torch.__all__),
         ("jax", ("step", "rollout", "sites")),

@@ -1,45 +1,38 @@
-"""What importing loads, and in which direction modules may depend on each other."""
+"""What importing loads, in which direction packages depend on each other, and what keeps the tree legible."""
 
 import ast
+import inspect
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import artigrad
 
 ROOT = Path(artigrad.__file__).parent
-# leftmost first: a module may import from its own rank or from those before it
+# leftmost first: a package imports from those before it, and from itself without cycles
 ORDER = [
-    ["errors", "_version", "visual", "report", "staging", "buffers", "places"],
-    ["spatial"],
-    ["params", "state", "options", "model", "tables", "tangent"],
-    ["constants", "joints", "prepare"],
-    ["kinematics"],
-    ["dynamics", "outputs"],
-    ["collision"],
-    ["contact"],
-    ["integrate"],
-    ["step"],
-    ["rollout", "queries", "jacobian"],
-    ["run", "results"],
-    ["door", "sensors"],
-    ["state_functions"],
-    ["simulator", "cuda"],
-    ["gradcheck", "io", "robots", "arrays", "fit"],
-    ["optimise"],
-    ["view"],
-    ["tasks"],
-    ["cli", "torch", "jax", "envs"],
+    *("errors", "_version", "staging", "spatial", "joints", "model", "physics", "kernels", "simulate", "io", "robots"),
+    *("optimize", "fit", "torch", "jax", "envs", "view", "tasks", "cli"),
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself
-ON_DEMAND = {("results", "view")}
-RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
+ON_DEMAND = {("simulate", "view")}
+FILES = sorted(f for f in ROOT.rglob("*.py") if f != ROOT / "__init__.py")
+
+
+def module_of(file: Path) -> tuple[str, ...]:
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+MODULES = {module_of(f) for f in FILES}
 
 
 def imports(file: Path):
-    """First names of what a module imports from the package at run time (not for type checking only)."""
-    package = list(file.relative_to(ROOT).with_suffix("").parts)
-    tree = ast.parse(file.read_text())
+    """Modules of the package that a module imports, and whether at its top; not what is for type checking only."""
+    own, tree = module_of(file), ast.parse(file.read_text())
+    package = own if file.name == "__init__.py" else own[:-1]
     guarded = {
         n
         for node in ast.walk(tree)
@@ -47,21 +40,91 @@ def imports(file: Path):
         for n in ast.walk(node)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.level and node not in guarded:
-            base = package[: len(package) - node.level] + (node.module.split(".") if node.module else [])
-            names = [base[0]] if base else [alias.name for alias in node.names]
-            yield from names
+        if not isinstance(node, ast.ImportFrom) or not node.level or node in guarded:
+            continue
+        base = package[: len(package) - node.level + 1] + tuple(node.module.split(".") if node.module else ())
+        for alias in node.names:
+            target = (*base, alias.name)
+            yield (target if target in MODULES else base), node in tree.body
 
 
-def test_modules_import_leftwards_only():
-    files = [f for f in ROOT.rglob("*.py") if f != ROOT / "__init__.py"]
-    assert len(files) > 40
-    for file in files:
-        own = file.relative_to(ROOT).parts[0].removesuffix(".py")
-        for other in imports(file):
-            if (own, other) in ON_DEMAND:
-                continue
-            assert RANK[other] <= RANK[own], f"{file.relative_to(ROOT)} imports {other}, which stands to its right"
+def test_packages_import_leftwards_only():
+    assert len(FILES) > 100
+    rank = {name: k for k, name in enumerate(ORDER)}
+    for file in FILES:
+        own = module_of(file)[0]
+        for other, _ in imports(file):
+            if other and (own, other[0]) not in ON_DEMAND:
+                where = f"{file.relative_to(ROOT)} imports {'.'.join(other)}, which stands to its right"
+                assert rank[other[0]] <= rank[own], where
+
+
+def test_no_module_imports_itself_round_about():
+    graph = {module_of(f): {m for m, at_top in imports(f) if at_top and m in MODULES} for f in FILES}
+    done, path = set(), []
+
+    def visit(module):
+        assert module not in path, " -> ".join(".".join(m) for m in [*path, module])
+        if module not in done:
+            path.append(module)
+            for other in sorted(graph[module] - {module}):
+                visit(other)
+            done.add(path.pop())
+
+    for module in sorted(graph):
+        visit(module)
+
+
+def test_the_map_names_every_package_and_every_loose_module():
+    text = (ROOT.parent.parent / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"^(\w+)(?:/|\.py)", text, re.MULTILINE))
+    assert {module_of(f)[0] for f in FILES} <= named
+    assert [name for name in ORDER if name != "_version"] == [
+        n for n in re.findall(r"^(\w+)(?:/|\.py)", text, re.MULTILINE) if n in ORDER and n != "_version"
+    ]
+
+
+def test_one_name_one_thing():
+    stems = Counter(f.stem for f in FILES if f.stem != "__init__")
+    assert not [s for s, n in stems.items() if n > 1]
+    classes = Counter(n.name for f in FILES for n in ast.walk(ast.parse(f.read_text())) if isinstance(n, ast.ClassDef))
+    assert not [c for c, n in classes.items() if n > 1]
+
+
+def test_functions_of_the_physics_have_at_most_six_arguments():
+    """`self` not counted."""
+    for package in ("spatial", "joints", "physics"):
+        for file in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.FunctionDef):
+                    names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                    names = [n for n in names if n != "self"]
+                    if file.stem == "model" or node.name == "__init__":
+                        continue
+                    assert len(names) <= 6, f"{file.relative_to(ROOT)}: {node.name}({', '.join(names)})"
+
+
+def test_the_step_is_one_page():
+    assert len((ROOT / "physics" / "step.py").read_text().splitlines()) < 120
+
+
+def test_nobody_asks_for_joints_by_name():
+    """But the records themselves, and robots that are built."""
+    names = "|".join(artigrad.joints.table.JOINTS)
+    asked = re.compile(rf'(==|!=|\bin\b) ?\(?"({names})"')
+    for file in FILES:
+        if module_of(file)[0] not in ("joints", "robots", "tasks"):
+            lines = [line for line in file.read_text().splitlines() if asked.search(line)]
+            assert not [line for line in lines if "joint.get(" not in line and "BY_MJCF" not in line], file
+
+
+def test_words():
+    """The field's own words; a newcomer should not have to learn ours."""
+    private = r"\b(door|the way back|on the way back|impulses_again|accelerate_again)\b"
+    texts = [*FILES, *(ROOT.parent.parent / "docs").rglob("*.md"), ROOT.parent.parent / "README.md"]
+    for file in texts:
+        found = re.search(private, file.read_text())
+        assert not found, f"{file}: {found[0]}"
 
 
 def test_import_loads_numpy_and_llvmlite_only():
@@ -82,3 +145,9 @@ def test_every_public_name_has_a_docstring():
             assert thing.__doc__, name
     for name in artigrad.robots.__all__:
         assert getattr(artigrad.robots, name).__doc__, name
+
+
+def test_options_of_a_simulator_are_those_of_options():
+    """They stand in its signature, for completion and type checkers."""
+    listed = inspect.signature(artigrad.Simulator.__init__).parameters
+    assert set(inspect.signature(artigrad.Options).parameters) <= set(listed)

@@ -9,8 +9,8 @@ import numpy as np
 from PIL import Image
 
 import artigrad as ag
-from artigrad.view.motion import framing, motion_of
-from artigrad.view.scene import scene_of
+from artigrad.view.frames import frames_of, framing
+from artigrad.view.scenery import scene_of
 from artigrad.view.studio import Studio
 
 HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ def still(model: ag.Model, q: list[float] | None = None) -> np.ndarray:
     state = sim.reset()
     if q is not None:
         state = ag.State(np.array(q), state.v)
-    motion, scene = motion_of(sim.rollout(state, steps=1))._replace(forces=[]), scene_of(model, model.params)
+    motion, scene = frames_of(sim.rollout(state, steps=1))._replace(forces=[]), scene_of(model, model.params)
     return Studio(scene, motion, framing(scene, motion), (280, 210)).picture(0)
 
 

@@ -10,23 +10,23 @@ from . import robots
 from ._version import __version__
 from .errors import ContactError, DeviceError, InputError, ModelError
 from .fit import Fit, Parameter, Recording, fit
-from .gradcheck import gradcheck
 from .io.builder import ModelBuilder
 from .io.load import load
 from .io.save import save
 from .io.scene import scene
-from .model import Model
-from .options import Options
-from .params import Params
-from .report import Finding, Report
-from .results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
-from .rollout import Binomial, EveryKth, EveryStep
-from .simulator import Simulator
+from .model.findings import Finding, Report
+from .model.model import Model
+from .model.options import Options
+from .model.params import Params
+from .model.state import State
+from .model.tangent import move, to_ambient, to_tangent
+from .model.visuals import Visual
+from .simulate.checkpoints import Binomial, EveryKth, EveryStep
+from .simulate.gradcheck import gradcheck
+from .simulate.results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
+from .simulate.simulator import Simulator
 from .staging import Cuda, StagingError
-from .state import State
-from .tangent import move, to_ambient, to_tangent
 from .view import view
-from .visual import Visual
 
 __all__ = [
     "Binomial",

@@ -1,5 +1,10 @@
 """Errors a user may see. Each message names the culprit and says what to do."""
 
+from __future__ import annotations
+
+import sys
+import warnings
+
 
 class ModelError(ValueError):
     """A robot description that no physics can be made of."""
@@ -15,3 +20,11 @@ class ContactError(RuntimeError):
 
 class DeviceError(RuntimeError):
     """Something about the GPU or its driver: none there, out of memory, too old."""
+
+
+def warn(message: str) -> None:
+    """A RuntimeWarning that points at the line of the user's code that called the library."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+        level, frame = level + 1, frame.f_back  # type: ignore[assignment]
+    warnings.warn(message, RuntimeWarning, stacklevel=level)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import artigrad as ag
 from artigrad.cli import app
 
-from .test_load import INERTIAL, joint, link, urdf
+from .texts import INERTIAL, joint, link, urdf
 
 INCLUDE = '<mujoco><include file="gone.xml"/></mujoco>'
 ZERO = INERTIAL.replace('"1" iyy="1" izz="1"', '"0" iyy="0" izz="0"')

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.gradcheck import random_state
-from artigrad.model import DIRECT, POSITION, VELOCITY
+from artigrad.model.model import DIRECT, POSITION, VELOCITY
+from artigrad.simulate.gradcheck import random_state
+
+from .texts import joint, link, urdf
 
 
 def mjcf(worldbody, rest="", compiler='angle="radian"'):
@@ -235,21 +237,6 @@ def test_a_mesh_with_many_corners_keeps_those_that_stick_out():
 
 
 # -- what only URDF has --------------------------------------------------------------------------------------------------------
-INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-
-
-def urdf(*links, joints=""):
-    return f'<robot name="r">{"".join(links)}{joints}</robot>'
-
-
-def link(name, inner=""):
-    return f'<link name="{name}">{INERTIAL}{inner}</link>'
-
-
-def joint(name, parent, child, inner="", kind="revolute"):
-    limit = '<limit lower="-1" upper="1" effort="5" velocity="3"/>'
-    ends = f'<parent link="{parent}"/><child link="{child}"/>'
-    return f'<joint name="{name}" type="{kind}">{ends}<axis xyz="0, 1, 0"/>{limit}{inner}</joint>'
 
 
 def test_urdf():

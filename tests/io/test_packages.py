@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.gradcheck import random_state
 from artigrad.io.compiler import Compiled, compiled
 from artigrad.io.convert import convert
 from artigrad.io.names import Names
-from artigrad.io.rotations import matrix
 from artigrad.io.source import open_source
-from artigrad.model import PLANE, POINTS
+from artigrad.model.model import PLANE, POINTS
+from artigrad.model.quaternions import matrix
+from artigrad.simulate.gradcheck import random_state
 
 from ..packages import files, loading, refused
 

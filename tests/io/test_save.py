@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.gradcheck import random_state
-from artigrad.model import JOINTS
+from artigrad.simulate.gradcheck import random_state
 
 from ..packages import loading
 
@@ -91,7 +90,7 @@ def order(model, again):
 
 def entries(model, i, k):
     """Where joint i is in q (k = 0) or v (k = 1)."""
-    return (model.joint_q, model.joint_v)[k][i] + np.arange(JOINTS[model.joint_type[i]][k])
+    return (model.joint_q, model.joint_v)[k][i] + np.arange((model.joint_kind(i).nq, model.joint_kind(i).nv)[k])
 
 
 def test_the_same_steps_on_the_floor(tmp_path):

@@ -18,7 +18,7 @@ from artigrad.staging.compile import Code
 from artigrad.staging.cuda import array, driver, total
 from artigrad.staging.cuda.stage import Staged
 from tests.staging.host_device import on_host
-from tests.test_cuda_on_host import check, inputs
+from tests.staging.on_devices import check, inputs
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="the fake driver needs a C compiler")
 LAUNCH = ctypes.CFUNCTYPE(

@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 
 from artigrad.spatial import Force, Motion, Transform, Vec3, cross
-from artigrad.staging import INT, ROBOTS, WORK, Kernel, Layout, StagingError, Table, Target, carry, loop, select, switch
+from artigrad.staging import (
+    INT,
+    ROBOTS,
+    WORK,
+    Kernel,
+    Layout,
+    StagingError,
+    Table,
+    Target,
+    carry,
+    loop,
+    select,
+    switch,
+)
 
 
 def staged(body):
@@ -140,3 +153,22 @@ def test_reusing_a_name_as_a_temporary_in_turn_is_fine():
     x, y = np.arange(4.0).reshape(1, 4), np.zeros((1, 4))
     kernel(1, 1, n=4, x=x, y=y, w=1)
     np.testing.assert_array_equal(y, 5 * x)
+
+
+def test_a_field_that_another_one_has_overwritten_is_not_read():
+    layout = Layout(a=Vec3, b=float).overlay("a", c=float)
+
+    def body(work, out):
+        table = Table(work.memory, layout)
+        row = table[1]
+        row.a, row.b = Vec3(1.0, 2.0, 3.0), 4.0
+        out[0] = row.a.x + row.b
+        row.c = 5.0
+        out[1] = table[1].c
+        out[2] = row.a.y
+
+    kernel = Kernel("shared", body, {"work": WORK, "out": ROBOTS}, Target("f64", 1, native=False))
+    out = np.zeros((1, 3))
+    with pytest.raises(StagingError, match="'a' is read, but 'c' was written over it"):
+        kernel(1, 1, work=8, out=out)
+    assert list(out[0]) == [5.0, 5.0, 0.0]

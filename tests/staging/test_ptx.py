@@ -9,10 +9,10 @@ import pytest
 
 import artigrad as ag
 from artigrad.staging.cuda import array, driver, total
-from artigrad.staging.cuda.compile import ARCHITECTURES, architecture, ptx
+from artigrad.staging.cuda.ptx import ARCHITECTURES, architecture, ptx
 from artigrad.staging.cuda.total import stage_total
 from tests.staging.host_device import Recorder
-from tests.test_cuda_on_host import inputs
+from tests.staging.on_devices import inputs
 
 LEAST = "artigrad_rollout_vjp with the least effort"
 DTYPES = {"f32": np.float32, "f64": np.float64}

@@ -7,8 +7,8 @@ import pytest
 
 from artigrad import InputError
 from artigrad.tasks import Golf, Pendulum, Racecar, Throw
-from artigrad.tasks.report import advantage, result, write
 from artigrad.tasks.study import study, verdict
+from artigrad.tasks.write_up import advantage, result, write
 
 
 @pytest.fixture(scope="module")

@@ -86,11 +86,11 @@ class Pushes:
     """The fall with made-up forces on one foot."""
 
     def __init__(self, traj):
-        from artigrad.view.motion import Forces, framing, motion_of
-        from artigrad.view.scene import scene_of
+        from artigrad.view.frames import Forces, frames_of, framing
+        from artigrad.view.scenery import scene_of
 
         model = traj.simulator.model
-        motion, foot = motion_of(traj, 0, 50), model.body("rr_toe") + 1
+        motion, foot = frames_of(traj, 0, 50), model.body("rr_toe") + 1
         forces = [Forces(p[None, foot], np.array([[0.0, 0.0, 60.0]])) for p in motion.position]
         self.motion = motion._replace(forces=forces)
         self.scene = scene_of(model, model.params)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from artigrad import InputError
-from artigrad.io.rotations import matrix
+from artigrad.model.quaternions import matrix
 from artigrad.view import meshes
 from artigrad.view.meshes import Mesh
 
@@ -44,7 +44,7 @@ def test_primitives(kind):
 
 
 def test_every_kind_of_visual_can_be_drawn():
-    from artigrad.visual import KINDS
+    from artigrad.model.visuals import KINDS
 
     assert set(KINDS) == {*meshes.PRIMITIVES, "mesh"}
 

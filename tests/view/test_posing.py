@@ -5,14 +5,14 @@ import pytest
 
 import artigrad as ag
 from artigrad.view.browser import Viewer
-from artigrad.view.posing import Posing, quaternion_of, turn_of
+from artigrad.view.posing import Posing, quaternion_of_turn, turn_of
 
 
 def test_turns_and_quaternions():
     rng = np.random.default_rng(0)
     for turn in [np.zeros(3), [0.0, 0.0, 3.0], *rng.normal(size=(20, 3))]:
-        assert np.allclose(turn_of(quaternion_of(turn)), turn)
-        assert np.linalg.norm(quaternion_of(turn)) == pytest.approx(1)
+        assert np.allclose(turn_of(quaternion_of_turn(turn)), turn)
+        assert np.linalg.norm(quaternion_of_turn(turn)) == pytest.approx(1)
 
 
 @pytest.fixture

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from artigrad.io.rotations import matrix
-from artigrad.view.motion import quaternions
+from artigrad.model.quaternions import matrix, of_matrix
 from artigrad.view.raster import rasterise, weights
 
 WIDTH, HEIGHT = 40, 30
@@ -65,5 +64,5 @@ def test_quaternions_of_matrices():
     given = np.random.default_rng(1).normal(size=(200, 4))
     given[:4] = np.eye(4)
     given /= np.linalg.norm(given, axis=1, keepdims=True)
-    found = quaternions(np.stack([matrix(g) for g in given]))
+    found = of_matrix(np.stack([matrix(g) for g in given]))
     assert np.allclose(np.abs((found * given).sum(1)), 1)

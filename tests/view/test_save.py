@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.model.visuals import Visual
 from artigrad.view import film
-from artigrad.view.motion import framing, motion_of, params_of
-from artigrad.view.scene import scene_of
+from artigrad.view.frames import frames_of, framing, params_of
+from artigrad.view.scenery import scene_of
 from artigrad.view.studio import Studio
-from artigrad.visual import Visual
 
 SMALL = (64, 48)
 
@@ -131,7 +131,7 @@ ROBOTS = {
 def test_every_robot_is_in_the_middle_of_its_picture(name):
     model = ROBOTS[name]()
     sim = ag.Simulator(model, dt=1e-3)
-    motion = motion_of(sim.rollout(sim.reset(), steps=30), 0, 100)
+    motion = frames_of(sim.rollout(sim.reset(), steps=30), 0, 100)
     scene = scene_of(model, model.params)
     bodies = {part.body for part in scene.parts}
     assert bodies >= {i for i in range(model.nb) if model.params.mass[i] > 0}
@@ -172,10 +172,10 @@ def test_the_camera_follows_what_goes_away():
     sim = ag.Simulator(model, dt=1e-2)
     state = sim.reset()
     scene = scene_of(model, model.params)
-    still = framing(scene, motion_of(sim.rollout(state, steps=50)))
+    still = framing(scene, frames_of(sim.rollout(state, steps=50)))
     assert np.ptp(still.focus, axis=0).max() == 0
     state.v[0] = 5.0
-    moving = motion_of(sim.rollout(state, steps=50))
+    moving = frames_of(sim.rollout(state, steps=50))
     frame = framing(scene, moving)
     assert np.abs(frame.focus - moving.position[:, 1])[:, :2].max() < 0.1 and np.ptp(frame.focus[:, 2]) == 0
     assert frame.radius == pytest.approx(still.radius, rel=0.05)
@@ -189,7 +189,7 @@ def test_each_robot_of_a_batch_is_drawn_with_its_own_parameters_in_f32():
     traj = sim.rollout(sim.reset(batch=2), steps=5, params=model.params.replace(shape_size=sizes))
     height = [scene_of(model, params_of(traj, k)).parts[0].mesh.vertices[:, 2].max() for k in (0, 1)]
     assert height == pytest.approx([0.1, 0.2])
-    assert motion_of(traj, 1).position.shape == (6, 2, 3)
+    assert frames_of(traj, 1).position.shape == (6, 2, 3)
 
 
 def test_arrows_carry_the_weight_and_the_push():
@@ -198,7 +198,7 @@ def test_arrows_carry_the_weight_and_the_push():
     wrench = np.zeros((1000, model.nb, 6))
     wrench[:, 0, 2] = -50.0
     u = np.tile(model.keyframe_control(), (1000, 1))
-    motion = motion_of(sim.rollout(sim.reset(batch=2), u, wrench=wrench), 1, 50)
+    motion = frames_of(sim.rollout(sim.reset(batch=2), u, wrench=wrench), 1, 50)
     weight = 9.81 * model.params.mass.sum() + 50.0
     last = motion.forces[-1]
     assert last.vectors.sum(0) == pytest.approx([0.0, 0.0, weight], abs=0.02 * weight)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as xml
 import numpy as np
 
 import artigrad as ag
-from artigrad.model import SHAPES
+from artigrad.model.model import SHAPES
 
 from ...peers import mjcf
 

@@ -16,7 +16,7 @@ shape = builder.default_shape_cfg
 shape.mu, shape.ke, shape.kd, shape.kf = 1.0, 4e4, 1e2, 3e2  # with more friction or damping the feet chatter
 builder.add_mjcf(str(FOLDER / "masked.xml"))
 model = builder.finalize(requires_grad=True)
-solvers = [newton.solvers.SolverFeatherstone(model) for _ in U]  # each keeps its mass matrix, for the way back
+solvers = [newton.solvers.SolverFeatherstone(model) for _ in U]  # each keeps its mass matrix, for the backward pass
 names = [label.rsplit("/", 1)[-1] for label in builder.joint_label]
 order = [f"{leg}_{part}" for leg in ("fr", "fl", "rr", "rl") for part in ("hip", "upper", "lower")]
 joints = [names.index(name) for name in order]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from ..gradcheck import gradcheck
+from ..simulate.gradcheck import gradcheck
 from .robot import Floating, Motors, Robot, open_robot
 
 

@@ -8,7 +8,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from ..model import JOINTS, Model
+from ..joints.table import JOINTS
+from ..model.model import Model
 from .robot import Floating, Motors, Robot, open_robot
 
 
@@ -30,14 +31,14 @@ def _tree(model: Model) -> Tree:
     for i, body in enumerate(model.bodies):
         joint, mass = model.joint_type[i], model.params.mass[i]
         text = escape(body) + (f" [dim]{mass:.4g} kg[/]" if mass else "")
-        if joint != "fixed":
+        if JOINTS[joint].nv:
             text += f" [cyan]{joint}[/] {escape(model.joints[i])}"
         nodes[i] = nodes[model.parent[i]].add(text)
     return tree
 
 
 def _figures(model: Model) -> Table:
-    joints = [t for t in model.joint_type if t != "fixed"]
+    joints = [t for t in model.joint_type if JOINTS[t].nv]
     kinds = ", ".join(f"{joints.count(kind)} {kind}" for kind in JOINTS if kind in joints)
     rows = {
         "mass": f"{model.params.mass.sum():.6g} kg",

@@ -12,7 +12,7 @@ import typer
 from .. import robots
 from ..errors import ModelError
 from ..io.load import load
-from ..model import Model
+from ..model.model import Model
 
 Robot = Annotated[
     str,

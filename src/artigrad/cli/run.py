@@ -13,10 +13,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ..errors import InputError
-from ..optimise import METHODS, History
+from ..optimize import METHODS, History
 from ..tasks import TASKS, Task
-from ..tasks.report import result, write
 from ..tasks.study import Study, study, verdict
+from ..tasks.write_up import result, write
 
 NAMES = ", ".join(TASKS)
 
@@ -74,7 +74,7 @@ def run(
         task = TASKS[name]()
         console.print(f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts")
         if compare and find_spec("cma") is None:
-            console.print("CMA-ES is left out: pip install 'artigrad[optimise]' brings it", markup=False)
+            console.print("CMA-ES is left out: pip install 'artigrad[optimize]' brings it", markup=False)
             compare = False
         limits = dict(task.iterations)
         if iterations is not None:

@@ -8,8 +8,8 @@ artigrad/QuadrupedWalk-v0.
 import gymnasium
 
 from .batch import TASKS, DifferentiableStep
+from .env_task import EnvTask, RewardBars, Transition
 from .single import Env
-from .task import RewardBars, Task, Transition
 from .vector import VectorEnv
 
 for _name, _task in TASKS.items():
@@ -21,4 +21,4 @@ for _name, _task in TASKS.items():
         kwargs={"task": _name},
     )
 
-__all__ = ["TASKS", "DifferentiableStep", "Env", "RewardBars", "Task", "Transition", "VectorEnv"]
+__all__ = ["TASKS", "DifferentiableStep", "Env", "RewardBars", "EnvTask", "Transition", "VectorEnv"]

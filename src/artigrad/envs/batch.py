@@ -8,13 +8,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..simulator import Simulator
-from ..state import State
-from .chains import CartpoleSwingUp, PendulumReach
+from ..model.state import State
+from ..simulate.simulator import Simulator
+from .balancing import CartpoleSwingUp, PendulumReach
+from .env_task import EnvTask, Transition
 from .locomotion import Ant, Hopper, QuadrupedWalk
-from .task import Task, Transition
 
-TASKS: dict[str, Callable[..., Task]] = {
+TASKS: dict[str, Callable[..., EnvTask]] = {
     "CartpoleSwingUp": CartpoleSwingUp,
     "PendulumReach": PendulumReach,
     "Ant": Ant,
@@ -54,28 +54,28 @@ class DifferentiableStep(NamedTuple):
 class Batch:
     """Robots at a task, without memory of where they are: states go in and come out."""
 
-    def __init__(self, task: str | Task, dtype: Literal["f32", "f64"], threads: int | None, **options: Any):
+    def __init__(self, task: str | EnvTask, dtype: Literal["f32", "f64"], threads: int | None, **options: Any):
         if isinstance(task, str):
             if task not in TASKS:
                 raise InputError(f"tasks are {', '.join(TASKS)}; not '{task}'")
             task = TASKS[task](**options)
         elif options:
-            raise InputError(f"{', '.join(options)}: options go to a task given by name, not to a Task")
+            raise InputError(f"{', '.join(options)}: options go to a task given by name, not to a EnvTask")
         self.task = task
         self.sim = Simulator(task.model, task.dt, dtype=dtype, threads=threads, **task.options)
 
     def start(self, rng: np.random.Generator, count: int) -> State:
         q, v = self.task.start(rng, count)
-        return State(q.astype(self.sim._float), v.astype(self.sim._float))
+        return State(q.astype(self.sim.real), v.astype(self.sim.real))
 
     def observe(self, state: State, steps: np.ndarray) -> np.ndarray:
         """What the robots see after so many steps."""
-        return self.task.observe(state, steps / self.task.episode).astype(self.sim._float)
+        return self.task.observe(state, steps / self.task.episode).astype(self.sim.real)
 
     def controls(self, action: np.ndarray) -> np.ndarray:
         """The controls (B, frame_skip, nu) of an action, which is cut off at -1 and 1."""
         task = self.task
-        u = (task.offset + task.scale * np.clip(action, -1.0, 1.0)).astype(self.sim._float)
+        u = (task.offset + task.scale * np.clip(action, -1.0, 1.0)).astype(self.sim.real)
         return np.broadcast_to(u[:, None], (len(u), task.frame_skip, u.shape[-1]))
 
     def step(self, state: State, action: np.ndarray) -> Moved:
@@ -115,7 +115,7 @@ class Batch:
         m, count = self.task.model, len(action)
         n = m.nq + m.nv
         q, v, u = (np.repeat(x, n, 0) for x in (*state, self.controls(action)))
-        rows = np.tile(np.eye(n, dtype=self.sim._float), (count, 1))
+        rows = np.tile(np.eye(n, dtype=self.sim.real), (count, 1))
         grad = self.sim.vjp(self.sim.rollout(State(q, v), u), rows[:, : m.nq], rows[:, m.nq :], with_params=False)
         da = (grad.u.sum(1) * self.task.scale).reshape(count, n, m.nu) * (np.abs(action) <= 1.0)[:, None]
         return da[:, : m.nq], da[:, m.nq :], grad.health.violation.reshape(count, n).max(1)

@@ -6,13 +6,14 @@ from math import inf
 
 import numpy as np
 
-from .. import robots, tangent
-from ..model import Model
-from ..state import State
-from .task import RewardBars, Task, Transition
+from .. import robots
+from ..model import tangent
+from ..model.model import Model
+from ..model.state import State
+from .env_task import EnvTask, RewardBars, Transition
 
 
-class Locomotion(Task):
+class Locomotion(EnvTask):
     """Rewarded: speed along x + 1 - cost |a|^2, with x = q[0].
 
     Observed: q from entry `hidden` on, so that it does not matter where the robot is, and v, cut off at `fastest`.

@@ -7,17 +7,17 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 
-from ..state import State
+from ..model.state import State
 from .batch import Batch, DifferentiableStep
-from .task import Task
+from .env_task import EnvTask
 
 
 class Env(gym.Env[np.ndarray, np.ndarray]):
-    """One robot at a task, given by name (`artigrad.envs.TASKS`, with its options) or as a `Task`."""
+    """One robot at a task, given by name (`artigrad.envs.TASKS`, with its options) or as a `EnvTask`."""
 
     metadata: dict[str, Any] = {"render_modes": []}
 
-    def __init__(self, task: str | Task, *, dtype: Literal["f32", "f64"] = "f32", **options: Any):
+    def __init__(self, task: str | EnvTask, *, dtype: Literal["f32", "f64"] = "f32", **options: Any):
         self.batch = Batch(task, dtype, threads=1, **options)
         self.observation_space, self.action_space = spaces(self.batch)
         self.state: State | None = None
@@ -50,6 +50,6 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
 
 def spaces(batch: Batch) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     """Observations and actions of one robot."""
-    dtype = batch.sim._float.type
+    dtype = batch.sim.real.type
     observation = gym.spaces.Box(-np.inf, np.inf, (batch.task.observation_size,), dtype)
     return observation, gym.spaces.Box(-1.0, 1.0, (batch.task.model.nu,), dtype)

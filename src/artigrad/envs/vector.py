@@ -10,10 +10,10 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from ..errors import InputError
-from ..state import State
+from ..model.state import State
 from .batch import Batch, DifferentiableStep
+from .env_task import EnvTask
 from .single import spaces
-from .task import Task
 
 
 class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -24,7 +24,7 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     def __init__(
         self,
-        task: str | Task,
+        task: str | EnvTask,
         num_envs: int = 1,
         *,
         max_episode_steps: int | None = None,

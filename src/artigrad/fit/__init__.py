@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import InputError
-from ..simulator import Simulator
+from ..simulate.simulator import Simulator
 from .identify import deviations, in_words
-from .levenberg import Minimum, minimise, reduced
+from .levenberg import Minimum, minimize, reduced
 from .parameters import Bounds, Parameter, Parametrisation
 from .recording import Recording, windows
 from .residuals import Residuals
@@ -50,14 +50,14 @@ def fit(
         raise InputError(
             "the simulation of a window overflows at the start values: start nearer, or shorten windows or dt"
         )
-    found = minimise(problem, first, iterations)
+    found = minimize(problem, first, iterations)
     while window is None and found.converged and length < problem.data.longest:
         length *= LONGER
         longer = _problem(sim, data, chosen, length)
         first = longer.first(found.point.theta)
         if not np.isfinite(first.loss):
             break
-        then = minimise(longer, first, iterations)
+        then = minimize(longer, first, iterations)
         if not then.converged or _noise(longer, then) > WORSE * _noise(problem, found):
             break
         problem, found = longer, then._replace(losses=found.losses + then.losses)

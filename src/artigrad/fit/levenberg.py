@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .residuals import Normal, Point, Residuals, Slope
+from .residuals import Evaluation, Normal, Residuals, Slope
 
 _LONGEST = 1.0  # step of a coordinate: a factor of e, or the start value added once; of a first state: the whole range
 # in units of the loss of one residual, which is half the square of a standard deviation:
@@ -23,7 +23,7 @@ _EXACT = 1e-22  # loss per residual at which nothing is left but rounding
 class Minimum(NamedTuple):
     """Where the loss is least. held: which coordinates are at a bound that keeps them from going on."""
 
-    point: Point
+    point: Evaluation
     normal: Normal
     held: np.ndarray
     losses: tuple[float, ...]
@@ -42,7 +42,7 @@ class _Damping(NamedTuple):
         return _Damping(max(1e-9, self.theta * (0.1 if better else 8.0)), np.clip(start, 1e-9, 1e3))
 
 
-def minimise(problem: Residuals, here: Point, iterations: int) -> Minimum:
+def minimize(problem: Residuals, here: Evaluation, iterations: int) -> Minimum:
     """From `here`, where the loss is finite, downhill until a step promises nothing more or none leads down."""
     low, high = problem.chosen.low, problem.chosen.high
     losses, damping = [here.loss], _Damping(1e-3, np.full(len(here.r), 1e-3))
@@ -67,8 +67,8 @@ def minimise(problem: Residuals, here: Point, iterations: int) -> Minimum:
 
 
 def _downhill(
-    problem: Residuals, here: Point, g: Slope, normal: Normal, held: np.ndarray, damping: _Damping
-) -> tuple[Point | None, _Damping]:
+    problem: Residuals, here: Evaluation, g: Slope, normal: Normal, held: np.ndarray, damping: _Damping
+) -> tuple[Evaluation | None, _Damping]:
     """The first damped step that lowers the loss, and the damping for the next; None if even short ones do not."""
     while damping.theta < 1e12:
         step = damped_step(normal, g, damping, held)

@@ -2,11 +2,12 @@
 
 The method moves coordinates theta, all zero at the start, in which every value stays what it may be:
 
-    x = x0 exp(theta)              a value that starts above zero and whose lower bound is not below zero
-    x = x0 + |x0| theta            any other scalar (x = theta if it starts at zero)
-    S = A A^T, A = A0 L(theta)     inertias: the second moments S = tr(I)/2 - I stay positive semidefinite
+    positive    a value that starts above zero and whose lower bound is not below zero
+    added       any other scalar, in units of |x0| (of one if it starts at zero)
+    inertia     inertias
 
-Bounds on x are bounds on theta. Values are put into Params one after the other, in the order of the list.
+in the words of `model.physical`. Bounds on x are bounds on theta. Values are put into Params one after the other, in the
+order of the list.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import InputError
-from ..model import Model
-from ..params import FIELDS, POSITIVE, Params
+from ..model import physical
+from ..model.model import Model
+from ..model.params import FIELDS, POSITIVE, Params
 
 Bounds = tuple[float, float]
 
@@ -83,7 +85,8 @@ class _Scalar:
         self.low, self.high, self.size = np.array(ends[:1]), np.array(ends[1:]), np.array([self._unit])
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        return self._start * np.exp(theta) if self._positive else self._start + self._unit * theta
+        start, unit = self._start, self._unit
+        return physical.positive(start, theta) if self._positive else physical.added(start, theta, unit)
 
     def put(self, params: Params, x: np.ndarray) -> Params:
         out = self._set(params, float(x[0]))
@@ -95,23 +98,14 @@ class _Scalar:
 class _Inertia:
     """The inertia of one body, xx yy zz xy xz yz, always that of some distribution of mass."""
 
-    _ROWS, _COLUMNS = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)
-
     def __init__(self, label: str, body: int, start: np.ndarray):
         self.labels = tuple(f"{label}.{axes}" for axes in ("xx", "yy", "zz", "xy", "xz", "yz"))
         self.size, self._body = np.full(6, np.abs(start).max()), body
         self.low, self.high = np.full(6, -np.inf), np.full(6, np.inf)
-        I = np.zeros((3, 3))
-        I[self._ROWS, self._COLUMNS] = I[self._COLUMNS, self._ROWS] = start
-        moments, axes = np.linalg.eigh(np.trace(I) / 2 * np.eye(3) - I)
-        self._A0 = axes * np.sqrt(np.maximum(moments, 0.0))
+        self._start = np.array(start)
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        L = np.diag(np.exp(theta[:3]))
-        L[self._COLUMNS[3:], self._ROWS[3:]] = theta[3:]
-        A = self._A0 @ L
-        S = A @ A.T
-        return (np.trace(S) * np.eye(3) - S)[self._ROWS, self._COLUMNS]
+        return physical.inertia(self._start, theta)
 
     def put(self, params: Params, x: np.ndarray) -> Params:
         inertia = np.array(params.inertia)

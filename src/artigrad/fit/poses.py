@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import tangent
-from ..params import Params
-from ..simulator import Simulator
-from ..state import State
+from ..model import tangent
+from ..model.params import Params
+from ..model.state import State
+from ..simulate.simulator import Simulator
 
 _STEP, _DAMPING, _ROUNDS = 1e-6, 1e-6, 20
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import tangent
 from ..errors import InputError
-from ..params import Params
-from ..simulator import Simulator
-from ..state import State
+from ..model import tangent
+from ..model.params import Params
+from ..model.state import State
+from ..simulate.simulator import Simulator
 from .poses import poses_from_sites
 
 QUIET = 0.1  # a channel's scale is at least this share of the widest of its kind, so that one at rest does not rule
@@ -99,7 +99,7 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
     """The arrays of a recording by name, and how many steps lie between two measurements."""
     m = sim.model
     shapes = {"q": (m.nq,), "v": (m.nv,), "sites": (m.ns, 3)}
-    arrays = {k: sim._numbers(k, getattr(r, k)).copy() for k in shapes if getattr(r, k) is not None}
+    arrays = {k: sim.checks.host_numbers(k, getattr(r, k)).copy() for k in shapes if getattr(r, k) is not None}
     if not arrays.keys() & {"q", "sites"}:
         raise InputError("a recording needs q or sites; velocities alone do not say where the robot was")
     n = len(next(iter(arrays.values())))
@@ -115,7 +115,7 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
         if np.abs(norm - 1).max() > 0.2:
             raise InputError(f"recorded q[:, {a}:{a + 4}] are quaternions w x y z and must have length 1")
         arrays["q"][:, a : a + 4] /= norm
-    arrays["u"] = np.zeros((n - 1, m.nu)) if r.u is None else sim._numbers("u", r.u)
+    arrays["u"] = np.zeros((n - 1, m.nu)) if r.u is None else sim.checks.host_numbers("u", r.u)
     if arrays["u"].shape != (n - 1, m.nu):
         raise InputError(f"controls between {n} measurements are {(n - 1, m.nu)}, not {arrays['u'].shape}")
     ratio = 1.0 if r.dt is None else r.dt / sim.options.dt

@@ -3,7 +3,7 @@
     r = (simulated - measured) / range of the channel,      loss = 1/2 sum r^2
 
 Unknown are theta and the first state of every window, since a measured one has noise. The gradient J^T r is exact: one
-way back through the physics (`vjp`). J itself is needed only to choose a step, to 1e-6 or so; an exact row per residual
+backward pass through the physics (`vjp`). J itself is needed only to choose a step, to 1e-6 or so; an exact row per residual
 would be thousands of ways back, so it is made of central differences, all perturbed copies of all windows side by side
 in the lanes of one batch. Its error does not move the solution.
 """
@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import tangent
-from ..params import Params
-from ..results import Outputs, Trajectory
-from ..simulator import Simulator
-from ..state import State
+from ..model import tangent
+from ..model.params import Params
+from ..model.state import State
+from ..simulate.results import Outputs, Trajectory
+from ..simulate.simulator import Simulator
 from .parameters import Parametrisation
 from .recording import Windows
 
@@ -28,7 +28,7 @@ _BYTES = 256e6  # of states at a time while perturbed copies run
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class Evaluation:
     """Coordinates theta and the first states of the windows; what they lead to. r: (W, residuals of a window)."""
 
     theta: np.ndarray
@@ -74,15 +74,15 @@ class Residuals:
         self.measured = int(data.counts.sum()) * len(data.scale)
         self.unknown = len(chosen) + len(data.counts) * 2 * sim.model.nv
 
-    def first(self, theta: np.ndarray) -> Point:
+    def first(self, theta: np.ndarray) -> Evaluation:
         """The values at theta, from the recorded states."""
         return self._at(theta, self.data.start)
 
-    def moved(self, point: Point, step: Slope) -> Point:
+    def moved(self, point: Evaluation, step: Slope) -> Evaluation:
         """What a step leads to."""
         return self._at(point.theta + step.theta, self._shifted(point.start, step.start))
 
-    def continued(self, point: Point) -> Point:
+    def continued(self, point: Evaluation) -> Evaluation:
         """Each window from where the one before it ended, if that is better: a simulated state has less noise than a
         measured one, and rests on the ground if it should."""
         ends = State(*(np.roll(x[:, -1], 1, 0) for x in (point.trajectory.q, point.trajectory.v)))
@@ -90,14 +90,14 @@ class Residuals:
         ends = State(*(np.where(follows[:, None], x, at) for x, at in zip(ends, point.start, strict=True)))
         return self.better(point, self._at(point.theta, ends))
 
-    def better(self, a: Point, b: Point) -> Point:
+    def better(self, a: Evaluation, b: Evaluation) -> Evaluation:
         """Of two points with the same theta, for each window the first state that does better."""
         take = (b.window_losses < a.window_losses)[:, None]
         if not take.any():
             return a
         return self._at(a.theta, State(*(np.where(take, y, x) for x, y in zip(a.start, b.start, strict=True))))
 
-    def gradient(self, point: Point) -> Slope:
+    def gradient(self, point: Evaluation) -> Slope:
         """J^T r, exactly"""
         sim, m, d, traj = self.sim, self.sim.model, self.data, point.trajectory
         bars = point.r.reshape(*d.counts.shape, -1) / d.scale
@@ -121,7 +121,7 @@ class Residuals:
         start = np.concatenate([tangent.to_tangent(m, point.start.q, grad.q0), grad.v0], -1)
         return Slope((flat + grad.params.flat) @ d_flat, start)
 
-    def normal(self, point: Point) -> Normal:
+    def normal(self, point: Evaluation) -> Normal:
         """J^T J, J by central differences"""
         W, p, k = len(point.r), len(self.chosen), 2 * self.sim.model.nv
         state_bytes = 8 * W * (self.data.u.shape[1] + 1) * (self.sim.model.nq + self.sim.model.nv)
@@ -131,14 +131,14 @@ class Residuals:
         T, S = np.concatenate(by_theta), np.concatenate(by_start)  # (columns, W, residuals)
         return Normal(np.einsum("iwr,jwr->ij", T, T), np.einsum("iwr,jwr->wij", T, S), np.einsum("iwr,jwr->wij", S, S))
 
-    def _theta_columns(self, point: Point, directions: np.ndarray) -> np.ndarray:
+    def _theta_columns(self, point: Evaluation, directions: np.ndarray) -> np.ndarray:
         both = _STEP * np.concatenate([directions, -directions])
         W, n = len(point.r), len(both)
         flat = np.stack([self.chosen.params(point.theta + d).flat for d in both])
         start = State(*(np.tile(x, (n, 1)) for x in point.start))
         return self._differences(start, Params(self.sim.model, np.repeat(flat, W, 0)), n)
 
-    def _start_columns(self, point: Point, directions: np.ndarray) -> np.ndarray:
+    def _start_columns(self, point: Evaluation, directions: np.ndarray) -> np.ndarray:
         both = _STEP * np.concatenate([directions, -directions])
         moved = self._shifted(State(*(x[None] for x in point.start)), both[:, None])
         start = State(*(x.reshape(-1, x.shape[-1]) for x in moved))
@@ -149,10 +149,10 @@ class Residuals:
         plus, minus = np.split(self._residuals(traj, n), 2)
         return (plus - minus).reshape(n // 2, len(self.data.u), -1) / (2 * _STEP)
 
-    def _at(self, theta: np.ndarray, start: State) -> Point:
+    def _at(self, theta: np.ndarray, start: State) -> Evaluation:
         params = self.chosen.params(theta)
         traj = self.sim.rollout(start, self.data.u, params=params)
-        return Point(theta, start, params, traj, self._residuals(traj, 1))
+        return Evaluation(theta, start, params, traj, self._residuals(traj, 1))
 
     def _shifted(self, start: State, d: np.ndarray) -> State:
         nv = self.sim.model.nv
@@ -175,7 +175,7 @@ class Residuals:
         return np.where(np.tile(d.counts, (copies, 1))[..., None], r, 0.0).reshape(len(r), -1)
 
     def _sites(self, q: np.ndarray, params: Params) -> np.ndarray:
-        """Positions of sites; NaN all over where a simulation overflowed, since the door takes finite numbers only."""
+        """Positions of sites; NaN all over where a simulation overflowed, since the checks take finite numbers only."""
         if not np.isfinite(q).all():
             return np.full((*q.shape[:-1], self.sim.model.ns, 3), np.nan)
         return self.sim.sites(State(q, np.zeros((*q.shape[:-1], self.sim.model.nv))), params=params)

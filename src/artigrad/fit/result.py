@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..params import Params
+from ..model.params import Params
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..report import Finding
+from ..model.findings import Finding
 from .builder import ModelBuilder
 from .names import Names
 

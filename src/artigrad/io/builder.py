@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..model import ACTUATORS, DIRECT, JOINTS, Model, Sensor
-from ..options import Options
-from ..report import Finding
-from ..sensors import KINDS
-from ..visual import Visual
-from .checks import INF, bounds, check_mass_matrix, inertia_of, number, quaternion, symmetric, unit, vector
-from .shapes import WORLD, ShapeBuilder
+from ..joints.table import EITHER_AXIAL, JOINTS
+from ..model.findings import Finding
+from ..model.model import ACTUATORS, DIRECT, Model, Sensor
+from ..model.options import Options
+from ..model.visuals import Visual
+from ..simulate.sensors import KINDS
+from .shape_builder import WORLD, ShapeBuilder
+from .validate import INF, bounds, check_mass_matrix, inertia_of, number, quaternion, symmetric, unit, vector
 
 
 class ModelBuilder(ShapeBuilder):
@@ -42,6 +43,14 @@ class ModelBuilder(ShapeBuilder):
         self.options = Options()
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
+
+    def universal(self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any) -> str:
+        """Add a body on a universal joint: two turns about `axes`, the first of which stays with the parent, the second with
+        the body. It is two revolute joints, `name:1` and `name`, with a massless body between; options as of `body`."""
+        first, second = axes
+        joint = {k: options.pop(k) for k in list(options) if k in ("position", "rotation", "anchor")}
+        between = self.body(f"{name}:1", parent, joint="revolute", axis=first, **joint)
+        return self.body(name, between, joint="revolute", axis=second, anchor=joint.get("anchor", (0, 0, 0)), **options)
 
     def body(
         self,
@@ -100,15 +109,13 @@ class ModelBuilder(ShapeBuilder):
         for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
             if numbers[k] < 0:
                 raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
-        if stiffness and joint not in ("revolute", "prismatic"):
-            raise ModelError(f"{what}: springs are on revolute and prismatic joints, not on a {joint} one")
-        if (limit is not None or dry_friction) and joint not in ("revolute", "prismatic"):
-            raise ModelError(
-                f"{what}: limits and dry friction are for revolute and prismatic joints, not a {joint} one"
-            )
-        if joint == "free" and parent != WORLD:
+        if stiffness and not JOINTS[joint].axial:
+            raise ModelError(f"{what}: springs are on {EITHER_AXIAL} joints, not on a {joint} one")
+        if (limit is not None or dry_friction) and not JOINTS[joint].axial:
+            raise ModelError(f"{what}: limits and dry friction are for {EITHER_AXIAL} joints, not a {joint} one")
+        if JOINTS[joint].floating and parent != WORLD:
             raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
-        if joint == "free" and vector(anchor, 3, f"anchor of {what}").any():
+        if JOINTS[joint].floating and vector(anchor, 3, f"anchor of {what}").any():
             raise ModelError(f"{what}: a free joint has no anchor")
         self._bodies[name] = {
             "parent": parent,
@@ -221,10 +228,8 @@ class ModelBuilder(ShapeBuilder):
             known = ", ".join(self._joints) or "none"
             raise ModelError(f"{what} is on joint '{joint}', which does not exist; there are: {known}")
         kind_of_joint = list(self._bodies.values())[self._joints[joint]]["joint"]
-        if kind_of_joint not in ("revolute", "prismatic"):
-            raise ModelError(
-                f"{what} drives joint '{joint}', which is {kind_of_joint}; only revolute and prismatic can be"
-            )
+        if not JOINTS[kind_of_joint].axial:
+            raise ModelError(f"{what} drives joint '{joint}', which is {kind_of_joint}; only {EITHER_AXIAL} can be")
         if kind not in ACTUATORS:
             raise ModelError(f"kind of {what} is one of {', '.join(ACTUATORS)}; not {kind!r}")
         gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
@@ -256,10 +261,10 @@ class ModelBuilder(ShapeBuilder):
     def idle(self, name: str) -> str:
         """An actuator that does nothing and keeps its place in u: for one of a file that is not supported."""
         self._new(name, self._actuators, "actuator")
-        moving = [b for b in self._bodies.values() if b["joint"] != "fixed"]
+        moving = [b for b in self._bodies.values() if JOINTS[b["joint"]].nv]
         if not moving:
             raise ModelError(f"actuator '{name}' needs a joint, and '{self.name}' has none")
-        joint = min(moving, key=lambda b: b["joint"] not in ("revolute", "prismatic"))["joint_name"]
+        joint = min(moving, key=lambda b: not JOINTS[b["joint"]].axial)["joint_name"]
         numbers = dict.fromkeys(("gain", "gear"), 0.0) | dict.fromkeys(
             ("control_range", "force_range"), bounds(None, "")
         )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ModelError
-from ..report import Finding
+from ..model.findings import Finding
 from .source import Source
 from .urdf import Preparation
 

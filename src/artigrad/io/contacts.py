@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..report import Finding
+from ..model.findings import Finding
 from .builder import ModelBuilder
 from .flags import contact_enabled
 from .hull import corners

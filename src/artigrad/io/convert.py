@@ -10,23 +10,24 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..model import Model
-from ..options import Options
-from ..report import Finding
+from ..joints.table import BY_MJCF
+from ..model.findings import Finding
+from ..model.model import Model
+from ..model.options import Options
+from ..model.quaternions import inertia_in, product, rotate, turn
 from .actuators import add_actuators
-from .beyond import FEATURES, NOTES, findings
 from .builder import ModelBuilder
-from .checks import inertia_of
 from .compiler import Compiled
 from .contacts import add_shapes, check_friction
+from .drawn_geoms import add_visuals
+from .file_sensors import add_sensors
 from .flags import apply_flags
-from .looks import add_visuals
 from .names import Names
-from .rotations import inertia_in, product, rotate, turn
-from .sensing import add_sensors
-from .shapes import WORLD
+from .shape_builder import WORLD
+from .unsupported import FEATURES, NOTES, findings
+from .validate import inertia_of
 
-JOINTS = ("free", "spherical", "prismatic", "revolute")  # by mjtJoint
+JOINTS = tuple(BY_MJCF[name] for name in ("free", "ball", "slide", "hinge"))  # by mjtJoint
 
 
 class FileBuilder(ModelBuilder):
@@ -100,7 +101,7 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
         b.body(
             link,
             parent,
-            joint=JOINTS[int(m.jnt_type[j])],
+            joint=JOINTS[int(m.jnt_type[j])].name,
             joint_name=names.joint[j],
             position=position,
             rotation=rotation,
@@ -112,11 +113,11 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
 
 def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the body of joint j is at q = 0, given where it is at the joint's reference."""
-    kind, axis, anchor = JOINTS[int(m.jnt_type[j])], m.jnt_axis[j], m.jnt_pos[j]
-    if kind not in ("revolute", "prismatic"):
+    joint, axis, anchor = JOINTS[int(m.jnt_type[j])], m.jnt_axis[j], m.jnt_pos[j]
+    if not joint.axial:
         return position, rotation
     reference = float(m.qpos0[m.jnt_qposadr[j]])
-    if kind == "prismatic":
+    if not joint.angular:
         return position - rotate(rotation, axis * reference), rotation
     back = turn(axis, -reference)
     return position + rotate(rotation, anchor - rotate(back, anchor)), product(rotation, back)
@@ -124,11 +125,11 @@ def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tupl
 
 def _joint(m: Any, j: int) -> dict[str, Any]:
     """What our joints know, of joint j of the file."""
-    kind, k = JOINTS[int(m.jnt_type[j])], int(m.jnt_dofadr[j])
+    joint, k = JOINTS[int(m.jnt_type[j])], int(m.jnt_dofadr[j])
     out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k]}
-    if kind != "free":
+    if not joint.floating:
         out["anchor"] = m.jnt_pos[j]
-    if kind in ("revolute", "prismatic"):
+    if joint.axial:
         out["axis"] = m.jnt_axis[j]
         out["stiffness"], out["spring_reference"] = m.jnt_stiffness[j], m.qpos_spring[m.jnt_qposadr[j]]
         out["dry_friction"] = m.dof_frictionloss[k]
@@ -140,8 +141,9 @@ def _unit(m: Any, q: np.ndarray) -> np.ndarray:
     """q with unit quaternions."""
     q = np.array(q)
     for j in range(m.njnt):
-        if m.jnt_type[j] < 2:
-            a = int(m.jnt_qposadr[j]) + (3 if m.jnt_type[j] == 0 else 0)
+        joint = JOINTS[int(m.jnt_type[j])]
+        if joint.quaternion:
+            a = int(m.jnt_qposadr[j]) + joint.straight
             q[a : a + 4] /= np.linalg.norm(q[a : a + 4])
     return q
 

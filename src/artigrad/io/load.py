@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..errors import InputError, ModelError
-from ..model import Model
+from ..model.model import Model
 from .compiler import compiled
 from .convert import convert
 from .source import open_source

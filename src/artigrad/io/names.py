@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .shapes import WORLD
+from .shape_builder import WORLD
 
 
 class Names:

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
-from ..params import Params
-from ..report import Finding, Report
-from ..sensors import KINDS
-from .rotations import matrix, product, rotate
+from ..model.findings import Finding, Report
+from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
+from ..model.params import Params
+from ..model.quaternions import matrix, product, rotate
+from ..simulate.sensors import KINDS
 
-JOINTS = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
 # shape: type of geom, how many numbers its size has
 GEOMS = {
     PLANE: ("plane", 0),
@@ -97,12 +96,12 @@ class Writer:
     def _absorbs(self, i: int) -> bool:
         """Whether body i is nothing but a joint of the one it carries."""
         m, children = self.model, self._children(i)
-        kind = m.joint_type[i]
+        joint = m.joint_kind(i)
         used = {*m.site_body, *m.shapes.body, *(v.body for v in m.visuals)}
         used |= {s.on for s in m.sensors if KINDS[s.kind].on == "body"}
-        if kind in ("fixed", "free") or not self._massless(i) or len(children) != 1 or i in used:
+        if not joint.nv or joint.floating or not self._massless(i) or len(children) != 1 or i in used:
             return False
-        return kind != "spherical" or np.array_equal(self.p.rotation[children[0]], IDENTITY)
+        return joint.axial or np.array_equal(self.p.rotation[children[0]], IDENTITY)
 
     def _body(self, above: ET.Element, i: int, position: np.ndarray, rotation: np.ndarray, joints: list[Any]) -> None:
         """Body i, placed in a frame, behind the joints of massless bodies before it: (index, anchor, axis) in that frame.
@@ -113,7 +112,7 @@ class Writer:
         R = matrix(turn)
         joints = [(k, R.T @ (anchor - r), R.T @ axis) for k, anchor, axis in joints]
         position, rotation = position + rotate(rotation, r), product(rotation, turn)
-        if self.model.joint_type[i] != "fixed":
+        if self.model.joint_kind(i).nv:
             joints.append((i, self.p.anchor[i], self.p.axis[i]))
         if i in self.absorbed:
             return self._body(above, self._children(i)[0], position, rotation, joints)
@@ -139,13 +138,13 @@ class Writer:
         inertial.set("xyaxes", numbers(Q[:, :2].T))
 
     def _joint(self, own: ET.Element, i: int, anchor: np.ndarray, axis: np.ndarray) -> None:
-        p, kind = self.p, self.model.joint_type[i]
-        joint = ET.SubElement(own, "joint", name=self.model.joints[i], type=JOINTS[kind])
+        p, kind = self.p, self.model.joint_kind(i)
+        joint = ET.SubElement(own, "joint", name=self.model.joints[i], type=str(kind.mjcf))
         joint.set("damping", numbers(p.damping[i]))
         joint.set("armature", numbers(p.armature[i]))
-        if kind != "free":
+        if not kind.floating:
             joint.set("pos", numbers(anchor))
-        if kind in ("revolute", "prismatic"):
+        if kind.axial:
             joint.set("axis", numbers(axis))
             joint.set("stiffness", numbers(p.stiffness[i]))
             joint.set("springref", numbers(p.spring_reference[i]))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError
-from ..model import ACTUATORS, Model
-from ..sensors import KINDS
+from ..model.model import ACTUATORS, Model
+from ..simulate.sensors import KINDS
 from .builder import ModelBuilder
-from .checks import vector
-from .shapes import WORLD
+from .shape_builder import WORLD
+from .validate import vector
 
 ALL = 0xFFFF  # a mask that meets every other
 
@@ -68,9 +68,9 @@ def _moved(robot: Model, frame: tuple[np.ndarray, ...], place: np.ndarray) -> tu
     """A keyframe with its free bodies at another place."""
     q, v, u = frame
     q = q.copy()
-    for i, joint in enumerate(robot.joint_type):
-        if joint == "free":
-            q[robot.joint_q[i] : robot.joint_q[i] + 3] += place
+    for i, a in enumerate(robot.joint_q):
+        if robot.joint_kind(i).floating:
+            q[a : a + 3] += place
     return q, v, u
 
 
@@ -82,7 +82,7 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
     for i, body in enumerate(robot.bodies):
         root = robot.parent[i] < 0
         options: dict[str, Any] = {key: p[key][i] for key in per_body}
-        if robot.joint_type[i] not in ("revolute", "prismatic"):
+        if not robot.joint_kind(i).axial:
             options["limit"] = None
         b.body(
             prefix + body,

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import ModelError
-from ..report import Finding
+from ..model.findings import Finding
 from .source import Source
 
 FORMATS = (".stl", ".obj", ".msh")

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..spatial import Mat3, Motion, Transform, cross
-from ..staging import Reals, Table, sincos
+from ..staging import sincos
+from .joint import Joint
+
+if TYPE_CHECKING:
+    from ..physics.context import Step
 
 
-def prepare(q: Reals, qa: Any, va: Any, dof: Table) -> None:
-    """sin q and cos q"""
-    row = dof[va]
-    row.sin, row.cos = sincos(q[qa])
+class Revolute(Joint):
+    name, mjcf = "revolute", "hinge"
+    straight, axial, angular = 1, True, True
 
+    def prepare(self, s: Step, i: Any) -> None:
+        """sin q and cos q"""
+        row = s.dof[s.model.link_v[i]]
+        row.sin, row.cos = sincos(s.q[s.model.link_q[i]])
 
-def kinematics(X: Transform, q: Reals, v: Reals, qa: Any, va: Any, dof: Table) -> tuple[Transform, Motion]:
-    """X' = X Rz(q),  S = [z ; r x z]"""
-    s, c = dof[va].sin, dof[va].cos
-    x, y, z = (X.R.column(k) for k in range(3))
-    S = Motion(z, cross(X.r, z))
-    dof[va].S = S
-    return Transform(Mat3.columns(x * c + y * s, y * c - x * s, z), X.r), S * v[va]
+    def kinematics(self, s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
+        """X' = X Rz(q),  S = [z ; r x z]"""
+        va = s.model.link_v[i]
+        sin, cos = s.dof[va].sin, s.dof[va].cos
+        x, y, z = (X.R.column(k) for k in range(3))
+        S = Motion(z, cross(X.r, z))
+        s.dof[va].S = S
+        return Transform(Mat3.columns(x * cos + y * sin, y * cos - x * sin, z), X.r), S * s.v[va]
+
+    def columns(self, s: Step, i: Any) -> list[Motion]:
+        return [s.dof[s.model.link_v[i]].S]
+
+    def motions(self, axis: np.ndarray, anchor: np.ndarray) -> np.ndarray:
+        return np.concatenate([axis, np.cross(anchor, axis)])[:, None]

@@ -1,9 +1,21 @@
 """Robots to work with. Each function builds a fresh Model."""
 
 from .arms import arm_dh
-from .chains import cartpole, chain, pendulum
+from .chains import cartpole, chain, loaded_links, pendulum
 from .gym import ant, hopper
 from .legged import laikago, quadruped
 from .random import ball, random_tree
 
-__all__ = ["ant", "arm_dh", "ball", "cartpole", "chain", "hopper", "laikago", "pendulum", "quadruped", "random_tree"]
+__all__ = [
+    "ant",
+    "arm_dh",
+    "ball",
+    "cartpole",
+    "chain",
+    "hopper",
+    "laikago",
+    "loaded_links",
+    "pendulum",
+    "quadruped",
+    "random_tree",
+]

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..errors import ModelError
 from ..io.builder import ModelBuilder
-from ..model import Model
-from .shapes import rod
+from ..model.model import Model
+from .inertias import rod
 
 
 def arm_dh(params: Any, *, mass: float = 1.0, radius: float = 0.05) -> Model:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..io.builder import ModelBuilder
-from ..model import Model
-from .shapes import rod
+from ..model.model import Model
+from .inertias import rod
 
 
 def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: float = 0.0) -> Model:
@@ -49,6 +49,34 @@ def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False)
             inertia=rod(mass, length, 0.1 * length),
         )
     b.site("tip", f"link{n}", position=(0.0, 0.0, -length))
+    return b.build()
+
+
+LINK = 0.5  # m, of `loaded_links`
+
+
+def loaded_links(n: int, *, torque: float = 1.0) -> Model:
+    """n links of half a metre along x at q = 0, level, their masses at their ends (1 kg, then 2.16 kg) and a tip of 10 g:
+    the chain of Qiao et al. (2021), figure 4, with the inertias of the paper's golf arm.
+
+    A positive angle lifts a link. torque: N m of each motor per unit of control. Sites: `tip`.
+    """
+    b = ModelBuilder(f"loaded-links-{n}", gravity=(0.0, 0.0, -9.8))
+    end = (LINK, 0.0, 0.0)
+    for i in range(1, n + 1):
+        b.body(
+            f"link{i}",
+            f"link{i - 1}" if i > 1 else "world",
+            joint="revolute",
+            axis=(0.0, -1.0, 0.0),
+            position=end if i > 1 else (0.0, 0.0, 0.0),
+            mass=1.0 if i == 1 else 2.16,
+            com=end,
+            inertia=(0.00494875, 0.00494174, 0.002219) if i == 1 else (0.00539427, 0.0048979, 0.00311573),
+        )
+        b.motor(f"link{i}", f"link{i}", gear=torque)
+    b.body("tip", f"link{n}", position=end, mass=0.01)
+    b.site("tip", "tip")
     return b.build()
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..io.builder import ModelBuilder
-from ..io.rotations import along, inertia_in
-from ..model import Model
-from .shapes import capsule, sphere
+from ..model.model import Model
+from ..model.quaternions import along, inertia_in
+from .inertias import capsule, sphere
 
 
 class _Limbs(ModelBuilder):

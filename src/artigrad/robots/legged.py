@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..io.builder import ModelBuilder
-from ..model import Model
-from .shapes import box, sphere
+from ..model.model import Model
+from .inertias import box, sphere
 
 
 def quadruped() -> Model:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..io.builder import ModelBuilder
-from ..model import JOINTS, Model
-from .shapes import sphere
+from ..joints.table import JOINTS
+from ..model.model import Model
+from .inertias import sphere
 
 
 def ball(
@@ -35,11 +36,11 @@ def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -
     names: list[str] = []
     for i in range(n):
         parent = "world" if i == 0 or rng.random() < 0.15 else names[rng.integers(i)]
-        allowed = [j for j in joints if (j != "free" or parent == "world")] or ["revolute"]
+        allowed = [j for j in joints if parent == "world" or not JOINTS[j].floating] or ["revolute"]
         if i == 0:
-            allowed = [j for j in allowed if j != "fixed"] or ["revolute"]
+            allowed = [j for j in allowed if JOINTS[j].nv] or ["revolute"]
         joint = str(rng.choice(allowed))
-        axial = joint in ("revolute", "prismatic")
+        axial = JOINTS[joint].axial
         points = rng.normal(size=(4, 3)) * 0.2  # the inertia of four point masses is one that a body can have
         mass = float(rng.uniform(0.2, 2.0))
         spread = points - points.mean(0)
@@ -49,7 +50,7 @@ def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -
                 parent,
                 joint=joint,
                 axis=rng.normal(size=3),
-                anchor=rng.normal(size=3) * 0.1 if joint != "free" else (0.0, 0.0, 0.0),
+                anchor=rng.normal(size=3) * 0.1 if not JOINTS[joint].floating else (0.0, 0.0, 0.0),
                 position=rng.normal(size=3) * 0.4,
                 rotation=rng.normal(size=4),
                 mass=mass,

@@ -94,7 +94,7 @@ def quat_exp_vjp(phi: Vec3, e_bar: Quat) -> Vec3:
     return e_bar.u * k + phi * (kappa * dot(phi, e_bar.u) - 0.5 * k * e_bar.w)
 
 
-def quat_lift(q: Quat, th_bar: Vec3) -> Quat:
+def quat_to_ambient(q: Quat, th_bar: Vec3) -> Quat:
     """The ambient cotangent of q for a tangent one: 2 q (x) (0, th_bar) / |q|^2, orthogonal to q  (1.20)"""
     return (q @ Quat.of(0.0, th_bar)) * (2.0 / quat_dot(q, q))
 

@@ -2,8 +2,22 @@
 
 from .control import carry, climb, counter, loop, switch, when_any
 from .elementary import half_angle, sincos
-from .kernel import INT, INT_WORK, INTS, PACKED, REAL, ROBOTS, SHARED, WORK, Cuda, Kernel, Target, widest
-from .memory import Layout, Reals, Table, copy, local
+from .kernel import (
+    INT,
+    INT_WORK,
+    INTS,
+    PACKED,
+    REAL,
+    ROBOTS,
+    SHARED,
+    WORK,
+    ArgumentKind,
+    Cuda,
+    Kernel,
+    Target,
+    widest,
+)
+from .memory import Layout, Reals, Row, Table, copy, local
 from .pairs import PAIRS, Pair, vjp_of
 from .struct import Linear, Struct
 from .values import StagingError, clamp, maximum, minimum, select, sqrt, target, to_real
@@ -18,12 +32,14 @@ __all__ = [
     "ROBOTS",
     "SHARED",
     "WORK",
+    "ArgumentKind",
     "Cuda",
     "Kernel",
     "Layout",
     "Linear",
     "Pair",
     "Reals",
+    "Row",
     "StagingError",
     "Struct",
     "Table",

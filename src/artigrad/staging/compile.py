@@ -14,7 +14,7 @@ from . import disk
 VERSION = f"sroa rotate gvn, llvmlite {llvmlite.__version__} llvm {llvm.llvm_version_info}"
 
 
-class Host:
+class Cpu:
     """The CPU this process runs on, as LLVM names it."""
 
     @cached_property
@@ -44,7 +44,7 @@ class Host:
         return target.create_target_machine(cpu=self.name, features=self.features, opt=effort, jit=True)
 
 
-host = Host()
+host = Cpu()
 
 
 @cache

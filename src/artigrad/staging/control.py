@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .struct import Struct, flatten, unflatten
@@ -25,7 +25,7 @@ def climb(parent: Any, start: Any) -> Iterator[Any]:
     return _watched(target().climb(parent, start))
 
 
-def switch(index: Any, cases: dict[int, Callable[[], Any]]) -> Any:
+def switch(index: Any, cases: Mapping[int, Callable[[], Any]]) -> Any:
     """A real branch on an integer of the model: the result of `cases[index]()`. All cases return the same structure."""
     return target().switch(index, cases)
 

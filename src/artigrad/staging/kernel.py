@@ -29,16 +29,16 @@ from .memory import Integers, IntegerScratch, Lanes, NumpyMemory, Reals, Robots,
 from .numpy_target import NumpyTarget
 from .values import Int, staging_on
 
-Kind = Literal["int", "real", "ints", "shared", "packed", "robots", "work", "int_work"]
+ArgumentKind = Literal["int", "real", "ints", "shared", "packed", "robots", "work", "int_work"]
 
-INT: Kind = "int"  # an integer, the same for all robots
-REAL: Kind = "real"  # a number, the same for all robots
-INTS: Kind = "ints"  # an array of integers of the model
-SHARED: Kind = "shared"  # an array of numbers, the same for all robots
-PACKED: Kind = "packed"  # numbers per robot, laid out by the library: array (packs, n, lanes)
-ROBOTS: Kind = "robots"  # numbers per robot in the user's layout: array (batch, n)
-WORK: Kind = "work"  # scratch of the given length, gone after the call
-INT_WORK: Kind = "int_work"  # the same for integers
+INT: ArgumentKind = "int"  # an integer, the same for all robots
+REAL: ArgumentKind = "real"  # a number, the same for all robots
+INTS: ArgumentKind = "ints"  # an array of integers of the model
+SHARED: ArgumentKind = "shared"  # an array of numbers, the same for all robots
+PACKED: ArgumentKind = "packed"  # numbers per robot, laid out by the library: array (packs, n, lanes)
+ROBOTS: ArgumentKind = "robots"  # numbers per robot in the user's layout: array (batch, n)
+WORK: ArgumentKind = "work"  # scratch of the given length, gone after the call
+INT_WORK: ArgumentKind = "int_work"  # the same for integers
 
 _TAKES_STRIDE = (PACKED, ROBOTS)
 _SCRATCH = (WORK, INT_WORK)
@@ -102,7 +102,13 @@ class Kernel:
     """Stages on first use; then every call runs native code without holding the interpreter lock."""
 
     def __init__(
-        self, name: str, body: Callable[..., None], signature: dict[str, Kind], target: Target, *, effort: int = 3
+        self,
+        name: str,
+        body: Callable[..., None],
+        signature: dict[str, ArgumentKind],
+        target: Target,
+        *,
+        effort: int = 3,
     ):
         self.effort = effort  # of the code generator, 0 to 3: less for what runs once
         self.name, self.body, self.signature, self.target = name, body, signature, target
@@ -227,7 +233,7 @@ class Kernel:
         )
 
     def _symbolic_arguments(self, e: Emitter, pack: Int) -> dict[str, Any]:
-        def make(key: str, kind: Kind) -> Any:
+        def make(key: str, kind: ArgumentKind) -> Any:
             if kind == INT:
                 return Int(f"%{key}", e.scope)
             if kind == REAL:
@@ -263,7 +269,7 @@ class Kernel:
         return e.pure(f"getelementptr {e.element}, ptr %{key}, i64 {e.int_ref(robot * stride)}")
 
     # -- the NumPy target ------------------------------------------------------------------------------------------
-    def _numpy_argument(self, batch: int, kind: Kind, value: Any) -> Any:
+    def _numpy_argument(self, batch: int, kind: ArgumentKind, value: Any) -> Any:
         if kind == INT:
             return value
         if kind == REAL:

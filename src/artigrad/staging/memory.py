@@ -109,6 +109,8 @@ class Row:
 
     def __getattr__(self, name: str) -> Any:
         offset, kind = self._field(name)
+        if isinstance(self._memory, NumpyMemory):
+            self._memory.see(name, self._place + offset, size_of(kind))
         if kind is float:
             return self._memory.load(self._place, offset)
         return kind.from_leaves(self._memory.load(self._place, offset + j) for j in range(kind.size))  # type: ignore[attr-defined]
@@ -116,6 +118,8 @@ class Row:
     def __setattr__(self, name: str, value: Any) -> None:
         offset, kind = self._field(name)
         checked(value, kind, f"field '{name}'")
+        if isinstance(self._memory, NumpyMemory):
+            self._memory.claim(name, self._place + offset, size_of(kind))
         for j, leaf in enumerate([value] if kind is float else value.leaves()):
             self._memory.store(self._place, offset + j, leaf)
 
@@ -247,10 +251,29 @@ class Robots:
 
 # -- NumPy memory ------------------------------------------------------------------------------------------------------
 class NumpyMemory:
-    """Numbers in an array whose axis `axis` counts entries; the other axis, if any, is the lanes."""
+    """Numbers in an array whose axis `axis` counts entries; the other axis, if any, is the lanes.
+
+    Fields of a table may share their place (`Layout.overlay`): it remembers which of them wrote an entry last, and reading
+    another one raises.
+    """
 
     def __init__(self, array: np.ndarray, axis: int):
         self.array, self.axis = array, axis
+        self.writers: dict[int, str] = {}
+
+    def claim(self, field: str, place: int, size: int) -> None:
+        """Entries are written by a field of a table."""
+        self.writers.update(dict.fromkeys(range(place, place + size), field))
+
+    def see(self, field: str, place: int, size: int) -> None:
+        """Entries are read as a field of a table."""
+        for k in range(place, place + size):
+            writer = self.writers.get(k, field)
+            if writer != field:
+                raise StagingError(
+                    f"'{field}' is read, but '{writer}' was written over it: they share their place, so that only one of "
+                    "them is there at a time"
+                )
 
     def at(self, index: Any) -> int:
         return int(index)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..results import Outputs, Trajectory
+from ..model.state import State
 from ..robots import cartpole
-from ..simulator import Simulator
-from ..state import State
+from ..simulate.results import Outputs, Trajectory
+from ..simulate.simulator import Simulator
 from .task import Score, Task
 
 EFFORT = 1e-4  # per N^2

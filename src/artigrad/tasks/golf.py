@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..io.builder import ModelBuilder
-from ..model import Model
-from ..results import Trajectory
-from ..robots.shapes import sphere
-from ..simulator import Simulator
-from . import looks
+from ..model.model import Model
+from ..robots.inertias import sphere
+from ..simulate.results import Trajectory
+from ..simulate.simulator import Simulator
+from . import props as looks
 from .task import Score, Task, distance
 
 BALL = slice(2, 5)  # of q

@@ -8,35 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..io.builder import ModelBuilder
-from ..model import Model
-from ..results import Outputs, Trajectory
-from ..simulator import Simulator
-from ..state import State
+from ..model.state import State
+from ..robots.chains import LINK, loaded_links
+from ..simulate.results import Outputs, Trajectory
+from ..simulate.simulator import Simulator
 from .task import Score, Task
 
-LENGTH, TORQUE = 0.5, 10.0  # m, N m
-
-
-def chain(n: int) -> Model:
-    """n links of half a metre about x, level at rest, with their masses at their ends: 1 kg, then 2.16 kg."""
-    b = ModelBuilder(f"chain-{n}", gravity=(0.0, 0.0, -9.8))
-    parent, place = "world", (0.0, 0.0, 0.0)
-    for i in range(1, n + 1):
-        parent = b.body(
-            f"link{i}",
-            parent,
-            joint="revolute",
-            axis=(1.0, 0.0, 0.0),
-            position=place,
-            mass=1.0 if i == 1 else 2.16,
-            com=(0.0, LENGTH, 0.0),
-            inertia=(0.005, 0.005, 0.003),
-        )
-        b.motor(parent, parent, gear=TORQUE)
-        place = (0.0, LENGTH, 0.0)
-    b.site("tip", parent, position=place)
-    return b.build()
+TORQUE = 10.0  # N m
 
 
 class Pendulum(Task):
@@ -57,7 +35,7 @@ class Pendulum(Task):
     steps, links = 100, 3
 
     def __init__(self) -> None:
-        self.sim = Simulator(chain(self.links), dt=1 / 60)
+        self.sim = Simulator(loaded_links(self.links, torque=TORQUE), dt=1 / 60)
         self.initial = self.sim.reset()
         self.upper = np.ones(self.steps * self.links)
         self.lower = -self.upper
@@ -67,6 +45,6 @@ class Pendulum(Task):
 
     def score(self, traj: Trajectory) -> Score:
         end = State(*traj.final)
-        error = self.sim.sites(end)[:, 0] - [0.0, 0.0, self.links * LENGTH]
+        error = self.sim.sites(end)[:, 0] - [0.0, 0.0, self.links * LINK]
         q_bar = self.sim.outputs_vjp(end, Outputs(site_position=2 * error[:, None])).q
         return Score(np.sum(error**2, 1), q_bar)

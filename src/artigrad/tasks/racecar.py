@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..io.builder import ModelBuilder
-from ..model import Model
-from ..results import Gradient, Trajectory
-from ..simulator import Simulator
-from . import looks
+from ..model.model import Model
+from ..simulate.results import Gradient, Trajectory
+from ..simulate.simulator import Simulator
+from . import props as looks
 from .task import Score, Task, distance
 
 FALL, SPEED = 0.5, 1.0  # m, m/s

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError
-from ..optimise import METHODS, History, minimise
+from ..optimize import METHODS, History, minimize
 from .task import Task
 
 BASELINE = "cma-es"
@@ -70,7 +70,7 @@ def study(
     out = Study(task, seed, folder, check_gradient(task, x))  # which also compiles what is timed below
     methods = [method, BASELINE] if compare and method != BASELINE else [method]
     for name in methods:
-        out.histories[name] = minimise(
+        out.histories[name] = minimize(
             task,
             x,
             method=name,

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..optimise.problem import check_loss
-from ..results import Gradient, Trajectory
-from ..simulator import Simulator
-from ..state import State
+from ..model.state import State
+from ..optimize.problem import check_loss
+from ..simulate.results import Gradient, Trajectory
+from ..simulate.simulator import Simulator
 
 
 class Score(NamedTuple):
@@ -22,7 +22,7 @@ class Score(NamedTuple):
 
 
 class Task(ABC):
-    """An `optimise.Problem` with a scene that can be looked at. Points x are (B, n), one row per robot of a batch.
+    """An `optimize.Problem` with a scene that can be looked at. Points x are (B, n), one row per robot of a batch.
 
     name: as on the command line. summary: one line. variables: what they are. label: what `error` is, with its unit. goal:
     the error at which it counts as solved. method: the default one. settings, iterations: of every method; iterations at

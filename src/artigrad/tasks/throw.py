@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from ..io.builder import ModelBuilder
-from ..model import Model
-from ..results import Gradient, Trajectory
-from ..robots.shapes import sphere
-from ..simulator import Simulator
-from ..state import State
-from . import looks
+from ..model.model import Model
+from ..model.state import State
+from ..robots.inertias import sphere
+from ..simulate.results import Gradient, Trajectory
+from ..simulate.simulator import Simulator
+from . import props as looks
 from .task import Score, Task, distance
 
 # place of each joint in the link before, its turn about x (in quarters), mass, centre of mass, largest torque

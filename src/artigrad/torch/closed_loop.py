@@ -2,9 +2,9 @@
 
     u[t] = policy(q[t], v[t], t),   (q, v)[t+1] = step((q, v)[t], u[t])
 
-Kept are states and controls. On the way back the policy is evaluated once more at each step, so that memory does not
+Kept are states and controls. On the backward pass the policy is evaluated once more at each step, so that memory does not
 grow with the size of the network. What a policy remembers from step to step (noise drawn inside, a recurrent state) is
-not there on the way back: that it gives the same controls again is checked.
+not there on the backward pass: that it gives the same controls again is checked.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..arrays import params_of
-from ..door import all_finite
 from ..errors import InputError
-from ..run import Backward, Run
-from ..simulator import Simulator
-from ..state import State
-from .door import Fields, first_only, flat_params, memory, native, tensor
+from ..kernels.devices import all_finite
+from ..model.state import State
+from ..simulate.arrays import params_of
+from ..simulate.cotangents import Cotangents, LossBars
+from ..simulate.engine import Inputs
+from ..simulate.simulator import Simulator
+from .tensor_checks import Fields, first_only, flat_params, memory, native, tensor
 
 
 class Loop(NamedTuple):
@@ -91,14 +92,15 @@ class _ClosedLoop(torch.autograd.Function):
         q, v = q0.new_empty(*lead, steps + 1, m.nq), q0.new_empty(*lead, steps + 1, m.nv)
         u = q0.new_empty(*lead, steps, m.nu)
         q[..., 0, :], v[..., 0, :] = q0, v0
-        run, states = _bind(sim, q, v, u, flat)
-        sim._check_state(State(states.q[:, 0], states.v[:, 0]))
+        inputs, states = _bind(sim, q, v, u, flat)
+        sim.checks.state(State(states.q[:, 0], states.v[:, 0]))
+        status = sim.engine.new_status(inputs.batch)
         for t in range(steps):
             u_t = tensor(sim, "what the policy gives", policy(q[..., t, :], v[..., t, :], t), m.nu)
             if not all_finite(memory(u_t)):
                 raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
             u[..., t, :] = u_t
-            run.extend(states, t)
+            sim.engine.extend(inputs, states, t, status)
         ctx.sim, ctx.policy, ctx.tricks = sim, policy, tricks
         ctx.save_for_backward(q, v, u, flat, *weights)
         ctx.set_materialize_grads(False)
@@ -108,30 +110,30 @@ class _ClosedLoop(torch.autograd.Function):
     def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None, u_bar: Tensor | None) -> Any:
         q, v, u, flat, *weights = ctx.saved_tensors
         sim, lead, needed = ctx.sim, q.shape[:-2], ctx.needs_input_grad[4:]
-        run, states = _bind(sim, q, v, u, flat)
+        inputs, states = _bind(sim, q, v, u, flat)
         bars = [_rows(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
         for name, bar in zip(("q_bar", "v_bar"), bars, strict=True):
-            sim._numbers(name, bar)
-        back = Backward(run, bars[0], bars[1], None, u.shape[-2], needed[2])
-        again = _Again(ctx.policy, weights)
+            sim.checks.numbers(name, bar)
+        back = Cotangents(sim.engine, inputs, LossBars(bars[0], bars[1]), needed[2])
+        recomputed = _PolicyAdjoint(ctx.policy, weights)
         for t in reversed(range(u.shape[-2])):
             _restrain(ctx.tricks, t + 1, [back.q_bar, back.v_bar], bars)
             back.segment(State(states.q[:, t : t + 2], states.v[:, t : t + 2]), t, t + 1)
             u_t_bar = torch.from_numpy(back.u_bar[:, t]).reshape(*lead, -1)
             if u_bar is not None:
                 u_t_bar = u_t_bar + u_bar[..., t, :]
-            for mine, added in zip((back.q_bar, back.v_bar), again(q, v, u, t, u_t_bar), strict=True):
+            for mine, added in zip((back.q_bar, back.v_bar), recomputed(q, v, u, t, u_t_bar), strict=True):
                 mine += _rows(added, 1)
-        sim._warn_if_not_finite([back.q_bar, back.v_bar, back.u_bar], run.batch)
-        back.warn_if_unsolved()
+        sim.checks.finite([back.q_bar, back.v_bar, back.u_bar], inputs.batch)
+        sim.checks.warn_if_unsolved(back.health[:, 0])
         params = back.params_gradient()
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
         q0_bar, v0_bar = (torch.from_numpy(x).reshape(*lead, -1) for x in (back.q_bar, back.v_bar))
-        out = first_only((q0_bar, v0_bar, flat_bar, *again.weight_bars), needed, (q, v, flat, *weights))
+        out = first_only((q0_bar, v0_bar, flat_bar, *recomputed.weight_bars), needed, (q, v, flat, *weights))
         return None, None, None, None, *out
 
 
-class _Again:
+class _PolicyAdjoint:
     """The policy evaluated once more, to be differentiated; gathers the cotangents of its weights."""
 
     def __init__(self, policy: nn.Module, weights: list[Tensor]):
@@ -145,7 +147,7 @@ class _Again:
             u_t = self.policy(q_t, v_t, t).expand_as(u_bar)
             if not torch.allclose(u_t, u[..., t, :], rtol=1e-3, atol=1e-6):
                 raise InputError(
-                    f"on the way back the policy gives other controls at step {t}: it must not draw noise, drop out or "
+                    f"on the backward pass the policy gives other controls at step {t}: it must not draw noise, drop out or "
                     "remember; pass noise in as a table that it reads by t, and call policy.eval()"
                 )
             if not u_t.requires_grad:
@@ -171,11 +173,11 @@ def _restrain(tricks: _Tricks, t: int, carried: list[np.ndarray], bars: list[np.
             x *= tricks.decay
 
 
-def _bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> tuple[Run, State]:
+def _bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> tuple[Inputs, State]:
     """The kernels on the memory of these tensors."""
     params = params_of(sim, memory(flat), tuple(q.shape[:-2]))
     states = State(_rows(q, 2), _rows(v, 2))
-    return Run(sim, len(states.q), _rows(u, 2), None, params), states
+    return Inputs(len(states.q), _rows(u, 2), None, params), states
 
 
 def _rows(x: Tensor, own: int) -> np.ndarray:

@@ -1,68 +1,38 @@
 """Physics as a layer of a network, with parameters of the robot to learn.
 
-Each learnable field is a function of a tensor theta that starts at zero, where it has the model's own value:
-
-    x = x0 + theta                 whatever may have either sign
-    x = x0 exp(theta)              masses, sizes, frictions: positive ones stay positive, zero ones stay zero
-    x = s(s^-1(x0) + theta)        restitution: within 0 and 1; s is the logistic function
-    S = A A^T, A = A0 L(theta)     inertias: S = tr(I)/2 - I stays positive semidefinite, so that I is that of a body
+Each learnable field is a function of a tensor theta that starts at zero, where it has the model's own value; `model.physical`
+says which function keeps which field physical.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..params import POSITIVE
-from ..simulator import Simulator
-from .door import DTYPES
-from .functions import rollout
-
-_ROWS, _COLUMNS = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)  # of xx yy zz xy xz yz
+from ..model.physical import KEPT_POSITIVE, Coordinates, coordinates_of
+from ..simulate.simulator import Simulator
+from .tensor_checks import DTYPES
+from .tensor_functions import rollout
 
 
-def _added(x0: Tensor, theta: Tensor) -> Tensor:
-    return x0 + theta
+class _Physical(torch.autograd.Function):
+    """x(theta)"""
 
+    @staticmethod
+    def forward(ctx: Any, theta: Tensor, x0: np.ndarray, coordinates: Coordinates) -> Tensor:
+        ctx.save_for_backward(theta)
+        ctx.x0, ctx.coordinates = x0, coordinates
+        return torch.from_numpy(np.asarray(coordinates.value(x0, theta.detach().numpy())))
 
-def _positive(x0: Tensor, theta: Tensor) -> Tensor:
-    return x0 * theta.exp()
-
-
-def _share(x0: Tensor, theta: Tensor) -> Tensor:
-    return torch.sigmoid(torch.logit(x0, eps=1e-6) + theta)
-
-
-def _physical(x0: Tensor, theta: Tensor) -> Tensor:
-    """I = tr(S) 1 - S: principal moments are positive and none is more than the sum of the two others"""
-    S0 = _second_moments(x0)
-    values, vectors = torch.linalg.eigh(S0)
-    A0 = vectors * values.clamp(min=0.0).sqrt().unsqueeze(-2)
-    L = torch.zeros_like(S0)
-    L[..., _ROWS[:3], _COLUMNS[:3]] = theta[..., :3].exp()
-    L[..., _COLUMNS[3:], _ROWS[3:]] = theta[..., 3:]
-    A = A0 @ L
-    S = A @ A.mT
-    I = S.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] * torch.eye(3, dtype=x0.dtype) - S
-    return I[..., _ROWS, _COLUMNS]
-
-
-def _second_moments(inertia: Tensor) -> Tensor:
-    """S = tr(I)/2 1 - I: the second moments of the body's mass about its centre"""
-    I = inertia.new_zeros(*inertia.shape[:-1], 3, 3)
-    I[..., _ROWS, _COLUMNS] = inertia
-    I[..., _COLUMNS, _ROWS] = inertia
-    return inertia[..., :3].sum(-1)[..., None, None] / 2 * torch.eye(3, dtype=inertia.dtype) - I
-
-
-_LAW: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    **dict.fromkeys(POSITIVE, _positive),
-    "restitution": _share,
-    "inertia": _physical,
-}
+    @staticmethod
+    def backward(ctx: Any, x_bar: Tensor) -> Any:
+        (theta,) = ctx.saved_tensors
+        bar = ctx.coordinates.vjp(ctx.x0, theta.detach().numpy(), x_bar.detach().numpy())
+        return torch.from_numpy(np.ascontiguousarray(bar)), None, None
 
 
 class LearnableParams(nn.Module):
@@ -76,18 +46,19 @@ class LearnableParams(nn.Module):
     def __init__(self, sim: Simulator, *fields: str):
         super().__init__()
         self.theta = nn.ParameterDict()
+        self._start: dict[str, np.ndarray] = {}
         for name in fields:
-            start = torch.tensor(sim.params[name])
-            if _LAW.get(name) is _positive and not start.any():
+            start = np.array(sim.params[name])
+            if coordinates_of(name) is KEPT_POSITIVE and not start.any():
                 raise InputError(
                     f"every {name} of '{sim.model.name}' is zero and would stay so: give the model a small one to start from"
                 )
-            self.register_buffer(f"_{name}", start, persistent=False)
-            self.theta[name] = nn.Parameter(torch.zeros_like(start))
+            self._start[name] = start
+            self.theta[name] = nn.Parameter(torch.zeros(start.shape, dtype=torch.float64))
 
     def forward(self) -> dict[str, Tensor]:
         """The fields, physical whatever theta is."""
-        return {name: _LAW.get(name, _added)(self.get_buffer(f"_{name}"), t) for name, t in self.theta.items()}
+        return {name: _Physical.apply(t, self._start[name], coordinates_of(name)) for name, t in self.theta.items()}
 
 
 class PhysicsLayer(nn.Module):

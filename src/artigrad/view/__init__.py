@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..model import Model
-from ..simulator import Simulator
-from .motion import framing, motion_of, params_of
-from .scene import scene_of
+from ..model.model import Model
+from ..simulate.simulator import Simulator
+from .frames import frames_of, framing, params_of
+from .scenery import scene_of
 
 if TYPE_CHECKING:
-    from ..results import Trajectory
+    from ..simulate.results import Trajectory
     from .browser import Viewer
 
 FPS = {".html": 60.0, ".gif": 25.0, ".mp4": 30.0}  # what can be saved, and how many frames a second it has
@@ -43,7 +43,7 @@ def show(traj: Trajectory, *, port: int | None = None, block: bool = True) -> Vi
     from .browser import Viewer
     from .playback import Playback
 
-    motion_of(traj)  # what cannot be shown is refused before a page opens
+    frames_of(traj)  # what cannot be shown is refused before a page opens
     viewer = Viewer(traj.simulator.model.name, port)
     with viewer.stopped_on_error():
         Playback(viewer, traj)
@@ -74,7 +74,7 @@ def save(
     speed = _positive("speed", speed)
     _check_size(size)
     model = traj.simulator.model
-    motion = motion_of(traj, robot, fps / speed)
+    motion = frames_of(traj, robot, fps / speed)
     scene = scene_of(model, params_of(traj, robot))
     frame = framing(scene, motion)
     unfinished = path.with_name(f".{path.name}.part")

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..errors import InputError
+from ..model.quaternions import of_matrix
 from .extras import need
+from .frames import Frames, Framing
 from .look import ARROW, LIGHT, VIEW_ANGLE, arrows_of, camera_distance, force_scale, tile_length, towards_camera
-from .motion import Framing, Motion, quaternions
-from .scene import Scene
+from .scenery import Scene
 
 FIRST_PORT, PORTS = 8080, 100
 RATE = 60.0  # updates a second
@@ -41,7 +42,7 @@ class Viewer:
         self._ticks: list[Callable[[float], None]] = []
         self._lock = threading.Lock()
 
-    def put(self, scene: Scene, motion: Motion, frame: Framing) -> None:
+    def put(self, scene: Scene, motion: Frames, frame: Framing) -> None:
         """Show a motion in place of what was there; `pose` chooses the moment."""
         with self._lock, self.server.atomic():
             for handle in self._frames.values():
@@ -83,7 +84,7 @@ class Viewer:
             position=(0.0, 0.0, self._framing.floor),
         )
 
-    def move(self, motion: Motion) -> None:
+    def move(self, motion: Frames) -> None:
         """Show the first frame of another motion of the same scene."""
         with self._lock:
             self._motion = motion
@@ -93,7 +94,7 @@ class Viewer:
         """Show frame k. A robot that goes away stays in view: the world moves below it."""
         with self._lock, self.server.atomic():
             motion, focus = self._motion, self._framing.focus
-            turn = quaternions(motion.rotation[k])
+            turn = of_matrix(motion.rotation[k])
             self._world.position = focus[0] - focus[k]
             for body, handle in self._frames.items():
                 handle.position, handle.wxyz = motion.position[k, body + 1], turn[body + 1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .frames import Framing
 from .look import HORIZON, SKY, TILES, Eye, linear, tile_length
-from .motion import Framing
 from .shadow import SHADOW, Lamp
 
 DARKEST = 0.62  # how much of the light a shadow takes

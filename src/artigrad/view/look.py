@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .frames import Forces, Frames, Framing
 from .meshes import Mesh, arrow, merged
-from .motion import Forces, Framing, Motion
 
 VIEW_ANGLE = np.radians(32.0)  # from top to bottom
 ELEVATION, AZIMUTH = np.radians(17.0), np.radians(-52.0)  # of the camera, seen from what it looks at
@@ -35,7 +35,7 @@ def tile_length(framing: Framing) -> float:
     return float(power * max(k for k in (1, 2, 5) if k * power <= length * (1 + 1e-9)))
 
 
-def force_scale(motion: Motion, framing: Framing) -> float:
+def force_scale(motion: Frames, framing: Framing) -> float:
     """Metres per newton, such that few arrows are longer than the radius of the picture."""
     sizes = np.concatenate([np.zeros(1), *(np.linalg.norm(f.vectors, axis=1) for f in motion.forces)])
     usual = np.quantile(sizes[sizes > 0], 0.9) if sizes.any() else 1.0

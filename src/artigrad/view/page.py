@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..model.quaternions import of_matrix
+from .frames import Frames, Framing
 from .look import ARROW_RADIUS, AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
 from .meshes import Mesh, cone_frustum, merged
-from .motion import Framing, Motion, quaternions
-from .scene import Scene
+from .scenery import Scene
 
 
 class Blob:
@@ -37,7 +38,7 @@ class Blob:
         return base64.b64encode(gzip.compress(b"".join(self.pieces), 9, mtime=0)).decode()
 
 
-def save_page(path: Path, name: str, scene: Scene, motion: Motion, framing: Framing) -> None:
+def save_page(path: Path, name: str, scene: Scene, motion: Frames, framing: Framing) -> None:
     """Write the page. Poses are kept to a tenth of a millimetre for a robot of a few metres, angles to 1e-4."""
     blob = Blob()
     header = _header(blob, scene, motion, framing)
@@ -54,7 +55,7 @@ def save_page(path: Path, name: str, scene: Scene, motion: Motion, framing: Fram
     path.write_text(filled, encoding="utf-8")
 
 
-def _header(blob: Blob, scene: Scene, motion: Motion, framing: Framing) -> dict[str, Any]:
+def _header(blob: Blob, scene: Scene, motion: Frames, framing: Framing) -> dict[str, Any]:
     drawn = sorted({part.body for part in scene.parts})  # bodies with nothing to show are left out
     rows = [body + 1 for body in drawn]
     parts = [
@@ -65,7 +66,7 @@ def _header(blob: Blob, scene: Scene, motion: Motion, framing: Framing) -> dict[
         "duration": float(motion.times[-1]),
         "bodies": len(drawn),
         "position": blob.add(motion.position[:, rows], "f4"),
-        "turn": blob.add((quaternions(motion.rotation[:, rows]) * 32767).round(), "i2"),
+        "turn": blob.add((of_matrix(motion.rotation[:, rows]) * 32767).round(), "i2"),
         "focus": blob.add(framing.focus, "f4"),
         "radius": framing.radius,
         "floor": framing.floor,

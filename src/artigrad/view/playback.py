@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .browser import RATE, Viewer
-from .motion import framing, motion_of, params_of
-from .scene import scene_of
+from .frames import frames_of, framing, params_of
+from .scenery import scene_of
 
 if TYPE_CHECKING:
-    from ..results import Trajectory
+    from ..simulate.results import Trajectory
 
 
 class Playback:
@@ -38,7 +38,7 @@ class Playback:
         """Show the robot that the slider names."""
         robot = int(self.robot.value)
         scene = scene_of(self.traj.simulator.model, params_of(self.traj, robot))
-        self.motion = motion_of(self.traj, robot, RATE)
+        self.motion = frames_of(self.traj, robot, RATE)
         self.viewer.put(scene, self.motion, framing(scene, self.motion))
         self._draw()
 

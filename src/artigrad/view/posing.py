@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model import DEFAULTS
-from ..simulator import Simulator
+from ..model.model import DEFAULTS
+from ..simulate.simulator import Simulator
 from .browser import Viewer
-from .motion import Motion, framing, poses
-from .scene import scene_of
+from .frames import Frames, framing, poses
+from .scenery import scene_of
 
 
 class Control(NamedTuple):
@@ -35,15 +35,15 @@ class Posing:
         gui = viewer.server.gui
         start = next(name for name in DEFAULTS if name in self.model.keyframes)
         self.keyframe = gui.add_dropdown("keyframe", list(self.model.keyframes), initial_value=start)
-        self.controls = [c for i, kind in enumerate(self.model.joint_type) for c in KINDS[kind](self, i)]
+        self.controls = [c for i, kind in enumerate(self.model.joint_type) for c in self._controls(i)]
         self.keyframe.on_update(lambda _: self._reset())
         for control in self.controls:
             control.handle.on_update(lambda _, control=control: self._changed(control))
         self._draw()
 
-    def _motion(self) -> Motion:
+    def _motion(self) -> Frames:
         position, rotation = poses(self.sim, self.q[None], np.zeros((1, self.model.nv)))
-        return Motion(np.zeros(1), position, rotation, [])
+        return Frames(np.zeros(1), position, rotation, [])
 
     def _draw(self) -> None:
         self.viewer.move(self._motion())
@@ -60,13 +60,17 @@ class Posing:
         self._draw()
 
     # -- controls of the joint of body i ---------------------------------------------------------------------------
-    def _fixed(self, i: int) -> list[Control]:
-        return []
+    def _controls(self, i: int) -> list[Control]:
+        joint = self.model.joint_kind(i)
+        if joint.axial:
+            return self._axial(i)
+        turn = [self._turn(i, self.model.joint_q[i] + joint.straight)] if joint.quaternion else []
+        return [*([self._spot(i)] if joint.floating else []), *turn]
 
     def _axial(self, i: int) -> list[Control]:
         """A slider within the joint's limits; without limits over a turn, or the size of the robot."""
         at = self.model.joint_q[i]
-        now, wide = float(self.q[at]), np.pi if self.model.joint_type[i] == "revolute" else self.framing.radius
+        now, wide = float(self.q[at]), np.pi if self.model.joint_kind(i).angular else self.framing.radius
         low, high = self.model.params.limit[i]
         low = float(min(low if np.isfinite(low) else -wide, now))
         high = float(max(high if np.isfinite(high) else wide, now, low + 1e-6))
@@ -75,30 +79,19 @@ class Posing:
         )
         return [Control(at, slider, float, lambda q: float(np.clip(q[0], low, high)))]
 
-    def _spherical(self, i: int) -> list[Control]:
-        return [self._turn(i, self.model.joint_q[i])]
-
-    def _free(self, i: int) -> list[Control]:
+    def _spot(self, i: int) -> Control:
+        """Where a free body is."""
         at = self.model.joint_q[i]
         spot = self.viewer.server.gui.add_vector3(
             f"{self.model.joints[i]}: position / m", tuple(self.q[at : at + 3]), step=0.02 * self.framing.radius
         )
-        return [Control(at, spot, np.array, lambda q: tuple(q[:3])), self._turn(i, at + 3)]
+        return Control(at, spot, np.array, lambda q: tuple(q[:3]))
 
     def _turn(self, i: int, at: int) -> Control:
         """Axis times angle."""
         label = f"{self.model.joints[i]}: turn / rad"
         handle = self.viewer.server.gui.add_vector3(label, turn_of(self.q[at : at + 4]), step=0.05)
-        return Control(at, handle, quaternion_of, lambda q: turn_of(q[:4]))
-
-
-KINDS: dict[str, Callable[[Posing, int], list[Control]]] = {
-    "fixed": Posing._fixed,
-    "revolute": Posing._axial,
-    "prismatic": Posing._axial,
-    "spherical": Posing._spherical,
-    "free": Posing._free,
-}
+        return Control(at, handle, quaternion_of_turn, lambda q: turn_of(q[:4]))
 
 
 def turn_of(quaternion: np.ndarray) -> tuple[float, float, float]:
@@ -109,7 +102,7 @@ def turn_of(quaternion: np.ndarray) -> tuple[float, float, float]:
     return float(x), float(y), float(z)
 
 
-def quaternion_of(turn: Any) -> np.ndarray:
+def quaternion_of_turn(turn: Any) -> np.ndarray:
     """Quaternion w x y z of axis times angle."""
     angle = float(np.linalg.norm(turn))
     return np.array([np.cos(angle / 2), *(np.sinc(angle / 2 / np.pi) / 2 * np.asarray(turn))])

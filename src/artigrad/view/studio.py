@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from .frames import Frames, Framing
 from .ground import Ground
 from .look import ARROW, LIGHT, Eye, arrows_of, force_scale, linear
 from .meshes import merged
-from .motion import Framing, Motion
 from .raster import Seen, rasterise, weights
-from .scene import Scene
+from .scenery import Scene
 from .shadow import Lamp
 
 FINE = 2  # each pixel is the mean of FINE x FINE
@@ -18,7 +18,7 @@ FINE = 2  # each pixel is the mean of FINE x FINE
 class Studio:
     """Takes pictures of one motion, all from the same side. size: (width, height) in pixels."""
 
-    def __init__(self, scene: Scene, motion: Motion, framing: Framing, size: tuple[int, int]):
+    def __init__(self, scene: Scene, motion: Frames, framing: Framing, size: tuple[int, int]):
         self.scene, self.motion, self.framing = scene, motion, framing
         self.force_scale = force_scale(motion, framing)
         self.size = size

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...errors import DeviceError
 from .. import disk
-from .compile import ARCHITECTURES, ptx
+from .ptx import ARCHITECTURES, ptx
 from .stage import Staged
 
 # results of the driver (CUresult)

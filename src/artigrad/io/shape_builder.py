@@ -1,0 +1,236 @@
+"""Shapes for contact: the part of `ModelBuilder` that collects them and finds which pairs may touch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..joints.table import JOINTS
+from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
+from ..physics.collision.routines import BY_SHAPES
+from .validate import number, quaternion, vector
+
+WORLD = "world"
+
+
+class ShapeBuilder:
+    """Collects shapes on the bodies of a model."""
+
+    name: str
+    _bodies: dict[str, dict[str, Any]]
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, dict[str, Any]] = {}
+        self._excluded: set[frozenset[str]] = set()
+        self._included: list[tuple[str, str]] = []
+
+    def plane(self, body: str = WORLD, **options: Any) -> str:
+        """A half space: everything below z = 0 of its frame is inside. Options of all shapes: name, position, rotation,
+        friction, restitution, and the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in
+        the touches of the other)."""
+        return self._shape(body, PLANE, (0.0, 0.0, 0.0), **options)
+
+    def sphere(self, body: str, radius: float, **options: Any) -> str:
+        """A ball around the shape's origin."""
+        return self._shape(body, SPHERE, (radius, 0.0, 0.0), **options)
+
+    def capsule(self, body: str, radius: float, half_length: float, **options: Any) -> str:
+        """A ball moved along z from -half_length to half_length."""
+        return self._shape(body, CAPSULE, (radius, half_length, 0.0), **options)
+
+    def box(self, body: str, half_sizes: Any, **options: Any) -> str:
+        """A box with the given half edge lengths."""
+        return self._shape(body, BOX, half_sizes, **options)
+
+    def cylinder(self, body: str, radius: float, half_length: float, **options: Any) -> str:
+        """A cylinder along z. It touches planes with eight points of each rim."""
+        return self._shape(body, CYLINDER, (radius, half_length, 0.0), **options)
+
+    def points(self, body: str, vertices: Any, **options: Any) -> str:
+        """A convex set given by its corners; touches planes."""
+        return self._shape(body, POINTS, (0.0, 0.0, 0.0), vertices=vertices, **options)
+
+    def exclude(self, body: str, other: str) -> None:
+        """No contact between two bodies."""
+        for b in (body, other):
+            if b != WORLD and b not in self._bodies:
+                raise ModelError(f"excluded body '{b}' does not exist")
+        self._excluded.add(frozenset((body, other)))
+
+    def include(self, shape: str, other: str) -> None:
+        """Let two shapes touch whatever masks, parents and exclusions say."""
+        for s in (shape, other):
+            if s not in self._shapes:
+                raise ModelError(f"included shape '{s}' does not exist; there are: {', '.join(self._shapes) or 'none'}")
+        self._included.append((shape, other))
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs of shapes that may touch, as things stand."""
+        names = list(self._shapes)
+        return [(names[a], names[b]) for a, b in self._candidates()]
+
+    def _shape(
+        self,
+        body: str,
+        kind: int,
+        size: Any,
+        *,
+        name: str | None = None,
+        position: Any = (0.0, 0.0, 0.0),
+        rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        friction: float = 1.0,
+        restitution: float = 0.0,
+        group: int = 1,
+        touches: int = 1,
+        vertices: Any = (),
+    ) -> str:
+        name = name or f"{body}:{SHAPES[kind]}{len(self._shapes)}"
+        what = f"shape '{name}'"
+        self._new(name, self._shapes, "shape")
+        if body != WORLD and body not in self._bodies:
+            raise ModelError(f"{what} is on body '{body}', which does not exist")
+        size = vector(size, 3, f"size of {what}")
+        needed = {SPHERE: 1, CAPSULE: 2, CYLINDER: 2, BOX: 3}.get(kind, 0)
+        if (size[:needed] <= 0).any():
+            raise ModelError(f"size of {what} is {size[:needed]}; lengths of a {SHAPES[kind]} are positive")
+        corners = np.array(vertices, dtype=np.float64).reshape(-1, 3) if kind == POINTS else np.zeros((0, 3))
+        if kind == POINTS and (len(corners) == 0 or not np.isfinite(corners).all()):
+            raise ModelError(f"vertices of {what} must be (n, 3) finite numbers, n at least 1")
+        friction, restitution = number(friction, f"friction of {what}"), number(restitution, f"restitution of {what}")
+        if friction < 0:
+            raise ModelError(f"friction of {what} is {friction:g}; it cannot be negative")
+        if not 0 <= restitution <= 1:
+            raise ModelError(f"restitution of {what} is {restitution:g}; it is between 0 and 1")
+        self._shapes[name] = {
+            "body": body,
+            "kind": kind,
+            "shape_position": vector(position, 3, f"position of {what}"),
+            "shape_rotation": quaternion(rotation, f"rotation of {what}"),
+            "shape_size": size,
+            "friction": friction,
+            "restitution": restitution,
+            "group": group,
+            "touches": touches,
+            "vertices": corners,
+        }
+        return name
+
+    def add_shapes(self, robot: Model, prefix: str) -> None:
+        """The shapes of another model under a prefix, without those it has fixed to the world."""
+        p, shapes = robot.params, robot.shapes
+        for k, name in enumerate(shapes.names):
+            if shapes.body[k] < 0:
+                continue
+            first, count = shapes.vertices[k]
+            self._shape(
+                prefix + robot.bodies[shapes.body[k]],
+                shapes.kind[k],
+                p.shape_size[k],
+                name=prefix + name,
+                position=p.shape_position[k],
+                rotation=p.shape_rotation[k],
+                friction=p.friction[k],
+                restitution=p.restitution[k],
+                group=shapes.masks[k][0],
+                touches=shapes.masks[k][1],
+                vertices=p.vertex[first : first + count],
+            )
+        for a, c in shapes.excluded:
+            self.exclude(*(WORLD if i < 0 else prefix + robot.bodies[i] for i in (a, c)))
+        for a, c in shapes.included:
+            if shapes.body[a] >= 0 and shapes.body[c] >= 0:
+                self.include(prefix + shapes.names[a], prefix + shapes.names[c])
+
+    def _shape_values(self) -> dict[str, Any]:
+        """The shapes' part of Params."""
+        shapes = list(self._shapes.values())
+        keys = ("shape_position", "shape_rotation", "shape_size", "friction", "restitution")
+        values: dict[str, Any] = {key: [s[key] for s in shapes] for key in keys} if shapes else {}
+        vertices = [v for s in shapes for v in s["vertices"]]
+        return values | ({"vertex": vertices} if vertices else {})
+
+    def _build_shapes(self, bodies: list[str]) -> Shapes:
+        shapes, first, spans = list(self._shapes.values()), 0, []
+        for s in shapes:
+            spans.append((first, len(s["vertices"])))
+            first += len(s["vertices"])
+        rows = enumerate(self._bodies.values())
+        return Shapes(
+            names=tuple(self._shapes),
+            kind=tuple(s["kind"] for s in shapes),
+            body=tuple(-1 if s["body"] == WORLD else bodies.index(s["body"]) for s in shapes),
+            vertices=tuple(spans),
+            masks=tuple((s["group"], s["touches"]) for s in shapes),
+            pairs=tuple(self._candidates()),
+            excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
+            included=tuple(self._pair(p, list(self._shapes)) for p in self._included),
+            limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
+        )
+
+    @staticmethod
+    def _pair(names: Iterable[str], known: list[str], first: int = 0) -> tuple[int, int]:
+        """Two names as indices, the lower one first; a pair of one name is that twice."""
+        indices = sorted(known.index(name) + first for name in names)
+        return indices[0], indices[-1]
+
+    def _candidates(self) -> list[tuple[int, int]]:
+        """Pairs of shapes that may touch, each in the order its routine wants; those without a routine are reported."""
+        names, shapes = list(self._shapes), list(self._shapes.values())
+        welded = self._welded()
+        included = {frozenset(p) for p in self._included}
+        pairs: list[tuple[int, int]] = []
+        missing: dict[str, list[str]] = {}
+        for i, a in enumerate(shapes):
+            for j in range(i + 1, len(shapes)):
+                b = shapes[j]
+                wanted = frozenset((names[i], names[j])) in included or self._may_touch(a, b, welded)
+                if not wanted or welded[a["body"]] == welded[b["body"]]:
+                    continue
+                if (a["kind"], b["kind"]) in BY_SHAPES:
+                    pairs.append((i, j))
+                elif (b["kind"], a["kind"]) in BY_SHAPES:
+                    pairs.append((j, i))
+                else:
+                    kinds = " and ".join(sorted((SHAPES[a["kind"]], SHAPES[b["kind"]])))
+                    missing.setdefault(kinds, []).append(f"{names[i]} - {names[j]}")
+        if missing:
+            self._without_routine(missing)
+        return pairs
+
+    def _without_routine(self, missing: dict[str, list[str]]) -> None:
+        """Tell of pairs that should touch and have no routine: names of pairs by their kinds of shapes."""
+        warnings.warn(
+            f"'{self.name}': no contact between {', '.join(sorted(missing))}: these pairs have no routine; "
+            "exclude them or use other shapes",
+            stacklevel=5,
+        )
+
+    def _may_touch(self, a: dict[str, Any], b: dict[str, Any], welded: dict[str, str]) -> bool:
+        """Masks, exclusions, and never a body with its parent (what is welded together counts as one body)."""
+        if not (a["group"] & b["touches"] or b["group"] & a["touches"]):
+            return False
+        if frozenset((a["body"], b["body"])) in self._excluded:
+            return False
+        one, other = welded[a["body"]], welded[b["body"]]
+        if WORLD in (one, other):
+            return True
+        parents = {x: welded[self._bodies[x]["parent"]] for x in (one, other)}
+        return other not in (one, parents[one]) and one != parents[other]
+
+    def _welded(self) -> dict[str, str]:
+        """For each body the one that carries its fixed joints: the first moving one inwards, or the world."""
+        out = {WORLD: WORLD}
+        for name, b in self._bodies.items():
+            out[name] = name if JOINTS[b["joint"]].nv else out[b["parent"]]
+        return out
+
+    @staticmethod
+    def _new(name: str, taken: dict[str, Any], what: str) -> None:
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"the name of a {what} is a text, not {name!r}")
+        if name in taken:
+            raise ModelError(f"two of the {what} names are '{name}'; names are unique")

@@ -1,0 +1,101 @@
+"""What of a compiled file is not simulated: a table of features, and where each is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..model.findings import Finding
+from .flags import Off, off
+from .names import Names
+
+BALL_OR_FREE = (0, 1)  # mjtJoint
+OVERRIDE = 1  # bit of enableflags
+
+
+class Feature(NamedTuple):
+    """where(m, names): the names of the parts that use it, or [""] if the file as a whole does."""
+
+    what: str
+    effect: str
+    where: Callable[[Any, Names], Sequence[str]]
+
+
+def _used(names: Sequence[str], values: Any) -> list[str]:
+    """The names whose row has an entry that is not zero."""
+    values = np.asarray(values)
+    rows = values.reshape(len(values), -1) if values.size else np.zeros((len(names), 1))
+    return [name for name, row in zip(names, rows, strict=True) if row.any()]
+
+
+def _joints_of(m: Any, names: Names, dof_values: Any) -> list[str]:
+    """Joints with a degree of freedom whose value is not zero."""
+    return [names.joint[j] for j in range(m.njnt) if np.any(np.asarray(dof_values)[m.dof_jntid == j])]
+
+
+def _round(m: Any, names: Names, values: Any) -> list[str]:
+    """Ball and free joints with a value that is not zero."""
+    return [names.joint[j] for j in range(m.njnt) if m.jnt_type[j] in BALL_OR_FREE and np.any(values[j])]
+
+
+FEATURES = (
+    Feature("equality constraint", "not enforced", lambda m, n: _used(n.equality, m.eq_active0)),
+    Feature("tendon", "its limits and forces are left out", lambda m, n: _forceful_tendons(m, n)),
+    Feature("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
+    Feature("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
+    Feature("gravity compensation", "left out", lambda m, n: _used(n.body, m.body_gravcomp)),
+    Feature("forces of a fluid", "left out", lambda m, n: [""] if m.opt.density or m.opt.viscosity else []),
+    Feature(
+        "spring that is not linear",
+        "its linear part is kept",
+        lambda m, n: _used(n.joint, m.jnt_stiffnesspoly) + _used(n.joint, m.jnt_springyield),
+    ),
+    Feature("damping that is not linear", "its linear part is kept", lambda m, n: _joints_of(m, n, m.dof_dampingpoly)),
+    Feature("spring of a ball or free joint", "left out", lambda m, n: _round(m, n, m.jnt_stiffness)),
+    Feature("limit of a ball joint", "not limited", lambda m, n: _round(m, n, m.jnt_limited)),
+    Feature(
+        "dry friction of a ball or free joint",
+        "left out",
+        lambda m, n: _round(m, n, [m.dof_frictionloss[m.dof_jntid == j] for j in range(m.njnt)]),
+    ),
+    Feature("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
+    Feature("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
+    Feature(
+        "contact of bodies with their parents (flag filterparent)",
+        "they do not touch",
+        lambda m, n: [""] if off(m, Off.FILTERPARENT) else [],
+    ),
+    Feature("override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []),
+)
+NOTES = (
+    Feature(
+        "explicit damping (flag eulerdamp)",
+        "Euler's steps take joint damping implicitly",
+        lambda m, n: [""] if off(m, Off.EULERDAMP) and m.dof_damping.any() else [],
+    ),
+    Feature(
+        "solver of contacts and limits (solref, solimp, margin, impratio)",
+        "contacts and limits are hard; see Options",
+        lambda m, n: [""] if m.jnt_limited.any() or m.geom_contype.any() or m.npair else [],
+    ),
+    Feature("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
+    Feature(
+        "mocap body",
+        "fixed where the file places it",
+        lambda m, n: [n.body[i] for i in range(m.nbody) if m.body_mocapid[i] >= 0],
+    ),
+)
+
+
+def _forceful_tendons(m: Any, names: Names) -> list[str]:
+    """Tendons that do something by themselves; one that only an actuator or sensor reads is reported there."""
+    values = (m.tendon_stiffness, m.tendon_damping, m.tendon_frictionloss, m.tendon_limited, m.tendon_armature)
+    return [names.tendon[t] for t in range(m.ntendon) if any(np.any(v[t]) for v in values)]
+
+
+def findings(features: Sequence[Feature], m: Any, names: Names) -> list[Finding]:
+    """Those features that a file uses."""
+    found = [(f, tuple(f.where(m, names))) for f in features]
+    return [Finding(f.what, tuple(w for w in where if w), f.effect) for f, where in found if where]

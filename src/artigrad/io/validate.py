@@ -1,0 +1,127 @@
+"""Checks of the numbers a model is made of: each names the part and the rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..model.model import Model
+from ..model.quaternions import hat, matrix
+
+INF = float("inf")
+
+
+def number(x: Any, what: str, finite: bool = True) -> float:
+    try:
+        x = float(x)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be a number, not {x!r}") from None
+    if finite and not np.isfinite(x):
+        raise ModelError(f"{what} is {x}; it must be finite")
+    return x
+
+
+def vector(x: Any, n: int, what: str) -> np.ndarray:
+    try:
+        x = np.array(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be {n} numbers") from None
+    if x.shape != (n,):
+        raise ModelError(f"{what} must be {n} numbers, not shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise ModelError(f"{what} is {x}; all numbers must be finite")
+    return x
+
+
+def unit(x: Any, what: str) -> np.ndarray:
+    x = vector(x, 3, what)
+    length = np.linalg.norm(x)
+    if length < 1e-12:
+        raise ModelError(f"{what} is zero; an axis needs a direction")
+    return x / length
+
+
+def quaternion(x: Any, what: str) -> np.ndarray:
+    x = vector(x, 4, what)
+    length = np.linalg.norm(x)
+    if length < 1e-12:
+        raise ModelError(f"{what} is a zero quaternion; a rotation is w x y z with length 1")
+    return x / length
+
+
+def bounds(x: Any, what: str) -> np.ndarray:
+    if x is None:
+        return np.array([-INF, INF])
+    try:
+        x = np.array(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} is (lowest, highest): two numbers") from None
+    if x.shape != (2,) or np.isnan(x).any() or x[0] > x[1]:
+        raise ModelError(f"{what} is (lowest, highest), not {x}")
+    return x
+
+
+def symmetric(limit: Any) -> tuple[float, float]:
+    limit = number(limit, "a force limit", finite=False)
+    return (-limit, limit)
+
+
+def inertia_of(x: Any, what: str, mass: float) -> np.ndarray:
+    """Six numbers; refused if no body of positive mass density can have them."""
+    try:
+        x = np.array(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"inertia of {what} must be three moments, six numbers or a 3x3 matrix") from None
+    if not np.isfinite(x).all():
+        raise ModelError(f"inertia of {what} has an entry that is not finite")
+    if x.shape == (3,):
+        x = np.concatenate([x, np.zeros(3)])
+    if x.shape == (3, 3):
+        if not np.allclose(x, x.T, rtol=1e-9, atol=1e-12):
+            raise ModelError(f"inertia of {what} is not symmetric")
+        x = np.array([x[0, 0], x[1, 1], x[2, 2], x[0, 1], x[0, 2], x[1, 2]])
+    x = vector(x, 6, f"inertia of {what} (three moments, six numbers or a 3x3 matrix)")
+    xx, yy, zz, xy, xz, yz = x
+    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    slack = 1e-9 * max(abs(c), 1e-12)
+    if a < -slack:
+        raise ModelError(f"inertia of {what} has a negative principal moment ({a:g}); all three are at least zero")
+    if a + b < c - slack:
+        raise ModelError(
+            f"inertia of {what} has principal moments {a:g}, {b:g}, {c:g}; no body has one larger than the sum of the others"
+        )
+    if mass == 0 and c > slack:
+        raise ModelError(f"{what} has an inertia but no mass")
+    return x
+
+
+def check_mass_matrix(model: Model) -> None:
+    """Every joint must feel some inertia: with all joints at zero, what it carries must resist each of its motions.
+
+    For each moving body, the 6x6 inertia of all it carries (origin of its frame, its axes) is pressed on the joint's
+    motions; a joint that can move without moving mass makes the mass matrix singular.
+    """
+    p, nb = model.params, model.nb
+    inertia = []
+    for i in range(nb):
+        c, m = p.com[i], p.mass[i]
+        xx, yy, zz, xy, xz, yz = p.inertia[i]
+        C = hat(c)
+        J = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * C @ C
+        inertia.append(np.block([[J, m * C], [-m * C, m * np.eye(3)]]))
+    for i in reversed(range(nb)):
+        S = model.joint_kind(i).motions(p.axis[i], p.anchor[i])
+        if S.shape[1]:
+            D = S.T @ inertia[i] @ S + p.armature[i] * np.eye(S.shape[1])
+            least = float(np.linalg.eigvalsh(D).min())
+            if least <= 1e-12 * max(1e-6, float(np.abs(D).max())):
+                raise ModelError(
+                    f"joint '{model.joints[i]}' can move without moving mass: give body '{model.bodies[i]}' or one that "
+                    "it carries mass away from the axis or an inertia, or the joint an armature"
+                )
+        if model.parent[i] >= 0:
+            R, r = matrix(p.rotation[i]), p.position[i]
+            X = np.block([[R.T, np.zeros((3, 3))], [-R.T @ hat(r), R.T]])
+            inertia[model.parent[i]] = inertia[model.parent[i]] + X.T @ inertia[i] @ X

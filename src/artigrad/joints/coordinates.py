@@ -1,0 +1,144 @@
+"""Coordinates of all joints of a robot: how they advance with velocities, and how cotangents of them are written.
+
+What a joint's record says is enough: so many numbers that add, then a quaternion or none. Cotangents of q are ambient (one
+number per entry of q) or tangent (one per entry of v; of a quaternion the turn in body axes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..spatial import (
+    Quat,
+    Vec3,
+    quat_exp,
+    quat_exp_vjp,
+    quat_normalise,
+    quat_normalise_vjp,
+    quat_product_vjp,
+    quat_rate,
+    quat_rate_vjp,
+    quat_to_ambient,
+)
+from ..staging import Reals, loop, switch
+from .joint import Joint
+from .table import MOVING
+
+if TYPE_CHECKING:
+    from ..physics.context import Step
+
+Entry = Callable[[Any, Any], None]
+
+
+def each(s: Step, number: Entry, quaternion: Entry) -> None:
+    """For every coordinate: number(q index, v index) where coordinates add, quaternion(qa, va) for a quaternion."""
+    for i in loop(1, s.model.nl):
+        qa, va = s.model.link_q[i], s.model.link_v[i]
+
+        def of(joint: Joint, qa: Any = qa, va: Any = va) -> None:
+            for k in range(joint.straight):
+                number(qa + k, va + k)
+            if joint.quaternion:
+                quaternion(qa + joint.straight, va + joint.straight)
+
+        switch(s.model.kind[i], {k: partial(of, joint) for k, joint in enumerate(MOVING)})
+
+
+def integrate(s: Step, q: Reals, v: Reals) -> None:
+    """q <- q (+) dt v, in place;  a quaternion: q <- normalise(q (x) exp(dt v / 2))"""
+
+    def number(a: Any, k: Any) -> None:
+        q[a] = q[a] + s.dt * v[k]
+
+    def quaternion(a: Any, k: Any) -> None:
+        q.put(a, quat_normalise(q.struct(a, Quat) @ quat_exp(v.struct(k, Vec3) * s.dt)))
+
+    each(s, number, quaternion)
+
+
+def integrate_vjp(s: Step, q: Reals, v: Reals, q_bar: Reals, v_bar: Reals) -> None:
+    """q_bar of the new q becomes that of the old one (`q` holds the old one); v_bar accumulates  (theory 7.3)."""
+
+    def number(a: Any, k: Any) -> None:
+        v_bar[k] = v_bar[k] + s.dt * q_bar[a]
+
+    def quaternion(a: Any, k: Any) -> None:
+        old, phi = q.struct(a, Quat), v.struct(k, Vec3) * s.dt
+        e = quat_exp(phi)
+        turned_bar = quat_normalise_vjp(old @ e, q_bar.struct(a, Quat))
+        old_bar, e_bar = quat_product_vjp(old, e, turned_bar)
+        q_bar.put(a, old_bar)
+        v_bar.put(k, v_bar.struct(k, Vec3) + quat_exp_vjp(phi, e_bar) * s.dt)
+
+    each(s, number, quaternion)
+
+
+def rate(s: Step, q: Reals, v: Reals, out: Reals) -> None:
+    """out = dq/dt, ambient"""
+
+    def number(a: Any, k: Any) -> None:
+        out[a] = v[k]
+
+    def quaternion(a: Any, k: Any) -> None:
+        out.put(a, quat_rate(q.struct(a, Quat), v.struct(k, Vec3)))
+
+    each(s, number, quaternion)
+
+
+def rate_vjp(s: Step, q: Reals, v: Reals, out_bar: Reals, q_bar: Reals, v_bar: Reals) -> None:
+    """Adds to q_bar and v_bar."""
+
+    def number(a: Any, k: Any) -> None:
+        v_bar[k] = v_bar[k] + out_bar[a]
+
+    def quaternion(a: Any, k: Any) -> None:
+        quat_bar, turn_bar = quat_rate_vjp(q.struct(a, Quat), v.struct(k, Vec3), out_bar.struct(a, Quat))
+        q_bar.put(a, q_bar.struct(a, Quat) + quat_bar)
+        v_bar.put(k, v_bar.struct(k, Vec3) + turn_bar)
+
+    each(s, number, quaternion)
+
+
+def to_ambient(s: Step, q: Reals, tangent_bar: Reals, q_bar: Reals) -> None:
+    """q_bar += the ambient cotangent of a tangent one"""
+
+    def number(a: Any, k: Any) -> None:
+        q_bar[a] = q_bar[a] + tangent_bar[k]
+
+    def quaternion(a: Any, k: Any) -> None:
+        q_bar.put(a, q_bar.struct(a, Quat) + quat_to_ambient(q.struct(a, Quat), tangent_bar.struct(k, Vec3)))
+
+    each(s, number, quaternion)
+
+
+def to_tangent(s: Step, q: Reals, q_bar: Reals, tangent_bar: Reals) -> None:
+    """tangent_bar = the tangent cotangent of an ambient one"""
+
+    def number(a: Any, k: Any) -> None:
+        tangent_bar[k] = q_bar[a]
+
+    def quaternion(a: Any, k: Any) -> None:
+        _, turn_bar = quat_rate_vjp(q.struct(a, Quat), Vec3.zero(), q_bar.struct(a, Quat))
+        tangent_bar.put(k, turn_bar)
+
+    each(s, number, quaternion)
+
+
+def normalised(s: Step, q: Reals, out: Reals) -> None:
+    """out = q with unit quaternions"""
+
+    def number(a: Any, k: Any) -> None:
+        out[a] = q[a]
+
+    each(s, number, lambda a, k: out.put(a, quat_normalise(q.struct(a, Quat))))
+
+
+def normalised_vjp(s: Step, q: Reals, out_bar: Reals) -> None:
+    """The cotangent of the normalised q becomes that of q, in place."""
+
+    def quaternion(a: Any, k: Any) -> None:
+        out_bar.put(a, quat_normalise_vjp(q.struct(a, Quat), out_bar.struct(a, Quat)))
+
+    each(s, lambda a, k: None, quaternion)

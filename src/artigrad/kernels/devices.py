@@ -1,0 +1,303 @@
+"""Where the arrays of a simulator live and its kernels run: on the host, as NumPy arrays, or on a GPU.
+
+A device makes arrays, takes those of users where they lie, hands results out, and says for which target kernels are made.
+Nothing else knows on which of the two it works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache, lru_cache
+from math import isfinite
+from typing import Any, Literal
+
+import numpy as np
+
+from ..staging import INT, ROBOTS, ArgumentKind, Cuda, Kernel, Reals, Target, carry, loop, select
+from ..staging.kernel import empty as aligned
+from ..staging.kernel import zeros as aligned_zeros
+from .buffers import buffers
+
+Real = Literal["f64", "f32"]
+REALS: dict[str, np.dtype] = {"f64": np.dtype(np.float64), "f32": np.dtype(np.float32)}
+_WARP = 32
+
+
+class Host:
+    """NumPy arrays of one dtype, and the cores of this machine. lanes: robots of a batch that go side by side; native: whether
+    kernels are compiled."""
+
+    name = "cpu"
+
+    def __init__(self, real: Real, lanes: int = 1, native: bool = True):
+        self.dtype = REALS[real]
+        self.targets = Target(real, 1, native), Target(real, lanes if native else 1, native)
+
+    def target(self, batch: int) -> Target:
+        """What kernels for so many robots are made for."""
+        return self.targets[batch > 1]
+
+    def together(self, batch: int) -> int:
+        """How many robots look at the same contacts."""
+        return self.target(batch).lanes
+
+    # -- arrays ------------------------------------------------------------------------------------------------------
+    def empty(self, shape: tuple[int, ...]) -> Any:
+        return buffers.empty(shape, self.dtype)
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        return np.zeros(shape, self.dtype)
+
+    def packed(self, shape: tuple[int, ...]) -> Any:
+        """Memory for an array that the library lays out itself, uninitialised."""
+        return aligned(shape, self.dtype)
+
+    def packed_zeros(self, shape: tuple[int, ...]) -> Any:
+        return aligned_zeros(shape, self.dtype)
+
+    def rows(self, values: Any, batch: int) -> Any:
+        """The same few numbers for every robot, (batch, n)."""
+        return np.tile(np.array(values, self.dtype), (batch, 1))
+
+    def broadcast(self, x: Any, batch: int) -> Any:
+        """The same for every robot, without a copy."""
+        return np.broadcast_to(x, (batch, *x.shape))
+
+    def total(self, x: Any) -> Any:
+        """The sum over the batch, which for one robot is that robot's own."""
+        return x[0] if len(x) == 1 else x.sum(0)
+
+    def total_packed(self, x: Any, batch: int) -> np.ndarray:
+        """The sum over robots of a packed array (packs, n, lanes), in double precision."""
+        rows = x.transpose(0, 2, 1).reshape(-1, x.shape[1])[:batch]
+        return rows.sum(0, dtype=np.float64)
+
+    def array(self, host: np.ndarray) -> Any:
+        """An array of the host, here, in the dtype of this device."""
+        return np.ascontiguousarray(host, self.dtype)
+
+    def host(self, x: Any) -> np.ndarray:
+        """An array of this device as a NumPy array."""
+        return np.asarray(x)
+
+    # -- users' arrays -------------------------------------------------------------------------------------------------
+    def working(self, arrays: Any) -> Any:
+        """A context in which the arrays of a call are worked with."""
+        return nullcontext()
+
+    def settled(self) -> Any:
+        """A context in which things are made that later calls will read."""
+        return nullcontext()
+
+    def holds(self, value: Any) -> bool:
+        """Whether an array lies on a device that is not the host."""
+        return False
+
+    def foreign(self, name: str, value: Any) -> Any:
+        """An array that lies here already, checked; only asked for what `holds` says."""
+        raise NotImplementedError
+
+    def given(self, x: Any) -> Any:
+        """A result as it goes to the user."""
+        return x
+
+    def shown(self, x: Any) -> Any:
+        """A view that the user may look at but not write to."""
+        view = x.view()
+        view.flags.writeable = False
+        return view
+
+    def fingerprint(self, arrays: list[Any]) -> tuple[float, ...]:
+        """By which to see that the caller has not changed these arrays since; no copy is made of long controls."""
+        return tuple(f for x in arrays for f in (by_place(x), square(x)))
+
+    def finite(self, pieces: list[Any], batch: int) -> Any:
+        """Which robots' numbers are finite: (batch,)"""
+        return np.ones(batch, bool) if all(map(all_finite, pieces)) else finite_rows(pieces, batch)
+
+
+class Gpu:
+    """The same on a GPU: one robot per thread. Arrays that are there already (PyTorch tensors, DeviceArrays, whatever speaks
+    `__cuda_array_interface__` or DLPack) are used where they lie; those of the host are copied. Results are PyTorch tensors
+    if any array given was one, else DeviceArrays. With tensors all work goes to PyTorch's current stream, else to
+    `stream`. Nothing waits for the device, except what goes to the host. Sums are made in a fixed order."""
+
+    def __init__(self, real: Real, number: int):
+        self.dtype, self.real, self.stream = REALS[real], real, 0
+        self.launch = Cuda(number)
+        self._bound: dict[Any, Any] = {}
+        self._open()
+
+    def _open(self) -> None:
+        from ..staging.cuda import array, driver, total  # look for the driver only when it is wanted
+
+        self.gpu, self._arrays, self._sums = driver.device(self.launch.device), array, total
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("gpu", "_arrays", "_sums")} | {
+            "stream": 0,
+            "_bound": {},
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    @property
+    def name(self) -> str:
+        return f"cuda:{self.launch.device}"
+
+    def target(self, batch: int) -> Target:
+        return Target(self.real, _WARP, cuda=self.launch)
+
+    def together(self, batch: int) -> int:
+        return 1
+
+    def synchronize(self) -> None:
+        """Wait until the GPU has done all that was asked for on `stream`."""
+        self.gpu.synchronize(self.stream)
+
+    # -- arrays ------------------------------------------------------------------------------------------------------
+    def empty(self, shape: tuple[int, ...]) -> Any:
+        return self._arrays.empty(self.gpu, shape, self.dtype)
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        return self._arrays.zeros(self.gpu, shape, self.dtype)
+
+    packed, packed_zeros = empty, zeros
+
+    def rows(self, values: Any, batch: int) -> Any:
+        return self.broadcast(self.array(np.array(values)), batch).copy()
+
+    def broadcast(self, x: Any, batch: int) -> Any:
+        return self._arrays.broadcast(x, batch)
+
+    def total(self, x: Any) -> Any:
+        return x[0] if len(x) == 1 else self._sums.total(x, self.dtype)
+
+    def total_packed(self, x: Any, batch: int) -> np.ndarray:
+        """Lanes past the end of the batch were never written and must be zero."""
+        n, lanes = x.shape[1:]
+        return self._sums.total(x, np.dtype(np.float64)).numpy().reshape(n, lanes).sum(1)
+
+    def array(self, host: np.ndarray) -> Any:
+        return self._arrays.array(self.gpu, np.ascontiguousarray(host, self.dtype))
+
+    def host(self, x: Any) -> np.ndarray:
+        return x.numpy()
+
+    # -- users' arrays -------------------------------------------------------------------------------------------------
+    @contextmanager
+    def working(self, arrays: Any) -> Iterator[None]:
+        """What was made on another stream is waited for."""
+        with self.gpu.current(), self._arrays.working(self.gpu, self.stream, tuple(arrays)):
+            for x in arrays:
+                if isinstance(x, self._arrays.DeviceArray):
+                    self._arrays.wait_for(self.gpu, x)
+            yield
+
+    def settled(self) -> Any:
+        return self._arrays.settled(self.gpu)
+
+    def holds(self, value: Any) -> bool:
+        return self._arrays.on_gpu(value)
+
+    def foreign(self, name: str, value: Any) -> Any:
+        return self._arrays.foreign(self.gpu, name, value, self.dtype)
+
+    def given(self, x: Any) -> Any:
+        """Also inside tuples."""
+        if isinstance(x, self._arrays.DeviceArray):
+            return x.given()
+        if isinstance(x, tuple):
+            return type(x)(*map(self.given, x)) if hasattr(x, "_fields") else tuple(map(self.given, x))
+        return x
+
+    def shown(self, x: Any) -> Any:
+        return x.given()
+
+    def fingerprint(self, arrays: list[Any]) -> tuple[float, ...]:
+        """PyTorch counts changes of its tensors; those of other arrays go unseen."""
+        return tuple(_version(x.owner) for x in arrays)
+
+    def finite(self, pieces: list[Any], batch: int) -> Any:
+        """A truth of PyTorch, or without it 1.0 or 0.0: nobody waits to warn."""
+        params = [x for x in pieces if isinstance(x, np.ndarray)]  # on the host already
+        here = [x for x in pieces if not isinstance(x, np.ndarray) and len(x) == batch and x.size]
+        found = self.empty((batch, 1))
+        arrays = {f"x{k}": x for k, x in enumerate(here)} | {f"n{k}": x.size // batch for k, x in enumerate(here)}
+        kernel = _finite_kernel(self.target(batch), len(here))
+        if kernel not in self._bound:
+            self._bound[kernel] = kernel.bind()
+        self._bound[kernel](batch, 1, finite=found, **arrays)
+        if not all(map(all_finite, params)):
+            good = finite_rows([found.numpy() > 0.5, *params], batch)
+            found = self.array(good.astype(self.dtype)[:, None])
+        found = found[:, 0]
+        return found.given() > 0.5 if self._arrays.is_torch(found) else found
+
+
+Device = Host | Gpu
+
+
+def _version(owner: Any) -> float:
+    try:
+        return float(owner._version)
+    except (AttributeError, RuntimeError):  # not PyTorch's, or of its inference mode
+        return 0.0
+
+
+@cache
+def _finite_kernel(target: Target, count: int) -> Kernel:
+    """Kernel: 1 for robots all of whose numbers are finite, else 0."""
+
+    def body(finite: Reals, **rest: Any) -> None:
+        total = carry(0.0)
+        for j in range(count):
+            x = rest[f"x{j}"]
+            for k in loop(rest[f"n{j}"]):
+                number = x[k]
+                total.value = total.value + (number - number)  # NaN for what is not finite
+        finite[0] = select(total.value >= 0.0, 1.0, 0.0)
+
+    signature: dict[str, ArgumentKind] = {"finite": ROBOTS}
+    signature |= {f"x{k}": ROBOTS for k in range(count)} | {f"n{k}": INT for k in range(count)}
+    return Kernel("finite", body, signature, target)
+
+
+# -- numbers of the host -----------------------------------------------------------------------------------------------------
+FEW = 10_000  # entries for which BLAS is the fastest, and wakes no threads
+
+
+def all_finite(x: np.ndarray) -> bool:
+    """Whether no entry is NaN or infinite. A sum of squares tells, without an array of answers, unless it overflows."""
+    return isfinite(square(x)) or bool(np.isfinite(x).all())
+
+
+def finite_rows(pieces: list[Any], batch: int) -> np.ndarray:
+    """Which robots' rows are finite (or true); if all are and what they share is not, none."""
+    good = np.ones(batch, bool)
+    for x in pieces:
+        if x.ndim > 1:
+            good &= (x if x.dtype == bool else np.isfinite(x)).reshape(batch, -1).all(1)
+    shared = all(np.isfinite(x).all() for x in pieces if x.ndim == 1)
+    return good if shared or not good.all() else np.zeros(batch, bool)
+
+
+def square(x: np.ndarray) -> float:
+    """The sum of squares, without a warning if it overflows."""
+    return float(np.vdot(x, x) if x.size < FEW else np.einsum("i,i->", x.ravel(), x.ravel()))
+
+
+def by_place(x: np.ndarray) -> float:
+    """The sum of all entries, each times a number of its place."""
+    if x.size < FEW:
+        return float(np.vdot(x, _ramp(x.size)))
+    rows = x.reshape(len(x), -1)
+    return float(np.einsum("ij,j->i", rows, _ramp(rows.shape[1])) @ _ramp(len(rows)))
+
+
+@lru_cache(16)
+def _ramp(n: int) -> np.ndarray:
+    return np.sqrt(np.arange(1.0, n + 1.0))

@@ -1,0 +1,86 @@
+"""What a kernel is compiled for, what it takes, and the Step inside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..model.options import Options
+from ..physics.constraints.contact_problem import ContactProblem, contact_signature
+from ..physics.context import Step
+from ..physics.integrate import INTEGRATORS
+from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
+from ..staging import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, Target, copy, local
+
+
+@dataclass(frozen=True)
+class KernelKey:
+    """Method, target, and which inputs and outputs a robot has of its own: what shapes a kernel of this library.
+
+    work: names of its scratch. own_params: whether every robot has its own. contact: whether the model can have rows. wrench,
+    force_bars: whether there are any. with_params: whether their gradient is wanted. strided: see `rollout`.
+    """
+
+    options: Options
+    target: Target
+    work: tuple[str, ...]
+    own_params: bool = False
+    contact: bool = False
+    wrench: bool = False
+    with_params: bool = False
+    force_bars: bool = False
+    strided: bool = False
+
+    @property
+    def staged(self) -> KernelKey:
+        """Without what is a run-time argument, so that it does not compile anew."""
+        return replace(self, options=self.options.structure)
+
+    @property
+    def taped(self) -> bool:
+        """Whether a gradient needs the tape of the sweeps."""
+        return self.options.gradient == "reverse"
+
+    def signature(self, taped: bool = False) -> dict[str, ArgumentKind]:
+        """What all kernels of steps take: the model and its constants, dt, wrenches, constraints, scratch."""
+        return {
+            **TOPOLOGY,
+            "dt": REAL,
+            "const": PACKED if self.own_params else SHARED,
+            **({"wrench": ROBOTS} if self.wrench else {}),
+            **(contact_signature(taped) if self.contact else {}),
+            **dict.fromkeys(self.work, WORK),
+        }
+
+    def step(self, arguments: dict[str, Any]) -> Step:
+        """The Step inside a kernel, on the state and control of its scratch. Takes its arguments away; those of the kernel
+        itself stay, wrenches among them."""
+        model, ws, dt = Topology.take(arguments), Workspace(arguments), arguments.pop("dt")
+        options = self.options
+        return Step(
+            model=model,
+            const=Constants(model, arguments.pop("const")),
+            options=options,
+            dt=dt,
+            damping_dt=dt if INTEGRATORS[options.integrator].implicit_damping else 0.0,
+            ws=ws,
+            q=ws.q,
+            v=ws.v,
+            u=ws.u,
+            wrench=ws.wrench if self.wrench else None,
+            constraints=ContactProblem.take(arguments, options.cone) if self.contact else None,  # type: ignore[arg-type]
+        )
+
+    def bars(self, s: Step, const_bar: Reals | None) -> Bars:
+        """Where the adjoint of a step adds cotangents."""
+        ws = s.ws
+        const = None if const_bar is None else Constants(s.model, const_bar, bars=True)
+        return Bars(ws.q_bar, ws.tangent_bar, ws.v_bar, ws.u_bar, const, ws.wrench_bar if self.wrench else None)
+
+
+def with_inputs(s: Step, t: Any, arguments: dict[str, Any]) -> Step:
+    """The step with the controls of time t, to be read many times; its wrenches, if there are any, go to their place."""
+    if s.wrench is not None:
+        size = s.model.nb * 6
+        copy(arguments["wrench"].shifted(t * size), s.wrench, size)
+    return s.at(u=local(arguments["u"].shifted(t * s.model.nu), s.ws.u, s.model.nu))

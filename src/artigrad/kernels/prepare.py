@@ -1,0 +1,111 @@
+"""Runs `constants` and its adjoint for Params of one set (once, in f64) or one set per robot (in packs)."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ..model.model import Model
+from ..model.params import Params
+from ..physics.constants import BODY, Fields, Making, constants, constants_vjp
+from ..physics.tables import (
+    STRUCTURE,
+    TOPOLOGY,
+    Constants,
+    Topology,
+    constants_size,
+    structure_arguments,
+    topology_arguments,
+)
+from ..staging import PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Table, Target
+from .devices import Device, Host
+
+
+def _effort(target: Target) -> int:
+    """For one shared set these kernels run once per call: time spent compiling them does not come back."""
+    return 0 if target.lanes == 1 else 3
+
+
+def _making(a: dict[str, Any]) -> Making:
+    """What `constants` knows, inside a kernel."""
+    model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
+    fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
+    return Making(model, structure, fields, bodies, Constants(model, a["out"]))
+
+
+@cache
+def _kernel(target: Target) -> Kernel:
+    def body(**a: Any) -> None:
+        constants(_making(a))
+
+    signature: dict[str, ArgumentKind] = {**TOPOLOGY, **STRUCTURE, "params": ROBOTS, "out": PACKED, "work": WORK}
+    return Kernel("constants", body, signature, target, effort=_effort(target))
+
+
+@cache
+def _vjp_kernel(target: Target) -> Kernel:
+    def body(**a: Any) -> None:
+        m = _making(a)
+        out_bar, bars = Constants(m.model, a["out_bar"], bars=True), Fields(m.structure.slots, a["params_bar"])
+        constants_vjp(m._replace(out_bar=out_bar, bars=bars))
+
+    signature: dict[str, ArgumentKind] = {
+        **TOPOLOGY,
+        **STRUCTURE,
+        "params": ROBOTS,
+        "out": WORK,
+        "out_bar": PACKED,
+        "params_bar": ROBOTS,
+        "work": WORK,
+    }
+    return Kernel("constants_vjp", body, signature, target, effort=_effort(target))
+
+
+def _one(target: Target) -> Target:
+    """The target for one shared set: a single robot in double precision."""
+    return Target("f64", 1, target.native)
+
+
+def _integers(model: Model) -> dict[str, Any]:
+    return topology_arguments(model) | structure_arguments(model)
+
+
+def prepare(model: Model, params: Params, batch: int, threads: int, device: Device) -> Any:
+    """The constants of `params` for kernels on a device: (n,) if shared, else packed."""
+    shared, target = params.batch is None, device.target(batch)
+    kernel = _kernel(_one(target) if shared else target)
+    here: Device = Host("f64") if shared else device
+    count = 1 if shared else batch
+    out = here.packed(kernel.packed_shape(count, constants_size(model)))
+    flat = here.array(np.atleast_2d(params.flat))
+    kernel(count, threads, **_integers(model), params=flat, out=out, work=(model.nb + 1) * BODY.size)
+    return device.array(out.reshape(-1)) if shared else out
+
+
+def prepare_vjp(params: Params, batch: int, threads: int, device: Device, const_bar: Any) -> Params:
+    """The gradient of `params` from the cotangents of the constants, packed per robot; shared Params get their sum."""
+    model, shared, target = params.model, params.batch is None, device.target(batch)
+    kernel = _vjp_kernel(_one(target) if shared else target)
+    here: Device = Host("f64") if shared else device
+    count = 1 if shared else batch
+    if shared:
+        total = device.total_packed(const_bar, batch)
+        const_bar = here.packed(kernel.packed_shape(1, len(total)))
+        const_bar[0, :, 0] = total
+    flat = here.array(np.atleast_2d(params.flat))
+    out = here.zeros(flat.shape)
+    kernel(
+        count,
+        threads,
+        **_integers(model),
+        params=flat,
+        out=constants_size(model),
+        out_bar=const_bar,
+        params_bar=out,
+        work=(model.nb + 1) * BODY.size,
+    )
+    found = here.host(out)
+    return Params(model, found[0] if shared else found)

@@ -1,0 +1,156 @@
+"""Functions of one state as kernels: outputs, joint accelerations, inverse dynamics, mass matrix; each with its adjoint.
+
+A query reads (q, v, x) and fills `out`, all flat arrays per robot; x is what else it needs: controls, accelerations. Its Step
+has x in the place of the control, and no constraints; all damping is explicit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from .. import joints
+from ..joints import coordinates
+from ..model.model import Model
+from ..model.options import Options
+from ..physics.context import Step
+from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_vjp
+from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
+from ..physics.kinematics import kinematics
+from ..physics.outputs import outputs, outputs_size, outputs_vjp
+from ..physics.step import accelerations, accelerations_vjp
+from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
+from ..staging import INT, PACKED, ROBOTS, ArgumentKind, Kernel, Reals, copy, loop
+from .key import KernelKey
+
+
+@dataclass(frozen=True)
+class Query:
+    """A function of one state: its size, that of x, its staged forward and its staged adjoint (bars.u is that of x)."""
+
+    size: Callable[[Model], int]
+    x_size: Callable[[Model], int]
+    forward: Callable[[Step, Reals], None]
+    vjp: Callable[[Step, Reals], None]
+
+
+def _outputs(s: Step, out: Reals) -> None:
+    kinematics(s)
+    outputs(s, out)
+
+
+def _outputs_vjp(s: Step, out_bar: Reals) -> None:
+    kinematics(s)
+    outputs_vjp(s, out_bar)
+
+
+def _acceleration(s: Step, out: Reals) -> None:
+    accelerations(s)
+    for k in loop(s.model.nv):
+        out[k] = s.ws.qdd[k]
+
+
+def _acceleration_vjp(s: Step, out_bar: Reals) -> None:
+    accelerations(s)
+    accelerations_vjp(s.at(filled=True), out_bar)
+
+
+def _inverse(s: Step, out: Reals) -> None:
+    """out = M a + bias: armature is part of M; damping, springs and actuators are not part of the result."""
+    kinematics(s)
+    inverse_dynamics(s, s.u, out)
+    for i in loop(1, s.model.nl):
+        own, va = s.const.link[i], s.model.link_v[i]
+        for k in loop(s.model.link_nv[i]):
+            out[va + k] = out[va + k] + own.armature * s.u[va + k]
+
+
+def _inverse_vjp(s: Step, out_bar: Reals) -> None:
+    assert s.bars.const is not None
+    kinematics(s)
+    inverse_dynamics_vjp(s, s.u, out_bar)
+    for i in loop(1, s.model.nl):
+        own, bar, va = s.const.link[i], s.bars.const.link[i], s.model.link_v[i]
+        joints.add_projection(s, i, s.link[i].a_bar, s.bars.u)
+        for k in loop(s.model.link_nv[i]):
+            tau_bar = out_bar[va + k]
+            s.bars.u[va + k] = s.bars.u[va + k] + own.armature * tau_bar
+            bar.armature = bar.armature + tau_bar * s.u[va + k]
+
+
+def _mass_matrix(s: Step, out: Reals) -> None:
+    kinematics(s)
+    mass_matrix(s)
+    for k in loop(s.model.dof_row[s.model.nv]):
+        out[k] = s.ws.M[k]
+
+
+def _mass_matrix_vjp(s: Step, out_bar: Reals) -> None:
+    kinematics(s)
+    mass_matrix(s)
+    mass_matrix_vjp(s, out_bar)
+
+
+QUERIES = {
+    "outputs": Query(lambda m: outputs_size(m.nb, m.ns), lambda m: 0, _outputs, _outputs_vjp),
+    "acceleration": Query(lambda m: m.nv, lambda m: m.nu, _acceleration, _acceleration_vjp),
+    "inverse_dynamics": Query(lambda m: m.nv, lambda m: m.nv, _inverse, _inverse_vjp),
+    "mass_matrix": Query(lambda m: int(dof_rows(m)["dof_row"][m.nv]), lambda m: 0, _mass_matrix, _mass_matrix_vjp),
+}
+
+
+def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
+    """Scratch of a query and of its adjoint."""
+    query, nl = QUERIES[name], len(model.links.parent)
+    work = Workspace.sizes(model, replace(options, factor="sparse", integrator="semi_implicit"), True, False)
+    extra = {"x": query.x_size(model), "x_bar": query.x_size(model), "out": query.size(model)}
+    extra |= {"tree": (model.links.trees + 1) * ORIGIN.size, "paired": nl * COMPOSITE.size}
+    return work | {f"ws_{k}": n for k, n in extra.items()}
+
+
+def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
+    """The Step of a query, with its inputs in place."""
+    s = key.step(a)
+    s = s.at(u=s.ws.x, damping_dt=0.0)
+    for array, own, n in ((a["q"], s.q, s.model.nq), (a["v"], s.v, s.model.nv), (a["x"], s.u, a["x_size"])):
+        copy(array, own, n)
+    return s
+
+
+@cache
+def query_kernel(key: KernelKey, name: str) -> Kernel:
+    """Kernel: out = query(q, v, x)"""
+
+    def body(**a: Any) -> None:
+        s = _query_step(key, a)
+        QUERIES[name].forward(s, s.ws.out)
+        copy(s.ws.out, a["out"], a["size"])
+
+    own: dict[str, ArgumentKind] = dict.fromkeys(("q", "v", "x", "out"), ROBOTS)
+    return Kernel(name, body, key.signature() | own | {"size": INT, "x_size": INT}, key.target)
+
+
+@cache
+def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
+    """Kernel: the cotangents of q (ambient), v, x and constants for that of out."""
+
+    def body(**a: Any) -> None:
+        s = _query_step(key, a)
+        nq, nv, x_size = s.model.nq, s.model.nv, a["x_size"]
+        bars = key.bars(s, a["const_bar"])._replace(u=s.ws.x_bar)
+        copy(a["out_bar"], s.ws.out, a["size"])
+        for array, n in ((bars.q, nq), (bars.v, nv), (bars.tangent, nv), (bars.u, x_size)):
+            for k in loop(n):
+                array[k] = 0.0
+        QUERIES[name].vjp(s.at(bars=bars), s.ws.out)
+        coordinates.to_ambient(s, s.q, bars.tangent, bars.q)
+        for array, out, n in ((bars.q, a["q_bar"], nq), (bars.v, a["v_bar"], nv), (bars.u, a["x_bar"], x_size)):
+            copy(array, out, n)
+
+    own: dict[str, ArgumentKind] = {
+        **dict.fromkeys(("q", "v", "x", "out_bar", "q_bar", "v_bar", "x_bar"), ROBOTS),
+        "const_bar": PACKED,
+    }
+    return Kernel(f"{name}_vjp", body, key.signature() | own | {"size": INT, "x_size": INT}, key.target)

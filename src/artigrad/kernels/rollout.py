@@ -1,0 +1,158 @@
+"""Kernels of many steps, and back: one kernel runs a whole rollout of a pack of robots.
+
+A stretch is a number of steps of which the first state alone is kept. Where stretches are longer than one step (`strided`),
+the adjoint runs each of them again, inside the kernel.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..physics.constraints.hard.solver import worse
+from ..physics.constraints.law import recompute_impulses
+from ..physics.constraints.report import REPORT, report
+from ..physics.context import Step
+from ..physics.step import step, step_vjp
+from ..staging import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, copy, local, loop, maximum
+from .key import KernelKey, with_inputs
+
+
+@cache
+def rollout_kernel(key: KernelKey) -> Kernel:
+    """Kernel: `stretches` steps from row 0 of (q, v); the state after each goes to the next row. Strided: each is of `length`
+    steps."""
+
+    def body(**a: Any) -> None:
+        s = key.step(a)
+        _get_state(s, a["q"], a["v"], 0)
+        _clear_status(s)
+        for n in loop(a["stretches"]):
+            for t in loop(n * a["length"], (n + 1) * a["length"]) if key.strided else (n,):
+                step(with_inputs(s, t, a))
+            _put_state(s, a["q"], a["v"], n + 1)
+        if s.constraints is not None:
+            worst, status = a["status"], s.constraints.status
+            worst[0], worst[1] = worse(worst[0], status[0]), maximum(worst[1], status[2])
+
+    own: dict[str, ArgumentKind] = {
+        "stretches": INT,
+        **({"length": INT} if key.strided else {}),
+        **dict.fromkeys(("q", "v", "u"), ROBOTS),
+        **({"status": ROBOTS} if key.contact else {}),
+    }
+    return Kernel("rollout", body, key.signature() | own, key.target)
+
+
+@cache
+def rollout_vjp_kernel(key: KernelKey) -> Kernel:
+    """Kernel: turns the cotangent of the last state of a trajectory into that of the first, and gathers the others.
+
+    (q, v) are all states of `length` steps. Strided, they are room for as many, and (q_kept, v_kept) have the first states
+    of `stretches`: each stretch is run again, then differentiated. (q_bars, v_bars) of all states are read if `every`.
+    """
+
+    def body(**a: Any) -> None:
+        s = key.step(a)
+        s = s.at(bars=key.bars(s, a.get("const_bar")))
+        length, nq, nv = a["length"], s.model.nq, s.model.nv
+        if s.constraints is not None:
+            status, health = s.constraints.status, a["health"]
+            status[0], status[1], status[2] = health[0], health[1], 0.0
+        copy(a["q_bar"], s.bars.q, nq)
+        copy(a["v_bar"], s.bars.v, nv)
+        for n in loop(a["stretches"], inwards=True) if key.strided else (0,):
+            if key.strided:
+                _recompute_stretch(s, n, a)
+            for j in loop(length, inwards=True):
+                t = n * length + j
+                _step_vjp(s, j, t, a)
+                for _ in loop(a["every"]):
+                    _add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
+                    _add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
+        copy(s.bars.q, a["q_bar"], nq)
+        copy(s.bars.v, a["v_bar"], nv)
+        if s.constraints is not None:
+            a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
+
+    own: dict[str, ArgumentKind] = {
+        **dict.fromkeys(("length", "every"), INT),
+        **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
+        **({"stretches": INT} | dict.fromkeys(("q_kept", "v_kept"), ROBOTS) if key.strided else {}),
+        **({"const_bar": PACKED} if key.with_params else {}),
+        **({"wrench_bar": ROBOTS} if key.wrench else {}),
+        **({"health": ROBOTS} if key.contact else {}),
+        **({"force_bars": ROBOTS, "force_bar": WORK} if key.force_bars else {}),
+    }
+    return Kernel("rollout_vjp", body, key.signature(key.taped) | own, key.target)
+
+
+def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
+    """The adjoint of step t, whose state is row j: cotangents of its controls and wrenches go to their places."""
+    nq, nv, nu, nw = s.model.nq, s.model.nv, s.model.nu, s.model.nb * 6
+    q, v = local(a["q"].shifted(j * nq), s.ws.q, nq), local(a["v"].shifted(j * nv), s.ws.v, nv)
+    here = with_inputs(s, t, a).at(q=q, v=v, v_next=local(a["v"].shifted((j + 1) * nv), s.ws.v_after, nv))
+    for k in loop(nu):
+        s.bars.u[k] = 0.0
+    if s.bars.wrench is not None:
+        for k in loop(nw):
+            s.bars.wrench[k] = 0.0
+    if s.constraints is not None and "force_bars" in a:
+        size = s.constraints.points * 3
+        s.constraints.force_bar = local(a["force_bars"].shifted(t * size), a["force_bar"], size)
+    step_vjp(here)
+    copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
+    if s.bars.wrench is not None:
+        copy(s.bars.wrench, a["wrench_bar"].shifted(t * nw), nw)
+
+
+def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
+    """The states of stretch n, from its first, to (q, v)."""
+    length, nv = a["length"], s.model.nv
+    _get_state(s, a["q_kept"], a["v_kept"], n)
+    _put_state(s, a["q"], a["v"], 0)
+    for j in loop(length - 1):
+        step(with_inputs(s, n * length + j, a))
+        _put_state(s, a["q"], a["v"], j + 1)
+    copy(a["v_kept"].shifted((n + 1) * nv), s.ws.v, nv)  # all that is read of the state after the last step
+    copy(s.ws.v, a["v"].shifted(length * nv), nv)
+
+
+@cache
+def contacts_kernel(key: KernelKey) -> Kernel:
+    """Kernel: a row of REPORT for every point that may touch and every step of a trajectory."""
+
+    def body(**a: Any) -> None:
+        s = key.step(a)
+        nq, nv, size = s.model.nq, s.model.nv, s.constraints.points * REPORT.size
+        _clear_status(s)
+        for t in loop(a["steps"]):
+            q, v = local(a["q"].shifted(t * nq), s.ws.q, nq), local(a["v"].shifted(t * nv), s.ws.v, nv)
+            here = with_inputs(s, t, a).at(q=q, v=v)
+            recompute_impulses(here)
+            report(here, a["row"])
+            copy(a["row"], a["out"].shifted(t * size), size)
+
+    own: dict[str, ArgumentKind] = {"steps": INT, "row": WORK, **dict.fromkeys(("q", "v", "u", "out"), ROBOTS)}
+    return Kernel("contacts", body, key.signature() | own, key.target)
+
+
+def _get_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
+    copy(q.shifted(row * s.model.nq), s.q, s.model.nq)
+    copy(v.shifted(row * s.model.nv), s.v, s.model.nv)
+
+
+def _put_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
+    copy(s.q, q.shifted(row * s.model.nq), s.model.nq)
+    copy(s.v, v.shifted(row * s.model.nv), s.model.nv)
+
+
+def _clear_status(s: Step) -> None:
+    if s.constraints is not None:
+        s.constraints.status[0], s.constraints.status[2] = 0.0, 0.0
+
+
+def _add_bars(source: Reals, scratch: Reals, bars: Reals, n: Any) -> None:
+    copy(source, scratch, n)
+    for k in loop(n):
+        bars[k] = bars[k] + scratch[k]

@@ -1,0 +1,217 @@
+"""Model: the topology of a robot. Integers and names, not to be changed; every float is in `model.params`.
+
+Users see bodies: each has one joint that connects it to its parent. The physics sees links: bodies joined by fixed
+joints are one link, and link 0 is the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..joints.joint import Joint
+from ..joints.table import JOINTS, KIND
+from .findings import Finding, Report
+from .options import Options
+from .params import Params, param_slots
+from .state import State
+from .visuals import Visual
+
+# what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
+ACTUATORS = ("force", "position", "velocity")  # what a control is: a force, or where or how fast a joint shall be
+DIRECT, POSITION, VELOCITY = range(3)
+# shapes for contact
+PLANE, SPHERE, CAPSULE, BOX, CYLINDER, POINTS = range(6)
+SHAPES = ("plane", "sphere", "capsule", "box", "cylinder", "points")
+
+DEFAULTS = ("home", "reference", "zero")  # keyframes, the first of which a reset takes
+
+
+@dataclass(frozen=True)
+class Links:
+    """The tree the physics runs on, as integer tables. Row 0 is the world."""
+
+    parent: np.ndarray
+    kind: np.ndarray
+    q: np.ndarray  # first entry of the link's joint in q
+    v: np.ndarray  # first entry in v
+    nv: np.ndarray  # how many
+    tree: np.ndarray  # which tree the link belongs to; 0 for the world
+    body: np.ndarray  # the body whose joint this is, counted from 1
+    of_body: np.ndarray  # link of each body, counted from 1 (row 0: the world)
+    trees: int
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """Shapes for contact and which of them may touch."""
+
+    names: tuple[str, ...] = ()
+    kind: tuple[int, ...] = ()
+    body: tuple[int, ...] = ()  # -1 is the world
+    vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
+    masks: tuple[tuple[int, int], ...] = ()  # group and touches
+    pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
+    excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
+    included: tuple[tuple[int, int], ...] = ()  # shapes that touch whatever their masks say
+    limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
+
+
+class Sensor(NamedTuple):
+    """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site or body it reads."""
+
+    name: str
+    kind: str
+    on: int
+
+
+class Model:
+    """A robot, or several: bodies, joints, sites and actuators by name, and their default parameters.
+
+    Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
+
+    nq, nv, nu: lengths of q, v and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators: names, in
+    the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in q and
+    its velocities in v. keyframes: (q, v, u) by name. shapes: what may touch, with its names. sensors: what `sim.sensors`
+    reads. params: the default parameters.
+
+    options: what a Simulator starts from. visuals: what bodies look like. Of a loaded file, unsupported: what is not
+    simulated; notes: what is simulated differently, such as another integrator; print them to read them.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bodies: Sequence[str],
+        joints: Sequence[str],
+        parent: Sequence[int],
+        joint_type: Sequence[str],
+        sites: Sequence[str],
+        site_body: Sequence[int],
+        actuators: Sequence[str],
+        actuator_joint: Sequence[int],
+        actuator_kind: Sequence[int],
+        values: dict[str, Any],
+        shapes: Shapes,
+        keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+        *,
+        sensors: Sequence[Sensor] = (),
+        visuals: Sequence[Visual] = (),
+        options: Options | None = None,
+        unsupported: Sequence[Finding] = (),
+        notes: Sequence[Finding] = (),
+    ):
+        self.name = name
+        self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
+        self.parent, self.joint_type = tuple(parent), tuple(joint_type)
+        self.site_body = tuple(site_body)
+        self.actuator_joint, self.actuator_kind = tuple(actuator_joint), tuple(actuator_kind)
+        sizes = np.array([(JOINTS[t].nq, JOINTS[t].nv) for t in joint_type]).reshape(-1, 2)
+        ends = np.cumsum(sizes, axis=0)
+        self.nb, self.ns, self.nu = len(self.bodies), len(self.sites), len(self.actuators)
+        self.nq, self.nv = (int(x) for x in ends[-1]) if self.nb else (0, 0)
+        self.joint_q = tuple(int(x) for x in ends[:, 0] - sizes[:, 0])
+        self.joint_v = tuple(int(x) for x in ends[:, 1] - sizes[:, 1])
+        self.shapes, self.sensors, self.visuals = shapes, tuple(sensors), tuple(visuals)
+        self.options = Options() if options is None else options
+        self.unsupported, self.notes = Report(unsupported), Report(notes)
+        counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names)}
+        counts["vertex"] = sum(n for _, n in shapes.vertices)
+        self.param_slots, self.param_size = param_slots(counts)
+        self.params = Params(self, np.zeros(self.param_size)).replace(**values)
+        self.keyframes = {"zero": (self._zero_q(), np.zeros(self.nv), np.zeros(self.nu)), **keyframes}
+
+    def _zero_q(self) -> np.ndarray:
+        """All joints at zero; free bodies where they were placed."""
+        q = np.zeros(self.nq)
+        for i, a in enumerate(self.joint_q):
+            joint = self.joint_kind(i)
+            placed = (*self.params.position[i], *self.params.rotation[i])
+            q[a : a + joint.nq] = placed if joint.floating else joint.zero
+        return q
+
+    def joint_kind(self, i: int) -> Joint:
+        """The record of joint i: its sizes and what it can have."""
+        return JOINTS[self.joint_type[i]]
+
+    def keyframe(self, name: str | None = None) -> State:
+        """The named state; without a name the first there is of 'home', 'reference' (how a file places the robot) and
+        'zero' (all joints at zero)."""
+        q, v, _ = self._keyframe(name)
+        return State(q.copy(), v.copy())
+
+    def keyframe_control(self, name: str | None = None) -> np.ndarray:
+        """The controls of the named keyframe."""
+        return self._keyframe(name)[2].copy()
+
+    def _keyframe(self, name: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        name = name or next(k for k in DEFAULTS if k in self.keyframes)
+        if name not in self.keyframes:
+            raise InputError(f"'{self.name}' has keyframes {', '.join(self.keyframes)}; not '{name}'")
+        return self.keyframes[name]
+
+    def body(self, name: str) -> int:
+        """The index of a body."""
+        return self._index(name, self.bodies, "body")
+
+    def joint(self, name: str) -> int:
+        """The index of a joint: that of the body it moves."""
+        return self._index(name, self.joints, "joint")
+
+    def site(self, name: str) -> int:
+        """The index of a site."""
+        return self._index(name, self.sites, "site")
+
+    def actuator(self, name: str) -> int:
+        """The index of an actuator: its place in u."""
+        return self._index(name, self.actuators, "actuator")
+
+    def shape(self, name: str) -> int:
+        """The index of a shape: its row in params.friction, params.shape_size and the like."""
+        return self._index(name, tuple(self.shapes.names), "shape")
+
+    def _index(self, name: str, names: tuple[str, ...], what: str) -> int:
+        try:
+            return names.index(name)
+        except ValueError:
+            known = ", ".join(names) or "none"
+            raise InputError(f"'{self.name}' has no {what} '{name}'; it has: {known}") from None
+
+    @property
+    def has_contact(self) -> bool:
+        """Whether a step has to look for contacts, limits or dry friction."""
+        return bool(self.shapes.pairs or self.shapes.limited)
+
+    @cached_property
+    def links(self) -> Links:
+        """The tree of moving links, derived from bodies and joints."""
+        moving = [t in KIND for t in self.joint_type]
+        above: list[int] = []  # the nearest body outwards of the world that moves, itself included; -1 is the world
+        depth: list[int] = []
+        for i, p in enumerate(self.parent):
+            inner, inner_depth = (-1, 0) if p < 0 else (above[p], depth[p])
+            above.append(i if moving[i] else inner)
+            depth.append(inner_depth + moving[i])
+        # by depth, so that neighbours in a loop belong to different branches and need not wait for each other
+        order = sorted((i for i in range(self.nb) if moving[i]), key=lambda i: depth[i])
+        link = {-1: 0} | {i: k for k, i in enumerate(order, start=1)}
+        rows: list[tuple[int, ...]] = [(0,) * 7]
+        trees = 0
+        for i in order:
+            p = self.parent[i]
+            parent = link[above[p]] if p >= 0 else 0
+            trees += parent == 0
+            tree = trees if parent == 0 else rows[parent][5]
+            kind, nv = KIND[self.joint_type[i]], self.joint_kind(i).nv
+            rows.append((parent, kind, self.joint_q[i], self.joint_v[i], nv, tree, i + 1))
+        parent_, kind, q, v, nv, tree_, body = np.array(rows, np.int32).T.copy()
+        of_body = np.array([0, *(link[a] for a in above)], np.int32)
+        return Links(parent_, kind, q, v, nv, tree_, body, of_body, trees)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}, nu={self.nu})"

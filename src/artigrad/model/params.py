@@ -1,0 +1,174 @@
+"""Params: every float that physics reads, in one flat array with named views.
+
+One set for all robots has shape (n,), one set per robot (batch, n); a gradient comes back as the same type. Params are
+read-only values: `params.replace(mass=...)` makes a changed copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from .model import Model
+
+# name: (counted per, shape of one entry, unit and meaning)
+FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
+    "gravity": ("world", (3,), "m/s^2, acceleration of free fall, world axes"),
+    "mass": ("body", (), "kg"),
+    "com": ("body", (3,), "m, centre of mass in the body frame"),
+    "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
+    "position": ("body", (3,), "m, body frame in the parent body's frame at q = 0 (unused by free joints)"),
+    "rotation": (
+        "body",
+        (4,),
+        "unit quaternion w x y z, body axes in the parent body's axes at q = 0 (unused by free joints)",
+    ),
+    "anchor": ("body", (3,), "m, a point on the joint's axis, in the body frame"),
+    "axis": ("body", (3,), "unit vector, axis of a revolute or prismatic joint, in the body frame"),
+    "damping": ("body", (), "N m s/rad or N s/m, on each velocity of the joint that moves the body"),
+    "armature": ("body", (), "kg m^2 or kg, added to the diagonal of the mass matrix for that joint"),
+    "stiffness": ("body", (), "N m/rad or N/m, spring of a revolute or prismatic joint"),
+    "spring_reference": ("body", (), "rad or m, where that spring rests"),
+    "limit": ("body", (2,), "rad or m, lowest and highest position of a revolute or prismatic joint"),
+    "dry_friction": ("body", (), "N m or N, largest force of dry friction in a revolute or prismatic joint"),
+    "shape_position": ("shape", (3,), "m, in the body frame"),
+    "shape_rotation": ("shape", (4,), "unit quaternion w x y z, in the body frame"),
+    "shape_size": ("shape", (3,), "m, sphere: radius; capsule, cylinder: radius, half length; box: half edges"),
+    "friction": ("shape", (), "coefficient of friction; a pair has the larger of its two"),
+    "restitution": ("shape", (), "coefficient of restitution, 0 to 1; a pair has the larger of its two"),
+    "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
+    "site_position": ("site", (3,), "m, in the body frame"),
+    "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
+    "gear": ("actuator", (), "joint torque per unit of actuator force; actuator length = gear * joint position"),
+    "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error)"),
+    "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
+    "control_range": ("actuator", (2,), "lowest and highest control"),
+    "force_range": ("actuator", (2,), "lowest and highest actuator force"),
+    "max_velocity": ("actuator", (), "rad/s or m/s, the speed a servo drives at most"),
+}
+
+
+class Params(Mapping[str, np.ndarray]):
+    """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per robot."""
+
+    __slots__ = ("__weakref__", "flat", "model")
+
+    def __init__(self, model: Model, flat: np.ndarray):
+        flat = np.array(flat, dtype=np.float64)
+        if flat.ndim not in (1, 2) or flat.shape[-1] != model.param_size:
+            raise InputError(
+                f"params of '{model.name}' are ({model.param_size},) or (batch, {model.param_size}), not {flat.shape}"
+            )
+        flat.setflags(write=False)
+        self.model, self.flat = model, flat
+
+    @property
+    def batch(self) -> int | None:
+        """How many sets there are, or None for one set shared by all robots."""
+        return None if self.flat.ndim == 1 else self.flat.shape[0]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        start, shape = self._slot(name)
+        size = int(np.prod(shape))
+        return self.flat[..., start : start + size].reshape(self.flat.shape[:-1] + shape)
+
+    def __getattr__(self, name: str) -> np.ndarray:
+        if name in FIELDS:
+            return self[name]
+        raise AttributeError(f"params have {', '.join(FIELDS)}; not '{name}'")
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __getstate__(self) -> tuple[Model, np.ndarray]:
+        return self.model, np.array(self.flat)
+
+    def __setstate__(self, state: tuple[Model, np.ndarray]) -> None:
+        self.model, self.flat = state
+        self.flat.setflags(write=False)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(FIELDS)
+
+    def __len__(self) -> int:
+        return len(FIELDS)
+
+    def replace(self, **fields: Any) -> Params:
+        """A copy with some fields changed; a field with a leading batch axis makes one set per robot."""
+        fields = {k: _numbers(f"params.{k}", v) for k, v in fields.items()}
+        batches = {v.shape[0] for k, v in fields.items() if v.ndim > len(self._slot(k)[1])}
+        if self.batch is not None:
+            batches.add(self.batch)
+        if len(batches) > 1:
+            raise InputError(f"fields with different batch sizes: {sorted(batches)}")
+        flat = np.array(self.flat)
+        if batches and self.batch is None:
+            flat = np.repeat(flat[None], batches.pop(), axis=0)
+        for name, value in fields.items():
+            start, shape = self._slot(name)
+            if value.shape not in (shape, flat.shape[:-1] + shape):
+                raise InputError(f"params.{name} has shape {shape} (one set), not {value.shape}")
+            lead = flat.shape[:-1]
+            size = int(np.prod(shape))
+            flat[..., start : start + size] = np.broadcast_to(value, lead + shape).reshape((*lead, size))
+        return Params(self.model, flat)
+
+    def _slot(self, name: str) -> tuple[int, tuple[int, ...]]:
+        try:
+            return self.model.param_slots[name]
+        except KeyError:
+            raise InputError(f"unknown parameter '{name}'; params have {', '.join(FIELDS)}") from None
+
+    def __repr__(self) -> str:
+        sets = "shared" if self.batch is None else f"{self.batch} sets"
+        return f"Params({self.model.name!r}, {self.model.param_size} numbers, {sets})"
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    """An array of f64; an error for what is no number."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiu":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be an array of real numbers, not {type(value).__name__}") from None
+
+
+# what cannot be negative
+POSITIVE = ("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "shape_size", "max_velocity")
+MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit")
+
+
+def check_params(params: Params) -> None:
+    """Refuse numbers that no physics can be made of: NaN, infinity, axes without direction.
+
+    Signs are the builder's matter: an optimiser or a finite difference may step a little below zero.
+    """
+    for name in FIELDS:
+        x = params[name]
+        bad = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
+        _refuse(name, x, bad, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
+        if name in ("axis", "rotation", "site_rotation", "shape_rotation"):
+            _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
+
+
+def _refuse(name: str, x: np.ndarray, bad: np.ndarray, rule: str) -> None:
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise InputError(f"params.{name}[{', '.join(map(str, where))}] is {x[where]}; {rule}")
+
+
+def param_slots(counts: dict[str, int]) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
+    """Where each field lies in the flat array, and the length of that array."""
+    slots, start = {}, 0
+    for name, (per, shape, _) in FIELDS.items():
+        full = shape if per == "world" else (counts[per], *shape)
+        slots[name] = (start, full)
+        start += int(np.prod(full))
+    return slots, start

@@ -1,0 +1,95 @@
+"""Cotangents of q: ambient (one number per entry of q) and tangent (one per entry of v), and the way between.
+
+A tangent direction moves a quaternion by q (x) exp(th/2), th in body axes; everything else adds. Ambient cotangents
+are what PyTorch and JAX expect; tangent ones have no redundant direction (linearisation, Gauss-Newton).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .model import Model
+
+
+def quaternions(model: Model) -> list[tuple[int, int]]:
+    """(first entry in q, first entry in v) of every quaternion."""
+    joints = [(model.joint_kind(i), a, k) for i, (a, k) in enumerate(zip(model.joint_q, model.joint_v, strict=True))]
+    return [(a + joint.straight, k + joint.straight) for joint, a, k in joints if joint.quaternion]
+
+
+def _straight(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Indices in q and in v of the entries that simply add."""
+    q, v = np.ones(model.nq, bool), np.ones(model.nv, bool)
+    for a, k in quaternions(model):
+        q[a : a + 4], v[k : k + 3] = False, False
+    return np.flatnonzero(q), np.flatnonzero(v)
+
+
+def _left(q: np.ndarray) -> np.ndarray:
+    """G(q): th -> q (x) (0, th), shape (..., 4, 3)."""
+    w, x, y, z = np.moveaxis(q, -1, 0)
+    return np.stack([np.stack(r, -1) for r in ((-x, -y, -z), (w, -z, y), (z, w, -x), (-y, x, w))], -2)
+
+
+def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
+    """(..., nq) -> (..., nv): the tangent cotangent of an ambient one."""
+    a, k = _straight(model)
+    out = np.empty((*q_bar.shape[:-1], model.nv), q_bar.dtype)
+    out[..., k] = q_bar[..., a]
+    for i, j in quaternions(model):
+        out[..., j : j + 3] = 0.5 * np.einsum("...ij,...i->...j", _left(q[..., i : i + 4]), q_bar[..., i : i + 4])
+    return out
+
+
+def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarray:
+    """(..., nv) -> (..., nq): the ambient cotangent, orthogonal to each quaternion, of a tangent one."""
+    a, k = _straight(model)
+    out = np.empty((*tangent_bar.shape[:-1], model.nq), tangent_bar.dtype)
+    out[..., a] = tangent_bar[..., k]
+    for i, j in quaternions(model):
+        quat = q[..., i : i + 4]
+        lifted = np.einsum("...ij,...j->...i", _left(quat), tangent_bar[..., j : j + 3])
+        out[..., i : i + 4] = 2.0 * lifted / np.sum(quat * quat, -1, keepdims=True)
+    return out
+
+
+def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """q (+) d: the positions reached from q by the tangent displacement d (..., nv)."""
+    a, k = _straight(model)
+    out = np.array(np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], d.shape[:-1]), model.nq)), copy=True)
+    out[..., a] += d[..., k]
+    for i, j in quaternions(model):
+        th = d[..., j : j + 3]
+        t = np.linalg.norm(th, axis=-1, keepdims=True)
+        e = np.concatenate([np.cos(t / 2), 0.5 * np.sinc(t / (2 * np.pi)) * th], -1)
+        quat = out[..., i : i + 4]
+        out[..., i : i + 4] = quat * e[..., :1] + np.einsum("...ij,...j->...i", _left(quat), e[..., 1:])
+    return out
+
+
+def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
+    """q_to (-) q_from, (..., nv): linear in q_to, for quaternions 2 sin(t/2) in place of the angle t between them."""
+    a, k = _straight(model)
+    out = np.empty((*np.broadcast_shapes(q_from.shape[:-1], q_to.shape[:-1]), model.nv))
+    out[..., k] = q_to[..., a] - q_from[..., a]
+    for i, j in quaternions(model):
+        G, near = _left(q_from[..., i : i + 4]), _same_side(q_from, q_to, i)
+        out[..., j : j + 3] = 2.0 * near * np.einsum("...ij,...i->...j", G, q_to[..., i : i + 4])
+    return out
+
+
+def difference_vjp(model: Model, q_from: np.ndarray, q_to: np.ndarray, d_bar: np.ndarray) -> np.ndarray:
+    """(..., nv) -> (..., nq): the ambient cotangent of q_to; that of q_from is not made."""
+    a, k = _straight(model)
+    out = np.empty((*d_bar.shape[:-1], model.nq))
+    out[..., a] = d_bar[..., k]
+    for i, j in quaternions(model):
+        G, near = _left(q_from[..., i : i + 4]), _same_side(q_from, q_to, i)
+        out[..., i : i + 4] = 2.0 * near * np.einsum("...ij,...j->...i", G, d_bar[..., j : j + 3])
+    return out
+
+
+def _same_side(q_from: np.ndarray, q_to: np.ndarray, i: int) -> np.ndarray:
+    """1, or -1 where the two quaternions that start at entry i have opposite signs; (..., 1)"""
+    dot = np.sum(q_from[..., i : i + 4] * q_to[..., i : i + 4], -1, keepdims=True)
+    return np.where(dot < 0, -1.0, 1.0)

@@ -1,6 +1,0 @@
-"""Optimisers on one kind of problem: Adam, SGD, L-BFGS and CMA-ES, from several starts at once, within bounds."""
-
-from .minimise import METHODS, History, minimise
-from .problem import Iterate, Method, Problem
-
-__all__ = ["METHODS", "History", "Iterate", "Method", "Problem", "minimise"]

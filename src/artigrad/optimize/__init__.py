@@ -1,0 +1,6 @@
+"""Optimisers on one kind of problem: Adam, SGD, L-BFGS and CMA-ES, from several starts at once, within bounds."""
+
+from .minimize import METHODS, History, minimize
+from .problem import Iterate, Method, Problem
+
+__all__ = ["METHODS", "History", "Iterate", "Method", "Problem", "minimize"]

@@ -1,0 +1,1 @@
+"""Stage 3: gaps between shapes, and the adjoint. One file per richer shape of the pair."""

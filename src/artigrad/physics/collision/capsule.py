@@ -1,0 +1,120 @@
+"""Capsule against sphere and capsule: the closest points of segments  (theory 6.3, 6.4).
+
+Where a closest point sits at the end of its segment, its parameter is constant. Parallel segments have no single closest
+pair: the middle of one is taken, and the parameters are held constant.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spatial import Force, Vec3, dot
+from ...staging import Linear, clamp, select, target, vjp_of
+from .gap import ZERO, Gap, PairBars, Pose, moved, turned
+from .sphere import ball_ball, ball_ball_vjp
+
+PARALLEL = {"f64": 1e-9, "f32": 1e-5}  # of the squared sine of the angle between two axes; below, rounding decides
+
+
+def _inside(s: Any) -> Any:
+    """1 where 0 < s < 1, else 0."""
+    return select(s > 0.0, select(s < 1.0, 1.0, 0.0), 0.0)
+
+
+def on_segment(a: Vec3, e: Vec3, x: Vec3) -> Vec3:
+    """The point of the segment a + s e, 0 <= s <= 1, that is closest to x."""
+    return a + e * clamp(dot(x - a, e) / dot(e, e), 0.0, 1.0)
+
+
+@vjp_of(on_segment)
+def on_segment_vjp(a: Vec3, e: Vec3, x: Vec3, y_bar: Vec3) -> tuple[Vec3, Vec3, Vec3]:
+    t, E = x - a, dot(e, e)
+    s = clamp(dot(t, e) / E, 0.0, 1.0)
+    s_bar = dot(y_bar, e) * _inside(s) / E
+    x_bar = e * s_bar
+    return y_bar - x_bar, y_bar * s + (t - e * (2.0 * s)) * s_bar, x_bar
+
+
+class Closest(Linear):
+    """The closest points of two segments."""
+
+    x: Vec3
+    y: Vec3
+
+
+def _parameters(a: Vec3, e: Vec3, b: Vec3, f: Vec3) -> tuple[Any, Any, Any]:
+    """(s, t, 1 if not parallel) of the closest points a + s e and b + t f."""
+    r = a - b
+    A, F, c, g, h = dot(e, e), dot(f, f), dot(e, r), dot(f, r), dot(e, f)
+    det = A * F - h * h
+    crossing = det > PARALLEL[target().dtype] * (A * F)
+    s = select(crossing, clamp((h * g - c * F) / select(crossing, det, 1.0), 0.0, 1.0), 0.5)
+    t = (h * s + g) / F
+    s = select(t < 0.0, clamp(-c / A, 0.0, 1.0), select(t > 1.0, clamp((h - c) / A, 0.0, 1.0), s))
+    return s, clamp(t, 0.0, 1.0), select(crossing, 1.0, 0.0)
+
+
+def between_segments(a: Vec3, e: Vec3, b: Vec3, f: Vec3) -> Closest:
+    """The closest points of a + s e and b + t f."""
+    s, t, _ = _parameters(a, e, b, f)
+    return Closest(a + e * s, b + f * t)
+
+
+@vjp_of(between_segments)
+def between_segments_vjp(a: Vec3, e: Vec3, b: Vec3, f: Vec3, y_bar: Closest) -> tuple[Vec3, Vec3, Vec3, Vec3]:
+    """The free parameters solve H (s, t) = ... with H = [A -h; -h F]; w = -H^-1 (s_bar, t_bar) on the free ones."""
+    s, t, crossing = _parameters(a, e, b, f)
+    A, F, h = dot(e, e), dot(f, f), dot(e, f)
+    free_s, free_t = _inside(s) * crossing, _inside(t) * crossing
+    s_bar, t_bar = dot(y_bar.x, e) * free_s, dot(y_bar.y, f) * free_t
+    H_s, H_t, off = A * free_s + (1.0 - free_s), F * free_t + (1.0 - free_t), -(h * free_s * free_t)
+    det = H_s * H_t - off * off
+    w_s, w_t = (off * t_bar - H_t * s_bar) / det, (off * s_bar - H_s * t_bar) / det
+    D = (a - b) + e * s - f * t
+    pull = e * w_s - f * w_t  # the cotangent of D
+    a_bar, b_bar = y_bar.x + pull, y_bar.y - pull
+    return a_bar, y_bar.x * s + pull * s + D * w_s, b_bar, y_bar.y * t - pull * t - D * w_t
+
+
+def _axis(X: Pose, size: Vec3) -> tuple[Vec3, Vec3]:
+    """First end and direction of a capsule's axis."""
+    l = X.R.column(2) * size.y
+    return X.r - l, l + l
+
+
+def _axis_vjp(X: Pose, size: Vec3, a: Vec3, e: Vec3) -> tuple[Force, Any]:
+    """Pose and half length from the cotangents of the axis' first end and direction."""
+    z = X.R.column(2)
+    l_bar = e + e - a
+    half_bar = z.x * l_bar.x + z.y * l_bar.y + z.z * l_bar.z
+    return moved(X.r, a) + turned(z, l_bar * size.y), half_bar
+
+
+def capsule_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
+    return ball_ball(on_segment(*_axis(A, size_a), B.r), size_a.x, B.r, size_b.x)
+
+
+@vjp_of(capsule_sphere)
+def capsule_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
+    a, e = _axis(A, size_a)
+    x = on_segment(a, e, B.r)
+    x_bar, ra_bar, c_bar, rb_bar = ball_ball_vjp(x, size_a.x, B.r, size_b.x, y_bar)
+    a_bar, e_bar, more = on_segment_vjp(a, e, B.r, x_bar)
+    A_bar, half_bar = _axis_vjp(A, size_a, a_bar, e_bar)
+    return PairBars(A_bar, Vec3(ra_bar, half_bar, 0.0), moved(B.r, c_bar + more), Vec3(rb_bar, 0.0, 0.0), ZERO)
+
+
+def capsule_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
+    near = between_segments(*_axis(A, size_a), *_axis(B, size_b))
+    return ball_ball(near.x, size_a.x, near.y, size_b.x)
+
+
+@vjp_of(capsule_capsule)
+def capsule_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
+    (a, e), (b, f) = _axis(A, size_a), _axis(B, size_b)
+    near = between_segments(a, e, b, f)
+    x_bar, ra_bar, z_bar, rb_bar = ball_ball_vjp(near.x, size_a.x, near.y, size_b.x, y_bar)
+    a_bar, e_bar, b_bar, f_bar = between_segments_vjp(a, e, b, f, Closest(x_bar, z_bar))
+    A_bar, half_a = _axis_vjp(A, size_a, a_bar, e_bar)
+    B_bar, half_b = _axis_vjp(B, size_b, b_bar, f_bar)
+    return PairBars(A_bar, Vec3(ra_bar, half_a, 0.0), B_bar, Vec3(rb_bar, half_b, 0.0), ZERO)

@@ -1,0 +1,56 @@
+"""What a pair of shapes is asked and what it answers: how far apart, where, and in which direction.
+
+A routine is a function of two placed shapes and of `at`, the point of B that meets a plane (a direction times B's lengths, or
+a vertex). Geometry is done about the origin of B's tree, so that numbers stay the size of the robot.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...spatial import Force, Transform, Vec3, cross
+from ...staging import Linear
+
+FAR = 1e3  # m or m/s: a gap that is never closed, a margin that nothing comes near
+ZERO = Vec3.zero()
+
+
+class Gap(Linear):
+    """Distance `phi` (negative: depth), point `p` halfway between the surfaces, unit normal `n` from shape A to B."""
+
+    phi: float
+    p: Vec3
+    n: Vec3
+
+
+class Pose(Transform):
+    """Where a shape is. Its cotangent is the force of a rigid motion about the common origin."""
+
+
+class PairPoses(NamedTuple):
+    """Two shapes in their places."""
+
+    A: Pose
+    size_a: Vec3
+    B: Pose
+    size_b: Vec3
+
+
+class PairBars(NamedTuple):
+    """Cotangents of what a routine is asked."""
+
+    A: Force
+    size_a: Vec3
+    B: Force
+    size_b: Vec3
+    at: Vec3
+
+
+def moved(x: Vec3, x_bar: Vec3) -> Force:
+    """What the cotangent of a point of a body is for the body's pose."""
+    return Force(cross(x, x_bar), x_bar)
+
+
+def turned(u: Vec3, u_bar: Vec3) -> Force:
+    """What the cotangent of an axis of a body is for the body's pose."""
+    return Force(cross(u, u_bar), Vec3.zero())

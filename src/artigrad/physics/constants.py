@@ -1,0 +1,344 @@
+"""Constants of the links from Params, and the adjoint. Runs once per call, not once per step.
+
+Three things are settled here so that a step need not know them: bodies on fixed joints are merged into their link; the
+link frame sits at the joint's anchor with the joint's axis along z; servos become one affine law. `position` and
+`rotation` of a free joint have no effect on the dynamics (they only give the default state), so their gradient is zero.
+
+Each part (bodies, sites, actuators, shapes) stands above its adjoint; `constants` and `constants_vjp` at the end list them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..joints.joint import Joint
+from ..joints.table import JOINTS
+from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY
+from ..spatial import (
+    Force,
+    Inertia,
+    Mat3,
+    Quat,
+    Sym3,
+    Transform,
+    Vec3,
+    axis_frame,
+    axis_frame_vjp,
+    compose_vjp,
+    cross,
+    dot,
+    force_to_child,
+    inertia_at_origin,
+    inertia_at_origin_vjp,
+    invert,
+    invert_vjp,
+    normalise,
+    normalise_vjp,
+    pose,
+    pose_vjp,
+    shift,
+    shift_vjp,
+    twist_to_matrix,
+)
+from ..staging import Layout, Reals, Table, carry, loop, maximum, select, sqrt, switch
+from .tables import FIELD_INDEX, Constants, Topology
+
+# scratch, one row per body with the world first: the body frame in its link, and its cotangent
+BODY = Layout(B=Transform, B_bar=Force)
+NO_LIMIT = 1e30
+
+
+class Fields:
+    """Typed access to the flat parameters by name."""
+
+    def __init__(self, slots: Any, reals: Reals):
+        self.slots, self.reals = slots, reals
+
+    def at(self, name: str, index: Any, size: int) -> Any:
+        return self.slots[FIELD_INDEX[name]] + index * size
+
+    def real(self, name: str, index: Any, size: int = 1, k: int = 0) -> Any:
+        return self.reals[self.at(name, index, size) + k]
+
+    def struct(self, name: str, index: Any, kind: Any) -> Any:
+        return self.reals.struct(self.at(name, index, kind.size), kind)
+
+    def put(self, name: str, index: Any, value: Any) -> None:
+        self.reals.put(self.at(name, index, value.size), value)
+
+    def put_real(self, name: str, index: Any, value: Any, size: int = 1, k: int = 0) -> None:
+        self.reals[self.at(name, index, size) + k] = value
+
+
+class Making(NamedTuple):
+    """What the making of constants knows: integers of the model, the parameters, the frames of bodies, and the constants;
+    backwards also the cotangents of the constants and of the parameters."""
+
+    model: Topology
+    structure: Any
+    fields: Fields
+    bodies: Table
+    out: Constants
+    out_bar: Constants = None  # type: ignore[assignment]  # of an adjoint
+    bars: Fields = None  # type: ignore[assignment]
+
+
+# -- bodies ----------------------------------------------------------------------------------------------------------------
+def _bodies(m: Making) -> None:
+    """Frames, placements and joints of bodies, merged into links; masses."""
+    out, fields = m.out, m.fields
+    for i in loop(m.model.nl):
+        row = out.link[i]
+        row.I, row.placement = Inertia.zero(), Transform.identity()
+        row.damping, row.armature, row.stiffness, row.reference = 0.0, 0.0, 0.0, 0.0
+        row.low, row.high, row.dry = -NO_LIMIT, NO_LIMIT, 0.0
+    for k in loop(m.model.nt + 1):
+        out.tree[k].origin = Vec3.zero()
+    m.bodies[0].B = Transform.identity()
+    for i in loop(1, m.model.nb + 1):
+        switch(m.structure.body_joint[i], {k: partial(_place, m, i, joint) for k, joint in enumerate(JOINTS.values())})
+        B = m.bodies[i].B
+        c = fields.struct("com", i - 1, Vec3)
+        mass, Ic = fields.real("mass", i - 1), fields.struct("inertia", i - 1, Sym3)
+        link = out.link[m.model.link_of_body[i]]
+        link.I += shift(B, inertia_at_origin(mass, c, Ic))
+        out.frame[i - 1].X = B
+        out.body[i - 1].com = B.r + B.R @ c
+
+
+def _bodies_vjp(m: Making) -> None:
+    fields, bars = m.fields, m.bars
+    for i in loop(1, m.model.nb + 1, inwards=True):
+        row, link_bar = m.bodies[i], m.out_bar.link[m.model.link_of_body[i]]
+        B = row.B
+        c = fields.struct("com", i - 1, Vec3)
+        mass, Ic = fields.real("mass", i - 1), fields.struct("inertia", i - 1, Sym3)
+        com_bar = B.R.T @ m.out_bar.body[i - 1].com  # com = B.r + B.R c
+        B_bar, I_bar = shift_vjp(B, inertia_at_origin(mass, c, Ic), link_bar.I)
+        row.B_bar += m.out_bar.frame[i - 1].X + Force(cross(c, com_bar), com_bar) + B_bar
+        mass_bar, c_bar, Ic_bar = inertia_at_origin_vjp(mass, c, Ic, I_bar)
+        bars.put_real("mass", i - 1, mass_bar)
+        bars.put("com", i - 1, c_bar + com_bar)
+        bars.put("inertia", i - 1, Ic_bar)
+        cases = {k: partial(_place_vjp, m, i, joint) for k, joint in enumerate(JOINTS.values())}
+        switch(m.structure.body_joint[i], cases)
+
+
+def _joint_frame(fields: Fields, i: Any, joint: Joint) -> Transform:
+    """The link frame in the body frame: at the anchor; for an axis, with z along it."""
+    R = axis_frame(normalise(fields.struct("axis", i, Vec3))) if joint.axial else Mat3.identity()
+    return Transform(R, fields.struct("anchor", i, Vec3))
+
+
+def _place(m: Making, i: Any, joint: Joint) -> None:
+    """Body i in its link, and the placement and joint constants of a link that begins here."""
+    fields, row = m.fields, m.bodies[i]
+    link, tree = m.out.link[m.model.link_of_body[i]], m.model.tree[m.model.link_of_body[i]]
+    P = m.bodies[m.structure.body_parent[i]].B
+    X = pose(fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat))
+    if not joint.nv:
+        row.B = P @ X
+        return
+    link.damping, link.armature = fields.real("damping", i - 1), fields.real("armature", i - 1)
+    if joint.floating:
+        row.B = Transform.identity()
+        return
+    L = _joint_frame(fields, i - 1, joint)
+    T = P @ X @ L
+
+    def root() -> None:  # the tree's origin is where its root joint sits
+        m.out.tree[tree].origin = T.r
+        link.placement = Transform(T.R, Vec3.zero())
+
+    def inner() -> None:
+        link.placement = T
+
+    switch(m.model.is_root[m.model.link_of_body[i]], {0: inner, 1: root})
+    row.B = invert(L)
+    if joint.axial:
+        link.stiffness, link.reference = fields.real("stiffness", i - 1), fields.real("spring_reference", i - 1)
+        link.low, link.high = (fields.real("limit", i - 1, 2, k) for k in range(2))
+        link.dry = fields.real("dry_friction", i - 1)
+
+
+def _place_vjp(m: Making, i: Any, joint: Joint) -> None:
+    fields, bars, B_bar = m.fields, m.bars, m.bodies[i].B_bar
+    link, parent = m.model.link_of_body[i], m.bodies[m.structure.body_parent[i]]
+    own = m.out_bar.link[link]
+    position, rotation = fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat)
+    X = pose(position, rotation)
+    X_bar, anchor_bar, axis_bar = Force.zero(), Vec3.zero(), Vec3.zero()
+    if not joint.nv:
+        P_bar, X_bar = compose_vjp(parent.B, X, B_bar)
+        parent.B_bar += P_bar
+    elif not joint.floating:
+        L = _joint_frame(fields, i - 1, joint)
+        # a root's placement has its translation in the tree's origin, and its force is taken about that origin
+        T_bar = force_to_child(m.out.link[link].placement, own.placement)
+        Y = parent.B @ X
+        Y_bar, L_bar = compose_vjp(Y, L, T_bar)
+        P_bar, X_bar = compose_vjp(parent.B, X, Y_bar)
+        parent.B_bar += P_bar
+        L_all = L_bar + invert_vjp(L, B_bar)
+        anchor_bar = L.R @ L_all.f
+        if joint.axial:
+            axis = fields.struct("axis", i - 1, Vec3)
+            n_bar = axis_frame_vjp(normalise(axis), twist_to_matrix(L.R, L_all.n))
+            axis_bar = normalise_vjp(axis, n_bar)
+            bars.put_real("limit", i - 1, own.low, 2, 0)
+            bars.put_real("limit", i - 1, own.high, 2, 1)
+            bars.put_real("dry_friction", i - 1, own.dry)
+    position_bar, rotation_bar = pose_vjp(position, rotation, X_bar)
+    bars.put("position", i - 1, position_bar)
+    bars.put("rotation", i - 1, rotation_bar)
+    bars.put("anchor", i - 1, anchor_bar)
+    bars.put("axis", i - 1, axis_bar)
+    bars.put_real("damping", i - 1, own.damping if joint.nv else 0.0)
+    bars.put_real("armature", i - 1, own.armature if joint.nv else 0.0)
+    bars.put_real("stiffness", i - 1, own.stiffness if joint.axial else 0.0)
+    bars.put_real("spring_reference", i - 1, own.reference if joint.axial else 0.0)
+
+
+# -- sites -----------------------------------------------------------------------------------------------------------------
+def _sites(m: Making) -> None:
+    for s in loop(m.model.ns):
+        X = pose(m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat))
+        m.out.frame[m.model.nb + s].X = m.bodies[m.model.site_body[s]].B @ X
+
+
+def _sites_vjp(m: Making) -> None:
+    for s in loop(m.model.ns):
+        position, rotation = m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat)
+        body = m.bodies[m.model.site_body[s]]
+        B_bar, X_bar = compose_vjp(body.B, pose(position, rotation), m.out_bar.frame[m.model.nb + s].X)
+        body.B_bar += B_bar
+        position_bar, rotation_bar = pose_vjp(position, rotation, X_bar)
+        m.bars.put("site_position", s, position_bar)
+        m.bars.put("site_rotation", s, rotation_bar)
+
+
+# -- shapes ----------------------------------------------------------------------------------------------------------------
+def _shapes(m: Making) -> None:
+    fields = m.fields
+    for s in loop(m.model.nshape):
+        row = m.out.shape[s]
+        X = pose(fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat))
+        row.X = m.bodies[m.structure.shape_body[s]].B @ X
+        row.size = fields.struct("shape_size", s, Vec3)
+        row.friction, row.restitution = fields.real("friction", s), fields.real("restitution", s)
+    for k in loop(m.model.nvertex):
+        m.out.vertex[k].p = fields.struct("vertex", k, Vec3)
+    for s in loop(m.model.nshape):
+        m.out.shape[s].radius = _radius(m, s)
+
+
+def _shapes_vjp(m: Making) -> None:
+    fields, bars = m.fields, m.bars
+    for s in loop(m.model.nshape):
+        position, rotation = fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat)
+        body, bar = m.bodies[m.structure.shape_body[s]], m.out_bar.shape[s]
+        B_bar, X_bar = compose_vjp(body.B, pose(position, rotation), bar.X)
+        body.B_bar += B_bar
+        position_bar, rotation_bar = pose_vjp(position, rotation, X_bar)
+        bars.put("shape_position", s, position_bar)
+        bars.put("shape_rotation", s, rotation_bar)
+        bars.put("shape_size", s, bar.size)
+        bars.put_real("friction", s, bar.friction)
+        bars.put_real("restitution", s, bar.restitution)
+    for k in loop(m.model.nvertex):
+        bars.put("vertex", k, m.out_bar.vertex[k].p)
+
+
+def _radius(m: Making, s: Any) -> Any:
+    """Of the sphere about the frame of shape s that holds all of it (a plane has none). Not differentiated: it decides
+    only which pairs are looked at."""
+    size = m.out.shape[s].size
+
+    def points() -> Any:
+        far = carry(0.0)
+        for k in loop(m.structure.shape_vertex[s], m.structure.shape_vertex[s + 1]):
+            p = m.out.vertex[k].p
+            far.value = maximum(far.value, dot(p, p))
+        return sqrt(far.value)
+
+    by_kind: dict[int, Callable[[], Any]] = {
+        PLANE: lambda: 0.0,
+        SPHERE: lambda: size.x,
+        CAPSULE: lambda: size.x + size.y,
+        BOX: lambda: sqrt(dot(size, size)),
+        CYLINDER: lambda: sqrt(size.x * size.x + size.y * size.y),
+        POINTS: points,
+    }
+    return switch(m.structure.shape_kind[s], by_kind)
+
+
+# -- actuators -------------------------------------------------------------------------------------------------------------
+_SERVO = {0: lambda: (0.0, 0.0), POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
+
+
+def _actuators(m: Making) -> None:
+    """force = clamp(clamp(gain u + b0 + b1 length, +-drive) + b2 velocity, force range); drive = -b2 max_velocity"""
+    fields = m.fields
+    for j in loop(m.model.nu):
+        row = m.out.actuator[j]
+        gain = fields.real("gain", j)
+        b0, b1, b2 = (fields.real("bias", j, 3, k) for k in range(3))
+        on_length, on_velocity = switch(m.structure.act_kind[j], _SERVO)
+        b1, b2 = b1 - gain * on_length, b2 - gain * on_velocity
+        limited, top = _speed_limit(fields, j)
+        row.gear, row.gain, row.b0, row.b1, row.b2 = fields.real("gear", j), gain, b0, b1, b2
+        row.low, row.high = (fields.real("control_range", j, 2, k) for k in range(2))
+        row.force_low, row.force_high = (fields.real("force_range", j, 2, k) for k in range(2))
+        row.drive = select(limited, -(b2 * top), NO_LIMIT)
+
+
+def _actuators_vjp(m: Making) -> None:
+    fields, bars = m.fields, m.bars
+    for j in loop(m.model.nu):
+        bar = m.out_bar.actuator[j]
+        gain = fields.real("gain", j)
+        on_length, on_velocity = switch(m.structure.act_kind[j], _SERVO)
+        b2 = fields.real("bias", j, 3, 2) - gain * on_velocity
+        limited, top = _speed_limit(fields, j)
+        b1_bar = bar.b1
+        b2_bar = bar.b2 - bar.drive * top
+        bars.put_real("gear", j, bar.gear)
+        bars.put_real("gain", j, bar.gain - b1_bar * on_length - b2_bar * on_velocity)
+        for k, b_bar in enumerate((bar.b0, b1_bar, b2_bar)):
+            bars.put_real("bias", j, b_bar, 3, k)
+        bars.put_real("control_range", j, bar.low, 2, 0)
+        bars.put_real("control_range", j, bar.high, 2, 1)
+        bars.put_real("force_range", j, bar.force_low, 2, 0)
+        bars.put_real("force_range", j, bar.force_high, 2, 1)
+        bars.put_real("max_velocity", j, select(limited, -(bar.drive * b2), 0.0))
+
+
+def _speed_limit(fields: Fields, j: Any) -> tuple[Any, Any]:
+    """Whether actuator j has a speed limit, and that limit (0 if it has none, so that nothing infinite is multiplied)."""
+    top = fields.real("max_velocity", j)
+    limited = top < NO_LIMIT
+    return limited, select(limited, top, 0.0)
+
+
+# -- all of them -------------------------------------------------------------------------------------------------------------
+def constants(m: Making) -> None:
+    """out = constants(params)"""
+    m.out.gravity = m.fields.struct("gravity", 0, Vec3)
+    _bodies(m)
+    _sites(m)
+    _actuators(m)
+    _shapes(m)
+
+
+def constants_vjp(m: Making) -> None:
+    """The cotangent of params from that of the constants; the forward pass is run again for the frames of the bodies."""
+    constants(m)
+    m.bars.put("gravity", 0, m.out_bar.gravity)
+    for i in loop(m.model.nb + 1):
+        m.bodies[i].B_bar = Force.zero()
+    _shapes_vjp(m)
+    _actuators_vjp(m)
+    _sites_vjp(m)
+    _bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies

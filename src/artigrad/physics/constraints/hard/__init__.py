@@ -1,0 +1,1 @@
+"""The hard law: the papers' mixed complementarity problem, its solvers and both its adjoints."""

@@ -1,0 +1,47 @@
+"""The adjoint of the hard law at its converged solution  (theory 5.9-5.16).
+
+With the active set at hand, one small transposed solve gives multipliers nu of the active velocity rows, and one solve
+with the factor gives mu. Then everything is the adjoint of inverse dynamics with the contact forces among the forces of
+the world, and one kinematic adjoint of what the rows see. No derivative of M or of A appears.
+
+Not differentiated: the active set itself, the threshold of restitution, and the side of the kink at phi = 0 (one-sided).
+"""
+
+from __future__ import annotations
+
+from ....staging import Reals, loop
+from ...context import Step
+from ...dynamics import articulated
+from ...dynamics.forward_dynamics import clear_forces
+from ..contact import along_rows
+from ..kinds import of_kind
+from ..paths import seen_by
+from . import solver
+from .rows import apply_impulses, scale_free_motion
+
+
+def multipliers(s: Step, qdd_bar: Reals) -> None:
+    """nu = C^T x with (C A E)^T x = E^T (J z + dt lam_bar), z = Mt^-1 qdd_bar;  then  ws.mu = z - Mt^-1 J^T nu"""
+    problem, friction = s.constraints, s.constraints.friction
+    clear_forces(s)
+    articulated.solve_inward(s, qdd_bar)
+    scale_free_motion(s)
+    for c in loop(problem.count):
+        row = problem.row[c]
+        seen = seen_by(s, c)
+        if problem.force_bar is not None:
+            seen = seen + along_rows(row.R, of_kind("force_bar", s, c))
+        row.nu = friction.extend_transposed(row, seen).map(lambda x, active: x * active, row.active)
+    for g in loop(problem.groups):
+        solver.solve_transposed(problem, problem.group[g], problem.group[g + 1])
+    for c in loop(problem.count):
+        row = problem.row[c]
+        row.nu = friction.restrict_transposed(row, row.nu)
+    apply_impulses(s, "nu", -1.0)
+    articulated.solve_outward(s, s.ws.mu)
+
+
+def bars(s: Step) -> None:
+    """Between the two halves of the adjoint of inverse dynamics: what all contacts say to poses, velocities, parameters."""
+    for c in loop(s.constraints.count):
+        of_kind("bars", s, c)

@@ -1,0 +1,66 @@
+"""Rows of the contact problem: the velocities they see, and  A = J Mt^-1 J^T + softness = Z^T Z + softness."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ....spatial import Mat3, Vec3, dot
+from ....spatial.vectors import outer
+from ....staging import carry, loop, sqrt, switch
+from ...context import Step
+from ..contact_problem import A_SIDE, B_SIDE
+from ..kinds import KINDS, of_kind
+from ..paths import along_paths
+from ..target_velocity import target_velocity
+
+
+def rows(s: Step) -> None:
+    """For every contact: Z of both sides, and b = J v + dt J qdd_free - beta."""
+    problem = s.constraints
+    for k in loop(s.model.nv):
+        problem.root[k] = sqrt(s.dof[k].dinv)
+    scale_free_motion(s)
+    for c in loop(problem.count):
+        row = problem.row[c]
+        seen, free = of_kind("rows", s, c)
+        beta = target_velocity(s, row.phi, row.e, seen.x)
+        row.b = seen + free * s.dt - Vec3(beta, 0.0, 0.0)
+
+
+def scale_free_motion(s: Step) -> None:
+    """ut = d^1/2 u, with which Z^T ut is what the rows see of the motion whose inward half is in s.dof.u"""
+    for k in loop(s.model.nv):
+        s.constraints.ut[k] = s.dof[k].u / s.constraints.root[k]
+
+
+def delassus(s: Step) -> None:
+    """A for all pairs of contacts of a group, and the inverse of its diagonal."""
+    problem, softness, nl = s.constraints, s.constraints.options.softness, s.model.nl
+    spares = {k: partial(float, kind.spare) for k, kind in enumerate(KINDS)}
+    for c in loop(problem.count):
+        for d in loop(problem.start[c], c + 1):
+            total = carry(Mat3.zero())
+            for a in (A_SIDE, B_SIDE):
+                for b in (A_SIDE, B_SIDE):
+                    i, j = problem.link(c, a), problem.link(d, b)
+                    for k in loop(problem.common[i * nl + j]):
+                        x = problem.Z.struct(problem.z(c, a, k), Vec3)
+                        y = problem.Z.struct(problem.z(d, b, k), Vec3)
+                        total.value = total.value + outer(x, y)
+            problem.A.put(problem.block(c, d), total.value)
+            problem.A.put(problem.block(d, c), total.value.T)
+        at = problem.block(c, c)
+        own = problem.A.struct(at, Mat3)
+        spare = switch(problem.kind[c], spares)  # how much of the second entry a third row without use has
+        full = own + Mat3(softness, 0.0, 0.0, 0.0, softness, 0.0, 0.0, 0.0, softness + own.yy * spare)
+        problem.A.put(at, full)
+        problem.row[c].inv = problem.friction.steps(full)
+
+
+def apply_impulses(s: Step, x: str, scale: float) -> None:
+    """u += scale * d^-1 L J^T x, with x a field of the contact rows."""
+    problem = s.constraints
+    for c in loop(problem.count):
+        value = getattr(problem.row[c], x) * scale
+        for k, z in along_paths(s, c):
+            s.dof[k].u += problem.root[k] * dot(z, value)

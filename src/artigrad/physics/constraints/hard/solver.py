@@ -1,0 +1,303 @@
+"""Solvers of the contact problem  w = A lam + b,  per group of contacts  (theory 5.6, 5.7).
+
+    normals:   0 <= lam_n, 0 <= w_n, one of them zero
+    tangents:  |lam_t| <= mu lam_n + bound;  w_t = 0 inside,  w_t against lam_t at the bound
+
+What |lam_t| is and how it is bounded is the law of friction: `pyramid` or `cone`.
+
+`gauss_seidel` sweeps until nothing moves by more than the tolerance, at most a given number of times. `hybrid` lets a few
+sweeps name the active set, solves that set exactly by a 3x3-block LU, and checks every row. Where the check fails the worst
+row changes sides and the set is solved again; what still fails after some exchanges sweeps on from before them. A robot
+that is done is frozen: its neighbours in the pack do not change its bits.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ....spatial import Mat3, Vec3, cross, dot
+from ....staging import Row, carry, clamp, loop, maximum, minimum, select, target, to_real, when_any
+from ...collision.gap import FAR
+from ..contact_problem import ContactProblem
+from .update import Update, positive, yes
+
+ROUNDS, SWEEPS = 12, 3
+TURN = {"f64": 1e-7, "f32": 1e-5}  # rad, by which directions of sliding may still turn
+
+
+def clear_impulses(problem: ContactProblem) -> None:
+    for c in loop(problem.count):
+        problem.row[c].lam = Vec3.zero()
+
+
+def residual(problem: ContactProblem, c: Any, end: Any) -> Vec3:
+    """w_c = A lam + b"""
+    w = carry(problem.row[c].b)
+    for d in loop(problem.start[c], end):
+        w.value = w.value + problem.A.struct(problem.block(c, d), Mat3) @ problem.row[d].lam
+    return w.value
+
+
+def worse(a: Any, b: Any) -> Any:
+    """The larger of two numbers that are not negative; a NaN stays."""
+    return select(b >= 0.0, maximum(a, b), b)
+
+
+def sweep(problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any = 1.0, tape: Any = None) -> Any:
+    """One projected Gauss-Seidel sweep over a group, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
+    where contacts slide, full ones can go back and forth for ever. tape: first row of the tape that is written. Returns
+    the largest change, as a velocity."""
+    moved = carry(0.0)
+    for c in loop(start, end):
+        row = problem.row[c]
+        w, lam, inv = residual(problem, c, end), row.lam, row.inv * relax
+        if tape is not None:
+            problem.tape[tape + c].lam, problem.tape[tape + c].w = lam, w
+        n = maximum(lam.x - w.x * inv.x, 0.0)
+        A, limit = problem.A.struct(problem.block(c, c), Mat3), row.mu * n + row.bound
+        new = Vec3(n, *problem.friction.tangents(Update(A, w, lam, inv, n - lam.x, limit)).leaves())
+        moved.value = maximum(moved.value, largest_change(row, new - lam))
+        row.lam = select(go > 0.5, new, lam)
+    return moved.value
+
+
+def largest_change(row: Row, change: Vec3) -> Any:
+    """A change of impulses, as the largest of the velocities that its rows would feel."""
+    worst: Any = 0.0
+    for x, i in zip(change.leaves(), row.inv.leaves(), strict=True):
+        worst = worse(worst, abs(x / i))
+    return worst
+
+
+def violation(problem: ContactProblem, start: Any, end: Any) -> Any:
+    """How far a group is from solved, m/s: what one more update of each contact would change, as a velocity."""
+    worst = carry(0.0)
+    for c in loop(start, end):
+        row = problem.row[c]
+        w, lam, inv = residual(problem, c, end), row.lam, row.inv
+        n, A = maximum(lam.x - w.x * inv.x, 0.0), problem.A.struct(problem.block(c, c), Mat3)
+        limit = row.mu * lam.x + row.bound
+        new = Vec3(n, *problem.friction.tangents(Update(A, w, lam, inv, 0.0, limit)).leaves())
+        worst.value = worse(worst.value, largest_change(row, new - lam))
+    return worst.value
+
+
+def margin(problem: ContactProblem) -> Any:
+    """How far the active set is from changing, m/s: the least of what separated normals part by, pushing ones press by,
+    sticking tangents have left, and sliding ones slip by. Impulses count by the velocity they could undo."""
+    least = carry(FAR)
+    for c in loop(problem.count):
+        row, end = problem.row[c], problem.end(c)
+        w, lam, inv = residual(problem, c, end), row.lam, row.inv
+        normal = select(lam.x > 0.0, lam.x / inv.x, abs(w.x))
+        tangents = problem.friction.margin(w, lam, inv, row.mu * lam.x + row.bound, FAR)
+        least.value = minimum(least.value, minimum(normal, tangents))
+    return least.value
+
+
+def gauss_seidel(
+    problem: ContactProblem, sweeps: int, tolerance: Any, tape: bool = False, factored: bool = True
+) -> None:
+    """At most so many sweeps over every group. With `tape` what every update found and how many sweeps were run are kept;
+    `factored` leaves the factor of the active set in K, for the implicit adjoint."""
+    clear_impulses(problem)
+    for g in loop(problem.groups):
+        start, end = problem.group[g], problem.group[g + 1]
+        go, ran = carry(1.0), carry(0.0)
+        for s in loop(sweeps):
+            for _ in when_any(go.value > 0.5):
+                moved = sweep(problem, start, end, go.value, tape=s * problem.cap if tape else None)
+                ran.value = ran.value + go.value
+                go.value = select(moved > tolerance, go.value, 0.0)
+        if tape:
+            problem.ran[g] = ran.value
+        problem.status[0] = worse(problem.status[0], violation(problem, start, end))
+        if factored:
+            name_active_set(problem, start, end, 1.0)
+            build(problem, start, end)
+            factor(problem, start, end)
+
+
+def hybrid(problem: ContactProblem, tolerance: Any) -> None:
+    """Sweeps, exact solve of the active set, check; again for the robots that fail the check."""
+    clear_impulses(problem)
+    for g in loop(problem.groups):
+        start, end = problem.group[g], problem.group[g + 1]
+        go = carry(1.0)
+        for r in loop(ROUNDS):
+            for _ in when_any(go.value > 0.5):
+                active = go.value
+                relax = 1.0 - 0.3 * clamp(to_real(r), 0.0, 1.0)
+                for _ in loop((r + 1) * SWEEPS):
+                    sweep(problem, start, end, active, relax)
+                for c in loop(start, end):
+                    problem.row[c].swept = problem.row[c].lam
+                failed = solve_active_set(problem, start, end, active, tolerance)
+                for c in loop(start, end):  # robots that failed go on from their sweeps
+                    row = problem.row[c]
+                    row.lam = select(failed > 0.5, row.swept, row.lam)
+                go.value = failed
+        for _ in when_any(go.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
+            left = select(go.value > 0.5, violation(problem, start, end), 0.0)
+            problem.status[0] = worse(problem.status[0], left)
+            name_active_set(problem, start, end, go.value)
+            build(problem, start, end)
+            factor(problem, start, end)
+
+
+def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any, tolerance: Any) -> Any:
+    """Name the active set at the impulses, and put the impulses that solve it in their place; again with another set for
+    the robots that fail the check (where the law is linear), or while directions of sliding turn. K keeps the factor.
+    Returns 1 where no solution was found."""
+    law, go = problem.friction, carry(active)
+    if law.LINEAR:
+        name_active_set(problem, start, end, active)
+    for _ in loop(law.TRIES):
+        for _ in when_any(go.value > 0.5):
+            here, turned = go.value, carry(0.0)
+            if not law.LINEAR:
+                name_active_set(
+                    problem, start, end, here
+                )  # before each try, so that K is always of the set that is named
+            build(problem, start, end)
+            factor(problem, start, end)
+            for c in loop(start, end):
+                problem.row[c].x = right_side(problem, c, end)
+            solve(problem, start, end)
+            for c in loop(start, end):
+                row = problem.row[c]
+                lam, turn = law.settle(row, row.x)
+                row.lam = select(here > 0.5, lam, row.lam)
+                turned.value = maximum(turned.value, turn)
+            if law.LINEAR:
+                bad, worst = check(problem, start, end, tolerance)
+                go.value = select(bad > 0.5, here, 0.0)
+                exchange(problem, start, end, go.value, worst)
+            else:
+                go.value = select(turned.value > TURN[target().dtype], here, 0.0)
+    if law.LINEAR:
+        return go.value
+    bad, _ = check(problem, start, end, tolerance)
+    return select(bad > 0.5, active, 0.0)
+
+
+def exchange(problem: ContactProblem, start: Any, end: Any, go: Any, worst: Any) -> None:
+    """The worst row of a group changes sides, for the robots with go > 1/2; `check` left in x how bad each row is."""
+    for _ in when_any(go > 0.5):
+        for c in loop(start, end):
+            row = problem.row[c]
+            hit = row.x.map(lambda x: yes(x >= worst) * yes(go > 0.5))
+            row.active, row.slide_sign = problem.friction.exchanged(row, row.lam, hit)
+
+
+def name_active_set(problem: ContactProblem, start: Any, end: Any, go: Any) -> None:
+    """active and slide_sign of each contact, for the robots with go > 1/2."""
+    for c in loop(start, end):
+        row = problem.row[c]
+        lam, limit = row.lam, row.mu * row.lam.x + row.bound
+        active, sign = problem.friction.active_set(lam, limit, partial(residual, problem, c, end))
+        row.active, row.slide_sign = select(go > 0.5, active, row.active), select(go > 0.5, sign, row.slide_sign)
+
+
+def build(problem: ContactProblem, start: Any, end: Any) -> None:
+    """K = C A E on the active unknowns, the identity on the others."""
+    law = problem.friction
+    for c in loop(start, end):
+        row = problem.row[c]
+        for d in loop(start, end):
+            at = problem.block(c, d)
+            A, across = problem.A.struct(at, Mat3).leaves(), problem.row[d]
+            AE = [law.extend_transposed(across, Vec3(*A[3 * r : 3 * r + 3])) for r in range(3)]
+            columns = zip(*(x.leaves() for x in AE), strict=True)
+            problem.K.put(at, Mat3.columns(*(law.restrict(row, Vec3(*column)) for column in columns)))
+        at, active = problem.block(c, c), row.active
+        idle = Vec3(1.0 - active.x, 1.0 - active.y + law.compliance(row), 1.0 - active.z)
+        own = problem.K.struct(at, Mat3)
+        problem.K.put(at, own + Mat3(idle.x, 0.0, 0.0, 0.0, idle.y, 0.0, 0.0, 0.0, idle.z))
+
+
+def right_side(problem: ContactProblem, c: Any, end: Any) -> Vec3:
+    """-C (b + A of the constant parts of impulses at their bounds). Only joints have such parts: dry friction."""
+    total = carry(problem.row[c].b)
+    for d in loop(problem.joints[problem.in_group[c]], end):
+        other = problem.row[d]
+        A = problem.A.struct(problem.block(c, d), Mat3)
+        total.value = total.value + A @ Vec3(0.0, other.slide_sign.y * other.bound, other.slide_sign.z * other.bound)
+    return -problem.friction.restrict(problem.row[c], total.value)
+
+
+def check(problem: ContactProblem, start: Any, end: Any, tolerance: Any) -> tuple[Any, Any]:
+    """1 where some row breaks its condition by more than the tolerance (a velocity), or is not a number; and by how much
+    the worst one does. x of each contact has that of its rows.
+
+    Active rows were solved for, so their velocity is zero to rounding; a wide bound catches a solve that went wrong.
+    """
+    total, worst = carry(0.0), carry(0.0)
+    for c in loop(start, end):
+        row = problem.row[c]
+        w, lam, active, b = residual(problem, c, end), row.lam, row.active, row.b
+        limit = row.mu * maximum(lam.x, 0.0) + row.bound
+        normal = positive(select(active.x > 0.5, -(lam.x / row.inv.x), -(w.x + tolerance)))
+        row.x = Vec3(normal, *problem.friction.faults(row, w, lam, limit, tolerance))
+        for fault in row.x.leaves():
+            total.value = total.value + fault
+            worst.value = maximum(worst.value, fault)
+        for v, drive in zip(problem.friction.restrict(row, w).leaves(), b.leaves(), strict=True):
+            total.value = total.value + positive(abs(v) - (100.0 * tolerance + 1e-4 * abs(drive)))
+    return select(total.value <= 0.0, 0.0, 1.0), worst.value
+
+
+# -- 3x3-block LU ----------------------------------------------------------------------------------------------------------
+def inverse(a: Mat3) -> Mat3:
+    x, y, z = (Vec3(*a.leaves()[3 * r : 3 * r + 3]) for r in range(3))
+    yz, zx, xy = cross(y, z), cross(z, x), cross(x, y)
+    return Mat3.columns(yz, zx, xy) / dot(x, yz)
+
+
+def factor(problem: ContactProblem, start: Any, end: Any) -> None:
+    """K = L U in place, inverses of the pivots on the diagonal."""
+    K = problem.K
+    for k in loop(start, end):
+        pivot = inverse(K.struct(problem.block(k, k), Mat3))
+        K.put(problem.block(k, k), pivot)
+        for r in loop(k + 1, end):
+            f = K.struct(problem.block(r, k), Mat3) @ pivot
+            K.put(problem.block(r, k), f)
+            for s in loop(k + 1, end):
+                at = problem.block(r, s)
+                K.put(at, K.struct(at, Mat3) - f @ K.struct(problem.block(k, s), Mat3))
+
+
+def _substitute(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
+    """x_r minus what the blocks first .. end of its row make of theirs."""
+    x = carry(problem.row[r].x)
+    for k in loop(first, end):
+        x.value = x.value - problem.K.struct(problem.block(r, k), Mat3) @ problem.row[k].x
+    return x.value
+
+
+def _substitute_transposed(problem: ContactProblem, r: Any, first: Any, end: Any) -> Vec3:
+    """nu_r minus what the blocks first .. end of its column make of theirs."""
+    x = carry(problem.row[r].nu)
+    for k in loop(first, end):
+        x.value = x.value - problem.K.struct(problem.block(k, r), Mat3).T @ problem.row[k].nu
+    return x.value
+
+
+def solve(problem: ContactProblem, start: Any, end: Any) -> None:
+    """x <- K^-1 x"""
+    for r in loop(start, end):
+        problem.row[r].x = _substitute(problem, r, start, r)
+    for r in loop(start, end, inwards=True):
+        pivot = problem.K.struct(problem.block(r, r), Mat3)
+        problem.row[r].x = pivot @ _substitute(problem, r, r + 1, end)
+
+
+def solve_transposed(problem: ContactProblem, start: Any, end: Any) -> None:
+    """nu <- K^-T nu"""
+    for r in loop(start, end):
+        pivot = problem.K.struct(problem.block(r, r), Mat3)
+        problem.row[r].nu = pivot.T @ _substitute_transposed(problem, r, start, r)
+    for r in loop(start, end, inwards=True):
+        problem.row[r].nu = _substitute_transposed(problem, r, r + 1, end)

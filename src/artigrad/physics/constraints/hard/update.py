@@ -1,0 +1,37 @@
+"""What the two laws of friction share: an update of the two tangents of one contact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spatial import Mat3, Vec3
+from ....staging import Linear, select
+
+
+class Update(Linear):
+    """What an update of two tangents reads: block A of the contact, velocities w, impulses lam and steps inv of its rows, the
+    change dn of the normal impulse, and the limit of the tangential ones. Its cotangent is of the same type."""
+
+    A: Mat3
+    w: Vec3
+    lam: Vec3
+    inv: Vec3
+    dn: float
+    limit: float
+
+
+class Tangents(Linear):
+    """The two tangential impulses of a contact."""
+
+    t1: float
+    t2: float
+
+
+def positive(x: Any) -> Any:
+    """x where it is above zero, else 0; a NaN stays."""
+    return select(x <= 0.0, 0.0, x)
+
+
+def yes(condition: Any) -> Any:
+    """1 where a condition holds, 0 where it does not or compares with NaN."""
+    return select(condition, 1.0, 0.0)

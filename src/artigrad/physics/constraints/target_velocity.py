@@ -1,0 +1,32 @@
+"""The velocity that a closed contact shall have at the end of a step: correction of depth, or restitution.
+
+It rests at depth `slop`: within the surface the error shrinks by `erp` a step, and above it the gap may close at once. The
+only kink is at phi = 0, where nothing rests.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...staging import select
+from ..context import Step
+
+
+def target_velocity(s: Step, phi: Any, e: Any, g: Any) -> Any:
+    """beta = -erp (phi + slop)/dt within the surface, -phi/dt more above it. A contact that would close in this step, faster
+    than the threshold, bounces if that is more:  beta = -e g."""
+    rest, _ = rest_velocity(s, phi)
+    return select(bounces(s, phi, e, g, rest), -(e * g), rest)
+
+
+def bounces(s: Step, phi: Any, e: Any, g: Any, rest: Any) -> Any:
+    """Whether restitution decides the velocity of a contact."""
+    threshold = s.constraints.options.threshold
+    return (e > 0.0) & (phi + s.dt * g < 0.0) & (g < -threshold) & (-(e * g) > rest)
+
+
+def rest_velocity(s: Step, phi: Any) -> tuple[Any, Any]:
+    """What position correction wants, and its derivative with respect to the gap."""
+    options, dt = s.constraints.options, s.dt
+    inside, above = -(options.erp * (phi + options.slop)) / dt, -(phi + options.erp * options.slop) / dt
+    return select(phi > 0.0, above, inside), select(phi > 0.0, -1.0 / dt, -options.erp / dt)

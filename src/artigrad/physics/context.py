@@ -1,0 +1,65 @@
+"""What one step knows. Every function of the physics takes a Step first, then only what it adds to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+from ..model.options import Options
+from ..staging import Reals, Table
+from .tables import Bars, Constants, Topology, Workspace
+
+if TYPE_CHECKING:
+    from .constraints.contact_problem import ContactProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A step of one robot (or of a pack of them) while it is staged.
+
+    model: integers of the model. const: what a step reads of Params. options: the method. dt: of the step; damping_dt: over
+    which damping acts implicitly. q, v, u: state and control. ws: scratch. wrench: on bodies, if there are any.
+    constraints: rows of contacts and limits, for a model that can have some.
+
+    Backwards: bars, where cotangents are added; v_next, the velocities the step led to; filled, whether ws holds what the
+    adjoint reads of this step already.
+    """
+
+    model: Topology
+    const: Constants
+    options: Options
+    dt: Any
+    damping_dt: Any
+    ws: Workspace
+    q: Reals
+    v: Reals
+    u: Reals
+    wrench: Reals | None = None
+    constraints: ContactProblem = None  # type: ignore[assignment]  # of models that can have rows
+    bars: Bars = None  # type: ignore[assignment]  # of steps that are differentiated
+    v_next: Reals = None  # type: ignore[assignment]
+    filled: bool = False
+
+    def at(self, **changes: Any) -> Self:
+        """The same step with something in another place: another state, another place for cotangents."""
+        return replace(self, **changes)
+
+    @property
+    def link(self) -> Table:
+        """Rows of links: poses, velocities, forces."""
+        return self.ws.link
+
+    @property
+    def dof(self) -> Table:
+        """Rows of degrees of freedom: axes and the factor."""
+        return self.ws.dof
+
+    @property
+    def field(self) -> Table:
+        """Rows of links, backwards: cotangents of poses, and another field of motions."""
+        return self.ws.field
+
+    @property
+    def tree(self) -> Table:
+        """Rows of trees, backwards: cotangents of their origins."""
+        return self.ws.tree

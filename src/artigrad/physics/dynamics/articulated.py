@@ -1,0 +1,77 @@
+"""The articulated-body recursion as factor and solve, O(n)  (theory 3.4-3.6, world axes).
+
+In world axes the inertia that a joint passes inwards is a plain sum: there is no congruence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ... import joints
+from ...spatial import Articulated, Motion
+from ...staging import Reals, loop, switch
+from ..context import Step
+
+
+def factor(s: Step) -> None:
+    """Mt = M + armature + damping_dt * damping;  IA_p += what joint i leaves of IA_i"""
+    for i in loop(1, s.model.nl, inwards=True):
+        _eliminate(s, i)
+
+
+def solve(s: Step, b: Reals, x: Reals) -> None:
+    """Mt x = b - S^T F, with the forces on links that s.link.F holds (they are used up)."""
+    solve_inward(s, b)
+    solve_outward(s, x)
+
+
+def factor_solve(s: Step, b: Reals, x: Reals) -> None:
+    """`factor`, then `solve`, in one inward pass."""
+    factor_solve_inward(s, b)
+    solve_outward(s, x)
+
+
+def factor_solve_inward(s: Step, b: Reals) -> None:
+    """`factor` and the inward half of `solve`."""
+    for i in loop(1, s.model.nl, inwards=True):
+        _eliminate(s, i)
+        _solve_inward(s, i, b)
+
+
+def solve_inward(s: Step, b: Reals) -> None:
+    """The inward half of `solve`: s.dof.u = d^-1 L (b - S^T F)"""
+    for i in loop(1, s.model.nl, inwards=True):
+        _solve_inward(s, i, b)
+
+
+def solve_outward(s: Step, x: Reals) -> None:
+    """The outward half of `solve`: x = L^T u; leaves the motions y of links under x."""
+    s.link[0].y = Motion.zero()
+    for i in loop(1, s.model.nl):
+        s.link[i].y = joints.solve_outward(s, i, s.link[s.model.parent[i]].y, x)
+
+
+def _solve_inward(s: Step, i: Any, b: Reals) -> None:
+    s.link[s.model.parent[i]].F += joints.solve_inward(s, i, s.link[i].F, b)
+
+
+def _eliminate(s: Step, i: Any) -> None:
+    own, parent = s.const.link[i], s.link[s.model.parent[i]]
+    left = joints.eliminate(s, i, _felt(s, i), own.armature + s.damping_dt * own.damping)
+
+    def first() -> None:
+        parent.IA = left
+
+    def another() -> None:
+        parent.IA += left
+
+    switch(s.model.first_inwards[i], {1: first, 0: another})
+
+
+def _felt(s: Step, i: Any) -> Articulated:
+    """The inertia of link i, and what the joints it carries have left of theirs in IA."""
+    link = s.link[i]
+    tip: Callable[[], Articulated] = lambda: Articulated.of(link.I)  # noqa: E731
+    inner: Callable[[], Articulated] = lambda: Articulated.of(link.I) + link.IA  # noqa: E731
+    return switch(s.model.is_tip[i], {1: tip, 0: inner})

@@ -1,0 +1,81 @@
+"""Forward dynamics, (M + armature + h damping) qdd = tau - ID(q, v, 0), and its adjoint  (theory 3.1-3.3).
+
+The adjoint never differentiates M or its factor: one solve with the factor at hand gives multipliers mu, then comes the
+adjoint of the balance of forces,
+
+    ID(q, v, qdd) + damping and springs - actuators - wrenches - constraints = 0,
+
+in the order outward half, what the world does to links, inward half, joints.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from ... import joints
+from ...spatial import Force, Motion
+from ...staging import Reals, loop
+from ..context import Step
+from ..kinematics import clear_pose_bars
+from . import articulated, sparse
+from .actuation import actuation, actuation_vjp
+from .inverse_dynamics import link_forces
+from .passive import passive, passive_vjp
+from .wrenches import subtract_wrenches
+
+FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
+
+
+def forces(s: Step) -> None:
+    """Stage 2: forces on links (s.link.F: bias, less wrenches) and in joints (ws.tau: springs, damping, actuators)."""
+    link_forces(s, None)
+    subtract_wrenches(s)
+    passive(s, s.ws.tau)
+    actuation(s, s.ws.tau)
+
+
+def free_accelerations(s: Step) -> None:
+    """ws.qdd = the joint accelerations under these forces alone; keeps the factor."""
+    FACTOR[s.options.factor].factor_solve(s, s.ws.tau, s.ws.qdd)
+
+
+def clear_forces(s: Step) -> None:
+    """No forces on links, for a solve of its own; and no cotangent of q yet."""
+    for k in loop(s.model.nv):
+        s.bars.tangent[k] = 0.0
+    for i in loop(s.model.nl):
+        s.link[i].F = Force.zero()
+
+
+def free_multipliers(s: Step, qdd_bar: Reals) -> None:
+    """ws.mu = Mt^-1 qdd_bar  (theory 3.2)"""
+    clear_forces(s)
+    FACTOR[s.options.factor].solve(s, qdd_bar, s.ws.mu)
+
+
+def moving_fields(s: Step, x: Reals | None) -> None:
+    """w_i = w_p + S_i x, zero without x; and no cotangents of poses and of w yet."""
+    clear_pose_bars(s, "w_bar")
+    s.field[0].w = Motion.zero()
+    for i in loop(1, s.model.nl):
+        w = Motion.zero() if x is None else s.field[s.model.parent[i]].w + joints.apply(s, i, x)
+        s.field[i].w = w
+
+
+def joint_forces_vjp(s: Step) -> None:
+    """The adjoint of what acts in joints, at multipliers ws.mu: actuators, springs, damping, and the diagonal of Mt."""
+    diagonal_bars(s, s.ws.qdd, s.ws.mu)
+    actuation_vjp(s, s.ws.mu)
+    passive_vjp(s, s.ws.mu)
+
+
+def diagonal_bars(s: Step, qdd: Reals, tau_bar: Reals) -> None:
+    """Of what stands on the diagonal of Mt: armature_bar -= tau_bar qdd,  damping_bar -= damping_dt tau_bar qdd"""
+    if s.bars.const is None:
+        return
+    for i in loop(1, s.model.nl):
+        bar, va = s.bars.const.link[i], s.model.link_v[i]
+        for k in loop(s.model.link_nv[i]):
+            product = tau_bar[va + k] * qdd[va + k]
+            bar.armature = bar.armature - product
+            bar.damping = bar.damping - s.damping_dt * product

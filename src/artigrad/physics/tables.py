@@ -1,0 +1,351 @@
+"""The kernels' view of a model: integer tables, constants made from Params, and the workspace of one step.
+
+Sizes are run-time integers, so one compiled kernel serves every robot.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..joints.table import JOINTS, MOVING
+from ..model.model import Model
+from ..model.options import Options
+from ..model.params import FIELDS
+from ..spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
+from ..staging import INT, INTS, ArgumentKind, Layout, Reals, Table
+
+# -- integers ------------------------------------------------------------------------------------------------------------
+TOPOLOGY: dict[str, ArgumentKind] = {
+    **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex"), INT),
+    **dict.fromkeys(
+        ("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip", "is_root"), INTS
+    ),
+    **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
+    **dict.fromkeys(
+        ("link_of_body", "shape_link", "frame_link", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS
+    ),
+}
+
+# what only the making of constants reads
+STRUCTURE: dict[str, ArgumentKind] = {
+    **dict.fromkeys(
+        ("body_parent", "body_joint", "shape_body", "shape_kind", "shape_vertex", "act_kind", "slots"), INTS
+    ),
+}
+JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
+FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
+
+
+_kept: WeakKeyDictionary[Model, dict[str, Any]] = WeakKeyDictionary()
+
+
+def topology_arguments(model: Model) -> dict[str, Any]:
+    """The integer arguments of every kernel, for one model; made once."""
+    found = _kept.get(model)
+    if found is None:
+        found = _kept[model] = _topology(model)
+    return found
+
+
+def _topology(model: Model) -> dict[str, Any]:
+    links = model.links
+    joint = list(model.actuator_joint)
+    roots = [i for i, p in enumerate(links.parent) if p == 0 and i > 0]
+    return {
+        "nl": len(links.parent),
+        "nt": links.trees,
+        "nb": model.nb,
+        "ns": model.ns,
+        "nu": model.nu,
+        "nq": model.nq,
+        "nv": model.nv,
+        "parent": links.parent,
+        "kind": links.kind,
+        "link_q": links.q,
+        "link_v": links.v,
+        "link_nv": links.nv,
+        "tree": links.tree,
+        "first_inwards": _ints(_last_of_each(links.parent)),
+        "is_tip": _ints(i not in links.parent for i in range(len(links.parent))),
+        "is_root": _ints([0, *(links.parent[1:] == 0)]),
+        **dof_rows(model),
+        "link_of_body": links.of_body,
+        "nshape": len(model.shapes.names),
+        "nvertex": sum(n for _, n in model.shapes.vertices),
+        "shape_link": _ints(links.of_body[b + 1] for b in model.shapes.body),
+        "frame_link": _ints([*links.of_body[1:], *(links.of_body[b + 1] for b in model.site_body)]),
+        "site_body": _ints(b + 1 for b in model.site_body),
+        "tree_free": _ints([0, *(MOVING[k].floating for k in links.kind[roots])]),
+        "tree_q": _ints([0, *links.q[roots]]),
+        "act_q": _ints(model.joint_q[i] for i in joint),
+        "act_v": _ints(model.joint_v[i] for i in joint),
+    }
+
+
+def _last_of_each(parent: np.ndarray) -> list[bool]:
+    """Whether no later link has the same parent: an inward pass meets that one first."""
+    return [p not in parent[i + 1 :] for i, p in enumerate(parent)]
+
+
+def dof_rows(model: Model) -> dict[str, np.ndarray]:
+    """How a matrix over degrees of freedom is stored along the tree: where each row starts, how deep each one is, and
+    the parent of each (counted from 1, 0 for none)."""
+    links = model.links
+    parent, depth = np.zeros(model.nv + 1, int), np.zeros(model.nv, int)
+    last = {0: 0}  # the outermost degree of freedom of each link, counted from 1
+    for i in range(1, len(links.parent)):
+        above = last[int(links.parent[i])]
+        for k in range(int(links.v[i]), int(links.v[i] + links.nv[i])):
+            parent[k + 1] = above
+            depth[k] = depth[above - 1] + 1 if above else 0
+            above = k + 1
+        last[i] = above
+    row = np.concatenate([[0], np.cumsum(depth + 1)])
+    return {"dof_row": _ints(row), "dof_depth": _ints(depth), "dof_parent": _ints(parent)}
+
+
+def structure_arguments(model: Model) -> dict[str, Any]:
+    """The integers that `constants` reads: bodies (row 0 the world), actuators, and where each field of Params starts."""
+    return {
+        "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
+        "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
+        "shape_body": _ints(b + 1 for b in model.shapes.body),
+        "shape_kind": _ints(model.shapes.kind),
+        "shape_vertex": _ints(
+            [*(first for first, _ in model.shapes.vertices), sum(n for _, n in model.shapes.vertices)]
+        ),
+        "act_kind": _ints(model.actuator_kind),
+        "slots": _ints(start for start, _ in model.param_slots.values()),
+    }
+
+
+def _ints(values: Any) -> np.ndarray:
+    return np.array([*values, 0], np.int32)  # one spare entry: an empty table still has an address
+
+
+class Topology(SimpleNamespace):
+    """The integers of a model inside a kernel: sizes, and tables indexed by link, body, site or actuator."""
+
+    nl: Any  # links, the world included
+    nt: Any  # trees
+    nb: Any
+    ns: Any
+    nu: Any
+    nq: Any
+    nv: Any
+    nshape: Any
+    nvertex: Any
+    parent: Any
+    kind: Any
+    link_q: Any
+    link_v: Any
+    link_nv: Any
+    tree: Any
+    first_inwards: Any  # 1 for the link that an inward pass meets first of those with its parent
+    is_tip: Any  # 1 for a link that carries no other
+    is_root: Any  # 1 for a link on the world
+    dof_row: Any
+    dof_depth: Any
+    dof_parent: Any
+    link_of_body: Any
+    shape_link: Any
+    frame_link: Any  # link of each body, then of each site
+    site_body: Any
+    tree_free: Any  # 1 if the tree's root is free
+    tree_q: Any  # where its position is in q, if so
+    act_q: Any
+    act_v: Any
+
+    @classmethod
+    def take(cls, arguments: dict[str, Any]) -> Topology:
+        """Pick the topology out of a kernel's arguments."""
+        return cls(**{name: arguments.pop(name) for name in TOPOLOGY})
+
+
+# -- constants -------------------------------------------------------------------------------------------------------------
+_LINK: dict[str, type] = {
+    "I": Inertia,
+    "placement": Transform,
+    "damping": float,
+    "armature": float,
+    "stiffness": float,
+    "reference": float,
+    "low": float,
+    "high": float,
+    "dry": float,
+}
+_TREE: dict[str, type] = {"origin": Vec3}
+_FRAME: dict[str, type] = {"X": Transform}
+_BODY: dict[str, type] = {"com": Vec3}
+_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "friction": float, "restitution": float, "radius": float}
+_VERTEX: dict[str, type] = {"p": Vec3}
+_ACTUATOR: dict[str, type] = dict.fromkeys(
+    ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
+)
+
+
+def _bars(fields: dict[str, type]) -> dict[str, type]:
+    """The cotangents of a row: a transform's is the force of its twist, everything else has its own type."""
+    return {name: Force if kind is Transform else kind for name, kind in fields.items()}
+
+
+_ROWS = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX)
+_LAYOUTS = [Layout(**fields) for fields in _ROWS]
+_BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
+
+
+class Constants:
+    """What a step reads of Params, ready to use: inertias and placements of links, frames on links, actuators."""
+
+    def __init__(self, topology: Any, reals: Reals, bars: bool = False):
+        layouts = _BAR_LAYOUTS if bars else _LAYOUTS
+        t = topology
+        rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex)
+        tables, start = [], reals.start + 3
+        for layout, n in zip(layouts, rows, strict=True):
+            tables.append(Table(reals.memory, layout, start))
+            start = start + n * layout.size
+        self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables
+        self.reals, self.size = reals, start
+
+    @property
+    def gravity(self) -> Vec3:
+        return self.reals.struct(0, Vec3)
+
+    @gravity.setter
+    def gravity(self, value: Vec3) -> None:
+        self.reals.put(0, value)
+
+
+class Bars(NamedTuple):
+    """Where the adjoint of a step adds cotangents: of v, u, constants (None: not wanted) and wrenches (None: there are none).
+
+    Those of q are added on the tangent space; q is where they end, ambient.
+    """
+
+    q: Reals
+    tangent: Reals
+    v: Reals
+    u: Reals
+    const: Constants | None = None
+    wrench: Reals | None = None
+
+
+def constants_size(model: Model, bars: bool = False) -> int:
+    """How many numbers the constants of one robot (or their cotangents) are."""
+    sizes = SimpleNamespace(nl=len(model.links.parent), nt=model.links.trees, nb=model.nb, ns=model.ns, nu=model.nu)
+    sizes.nshape, sizes.nvertex = len(model.shapes.names), sum(n for _, n in model.shapes.vertices)
+    return Constants(sizes, Reals(None, 0), bars).size  # type: ignore[arg-type]
+
+
+# -- workspace -------------------------------------------------------------------------------------------------------------
+# World axes; positions and moments about the origin of the link's tree.
+LINK = Layout(
+    X=Transform,  # pose
+    v=Motion,  # velocity
+    a=Motion,  # acceleration, gravity included
+    I=Inertia,  # inertia of the link
+    F=Force,  # force on the link; after an inward pass that of all it carries
+    IA=Articulated,  # inertia as felt with the joints beyond it free
+).overlay(  # once the factor is made: cotangents of the backward pass
+    "IA",
+    y=Motion,  # of F; while solving, the acceleration that is found
+    a_bar=Force,
+    v_bar=Force,
+)
+# One row per degree of freedom.
+DOF = Layout(
+    S=Motion,  # motion of the link per unit of this velocity
+    U=Force,  # IA S
+    dinv=float,  # 1 / (S . U + armature + dt damping)
+    u=float,
+).overlay("U", sin=float, cos=float)  # before the factor: of a revolute joint's angle
+DOF.overlay("U", y=Motion)  # without a factor: sum over the row of a cotangent of M
+
+
+FIELD = Layout(  # one row per link, on the backward pass
+    zeta=Force,  # cotangent of the pose
+    w=Motion,  # another field of velocities: that the step led to
+    w_bar=Force,
+)
+COMPOSITE = Layout(I=Inertia)  # of a link and all it carries; on the backward pass, what was paired with it
+ORIGIN = Layout(o_bar=Vec3)  # one row per tree: cotangent of positions in the world
+
+
+class Workspace:
+    """Scratch of one step: nobody reads it after. `sizes` says what a kernel must bring, `Workspace(...)` dresses it."""
+
+    link: Table
+    dof: Table
+    field: Table
+    tree: Table
+    composite: Table
+    paired: Table
+    M: Reals  # mass matrix, then its sparse factor: rows of degrees of freedom, one entry per ancestor
+    load: Reals  # joint forces of the forces on links
+    q: Reals  # state and control of the step
+    v: Reals
+    u: Reals
+    x: Reals  # a query's other input, and its result
+    out: Reals
+    tau: Reals  # joint forces
+    qdd: Reals  # joint accelerations
+    wrench: Reals  # on bodies, if the kernel was staged with any
+
+    v_after: Reals  # backwards: the velocities the step led to, where they must be copied
+    mu: Reals  # cotangents, named after what they are of
+    q_bar: Reals
+    v_bar: Reals
+    u_bar: Reals
+    x_bar: Reals
+    qdd_bar: Reals
+    tangent_bar: Reals
+    wrench_bar: Reals
+
+    q_rate: Reals  # rk4: rate of the present stage, sums, states of the stages and their cotangents
+    q_sum: Reals
+    v_sum: Reals
+    q_stage: Reals
+    v_stage: Reals
+    q_out_bar: Reals
+    v_out_bar: Reals
+    q_stage_bar: Reals
+    v_stage_bar: Reals
+
+    _TABLES = {"link": LINK, "dof": DOF, "field": FIELD, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
+
+    def __init__(self, arguments: dict[str, Any]):
+        for name in list(arguments):
+            if name.startswith("ws_"):
+                reals, field = arguments.pop(name), name[3:]
+                layout = self._TABLES.get(field)
+                setattr(self, field, Table(reals.memory, layout) if layout else reals)
+
+    @staticmethod
+    def sizes(model: Model, options: Options, backward: bool, wrench: bool) -> dict[str, int]:
+        """The scratch arrays of a step and how many numbers each has for one robot."""
+        nl, nq, nv, nu, nb = len(model.links.parent), model.nq, model.nv, model.nu, model.nb
+        sizes = {"link": nl * LINK.size, "dof": nv * DOF.size}
+        sizes |= {"q": nq, "v": nv, "u": nu} | dict.fromkeys(("tau", "qdd"), nv)
+        if options.factor == "sparse":
+            sizes |= {"composite": nl * COMPOSITE.size, "M": int(dof_rows(model)["dof_row"][nv]), "load": nv}
+        if wrench:
+            sizes |= {"wrench": nb * 6}
+        if wrench or model.has_contact:
+            sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
+        if backward and model.has_contact and options.gradient == "reverse":
+            sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}
+        if backward:
+            sizes |= {"field": nl * FIELD.size, "q_bar": nq, "u_bar": nu} | dict.fromkeys(
+                ("v_bar", "mu", "qdd_bar", "tangent_bar", "v_after"), nv
+            )
+            sizes |= {"wrench_bar": nb * 6} if wrench else {}
+        if options.integrator == "rk4":
+            sizes |= {"q_rate": nq, "q_sum": nq, "v_sum": nv, "q_stage": 4 * nq, "v_stage": 4 * nv}
+            if backward:
+                sizes |= {"q_out_bar": nq, "v_out_bar": nv, "q_stage_bar": nq, "v_stage_bar": nv}
+        return {f"ws_{name}": size for name, size in sizes.items()}

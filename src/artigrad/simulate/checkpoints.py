@@ -1,0 +1,116 @@
+"""Which states a rollout keeps. The gradient is the same to the bit under every policy: a state that was not kept is computed
+again by the same steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb
+from typing import Any, Protocol
+
+from ..errors import InputError
+
+
+class Checkpoints(Protocol):
+    """A policy for which states a rollout keeps."""
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        """(block, snapshots): steps go in blocks, and the first states of at most so many blocks are kept at a time. If
+        there is room for all of them that is all; else a binomial schedule says which, and what is run again."""
+        ...
+
+
+@dataclass(frozen=True)
+class EveryStep:
+    """Keep every state: nothing is computed twice, and `traj.q`, `traj.v` can be read."""
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        return 1, steps
+
+
+@dataclass(frozen=True)
+class EveryKth:
+    """Keep every k-th state: memory falls by k, and k - 1 of k steps run once more on the backward pass."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.k, int) or self.k < 1:
+            raise InputError(f"EveryKth keeps a state every k >= 1 steps, not {self.k!r}")
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        return self.k, -(-steps // self.k)
+
+
+@dataclass(frozen=True)
+class Binomial:
+    """Keep as many states as fit in `memory` ("64MB", or bytes), where binomial checkpointing wants them  (theory 8.2)."""
+
+    memory: str | int
+
+    def __post_init__(self) -> None:
+        parse_bytes(self.memory)
+
+    def plan(self, steps: int, state_bytes: int) -> tuple[int, int]:
+        states = parse_bytes(self.memory) // max(state_bytes, 1)
+        if states < 3:
+            raise InputError(
+                f"memory={self.memory!r} holds {states} states of {state_bytes} bytes; at least 3 are needed"
+            )
+        if states > steps:
+            return 1, steps
+        block = max(1, states // 2 - 1)
+        return block, states - block - 1
+
+
+def parse_bytes(memory: str | int) -> int:
+    """Bytes of "64MB", "1.5 GB", "64MiB", "4096" or a number."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?)\s*([kMG]?)(i?)B?\s*", str(memory), re.IGNORECASE)
+    if match is None:
+        raise InputError(f"memory is a number of bytes or a text like '64MB', not {memory!r}")
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** ("", "K", "M", "G").index(match[2].upper()))
+
+
+def split(length: int, snapshots: int) -> int:
+    """How far to advance before the next snapshot, with `snapshots` places of which the first is taken  (theory 8.3)."""
+    if snapshots <= 1:
+        return length - 1
+    r = 1
+    while comb(snapshots + r, snapshots) < length:
+        r += 1
+    least = max(length - comb(snapshots + r - 1, snapshots - 1), comb(snapshots + r - 2, snapshots))
+    return max(1, min(least, comb(snapshots + r - 1, snapshots), length - 1))
+
+
+def forward_snapshots(blocks: int, snapshots: int) -> list[int]:
+    """The blocks whose first state the forward pass keeps, in order; the first is always 0."""
+    kept = [0]
+    while len(kept) < snapshots and blocks - kept[-1] > 1:
+        kept.append(kept[-1] + split(blocks - kept[-1], snapshots - len(kept) + 1))
+    return kept
+
+
+def reverse(
+    blocks: int,
+    snapshots: int,
+    kept: dict[int, Any],
+    advance: Callable[[Any, int, int], Any],
+    block_vjp: Callable[[Any, int], None],
+) -> None:
+    """Visit all blocks from the last to the first. `kept` maps a block to its first state; `advance(state, a, b)` gives
+    the state at block b from that at a; `block_vjp(state, b)` differentiates block b."""
+    stack, end = sorted(kept), blocks
+    while stack:
+        start = stack[-1]
+        if end - start == 1:
+            block_vjp(kept[start], start)
+            kept.pop(stack.pop())
+            end = start
+        elif len(stack) >= snapshots:
+            block_vjp(advance(kept[start], start, end - 1), end - 1)
+            end -= 1
+        else:
+            ahead = start + split(end - start, snapshots - len(stack) + 1)
+            kept[ahead] = advance(kept[start], start, ahead)
+            stack.append(ahead)

@@ -1,0 +1,226 @@
+"""Everything that comes in is looked at here; what has passed is trusted. Each error says what was wrong and what to do."""
+
+from __future__ import annotations
+
+from math import hypot
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, warn
+from ..kernels.devices import Host, all_finite
+from ..model import tangent
+from ..model.params import Params
+from .engine import Engine
+from .results import Trajectory
+
+UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
+
+
+def check_options(model: Any, options: Any) -> None:
+    """Whether these options serve this model."""
+    if model.has_contact:
+        for name, needed in (("integrator", "semi_implicit"), ("factor", "articulated")):
+            if getattr(options, name) != needed:
+                raise InputError(f"'{model.name}' has contact or limits, which need {name}='{needed}'")
+
+
+def two(state: Any) -> tuple[Any, Any]:
+    """q and v of a state."""
+    try:
+        q, v = state
+    except (TypeError, ValueError):
+        raise InputError("a state is State(q, v): two arrays") from None
+    return q, v
+
+
+class Checks:
+    """The checks of a Simulator: arrays come out contiguous, in its dtype, on its device."""
+
+    def __init__(self, engine: Engine, params: Params):
+        self.model, self.device, self.options = engine.model, engine.device, engine.options
+        self.default_params = params
+        self.quaternions = tangent.quaternions(self.model)
+
+    # -- numbers -----------------------------------------------------------------------------------------------------
+    def numbers(self, name: str, value: Any) -> Any:
+        """A contiguous array on this simulator's device; an error for what is no number."""
+        if self.device.holds(value):
+            return self.device.foreign(name, value)
+        return self.device.array(self.host_numbers(name, value))
+
+    def host_numbers(self, name: str, value: Any) -> np.ndarray:
+        """The same on the host."""
+        real = self.device.dtype
+        usual = type(value) is np.ndarray and value.dtype == real and value.flags.c_contiguous
+        if usual and value.ndim and all_finite(value):  # what follows takes 5 us
+            return value
+        try:
+            given = np.asarray(value)
+            if given.dtype.kind not in "fiubO":
+                raise TypeError
+            out = np.ascontiguousarray(given, dtype=real)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
+        if np.ndim(value) == 0:
+            raise InputError(f"{name} must be an array, not a single number")
+        if not all_finite(out):
+            where = np.argwhere(~np.isfinite(out))[0]
+            raise InputError(f"{name}[{', '.join(map(str, where))}] is {out[tuple(where)]}: all numbers must be finite")
+        return out
+
+    # -- states and inputs -------------------------------------------------------------------------------------------
+    def state(self, state: Any) -> tuple[Any, Any, bool]:
+        """q and v with a batch axis, and whether they had one. Quaternions that are on a GPU are not looked at: that would
+        mean to wait for it."""
+        m, (q, v) = self.model, two(state)
+        q_host = None if self.device.holds(q) else self.host_numbers("q", q)
+        q = self.device.foreign("q", q) if q_host is None else self.device.array(q_host)
+        v = self.numbers("v", v)
+        if q.ndim not in (1, 2) or q.shape[-1] != m.nq or v.shape != (*q.shape[:-1], m.nv):
+            raise InputError(
+                f"'{m.name}' has q ({m.nq},) and v ({m.nv},), or (batch, {m.nq}) and (batch, {m.nv}); "
+                f"got {q.shape} and {v.shape}"
+            )
+        batched = q.ndim == 2
+        if len(q) == 0 and batched:
+            raise InputError("the batch is empty")
+        if q_host is not None:
+            self._unit_quaternions(q_host if batched else q_host[None], batched)
+        return (q, v, True) if batched else (q[None], v[None], False)
+
+    def _unit_quaternions(self, q: np.ndarray, batched: bool) -> None:
+        for a, _ in self.quaternions:
+            if not batched and abs(hypot(*q[0, a : a + 4].tolist()) - 1.0) <= UNIT_TOLERANCE:
+                continue  # what follows takes 5 us
+            length = np.sqrt(np.square(q[:, a : a + 4]).sum(1))
+            off = np.abs(length - 1)
+            if off.max() > UNIT_TOLERANCE:
+                bad = np.flatnonzero(off > UNIT_TOLERANCE)
+                raise InputError(
+                    f"q[{a}:{a + 4}] is a quaternion w x y z and must have length 1, not {length[bad[0]]:.4g}"
+                    f"{f' (robot {bad[0]})' if batched else ''}: divide it by its norm"
+                )
+
+    def one_step(self, name: str, x: Any, own: int) -> Any:
+        """The input of a single step, with a time axis of length one before its own axes."""
+        x = self.numbers(name, x)
+        if x.ndim < own:
+            raise InputError(f"{name} of a step has {own} axes, or {own + 1} with a batch; got shape {x.shape}")
+        return x[(..., None, *[slice(None)] * own)]
+
+    def controls(self, u: Any, steps: int | None, batch: int, batched: bool) -> Any:
+        """(T, nu) or (B, T, nu)"""
+        nu = self.model.nu
+        if u is None:
+            if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
+                raise InputError("pass the controls u (T, nu), or steps=T for zero control")
+            return self.device.zeros((int(steps), nu))
+        if steps is not None:
+            raise InputError("pass u or steps, not both: the length of u is the number of steps")
+        u = self.numbers("u", u)
+        if u.ndim == 2 and u.shape[1] == nu:
+            return u
+        if u.ndim == 3 and u.shape[2] == nu and batched and len(u) == batch:
+            return u
+        wanted = f"(T, {nu})" + (f" or ({batch}, T, {nu})" if batched else "")
+        raise InputError(f"controls of '{self.model.name}' are {wanted}, not {u.shape}")
+
+    def wrench(self, wrench: Any, T: int, batch: int, batched: bool) -> Any:
+        """(T, nb, 6) or (B, T, nb, 6), or None"""
+        if wrench is None:
+            return None
+        wrench = self.numbers("wrench", wrench)
+        one = (T, self.model.nb, 6)
+        if wrench.shape == one or (batched and wrench.shape == (batch, *one)):
+            return wrench
+        raise InputError(f"wrenches are {one}{f' or {(batch, *one)}' if batched else ''}, not {wrench.shape}")
+
+    def params(self, params: Params | None, batch: int) -> Params:
+        """One set, or one per robot."""
+        if params is None:
+            return self.default_params
+        if not isinstance(params, Params):
+            raise InputError(f"params is a Params (model.params.replace(...)), not {type(params).__name__}")
+        if params.model is not self.model:
+            raise InputError(
+                f"these params belong to '{params.model.name}'; this simulator runs '{self.model.name}', another Model: "
+                "start from sim.model.params"
+            )
+        if params.batch not in (None, batch):
+            raise InputError(f"params have {params.batch} sets, but the batch has {batch} robots")
+        return params
+
+    # -- trajectories and cotangents -----------------------------------------------------------------------------------
+    def fingerprint(self, u: Any, wrench: Any) -> tuple[float, ...]:
+        """By which to see that the caller has not changed these arrays since."""
+        return self.device.fingerprint([u] if wrench is None else [u, wrench])
+
+    def trajectory(self, traj: Any) -> None:
+        """A rollout of this simulator or of one like it, whose inputs are still what they were."""
+        if not isinstance(traj, Trajectory):
+            raise InputError(f"this takes what rollout returned, a Trajectory, not {type(traj).__name__}")
+        other = traj.simulator.engine
+        if other.model is not self.model:
+            raise InputError("this trajectory was made with another model")
+        if other.options != self.options:
+            raise InputError(f"this trajectory was made by a simulator with other options: {other.options}")
+        ours, its = self.device, other.device
+        for name, a, b in (
+            ("dtype", ours.dtype, its.dtype),
+            ("device", ours.name, its.name),
+            ("backend", ours.target(1).native, its.target(1).native),
+        ):
+            if a != b:
+                raise InputError(f"this trajectory was made by a simulator with other {name}: {b}")
+        if traj.fingerprint != self.fingerprint(traj.u, traj.wrench):
+            raise InputError(
+                "the controls or wrenches of this trajectory were changed after the rollout; pass a copy to it"
+            )
+
+    def bar(self, name: str, bar: Any, n: int, traj: Trajectory) -> Any:
+        """(B, n) for the last state, (B, T+1, n) for all, None for zero."""
+        if bar is None:
+            return None
+        bar, batch = self.numbers(name, bar), traj.batch
+        lead = (batch,) if traj.batched else ()
+        if bar.shape == (*lead, n):
+            return bar.reshape(batch, n)
+        if bar.shape == (*lead, traj.steps + 1, n):
+            return bar.reshape(batch, traj.steps + 1, n)
+        raise InputError(
+            f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
+        )
+
+    def force_bar(self, bar: Any, points: int, traj: Trajectory) -> Any:
+        """(B, T, points, 3), None for zero."""
+        if bar is None:
+            return None
+        bar = self.numbers("force_bar", bar)
+        if not points:
+            raise InputError(f"'{self.model.name}' has no shapes that may touch: leave force_bar out")
+        wanted = (*((traj.batch,) if traj.batched else ()), traj.steps, points, 3)
+        if bar.shape != wanted:
+            raise InputError(f"force_bar is {wanted}, as the forces of contacts(traj), not {bar.shape}")
+        return bar.reshape(traj.batch, traj.steps, points, 3)
+
+    def finite(self, pieces: list[Any], batch: int) -> Any:
+        """Which robots' cotangents are finite; warns of those that are not, where that does not mean to wait for a GPU."""
+        good = self.device.finite(pieces, batch)
+        if isinstance(self.device, Host) and not good.all():
+            which = ", ".join(map(str, np.flatnonzero(~good)[:8]))
+            warn(
+                f"the gradient of {(~good).sum()} of {batch} robots is not finite (robot {which}): the motion or a "
+                "cotangent overflowed; look at the states, shorten dt or the horizon"
+            )
+        return good
+
+    def warn_if_unsolved(self, violation: Any) -> None:
+        """For callers who hand out no `health`. Sweeps are not asked to solve anything."""
+        violation = self.device.host(violation)
+        if self.options.solver == "hybrid" and not (violation == 0.0).all():
+            worst = int(np.argmax(np.nan_to_num(violation, nan=np.inf)))
+            warn(
+                f"contact was not solved in some step of robot {worst} (by {violation[worst]:.1e} m/s), so that its gradient "
+                "is not exact there; a larger softness solves more, and health of sim.vjp has the figures of all robots"
+            )

@@ -1,0 +1,105 @@
+"""Cotangents of a loss on their way from the last state of a rollout to the first."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..kernels.prepare import prepare_vjp
+from ..kernels.rollout import rollout_vjp_kernel
+from ..model.params import Params
+from ..model.state import State
+from ..physics.collision.gap import FAR
+from ..physics.tables import constants_size
+from .engine import Engine, Inputs
+
+
+class LossBars(NamedTuple):
+    """Cotangents that a loss has: of states, (B, n) of the last or (B, T+1, n) of all, and of contact forces; None is zero."""
+
+    q: Any = None
+    v: Any = None
+    force: Any = None
+
+
+class Cotangents:
+    """Of the state (q_bar, v_bar), which go from step to step, and of what went in. stretch: of so many steps the first state
+    is given, and the others are run again."""
+
+    def __init__(self, engine: Engine, inputs: Inputs, bars: LossBars, with_params: bool, stretch: int = 1):
+        self.engine, self.inputs, self.stretch, self.device = engine, inputs, stretch, engine.device
+        m, batch, steps = engine.model, inputs.batch, inputs.steps
+        self.every = int(any(x is not None and x.ndim == 3 for x in (bars.q, bars.v)))
+        self.q_bar, self.q_bars = self._split(bars.q, m.nq)
+        self.v_bar, self.v_bars = self._split(bars.v, m.nv)
+        self.u_bar = self.device.empty((batch, steps, m.nu))
+        self.wrench_bar = None if inputs.wrench is None else self.device.empty((batch, steps, m.nb, 6))
+        self.force_bars = bars.force
+        self.kernel = engine.bound(
+            rollout_vjp_kernel,
+            inputs,
+            True,
+            None if bars.force is None else {"force_bar": bars.force.shape[2] * 3},
+            with_params=with_params,
+            force_bars=bars.force is not None,
+            strided=stretch > 1,
+        )
+        self.health = self.device.rows((0.0, FAR), batch)  # worst violation, least margin
+        self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
+        self.const_bar: Any = None
+        if with_params:
+            shape = self.kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
+            self.const_bar = self.extra["const_bar"] = self.device.packed_zeros(shape)
+
+    def _split(self, bars: Any, n: int) -> tuple[Any, Any]:
+        """The cotangent of the last state, and those of all; if none has those of all, they are not looked at."""
+        batch, steps = self.inputs.batch, self.inputs.steps
+        if bars is not None and bars.ndim == 3:
+            return bars[:, -1].copy(), bars
+        last = self.device.zeros((batch, n)) if bars is None else bars.copy()
+        if not self.every:
+            return last, last[:, None]
+        every = self.device.zeros((batch, steps + 1, n))
+        every[:, -1] = last
+        return last, every
+
+    def segment(self, states: State, first: int, end: int) -> None:
+        """Differentiate the steps first .. end, whose states are given, or the first of every stretch."""
+        if self.stretch == 1:
+            self._call(first, end, length=end - first, q=states.q, v=states.v)
+            return
+        m, (whole, rest) = self.engine.model, divmod(end - first, self.stretch)
+        shape = (self.inputs.batch, self.stretch + 1)
+        room = {k: self.device.empty((*shape, n)) for k, n in (("q", m.nq), ("v", m.nv))}
+        if rest:
+            last = {"q_kept": states.q[:, whole:], "v_kept": states.v[:, whole:]}
+            self._call(end - rest, end, stretches=1, length=rest, **room, **last)
+        if whole:
+            kept = {"q_kept": states.q, "v_kept": states.v}
+            self._call(first, end - rest, stretches=whole, length=self.stretch, **room, **kept)
+
+    def _call(self, first: int, end: int, **states: Any) -> None:
+        engine, inputs = self.engine, self.inputs
+        if self.wrench_bar is not None:
+            self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
+        if self.force_bars is not None:
+            self.extra["force_bars"] = self.force_bars[:, first:end]
+        self.kernel(
+            inputs.batch,
+            engine.threads,
+            every=self.every,
+            const=engine.constants(inputs.params, inputs.batch),
+            q_bars=self.q_bars[:, first:end],
+            v_bars=self.v_bars[:, first:end],
+            q_bar=self.q_bar,
+            v_bar=self.v_bar,
+            u_bar=self.u_bar[:, first:end],
+            **states,
+            **engine.inputs_of(inputs, first, end),
+            **self.extra,
+        )
+
+    def params_gradient(self) -> Params | None:
+        """The gradient of the parameters, if it was asked for."""
+        if self.const_bar is None:
+            return None
+        return prepare_vjp(self.inputs.params, self.inputs.batch, self.engine.threads, self.device, self.const_bar)

@@ -1,0 +1,297 @@
+"""Engine: runs one model on one device. It binds arrays to kernels, makes constants of parameters, and keeps both.
+
+What comes here was checked (`checks`), and has a batch axis.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import ContactError
+from ..kernels.devices import Device
+from ..kernels.jacobian import jacobian_kernel
+from ..kernels.key import KernelKey
+from ..kernels.prepare import prepare, prepare_vjp
+from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel, query_work
+from ..kernels.rollout import contacts_kernel, rollout_kernel
+from ..model.model import Model
+from ..model.options import Options
+from ..model.params import Params, check_params
+from ..model.state import State
+from ..physics.collision.candidates import contact_names
+from ..physics.constraints.contact_problem import contact_arguments, contact_work, reverse_work
+from ..physics.constraints.report import REPORT
+from ..physics.tables import Workspace, constants_size, topology_arguments
+from ..staging import Kernel
+
+KEPT = 4  # sets of constants that are kept: those of several Params in turn are not made again
+
+
+class Inputs(NamedTuple):
+    """What a rollout is given beside its first state: u (T, nu) or (B, T, nu), wrench likewise (..., nb, 6) or None."""
+
+    batch: int
+    u: Any
+    wrench: Any
+    params: Params
+
+    @property
+    def steps(self) -> int:
+        return self.u.shape[-2]
+
+
+class QueryBars(NamedTuple):
+    """Cotangents of the inputs of a query, one row per state, and of the parameters."""
+
+    q: Any
+    v: Any
+    x: Any
+    params: Params
+
+
+class Engine:
+    """Does the work of a Simulator. threads: how many share a batch."""
+
+    def __init__(self, model: Model, options: Options, device: Device, threads: int):
+        self.model, self.options, self.device, self.threads = model, options, device, threads
+        self._bound: dict[tuple[Any, ...], Any] = {}
+        self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickle and copy: without compiled code, which is found or made again."""
+        return self.__dict__ | {"_bound": {}, "_constants": OrderedDict()}
+
+    # -- constants ---------------------------------------------------------------------------------------------------
+    def constants(self, params: Params, batch: int) -> Any:
+        """What kernels read of `params`; the latest sets are kept, since Params do not change."""
+        key = (id(params), self.device.target(batch))
+        found = self._constants.get(key)  # read once: another thread may put its own there
+        if found is None:
+            check_params(params)
+            with self.device.settled():
+                made = prepare(self.model, params, batch, self.threads, self.device)
+            found = self._constants[key] = (params, made)  # holds on to params, so that its id stays its own
+            while len(self._constants) > KEPT:
+                self._constants.popitem(last=False)
+        return found[1]
+
+    def known_params(self, flat: np.ndarray) -> Params | None:
+        """Params with these numbers whose constants are kept, if there are any."""
+        for params, _ in list(self._constants.values()):
+            if params.flat.shape == flat.shape and np.array_equal(params.flat, flat):
+                return params
+        return None
+
+    # -- kernels -----------------------------------------------------------------------------------------------------
+    @cached_property
+    def contact_names(self) -> tuple[tuple[str, str], ...]:
+        """The two shapes of every point that may touch."""
+        return contact_names(self.model)
+
+    @cached_property
+    def contact_integers(self) -> dict[str, Any]:
+        """The integers that all kernels with constraints share."""
+        return contact_arguments(self.model, self.options.max_contacts, self.device.dtype)
+
+    @cached_property
+    def table_may_be_full(self) -> bool:
+        """Whether more points could be near at a time than there is room for."""
+        if not self.model.has_contact:
+            return False
+        integers = self.contact_integers
+        return bool(integers["c_limit"].sum() < integers["c_point"][-1])
+
+    def contact_arguments(self, backward: bool) -> dict[str, Any]:
+        """What constraints add to the arguments of a kernel."""
+        integers = self.contact_integers
+        work = contact_work(self.model, integers)
+        if backward and self.options.gradient == "reverse":
+            work |= reverse_work(self.model, integers, self.options.sweeps)
+        return integers | work | {"contact_options": np.array(self.options.contact_numbers, self.device.dtype)}
+
+    def key(self, inputs: Inputs, backward: bool, **flags: bool) -> tuple[KernelKey, dict[str, int]]:
+        """What a kernel for inputs of this kind is made for, and the sizes of its workspace."""
+        wrench = inputs.wrench is not None
+        work = Workspace.sizes(self.model, self.options, backward, wrench)
+        target, own = self.device.target(inputs.batch), inputs.params.batch is not None
+        contact = self.model.has_contact
+        return KernelKey(self.options, target, tuple(work), own, contact, wrench, **flags).staged, work
+
+    def bound(
+        self,
+        maker: Callable[[KernelKey], Kernel],
+        inputs: Inputs,
+        backward: bool,
+        scratch: dict[str, int] | None = None,
+        **flags: bool,
+    ) -> Any:
+        """A kernel with what does not change from call to call in place. flags: those of `KernelKey`; scratch: sizes of what
+        it needs beside the workspace."""
+        target = self.device.target(inputs.batch)
+        name = (maker, target, inputs.params.batch is None, inputs.wrench is None, *flags.items())
+        found = self._bound.get(name)
+        if found is None:
+            key, work = self.key(inputs, backward, **flags)
+            more = self.contact_arguments(backward) if key.contact else {}
+            integers = topology_arguments(self.model)
+            arguments = {**integers, "dt": self.options.dt, **work, **more, **(scratch or {})}
+            found = self._bound[name] = maker(key).bind(**arguments)
+        return found
+
+    def forget_kernels(self) -> None:
+        """Bind all kernels anew: for whoever measures what that costs."""
+        self._bound.clear()
+
+    @property
+    def kernels(self) -> list[Any]:
+        """All kernels that were bound so far."""
+        return list(self._bound.values())
+
+    def inputs_of(self, inputs: Inputs, first: int, end: int) -> dict[str, Any]:
+        """Controls and wrenches of the steps first .. end, as (B, ...) arrays."""
+
+        def batch_first(x: Any, own: int) -> Any:
+            if x.ndim > own:
+                return x
+            return x[None] if inputs.batch == 1 else self.device.broadcast(x, inputs.batch)
+
+        out = {"u": batch_first(inputs.u[..., first:end, :], 2)}
+        if inputs.wrench is not None:
+            out["wrench"] = batch_first(inputs.wrench[..., first:end, :, :], 3)
+        return out
+
+    # -- forward -----------------------------------------------------------------------------------------------------
+    def new_status(self, batch: int) -> Any:
+        """What rollouts keep of their constraints over all steps: worst violation, whether a contact found no place."""
+        return self.device.zeros((batch, 2))
+
+    def extend(self, inputs: Inputs, states: State, t: int, status: Any) -> None:
+        """Fill row t+1 of the states (B, T+1, n) from row t."""
+        self._rollout(inputs, State(states.q[:, t:], states.v[:, t:]), t, (1, 1), status)
+
+    def states(self, inputs: Inputs, start: State, span: tuple[int, int], every: int, status: Any) -> State:
+        """The states at steps first, first + every, ... and end, of span = (first, end): arrays (B, rows, n)."""
+        (first, end), m = span, self.model
+        whole, rest = divmod(end - first, every)
+        rows = 1 + whole + (rest > 0)
+        q, v = (self.device.empty((inputs.batch, rows, n)) for n in (m.nq, m.nv))
+        q[:, 0], v[:, 0] = start
+        if whole:
+            self._rollout(inputs, State(q, v), first, (whole, every), status)
+        if rest:
+            self._rollout(inputs, State(q[:, whole:], v[:, whole:]), end - rest, (1, rest), status)
+        return State(q, v)
+
+    def advance(self, inputs: Inputs, start: State, span: tuple[int, int], status: Any) -> State:
+        """The state at the end of span = (first, end) from that at its beginning."""
+        q, v = self.states(inputs, start, span, max(1, span[1] - span[0]), status)
+        return State(q[:, -1].copy(), v[:, -1].copy())
+
+    def _rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
+        """Rows of the states after the first, at step `first`; stretches: how many, and steps of each."""
+        count, length = stretches
+        strided = length > 1
+        self.bound(rollout_kernel, inputs, False, strided=strided)(
+            inputs.batch,
+            self.threads,
+            stretches=count,
+            **({"length": length} if strided else {}),
+            const=self.constants(inputs.params, inputs.batch),
+            q=states.q,
+            v=states.v,
+            **({"status": status} if self.model.has_contact else {}),
+            **self.inputs_of(inputs, first, first + count * length),
+        )
+        self._check_table(status)
+
+    def _check_table(self, status: Any) -> None:
+        """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
+        if not self.table_may_be_full:
+            return
+        full = np.flatnonzero(self.device.host(status[:, 1]))
+        if len(full):
+            lanes, limit = self.device.together(len(status)), self.options.max_contacts
+            beside = f", together with the others of its pack of {lanes} (lanes=1: alone)" if lanes > 1 else ""
+            raise ContactError(
+                f"robot {full[0]}{beside} has more points in or near contact than max_contacts={limit} allows for; make the "
+                "Simulator with a larger max_contacts, or fewer shapes that may touch"
+            )
+
+    def jacobian(self, inputs: Inputs, state: State) -> tuple[Any, Any]:
+        """A and B of the first step."""
+        n, status = 2 * self.model.nv, self.new_status(inputs.batch)
+        A, B = (self.device.empty((inputs.batch, n, m)) for m in (n, self.model.nu))
+        scratch = {"direction": n, "q_next": self.model.nq}
+        self.bound(jacobian_kernel, inputs, True, scratch)(
+            inputs.batch,
+            self.threads,
+            const=self.constants(inputs.params, inputs.batch),
+            q=state.q,
+            v=state.v,
+            A=A,
+            B=B,
+            **({"status": status} if self.model.has_contact else {}),
+            **self.inputs_of(inputs, 0, 1),
+        )
+        self._check_table(status)
+        return A, B
+
+    def contacts(self, inputs: Inputs, states: State) -> Any:
+        """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""
+        points, T = len(self.contact_names), inputs.steps
+        out = self.device.empty((inputs.batch, T, points, REPORT.size))
+        self.bound(contacts_kernel, inputs, False, {"row": points * REPORT.size})(
+            inputs.batch,
+            self.threads,
+            steps=T,
+            const=self.constants(inputs.params, inputs.batch),
+            q=states.q[:, :T],
+            v=states.v[:, :T],
+            out=out,
+            **self.inputs_of(inputs, 0, T),
+        )
+        return out
+
+    # -- queries -----------------------------------------------------------------------------------------------------
+    def query(self, name: str, state: State, x: Any, params: Params) -> Any:
+        """A function of many states at once, (n, size): one row per state."""
+        inputs = Inputs(len(state.q), None, None, params)
+        out = self.device.empty((inputs.batch, QUERIES[name].size(self.model)))
+        self._query(query_kernel, name, inputs)(
+            inputs.batch, self.threads, **self._query_arguments(state, x, inputs), out=out
+        )
+        return out
+
+    def query_vjp(self, name: str, state: State, x: Any, params: Params, out_bar: Any) -> QueryBars:
+        """Its adjoint."""
+        inputs, m, device = Inputs(len(state.q), None, None, params), self.model, self.device
+        count, x_size = inputs.batch, QUERIES[name].x_size(m)
+        bound = self._query(query_vjp_kernel, name, inputs)
+        bars = {f"{k}_bar": device.empty((count, n)) for k, n in (("q", m.nq), ("v", m.nv), ("x", x_size))}
+        const_bar = device.packed_zeros(bound.kernel.packed_shape(count, constants_size(m, bars=True)))
+        arguments = self._query_arguments(state, x, inputs)
+        bound(count, self.threads, **arguments, out_bar=out_bar, const_bar=const_bar, **bars)
+        params_bar = prepare_vjp(params, count, self.threads, device, const_bar)
+        return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params_bar)
+
+    def _query_arguments(self, state: State, x: Any, inputs: Inputs) -> dict[str, Any]:
+        x = self.device.zeros((inputs.batch, 1)) if x is None else x
+        return {"const": self.constants(inputs.params, inputs.batch), "q": state.q, "v": state.v, "x": x}
+
+    def _query(self, maker: Callable[[KernelKey, str], Kernel], name: str, inputs: Inputs) -> Any:
+        """The kernel of a query, with what does not change from call to call in place."""
+        key = (maker, name, self.device.target(inputs.batch), inputs.params.batch is None)
+        found = self._bound.get(key)
+        if found is None:
+            work = query_work(self.model, self.options, name)
+            own = inputs.params.batch is not None
+            kernel = maker(KernelKey(self.options, self.device.target(inputs.batch), tuple(work), own).staged, name)
+            query, integers = QUERIES[name], topology_arguments(self.model)
+            sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}
+            found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work)
+        return found

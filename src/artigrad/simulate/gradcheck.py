@@ -1,0 +1,161 @@
+"""gradcheck: compares every gradient of a robot with central differences, prints a table, returns the figures."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..model import tangent
+from ..model.model import Model
+from ..model.params import FIELDS, Params
+from ..model.state import State
+from .simulator import Simulator
+
+STEPS = (1e-4, 1e-6)  # coarse for smooth motion, fine beside the kinks of contact
+ONE_SIDED = ("dry_friction", "friction", "restitution")  # at zero, where a difference to both sides says nothing
+
+
+class Check(NamedTuple):
+    """One row: how far the gradient is from finite differences, relative to its largest entry."""
+
+    what: str
+    entries: int
+    largest: float
+    error: float
+
+
+def gradcheck(
+    model_or_sim: Model | Simulator,
+    *,
+    steps: int = 3,
+    samples: int = 2,
+    seed: int = 0,
+    tolerance: float = 1e-6,
+    show: bool = True,
+    state: State | None = None,
+) -> list[Check]:
+    """Check the gradients of a `steps`-step rollout to q0, v0, u and every parameter on random states.
+
+    The loss is a random linear function of all states. Differences are central, extrapolated from two step sizes, and of
+    a coarse and a fine pair the better counts: their own error is about 1e-9 where the motion is smooth. state: where to
+    check, in place of random states; say, a state in contact. Raises ArithmeticError if a relative error is above
+    `tolerance`.
+    """
+    sim = Simulator(model_or_sim) if isinstance(model_or_sim, Model) else model_or_sim
+    if not isinstance(sim, Simulator):
+        raise InputError(f"gradcheck takes a Model or a Simulator, not {type(sim).__name__}")
+    if sim.dtype != "f64":
+        raise InputError("gradcheck needs dtype='f64': finite differences of f32 numbers say nothing")
+    rng = np.random.default_rng(seed)
+    worst: dict[str, Check] = {}
+    for _ in range(samples):
+        for row in _one_sample(sim, steps, rng, state):
+            old = worst.get(row.what)
+            if old is None or row.error > old.error:
+                worst[row.what] = row
+    rows = list(worst.values())
+    if show:
+        _print(sim, steps, rows, tolerance)
+    bad = [r for r in rows if not r.error <= tolerance]
+    if bad:
+        raise ArithmeticError(
+            "gradients differ from finite differences: " + ", ".join(f"{r.what} {r.error:.1e}" for r in bad)
+        )
+    return rows
+
+
+def random_state(model: Model, rng: np.random.Generator, batch: int | None = None) -> State:
+    """A state around the model's keyframe: positions moved at random, random velocities."""
+    lead = () if batch is None else (batch,)
+    q0 = model.keyframe().q
+    q = tangent.move(model, np.broadcast_to(q0, (*lead, model.nq)), 0.5 * rng.normal(size=(*lead, model.nv)))
+    return State(q, 0.5 * rng.normal(size=(*lead, model.nv)))
+
+
+def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: State | None) -> list[Check]:
+    m = sim.model
+    state = random_state(m, rng) if start is None else State(*(np.array(x, dtype=float) for x in start))
+    u = 0.5 * rng.normal(size=(steps, m.nu))
+    q_bar, v_bar = rng.normal(size=(steps + 1, m.nq)), rng.normal(size=(steps + 1, m.nv))
+    grad = sim.vjp(sim.rollout(state, u), q_bar, v_bar)
+    assert grad.params is not None
+
+    def losses(q: np.ndarray, v: np.ndarray, u: np.ndarray, params: Params) -> np.ndarray:
+        traj = sim.rollout(State(q, v), u, params=params)
+        return np.sum(traj.q * q_bar, (1, 2)) + np.sum(traj.v * v_bar, (1, 2))
+
+    def vary(what: str, size: int, scale: Any, step: float) -> np.ndarray:
+        """Central differences of the loss along each entry of one input, extrapolated from two step sizes."""
+        out = []
+        for h in (2 * step, step):
+            moves = np.concatenate([np.eye(size), -np.eye(size)]) * (h * scale)
+            n = len(moves)
+            q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)
+            us, params = np.repeat(u[None], n, 0), sim.params
+            if what == "q0":
+                q = q + moves
+            elif what == "v0":
+                v = v + moves
+            elif what == "u":
+                us = us + moves.reshape(us.shape)
+            else:
+                base = sim.params[what]
+                params = sim.params.replace(**{what: base + moves.reshape(n, *base.shape)})
+            up, down = np.split(losses(q, v, us, params), 2)
+            out.append((up - down) / (2 * h * scale))
+        return (4 * out[1] - out[0]) / 3
+
+    rows = []
+    inputs: list[tuple[str, np.ndarray, np.ndarray]] = [
+        ("q0", state.q, grad.q0),
+        ("v0", state.v, grad.v0),
+        ("u", u, grad.u),
+    ]
+    inputs += [(name, sim.params[name], grad.params[name]) for name in FIELDS]
+    for what, x, g in inputs:
+        if x.size == 0:
+            continue
+        x = np.where(np.isfinite(x), x, 0.0).ravel()
+        scale = _scales(sim, state, what, x)
+        tries = [vary(what, x.size, np.where(scale > 0, scale, 1.0), step) for step in STEPS]
+        tries = [np.where(np.isfinite(fd), fd, 0.0) for fd in tries]  # an infinite limit stays infinite
+        if what in ONE_SIDED:
+            tries = [np.where(x > 0, fd, g.ravel()) for fd in tries]
+        largest = float(np.abs(tries[-1]).max())
+        off = np.min([np.abs(fd - g.ravel()) for fd in tries], axis=0)
+        rows.append(Check(what, x.size, largest, float(off.max()) / max(largest, 1e-3)))
+    return rows
+
+
+def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarray:
+    """The size of a change that matters, per entry: steps are small against it."""
+    least = float(sim.mass_matrix(state).diagonal().min(initial=1.0))  # the smallest entry of M
+    if what in ("inertia", "mass"):  # small bodies have small numbers; a zero beside others moves as they do
+        rows = np.abs(x).reshape(sim.model.nb, -1)
+        own = np.broadcast_to(rows.max(1, keepdims=True), rows.shape)
+        floor = least if what == "inertia" else 1e-4 * rows.max()
+        return np.maximum(np.where(own > 0, own, rows.max() or 1.0), floor).ravel()
+    if what == "armature":  # competes with M
+        return np.full(x.size, min(1.0, least))
+    if what in ("damping", "stiffness"):  # so do their forces over one step
+        return np.full(x.size, min(1.0, least / sim.options.dt))
+    if what == "bias":  # acts through the gear twice
+        return np.repeat(1.0 / np.maximum(1.0, np.square(sim.params.gear)), 3)
+    return np.ones(x.size)
+
+
+def _print(sim: Simulator, steps: int, rows: list[Check], tolerance: float) -> None:
+    from rich.console import Console  # loaded when something is to be shown
+    from rich.table import Table
+
+    table = Table(
+        title=f"gradients of {sim.model.name}: {steps} steps, {sim.options.integrator}, dt {sim.options.dt:g}"
+    )
+    for name in ("with respect to", "entries", "largest", "relative error"):
+        table.add_column(name, justify="left" if name == "with respect to" else "right")
+    for r in rows:
+        colour = "green" if r.error <= tolerance else "red"
+        table.add_row(r.what, str(r.entries), f"{r.largest:.2e}", f"[{colour}]{r.error:.1e}[/]")
+    Console().print(table)

@@ -1,0 +1,173 @@
+"""What a Simulator hands back: gradients, outputs, trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.params import Params
+from ..model.state import State
+from .checkpoints import Checkpoints
+
+if TYPE_CHECKING:
+    import os
+
+    from ..view.browser import Viewer
+    from .simulator import Simulator
+
+
+class Health(NamedTuple):
+    """How far a gradient can be trusted, one entry per robot.
+
+    finite: whether all of it is (on a GPU without PyTorch: 1.0 or 0.0). violation: m/s, how far the contact problem of some
+    step was from solved; 0 if all were solved to the tolerance. margin: m/s, how far the nearest contact of all steps was
+    from sticking, slipping, closing or opening instead; the gradient is one-sided where it is 0, and 1000 means that
+    nothing came near.
+    """
+
+    finite: np.ndarray
+    violation: np.ndarray
+    margin: np.ndarray
+
+
+class Gradient(NamedTuple):
+    """Cotangents of what went into a rollout, each shaped as it was passed.
+
+    q0: of the first positions, ambient: (nq,), with a batch (B, nq), in the plain numbers of q, quaternions included. v0: of
+    the first velocities. u: of the controls; summed over the batch where they were shared. params: of all physical
+    parameters, a Params (`grad.params.mass`), or None with with_params=False. wrench: of the external wrenches, None if
+    there were none. health: how far to trust it.
+    """
+
+    q0: np.ndarray
+    v0: np.ndarray
+    u: np.ndarray
+    params: Params | None
+    wrench: np.ndarray | None
+    health: Health
+
+
+class Contacts(NamedTuple):
+    """What touches in each step; one row for every point that may touch, named by `Simulator.contact_names`.
+
+    force: N, (T, points, 3), with a batch (B, T, points, 3); on the second shape's body (the first feels the opposite),
+    world axes, mean over the step. point: m, shaped alike, where, world axes; zero where nothing is near. gap: m, without
+    the last axis, below zero where shapes overlap, at most the margin of the options.
+    """
+
+    force: np.ndarray
+    point: np.ndarray
+    gap: np.ndarray
+
+
+class StateGradient(NamedTuple):
+    """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
+
+    u: of the controls (`acceleration`, `sensors`), a: of joint accelerations (`inverse_dynamics`); None where there are none.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    params: Params
+    u: np.ndarray | None = None
+    a: np.ndarray | None = None
+
+
+class Outputs(NamedTuple):
+    """Quantities to build losses on; world axes, SI units. Leading axes are those of the state.
+
+    body_*, site_*: one row per body or site. position (3,) and rotation (3, 3) of its frame, velocity (3,) of the
+    frame's origin, angular_velocity (3,). com: centre of mass (3,) of the whole model. Energies: joules.
+    """
+
+    body_position: Any = None
+    body_rotation: Any = None
+    body_velocity: Any = None
+    body_angular_velocity: Any = None
+    site_position: Any = None
+    site_rotation: Any = None
+    site_velocity: Any = None
+    site_angular_velocity: Any = None
+    com: Any = None
+    kinetic_energy: Any = None
+    potential_energy: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A rollout: states, and what made them. Batch axis first, then time.
+
+    final: the last state. u, wrench, params, steps, checkpoints: as they were given; batched: whether there is a batch axis.
+    violation: (B,), how far the contact problem of some step was from solved, m/s; 0 where every step was solved to the
+    tolerance. Gradients of such steps are those of the active set that was found.
+
+    `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
+    """
+
+    simulator: Simulator = field(repr=False)
+    final: State
+    u: np.ndarray
+    wrench: np.ndarray | None
+    params: Params
+    steps: int
+    checkpoints: Checkpoints
+    kept: dict[int, State] = field(repr=False)
+    batched: bool
+    violation: np.ndarray
+    fingerprint: tuple[float, ...] = field(repr=False)
+
+    @property
+    def batch(self) -> int:
+        """How many robots there are."""
+        return len(self.final.q) if self.batched else 1
+
+    @property
+    def q(self) -> np.ndarray:
+        """Positions of every step."""
+        return self._shown(self.every_state().q)
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocities of every step."""
+        return self._shown(self.every_state().v)
+
+    def show(self, *, port: int | None = None, block: bool = True) -> Viewer:
+        """Look at it in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch.
+
+        port: of the page on this machine; by default the first free one from 8080. block: wait until Ctrl-C; otherwise
+        returns at once, and `.stop()` of what is returned ends it.
+        """
+        from ..view import show
+
+        return show(self, port=port, block=block)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        robot: int = 0,
+        size: tuple[int, int] = (640, 480),
+        fps: float | None = None,
+        speed: float = 1.0,
+    ) -> None:
+        """Write it to a .html (a page that plays offline), .gif or .mp4 file.
+
+        robot: which of a batch. size: (width, height) of a film in pixels, even numbers. fps: frames a second. speed:
+        of a film; 0.5 is half as fast as the robot moved.
+        """
+        from ..view import save
+
+        save(self, path, robot=robot, size=size, fps=fps, speed=speed)
+
+    def every_state(self) -> State:
+        """Arrays (B, T+1, n), with a batch axis also for one robot; an error if they were not kept."""
+        if self.kept[0].q.ndim != 3 or self.kept[0].q.shape[1] != self.steps + 1:
+            raise InputError(f"this rollout kept {self.checkpoints}; pass checkpoints=EveryStep() to read every state")
+        return self.kept[0]
+
+    def _shown(self, x: Any) -> Any:
+        x = self.simulator.engine.device.shown(x)
+        return x if self.batched else x[0]

@@ -1,0 +1,365 @@
+"""Simulator: states, steps, rollouts and their gradients. It checks what comes in and presents what the Engine has done."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.devices import Device, Gpu, Host, Real
+from ..model.model import Model
+from ..model.params import Params
+from ..model.state import State
+from ..staging import Cuda, widest
+from . import sensors
+from .checkpoints import Checkpoints, EveryStep, forward_snapshots, reverse
+from .checks import Checks, check_options
+from .cotangents import Cotangents, LossBars
+from .engine import Engine, Inputs
+from .presenting import presented
+from .results import Contacts, Gradient, Health, StateGradient, Trajectory
+from .state_functions import StateFunctions
+
+FIXED = ("model", "options", "dtype", "backend", "lanes")
+DTYPES: dict[Any, Real] = {"f64": "f64", "float64": "f64", "f32": "f32", "float32": "f32"}
+
+
+class Simulator(StateFunctions):
+    """Simulates one model. Arrays in and out are NumPy on the CPU, PyTorch's or `DeviceArray` on a GPU; one robot has no
+    batch axis.
+
+    dt: time step in seconds; by default what the model's file says, 1 ms if it says nothing.
+    dtype: "f64" or "f32", also as "float64", np.float32 and the like.
+    device: "cpu", or "cuda", "cuda:1", ... for an NVIDIA GPU (`docs/design/cuda.md`); there `launch` says how kernels are
+        launched, and `stream` on which stream they are where no PyTorch tensor is given; both may be set.
+    threads: how many to share a batch among (default: the cores this process may use).
+    lanes: how many robots of a batch go through the code side by side: as many as a vector register holds (default), or
+        fewer, 1, 2, 4, ..., which is faster where each touches something else, since a pack looks at all that any of
+        its robots touches; the numbers are the same to the bit.
+    backend: "native", or "numpy" to run the very same source uncompiled, slowly, for reading and debugging.
+
+    All others are the fields of `Options`, which says what they mean; those not given are `model.options`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dt: float | None = None,
+        *,
+        device: Any = "cpu",
+        dtype: Any = "f64",
+        threads: int | None = None,
+        lanes: int | None = None,
+        backend: Literal["native", "numpy"] = "native",
+        integrator: Literal["semi_implicit", "explicit", "rk4"] | None = None,
+        factor: Literal["articulated", "sparse"] | None = None,
+        cone: Literal["pyramid", "circular"] | None = None,
+        solver: Literal["hybrid", "gauss_seidel"] | None = None,
+        sweeps: int | None = None,
+        gradient: Literal["implicit", "reverse"] | None = None,
+        search_distance: float | None = None,
+        error_reduction: float | None = None,
+        slop: float | None = None,
+        softness: float | None = None,
+        bounce_threshold: float | None = None,
+        tolerance: float | None = None,
+        max_contacts: int | None = None,
+        **unknown: Any,
+    ):
+        if not isinstance(model, Model):
+            raise InputError(f"Simulator takes a Model (ag.load, ag.robots, ModelBuilder), not {type(model).__name__}")
+        given = {
+            "dt": dt,
+            "integrator": integrator,
+            "factor": factor,
+            "cone": cone,
+            "solver": solver,
+            "sweeps": sweeps,
+            "gradient": gradient,
+            "search_distance": search_distance,
+            "error_reduction": error_reduction,
+            "slop": slop,
+            "softness": softness,
+            "bounce_threshold": bounce_threshold,
+            "tolerance": tolerance,
+            "max_contacts": max_contacts,
+            **unknown,
+        }
+        options = model.options.changed({k: x for k, x in given.items() if x is not None or k in unknown})
+        check_options(model, options)
+        self.model, self.params, self.options = model, model.params, options
+        self.dtype: Real = _real(dtype)
+        if backend not in ("native", "numpy"):
+            raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
+        self.backend = backend
+        if threads is not None and (not isinstance(threads, int) or threads < 1):
+            raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
+        self.threads = threads or _cores()
+        allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
+        if lanes is not None and lanes not in allowed:
+            raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
+        self.lanes = lanes or widest(self.dtype)
+        self.engine = Engine(model, options, self._open(device), self.threads)
+        self.checks = Checks(self.engine, self.params)
+
+    def _open(self, device: Any) -> Device:
+        match = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
+        if match is None:
+            raise InputError(f"device is 'cpu', 'cuda' or 'cuda:1', not {device!r}")
+        if match[0] == "cpu":
+            return Host(self.dtype, self.lanes, self.backend == "native")
+        if self.backend != "native":
+            raise InputError("backend='numpy' runs on the CPU; leave device out")
+        return Gpu(self.dtype, int(match[1] or 0))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Kernels are bound to these: a change would reach some and not others."""
+        if name in FIXED and name in self.__dict__:
+            raise AttributeError(f"{name} of a Simulator cannot be changed; make another one")
+        super().__setattr__(name, value)
+
+    # -- the device --------------------------------------------------------------------------------------------------
+    @property
+    def device(self) -> str:
+        """Where it runs: "cpu", "cuda:0", ..."""
+        return self.engine.device.name
+
+    @property
+    def real(self) -> np.dtype:
+        """The dtype of its arrays."""
+        return self.engine.device.dtype
+
+    def _gpu(self) -> Gpu:
+        if not isinstance(self.engine.device, Gpu):
+            raise AttributeError("launch, stream and synchronize belong to simulators on a GPU: device='cuda'")
+        return self.engine.device
+
+    @property
+    def launch(self) -> Cuda:
+        """How kernels are launched on a GPU."""
+        return self._gpu().launch
+
+    @launch.setter
+    def launch(self, value: Cuda) -> None:
+        self._gpu().launch = value
+
+    @property
+    def stream(self) -> int:
+        """The stream of a GPU that work goes to, where no PyTorch tensor is given."""
+        return self._gpu().stream
+
+    @stream.setter
+    def stream(self, value: int) -> None:
+        self._gpu().stream = value
+
+    def synchronize(self) -> None:
+        """Wait until the GPU has done all that was asked for on `stream`."""
+        self._gpu().synchronize()
+
+    # -- states ------------------------------------------------------------------------------------------------------
+    @presented
+    def state(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
+        """The named keyframe, once or `batch` times; without a name 'home' if the model has it, else how its file places it,
+        else all joints at zero."""
+        q, v = self.model.keyframe(keyframe)
+        device = self.engine.device
+        if batch is None:
+            return State(device.array(q), device.array(v))
+        if not isinstance(batch, int | np.integer) or batch < 1:
+            raise InputError(f"a batch is a whole number of robots, at least one, not {batch!r}")
+        return State(device.rows(q, int(batch)), device.rows(v, int(batch)))
+
+    def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
+        """The same as `state`, by the name that environments have for it. A Simulator has no state of its own."""
+        return self.state(keyframe, batch=batch)
+
+    # -- forward -----------------------------------------------------------------------------------------------------
+    @presented
+    def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
+        """The state one dt later. u: (nu,), or (B, nu) for a batch; wrench: (nb, 6) or (B, nb, 6)."""
+        u = np.zeros((1, self.model.nu)) if u is None else self.checks.one_step("u", u, 1)
+        if wrench is not None:
+            wrench = self.checks.one_step("wrench", wrench, 2)
+        inputs, start, batched = self._inputs(state, u, None, wrench, params)
+        after = self.engine.advance(inputs, start, (0, 1), self.engine.new_status(inputs.batch))
+        return after if batched else State(after.q[0], after.v[0])
+
+    @presented
+    def rollout(
+        self,
+        state: State,
+        u: Any = None,
+        *,
+        steps: int | None = None,
+        params: Params | None = None,
+        wrench: Any = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> Trajectory:
+        """T steps from `state` under the controls u (T, nu), or (B, T, nu) for a batch; (T, nu) with a batch is shared.
+
+        steps: in place of u, for zero control. params: one set, or one per robot. wrench: external wrenches on bodies
+        (T, nb, 6) or (B, T, nb, 6): force then torque, world axes, at the centre of mass. checkpoints: which states to
+        keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB").
+        """
+        checkpoints = EveryStep() if checkpoints is None else checkpoints
+        if isinstance(checkpoints, type) or not hasattr(checkpoints, "plan"):
+            raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")
+        inputs, start, batched = self._inputs(state, u, steps, wrench, params)
+        engine, status, T = self.engine, self.engine.new_status(inputs.batch), inputs.steps
+        block, blocks, snapshots = self._plan(checkpoints, T, inputs.batch)
+        kept: dict[int, State] = {}
+        if snapshots >= blocks:
+            kept[0] = engine.states(inputs, start, (0, T), block, status)
+            final = State(kept[0].q[:, -1], kept[0].v[:, -1])
+        else:
+            at, last = start, 0
+            for b in forward_snapshots(blocks, snapshots):  # `advance` makes copies
+                at, last = engine.advance(inputs, at, (last * block, b * block), status), b
+                kept[b] = at
+            final = engine.advance(inputs, at, (last * block, T), status)
+        final = State(final.q.copy(), final.v.copy())
+        final = final if batched else State(final.q[0], final.v[0])
+        mark = self.checks.fingerprint(inputs.u, inputs.wrench)
+        return Trajectory(
+            self, final, inputs.u, inputs.wrench, inputs.params, T, checkpoints, kept, batched, status[:, 0], mark
+        )
+
+    def _inputs(
+        self, state: State, u: Any, steps: int | None, wrench: Any, params: Params | None
+    ) -> tuple[Inputs, State, bool]:
+        """The inputs of a rollout, looked at; its first state with a batch axis, and whether it had one."""
+        checks = self.checks
+        q, v, batched = checks.state(state)
+        batch = len(q)
+        u = checks.controls(u, steps, batch, batched)
+        wrench = checks.wrench(wrench, u.shape[-2], batch, batched)
+        return Inputs(batch, u, wrench, checks.params(params, batch)), State(q, v), batched
+
+    def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> tuple[int, int, int]:
+        """Steps of a block, how many blocks there are, and the first states of how many are kept at a time."""
+        size = batch * (self.model.nq + self.model.nv) * self.real.itemsize
+        block, snapshots = checkpoints.plan(steps, size)
+        return block, -(-steps // block), snapshots
+
+    @property
+    def contact_names(self) -> tuple[tuple[str, str], ...]:
+        """The two shapes of every point that may touch: what the rows of `contacts` are."""
+        return self.engine.contact_names
+
+    @presented
+    def contacts(self, traj: Trajectory) -> Contacts:
+        """Forces, places and gaps of all points that may touch, in every step of a rollout that kept its states."""
+        self.checks.trajectory(traj)
+        if not self.contact_names:
+            raise InputError(f"'{self.model.name}' has no shapes that may touch")
+        rows = self.engine.contacts(_inputs_of(traj), traj.every_state())
+        force, point, gap = rows[..., :3], rows[..., 3:6], rows[..., 6]
+        return Contacts(force, point, gap) if traj.batched else Contacts(force[0], point[0], gap[0])
+
+    # -- backward ----------------------------------------------------------------------------------------------------
+    @presented
+    def vjp(
+        self,
+        traj: Trajectory,
+        q_bar: Any = None,
+        v_bar: Any = None,
+        force_bar: Any = None,
+        *,
+        with_params: bool = True,
+    ) -> Gradient:
+        """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
+
+        q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
+        v_bar: likewise with nv. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis first if
+        `traj` has one. None means zero. with_params=False leaves out the gradient of the parameters, which
+        makes the call faster.
+        """
+        checks, engine = self.checks, self.engine
+        checks.trajectory(traj)
+        bars = LossBars(
+            checks.bar("q_bar", q_bar, self.model.nq, traj),
+            checks.bar("v_bar", v_bar, self.model.nv, traj),
+            checks.force_bar(force_bar, len(self.contact_names), traj),
+        )
+        inputs, T = _inputs_of(traj), traj.steps
+        block, blocks, snapshots = self._plan(traj.checkpoints, T, traj.batch)
+        all_kept = snapshots >= blocks
+        back = Cotangents(engine, inputs, bars, with_params, stretch=block if all_kept else 1)
+        if all_kept:
+            back.segment(traj.kept[0], 0, T)
+        else:
+            status = engine.new_status(traj.batch)
+
+            def block_vjp(state: State, b: int) -> None:
+                first, end = b * block, min((b + 1) * block, T)
+                back.segment(engine.states(inputs, state, (first, end), 1, status), first, end)
+
+            def advance(state: State, a: int, b: int) -> State:
+                return engine.advance(inputs, state, (a * block, b * block), status)
+
+            kept = dict(traj.kept)
+            for b in kept:  # used up on the way, to stay within memory; that of block 0 stays with the trajectory
+                if b:
+                    traj.kept.pop(b, None)
+            reverse(blocks, snapshots, kept, advance, block_vjp)
+        return self._gradient(traj, back)
+
+    def _gradient(self, traj: Trajectory, back: Cotangents) -> Gradient:
+        params, total = back.params_gradient(), self.engine.device.total
+        pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
+        health = Health(self.checks.finite(pieces, traj.batch), back.health[:, 0], back.health[:, 1])
+        u_bar, wrench_bar = back.u_bar, back.wrench_bar
+        if traj.u.ndim == 2:
+            u_bar = total(u_bar)
+        if wrench_bar is not None and traj.wrench is not None and traj.wrench.ndim == 3:
+            wrench_bar = total(wrench_bar)
+        q_bar, v_bar = (back.q_bar, back.v_bar) if traj.batched else (back.q_bar[0], back.v_bar[0])
+        return Gradient(q_bar, v_bar, u_bar, params, wrench_bar, health)
+
+    @presented
+    def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
+        """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v), of size 2 nv.
+
+        state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too. No
+        external wrenches.
+        """
+        q, v, batched = self.checks.state(state)
+        batch, nu = len(q), self.model.nu
+        u = self.engine.device.zeros((nu,)) if u is None else self.checks.numbers("u", u)
+        if u.shape != (nu,) and (not batched or u.shape != (batch, nu)):
+            raise InputError(f"linearize takes u ({nu},){f' or ({batch}, {nu})' if batched else ''}, not {u.shape}")
+        inputs = Inputs(batch, u[..., None, :], None, self.checks.params(params, batch))
+        A, B = self.engine.jacobian(inputs, State(q, v))
+        return (A, B) if batched else (A[0], B[0])
+
+    # -- sensors -----------------------------------------------------------------------------------------------------
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, np.ndarray]:
+        """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
+        which an accelerometer takes its mean."""
+        return sensors.read(self, state, u, params)
+
+    def sensors_vjp(
+        self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
+    ) -> StateGradient:
+        """Gradients of a loss whose cotangents with respect to `sensors(state, u)` are `bars`, by name."""
+        return sensors.read_vjp(self, state, bars, u, params)
+
+
+def _inputs_of(traj: Trajectory) -> Inputs:
+    return Inputs(traj.batch, traj.u, traj.wrench, traj.params)
+
+
+def _real(dtype: Any) -> Real:
+    """'f64' or 'f32', of whatever names one of the two."""
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", None) or str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise InputError(f"dtype is 'f64' or 'f32' (also 'float32', np.float32, ...), not {dtype!r}")
+    return DTYPES[name]
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

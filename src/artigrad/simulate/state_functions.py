@@ -1,0 +1,186 @@
+"""Functions of one state, for states with any leading axes: outputs, accelerations, inverse dynamics, mass matrix."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.model import Model
+from ..model.params import Params
+from ..model.state import State
+from ..physics.outputs import COM, FRAME, KINETIC, POTENTIAL, outputs_size
+from ..physics.tables import dof_rows
+from ..staging.struct import size_of
+from .checks import Checks, two
+from .engine import Engine
+from .presenting import presented
+from .results import Outputs, StateGradient
+
+
+class StateQuery(NamedTuple):
+    """A function of one state that is asked for many: rows of states, of what else it needs, and the parameters of each row.
+    lead: the leading axes that were given."""
+
+    name: str
+    state: State
+    x: Any
+    params: Params
+    lead: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        return len(self.state.q)
+
+
+class StateFunctions:
+    """What a Simulator can say about a state, each with its adjoint."""
+
+    model: Model
+    engine: Engine
+    checks: Checks
+
+    @presented
+    def outputs(self, state: State, *, params: Params | None = None) -> Outputs:
+        """Poses and velocities of bodies and sites, centre of mass and energies, for states with any leading axes."""
+        query = self._query("outputs", state, None, params)
+        views = self._unpack(self._ask(query))
+        return Outputs(**{k: x.reshape(query.lead + x.shape[1:]) for k, x in views.items()})
+
+    @presented
+    def outputs_vjp(self, state: State, bars: Outputs, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangents with respect to `outputs(state)` are `bars`; None there means zero."""
+        query = self._query("outputs", state, None, params)
+        if not isinstance(bars, Outputs):
+            raise InputError(f"bars is an Outputs with the cotangents, not {type(bars).__name__}")
+        device, lead = self.engine.device, query.lead
+        flat = device.zeros((query.rows, outputs_size(self.model.nb, self.model.ns)))
+        for name, view in self._unpack(flat).items():
+            bar = getattr(bars, name)
+            if bar is not None:
+                bar = self.checks.numbers(name, bar if _shape(bar) else [bar]).reshape(_shape(bar))
+                if bar.shape != lead + view.shape[1:]:
+                    raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
+                view[...] = bar.reshape(view.shape)
+        return self._state_gradient(query, flat)
+
+    def sites(self, state: State, *, params: Params | None = None) -> Any:
+        """Positions of all sites in the world, (..., ns, 3)."""
+        return self.outputs(state, params=params).site_position
+
+    @presented
+    def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
+        """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit. Contact, limits
+        and dry friction are left out; with them, (step(state, u).v - v) / dt is the mean over a step."""
+        query = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
+        return self._ask(query).reshape(*query.lead, self.model.nv)
+
+    @presented
+    def acceleration_vjp(self, state: State, u: Any, bar: Any, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangent with respect to `acceleration(state, u)` is `bar`."""
+        query = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
+        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), "u")
+
+    @presented
+    def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> Any:
+        """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
+        query = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
+        return self._ask(query).reshape(*query.lead, self.model.nv)
+
+    @presented
+    def inverse_dynamics_vjp(self, state: State, a: Any, bar: Any, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangent with respect to `inverse_dynamics(state, a)` is `bar`."""
+        query = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
+        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), "a")
+
+    @presented
+    def mass_matrix(self, state: State, *, params: Params | None = None) -> Any:
+        """M(q) (..., nv, nv), armature included."""
+        query, device = self._query("mass_matrix", state, None, params), self.engine.device
+        nv, (rows, columns) = self.model.nv, self._matrix_entries()
+        M = np.zeros((query.rows, nv, nv), device.dtype)
+        M[:, rows, columns] = M[:, columns, rows] = device.host(self._ask(query))
+        return device.array(M.reshape(*query.lead, nv, nv))
+
+    @presented
+    def mass_matrix_vjp(self, state: State, bar: Any, *, params: Params | None = None) -> StateGradient:
+        """Gradients of a loss whose cotangent with respect to `mass_matrix(state)` is `bar` (..., nv, nv)."""
+        query, device = self._query("mass_matrix", state, None, params), self.engine.device
+        nv, (rows, columns) = self.model.nv, self._matrix_entries()
+        bar = self.checks.numbers("bar", bar)
+        if bar.shape != (*query.lead, nv, nv):
+            raise InputError(f"the cotangent of the mass matrix is {(*query.lead, nv, nv)}, not {bar.shape}")
+        full = device.host(bar).reshape(query.rows, nv, nv)
+        both = full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows])
+        return self._state_gradient(query, device.array(both))
+
+    def _matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""
+        parent = dof_rows(self.model)["dof_parent"]
+        rows, columns = [], []
+        for k in range(self.model.nv):
+            chain = [k]
+            while parent[chain[0] + 1]:
+                chain.insert(0, int(parent[chain[0] + 1]) - 1)
+            rows += [k] * len(chain)
+            columns += chain
+        return np.array(rows, int), np.array(columns, int)
+
+    def _query(self, name: str, state: State, x: Any, params: Params | None) -> StateQuery:
+        """A query with its inputs looked at."""
+        q, v = (self.checks.numbers(n, x) for n, x in zip("qv", two(state), strict=True))
+        lead = q.shape[:-1]
+        if v.shape[:-1] != lead:
+            raise InputError(f"q and v of a state have the same leading axes, not {lead} and {v.shape[:-1]}")
+        rows = int(np.prod(lead))
+        flat = State(q.reshape(rows, q.shape[-1]), v.reshape(rows, v.shape[-1]))
+        flat_q, flat_v, _ = self.checks.state(flat)
+        params = self.checks.params(params, lead[0] if lead else 1)
+        if params.batch is not None and len(lead) > 1:  # one set per robot, many states of each
+            params = Params(self.model, np.repeat(params.flat, len(flat_q) // params.batch, 0))
+        return StateQuery(name, State(flat_q, flat_v), x, params, lead)
+
+    def _ask(self, query: StateQuery) -> Any:
+        """One row per state."""
+        return self.engine.query(query.name, query.state, query.x, query.params)
+
+    def _like(self, name: str, x: Any, state: State, n: int) -> Any:
+        """x (..., n) with the leading axes of the state, as rows; None is zero."""
+        lead, device = _shape(two(state)[0])[:-1], self.engine.device
+        x = device.zeros((*lead, n)) if x is None else self.checks.numbers(name, x)
+        if x.shape != (*lead, n):
+            raise InputError(f"{name} is {(*lead, n)} for these states, not {x.shape}")
+        return x.reshape(-1, n) if n else device.zeros((int(np.prod(lead)), 1))
+
+    def _state_gradient(self, query: StateQuery, out_bar: Any, x_name: str | None = None) -> StateGradient:
+        """x_name: which of its fields is the cotangent of what else the query needs."""
+        bars = self.engine.query_vjp(query.name, query.state, query.x, query.params, out_bar)
+        self.checks.finite([bars.q, bars.v, bars.x], query.rows)
+        lead, params = query.lead, bars.params
+        if query.params.batch is not None and len(lead) > 1:
+            params = Params(self.model, params.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
+        q, v = bars.q.reshape(*lead, self.model.nq), bars.v.reshape(*lead, self.model.nv)
+        own = {x_name: bars.x.reshape(*lead, bars.x.shape[-1])} if x_name and bars.x.shape[-1] else {}
+        return StateGradient(q, v, params, **own)
+
+    def _unpack(self, flat: Any) -> dict[str, Any]:
+        """Views of a flat array of outputs (n, size) by name."""
+        m, n = self.model, len(flat)
+        frames = flat[:, : (m.nb + m.ns) * FRAME.size].reshape(n, m.nb + m.ns, FRAME.size)
+        totals = flat[:, (m.nb + m.ns) * FRAME.size :]
+        names = (("position", "p"), ("rotation", "R"), ("velocity", "v"), ("angular_velocity", "w"))
+        views = {}
+        for what, part in (("body", frames[:, : m.nb]), ("site", frames[:, m.nb :])):
+            for name, field_name in names:
+                start, kind = FRAME.fields[field_name]
+                view = part[..., start : start + size_of(kind)]
+                views[f"{what}_{name}"] = view.reshape(*view.shape[:-1], 3, 3) if name == "rotation" else view
+        views |= {"com": totals[:, COM : COM + 3]}
+        views |= {"kinetic_energy": totals[:, KINETIC], "potential_energy": totals[:, POTENTIAL]}
+        return views
+
+
+def _shape(x: Any) -> tuple[int, ...]:
+    """The shape of an array of any library, of a list or a number."""
+    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)

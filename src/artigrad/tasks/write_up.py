@@ -1,0 +1,157 @@
+"""What a study leaves in its folder: result.json, curves.png, landscape.png of one variable, motion.html and motion.gif."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..optimize import History
+from .study import BASELINE, Study, verdict
+from .task import Task
+
+
+def write(study: Study) -> list[Path]:
+    """Write all files that can be; those that need a package which is not there are left out. Returns what is there."""
+    folder = study.folder
+    files = [folder / "result.json"]
+    files[0].write_text(json.dumps(result(study), indent=2) + "\n")
+    if study.main.iterations == 0:
+        return files
+    files += _plots(study) + _films(study)
+    return files
+
+
+def result(study: Study) -> dict[str, Any]:
+    """The study in numbers. The same seed gives the same numbers but for the seconds."""
+    task = study.task
+    out: dict[str, Any] = {
+        "task": task.name,
+        "summary": task.summary,
+        "error": task.label,
+        "goal": task.goal,
+        "variables": f"{task.n} {task.variables}",
+        "seed": study.seed,
+        "gradient_against_differences": study.gradient_error,
+        "methods": {name: _numbers(task, history) for name, history in study.histories.items()},
+    }
+    if BASELINE in study.histories and study.main.method != BASELINE:
+        out["advantage"] = advantage(task, study.main, study.histories[BASELINE])
+    out["artigrad"], out["numpy"], out["python"] = __version__, np.__version__, platform.python_version()
+    out["machine"] = f"{platform.machine()}, {platform.system()}"
+    return out
+
+
+def _numbers(task: Task, history: History) -> dict[str, Any]:
+    solved = history.solved_at(task.loss_goal())
+    out = {
+        "settings": task.settings[history.method],
+        "verdict": verdict(task, history),
+        "ended": history.ended,
+        "iterations": history.iterations,
+        "seconds": round(history.seconds[-1], 3) if history.seconds else 0.0,
+        "motions_per_iteration": history.motions,
+        "best_error": [float(f"{e:.6g}") for e in task.error(history.best)],
+        "solved_at": solved.tolist(),
+        "seconds_to_goal": [round(history.seconds[k - 1], 3) if k else None for k in solved],
+    }
+    return out | ({"x": history.x.tolist()} if task.n <= 10 else {})
+
+
+def advantage(task: Task, main: History, other: History) -> dict[str, Any]:
+    """How many times less a method needs to come to the goal than another: iterations, simulated motions and seconds.
+
+    Medians over the starts for iterations and motions; for seconds, the whole batch until its last start is there. A start
+    that the other never brought to the goal counts with all iterations it had: the numbers are then lower bounds.
+    """
+    mine, theirs = main.solved_at(task.loss_goal()), other.solved_at(task.loss_goal())
+    if not (mine > 0).all() or other.iterations == 0:
+        return {}
+    reached = bool((theirs > 0).all())
+    theirs = np.where(theirs > 0, theirs, other.iterations)
+    ratio = float(np.median(theirs) / np.median(mine))
+    return {
+        "reached_by_the_other": reached,
+        "iterations": round(ratio, 1),
+        "motions": round(ratio * other.motions / main.motions, 1),
+        "seconds": round(other.seconds[int(theirs.max()) - 1] / main.seconds[int(mine.max()) - 1], 1),
+    }
+
+
+def _plots(study: Study) -> list[Path]:
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        return []
+    files = [study.folder / "curves.png"]
+    figure, axes = plt.subplots(1, 3, figsize=(13.5, 3.8), layout="constrained", sharey=True)
+    _curves(study, axes)
+    figure.savefig(files[0], dpi=110)
+    plt.close(figure)
+    if study.task.n == 1:
+        files.append(study.folder / "landscape.png")
+        figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+        _landscape(study, axis)
+        figure.savefig(files[-1], dpi=110)
+        plt.close(figure)
+    return files
+
+
+def _curves(study: Study, axes: Any) -> None:
+    """Error of each start and of the best, against iterations, simulated motions and seconds."""
+    from matplotlib.ticker import NullFormatter
+
+    task = study.task
+    for colour, history in zip(("C0", "C3"), study.histories.values(), strict=False):
+        if history.iterations == 0:
+            continue
+        error = np.maximum(task.error(np.array(history.loss[: history.iterations])), 1e-12)
+        k = np.arange(1, history.iterations + 1)
+        for axis, x in zip(axes, (k, k * history.motions, np.array(history.seconds)), strict=True):
+            axis.plot(x, error, color=colour, alpha=0.25, lw=1)
+            axis.plot(x, np.minimum.accumulate(error.min(1)), color=colour, lw=2, label=history.method)
+    names = ("iterations (CMA-ES: generations)", "simulated motions per start", "seconds, all starts together")
+    for axis, name in zip(axes, names, strict=True):
+        axis.axhline(task.goal, color="0.5", ls=":", lw=1)
+        axis.set(xlabel=name, xscale="log", yscale="log")
+        axis.grid(alpha=0.2)
+        axis.xaxis.set_minor_formatter(NullFormatter())
+    axes[0].set_ylabel(task.label)
+    axes[0].legend(frameon=False)
+
+
+def _landscape(study: Study, axis: Any) -> None:
+    """The loss over the one variable, its slope as the gradient has it, and what the first start found."""
+    task = study.task
+    x = np.linspace(task.lower[0], min(task.upper[0], 0.5), 200)
+    loss, slope = task.gradient(x[:, None])
+    axis.plot(x, loss, color="0.4", lw=1.5, label="loss")
+    for k in range(6, len(x), 16):
+        dx = 0.012
+        axis.plot(x[k] + [-dx, dx], loss[k] + slope[k, 0] * np.array([-dx, dx]), color="C1", lw=2, zorder=3)
+    axis.plot([], [], color="C1", lw=2, label="its gradient")
+    found = study.main.x[0, 0]
+    axis.plot(found, study.main.best[0], "o", color="C0", label=f"found: {found:.3f}")
+    axis.set(xlabel=task.variables, ylabel="loss", title=task.summary)
+    axis.legend(frameon=False)
+
+
+def _films(study: Study) -> list[Path]:
+    """The best motion as a page and, where Pillow is installed, as a film; slowly where it is short."""
+    task, history = study.task, study.main
+    traj = task.rollout(history.x[[int(np.argmin(history.best))]])
+    files = [study.folder / "motion.html"]
+    traj.save(files[0])
+    seconds = traj.steps * task.sim.options.dt
+    try:
+        traj.save(study.folder / "motion.gif", size=(480, 360), speed=min(1.0, seconds / 2.5), fps=15)
+    except ImportError:
+        return files
+    return [*files, study.folder / "motion.gif"]

@@ -1,0 +1,31 @@
+"""Differences of positions on the tangent space."""
+
+import numpy as np
+
+import artigrad as ag
+from artigrad.model import tangent
+
+
+def states(seed):
+    model = ag.robots.ant()
+    rng = np.random.default_rng(seed)
+    q = tangent.move(model, model.keyframe().q, rng.standard_normal((5, model.nv)))
+    return model, q, rng
+
+
+def test_difference_undoes_move():
+    model, q, rng = states(0)
+    d = 1e-4 * rng.standard_normal((5, model.nv))
+    there = tangent.move(model, q, d)
+    np.testing.assert_allclose(tangent.difference(model, q, there), d, atol=1e-11)
+    there[:, 3:7] *= -1  # the same rotation
+    np.testing.assert_allclose(tangent.difference(model, q, there), d, atol=1e-11)
+
+
+def test_difference_and_its_adjoint():
+    model, q, rng = states(1)
+    to, d_bar = tangent.move(model, q, 0.3 * rng.standard_normal(q[:, 1:].shape)), rng.standard_normal((5, model.nv))
+    dq = rng.standard_normal(q.shape)
+    moved = tangent.difference(model, q, to + 1e-6 * dq) - tangent.difference(model, q, to - 1e-6 * dq)
+    along = np.sum(tangent.difference_vjp(model, q, to, d_bar) * dq)
+    np.testing.assert_allclose(along, np.sum(d_bar * moved) / 2e-6, rtol=1e-7)

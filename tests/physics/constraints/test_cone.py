@@ -1,0 +1,114 @@
+"""The circular cone: friction against the slip in every direction, and its two gradients."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, laikago_gradient, pair
+
+CONE = {"cone": "circular"}
+FEW = CONE | {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}
+MODES = pytest.mark.parametrize("options", [CONE, FEW], ids=["implicit", "reverse"])
+
+
+def puck(angle, **options):
+    """Half a second of a box that slides off at an angle."""
+    b = ag.ModelBuilder("puck")
+    b.body("puck", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
+    b.box("puck", (0.1, 0.1, 0.1), friction=0.4)
+    b.plane(friction=0.1)
+    sim = ag.Simulator(b.build(), **options)
+    v = np.zeros(6)
+    v[:2] = 3.0 * np.cos(angle), 3.0 * np.sin(angle)
+    return sim.rollout(ag.State(sim.reset().q, v), steps=500)
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.4, np.pi / 4, 2.0])
+def test_friction_is_the_same_in_every_direction(angle):
+    v = puck(angle, **CONE).v[-1, :2]
+    np.testing.assert_allclose(np.hypot(*v), 3.0 - 0.4 * 9.81 * 0.5, atol=5e-3)
+    np.testing.assert_allclose(np.arctan2(v[1], v[0]), angle, atol=1e-3)  # it goes straight on
+
+
+def test_a_pyramid_is_stronger_along_its_edges():
+    slow = np.hypot(*puck(np.pi / 4).v[-1, :2])
+    np.testing.assert_allclose(slow, 3.0 - np.sqrt(2) * 0.4 * 9.81 * 0.5, atol=5e-3)
+
+
+@MODES
+@pytest.mark.parametrize(
+    ("friction", "v"),
+    [(5.0, (0, 0, -0.3, 0.1, 0.2, 0.1)), (0.3, (2, 0.5, -0.3, 0.1, 0.2, 0.1)), (0.3, (2, 0.5, 0.3, 0.1, 0.2, 0.1))],
+    ids=["sticking", "sliding", "separating"],
+)
+def test_gradients_of_a_ball(options, friction, v):
+    _, sim = check(ball(friction), [0, 0, 0.0999, *TILTED], v, **options)
+    if options is CONE:
+        assert sim.rollout(ag.State(np.array([0, 0, 0.0999, *TILTED]), np.array(v, float)), steps=1).violation[0] == 0.0
+
+
+@MODES
+@pytest.mark.parametrize("name", PAIRS)
+def test_gradients_of_pairs_of_bodies(options, name):
+    b = pair(name)
+    add, place = PAIRS[name]
+    add(b)
+    check(b, [0.1, *place, *TILTED], [0.5, 3.0, -1.0, -0.5, 0.3, 0.2, 0.1], **options)
+
+
+@MODES
+@pytest.mark.parametrize("name", ON_PLANE)
+def test_gradients_on_a_plane(options, name):
+    b = ag.ModelBuilder(name)
+    b.body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
+    b.plane(friction=0.5)
+    add, z = ON_PLANE[name]
+    add(b)
+    check(b, [0, 0, z, 1, 0, 0, 0], (0.5, 0.1, -0.1, 0.01, 0.02, 0.3), **options)
+
+
+@MODES
+def test_gradients_of_limits_and_dry_friction(options):
+    b = ag.ModelBuilder("both")
+    arm = {"mass": 1.0, "com": (0.1, 0, -0.5), "inertia": (0.1, 0.1, 0.1)}
+    b.body("r", joint="revolute", axis=(0, 1, 0), dry_friction=0.3, limit=(-0.5, 0.5), **arm)
+    b.body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=0.2, limit=(-0.3, 0.3), **arm)
+    rows, _ = check(b, [0.50005, 0.1], [1.0, 0.5], skip=(), **options)
+    assert rows["dry_friction"].largest > 1e-4
+
+
+def test_both_gradients_agree_when_converged():
+    swept, traj = laikago_gradient(
+        solver="gauss_seidel", sweeps=6000, tolerance=1e-14, gradient="reverse", cone="circular"
+    )
+    implicit, other = laikago_gradient(**CONE)
+    assert other.violation[0] == 0.0
+    np.testing.assert_allclose(traj.q, other.q, atol=1e-12)
+    for a, b in zip(swept[:3], implicit[:3], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8 * np.abs(b).max())
+
+
+def test_every_stumbling_step_is_solved():
+    model = ag.robots.laikago()
+    noise = np.random.default_rng(0).normal(size=(64, 10, 12))
+    u = model.keyframe_control() + 0.2 * np.repeat(noise, 50, axis=1)
+    for dtype in ("f64", "f32"):
+        sim = ag.Simulator(model, dtype=dtype, **CONE)
+        traj = sim.rollout(sim.reset(batch=64), u)
+        assert traj.violation.max() == 0.0, dtype
+
+
+def test_targets_agree():
+    model = ag.robots.laikago()
+    sims = [ag.Simulator(model, backend=b, **CONE) for b in ("numpy", "native")]
+    state = sims[1].reset(batch=3)
+    state.v[:] = np.random.default_rng(0).normal(size=state.v.shape) * 0.3
+    u = np.repeat(model.keyframe_control()[None], 2, 0)
+    trajs = [sim.rollout(state, u) for sim in sims]
+    grads = [sim.vjp(traj, np.ones((3, 19)), np.ones((3, 18))) for sim, traj in zip(sims, trajs, strict=True)]
+    np.testing.assert_allclose(trajs[0].v, trajs[1].v, rtol=1e-10, atol=1e-10)
+    for a, b in zip(*(g[:3] for g in grads), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(a).max())
+    alone = sims[1].rollout(ag.State(state.q[1], state.v[1]), u)
+    np.testing.assert_array_equal(alone.v, trajs[1].v[1])  # neighbours in a pack do not change its bits

@@ -1,0 +1,229 @@
+"""One test for every registered pair: dot test, second-order Taylor remainder, linearity of the bars, inputs untouched.
+
+Seeds are drawn until every `select` of forward and adjoint has gone both ways, so that no branch is left untried.
+"""
+
+import typing
+
+import numpy as np
+import pytest
+
+import artigrad.physics.step  # noqa: F401  registers every pair of the physics
+from artigrad.physics.collision.gap import Pose
+from artigrad.physics.constraints.hard.update import Update
+from artigrad.spatial import (
+    Force,
+    Mat3,
+    Motion,
+    Quat,
+    Transform,
+    Vec3,
+    compose,
+    quat_exp,
+    quat_matrix,
+    quat_normalise,
+)
+from artigrad.staging import PAIRS
+from artigrad.staging.numpy_target import NumpyTarget
+from artigrad.staging.struct import flatten, unflatten
+from artigrad.staging.values import staging_on
+
+LANES = 32
+MOST_SEEDS = 40
+
+
+class Watched(NumpyTarget):
+    """Remembers what every select was told; the code has no other branches, so the n-th one is always the same."""
+
+    def __init__(self):
+        super().__init__("f64", LANES)
+        self.masks = []
+
+    def select(self, mask, a, b):
+        self.masks.append(np.broadcast_to(mask, LANES).copy())
+        return np.where(mask, a, b)
+
+    def watch(self, function, *arguments):
+        """The result, and what was chosen: (selects, lanes)."""
+        self.masks = []
+        out = function(*arguments)
+        return out, np.array(self.masks, bool).reshape(-1, LANES)
+
+
+@pytest.fixture
+def target():
+    target = Watched()
+    with staging_on(target):
+        yield target
+
+
+def sample(kind, rng):
+    if issubclass(kind, Transform):
+        return kind(quat_matrix(quat_normalise(sample(Quat, rng))), sample(Vec3, rng))
+    leaves = [rng.normal(size=LANES) for _ in range(1 if kind is float else kind.size)]
+    return leaves[0] if kind is float else kind.from_leaves(leaves)
+
+
+# -- domains: where a routine is asked for -----------------------------------------------------------------------------
+def positive(x):
+    return np.abs(x) + 0.2 if isinstance(x, np.ndarray) else x.map(lambda a: np.abs(a) + 0.2)
+
+
+def shapes(inputs, rng):
+    """Two shapes with lengths above zero, some of them inside each other."""
+    A, size_a, B, size_b, at = inputs
+    near = B.r.map(lambda x: x * np.where(rng.random(LANES) < 0.3, 0.2, 1.5))
+    return [A, positive(size_a), Pose(B.R, near), positive(size_b), at]
+
+
+def update(inputs, rng):
+    """A block of A is symmetric and positive; steps, and the limit, are above zero."""
+    (x,) = inputs
+    a = x.A.leaves()
+    A = Mat3(*(abs(a[k]) + 1.0 if k % 4 == 0 else 0.2 * a[k] for k in range(9)))
+    return [Update(A, x.w, x.lam, positive(x.inv), x.dn, np.abs(x.limit))]
+
+
+DOMAIN = {
+    "rotations.axis_frame": lambda inputs, rng: [x / np.sqrt(sum(c * c for c in x.leaves())) for x in inputs],
+    "box.box_ball": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
+    "scalars.bounded": lambda inputs, rng: [inputs[0], inputs[1], inputs[1] + np.abs(inputs[2])],
+    "pyramid.tangents": update,
+    "cone.tangents": update,
+    "pyramid.steps": lambda inputs, rng: [update([Update(inputs[0], *[Vec3.zero()] * 3, 0.0, 1.0)], rng)[0].A],
+    "cone.steps": lambda inputs, rng: [update([Update(inputs[0], *[Vec3.zero()] * 3, 0.0, 1.0)], rng)[0].A],
+    **{
+        f"{file}.{name}": shapes
+        for file, names in {
+            "plane": ("plane_sphere", "plane_capsule", "plane_box", "plane_cylinder", "plane_point"),
+            "sphere": ("sphere_sphere",),
+            "capsule": ("capsule_sphere", "capsule_capsule"),
+            "box": ("box_sphere",),
+        }.items()
+        for name in names
+    },
+}
+# files whose degenerate placements are held constant (centres that coincide, parallel axes) or only guarded (a slip of
+# exactly zero): no difference can tell
+HELD_CONSTANT = {"sphere", "capsule", "box", "cone"}
+
+
+# -- tangents of what is not a vector space ------------------------------------------------------------------------------
+def tangent_kind(kind):
+    """A transform moves by a twist (stored as a Force's six numbers); everything else by adding its own kind."""
+    return Force if issubclass(kind, Transform) else kind
+
+
+def moved(x, d, h):
+    if isinstance(x, Pose):  # a rigid motion of the world about its origin
+        turn = quat_matrix(quat_exp(d.n * h))
+        return Pose(turn @ x.R, turn @ x.r + d.f * h)
+    if isinstance(x, Transform):  # a twist of the child
+        return compose(x, Transform(quat_matrix(quat_exp(d.n * h)), d.f * h))
+    return unflatten(x, iter([a + h * b for a, b in zip(flatten(x), flatten(d), strict=True)]))
+
+
+def difference(a, b):
+    """y1 - y0 in the coordinates that its cotangent pairs with."""
+    if isinstance(a, Transform):
+        R = b.R.T @ a.R
+        th = [(R.zy - R.yz) / 2, (R.xz - R.zx) / 2, (R.yx - R.xy) / 2]
+        return [*th, *(b.R.T @ (a.r - b.r)).leaves()]
+    return [x - y for x, y in zip(flatten(a), flatten(b), strict=True)]
+
+
+def pairing(bar, d):
+    return sum(np.asarray(x) * np.asarray(y) for x, y in zip(flatten(bar), d, strict=True))
+
+
+DUAL = {Motion: Force, Force: Motion, Transform: Force}
+
+
+def bars_of(x):
+    return tuple(x) if isinstance(x, tuple) else (x,)
+
+
+def check(name, target, seed):
+    """All checks at one draw; returns what the selects of forward and adjoint chose."""
+    forward, vjp = PAIRS[name]
+    hints = typing.get_type_hints(forward)
+    out_kind = hints.pop("return")
+    rng = np.random.default_rng(seed)
+    inputs = [sample(kind, rng) for kind in hints.values()]
+    inputs = DOMAIN.get(name, lambda inputs, rng: inputs)(inputs, rng)
+    copies = [np.array(np.broadcast_arrays(*flatten(x), np.zeros(LANES))[:-1]) for x in inputs]
+    ds = [sample(tangent_kind(kind), rng) for kind in hints.values()]
+    y_bar = sample(DUAL.get(out_kind, out_kind), rng)
+    bars, chosen_back = target.watch(vjp, *inputs, y_bar)
+    bars = bars_of(bars)
+    assert len(bars) == len(inputs)
+    for x, before in zip(inputs, copies, strict=True):
+        now = np.array(np.broadcast_arrays(*flatten(x), np.zeros(LANES))[:-1])
+        np.testing.assert_array_equal(now, before)  # inputs untouched
+    assert all(np.isfinite(leaf).all() for bar in bars for leaf in flatten(bar))
+
+    slope = sum(pairing(bar, flatten(d)) for bar, d in zip(bars, ds, strict=True))
+    middle, chosen = target.watch(forward, *inputs)
+
+    def rise(h):
+        """Of the pairing along the move, and the lanes that took the same branches there."""
+        end, there = target.watch(forward, *(moved(x, d, h) for x, d in zip(inputs, ds, strict=True)))
+        return pairing(y_bar, difference(end, middle)), (there == chosen).all(0)
+
+    ends = {h: rise(h) for h in (2e-5, 1e-5, -1e-5, -2e-5)}
+    wide, narrow = ((ends[h][0] - ends[-h][0]) / (2 * h) for h in (2e-5, 1e-5))
+    smooth, scale = np.logical_and.reduce([same for _, same in ends.values()]), 1 + np.abs(slope)
+    off = np.broadcast_to(((4 * narrow - wide) / 3 - slope) / scale, LANES)
+    np.testing.assert_allclose(off[smooth], 0.0, atol=1e-8)  # dot test
+    assert smooth.mean() > 0.5
+
+    far = {h: rise(h) for h in (1e-2, 5e-3)}
+    smooth = np.logical_and.reduce([same for _, same in far.values()])
+    wide, narrow = (np.abs(np.broadcast_to(y - h * slope, LANES))[smooth] for h, (y, _) in far.items())
+    # Taylor: second order; not yet at these steps for the few draws that lie beside a singularity
+    assert smooth.sum() == 0 or np.mean((wide < 1e-12) | (narrow < 0.35 * wide)) > 0.7
+
+    doubled = bars_of(vjp(*inputs, unflatten(y_bar, iter([2.0 * a for a in flatten(y_bar)]))))
+    for a, b in zip(bars, doubled, strict=True):  # bars accumulate because they are linear
+        for x, y in zip(flatten(a), flatten(b), strict=True):
+            np.testing.assert_allclose(y, 2.0 * np.asarray(x), rtol=1e-12, atol=1e-12)
+    return [*chosen, *chosen_back]
+
+
+@pytest.mark.parametrize("name", sorted(PAIRS))
+def test_pair(name, target):
+    seen = None
+    for seed in range(MOST_SEEDS):
+        masks = check(name, target, seed)
+        now = np.array([(m.any(), not m.all()) for m in masks], bool).reshape(-1, 2)
+        seen = now if seen is None else seen | now
+        if seed >= 2 and seen.all():
+            return
+    assert name.split(".")[0] in HELD_CONSTANT, f"selects {np.flatnonzero(~seen.all(1))} of {name} go one way only"
+
+
+def test_every_adjoint_of_the_leaves_is_registered():
+    """Whatever is called f_vjp beside f, and is a function of numbers alone, is in the register."""
+    import inspect
+    import sys
+
+    registered = {pair.vjp for pair in PAIRS.values()}
+    for name, module in sorted(sys.modules.items()):
+        if not name.startswith(("artigrad.spatial", "artigrad.physics.collision", "artigrad.physics.constraints.hard")):
+            continue
+        for key, thing in vars(module).items():
+            if key.endswith("_vjp") and inspect.isfunction(thing) and thing.__module__ == name:
+                arguments = [p.annotation for p in inspect.signature(thing).parameters.values()]
+                staged = any(a in ("Step", "ContactProblem", "Any", "Callable") for a in map(str, arguments))
+                assert thing in registered or staged or key.startswith("_"), f"{name}.{key}"
+
+
+def test_register_is_complete():
+    """The operators the physics is built from are all there."""
+    wanted = """vectors.dot vectors.cross vectors.outer vectors.norm vectors.normalise vectors.mat_apply
+    vectors.mat_product vectors.sym_apply vectors.rotate rotations.quat_product rotations.quat_normalise
+    rotations.quat_matrix rotations.quat_exp motion.power motion.cross_motion motion.cross_force motion.at_point
+    transform.to_child transform.to_parent transform.force_to_parent transform.force_to_child transform.compose
+    transform.invert inertia.momentum inertia.shift inertia.inertia_at_origin inertia.articulated_apply
+    inertia.articulated_outer"""
+    assert set(wanted.split()) <= set(PAIRS)
