@@ -6,9 +6,6 @@ from pathlib import Path
 
 from ..errors import InputError, ModelError
 from ..model.model import Model
-from .compiler import compiled
-from .convert import convert
-from .source import open_source
 
 
 def load(
@@ -27,6 +24,10 @@ def load(
     that is not simulated; with strict=False the list is in `model.unsupported`. mesh_points: how many corners of a mesh
     may touch, at most.
     """
+    from .compiler import compiled  # what reads files is loaded with the first one
+    from .convert import convert
+    from .source import open_source
+
     if not isinstance(mesh_points, int) or mesh_points < 1:
         raise InputError(f"mesh_points is a whole number, at least 1, not {mesh_points!r}")
     description = open_source(source)

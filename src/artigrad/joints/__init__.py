@@ -18,7 +18,8 @@ __all__ = ["BY_MJCF", "EITHER_AXIAL", "JOINTS", "KIND", "MOVING", "Joint"]
 
 
 def _branch(s: Step, i: Any, call: Callable[[Joint], Any]) -> Any:
-    """`call` with the joint of link i."""
+    """`call` with the joint of link i. Where its velocities start is asked here, once for all kinds."""
+    _ = s.model.link_v[i]
     return switch(s.model.kind[i], {k: partial(call, joint) for k, joint in enumerate(MOVING)})
 
 

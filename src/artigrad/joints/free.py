@@ -49,10 +49,11 @@ class Free(Joint):
         X, va = s.link[i].X, s.model.link_v[i]
         return tuple(Motion(X.R @ x.struct(va + 3, Vec3), x.struct(va, Vec3)) for x in rows)
 
-    def add_projection(self, s: Step, i: Any, f: Force, out: Reals) -> None:
+    def add_projections(self, s: Step, i: Any, each: tuple[tuple[Force, Reals], ...]) -> None:
         X, va = s.link[i].X, s.model.link_v[i]
-        out.put(va, out.struct(va, Vec3) + f.f)
-        out.put(va + 3, out.struct(va + 3, Vec3) + X.R.T @ f.n)
+        for f, out in each:
+            out.put(va, out.struct(va, Vec3) + f.f)
+            out.put(va + 3, out.struct(va + 3, Vec3) + X.R.T @ f.n)
 
     def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Any) -> Articulated:
         """IA + extra 1 = L^T D L, unrolled; row j of `dof` keeps the column of L and 1/D. Nothing is left for the world."""
@@ -137,8 +138,7 @@ class Free(Joint):
         """The shifts carry the rotation too, so the cotangent of their velocities is that of everything they move, `total`;
         they move the tree's origin, and nothing relative to it."""
         relative, total, xi = forces
-        self.add_projection(s, i, Force(relative.n, total.f), s.bars.v)
-        self.add_projection(s, i, Force(xi.n, o_bar), s.bars.tangent)
+        self.add_projections(s, i, ((Force(relative.n, total.f), s.bars.v), (Force(xi.n, o_bar), s.bars.tangent)))
 
     def add_pose_bars(self, s: Step, i: Any, xi: Force, o_bar: Vec3) -> None:
         self.add_projection(s, i, Force(xi.n, o_bar), s.bars.tangent)

@@ -86,9 +86,14 @@ class Joint:
 
     def add_projection(self, s: Step, i: Any, f: Force, out: Reals) -> None:
         """out += S^T f"""
-        va = s.model.link_v[i]
-        for k, S in enumerate(self.columns(s, i)):
-            out[va + k] = out[va + k] + power(S, f)
+        self.add_projections(s, i, ((f, out),))
+
+    def add_projections(self, s: Step, i: Any, each: tuple[tuple[Force, Reals], ...]) -> None:
+        """out += S^T f for each (f, out)"""
+        va, columns = s.model.link_v[i], self.columns(s, i)
+        for f, out in each:
+            for k, S in enumerate(columns):
+                out[va + k] = out[va + k] + power(S, f)
 
     # -- elimination from the tree: one column at a time is the same as the block at once, without inverting a matrix ----
     def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Any) -> Articulated:
@@ -158,8 +163,7 @@ class Joint:
     def add_bars(self, s: Step, i: Any, forces: tuple[Force, Force, Force], o_bar: Vec3) -> None:
         """v_bar += S^T relative,  q_bar += S^T xi  for forces (relative, total, xi)"""
         relative, _, xi = forces
-        self.add_projection(s, i, relative, s.bars.v)
-        self.add_projection(s, i, xi, s.bars.tangent)
+        self.add_projections(s, i, ((relative, s.bars.v), (xi, s.bars.tangent)))
 
     def add_pose_bars(self, s: Step, i: Any, xi: Force, o_bar: Vec3) -> None:
         """q_bar += S^T xi"""

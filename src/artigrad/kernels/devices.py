@@ -38,6 +38,10 @@ class Host:
         """What kernels for so many robots are made for."""
         return self.targets[batch > 1]
 
+    def variant(self, batch: int) -> Any:
+        """Which of the targets that is."""
+        return batch > 1
+
     def together(self, batch: int) -> int:
         """How many robots look at the same contacts."""
         return self.target(batch).lanes
@@ -150,6 +154,9 @@ class Gpu:
 
     def target(self, batch: int) -> Target:
         return Target(self.real, _WARP, cuda=self.launch)
+
+    def variant(self, batch: int) -> Any:
+        return self.launch
 
     def together(self, batch: int) -> int:
         return 1

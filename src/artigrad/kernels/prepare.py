@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -69,8 +70,15 @@ def _one(target: Target) -> Target:
     return Target("f64", 1, target.native)
 
 
-def _integers(model: Model) -> dict[str, Any]:
-    return topology_arguments(model) | structure_arguments(model)
+_known: WeakKeyDictionary[Model, dict[Kernel, Any]] = WeakKeyDictionary()
+
+
+def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
+    """A kernel with the integers of a model in place; those of the host are kept as long as the model."""
+    own = _known.setdefault(model, {}) if kernel.target.cuda is None else {}
+    if kernel not in own:
+        own[kernel] = kernel.bind(**topology_arguments(model), **structure_arguments(model), **scratch)
+    return own[kernel]
 
 
 def prepare(model: Model, params: Params, batch: int, threads: int, device: Device) -> Any:
@@ -81,7 +89,7 @@ def prepare(model: Model, params: Params, batch: int, threads: int, device: Devi
     count = 1 if shared else batch
     out = here.packed(kernel.packed_shape(count, constants_size(model)))
     flat = here.array(np.atleast_2d(params.flat))
-    kernel(count, threads, **_integers(model), params=flat, out=out, work=(model.nb + 1) * BODY.size)
+    _bound(model, kernel, work=(model.nb + 1) * BODY.size)(count, threads, params=flat, out=out)
     return device.array(out.reshape(-1)) if shared else out
 
 
@@ -97,15 +105,7 @@ def prepare_vjp(params: Params, batch: int, threads: int, device: Device, const_
         const_bar[0, :, 0] = total
     flat = here.array(np.atleast_2d(params.flat))
     out = here.zeros(flat.shape)
-    kernel(
-        count,
-        threads,
-        **_integers(model),
-        params=flat,
-        out=constants_size(model),
-        out_bar=const_bar,
-        params_bar=out,
-        work=(model.nb + 1) * BODY.size,
-    )
+    scratch = {"out": constants_size(model), "work": (model.nb + 1) * BODY.size}
+    _bound(model, kernel, **scratch)(count, threads, params=flat, out_bar=const_bar, params_bar=out)
     found = here.host(out)
     return Params(model, found[0] if shared else found)

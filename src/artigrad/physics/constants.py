@@ -98,7 +98,10 @@ def _bodies(m: Making) -> None:
         out.tree[k].origin = Vec3.zero()
     m.bodies[0].B = Transform.identity()
     for i in loop(1, m.model.nb + 1):
-        switch(m.structure.body_joint[i], {k: partial(_place, m, i, joint) for k, joint in enumerate(JOINTS.values())})
+        X = pose(fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat))
+        Y = m.bodies[m.structure.body_parent[i]].B @ X
+        cases = {k: partial(_place, m, i, joint, Y) for k, joint in enumerate(JOINTS.values())}
+        switch(m.structure.body_joint[i], cases)
         B = m.bodies[i].B
         c = fields.struct("com", i - 1, Vec3)
         mass, Ic = fields.real("mass", i - 1), fields.struct("inertia", i - 1, Sym3)
@@ -122,8 +125,12 @@ def _bodies_vjp(m: Making) -> None:
         bars.put_real("mass", i - 1, mass_bar)
         bars.put("com", i - 1, c_bar + com_bar)
         bars.put("inertia", i - 1, Ic_bar)
-        cases = {k: partial(_place_vjp, m, i, joint) for k, joint in enumerate(JOINTS.values())}
-        switch(m.structure.body_joint[i], cases)
+        position, rotation = fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat)
+        X = pose(position, rotation)
+        cases = {k: partial(_place_vjp, m, i, joint, X) for k, joint in enumerate(JOINTS.values())}
+        position_bar, rotation_bar = pose_vjp(position, rotation, switch(m.structure.body_joint[i], cases))
+        bars.put("position", i - 1, position_bar)
+        bars.put("rotation", i - 1, rotation_bar)
 
 
 def _joint_frame(fields: Fields, i: Any, joint: Joint) -> Transform:
@@ -132,21 +139,19 @@ def _joint_frame(fields: Fields, i: Any, joint: Joint) -> Transform:
     return Transform(R, fields.struct("anchor", i, Vec3))
 
 
-def _place(m: Making, i: Any, joint: Joint) -> None:
-    """Body i in its link, and the placement and joint constants of a link that begins here."""
+def _place(m: Making, i: Any, joint: Joint, Y: Transform) -> None:
+    """Body i, at Y in the link before it, in its own link; and the placement and joint constants of a link that begins here."""
     fields, row = m.fields, m.bodies[i]
     link, tree = m.out.link[m.model.link_of_body[i]], m.model.tree[m.model.link_of_body[i]]
-    P = m.bodies[m.structure.body_parent[i]].B
-    X = pose(fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat))
     if not joint.nv:
-        row.B = P @ X
+        row.B = Y
         return
     link.damping, link.armature = fields.real("damping", i - 1), fields.real("armature", i - 1)
     if joint.floating:
         row.B = Transform.identity()
         return
     L = _joint_frame(fields, i - 1, joint)
-    T = P @ X @ L
+    T = Y @ L
 
     def root() -> None:  # the tree's origin is where its root joint sits
         m.out.tree[tree].origin = T.r
@@ -163,12 +168,11 @@ def _place(m: Making, i: Any, joint: Joint) -> None:
         link.dry = fields.real("dry_friction", i - 1)
 
 
-def _place_vjp(m: Making, i: Any, joint: Joint) -> None:
+def _place_vjp(m: Making, i: Any, joint: Joint, X: Transform) -> Force:
+    """The cotangent of X, the pose of body i in its parent; puts those of its joint."""
     fields, bars, B_bar = m.fields, m.bars, m.bodies[i].B_bar
     link, parent = m.model.link_of_body[i], m.bodies[m.structure.body_parent[i]]
     own = m.out_bar.link[link]
-    position, rotation = fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat)
-    X = pose(position, rotation)
     X_bar, anchor_bar, axis_bar = Force.zero(), Vec3.zero(), Vec3.zero()
     if not joint.nv:
         P_bar, X_bar = compose_vjp(parent.B, X, B_bar)
@@ -190,15 +194,13 @@ def _place_vjp(m: Making, i: Any, joint: Joint) -> None:
             bars.put_real("limit", i - 1, own.low, 2, 0)
             bars.put_real("limit", i - 1, own.high, 2, 1)
             bars.put_real("dry_friction", i - 1, own.dry)
-    position_bar, rotation_bar = pose_vjp(position, rotation, X_bar)
-    bars.put("position", i - 1, position_bar)
-    bars.put("rotation", i - 1, rotation_bar)
     bars.put("anchor", i - 1, anchor_bar)
     bars.put("axis", i - 1, axis_bar)
     bars.put_real("damping", i - 1, own.damping if joint.nv else 0.0)
     bars.put_real("armature", i - 1, own.armature if joint.nv else 0.0)
     bars.put_real("stiffness", i - 1, own.stiffness if joint.axial else 0.0)
     bars.put_real("spring_reference", i - 1, own.reference if joint.axial else 0.0)
+    return X_bar
 
 
 # -- sites -----------------------------------------------------------------------------------------------------------------

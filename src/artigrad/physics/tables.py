@@ -235,8 +235,18 @@ class Bars(NamedTuple):
     wrench: Reals | None = None
 
 
+_sizes: WeakKeyDictionary[Model, dict[bool, int]] = WeakKeyDictionary()
+
+
 def constants_size(model: Model, bars: bool = False) -> int:
-    """How many numbers the constants of one robot (or their cotangents) are."""
+    """How many numbers the constants of one robot (or their cotangents) are; found once."""
+    known = _sizes.setdefault(model, {})
+    if bars not in known:
+        known[bars] = _constants_size(model, bars)
+    return known[bars]
+
+
+def _constants_size(model: Model, bars: bool) -> int:
     sizes = SimpleNamespace(nl=len(model.links.parent), nt=model.links.trees, nb=model.nb, ns=model.ns, nu=model.nu)
     sizes.nshape, sizes.nvertex = len(model.shapes.names), sum(n for _, n in model.shapes.vertices)
     return Constants(sizes, Reals(None, 0), bars).size  # type: ignore[arg-type]

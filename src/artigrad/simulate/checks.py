@@ -39,12 +39,14 @@ class Checks:
 
     def __init__(self, engine: Engine, params: Params):
         self.model, self.device, self.options = engine.model, engine.device, engine.options
-        self.default_params = params
+        self.default_params, self.on_host = params, isinstance(self.device, Host)
         self.quaternions = tangent.quaternions(self.model)
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def numbers(self, name: str, value: Any) -> Any:
         """A contiguous array on this simulator's device; an error for what is no number."""
+        if self.on_host:
+            return self.host_numbers(name, value)
         if self.device.holds(value):
             return self.device.foreign(name, value)
         return self.device.array(self.host_numbers(name, value))
@@ -74,9 +76,8 @@ class Checks:
         """q and v with a batch axis, and whether they had one. Quaternions that are on a GPU are not looked at: that would
         mean to wait for it."""
         m, (q, v) = self.model, two(state)
-        q_host = None if self.device.holds(q) else self.host_numbers("q", q)
-        q = self.device.foreign("q", q) if q_host is None else self.device.array(q_host)
-        v = self.numbers("v", v)
+        q_host: Any = None if self.device.holds(q) else self.host_numbers("q", q)
+        q, v = q_host if self.on_host else self.numbers("q", q if q_host is None else q_host), self.numbers("v", v)
         if q.ndim not in (1, 2) or q.shape[-1] != m.nq or v.shape != (*q.shape[:-1], m.nv):
             raise InputError(
                 f"'{m.name}' has q ({m.nq},) and v ({m.nv},), or (batch, {m.nq}) and (batch, {m.nv}); "
@@ -207,7 +208,7 @@ class Checks:
     def finite(self, pieces: list[Any], batch: int) -> Any:
         """Which robots' cotangents are finite; warns of those that are not, where that does not mean to wait for a GPU."""
         good = self.device.finite(pieces, batch)
-        if isinstance(self.device, Host) and not good.all():
+        if self.on_host and not good.all():
             which = ", ".join(map(str, np.flatnonzero(~good)[:8]))
             warn(
                 f"the gradient of {(~good).sum()} of {batch} robots is not finite (robot {which}): the motion or a "

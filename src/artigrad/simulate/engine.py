@@ -59,6 +59,7 @@ class Engine:
 
     def __init__(self, model: Model, options: Options, device: Device, threads: int):
         self.model, self.options, self.device, self.threads = model, options, device, threads
+        self.constrained = model.has_contact
         self._bound: dict[tuple[Any, ...], Any] = {}
         self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
 
@@ -69,7 +70,7 @@ class Engine:
     # -- constants ---------------------------------------------------------------------------------------------------
     def constants(self, params: Params, batch: int) -> Any:
         """What kernels read of `params`; the latest sets are kept, since Params do not change."""
-        key = (id(params), self.device.target(batch))
+        key = (id(params), self.device.variant(batch))
         found = self._constants.get(key)  # read once: another thread may put its own there
         if found is None:
             check_params(params)
@@ -101,7 +102,7 @@ class Engine:
     @cached_property
     def table_may_be_full(self) -> bool:
         """Whether more points could be near at a time than there is room for."""
-        if not self.model.has_contact:
+        if not self.constrained:
             return False
         integers = self.contact_integers
         return bool(integers["c_limit"].sum() < integers["c_point"][-1])
@@ -119,7 +120,7 @@ class Engine:
         wrench = inputs.wrench is not None
         work = Workspace.sizes(self.model, self.options, backward, wrench)
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
-        contact = self.model.has_contact
+        contact = self.constrained
         return KernelKey(self.options, target, tuple(work), own, contact, wrench, **flags).staged, work
 
     def bound(
@@ -132,8 +133,8 @@ class Engine:
     ) -> Any:
         """A kernel with what does not change from call to call in place. flags: those of `KernelKey`; scratch: sizes of what
         it needs beside the workspace."""
-        target = self.device.target(inputs.batch)
-        name = (maker, target, inputs.params.batch is None, inputs.wrench is None, *flags.items())
+        variant = self.device.variant(inputs.batch)
+        name = (maker, variant, inputs.params.batch is None, inputs.wrench is None, *flags.items())
         found = self._bound.get(name)
         if found is None:
             key, work = self.key(inputs, backward, **flags)
@@ -179,7 +180,7 @@ class Engine:
         (first, end), m = span, self.model
         whole, rest = divmod(end - first, every)
         rows = 1 + whole + (rest > 0)
-        q, v = (self.device.empty((inputs.batch, rows, n)) for n in (m.nq, m.nv))
+        q, v = self.device.empty((inputs.batch, rows, m.nq)), self.device.empty((inputs.batch, rows, m.nv))
         q[:, 0], v[:, 0] = start
         if whole:
             self._rollout(inputs, State(q, v), first, (whole, every), status)
@@ -204,7 +205,7 @@ class Engine:
             const=self.constants(inputs.params, inputs.batch),
             q=states.q,
             v=states.v,
-            **({"status": status} if self.model.has_contact else {}),
+            **({"status": status} if self.constrained else {}),
             **self.inputs_of(inputs, first, first + count * length),
         )
         self._check_table(status)
@@ -235,7 +236,7 @@ class Engine:
             v=state.v,
             A=A,
             B=B,
-            **({"status": status} if self.model.has_contact else {}),
+            **({"status": status} if self.constrained else {}),
             **self.inputs_of(inputs, 0, 1),
         )
         self._check_table(status)
@@ -285,7 +286,7 @@ class Engine:
 
     def _query(self, maker: Callable[[KernelKey, str], Kernel], name: str, inputs: Inputs) -> Any:
         """The kernel of a query, with what does not change from call to call in place."""
-        key = (maker, name, self.device.target(inputs.batch), inputs.params.batch is None)
+        key = (maker, name, self.device.variant(inputs.batch), inputs.params.batch is None)
         found = self._bound.get(key)
         if found is None:
             work = query_work(self.model, self.options, name)

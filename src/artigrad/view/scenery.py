@@ -94,7 +94,7 @@ def depths(model: Model) -> list[int]:
     out: list[int] = []
     for i, p in enumerate(model.parent):
         above = -1 if p == WORLD else out[p]
-        out.append(above + (model.joint_type[i] != "fixed") if p != WORLD else 0)
+        out.append(above + bool(model.joint_kind(i).nv) if p != WORLD else 0)
     return out
 
 
