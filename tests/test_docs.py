@@ -104,7 +104,16 @@ def test_every_public_name_is_in_the_reference():
 
 
 def test_the_table_of_parameters_is_that_of_the_source():
-    counted = {"body": "nb", "site": "ns", "actuator": "nu", "shape": "shapes", "vertex": "vertices"}
+    counted = {
+        "body": "nb",
+        "site": "ns",
+        "actuator": "nu",
+        "shape": "shapes",
+        "vertex": "vertices",
+        "dof": "nv",
+        "pair": "pairs",
+        "equality": "equalities",
+    }
     page = (DOCS / "api" / "params.md").read_text()
     for name, (per, shape, meaning) in FIELDS.items():
         sizes = [*([] if per == "world" else [counted[per]]), *map(str, shape)]

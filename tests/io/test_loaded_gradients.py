@@ -24,9 +24,6 @@ IN_THE_AIR = (
     "pybullet_data/racecar/racecar.urdf",
     "pybullet_data/r2d2.urdf",
 )
-# Where more points touch than are needed, softness decides which carry how much. With the default of 1e-6 that changes within
-# nanometres, too near for finite differences; with this it does not, and differences agree.
-SOFT, ROUGH = 1e-3, 5e-6
 # how many steps until they lie or stand on the floor
 ON_THE_FLOOR = {
     f"{GYM}/ant.xml": 60,
@@ -50,12 +47,12 @@ def test_gradients(name):
 
 @pytest.mark.parametrize("name", ON_THE_FLOOR)
 def test_gradients_on_the_floor(name):
-    sim = ag.Simulator(load(name), softness=SOFT)
+    sim = ag.Simulator(load(name))
     state = sim.rollout(sim.reset(), steps=ON_THE_FLOOR[name]).final
     smooth = sim.model.params.replace(friction=0.0 * sim.model.params.friction)
     u = np.zeros((2, sim.model.nu))
     assert np.abs(sim.rollout(state, u).final.v - sim.rollout(state, u, params=smooth).final.v).max() > 1e-6
-    ag.gradcheck(sim, steps=1, samples=1, tolerance=ROUGH, show=False, state=state)
+    ag.gradcheck(sim, steps=1, samples=1, show=False, state=state)
 
 
 def test_a_quadruped_of_a_urdf_stands_on_the_floor_of_a_scene():
@@ -64,8 +61,8 @@ def test_a_quadruped_of_a_urdf_stands_on_the_floor_of_a_scene():
         pytest.skip(f"{name} is not installed")
     robot = ag.load(FILES[name], floating=True, motors=True, strict=False)
     model = ag.scene([robot])
-    sim = ag.Simulator(model, dt=2e-3, softness=SOFT)
+    sim = ag.Simulator(model, dt=2e-3)
     standing = ag.State(np.concatenate([[0, 0, 0.3, 1, 0, 0, 0], 4 * [0.0, 0.9, -1.8]]), np.zeros(model.nv))
     final = sim.rollout(standing, steps=30).final
     assert 0.05 < final.q[2] < 0.3
-    ag.gradcheck(sim, steps=1, samples=1, tolerance=ROUGH, show=False, state=final)
+    ag.gradcheck(sim, steps=1, samples=1, show=False, state=final)

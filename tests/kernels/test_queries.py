@@ -45,7 +45,7 @@ def test_query_gradients(model, name):
         check(lambda h, d=d: f(ag.State(state.q, state.v + h * d), p), grad.v @ d, 1e-4)
     for field in p:
         x = p[field]
-        if x.size == 0 or not np.isfinite(x).all():
+        if x.size == 0 or not np.isfinite(x).all() or field == "dry_friction":  # none of these queries has any
             continue
         d = rng.normal(size=x.shape) * (np.abs(x) if field in ("inertia", "mass") else 1.0)
         h = 1e-6 if field == "armature" else 1e-4

@@ -11,6 +11,7 @@ import pytest
 import artigrad.physics.step  # noqa: F401  registers every pair of the physics
 from artigrad.physics.collision.gap import Pose
 from artigrad.physics.constraints.hard.update import Update
+from artigrad.physics.constraints.soft.impedance import SolImp, SolRef
 from artigrad.spatial import (
     Force,
     Mat3,
@@ -65,6 +66,10 @@ def sample(kind, rng):
 
 
 # -- domains: where a routine is asked for -----------------------------------------------------------------------------
+def unit(x):
+    return x / np.sqrt(sum(c * c for c in x.leaves()))
+
+
 def positive(x):
     return np.abs(x) + 0.2 if isinstance(x, np.ndarray) else x.map(lambda a: np.abs(a) + 0.2)
 
@@ -84,8 +89,36 @@ def update(inputs, rng):
     return [Update(A, x.w, x.lam, positive(x.inv), x.dn, np.abs(x.limit))]
 
 
+def softness(inputs, rng):
+    """Both numbers of a reference have one sign; impedances reach a little beyond their range."""
+    ref, imp, least = inputs
+    sign = np.where(rng.random(LANES) < 0.6, 1.0, -1.0)
+    ref = SolRef(sign * (np.abs(ref.t) * 0.1 + 0.01), sign * (np.abs(ref.ratio) + 0.2))
+    d0, d1, mid = (rng.uniform(-0.1, 1.1, size=LANES) for _ in range(3))
+    power = 1.0 + imp.power * 0.5
+    return [ref, SolImp(d0, np.maximum(d1, 0.05), imp.width, mid, power), 0.02 + 0.05 * np.abs(least)]
+
+
+def references(inputs, rng):
+    a, b, share = inputs
+    return [
+        softness([a, SolImp.zero(), 0.0], rng)[0],
+        softness([b, SolImp.zero(), 0.0], rng)[0],
+        np.abs(np.tanh(share)),
+    ]
+
+
 DOMAIN = {
-    "rotations.axis_frame": lambda inputs, rng: [x / np.sqrt(sum(c * c for c in x.leaves())) for x in inputs],
+    "impedance.soften": softness,
+    "impedance.mix_ref": references,
+    "impedance.mix_share": lambda inputs, rng: [
+        np.abs(x) - np.where(rng.random(LANES) < 0.2, 9.0, 0.0) for x in inputs
+    ],
+    "rotations.axis_frame": lambda inputs, rng: [unit(x) for x in inputs],
+    "rotations.contact_frame": lambda inputs, rng: [
+        unit(inputs[0]),
+        inputs[1] * np.where(rng.random(LANES) < 0.5, 0.1, 1.0),
+    ],
     "box.box_ball": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
     "scalars.bounded": lambda inputs, rng: [inputs[0], inputs[1], inputs[1] + np.abs(inputs[2])],
     "pyramid.tangents": update,
@@ -105,7 +138,7 @@ DOMAIN = {
 }
 # files whose degenerate placements are held constant (centres that coincide, parallel axes) or only guarded (a slip of
 # exactly zero): no difference can tell
-HELD_CONSTANT = {"sphere", "capsule", "box", "cone"}
+HELD_CONSTANT = {"sphere", "capsule", "box", "cone", "impedance"}
 
 
 # -- tangents of what is not a vector space ------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ def energy_error(model, integrator, dt, time=0.5):
     return abs(total[-1] - total[0])
 
 
-@pytest.mark.parametrize(("integrator", "order"), [("semi_implicit", 1), ("explicit", 1), ("rk4", 4)])
+@pytest.mark.parametrize(("integrator", "order"), [("euler", 1), ("explicit", 1), ("rk4", 4)])
 @pytest.mark.parametrize("model", [ag.robots.random_tree(2, 5), ag.robots.pendulum(3)], ids=lambda m: m.name)
 def test_energy_error_has_the_order_of_the_integrator(model, integrator, order):
     dt = 4e-3 if order == 1 else 8e-3

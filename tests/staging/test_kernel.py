@@ -16,12 +16,15 @@ from artigrad.staging import (
     WORK,
     Kernel,
     Target,
+    arctan2,
     carry,
     clamp,
     climb,
     copy,
     disk,
+    exp,
     half_angle,
+    log,
     loop,
     select,
     sincos,
@@ -210,3 +213,27 @@ def test_calls_release_the_interpreter():
     while job.is_alive():
         turns += 1
     assert turns > 1000
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize("native", [True, False])
+def test_exponential_logarithm_and_arc_tangent(dtype, native):
+    def body(x, out):
+        a, b = x[0], x[1]
+        out[0], out[1] = exp(a), log(abs(a) + 1e-3)
+        out[2] = arctan2(abs(b), abs(a))
+
+    target = Target(dtype, widest(dtype) if native else 1, native)
+    kernel = Kernel("elementary", body, {"x": ROBOTS, "out": ROBOTS}, target)
+    rng = np.random.default_rng(0)
+    x = np.concatenate(
+        [rng.normal(size=(300, 2)) * 10.0 ** rng.uniform(-6, 1.4, size=(300, 1)), [[0.0, 1.0], [1.0, 0.0]]]
+    )
+    x = np.ascontiguousarray(x, target.numpy_dtype)
+    out = np.zeros((len(x), 3), target.numpy_dtype)
+    kernel(len(x), 1, x=x, out=out)
+    a, b = x.T.astype(float)
+    tolerance = 4 * np.finfo(target.numpy_dtype).eps
+    base = (np.abs(x[:, 0]) + target.numpy_dtype.type(1e-3)).astype(float)
+    for k, wanted in enumerate((np.exp(a), np.log(base), np.arctan2(np.abs(b), np.abs(a)))):
+        np.testing.assert_allclose(out[:, k], wanted, rtol=tolerance * (1 + (30 if k == 0 else 0)), atol=tolerance)

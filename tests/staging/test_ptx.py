@@ -36,7 +36,9 @@ def kernels(dtype):
         sim.inverse_dynamics_vjp(state, state.v, sim.inverse_dynamics(state, state.v))
         sim.mass_matrix_vjp(state, sim.mass_matrix(state))
         found = dict(device.staged)
-        swept = ag.Simulator(model, dtype=dtype, device="cuda", solver="gauss_seidel", sweeps=5, gradient="reverse")
+        swept = ag.Simulator(
+            model, dtype=dtype, device="cuda", law="hard", solver="gauss_seidel", sweeps=5, gradient="reverse"
+        )
         swept.vjp(swept.rollout(state, u))
         found |= {f"{name}_reverse": staged for name, staged in device.staged.items() if "rollout" in name}
         for kept in (array._copy_rows, total._loaded):

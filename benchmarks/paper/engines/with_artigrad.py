@@ -1,4 +1,4 @@
-"""artigrad at its defaults: hybrid solver, implicit gradient."""
+"""artigrad with the law of the paper: hybrid solver, implicit gradient."""
 
 import time
 
@@ -7,7 +7,7 @@ from common import DT, Q_BAR, V_BAR, Q, U, V, report
 import artigrad as ag
 
 start = time.process_time()
-sim = ag.Simulator(ag.robots.laikago(), DT, threads=1)
+sim = ag.Simulator(ag.robots.laikago(), DT, threads=1, law="hard")
 
 
 def forward():

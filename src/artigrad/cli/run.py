@@ -72,7 +72,9 @@ def run(
         if name not in TASKS:
             raise InputError(f"there is no task '{name}'; tasks are {NAMES}")
         task = TASKS[name]()
-        console.print(f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts")
+        console.print(
+            f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts, law={task.sim.options.law}"
+        )
         if compare and find_spec("cma") is None:
             console.print("CMA-ES is left out: pip install 'artigrad[optimize]' brings it", markup=False)
             compare = False

@@ -60,8 +60,7 @@ class Ant(Locomotion):
 
     dt, frame_skip, episode = 0.01, 5, 1000
     hidden, cost, noise = 2, 0.5, (0.1, 0.1)
-    # contact about as soft as MuJoCo's; ants lie on the floor in many ways, so wide packs look at too much
-    options = {"softness": 0.05, "tolerance": 1e-5, "lanes": 4}
+    options = {"lanes": 4}  # ants lie on the floor in many ways, so wide packs look at too much
 
     def __init__(self) -> None:
         super().__init__(robots.ant())

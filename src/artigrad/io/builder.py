@@ -14,11 +14,30 @@ from ..model.model import ACTUATORS, DIRECT, Model, Sensor
 from ..model.options import Options
 from ..model.visuals import Visual
 from ..simulate.sensors import KINDS
-from .shape_builder import WORLD, ShapeBuilder
-from .validate import INF, bounds, check_mass_matrix, inertia_of, number, quaternion, symmetric, unit, vector
+from .equality_builder import EqualityBuilder
+from .shape_builder import SOLIMP, SOLREF, WORLD, ShapeBuilder
+from .validate import (
+    INF,
+    bounds,
+    check_mass_matrix,
+    inertia_of,
+    number,
+    quaternion,
+    soft_reference,
+    symmetric,
+    unit,
+    vector,
+)
+from .weights import weights
+
+# fields of Params that a joint has beside its axis and anchor
+JOINT_NUMBERS = (
+    *("damping", "armature", "stiffness", "spring_reference", "dry_friction", "dry_solref", "dry_solimp"),
+    *("limit", "limit_margin", "limit_solref", "limit_solimp"),
+)
 
 
-class ModelBuilder(ShapeBuilder):
+class ModelBuilder(EqualityBuilder, ShapeBuilder):
     """Collects bodies, sites and actuators; `build()` gives the Model.
 
         b = ModelBuilder("pendulum")
@@ -41,6 +60,7 @@ class ModelBuilder(ShapeBuilder):
         self._sensors: dict[str, tuple[str, str]] = {}
         self._visuals: list[tuple[str, Visual]] = []
         self.options = Options()
+        self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
 
@@ -71,7 +91,12 @@ class ModelBuilder(ShapeBuilder):
         stiffness: float = 0.0,
         spring_reference: float = 0.0,
         limit: Any = None,
+        limit_margin: float = 0.0,
+        limit_solref: Any = SOLREF,
+        limit_solimp: Any = SOLIMP,
         dry_friction: float = 0.0,
+        dry_solref: Any = SOLREF,
+        dry_solimp: Any = SOLIMP,
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
 
@@ -81,8 +106,10 @@ class ModelBuilder(ShapeBuilder):
         kg m2: three principal moments, six numbers xx yy zz xy xz yz, or a 3x3 matrix.
 
         Of the joint, in N, m or rad, s: damping (force per velocity), armature (inertia of its rotor), stiffness and
-        spring_reference (a spring and where it is at rest), limit (lower, upper), dry_friction (the most force that
-        rubbing takes up). Springs, limits and dry friction are for revolute and prismatic joints.
+        spring_reference (a spring and where it is at rest), limit (lower, upper; of a spherical joint (0, largest angle)),
+        dry_friction (the most force that rubbing takes up). Springs are for revolute and prismatic joints, limits for these
+        and spherical ones. limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes
+        limits and dry friction (`docs/laws.md`).
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")
@@ -103,6 +130,7 @@ class ModelBuilder(ShapeBuilder):
                 "armature": armature,
                 "stiffness": stiffness,
                 "spring_reference": spring_reference,
+                "limit_margin": limit_margin,
                 "dry_friction": dry_friction,
             }.items()
         }
@@ -111,8 +139,12 @@ class ModelBuilder(ShapeBuilder):
                 raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
         if stiffness and not JOINTS[joint].axial:
             raise ModelError(f"{what}: springs are on {EITHER_AXIAL} joints, not on a {joint} one")
-        if (limit is not None or dry_friction) and not JOINTS[joint].axial:
-            raise ModelError(f"{what}: limits and dry friction are for {EITHER_AXIAL} joints, not a {joint} one")
+        if limit is not None and not JOINTS[joint].limitable:
+            raise ModelError(f"{what}: limits are for {EITHER_AXIAL} or spherical joints, not a {joint} one")
+        if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] != 0:
+            raise ModelError(f"{what}: the limit of a spherical joint is (0, largest angle)")
+        if dry_friction and not JOINTS[joint].nv:
+            raise ModelError(f"{what}: dry friction is for joints that move, not a {joint} one")
         if JOINTS[joint].floating and parent != WORLD:
             raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
         if JOINTS[joint].floating and vector(anchor, 3, f"anchor of {what}").any():
@@ -128,6 +160,10 @@ class ModelBuilder(ShapeBuilder):
             "anchor": vector(anchor, 3, f"anchor of {what}"),
             "axis": unit(axis, f"axis of joint '{joint_name}'"),
             "limit": bounds(limit, f"limit of joint '{joint_name}'"),
+            "limit_solref": soft_reference(limit_solref, f"the limit of joint '{joint_name}'"),
+            "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),
+            "dry_solref": soft_reference(dry_solref, f"the dry friction of joint '{joint_name}'"),
+            "dry_solimp": vector(dry_solimp, 5, f"dry_solimp of joint '{joint_name}'"),
             **numbers,
         }
         self._joints[joint_name] = len(self._bodies) - 1
@@ -308,7 +344,7 @@ class ModelBuilder(ShapeBuilder):
         values: dict[str, Any] = {"gravity": self.gravity}
         for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis"):
             values[key] = [b[key] for b in bodies]
-        for key in ("damping", "armature", "stiffness", "spring_reference", "limit", "dry_friction"):
+        for key in JOINT_NUMBERS:
             values[key] = [b[key] for b in bodies]
         if sites:
             values |= {f"site_{key}": [s[key] for s in sites] for key in ("position", "rotation")}
@@ -329,6 +365,7 @@ class ModelBuilder(ShapeBuilder):
             values=values | self._shape_values(),
             shapes=self._build_shapes(names),
             keyframes={},
+            equalities=self._build_equalities(names),
             sensors=[Sensor(name, kind, self._sensed(kind, on)) for name, (kind, on) in self._sensors.items()],
             visuals=[replace(visual, body=self._body_index(body)) for body, visual in self._visuals],
             options=self.options,
@@ -336,6 +373,7 @@ class ModelBuilder(ShapeBuilder):
             notes=self.notes,
         )
         check_mass_matrix(model)
+        model.params = model.params.replace(**(weights(model) | self.weights), **self._equality_values(model))
         for name, (q, v, u) in self._keyframes.items():
             zero = model.keyframes["zero"]
             frame = tuple(

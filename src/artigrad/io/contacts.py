@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..model.findings import Finding
 from .builder import ModelBuilder
 from .flags import contact_enabled
 from .hull import corners
 from .names import Names
+from .shape_builder import SOLREF
 
 # mjtGeom: the builder's method, and how many numbers of its size it takes (a box takes them as one vector)
 METHODS = {0: ("plane", 0), 2: ("sphere", 1), 3: ("capsule", 2), 5: ("cylinder", 2), 6: ("box", 3)}
@@ -41,7 +44,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
             "name": names.geom[g],
             "position": m.geom_pos[g],
             "rotation": m.geom_quat[g],
-            "friction": _friction(m, g),
+            **_numbers(m, g),
             "group": int(m.geom_contype[g]),
             "touches": int(m.geom_conaffinity[g]),
         }
@@ -62,9 +65,17 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
         b.notes.append(Finding("mesh with many corners", tuple(coarse), effect))
     _exclude(b, m, names)
     known = {g for g in touching(m) if int(m.geom_type[g]) not in OTHERS}
-    for pair in _pairs(m):
+    for k, pair in enumerate(_pairs(m)):
         if known.issuperset(pair):
-            b.include(*(names.geom[g] for g in pair))
+            b.include(
+                *(names.geom[g] for g in pair),
+                condim=int(m.pair_dim[k]),
+                friction=m.pair_friction[k],
+                solref=m.pair_solref[k],
+                solref_friction=m.pair_solreffriction[k],
+                solimp=m.pair_solimp[k],
+                margin=m.pair_margin[k],
+            )
 
 
 def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
@@ -81,38 +92,22 @@ def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
                     b.exclude(names.body[one], names.body[other])
 
 
-def check_friction(b: ModelBuilder, m: Any, names: Names) -> None:
-    """Report the pairs whose friction is another than MuJoCo's.
-
-    Ours: a pair has the larger friction of its two shapes. MuJoCo: of the shape with the higher priority, the larger one
-    at equal priority, or what an explicit pair says; and none if the pair's dimension is 1.
-    """
-    geom = {name: g for g, name in enumerate(names.geom)}
-    explicit = {frozenset(pair): (int(m.pair_dim[k]), float(m.pair_friction[k, 0])) for k, pair in enumerate(_pairs(m))}
-    off, rolling = [], []
-    for shapes in b.pairs():
-        one, other = (geom[name] for name in shapes)
-        dim, mu = explicit.get(frozenset((one, other))) or _pair(m, one, other)
-        if max(_friction(m, one), _friction(m, other)) != (mu if dim > 1 else 0.0):
-            off.append(" - ".join(shapes))
-        if dim > 3:
-            rolling.append(" - ".join(shapes))
-    effects = (
-        ("friction by priority or pair", off, "the larger friction of the two shapes counts"),
-        ("torsional or rolling friction", rolling, "these pairs slide with friction, and turn and roll without"),
-    )
-    b.unsupported += [Finding(what, tuple(where), effect) for what, where, effect in effects if where]
+def _numbers(m: Any, g: int) -> dict[str, Any]:
+    """What a shape says about its contacts."""
+    slide, turn, roll = (float(x) for x in m.geom_friction[g])
+    return {
+        "condim": int(m.geom_condim[g]),
+        "friction": slide,
+        "torsional_friction": turn,
+        "rolling_friction": roll,
+        "solref": reference(m.geom_solref[g]),
+        "solimp": m.geom_solimp[g],
+        "solmix": float(m.geom_solmix[g]),
+        "margin": float(m.geom_margin[g]),
+        "priority": int(m.geom_priority[g]),
+    }
 
 
-def _friction(m: Any, g: int) -> float:
-    """The friction of a shape: none of one that MuJoCo takes as frictionless."""
-    return float(m.geom_friction[g, 0]) if m.geom_condim[g] > 1 else 0.0
-
-
-def _pair(m: Any, one: int, other: int) -> tuple[int, float]:
-    """Dimension and sliding friction of a pair of geoms, as MuJoCo mixes them."""
-    dim, mu, rank = m.geom_condim, m.geom_friction[:, 0], m.geom_priority
-    if rank[one] != rank[other]:
-        g = one if rank[one] > rank[other] else other
-        return int(dim[g]), float(mu[g])
-    return int(max(dim[one], dim[other])), float(max(mu[one], mu[other]))
+def reference(solref: np.ndarray) -> np.ndarray:
+    """A solref; one whose two numbers have different signs means nothing, and MuJoCo takes its default in its place."""
+    return solref if (solref[0] > 0) == (solref[1] > 0) else np.array(SOLREF)

@@ -6,22 +6,23 @@ A joint's `ref` moves into the placement of its body, which in a Model is that a
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from ..joints.table import BY_MJCF
 from ..model.findings import Finding
 from ..model.model import Model
-from ..model.options import Options
+from ..model.options import Integrator, Options
 from ..model.quaternions import inertia_in, product, rotate, turn
 from .actuators import add_actuators
 from .builder import ModelBuilder
 from .compiler import Compiled
-from .contacts import add_shapes, check_friction
+from .contacts import add_shapes, reference
 from .drawn_geoms import add_visuals
+from .equalities import add_equalities
 from .file_sensors import add_sensors
-from .flags import apply_flags
+from .flags import Off, apply_flags, off
 from .names import Names
 from .shape_builder import WORLD
 from .unsupported import FEATURES, NOTES, findings
@@ -48,10 +49,9 @@ class FileBuilder(ModelBuilder):
             if finding not in self.unsupported:
                 self.unsupported.append(finding)
 
-    def has_contact(self) -> bool:
-        """Whether a step has to look for contacts, limits or dry friction."""
-        stops = (np.isfinite(b["limit"]).any() or b["dry_friction"] > 0 for b in self._bodies.values())
-        return bool(self.pairs()) or any(stops)
+    def of_bodies(self, values: dict[str, Any], default: Any) -> list[Any]:
+        """A value for every body so far: that of its name, or the default for one that stands for a joint of another."""
+        return [values.get(name, default) for name in self._bodies]
 
 
 def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Model:
@@ -63,21 +63,21 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Mod
     b.notes = read.notes + findings(NOTES, m, names)
     for i in range(1, m.nbody):
         _add_body(b, m, names, i)
+    file_bodies = {names.body[i]: m.body_invweight0[i] for i in range(1, m.nbody)}
+    b.weights = {"body_weight": b.of_bodies(file_bodies, np.zeros(2)), "dof_weight": m.dof_invweight0.copy()}
     for s in range(m.nsite):
         place = {"position": m.site_pos[s], "rotation": m.site_quat[s]}
         b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
     add_actuators(b, m, names, motors)
     add_shapes(b, m, names, mesh_points)
-    check_friction(b, m, names)
+    add_equalities(b, m, names)
     add_visuals(b, m, names)
     add_sensors(b, m, names)
     for k in range(m.nkey):
         b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k])
     if "reference" not in names.keyframe:
         b.keyframe("reference", m.qpos0)
-    b.options = Options(
-        dt=float(m.opt.timestep), integrator=_integrator(m, b), cone="circular" if m.opt.cone else "pyramid"
-    )
+    b.options = _options(m, b)
     return b.build()
 
 
@@ -132,8 +132,12 @@ def _joint(m: Any, j: int) -> dict[str, Any]:
     if joint.axial:
         out["axis"] = m.jnt_axis[j]
         out["stiffness"], out["spring_reference"] = m.jnt_stiffness[j], m.qpos_spring[m.jnt_qposadr[j]]
-        out["dry_friction"] = m.dof_frictionloss[k]
+    if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
+        out["limit_margin"], out["limit_solimp"] = m.jnt_margin[j], m.jnt_solimp[j]
+        out["limit_solref"] = reference(m.jnt_solref[j])
+    out["dry_friction"], out["dry_solimp"] = m.dof_frictionloss[k], m.dof_solimp[k]
+    out["dry_solref"] = reference(m.dof_solref[k])
     return out
 
 
@@ -148,16 +152,21 @@ def _unit(m: Any, q: np.ndarray) -> np.ndarray:
     return q
 
 
-# mjtIntegrator: Euler, RK4, implicit, implicitfast, discrete
-INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast", "discrete")
+# mjtIntegrator
+INTEGRATORS: tuple[Integrator, ...] = ("euler", "rk4", "implicit", "implicitfast")
 
 
-def _integrator(m: Any, b: FileBuilder) -> Literal["semi_implicit", "rk4"]:
-    """Euler (joint damping implicit) is ours; RK4 is, without contact; of the others the nearest is taken, with a note."""
-    wanted = INTEGRATORS[int(m.opt.integrator)]
-    if wanted == "RK4" and not b.has_contact():
-        return "rk4"
-    if wanted != "Euler":
-        reason = " since there are contacts or limits" if wanted == "RK4" else ""
-        b.notes.append(Finding(f"integrator {wanted}", (), f"stepped by semi_implicit{reason}"))
-    return "semi_implicit"
+def _options(m: Any, b: FileBuilder) -> Options:
+    """How the file says that it is stepped."""
+    number = int(m.opt.integrator)
+    if number >= len(INTEGRATORS):
+        b.notes.append(Finding("integrator discrete", (), "stepped by euler"))
+        number = 0
+    return Options(
+        dt=float(m.opt.timestep),
+        integrator=INTEGRATORS[number],
+        implicit_damping=not off(m, Off.EULERDAMP),
+        cone="elliptic" if m.opt.cone else "pyramidal",
+        impratio=float(m.opt.impratio),
+        refsafe=not off(m, Off.REFSAFE),
+    )

@@ -20,6 +20,7 @@ class Off(IntFlag):
     CLAMPCTRL = 1 << 8
     FILTERPARENT = 1 << 10
     ACTUATION = 1 << 11
+    REFSAFE = 1 << 12
     EULERDAMP = 1 << 15
 
 

@@ -17,7 +17,9 @@ from ..model.findings import Finding, Report
 from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
 from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
+from ..model.quaternions import turn as axis_turn
 from ..simulate.sensors import KINDS
+from .weights import poses
 
 # shape: type of geom, how many numbers its size has
 GEOMS = {
@@ -27,8 +29,7 @@ GEOMS = {
     BOX: ("box", 3),
     CYLINDER: ("cylinder", 2),
 }
-INTEGRATORS = {"semi_implicit": "Euler", "rk4": "RK4"}
-CONES = {"pyramid": "pyramidal", "circular": "elliptic"}
+INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "implicit", "rk4": "RK4"}
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
@@ -65,26 +66,35 @@ class Writer:
         self.lost: list[Finding] = []
         self.root = ET.Element("mujoco", model=model.name)
         self.meshes = 0
+        self.reference = model.keyframes.get("reference", model.keyframes["zero"])[0]
         self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
 
     def text(self) -> str:
         ET.SubElement(self.root, "compiler", COMPILER)
-        option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity))
-        option.set("timestep", repr(float(self.model.options.dt)))
-        option.set("integrator", INTEGRATORS.get(self.model.options.integrator, "Euler"))
-        option.set("cone", CONES[self.model.options.cone])
+        self._options()
         self.assets = ET.SubElement(self.root, "asset")
         world = ET.SubElement(self.root, "worldbody")
         self._on(world, -1)
         for i in self._children(-1):
             self._body(world, i, np.zeros(3), IDENTITY, [])
         self._contacts()
+        self._equalities(world)
         self._actuators()
         self._sensors()
         self._keyframes()
         self._check()
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
+
+    def _options(self) -> None:
+        own = self.model.options
+        option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity))
+        option.set("timestep", repr(float(own.dt)))
+        option.set("integrator", INTEGRATORS.get(own.integrator, "Euler"))
+        option.set("cone", own.cone)
+        option.set("impratio", repr(float(own.impratio)))
+        off = {"refsafe": not own.refsafe, "eulerdamp": not own.implicit_damping}
+        ET.SubElement(option, "flag", {name: "disable" for name, is_off in off.items() if is_off})
 
     # -- bodies ----------------------------------------------------------------------------------------------------------
     def _children(self, i: int) -> list[int]:
@@ -108,7 +118,7 @@ class Writer:
 
         X_i J_i X_c = (X_i X_c) (X_c^-1 J_i X_c): a joint goes past a placement with its anchor and axis seen from there.
         """
-        r, turn = self.p.position[i], self.p.rotation[i]
+        r, turn = self._placed(i)
         R = matrix(turn)
         joints = [(k, R.T @ (anchor - r), R.T @ axis) for k, anchor, axis in joints]
         position, rotation = position + rotate(rotation, r), product(rotation, turn)
@@ -123,6 +133,18 @@ class Writer:
         self._on(own, i)
         for k in self._children(i):
             self._body(own, k, np.zeros(3), IDENTITY, [])
+
+    def _placed(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Body i in its parent's frame with its joint where the file's reference is."""
+        p, kind = self.p, self.model.joint_kind(i)
+        r, turn = p.position[i], p.rotation[i]
+        if not kind.axial:
+            return r, turn
+        q = self.reference[self.model.joint_q[i]]
+        if not kind.angular:
+            return r + rotate(turn, p.axis[i] * q), turn
+        there = axis_turn(p.axis[i], q)
+        return r + rotate(turn, p.anchor[i] - rotate(there, p.anchor[i])), product(turn, there)
 
     def _inertial(self, own: ET.Element, i: int, moving: bool) -> None:
         """Mass and inertia in principal axes. MuJoCo wants them above 1e-15 for what moves, so zeros become 1e-14 there,
@@ -148,10 +170,16 @@ class Writer:
             joint.set("axis", numbers(axis))
             joint.set("stiffness", numbers(p.stiffness[i]))
             joint.set("springref", numbers(p.spring_reference[i]))
-            joint.set("frictionloss", numbers(p.dry_friction[i]))
-            if np.isfinite(p.limit[i]).any():
-                joint.set("limited", "true")
-                joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))
+            joint.set("ref", numbers(self.reference[self.model.joint_q[i]]))
+        joint.set("frictionloss", numbers(p.dry_friction[i]))
+        joint.set("solreffriction", numbers(p.dry_solref[i]))
+        joint.set("solimpfriction", numbers(p.dry_solimp[i]))
+        if np.isfinite(p.limit[i]).any():
+            joint.set("limited", "true")
+            joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))
+            joint.set("margin", numbers(p.limit_margin[i]))
+            joint.set("solreflimit", numbers(p.limit_solref[i]))
+            joint.set("solimplimit", numbers(p.limit_solimp[i]))
 
     # -- what bodies carry -------------------------------------------------------------------------------------------------
     def _on(self, own: ET.Element, i: int) -> None:
@@ -163,8 +191,11 @@ class Writer:
             geom.set("quat", numbers(p.shape_rotation[s]))
             geom.set("contype", str(m.shapes.masks[s][0]))
             geom.set("conaffinity", str(m.shapes.masks[s][1]))
-            geom.set("condim", "3" if p.friction[s] > 0 else "1")
-            geom.set("friction", numbers([p.friction[s], 0.005, 0.0001]))
+            geom.set("condim", str(m.shapes.condim[s]))
+            geom.set("priority", str(m.shapes.priority[s]))
+            geom.set("friction", numbers([p.friction[s], p.torsional_friction[s], p.rolling_friction[s]]))
+            for key in ("solref", "solimp", "solmix", "margin"):
+                geom.set(key, numbers(p[key][s]))
             if m.shapes.kind[s] == POINTS:
                 first, count = m.shapes.vertices[s]
                 self._mesh(geom, p.vertex[first : first + count], None)
@@ -202,11 +233,63 @@ class Writer:
         for a, b in m.shapes.excluded:
             one, other = ("world" if i < 0 else m.bodies[i] for i in (a, b))
             ET.SubElement(contact, "exclude", body1=one, body2=other)
-        for a, b in m.shapes.included:
-            mu = max(self.p.friction[a], self.p.friction[b])
-            pair = ET.SubElement(contact, "pair", geom1=m.shapes.names[a], geom2=m.shapes.names[b])
-            pair.set("condim", "3" if mu > 0 else "1")
-            pair.set("friction", numbers([mu, mu, 0.005, 0.0001, 0.0001]))
+        for k, (a, b, condim) in enumerate(m.shapes.included):
+            pair = ET.SubElement(contact, "pair", geom1=m.shapes.names[a], geom2=m.shapes.names[b], condim=str(condim))
+            for key in ("friction", "solref", "solimp", "margin"):
+                pair.set(key, numbers(self.p[f"pair_{key}"][k]))
+            pair.set("solreffriction", numbers(self.p.pair_solref_friction[k]))
+
+    def _equalities(self, world: ET.Element) -> None:
+        """Connect is between bodies if its second anchor is where the reference puts it, which is all that MJCF says of it;
+        otherwise between two sites, which are added."""
+        m, p = self.model, self.p
+        equality = ET.SubElement(self.root, "equality")
+        for k, (name, kind, a, b) in enumerate(m.equalities):
+            own = ET.SubElement(equality, kind, name=name)
+            own.set("solref", numbers(p.equality_solref[k]))
+            own.set("solimp", numbers(p.equality_solimp[k]))
+            one, other = p.equality_anchor[k]
+            if kind == "joint":
+                self._joint_equality(own, k)
+                continue
+            if kind == "connect" and not self._at_rest(k):
+                for number, body, anchor in ((1, a, one), (2, b, other)):
+                    above = world if body < 0 else world.find(f".//body[@name='{m.bodies[body]}']")
+                    assert above is not None
+                    ET.SubElement(above, "site", name=f"{name}:{number}", pos=numbers(anchor))
+                    own.set(f"site{number}", f"{name}:{number}")
+                continue
+            own.set("body1", "world" if a < 0 else m.bodies[a])
+            own.set("body2", "world" if b < 0 else m.bodies[b])
+            own.set("anchor", numbers(one if kind == "connect" else other))
+            if kind == "weld":
+                turn, other_turn = p.equality_rotation[k]
+                own.set("relpose", numbers([*one, *product(turn, other_turn * (1, -1, -1, -1))]))
+                own.set("torquescale", numbers(p.equality_torque_scale[k]))
+
+    def _joint_equality(self, own: ET.Element, k: int) -> None:
+        """MuJoCo's polynomial is of distances from the reference: q1 - r1 = P(q2 - r2)."""
+        m, (_, _, a, b) = self.model, self.model.equalities[k]
+        P = np.polynomial.Polynomial(self.p.equality_polynomial[k])
+        own.set("joint1", m.joints[a])
+        shift = 0.0
+        if b >= 0:
+            own.set("joint2", m.joints[b])
+            shift = float(self.reference[m.joint_q[b]])
+        out = np.zeros(5)
+        shifted = P(np.polynomial.Polynomial([shift, 1.0])).coef if b >= 0 else P.coef[:1]
+        out[: len(shifted)] = shifted
+        out[0] -= self.reference[m.joint_q[a]]
+        own.set("polycoef", numbers(out))
+
+    def _at_rest(self, k: int) -> bool:
+        """Whether the two anchors of an equality are at one place in the reference pose."""
+        R, r = poses(self.model, self.reference)
+        ends = [
+            anchor if body < 0 else r[body] + R[body] @ anchor
+            for anchor, body in zip(self.p.equality_anchor[k], self.model.equalities[k][2:], strict=True)
+        ]
+        return bool(np.abs(ends[0] - ends[1]).max() < 1e-12)
 
     def _actuators(self) -> None:
         m, p = self.model, self.p
@@ -254,5 +337,9 @@ class Writer:
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
+        changed = [key for key in ("body_weight", "dof_weight") if not np.array_equal(p[key], m.params[key])]
+        lose("weights of constraints", changed, "found anew from the reference pose")
+        if m.options.law == "hard":
+            lose("law", ["hard"], "MuJoCo knows the soft one")
         if m.options.integrator not in INTEGRATORS:
             lose("integrator", [m.options.integrator], "stepped by MuJoCo's Euler")

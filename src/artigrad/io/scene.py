@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ModelError
 from ..model.model import ACTUATORS, Model
 from ..simulate.sensors import KINDS
-from .builder import ModelBuilder
+from .builder import JOINT_NUMBERS, ModelBuilder
 from .shape_builder import WORLD
 from .validate import vector
 
@@ -77,12 +77,11 @@ def _moved(robot: Model, frame: tuple[np.ndarray, ...], place: np.ndarray) -> tu
 def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
     """Add all parts of a model under a prefix, its roots moved to `place`."""
     p = robot.params
-    joint_keys = ("axis", "anchor", "damping", "armature", "stiffness", "spring_reference", "limit", "dry_friction")
-    per_body = (*joint_keys, "rotation", "mass", "com", "inertia")
+    per_body = ("axis", "anchor", *JOINT_NUMBERS, "rotation", "mass", "com", "inertia")
     for i, body in enumerate(robot.bodies):
         root = robot.parent[i] < 0
         options: dict[str, Any] = {key: p[key][i] for key in per_body}
-        if not robot.joint_kind(i).axial:
+        if not robot.joint_kind(i).limitable:
             options["limit"] = None
         b.body(
             prefix + body,
@@ -106,6 +105,7 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
         else:
             b.actuator(prefix + actuator, joint, kind=ACTUATORS[robot.actuator_kind[j]], **own)
     b.add_shapes(robot, prefix)
+    b.add_equalities(robot, prefix, place)
     b.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
     b.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
     for sensor in robot.sensors:

@@ -12,9 +12,13 @@ from ..errors import ModelError
 from ..joints.table import JOINTS
 from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
 from ..physics.collision.routines import BY_SHAPES
-from .validate import number, quaternion, vector
+from .validate import number, quaternion, soft_reference, vector
 
 WORLD = "world"
+SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
+# fields of Params that a shape has beside its place and size, and an explicit pair
+NUMBERS = ("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin")
+PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin")
 
 
 class ShapeBuilder:
@@ -26,12 +30,16 @@ class ShapeBuilder:
     def __init__(self) -> None:
         self._shapes: dict[str, dict[str, Any]] = {}
         self._excluded: set[frozenset[str]] = set()
-        self._included: list[tuple[str, str]] = []
+        self._included: list[tuple[str, str, dict[str, Any]]] = []
 
     def plane(self, body: str = WORLD, **options: Any) -> str:
-        """A half space: everything below z = 0 of its frame is inside. Options of all shapes: name, position, rotation,
-        friction, restitution, and the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in
-        the touches of the other)."""
+        """A half space: everything below z = 0 of its frame is inside.
+
+        Options of all shapes: name, position, rotation; friction, torsional_friction, rolling_friction, restitution; condim:
+        in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
+        rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); priority: the higher one of a pair
+        decides alone; and the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in the
+        touches of the other)."""
         return self._shape(body, PLANE, (0.0, 0.0, 0.0), **options)
 
     def sphere(self, body: str, radius: float, **options: Any) -> str:
@@ -61,12 +69,25 @@ class ShapeBuilder:
                 raise ModelError(f"excluded body '{b}' does not exist")
         self._excluded.add(frozenset((body, other)))
 
-    def include(self, shape: str, other: str) -> None:
-        """Let two shapes touch whatever masks, parents and exclusions say."""
+    def include(self, shape: str, other: str, *, condim: int | None = None, **numbers: Any) -> None:
+        """Let two shapes touch whatever masks, parents and exclusions say, with numbers of their own: condim, friction (five:
+        two of sliding, torsional, two of rolling), solref, solref_friction, solimp, margin. What is not given is mixed from
+        those of the two shapes as they are now."""
         for s in (shape, other):
             if s not in self._shapes:
                 raise ModelError(f"included shape '{s}' does not exist; there are: {', '.join(self._shapes) or 'none'}")
-        self._included.append((shape, other))
+        what = f"pair of '{shape}' and '{other}'"
+        mixed = _mixed(self._shapes[shape], self._shapes[other])
+        sizes = {"friction": 5, "solref": 2, "solref_friction": 2, "solimp": 5}
+        for key, value in numbers.items():
+            if key == "margin":
+                mixed[key] = number(value, f"margin of {what}")
+            elif key in sizes:
+                mixed[key] = vector(value, sizes[key], f"{key} of {what}")
+            else:
+                raise ModelError(f"{what} has {', '.join((*sizes, 'margin', 'condim'))}; not '{key}'")
+        mixed["condim"] = mixed["condim"] if condim is None else _condim(condim, what)
+        self._included.append((shape, other, mixed))
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of shapes that may touch, as things stand."""
@@ -83,7 +104,15 @@ class ShapeBuilder:
         position: Any = (0.0, 0.0, 0.0),
         rotation: Any = (1.0, 0.0, 0.0, 0.0),
         friction: float = 1.0,
+        torsional_friction: float = 0.005,
+        rolling_friction: float = 0.0001,
         restitution: float = 0.0,
+        condim: int = 3,
+        solref: Any = SOLREF,
+        solimp: Any = SOLIMP,
+        solmix: float = 1.0,
+        margin: float = 0.0,
+        priority: int = 0,
         group: int = 1,
         touches: int = 1,
         vertices: Any = (),
@@ -100,9 +129,18 @@ class ShapeBuilder:
         corners = np.array(vertices, dtype=np.float64).reshape(-1, 3) if kind == POINTS else np.zeros((0, 3))
         if kind == POINTS and (len(corners) == 0 or not np.isfinite(corners).all()):
             raise ModelError(f"vertices of {what} must be (n, 3) finite numbers, n at least 1")
-        friction, restitution = number(friction, f"friction of {what}"), number(restitution, f"restitution of {what}")
-        if friction < 0:
-            raise ModelError(f"friction of {what} is {friction:g}; it cannot be negative")
+        numbers = {
+            "friction": friction,
+            "torsional_friction": torsional_friction,
+            "rolling_friction": rolling_friction,
+            "solmix": solmix,
+            "margin": margin,
+        }
+        numbers = {k: number(x, f"{k} of {what}") for k, x in numbers.items()}
+        for k, x in numbers.items():
+            if x < 0 and k != "margin":
+                raise ModelError(f"{k} of {what} is {x:g}; it cannot be negative")
+        restitution = number(restitution, f"restitution of {what}")
         if not 0 <= restitution <= 1:
             raise ModelError(f"restitution of {what} is {restitution:g}; it is between 0 and 1")
         self._shapes[name] = {
@@ -111,8 +149,12 @@ class ShapeBuilder:
             "shape_position": vector(position, 3, f"position of {what}"),
             "shape_rotation": quaternion(rotation, f"rotation of {what}"),
             "shape_size": size,
-            "friction": friction,
             "restitution": restitution,
+            "solref": soft_reference(solref, what),
+            "solimp": vector(solimp, 5, f"solimp of {what}"),
+            **numbers,
+            "condim": _condim(condim, what),
+            "priority": int(priority),
             "group": group,
             "touches": touches,
             "vertices": corners,
@@ -133,23 +175,27 @@ class ShapeBuilder:
                 name=prefix + name,
                 position=p.shape_position[k],
                 rotation=p.shape_rotation[k],
-                friction=p.friction[k],
-                restitution=p.restitution[k],
+                condim=shapes.condim[k],
+                priority=shapes.priority[k],
+                **{key: p[key][k] for key in NUMBERS},
                 group=shapes.masks[k][0],
                 touches=shapes.masks[k][1],
                 vertices=p.vertex[first : first + count],
             )
         for a, c in shapes.excluded:
             self.exclude(*(WORLD if i < 0 else prefix + robot.bodies[i] for i in (a, c)))
-        for a, c in shapes.included:
+        for k, (a, c, condim) in enumerate(shapes.included):
             if shapes.body[a] >= 0 and shapes.body[c] >= 0:
-                self.include(prefix + shapes.names[a], prefix + shapes.names[c])
+                numbers = {key: p[f"pair_{key}"][k] for key in PAIR_NUMBERS}
+                self.include(prefix + shapes.names[a], prefix + shapes.names[c], condim=condim, **numbers)
 
     def _shape_values(self) -> dict[str, Any]:
         """The shapes' part of Params."""
         shapes = list(self._shapes.values())
-        keys = ("shape_position", "shape_rotation", "shape_size", "friction", "restitution")
+        keys = ("shape_position", "shape_rotation", "shape_size", *NUMBERS)
         values: dict[str, Any] = {key: [s[key] for s in shapes] for key in keys} if shapes else {}
+        if self._included:
+            values |= {f"pair_{key}": [own[key] for _, _, own in self._included] for key in PAIR_NUMBERS}
         vertices = [v for s in shapes for v in s["vertices"]]
         return values | ({"vertex": vertices} if vertices else {})
 
@@ -165,9 +211,11 @@ class ShapeBuilder:
             body=tuple(-1 if s["body"] == WORLD else bodies.index(s["body"]) for s in shapes),
             vertices=tuple(spans),
             masks=tuple((s["group"], s["touches"]) for s in shapes),
+            condim=tuple(s["condim"] for s in shapes),
+            priority=tuple(s["priority"] for s in shapes),
             pairs=tuple(self._candidates()),
             excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
-            included=tuple(self._pair(p, list(self._shapes)) for p in self._included),
+            included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
         )
 
@@ -181,7 +229,7 @@ class ShapeBuilder:
         """Pairs of shapes that may touch, each in the order its routine wants; those without a routine are reported."""
         names, shapes = list(self._shapes), list(self._shapes.values())
         welded = self._welded()
-        included = {frozenset(p) for p in self._included}
+        included = {frozenset(p) for *p, _ in self._included}
         pairs: list[tuple[int, int]] = []
         missing: dict[str, list[str]] = {}
         for i, a in enumerate(shapes):
@@ -234,3 +282,29 @@ class ShapeBuilder:
             raise ModelError(f"the name of a {what} is a text, not {name!r}")
         if name in taken:
             raise ModelError(f"two of the {what} names are '{name}'; names are unique")
+
+
+def _condim(condim: Any, what: str) -> int:
+    if condim not in (1, 3, 4, 6):
+        raise ModelError(f"condim of {what} is 1, 3, 4 or 6, not {condim!r}")
+    return int(condim)
+
+
+def _mixed(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    """The numbers of a pair from those of its two shapes, as MuJoCo mixes them."""
+    margin = a["margin"] + b["margin"]
+    if a["priority"] != b["priority"]:
+        a = b = a if a["priority"] > b["priority"] else b
+    weights = np.array([a["solmix"], b["solmix"]])
+    share = weights[0] / weights.sum() if weights.sum() > 0 else 0.5
+    slide, turn, roll = (max(a[k], b[k]) for k in ("friction", "torsional_friction", "rolling_friction"))
+    standard = a["solref"][0] > 0 and b["solref"][0] > 0
+    mix = share * a["solref"] + (1 - share) * b["solref"] if standard else np.minimum(a["solref"], b["solref"])
+    return {
+        "condim": max(a["condim"], b["condim"]),
+        "friction": np.array([slide, slide, turn, roll, roll]),
+        "solref": mix,
+        "solref_friction": np.zeros(2),
+        "solimp": share * a["solimp"] + (1 - share) * b["solimp"],
+        "margin": margin,
+    }

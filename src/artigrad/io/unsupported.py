@@ -13,6 +13,7 @@ from .names import Names
 
 BALL_OR_FREE = (0, 1)  # mjtJoint
 OVERRIDE = 1  # bit of enableflags
+JOINT_EQUALITY = 2  # mjtEq: connect, weld and joint are ours
 
 
 class Feature(NamedTuple):
@@ -41,7 +42,7 @@ def _round(m: Any, names: Names, values: Any) -> list[str]:
 
 
 FEATURES = (
-    Feature("equality constraint", "not enforced", lambda m, n: _used(n.equality, m.eq_active0)),
+    Feature("equality of tendons, distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
     Feature("tendon", "its limits and forces are left out", lambda m, n: _forceful_tendons(m, n)),
     Feature("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Feature("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
@@ -54,12 +55,6 @@ FEATURES = (
     ),
     Feature("damping that is not linear", "its linear part is kept", lambda m, n: _joints_of(m, n, m.dof_dampingpoly)),
     Feature("spring of a ball or free joint", "left out", lambda m, n: _round(m, n, m.jnt_stiffness)),
-    Feature("limit of a ball joint", "not limited", lambda m, n: _round(m, n, m.jnt_limited)),
-    Feature(
-        "dry friction of a ball or free joint",
-        "left out",
-        lambda m, n: _round(m, n, [m.dof_frictionloss[m.dof_jntid == j] for j in range(m.njnt)]),
-    ),
     Feature("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
     Feature("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
     Feature(
@@ -70,16 +65,6 @@ FEATURES = (
     Feature("override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []),
 )
 NOTES = (
-    Feature(
-        "explicit damping (flag eulerdamp)",
-        "Euler's steps take joint damping implicitly",
-        lambda m, n: [""] if off(m, Off.EULERDAMP) and m.dof_damping.any() else [],
-    ),
-    Feature(
-        "solver of contacts and limits (solref, solimp, margin, impratio)",
-        "contacts and limits are hard; see Options",
-        lambda m, n: [""] if m.jnt_limited.any() or m.geom_contype.any() or m.npair else [],
-    ),
     Feature("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
     Feature(
         "mocap body",
@@ -87,6 +72,10 @@ NOTES = (
         lambda m, n: [n.body[i] for i in range(m.nbody) if m.body_mocapid[i] >= 0],
     ),
 )
+
+
+def _other_equalities(m: Any, names: Names) -> list[str]:
+    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > JOINT_EQUALITY]
 
 
 def _forceful_tendons(m: Any, names: Names) -> list[str]:

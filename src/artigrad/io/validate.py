@@ -125,3 +125,14 @@ def check_mass_matrix(model: Model) -> None:
             R, r = matrix(p.rotation[i]), p.position[i]
             X = np.block([[R.T, np.zeros((3, 3))], [-R.T @ hat(r), R.T]])
             inertia[model.parent[i]] = inertia[model.parent[i]] + X.T @ inertia[i] @ X
+
+
+def soft_reference(value: Any, what: str) -> np.ndarray:
+    """solref: a time constant and a damping ratio, or minus a stiffness and minus a damping."""
+    ref = vector(value, 2, f"solref of {what}")
+    if (ref[0] > 0) != (ref[1] > 0):
+        raise ModelError(
+            f"solref of {what} is {ref[0]:g} {ref[1]:g}: both numbers are above zero (time constant, damping ratio) or none "
+            "is (minus stiffness, minus damping)"
+        )
+    return ref

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..spatial import Articulated, Force, Motion, Transform, Vec3
 from ..staging import Reals, loop, switch
-from .joint import Joint, Put
+from .joint import Extra, Joint, Put
 from .table import BY_MJCF, EITHER_AXIAL, JOINTS, KIND, MOVING
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def add_projection(s: Step, i: Any, f: Force, out: Reals) -> None:
     _branch(s, i, lambda joint: joint.add_projection(s, i, f, out))
 
 
-def eliminate(s: Step, i: Any, IA: Articulated, extra: Any) -> Articulated:
+def eliminate(s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
     """What the parent feels of the inertia IA of link i through its joint; keeps the factor in s.dof."""
     return _branch(s, i, lambda joint: joint.eliminate(s, i, IA, extra))
 

@@ -18,9 +18,10 @@ from ..spatial import (
     quat_normalise,
     quat_normalise_vjp,
     quat_product_vjp,
-    quat_rate,
     quat_rate_vjp,
     quat_to_ambient,
+    rotation_vector_rate,
+    rotation_vector_rate_vjp,
 )
 from ..staging import Reals, loop, switch
 from .joint import Joint
@@ -75,28 +76,29 @@ def integrate_vjp(s: Step, q: Reals, v: Reals, q_bar: Reals, v_bar: Reals) -> No
     each(s, number, quaternion)
 
 
-def rate(s: Step, q: Reals, v: Reals, out: Reals) -> None:
-    """out = dq/dt, ambient"""
+def rate_along(s: Step, x: Reals, v: Reals, out: Reals) -> None:
+    """How fast dt x changes where velocities are v at q (+) dt x: numbers by v, rotation vectors by `rotation_vector_rate`."""
 
     def number(a: Any, k: Any) -> None:
-        out[a] = v[k]
+        out[k] = v[k]
 
     def quaternion(a: Any, k: Any) -> None:
-        out.put(a, quat_rate(q.struct(a, Quat), v.struct(k, Vec3)))
+        out.put(k, rotation_vector_rate(x.struct(k, Vec3) * s.dt, v.struct(k, Vec3)))
 
     each(s, number, quaternion)
 
 
-def rate_vjp(s: Step, q: Reals, v: Reals, out_bar: Reals, q_bar: Reals, v_bar: Reals) -> None:
-    """Adds to q_bar and v_bar."""
+def rate_along_vjp(s: Step, x: Reals, v: Reals, out_bar: Reals, x_bar: Reals, v_bar: Reals) -> None:
+    """Adds to x_bar and v_bar."""
 
     def number(a: Any, k: Any) -> None:
-        v_bar[k] = v_bar[k] + out_bar[a]
+        v_bar[k] = v_bar[k] + out_bar[k]
 
     def quaternion(a: Any, k: Any) -> None:
-        quat_bar, turn_bar = quat_rate_vjp(q.struct(a, Quat), v.struct(k, Vec3), out_bar.struct(a, Quat))
-        q_bar.put(a, q_bar.struct(a, Quat) + quat_bar)
-        v_bar.put(k, v_bar.struct(k, Vec3) + turn_bar)
+        phi, w = x.struct(k, Vec3) * s.dt, v.struct(k, Vec3)
+        phi_bar, w_bar = rotation_vector_rate_vjp(phi, w, out_bar.struct(k, Vec3))
+        x_bar.put(k, x_bar.struct(k, Vec3) + phi_bar * s.dt)
+        v_bar.put(k, v_bar.struct(k, Vec3) + w_bar)
 
     each(s, number, quaternion)
 
@@ -124,21 +126,3 @@ def to_tangent(s: Step, q: Reals, q_bar: Reals, tangent_bar: Reals) -> None:
         tangent_bar.put(k, turn_bar)
 
     each(s, number, quaternion)
-
-
-def normalised(s: Step, q: Reals, out: Reals) -> None:
-    """out = q with unit quaternions"""
-
-    def number(a: Any, k: Any) -> None:
-        out[a] = q[a]
-
-    each(s, number, lambda a, k: out.put(a, quat_normalise(q.struct(a, Quat))))
-
-
-def normalised_vjp(s: Step, q: Reals, out_bar: Reals) -> None:
-    """The cotangent of the normalised q becomes that of q, in place."""
-
-    def quaternion(a: Any, k: Any) -> None:
-        out_bar.put(a, quat_normalise_vjp(q.struct(a, Quat), out_bar.struct(a, Quat)))
-
-    each(s, lambda a, k: None, quaternion)

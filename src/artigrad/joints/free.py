@@ -19,7 +19,7 @@ import numpy as np
 from ..spatial import Articulated, Force, Motion, Quat, Transform, Vec3, cross_motion, quat_matrix, quat_normalise
 from ..spatial.vectors import matrix
 from ..staging import Reals
-from .joint import Joint, Put
+from .joint import Extra, Joint, Put
 
 if TYPE_CHECKING:
     from ..physics.context import Step
@@ -55,14 +55,15 @@ class Free(Joint):
             out.put(va, out.struct(va, Vec3) + f.f)
             out.put(va + 3, out.struct(va + 3, Vec3) + X.R.T @ f.n)
 
-    def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Any) -> Articulated:
-        """IA + extra 1 = L^T D L, unrolled; row j of `dof` keeps the column of L and 1/D. Nothing is left for the world."""
+    def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
+        """IA + extra 1 = L^T D L, unrolled, the same extra for all columns; row j of `dof` keeps the column of L and 1/D.
+        Nothing is left for the world."""
         va, dof = s.model.link_v[i], s.dof
         A, B, C = matrix(IA.A).leaves(), IA.B.leaves(), matrix(IA.C).leaves()
         K = [A[3 * r : 3 * r + 3] + B[3 * r : 3 * r + 3] for r in range(3)]
         K += [B[r::3] + C[3 * r : 3 * r + 3] for r in range(3)]
         for j in range(6):
-            K[j][j] = K[j][j] + extra
+            K[j][j] = K[j][j] + extra(0)
         for j in reversed(range(6)):
             dinv = 1.0 / K[j][j]
             column = [K[r][j] for r in range(j)]

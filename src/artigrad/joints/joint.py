@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..physics.context import Step
 
 Put = Callable[[Any, list[Any]], None]
+Extra = Callable[[int], Any]  # what stands on the diagonal beside S^T I S, by column
 
 
 class Joint:
@@ -49,6 +50,11 @@ class Joint:
     def nv(self) -> int:
         """How many velocities it has."""
         return self.straight + 3 * self.quaternion
+
+    @property
+    def limitable(self) -> bool:
+        """Whether it may have a limit: of its one coordinate, or of its angle."""
+        return self.axial or (self.quaternion and not self.floating)
 
     @property
     def zero(self) -> tuple[float, ...]:
@@ -96,13 +102,13 @@ class Joint:
                 out[va + k] = out[va + k] + power(S, f)
 
     # -- elimination from the tree: one column at a time is the same as the block at once, without inverting a matrix ----
-    def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Any) -> Articulated:
+    def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
         """U = IA S,  1/d = 1/(S . U + extra);  what is left of IA for the parent: IA - U U^T/d  (theory 3.4, 3.5)"""
         va, S = s.model.link_v[i], self.columns(s, i)
         for k in reversed(range(len(S))):
             row = s.dof[va + k]
             U = IA @ S[k]
-            dinv = 1.0 / (power(S[k], U) + extra)
+            dinv = 1.0 / (power(S[k], U) + extra(k))
             row.U, row.dinv = U, dinv
             IA = IA - articulated_outer(U, dinv)
         return IA

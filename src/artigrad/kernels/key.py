@@ -7,8 +7,8 @@ from typing import Any
 
 from ..model.options import Options
 from ..physics.constraints.contact_problem import ContactProblem, contact_signature
+from ..physics.constraints.soft.soft_problem import SoftProblem, soft_signature
 from ..physics.context import Step
-from ..physics.integrate import INTEGRATORS
 from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
 from ..staging import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, Target, copy, local
 
@@ -18,7 +18,9 @@ class KernelKey:
     """Method, target, and which inputs and outputs a robot has of its own: what shapes a kernel of this library.
 
     work: names of its scratch. own_params: whether every robot has its own. contact: whether the model can have rows. wrench,
-    force_bars: whether there are any. with_params: whether their gradient is wanted. strided: see `rollout`.
+    force_bars: whether there are any. with_params: whether their gradient is wanted. strided: see `rollout`. features,
+    square: which rows of the soft law there are, and whether all powers of its impedances are 2. damped_factor: whether
+    the factor of the mass matrix has damping in it. slows: see `rates`.
     """
 
     options: Options
@@ -30,6 +32,10 @@ class KernelKey:
     with_params: bool = False
     force_bars: bool = False
     strided: bool = False
+    features: frozenset[str] = frozenset()
+    square: bool = True
+    damped_factor: bool = False
+    slows: str | None = None
 
     @property
     def staged(self) -> KernelKey:
@@ -37,9 +43,14 @@ class KernelKey:
         return replace(self, options=self.options.structure)
 
     @property
+    def soft(self) -> bool:
+        """Whether there are rows of the soft law."""
+        return self.contact and self.options.law == "soft"
+
+    @property
     def taped(self) -> bool:
         """Whether a gradient needs the tape of the sweeps."""
-        return self.options.gradient == "reverse"
+        return self.options.law == "hard" and self.options.gradient == "reverse"
 
     def signature(self, taped: bool = False) -> dict[str, ArgumentKind]:
         """What all kernels of steps take: the model and its constants, dt, wrenches, constraints, scratch."""
@@ -48,9 +59,22 @@ class KernelKey:
             "dt": REAL,
             "const": PACKED if self.own_params else SHARED,
             **({"wrench": ROBOTS} if self.wrench else {}),
-            **(contact_signature(taped) if self.contact else {}),
+            **self._constraints(taped),
             **dict.fromkeys(self.work, WORK),
         }
+
+    def _constraints(self, taped: bool) -> dict[str, ArgumentKind]:
+        if not self.contact:
+            return {}
+        return soft_signature() if self.options.law == "soft" else contact_signature(taped)
+
+    def _problem(self, arguments: dict[str, Any]) -> Any:
+        options = self.options
+        if not self.contact:
+            return None
+        if self.soft:
+            return SoftProblem.take(arguments, options.cone, self.features, self.square, options.iterations)
+        return ContactProblem.take(arguments, options.cone)
 
     def step(self, arguments: dict[str, Any]) -> Step:
         """The Step inside a kernel, on the state and control of its scratch. Takes its arguments away; those of the kernel
@@ -62,13 +86,14 @@ class KernelKey:
             const=Constants(model, arguments.pop("const")),
             options=options,
             dt=dt,
-            damping_dt=dt if INTEGRATORS[options.integrator].implicit_damping else 0.0,
+            damping_dt=dt if self.damped_factor else 0.0,
+            slows=self.slows,
             ws=ws,
             q=ws.q,
             v=ws.v,
             u=ws.u,
             wrench=ws.wrench if self.wrench else None,
-            constraints=ContactProblem.take(arguments, options.cone) if self.contact else None,  # type: ignore[arg-type]
+            constraints=self._problem(arguments),
         )
 
     def bars(self, s: Step, const_bar: Reals | None) -> Bars:

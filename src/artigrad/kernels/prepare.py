@@ -10,8 +10,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..model.model import Model
+from ..model.options import Options
 from ..model.params import Params
-from ..physics.constants import BODY, Fields, Making, constants, constants_vjp
+from ..physics.constants.constants import constants, constants_vjp
+from ..physics.constants.making import BODY, Fields, Making
+from ..physics.constraints.soft.pair_numbers import SoftNumbers
 from ..physics.tables import (
     STRUCTURE,
     TOPOLOGY,
@@ -21,7 +24,7 @@ from ..physics.tables import (
     structure_arguments,
     topology_arguments,
 )
-from ..staging import PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Table, Target
+from ..staging import PACKED, ROBOTS, SHARED, WORK, ArgumentKind, Kernel, Table, Target
 from .devices import Device, Host
 
 
@@ -30,11 +33,15 @@ def _effort(target: Target) -> int:
     return 0 if target.lanes == 1 else 3
 
 
+INPUTS: dict[str, ArgumentKind] = {"params": ROBOTS, "soft": SHARED, "work": WORK}
+
+
 def _making(a: dict[str, Any]) -> Making:
     """What `constants` knows, inside a kernel."""
     model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
     fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
-    return Making(model, structure, fields, bodies, Constants(model, a["out"]))
+    numbers = SoftNumbers(*(a["soft"][k] for k in range(3)))
+    return Making(model, structure, fields, bodies, Constants(model, a["out"]), numbers)
 
 
 @cache
@@ -42,7 +49,7 @@ def _kernel(target: Target) -> Kernel:
     def body(**a: Any) -> None:
         constants(_making(a))
 
-    signature: dict[str, ArgumentKind] = {**TOPOLOGY, **STRUCTURE, "params": ROBOTS, "out": PACKED, "work": WORK}
+    signature: dict[str, ArgumentKind] = {**TOPOLOGY, **STRUCTURE, **INPUTS, "out": PACKED}
     return Kernel("constants", body, signature, target, effort=_effort(target))
 
 
@@ -56,11 +63,10 @@ def _vjp_kernel(target: Target) -> Kernel:
     signature: dict[str, ArgumentKind] = {
         **TOPOLOGY,
         **STRUCTURE,
-        "params": ROBOTS,
+        **INPUTS,
         "out": WORK,
         "out_bar": PACKED,
         "params_bar": ROBOTS,
-        "work": WORK,
     }
     return Kernel("constants_vjp", body, signature, target, effort=_effort(target))
 
@@ -81,19 +87,19 @@ def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
     return own[kernel]
 
 
-def prepare(model: Model, params: Params, batch: int, threads: int, device: Device) -> Any:
+def prepare(params: Params, options: Options, batch: int, threads: int, device: Device) -> Any:
     """The constants of `params` for kernels on a device: (n,) if shared, else packed."""
-    shared, target = params.batch is None, device.target(batch)
+    model, shared, target = params.model, params.batch is None, device.target(batch)
     kernel = _kernel(_one(target) if shared else target)
     here: Device = Host("f64") if shared else device
     count = 1 if shared else batch
     out = here.packed(kernel.packed_shape(count, constants_size(model)))
-    flat = here.array(np.atleast_2d(params.flat))
-    _bound(model, kernel, work=(model.nb + 1) * BODY.size)(count, threads, params=flat, out=out)
+    inputs = {"params": here.array(np.atleast_2d(params.flat)), "soft": here.array(np.array(options.soft_numbers))}
+    _bound(model, kernel, work=(model.nb + 1) * BODY.size)(count, threads, **inputs, out=out)
     return device.array(out.reshape(-1)) if shared else out
 
 
-def prepare_vjp(params: Params, batch: int, threads: int, device: Device, const_bar: Any) -> Params:
+def prepare_vjp(params: Params, options: Options, batch: int, threads: int, device: Device, const_bar: Any) -> Params:
     """The gradient of `params` from the cotangents of the constants, packed per robot; shared Params get their sum."""
     model, shared, target = params.model, params.batch is None, device.target(batch)
     kernel = _vjp_kernel(_one(target) if shared else target)
@@ -103,9 +109,9 @@ def prepare_vjp(params: Params, batch: int, threads: int, device: Device, const_
         total = device.total_packed(const_bar, batch)
         const_bar = here.packed(kernel.packed_shape(1, len(total)))
         const_bar[0, :, 0] = total
-    flat = here.array(np.atleast_2d(params.flat))
-    out = here.zeros(flat.shape)
+    inputs = {"params": here.array(np.atleast_2d(params.flat)), "soft": here.array(np.array(options.soft_numbers))}
+    out = here.zeros(inputs["params"].shape)
     scratch = {"out": constants_size(model), "work": (model.nb + 1) * BODY.size}
-    _bound(model, kernel, **scratch)(count, threads, params=flat, out_bar=const_bar, params_bar=out)
+    _bound(model, kernel, **scratch)(count, threads, **inputs, out_bar=const_bar, params_bar=out)
     found = here.host(out)
     return Params(model, found[0] if shared else found)

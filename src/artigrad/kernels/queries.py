@@ -54,7 +54,7 @@ def _acceleration(s: Step, out: Reals) -> None:
 
 def _acceleration_vjp(s: Step, out_bar: Reals) -> None:
     accelerations(s)
-    accelerations_vjp(s.at(filled=True), out_bar)
+    accelerations_vjp(s, out_bar)
 
 
 def _inverse(s: Step, out: Reals) -> None:
@@ -104,7 +104,7 @@ QUERIES = {
 def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
     """Scratch of a query and of its adjoint."""
     query, nl = QUERIES[name], len(model.links.parent)
-    work = Workspace.sizes(model, replace(options, factor="sparse", integrator="semi_implicit"), True, False)
+    work = Workspace.sizes(model, replace(options, factor="sparse", integrator="euler"), True, False)
     extra = {"x": query.x_size(model), "x_bar": query.x_size(model), "out": query.size(model)}
     extra |= {"tree": (model.links.trees + 1) * ORIGIN.size, "paired": nl * COMPOSITE.size}
     return work | {f"ws_{k}": n for k, n in extra.items()}
@@ -113,7 +113,7 @@ def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
 def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
     """The Step of a query, with its inputs in place."""
     s = key.step(a)
-    s = s.at(u=s.ws.x, damping_dt=0.0)
+    s = s.at(u=s.ws.x, damping_dt=0.0, slows=None)
     for array, own, n in ((a["q"], s.q, s.model.nq), (a["v"], s.v, s.model.nv), (a["x"], s.u, a["x_size"])):
         copy(array, own, n)
     return s

@@ -10,10 +10,9 @@ from functools import cache
 from typing import Any
 
 from ..physics.constraints.hard.solver import worse
-from ..physics.constraints.law import recompute_impulses
 from ..physics.constraints.report import REPORT, report
 from ..physics.context import Step
-from ..physics.step import step, step_vjp
+from ..physics.step import accelerations, step, step_vjp
 from ..staging import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, copy, local, loop, maximum
 from .key import KernelKey, with_inputs
 
@@ -98,7 +97,7 @@ def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
         for k in loop(nw):
             s.bars.wrench[k] = 0.0
     if s.constraints is not None and "force_bars" in a:
-        size = s.constraints.points * 3
+        size = s.constraints.all_points * 3
         s.constraints.force_bar = local(a["force_bars"].shifted(t * size), a["force_bar"], size)
     step_vjp(here)
     copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
@@ -124,12 +123,12 @@ def contacts_kernel(key: KernelKey) -> Kernel:
 
     def body(**a: Any) -> None:
         s = key.step(a)
-        nq, nv, size = s.model.nq, s.model.nv, s.constraints.points * REPORT.size
+        nq, nv, size = s.model.nq, s.model.nv, s.constraints.all_points * REPORT.size
         _clear_status(s)
         for t in loop(a["steps"]):
             q, v = local(a["q"].shifted(t * nq), s.ws.q, nq), local(a["v"].shifted(t * nv), s.ws.v, nv)
             here = with_inputs(s, t, a).at(q=q, v=v)
-            recompute_impulses(here)
+            accelerations(here)
             report(here, a["row"])
             copy(a["row"], a["out"].shifted(t * size), size)
 

@@ -56,10 +56,31 @@ class Shapes:
     body: tuple[int, ...] = ()  # -1 is the world
     vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
     masks: tuple[tuple[int, int], ...] = ()  # group and touches
+    condim: tuple[int, ...] = ()  # directions in which contact acts: 1, 3, 4 or 6
+    priority: tuple[int, ...] = ()  # the higher of a pair decides alone
     pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
     excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
-    included: tuple[tuple[int, int], ...] = ()  # shapes that touch whatever their masks say
+    included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
+
+    def pair_condim(self, a: int, b: int) -> int:
+        """In how many directions contact of two shapes acts: an explicit pair says, or the shape of higher priority, or the
+        larger number of the two."""
+        for one, other, condim in self.included:
+            if {one, other} == {a, b}:
+                return condim
+        if self.priority[a] != self.priority[b]:
+            return self.condim[a if self.priority[a] > self.priority[b] else b]
+        return max(self.condim[a], self.condim[b])
+
+
+class Equality(NamedTuple):
+    """What is held. kind: "connect" and "weld" hold two bodies (-1: the world), "joint" two joints (second -1: one alone)."""
+
+    name: str
+    kind: str
+    a: int
+    b: int
 
 
 class Sensor(NamedTuple):
@@ -100,6 +121,7 @@ class Model:
         shapes: Shapes,
         keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
         *,
+        equalities: Sequence[Equality] = (),
         sensors: Sequence[Sensor] = (),
         visuals: Sequence[Visual] = (),
         options: Options | None = None,
@@ -120,8 +142,10 @@ class Model:
         self.shapes, self.sensors, self.visuals = shapes, tuple(sensors), tuple(visuals)
         self.options = Options() if options is None else options
         self.unsupported, self.notes = Report(unsupported), Report(notes)
-        counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names)}
-        counts["vertex"] = sum(n for _, n in shapes.vertices)
+        self.equalities = tuple(equalities)
+        counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names), "dof": self.nv}
+        counts |= {"vertex": sum(n for _, n in shapes.vertices), "pair": len(shapes.included)}
+        counts |= {"equality": len(self.equalities)}
         self.param_slots, self.param_size = param_slots(counts)
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
         self.keyframes = {"zero": (self._zero_q(), np.zeros(self.nv), np.zeros(self.nu)), **keyframes}
@@ -184,8 +208,8 @@ class Model:
 
     @property
     def has_contact(self) -> bool:
-        """Whether a step has to look for contacts, limits or dry friction."""
-        return bool(self.shapes.pairs or self.shapes.limited)
+        """Whether a step has to look for contacts, limits, dry friction or equalities."""
+        return bool(self.shapes.pairs or self.shapes.limited or self.equalities)
 
     @cached_property
     def links(self) -> Links:

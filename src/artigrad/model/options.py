@@ -7,12 +7,14 @@ from typing import Any, Literal
 
 from ..errors import InputError
 
+Integrator = Literal["euler", "implicitfast", "implicit", "rk4", "explicit"]
 CHOICES = {
-    "integrator": ("semi_implicit", "explicit", "rk4"),
+    "law": ("soft", "hard"),
+    "integrator": ("euler", "implicitfast", "implicit", "rk4", "explicit"),
     "factor": ("articulated", "sparse"),
     "solver": ("hybrid", "gauss_seidel"),
     "gradient": ("implicit", "reverse"),
-    "cone": ("pyramid", "circular"),
+    "cone": ("pyramidal", "elliptic"),
 }
 
 
@@ -21,16 +23,27 @@ class Options:
     """How a step is made.
 
     dt: time step, s.
-    integrator: "semi_implicit" Euler (velocity first, then position with the new velocity), "explicit" Euler, or "rk4".
-        The two Euler methods take joint damping implicitly, rk4 explicitly. Models with contact or limits step by
-        semi_implicit.
+    integrator: "euler" (velocity first, then position with the new velocity; joint damping acts at the end of the step),
+        "implicitfast" (so do the velocity gains of actuators: for stiff servos), "implicit" (so do gyroscopic and Coriolis
+        forces: for what spins fast), "rk4" (fourth order where nothing touches; damping explicit), or "explicit" (position
+        with the old velocity). The first four are MuJoCo's of these names. law="hard" steps by euler.
+    implicit_damping: False takes joint damping at the present velocity also under euler and explicit.
     factor: how the mass matrix is inverted: "articulated" (articulated-body recursion, O(n)) or "sparse" (L^T D L along
         the tree). Same result to rounding; `docs/design/dynamics.md` has the figures behind the default. Contact works
         on the articulated one.
 
-    Contact (`docs/design/contact.md`):
-    cone: of friction: "pyramid" (each of two tangents by itself, as the ICML 2021 paper) or "circular" (the same in all
-        directions).
+    Constraints (`docs/laws.md`):
+    law: "soft" (MuJoCo's: convex, always solvable, for contacts, limits, dry friction and equalities) or "hard" (the ICML
+        2021 paper's: contacts that do not give way, with restitution; limits and dry friction of joints with one axis).
+    cone: of friction: "pyramidal" (each of two tangents by itself) or "elliptic" (the same in all directions).
+    max_contacts: how many points between shapes that may push each other may be near at a time; more is an error.
+
+    Of the soft law alone:
+    impratio: how much stiffer friction is than the normal direction.
+    refsafe: whether time constants are at least two steps, as in MuJoCo.
+    iterations: of Newton's method, at most; what is left over is in `violation`.
+
+    Of the hard law alone (`docs/design/contact.md`):
     solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (projected
         Gauss-Seidel sweeps until nothing moves by more than `tolerance`, at most `sweeps` of them).
     sweeps: of Gauss-Seidel, at most; exactly so many with tolerance=0.
@@ -43,13 +56,14 @@ class Options:
     softness: 1/kg, added to the diagonal of the contact problem; what makes redundant contacts share their load.
     bounce_threshold: m/s, slower contacts do not bounce.
     tolerance: m/s, what a solver accepts as solved.
-    max_contacts: how many points between shapes that may push each other may be near at a time; more is an error.
     """
 
     dt: float = 1e-3
-    integrator: Literal["semi_implicit", "explicit", "rk4"] = "semi_implicit"
+    law: Literal["soft", "hard"] = "soft"
+    integrator: Integrator = "euler"
+    implicit_damping: bool = True
     factor: Literal["articulated", "sparse"] = "articulated"
-    cone: Literal["pyramid", "circular"] = "pyramid"
+    cone: Literal["pyramidal", "elliptic"] = "pyramidal"
     solver: Literal["hybrid", "gauss_seidel"] = "hybrid"
     sweeps: int = 50
     gradient: Literal["implicit", "reverse"] = "implicit"
@@ -60,6 +74,9 @@ class Options:
     bounce_threshold: float = 1e-2
     tolerance: float = 1e-8
     max_contacts: int = 64
+    impratio: float = 1.0
+    refsafe: bool = True
+    iterations: int = 30
 
     def __post_init__(self) -> None:
         if not isinstance(self.dt, int | float) or not (0.0 < self.dt < float("inf")):
@@ -71,14 +88,16 @@ class Options:
             raise InputError(
                 "gradient='reverse' differentiates the sweeps of solver='gauss_seidel'; choose that solver"
             )
-        for name in ("sweeps", "max_contacts"):
+        for name in ("sweeps", "max_contacts", "iterations"):
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
-        for name in NUMBERS:
+        for name in (*NUMBERS, "impratio"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not (0.0 <= value < float("inf")):
                 raise InputError(f"{name} is a number, zero or more, not {value!r}")
+        if self.impratio == 0:
+            raise InputError("impratio is above zero: how much stiffer friction is than the normal direction")
 
     def changed(self, given: dict[str, Any]) -> Options:
         """These options with some replaced; an unknown one is named."""
@@ -86,7 +105,12 @@ class Options:
         for name in given:
             if name not in known:
                 raise InputError(f"there is no option '{name}'; options are {', '.join(known)}")
-        return replace(self, **given)
+        changed = replace(self, **given)
+        for law, names in ONLY.items():
+            mistaken = [name for name in given if name in names and law != changed.law]
+            if mistaken:
+                raise InputError(f"{mistaken[0]} is an option of law='{law}', and this is law='{changed.law}'")
+        return changed
 
     @property
     def contact_numbers(self) -> list[float]:
@@ -94,10 +118,16 @@ class Options:
         return [float(getattr(self, name)) for name in NUMBERS]
 
     @property
+    def soft_numbers(self) -> list[float]:
+        """What of the soft law goes into the constants: least time constant, 1/sqrt(impratio), and 1 for pyramidal cones."""
+        return [2.0 * self.dt if self.refsafe else 0.0, self.impratio**-0.5, float(self.cone == "pyramidal")]
+
+    @property
     def structure(self) -> Options:
         """The options that shape a kernel, the others at their defaults: what kernels are compiled for."""
-        shaping = {name: getattr(self, name) for name in (*CHOICES, "sweeps")}
+        shaping = {name: getattr(self, name) for name in (*CHOICES, "sweeps", "iterations", "implicit_damping")}
         return replace(Options(), **shaping)
 
 
 NUMBERS = ("search_distance", "error_reduction", "slop", "softness", "bounce_threshold", "tolerance")
+ONLY = {"hard": ("solver", "sweeps", "gradient", *NUMBERS), "soft": ("impratio", "refsafe", "iterations")}

@@ -7,7 +7,7 @@ read-only values: `params.replace(mass=...)` makes a changed copy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,13 +34,53 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "armature": ("body", (), "kg m^2 or kg, added to the diagonal of the mass matrix for that joint"),
     "stiffness": ("body", (), "N m/rad or N/m, spring of a revolute or prismatic joint"),
     "spring_reference": ("body", (), "rad or m, where that spring rests"),
-    "limit": ("body", (2,), "rad or m, lowest and highest position of a revolute or prismatic joint"),
-    "dry_friction": ("body", (), "N m or N, largest force of dry friction in a revolute or prismatic joint"),
+    "limit": (
+        "body",
+        (2,),
+        "rad or m, lowest and highest position of a joint; of a ball joint: 0 and its largest angle",
+    ),
+    "limit_margin": ("body", (), "rad or m, how far before a limit its row begins to act"),
+    "limit_solref": ("body", (2,), "s and 1, time constant and damping ratio of a limit (below zero: 1/s^2, 1/s)"),
+    "limit_solimp": (
+        "body",
+        (5,),
+        "impedance of a limit: at the limit, beyond the width, width (rad or m), midpoint, power",
+    ),
+    "dry_friction": ("body", (), "N m or N, largest force of dry friction on each velocity of a joint"),
+    "dry_solref": ("body", (2,), "s and 1, time constant and damping ratio of dry friction"),
+    "dry_solimp": ("body", (5,), "impedance of dry friction, of which the first number counts"),
+    "body_weight": ("body", (2,), "1/kg and 1/(kg m^2), how easily a body moves and turns in the reference pose"),
+    "dof_weight": ("dof", (), "1/kg or 1/(kg m^2), how easily a degree of freedom moves in the reference pose"),
     "shape_position": ("shape", (3,), "m, in the body frame"),
     "shape_rotation": ("shape", (4,), "unit quaternion w x y z, in the body frame"),
     "shape_size": ("shape", (3,), "m, sphere: radius; capsule, cylinder: radius, half length; box: half edges"),
-    "friction": ("shape", (), "coefficient of friction; a pair has the larger of its two"),
+    "friction": ("shape", (), "coefficient of sliding friction; a pair has the larger of its two"),
+    "torsional_friction": ("shape", (), "m, coefficient of friction against turning about the normal"),
+    "rolling_friction": ("shape", (), "m, coefficient of friction against rolling"),
     "restitution": ("shape", (), "coefficient of restitution, 0 to 1; a pair has the larger of its two"),
+    "solref": ("shape", (2,), "s and 1, time constant and damping ratio of contact (below zero: 1/s^2, 1/s)"),
+    "solimp": ("shape", (5,), "impedance of contact: at the surface, beyond the width, width (m), midpoint, power"),
+    "solmix": ("shape", (), "weight of this shape where solref and solimp of two are mixed"),
+    "margin": ("shape", (), "m, how far above its surface a shape begins to push; those of a pair add up"),
+    "pair_friction": ("pair", (5,), "two of sliding, torsional (m), two of rolling (m), of an explicit pair"),
+    "pair_solref": ("pair", (2,), "as solref, of an explicit pair"),
+    "pair_solref_friction": ("pair", (2,), "the same in directions of friction (elliptic cone); zero: as pair_solref"),
+    "pair_solimp": ("pair", (5,), "as solimp, of an explicit pair"),
+    "pair_margin": ("pair", (), "m, as margin, of an explicit pair"),
+    "equality_anchor": ("equality", (2, 3), "m, the point of each of two bodies that is held, in its frame"),
+    "equality_rotation": (
+        "equality",
+        (2, 4),
+        "unit quaternions w x y z, the axes in each of two bodies that are held (weld)",
+    ),
+    "equality_torque_scale": ("equality", (), "m, how much a turn counts beside a shift (weld)"),
+    "equality_polynomial": ("equality", (5,), "q of the first joint (rad or m) as a polynomial of that of the second"),
+    "equality_solref": ("equality", (2,), "s and 1, time constant and damping ratio (below zero: 1/s^2, 1/s)"),
+    "equality_solimp": (
+        "equality",
+        (5,),
+        "impedance: at no error, beyond the width, width (rad or m), midpoint, power",
+    ),
     "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
     "site_position": ("site", (3,), "m, in the body frame"),
     "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
@@ -53,10 +93,18 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
 }
 
 
+class Facts(NamedTuple):
+    """What of Params shapes a kernel. damped: whether any joint has damping; square: whether all powers of impedances are 2."""
+
+    damped: bool
+    square: bool
+
+
 class Params(Mapping[str, np.ndarray]):
     """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per robot."""
 
-    __slots__ = ("__weakref__", "flat", "model")
+    __slots__ = ("__weakref__", "_facts", "flat", "model")
+    _facts: Facts | None
 
     def __init__(self, model: Model, flat: np.ndarray):
         flat = np.array(flat, dtype=np.float64)
@@ -65,7 +113,7 @@ class Params(Mapping[str, np.ndarray]):
                 f"params of '{model.name}' are ({model.param_size},) or (batch, {model.param_size}), not {flat.shape}"
             )
         flat.setflags(write=False)
-        self.model, self.flat = model, flat
+        self.model, self.flat, self._facts = model, flat, None
 
     @property
     def batch(self) -> int | None:
@@ -91,12 +139,22 @@ class Params(Mapping[str, np.ndarray]):
     def __setstate__(self, state: tuple[Model, np.ndarray]) -> None:
         self.model, self.flat = state
         self.flat.setflags(write=False)
+        self._facts = None
 
     def __iter__(self) -> Iterator[str]:
         return iter(FIELDS)
 
     def __len__(self) -> int:
         return len(FIELDS)
+
+    @property
+    def facts(self) -> Facts:
+        """Found once: Params do not change."""
+        if self._facts is None:
+            powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_")]
+            square = all(bool((x == 2.0).all()) for x in powers)
+            self._facts = Facts(bool(self.damping.any()), square)
+        return self._facts
 
     def replace(self, **fields: Any) -> Params:
         """A copy with some fields changed; a field with a leading batch axis makes one set per robot."""
@@ -141,7 +199,10 @@ def _numbers(name: str, value: Any) -> np.ndarray:
 
 
 # what cannot be negative
-POSITIVE = ("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "shape_size", "max_velocity")
+POSITIVE = (
+    *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),
+    *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale"),
+)
 MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit")
 
 
@@ -154,8 +215,31 @@ def check_params(params: Params) -> None:
         x = params[name]
         bad = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
         _refuse(name, x, bad, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
-        if name in ("axis", "rotation", "site_rotation", "shape_rotation"):
+        if name in ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation"):
             _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
+
+
+def check_structure(params: Params, law: str) -> None:
+    """Refuse what a law has no rows for: it would be left out in silence."""
+    model = params.model
+    if law == "soft" and (params.restitution > 0).any():
+        shape = model.shapes.names[int(np.argwhere(params.restitution > 0)[0][-1])]
+        raise InputError(
+            f"shape '{shape}' has restitution, which law='soft' does not know: use law='hard', or let it bounce by "
+            "solref=(-stiffness, -damping) with restitution=0"
+        )
+    had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
+    has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
+    if law == "hard":  # one row serves both
+        had = dict.fromkeys(had, had["limit"] | had["dry_friction"])
+    for name in had:
+        new = has[name] & ~had[name]
+        if new.any():
+            joint = model.joints[int(np.argwhere(new)[0][-1])]
+            raise InputError(
+                f"params give joint '{joint}' a {name.replace('_', ' ')}, and '{model.name}' was built without: build it with "
+                "one, large or small, that params then change"
+            )
 
 
 def _refuse(name: str, x: np.ndarray, bad: np.ndarray, rule: str) -> None:

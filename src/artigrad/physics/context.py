@@ -10,7 +10,7 @@ from ..staging import Reals, Table
 from .tables import Bars, Constants, Topology, Workspace
 
 if TYPE_CHECKING:
-    from .constraints.contact_problem import ContactProblem
+    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,8 +18,9 @@ class Step:
     """A step of one robot (or of a pack of them) while it is staged.
 
     model: integers of the model. const: what a step reads of Params. options: the method. dt: of the step; damping_dt: over
-    which damping acts implicitly. q, v, u: state and control. ws: scratch. wrench: on bodies, if there are any.
-    constraints: rows of contacts and limits, for a model that can have some.
+    which damping acts in the factor of the mass matrix; slows: what the integrator takes at the end of the step (`rates`).
+    q, v, u: state and control. ws: scratch. wrench: on bodies, if there are any. constraints: rows of contacts, limits and
+    the like, for a model that can have some.
 
     Backwards: bars, where cotangents are added; v_next, the velocities the step led to; filled, whether ws holds what the
     adjoint reads of this step already.
@@ -30,12 +31,13 @@ class Step:
     options: Options
     dt: Any
     damping_dt: Any
+    slows: str | None
     ws: Workspace
     q: Reals
     v: Reals
     u: Reals
     wrench: Reals | None = None
-    constraints: ContactProblem = None  # type: ignore[assignment]  # of models that can have rows
+    constraints: Any = None  # ContactProblem or SoftProblem, of models that can have rows
     bars: Bars = None  # type: ignore[assignment]  # of steps that are differentiated
     v_next: Reals = None  # type: ignore[assignment]
     filled: bool = False

@@ -1,4 +1,4 @@
-"""Stage 5: integrators, each above its adjoint. Rotations advance by the exponential map  (theory 7.1, 7.3, 7.4).
+"""Stage 5: integrators, each above its adjoint. Rotations advance by the exponential map  (theory 7.1, 7.3-7.6).
 
 An integrator is given how accelerations are found, and how they are differentiated. The adjoints find the velocities that the
 step led to in s.v_next: they are kept anyway, and spare a solve.
@@ -7,131 +7,195 @@ step led to in s.v_next: they are kept anyway, and spare a solve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..joints import coordinates
+from ..model.model import Model
+from ..model.options import Options
 from ..staging import Reals, copy, loop, switch
 from .context import Step
+from .dynamics.rates import slow_down, slow_down_bars, slow_down_vjp
+from .tables import lone_links
 
-Forward = Callable[[Step], None]
-Backward = Callable[[Step, Reals], None]
+
+class Accelerations(NamedTuple):
+    """How accelerations are found (ws.qdd), and differentiated: recompute(s) fills the workspace, vjp(s, qdd_bar) adds."""
+
+    find: Callable[[Step], None]
+    recompute: Callable[[Step], None]
+    vjp: Callable[[Step, Reals], None]
 
 
 class Integrator(NamedTuple):
-    """forward(s, accelerations); backward(s, accelerations, accelerations_vjp). implicit_damping: whether joint damping is
-    taken over the step, in the factor."""
+    """slows: which forces are taken at the end of the step, see `rates`."""
 
-    forward: Callable[[Step, Forward], None]
-    backward: Callable[[Step, Forward, Backward], None]
-    implicit_damping: bool = True
-
-
-def _known_accelerations(s: Step) -> None:
-    """qdd = (v+ - v)/dt: a step's accelerations, read off the velocities it led to  (rounding: eps |v|/dt)."""
-    rate = 1.0 / s.dt
-    for k in loop(s.model.nv):
-        s.ws.qdd[k] = (s.v_next[k] - s.v[k]) * rate
+    forward: Callable[[Step, Accelerations], None]
+    backward: Callable[[Step, Accelerations], None]
+    slows: Literal["damping", "fast", "full"] | None = None
 
 
-def semi_implicit(s: Step, accelerations: Forward) -> None:
-    """v+ = v + dt qdd,   q+ = q (+) dt v+"""
-    accelerations(s)
-    for k in loop(s.model.nv):
-        s.v[k] = s.v[k] + s.dt * s.ws.qdd[k]
+# -- Euler -----------------------------------------------------------------------------------------------------------------
+def euler(s: Step, accelerations: Accelerations) -> None:
+    """v+ = v + dt w,   q+ = q (+) dt v+;   w: accelerations, slowed down by what acts at the end of the step"""
+    _find_slowed(s, accelerations)
+    _advance(s, s.v, s.ws.qdd)
     coordinates.integrate(s, s.q, s.v)
 
 
-def semi_implicit_vjp(s: Step, accelerations: Forward, accelerations_vjp: Backward) -> None:
-    _known_accelerations(s)
+def euler_vjp(s: Step, accelerations: Accelerations) -> None:
+    _start_backward(s, accelerations)
     coordinates.integrate_vjp(s, s.q, s.v_next, s.bars.q, s.bars.v)
-    for k in loop(s.model.nv):
-        s.ws.qdd_bar[k] = s.dt * s.bars.v[k]
-    accelerations_vjp(s, s.ws.qdd_bar)
-    coordinates.to_ambient(s, s.q, s.bars.tangent, s.bars.q)
+    _slowed_vjp(s, accelerations)
 
 
-def explicit(s: Step, accelerations: Forward) -> None:
-    """q+ = q (+) dt v,   v+ = v + dt qdd"""
-    accelerations(s)
+def explicit(s: Step, accelerations: Accelerations) -> None:
+    """q+ = q (+) dt v,   v+ = v + dt w"""
+    _find_slowed(s, accelerations)
     coordinates.integrate(s, s.q, s.v)
-    for k in loop(s.model.nv):
-        s.v[k] = s.v[k] + s.dt * s.ws.qdd[k]
+    _advance(s, s.v, s.ws.qdd)
 
 
-def explicit_vjp(s: Step, accelerations: Forward, accelerations_vjp: Backward) -> None:
-    _known_accelerations(s)
-    for k in loop(s.model.nv):
+def explicit_vjp(s: Step, accelerations: Accelerations) -> None:
+    _start_backward(s, accelerations)
+    for k in loop(s.model.nv):  # of v+, before the coordinates add to that of v
         s.ws.qdd_bar[k] = s.dt * s.bars.v[k]
     coordinates.integrate_vjp(s, s.q, s.v, s.bars.q, s.bars.v)
-    accelerations_vjp(s, s.ws.qdd_bar)
+    _slowed_vjp(s, accelerations, found=True)
+
+
+def _advance(s: Step, v: Reals, a: Reals) -> None:
+    for k in loop(s.model.nv):
+        v[k] = v[k] + s.dt * a[k]
+
+
+def _find_slowed(s: Step, accelerations: Accelerations) -> None:
+    accelerations.find(s)
+    if s.slows is not None:
+        slow_down(s)
+
+
+def _start_backward(s: Step, accelerations: Accelerations) -> None:
+    """No cotangent of q yet; what the adjoint reads of the step; and its accelerations, read off the velocities it led to:
+    w = (v+ - v)/dt  (rounding: eps |v|/dt)."""
+    rate = 1.0 / s.dt
+    for k in loop(s.model.nv):
+        s.bars.tangent[k] = 0.0
+        s.ws.qdd[k] = (s.v_next[k] - s.v[k]) * rate
+    if not s.filled:
+        accelerations.recompute(s)
+
+
+def _slowed_vjp(s: Step, accelerations: Accelerations, found: bool = False) -> None:
+    """From w_bar = dt v+_bar, unless it is in ws.qdd_bar already, to everything."""
+    if not found:
+        for k in loop(s.model.nv):
+            s.ws.qdd_bar[k] = s.dt * s.bars.v[k]
+    if s.slows is not None:
+        slow_down_vjp(s, s.ws.qdd_bar)
+    accelerations.vjp(s, s.ws.qdd_bar)
+    if s.slows is not None:
+        slow_down_bars(s)
     coordinates.to_ambient(s, s.q, s.bars.tangent, s.bars.q)
 
 
-# rk4: weight of stage k in the sum, and how far along stage k-1 its state is taken
+# -- Runge-Kutta -------------------------------------------------------------------------------------------------------------
+# weight of stage k in the sum, and how far along stage k-1 its state is taken
 _WEIGHT = {0: lambda: 1 / 6, 1: lambda: 1 / 3, 2: lambda: 1 / 3, 3: lambda: 1 / 6}
-_NODE = {0: lambda: 0.0, 1: lambda: 0.5, 2: lambda: 0.5, 3: lambda: 1.0, 4: lambda: 0.0}
+_NODE = {0: lambda: 0.0, 1: lambda: 0.5, 2: lambda: 0.5, 3: lambda: 1.0}
 
 
-def rk4(s: Step, accelerations: Forward) -> None:
-    """The classical method of order four on (q, v), quaternions ambient inside and normalised at the end."""
+def rk4(s: Step, accelerations: Accelerations) -> None:
+    """The method of order four of Runge and Kutta, on coordinates in the way of Munthe-Kaas  (theory 7.4): every stage is
+    reached in one move from where the step began, and its velocities v_k become rates r_k of that move.
+
+    q_k = q (+) dt n_k r_(k-1),   v_k = v + dt n_k a_(k-1);      q+ = q (+) dt sum w_k r_k,   v+ = v + dt sum w_k a_k
+    """
     _rk4_stages(s, accelerations)
-    copy(s.ws.v_sum, s.v, s.model.nv)
-    coordinates.normalised(s, s.ws.q_sum, s.q)
+    coordinates.integrate(s, s.q, s.ws.rate_mean)
+    _advance(s, s.v, s.ws.a_mean)
 
 
-def _rk4_stages(s: Step, accelerations: Forward) -> None:
-    """The states of the four stages in rows of ws.q_stage and ws.v_stage, and the sum before normalising."""
+def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
+    """The four stages, and the means of what moves them. Stage k has row k of ws.q_stage and ws.v_stage, and row k + 1 of
+    ws.rate_stage and ws.a_stage, whose row 0 is that of no motion."""
     nq, nv, ws = s.model.nq, s.model.nv, s.ws
-    for i in loop(nq):
-        ws.q_rate[i], ws.q_sum[i] = 0.0, s.q[i]
     for i in loop(nv):
-        ws.qdd[i], ws.v_sum[i] = 0.0, s.v[i]
+        ws.rate_mean[i], ws.a_mean[i], ws.rate_stage[i], ws.a_stage[i] = 0.0, 0.0, 0.0, 0.0
     for k in loop(4):
-        weight, ahead = s.dt * switch(k, _WEIGHT), s.dt * switch(k, _NODE)
-        stage = s.at(q=ws.q_stage.shifted(k * nq), v=ws.v_stage.shifted(k * nv))
-        for i in loop(nq):
-            stage.q[i] = s.q[i] + ahead * ws.q_rate[i]
+        weight, stage = switch(k, _WEIGHT), _stage(s, k)
+        before, rate = ws.rate_stage.shifted(k * nv), ws.rate_stage.shifted((k + 1) * nv)
+        copy(s.q, stage.q, nq)
+        copy(s.v, stage.v, nv)
+        partly = _partly(s, k)
+        coordinates.integrate(partly, stage.q, before)
+        _advance(partly, stage.v, ws.a_stage.shifted(k * nv))
+        coordinates.rate_along(partly, before, stage.v, rate)
+        accelerations.find(stage)
+        copy(ws.qdd, ws.a_stage.shifted((k + 1) * nv), nv)
         for i in loop(nv):
-            stage.v[i] = s.v[i] + ahead * ws.qdd[i]
-        coordinates.rate(s, stage.q, stage.v, ws.q_rate)
-        accelerations(stage)
-        for i in loop(nq):
-            ws.q_sum[i] = ws.q_sum[i] + weight * ws.q_rate[i]
-        for i in loop(nv):
-            ws.v_sum[i] = ws.v_sum[i] + weight * ws.qdd[i]
+            ws.rate_mean[i] = ws.rate_mean[i] + weight * rate[i]
+            ws.a_mean[i] = ws.a_mean[i] + weight * ws.qdd[i]
 
 
-def rk4_vjp(s: Step, accelerations: Forward, accelerations_vjp: Backward) -> None:
-    """Stages backwards; (ws.q_stage_bar, ws.v_stage_bar) is the cotangent of the state of stage k+1, then of k."""
+def _stage(s: Step, k: int) -> Step:
+    return s.at(q=s.ws.q_stage.shifted(k * s.model.nq), v=s.ws.v_stage.shifted(k * s.model.nv))
+
+
+def _partly(s: Step, k: int) -> Step:
+    """The step as far as stage k is along it."""
+    return s.at(dt=s.dt * switch(k, _NODE))
+
+
+def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
+    """Stages backwards. (ws.rate_bar, ws.a_bar): what stage k+1 says to the rates and accelerations of stage k;
+    (ws.q_start_bar, ws.v_start_bar): what all of them say to the state that the step began with."""
     nq, nv, ws, bars = s.model.nq, s.model.nv, s.ws, s.bars
     _rk4_stages(s, accelerations)
-    coordinates.normalised_vjp(s, ws.q_sum, bars.q)
-    for i in loop(nq):
-        ws.q_out_bar[i], ws.q_stage_bar[i] = bars.q[i], 0.0
     for i in loop(nv):
-        ws.v_out_bar[i], ws.v_stage_bar[i] = bars.v[i], 0.0
+        ws.rate_mean_bar[i], ws.a_mean_bar[i] = 0.0, s.dt * bars.v[i]
+        ws.rate_bar[i], ws.a_bar[i] = 0.0, 0.0
+        ws.v_start_bar[i] = bars.v[i]
+    coordinates.integrate_vjp(s, s.q, ws.rate_mean, bars.q, ws.rate_mean_bar)
+    for i in loop(nq):
+        ws.q_start_bar[i] = bars.q[i]
     for k in loop(4, inwards=True):
-        weight, ahead = s.dt * switch(k, _WEIGHT), s.dt * switch(k + 1, _NODE)
-        q_k, v_k = ws.q_stage.shifted(k * nq), ws.v_stage.shifted(k * nv)
-        stage = s.at(q=q_k, v=v_k, bars=bars._replace(v=ws.v_stage_bar), filled=True)
+        weight, partly, stage, before = switch(k, _WEIGHT), _partly(s, k), _stage(s, k), ws.rate_stage.shifted(k * nv)
         for i in loop(nq):
-            ws.q_rate[i] = weight * ws.q_out_bar[i] + ahead * ws.q_stage_bar[i]
-            ws.q_stage_bar[i] = 0.0
+            bars.q[i] = 0.0
         for i in loop(nv):
-            ws.qdd_bar[i] = weight * ws.v_out_bar[i] + ahead * ws.v_stage_bar[i]
-            ws.v_stage_bar[i] = 0.0
-        coordinates.rate_vjp(s, stage.q, stage.v, ws.q_rate, ws.q_stage_bar, ws.v_stage_bar)
-        accelerations(stage)
-        accelerations_vjp(stage, ws.qdd_bar)
-        coordinates.to_ambient(s, stage.q, bars.tangent, ws.q_stage_bar)
+            ws.qdd[i] = ws.a_stage[(k + 1) * nv + i]
+            ws.qdd_bar[i] = weight * ws.a_mean_bar[i] + ws.a_bar[i]
+            ws.v_stage_bar[i] = weight * ws.rate_mean_bar[i] + ws.rate_bar[i]
+            ws.rate_bar[i], bars.v[i], bars.tangent[i] = 0.0, 0.0, 0.0
+        coordinates.rate_along_vjp(partly, before, stage.v, ws.v_stage_bar, ws.rate_bar, bars.v)
+        accelerations.recompute(stage)
+        accelerations.vjp(stage, ws.qdd_bar)
+        coordinates.to_ambient(s, stage.q, bars.tangent, bars.q)
+        for i in loop(nv):
+            ws.v_start_bar[i] = ws.v_start_bar[i] + bars.v[i]
+            ws.a_bar[i] = partly.dt * bars.v[i]
+        coordinates.integrate_vjp(partly, s.q, before, bars.q, ws.rate_bar)
         for i in loop(nq):
-            bars.q[i] = bars.q[i] + ws.q_stage_bar[i]
-        for i in loop(nv):
-            bars.v[i] = bars.v[i] + ws.v_stage_bar[i]
+            ws.q_start_bar[i] = ws.q_start_bar[i] + bars.q[i]
+    copy(ws.q_start_bar, bars.q, nq)
+    copy(ws.v_start_bar, bars.v, nv)
 
 
 INTEGRATORS = {
-    "semi_implicit": Integrator(semi_implicit, semi_implicit_vjp),
-    "explicit": Integrator(explicit, explicit_vjp),
-    "rk4": Integrator(rk4, rk4_vjp, implicit_damping=False),
+    "euler": Integrator(euler, euler_vjp, slows="damping"),
+    "implicitfast": Integrator(euler, euler_vjp, slows="fast"),
+    "implicit": Integrator(euler, euler_vjp, slows="full"),
+    "rk4": Integrator(rk4, rk4_vjp),
+    "explicit": Integrator(explicit, explicit_vjp, slows="damping"),
 }
+
+
+def slows(model: Model, options: Options, damped: bool, in_factor: bool) -> str | None:
+    """What the integrator takes at the end of the step, see `rates`; damped: whether there may be damping; in_factor: whether
+    damping is in the factor of the mass matrix instead."""
+    wanted = INTEGRATORS[options.integrator].slows
+    if wanted == "damping":
+        return "damping" if damped and options.implicit_damping and not in_factor else None
+    if wanted == "fast":
+        return "lone" if lone_links(model).any() else "fast" if damped or model.nu else None
+    return wanted

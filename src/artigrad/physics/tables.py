@@ -16,13 +16,30 @@ from ..model.model import Model
 from ..model.options import Options
 from ..model.params import FIELDS
 from ..spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
-from ..staging import INT, INTS, ArgumentKind, Layout, Reals, Table
+from ..staging import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
+from .collision.candidates import candidates
+from .constraints.soft.impedance import Soft
+from .constraints.soft.pair_numbers import PairSoft
 
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {
-    **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex"), INT),
+    **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex", "npair", "nequality"), INT),
     **dict.fromkeys(
-        ("parent", "kind", "link_q", "link_v", "link_nv", "tree", "first_inwards", "is_tip", "is_root"), INTS
+        (
+            "parent",
+            "kind",
+            "link_q",
+            "link_v",
+            "link_nv",
+            "carried",
+            "carried_at",
+            "tree",
+            "first_inwards",
+            "is_tip",
+            "is_root",
+            "is_lone",
+        ),
+        INTS,
     ),
     **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
     **dict.fromkeys(
@@ -35,7 +52,11 @@ STRUCTURE: dict[str, ArgumentKind] = {
     **dict.fromkeys(
         ("body_parent", "body_joint", "shape_body", "shape_kind", "shape_vertex", "act_kind", "slots"), INTS
     ),
+    **dict.fromkeys(("body_v", "body_nv", "body_moves", "dof_counts"), INTS),
+    **dict.fromkeys(("pair_a", "pair_b", "pair_own", "pair_explicit", "pair_rank", "pair_dim"), INTS),
+    **dict.fromkeys(("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b"), INTS),
 }
+EQUALITIES = ("connect", "weld", "joint")
 JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
 FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
 
@@ -69,6 +90,8 @@ def _topology(model: Model) -> dict[str, Any]:
         "link_v": links.v,
         "link_nv": links.nv,
         "tree": links.tree,
+        **_carried(links.parent),
+        "is_lone": _ints(lone_links(model)),
         "first_inwards": _ints(_last_of_each(links.parent)),
         "is_tip": _ints(i not in links.parent for i in range(len(links.parent))),
         "is_root": _ints([0, *(links.parent[1:] == 0)]),
@@ -76,6 +99,8 @@ def _topology(model: Model) -> dict[str, Any]:
         "link_of_body": links.of_body,
         "nshape": len(model.shapes.names),
         "nvertex": sum(n for _, n in model.shapes.vertices),
+        "npair": len(model.shapes.pairs),
+        "nequality": len(model.equalities),
         "shape_link": _ints(links.of_body[b + 1] for b in model.shapes.body),
         "frame_link": _ints([*links.of_body[1:], *(links.of_body[b + 1] for b in model.site_body)]),
         "site_body": _ints(b + 1 for b in model.site_body),
@@ -84,6 +109,24 @@ def _topology(model: Model) -> dict[str, Any]:
         "act_q": _ints(model.joint_q[i] for i in joint),
         "act_v": _ints(model.joint_v[i] for i in joint),
     }
+
+
+def lone_links(model: Model) -> np.ndarray:
+    """Whether a link is free and carries no other."""
+    links = model.links
+    return np.array([i > 0 and MOVING[k].floating and i not in links.parent for i, k in enumerate(links.kind)])
+
+
+def _carried(parent: np.ndarray) -> dict[str, np.ndarray]:
+    """The links that each link carries, itself the first, outwards: all in one list, and where each begins in it."""
+    carried: list[list[int]] = [[i] for i in range(len(parent))]
+    for i in range(1, len(parent)):
+        above = int(parent[i])
+        while above:
+            carried[above].append(i)
+            above = int(parent[above])
+    starts = np.concatenate([[0], np.cumsum([len(c) for c in carried])])
+    return {"carried": _ints(i for c in carried for i in c), "carried_at": _ints(starts)}
 
 
 def _last_of_each(parent: np.ndarray) -> list[bool]:
@@ -119,8 +162,48 @@ def structure_arguments(model: Model) -> dict[str, Any]:
             [*(first for first, _ in model.shapes.vertices), sum(n for _, n in model.shapes.vertices)]
         ),
         "act_kind": _ints(model.actuator_kind),
+        **_pair_structure(model),
+        **_equality_structure(model),
+        "body_moves": _ints([0] + [1] * model.nb),
+        "dof_counts": _ints([0] + [1] * model.nv),
+        "body_v": _ints([0, *model.joint_v]),
+        "body_nv": _ints([0, *(model.joint_kind(i).nv for i in range(model.nb))]),
         "slots": _ints(start for start, _ in model.param_slots.values()),
     }
+
+
+def _pair_structure(model: Model) -> dict[str, Any]:
+    """Of each pair of shapes, in the order of the candidates: its shapes, its number among the explicit pairs (from 1; 0: it
+    is not), which shape decides alone (1 or 2; 0: both), and in how many directions it acts."""
+    c, shapes = candidates(model), model.shapes
+    own = {frozenset((a, b)): k + 1 for k, (a, b, _) in enumerate(shapes.included)}
+    pairs = [(int(a), int(b)) for a, b in zip(c.a[:-1], c.b[:-1], strict=True)]
+    rank = [(shapes.priority[a] > shapes.priority[b]) + 2 * (shapes.priority[a] < shapes.priority[b]) for a, b in pairs]
+    return {
+        "pair_a": c.a,
+        "pair_b": c.b,
+        "pair_own": _ints(own.get(frozenset(pair), 0) for pair in pairs),
+        "pair_explicit": _ints(frozenset(pair) in own for pair in pairs),
+        "pair_rank": _ints(rank),
+        "pair_dim": _ints(shapes.pair_condim(a, b) for a, b in pairs),
+    }
+
+
+def _equality_structure(model: Model) -> dict[str, Any]:
+    """Of each equality: its kind; the bodies it holds (from 1, 0 the world), the second of which moves, and which side of the
+    equality each is; and the degrees of freedom of its joints (from 1)."""
+    rows = []
+    for e in model.equalities:
+        if e.kind == "joint":
+            dofs = [model.joint_v[i] + 1 if i >= 0 else 0 for i in (e.a, e.b)]
+            rows.append((EQUALITIES.index(e.kind), 0, 0, 0, 1, *dofs))
+        else:  # rows see the first body move against the second, or the other way round if only the second moves
+            first = not model.links.of_body[e.a + 1]
+            bodies = [e.a + 1, e.b + 1]
+            rows.append((EQUALITIES.index(e.kind), bodies[not first], bodies[first], int(not first), int(first), 0, 0))
+    names = ("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b")
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return {name: _ints(column) for name, column in zip(names, columns, strict=True)}
 
 
 def _ints(values: Any) -> np.ndarray:
@@ -139,6 +222,8 @@ class Topology(SimpleNamespace):
     nv: Any
     nshape: Any
     nvertex: Any
+    npair: Any  # candidates for contact
+    nequality: Any
     parent: Any
     kind: Any
     link_q: Any
@@ -166,6 +251,16 @@ class Topology(SimpleNamespace):
         return cls(**{name: arguments.pop(name) for name in TOPOLOGY})
 
 
+class Polynomial(Linear):
+    """c0 + c1 x + .. + c4 x^4"""
+
+    c0: float
+    c1: float
+    c2: float
+    c3: float
+    c4: float
+
+
 # -- constants -------------------------------------------------------------------------------------------------------------
 _LINK: dict[str, type] = {
     "I": Inertia,
@@ -176,12 +271,25 @@ _LINK: dict[str, type] = {
     "reference": float,
     "low": float,
     "high": float,
-    "dry": float,
+    "limit_margin": float,
+    "limit": Soft,
+    "limit_g": float,  # 1/weight
+}
+_DOF: dict[str, type] = {"dry": float, "b": float, "D": float}
+_PAIR: dict[str, type] = dict(PairSoft.parts)
+_EQUALITY: dict[str, type] = {
+    "A": Transform,  # the frames that are held together, in their links; that of B moves
+    "B": Transform,
+    "torque_scale": float,
+    "polynomial": Polynomial,
+    "soft": Soft,
+    "g": float,  # 1/weight of shifts, or of joints
+    "g_turn": float,
 }
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
-_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "friction": float, "restitution": float, "radius": float}
+_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "radius": float}
 _VERTEX: dict[str, type] = {"p": Vec3}
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
@@ -193,7 +301,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
     return {name: Force if kind is Transform else kind for name, kind in fields.items()}
 
 
-_ROWS = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX)
+_ROWS = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY)
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
 
@@ -204,12 +312,13 @@ class Constants:
     def __init__(self, topology: Any, reals: Reals, bars: bool = False):
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
-        rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex)
+        rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality)
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
-        self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables
+        self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
+        self.dof, self.pair, self.equality = tables[7:]
         self.reals, self.size = reals, start
 
     @property
@@ -247,8 +356,7 @@ def constants_size(model: Model, bars: bool = False) -> int:
 
 
 def _constants_size(model: Model, bars: bool) -> int:
-    sizes = SimpleNamespace(nl=len(model.links.parent), nt=model.links.trees, nb=model.nb, ns=model.ns, nu=model.nu)
-    sizes.nshape, sizes.nvertex = len(model.shapes.names), sum(n for _, n in model.shapes.vertices)
+    sizes = SimpleNamespace(**{k: n for k, n in topology_arguments(model).items() if TOPOLOGY[k] == INT})
     return Constants(sizes, Reals(None, 0), bars).size  # type: ignore[arg-type]
 
 
@@ -316,15 +424,26 @@ class Workspace:
     tangent_bar: Reals
     wrench_bar: Reals
 
-    q_rate: Reals  # rk4: rate of the present stage, sums, states of the stages and their cotangents
-    q_sum: Reals
-    v_sum: Reals
-    q_stage: Reals
+    rate: Reals  # what slows down: diagonal of B, slowed accelerations, their multipliers
+    slowed: Reals
+    slow_mu: Reals
+    upper: Reals  # `velocity_matrix`: entries above the diagonal, columns of C, other velocities
+    columns: Reals
+    v_aside: Reals
+
+    q_stage: Reals  # rk4: states of the stages, what moves them, the means of this, and cotangents
     v_stage: Reals
-    q_out_bar: Reals
-    v_out_bar: Reals
-    q_stage_bar: Reals
+    rate_stage: Reals
+    a_stage: Reals
+    rate_mean: Reals
+    a_mean: Reals
+    rate_mean_bar: Reals
+    a_mean_bar: Reals
     v_stage_bar: Reals
+    rate_bar: Reals
+    a_bar: Reals
+    q_start_bar: Reals
+    v_start_bar: Reals
 
     _TABLES = {"link": LINK, "dof": DOF, "field": FIELD, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
 
@@ -355,7 +474,14 @@ class Workspace:
             )
             sizes |= {"wrench_bar": nb * 6} if wrench else {}
         if options.integrator == "rk4":
-            sizes |= {"q_rate": nq, "q_sum": nq, "v_sum": nv, "q_stage": 4 * nq, "v_stage": 4 * nv}
+            sizes |= {"q_stage": 4 * nq, "v_stage": 4 * nv, "rate_stage": 5 * nv, "a_stage": 5 * nv}
+            sizes |= dict.fromkeys(("rate_mean", "a_mean"), nv)
             if backward:
-                sizes |= {"q_out_bar": nq, "v_out_bar": nv, "q_stage_bar": nq, "v_stage_bar": nv}
+                bars = ("rate_mean_bar", "a_mean_bar", "v_stage_bar", "rate_bar", "a_bar", "v_start_bar")
+                sizes |= {"q_start_bar": nq} | dict.fromkeys(bars, nv)
+        else:
+            sizes |= dict.fromkeys(("rate", "slowed", "slow_mu"), nv)
+        if options.integrator in ("implicit", "implicitfast"):
+            sizes |= dict.fromkeys(("M", "upper"), int(dof_rows(model)["dof_row"][nv]))
+            sizes |= {"composite": nl * COMPOSITE.size, "columns": nv * nv, "v_aside": nv}
         return {f"ws_{name}": size for name, size in sizes.items()}

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, warn
+from ..joints.table import EITHER_AXIAL
 from ..kernels.devices import Host, all_finite
 from ..model import tangent
+from ..model.model import Model
+from ..model.options import Options
 from ..model.params import Params
 from .engine import Engine
 from .results import Trajectory
@@ -17,12 +20,36 @@ from .results import Trajectory
 UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
 
 
-def check_options(model: Any, options: Any) -> None:
+def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
-    if model.has_contact:
-        for name, needed in (("integrator", "semi_implicit"), ("factor", "articulated")):
-            if getattr(options, name) != needed:
-                raise InputError(f"'{model.name}' has contact or limits, which need {name}='{needed}'")
+    if not model.has_contact:
+        return
+    if options.law == "hard":
+        _check_hard(model)
+    needed = {"factor": "articulated"} | ({"integrator": "euler"} if options.law == "hard" else {})
+    for name, value in needed.items():
+        if getattr(options, name) != value:
+            raise InputError(
+                f"'{model.name}' has contact or limits, which need {name}='{value}' under law='{options.law}'"
+            )
+
+
+def _check_hard(model: Model) -> None:
+    """The hard law has contacts, and limits and dry friction of joints with one axis."""
+    if model.equalities:
+        raise InputError(
+            f"law='hard' has no equalities, and '{model.name}' has '{model.equalities[0].name}': use law='soft'"
+        )
+    for i in model.shapes.limited:
+        if not model.joint_kind(i).axial:
+            raise InputError(
+                f"law='hard' has limits and dry friction of {EITHER_AXIAL} joints, not of '{model.joints[i]}', which is "
+                f"{model.joint_type[i]}: use law='soft'"
+            )
+    wide = [f"{model.shapes.names[a]} - {model.shapes.names[b]}" for a, b in model.shapes.pairs]
+    wide = [name for name, pair in zip(wide, model.shapes.pairs, strict=True) if model.shapes.pair_condim(*pair) > 3]
+    if wide:
+        warn(f"law='hard' has no torsional and rolling friction (condim 4 and 6), as of {wide[0]}: it is left out")
 
 
 def two(state: Any) -> tuple[Any, Any]:

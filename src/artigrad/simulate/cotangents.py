@@ -102,4 +102,5 @@ class Cotangents:
         """The gradient of the parameters, if it was asked for."""
         if self.const_bar is None:
             return None
-        return prepare_vjp(self.inputs.params, self.inputs.batch, self.engine.threads, self.device, self.const_bar)
+        engine, inputs = self.engine, self.inputs
+        return prepare_vjp(inputs.params, engine.options, inputs.batch, engine.threads, self.device, self.const_bar)

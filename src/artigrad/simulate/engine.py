@@ -21,11 +21,13 @@ from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel, query_wor
 from ..kernels.rollout import contacts_kernel, rollout_kernel
 from ..model.model import Model
 from ..model.options import Options
-from ..model.params import Params, check_params
+from ..model.params import Params, check_params, check_structure
 from ..model.state import State
 from ..physics.collision.candidates import contact_names
 from ..physics.constraints.contact_problem import contact_arguments, contact_work, reverse_work
 from ..physics.constraints.report import REPORT
+from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
+from ..physics.integrate import INTEGRATORS, slows
 from ..physics.tables import Workspace, constants_size, topology_arguments
 from ..staging import Kernel
 
@@ -74,8 +76,9 @@ class Engine:
         found = self._constants.get(key)  # read once: another thread may put its own there
         if found is None:
             check_params(params)
+            check_structure(params, self.options.law)
             with self.device.settled():
-                made = prepare(self.model, params, batch, self.threads, self.device)
+                made = prepare(params, self.options, batch, self.threads, self.device)
             found = self._constants[key] = (params, made)  # holds on to params, so that its id stays its own
             while len(self._constants) > KEPT:
                 self._constants.popitem(last=False)
@@ -97,7 +100,8 @@ class Engine:
     @cached_property
     def contact_integers(self) -> dict[str, Any]:
         """The integers that all kernels with constraints share."""
-        return contact_arguments(self.model, self.options.max_contacts, self.device.dtype)
+        arguments = soft_arguments if self.options.law == "soft" else contact_arguments
+        return arguments(self.model, self.options.max_contacts, self.device.dtype)
 
     @cached_property
     def table_may_be_full(self) -> bool:
@@ -105,23 +109,34 @@ class Engine:
         if not self.constrained:
             return False
         integers = self.contact_integers
+        if self.options.law == "soft":
+            return bool(integers["s_capacity"] + integers["s_wide_capacity"] < integers["s_first"][-1])
         return bool(integers["c_limit"].sum() < integers["c_point"][-1])
 
     def contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What constraints add to the arguments of a kernel."""
         integers = self.contact_integers
+        if self.options.law == "soft":
+            return integers | soft_work(self.model, integers)
         work = contact_work(self.model, integers)
         if backward and self.options.gradient == "reverse":
             work |= reverse_work(self.model, integers, self.options.sweeps)
         return integers | work | {"contact_options": np.array(self.options.contact_numbers, self.device.dtype)}
 
-    def key(self, inputs: Inputs, backward: bool, **flags: bool) -> tuple[KernelKey, dict[str, int]]:
+    def key(self, inputs: Inputs, backward: bool, **flags: Any) -> tuple[KernelKey, dict[str, int]]:
         """What a kernel for inputs of this kind is made for, and the sizes of its workspace."""
         wrench = inputs.wrench is not None
         work = Workspace.sizes(self.model, self.options, backward, wrench)
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
-        contact = self.constrained
-        return KernelKey(self.options, target, tuple(work), own, contact, wrench, **flags).staged, work
+        contact, soft = self.constrained, dict[str, Any]()
+        if contact and self.options.law == "soft":
+            soft = {"features": soft_features(self.model), "square": inputs.params.facts.square}
+        damped = inputs.params.facts.damped or flags.get("with_params", False)
+        in_factor = (
+            self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"
+        )
+        ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
+        return KernelKey(self.options, target, tuple(work), own, contact, wrench, **flags, **soft, **ends).staged, work
 
     def bound(
         self,
@@ -134,7 +149,9 @@ class Engine:
         """A kernel with what does not change from call to call in place. flags: those of `KernelKey`; scratch: sizes of what
         it needs beside the workspace."""
         variant = self.device.variant(inputs.batch)
-        name = (maker, variant, inputs.params.batch is None, inputs.wrench is None, *flags.items())
+        square = self.options.law == "hard" or inputs.params.facts.square
+        damped = inputs.params.facts.damped
+        name = (maker, variant, square, damped, inputs.params.batch is None, inputs.wrench is None, *flags.items())
         found = self._bound.get(name)
         if found is None:
             key, work = self.key(inputs, backward, **flags)
@@ -277,7 +294,7 @@ class Engine:
         const_bar = device.packed_zeros(bound.kernel.packed_shape(count, constants_size(m, bars=True)))
         arguments = self._query_arguments(state, x, inputs)
         bound(count, self.threads, **arguments, out_bar=out_bar, const_bar=const_bar, **bars)
-        params_bar = prepare_vjp(params, count, self.threads, device, const_bar)
+        params_bar = prepare_vjp(params, self.options, count, self.threads, device, const_bar)
         return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params_bar)
 
     def _query_arguments(self, state: State, x: Any, inputs: Inputs) -> dict[str, Any]:

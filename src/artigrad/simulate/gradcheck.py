@@ -13,8 +13,13 @@ from ..model.params import FIELDS, Params
 from ..model.state import State
 from .simulator import Simulator
 
-STEPS = (1e-4, 1e-6)  # coarse for smooth motion, fine beside the kinks of contact
-ONE_SIDED = ("dry_friction", "friction", "restitution")  # at zero, where a difference to both sides says nothing
+STEPS = (1e-4, 1e-5, 1e-6)  # coarse for smooth motion, fine beside the kinks of contact
+STRUCTURAL = ("dry_friction", "restitution")  # zero means that there is none, nor a row for it
+HALVED = (
+    "friction",
+    "torsional_friction",
+    "rolling_friction",
+)  # a pair has the larger; of two equal ones each is a half
 
 
 class Check(NamedTuple):
@@ -39,7 +44,7 @@ def gradcheck(
     """Check the gradients of a `steps`-step rollout to q0, v0, u and every parameter on random states.
 
     The loss is a random linear function of all states. Differences are central, extrapolated from two step sizes, and of
-    a coarse and a fine pair the better counts: their own error is about 1e-9 where the motion is smooth. state: where to
+    three such pairs, coarse to fine, the best counts: their own error is about 1e-9 where the motion is smooth. state: where to
     check, in place of random states; say, a state in contact. Raises ArithmeticError if a relative error is above
     `tolerance`.
     """
@@ -91,6 +96,8 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
         out = []
         for h in (2 * step, step):
             moves = np.concatenate([np.eye(size), -np.eye(size)]) * (h * scale)
+            if what in STRUCTURAL:
+                moves = moves * (sim.params[what].ravel() > 0)
             n = len(moves)
             q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)
             us, params = np.repeat(u[None], n, 0), sim.params
@@ -105,6 +112,8 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
                 params = sim.params.replace(**{what: base + moves.reshape(n, *base.shape)})
             up, down = np.split(losses(q, v, us, params), 2)
             out.append((up - down) / (2 * h * scale))
+        if what in HALVED:
+            return 2 * out[1] - out[0]
         return (4 * out[1] - out[0]) / 3
 
     rows = []
@@ -121,12 +130,21 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
         scale = _scales(sim, state, what, x)
         tries = [vary(what, x.size, np.where(scale > 0, scale, 1.0), step) for step in STEPS]
         tries = [np.where(np.isfinite(fd), fd, 0.0) for fd in tries]  # an infinite limit stays infinite
-        if what in ONE_SIDED:
-            tries = [np.where(x > 0, fd, g.ravel()) for fd in tries]
+        tries = [np.where(_on_an_edge(sim, what, x), g.ravel(), fd) for fd in tries]
         largest = float(np.abs(tries[-1]).max())
         off = np.min([np.abs(fd - g.ravel()) for fd in tries], axis=0)
         rows.append(Check(what, x.size, largest, float(off.max()) / max(largest, 1e-3)))
     return rows
+
+
+def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
+    """Which entries are where their meaning has an edge: there a difference to both sides says nothing."""
+    if what in ("friction", "restitution"):
+        return x <= 0
+    if what.endswith("solref") and sim.options.refsafe:  # time constants are at least two steps
+        times = np.arange(x.size) % 2 == 0
+        return times & (np.abs(x / (2 * sim.options.dt) - 1) < 2 * STEPS[0])
+    return np.zeros(x.size, bool)
 
 
 def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarray:
@@ -141,6 +159,8 @@ def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarra
         return np.full(x.size, min(1.0, least))
     if what in ("damping", "stiffness"):  # so do their forces over one step
         return np.full(x.size, min(1.0, least / sim.options.dt))
+    if what in ("torsional_friction", "rolling_friction"):  # metres, and small ones
+        return np.minimum(1.0, np.where(x > 0, x, 1.0))
     if what == "bias":  # acts through the gear twice
         return np.repeat(1.0 / np.maximum(1.0, np.square(sim.params.gear)), 3)
     return np.ones(x.size)

@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.devices import Device, Gpu, Host, Real
 from ..model.model import Model
+from ..model.options import Integrator
 from ..model.params import Params
 from ..model.state import State
 from ..staging import Cuda, widest
@@ -54,9 +55,11 @@ class Simulator(StateFunctions):
         threads: int | None = None,
         lanes: int | None = None,
         backend: Literal["native", "numpy"] = "native",
-        integrator: Literal["semi_implicit", "explicit", "rk4"] | None = None,
+        law: Literal["soft", "hard"] | None = None,
+        integrator: Integrator | None = None,
+        implicit_damping: bool | None = None,
         factor: Literal["articulated", "sparse"] | None = None,
-        cone: Literal["pyramid", "circular"] | None = None,
+        cone: Literal["pyramidal", "elliptic"] | None = None,
         solver: Literal["hybrid", "gauss_seidel"] | None = None,
         sweeps: int | None = None,
         gradient: Literal["implicit", "reverse"] | None = None,
@@ -67,13 +70,18 @@ class Simulator(StateFunctions):
         bounce_threshold: float | None = None,
         tolerance: float | None = None,
         max_contacts: int | None = None,
+        impratio: float | None = None,
+        refsafe: bool | None = None,
+        iterations: int | None = None,
         **unknown: Any,
     ):
         if not isinstance(model, Model):
             raise InputError(f"Simulator takes a Model (ag.load, ag.robots, ModelBuilder), not {type(model).__name__}")
         given = {
             "dt": dt,
+            "law": law,
             "integrator": integrator,
+            "implicit_damping": implicit_damping,
             "factor": factor,
             "cone": cone,
             "solver": solver,
@@ -86,6 +94,9 @@ class Simulator(StateFunctions):
             "bounce_threshold": bounce_threshold,
             "tolerance": tolerance,
             "max_contacts": max_contacts,
+            "impratio": impratio,
+            "refsafe": refsafe,
+            "iterations": iterations,
             **unknown,
         }
         options = model.options.changed({k: x for k, x in given.items() if x is not None or k in unknown})

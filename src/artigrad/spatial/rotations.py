@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..staging import Linear, half_angle, select, sqrt, vjp_of
+from ..staging import Linear, cotangent_excess, half_angle, select, sqrt, vjp_of
 from .vectors import Mat3, Vec3, axial, cross, dot, hat
 
 
@@ -110,6 +110,22 @@ def quat_rate_vjp(q: Quat, w: Vec3, y_bar: Quat) -> tuple[Quat, Vec3]:
     return half @ Quat.of(0.0, w).conjugate, (q.conjugate @ half).u
 
 
+def rotation_vector_rate(phi: Vec3, w: Vec3) -> Vec3:
+    """How fast phi changes while exp(phi) turns by w in its own axes: w + phi x w/2 + C phi x (phi x w)  (theory 7.4)"""
+    C, _ = cotangent_excess(dot(phi, phi))
+    side = cross(phi, w)
+    return w + side * 0.5 + cross(phi, side) * C
+
+
+@vjp_of(rotation_vector_rate)
+def rotation_vector_rate_vjp(phi: Vec3, w: Vec3, y_bar: Vec3) -> tuple[Vec3, Vec3]:
+    C, C_rate = cotangent_excess(dot(phi, phi))
+    side, side_bar = cross(phi, w), cross(y_bar, phi)
+    stretch = 2.0 * C_rate * dot(cross(phi, side), y_bar)
+    phi_bar = cross(w, y_bar) * 0.5 + (cross(side, y_bar) + cross(w, side_bar)) * C + phi * stretch
+    return phi_bar, y_bar + side_bar * 0.5 + cross(side_bar, phi) * C
+
+
 def axis_frame(n: Vec3) -> Mat3:
     """A rotation whose third column is the unit vector n: the least turn from +z or, for n_z < -1/2, from -z  (6.6)"""
     s = select(n.z < -0.5, -1.0, 1.0)
@@ -140,3 +156,47 @@ def twist_to_matrix(R: Mat3, th_bar: Vec3) -> Mat3:
 def matrix_to_twist(R: Mat3, R_bar: Mat3) -> Vec3:
     """th_bar = ax(R^T R_bar)  (1.8)"""
     return axial(R.T @ R_bar)
+
+
+def contact_frame(n: Vec3, along: Vec3) -> Mat3:
+    """Columns n, t1, t2 as MuJoCo lays them: t1 is `along` (if it has a length above 1/2), else the y axis, else (where n is
+    near y) the z axis, less its part along n; t2 = n x t1"""
+    t1 = _beside(n, along)
+    u = t1 - n * dot(n, t1)
+    t1 = u / sqrt(dot(u, u))
+    return Mat3.columns(n, t1, cross(n, t1))
+
+
+def _beside(n: Vec3, along: Vec3) -> Vec3:
+    near = abs(n.y) < 0.5
+    axis = Vec3(0.0, select(near, 1.0, 0.0), select(near, 0.0, 1.0))
+    return select(dot(along, along) > 0.25, along, axis)
+
+
+@vjp_of(contact_frame)
+def contact_frame_vjp(n: Vec3, along: Vec3, R_bar: Mat3) -> tuple[Vec3, Vec3]:
+    given = _beside(n, along)
+    u = given - n * dot(n, given)
+    inverse = 1.0 / sqrt(dot(u, u))
+    t1 = u * inverse
+    n_bar, t1_bar, t2_bar = (R_bar.column(k) for k in range(3))
+    n_bar = n_bar + cross(t1, t2_bar)  # t2 = n x t1
+    t1_bar = t1_bar + cross(t2_bar, n)
+    u_bar = (t1_bar - t1 * dot(t1, t1_bar)) * inverse
+    n_bar = n_bar - given * dot(n, u_bar) - u_bar * dot(n, given)
+    along_bar = u_bar - n * dot(n, u_bar)
+    return n_bar, select(dot(along, along) > 0.25, along_bar, Vec3.zero())
+
+
+def quat_of_matrix(R: Mat3) -> Quat:
+    """The unit quaternion of a rotation, by the largest of its four numbers; its sign is either one"""
+    w, x, y, z = 1.0 + R.xx + R.yy + R.zz, 1.0 + R.xx - R.yy - R.zz, 1.0 - R.xx + R.yy - R.zz, 1.0 - R.xx - R.yy + R.zz
+    a, b, c = R.zy - R.yz, R.xz - R.zx, R.yx - R.xy
+    d, e, f = R.yx + R.xy, R.xz + R.zx, R.zy + R.yz
+    by_w, by_x, by_y, by_z = Quat(w, a, b, c), Quat(a, x, d, e), Quat(b, d, y, f), Quat(c, e, f, z)
+    first = select(w > x, w, x)
+    second = select(y > z, y, z)
+    large = select(w > x, by_w, by_x)
+    other = select(y > z, by_y, by_z)
+    picked, size = select(first > second, large, other), select(first > second, first, second)
+    return picked * (0.5 / sqrt(size))

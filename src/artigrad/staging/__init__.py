@@ -1,7 +1,7 @@
 """Staging: physics written once in Python, run on NumPy or compiled to native code for one robot or a pack of robots."""
 
 from .control import carry, climb, counter, loop, switch, when_any
-from .elementary import half_angle, sincos
+from .elementary import arctan2, cotangent_excess, exp, half_angle, log, sincos
 from .kernel import (
     INT,
     INT_WORK,
@@ -44,13 +44,17 @@ __all__ = [
     "Struct",
     "Table",
     "Target",
+    "arctan2",
     "carry",
     "clamp",
     "climb",
     "copy",
     "counter",
+    "exp",
+    "cotangent_excess",
     "half_angle",
     "local",
+    "log",
     "loop",
     "maximum",
     "minimum",

@@ -1,6 +1,6 @@
-"""Sine, cosine and the functions of a rotation angle that stay smooth through zero, from additions and products alone.
+"""Sine, cosine, exponential, logarithm, arc tangent, and the functions of a rotation angle that stay smooth through zero.
 
-Written out rather than called, so that every target and every lane gives the same bits.
+Written out in additions, products and divisions rather than called, so that every target and every lane gives the same bits.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
-from .values import ROUNDER, select, sqrt, target
+from .values import ROUNDER, clamp, select, sqrt, target
 
 # pi/2 in parts whose products with a small integer are exact, and minimax polynomials on [-pi/4, pi/4]
 _HALF_PI = {
@@ -81,3 +81,77 @@ def half_angle(s: Any) -> tuple[Any, Any, Any]:
         select(small, k, k_far),
         select(small, kappa, (0.5 * cosine - k_far) / safe),
     )
+
+
+def cotangent_excess(s: Any) -> tuple[Any, Any]:
+    """(1 - (t/2) cot(t/2))/s with s = t^2, and its derivative by s: of the inverse of the exponential (theory 7.4). The series
+    below s = 1/4, the closed forms above."""
+    small = s < 0.25
+    safe = select(small, 1.0, s)
+    c, k, kappa = half_angle(s)
+    far = (1.0 - 0.5 * c / k) / safe
+    far_rate = (0.125 + 0.25 * c * kappa / (k * k) - far) / safe
+    near = _polynomial(_COTANGENT, s)
+    near_rate = _polynomial(tuple(x * (len(_COTANGENT) - 1 - j) for j, x in enumerate(_COTANGENT[:-1])), s)
+    return select(small, near, far), select(small, near_rate, far_rate)
+
+
+# |Bernoulli number 2j| / (2j)!, of x/2 cot(x/2), highest first
+_COTANGENT = (691 / 1307674368000, 1 / 47900160, 1 / 1209600, 1 / 30240, 1 / 720, 1 / 12)
+_LN2 = {"f64": (0.6931471803691238, 1.9082149292705877e-10), "f32": (0.693145751953125, 1.428606765330187e-6)}
+_EXP_TERMS, _LOG_TERMS = {"f64": 14, "f32": 8}, {"f64": 11, "f32": 5}
+_EXP_MOST = {"f64": 700.0, "f32": 87.0}
+
+
+def exp(x: Any) -> Any:
+    """e^x; beyond +-700 (f32: 87) that of the bound."""
+    kind = target().dtype
+    x = clamp(x, -_EXP_MOST[kind], _EXP_MOST[kind])
+    turns = x * 1.4426950408889634 + ROUNDER[kind]
+    k, (high, low) = turns - ROUNDER[kind], _LN2[kind]
+    r = (x - k * high) - k * low
+    return _polynomial(tuple(1.0 / factorial(j) for j in range(_EXP_TERMS[kind], -1, -1)), r) * target().power_of_two(
+        turns
+    )
+
+
+def log(x: Any) -> Any:
+    """The natural logarithm of x > 0: x = m 2^n,  log m = 2 artanh s  with  s = (m - 1)/(m + 1)"""
+    kind = target().dtype
+    m, n = target().split_exponent(x)
+    s, (high, low) = (m - 1.0) / (m + 1.0), _LN2[kind]
+    z = s * s
+    series = _polynomial(tuple(1.0 / (2 * j + 1) for j in range(_LOG_TERMS[kind], -1, -1)), z)
+    return n * high + (n * low + 2.0 * (s * series))
+
+
+_ATAN = (  # numerator and denominator of (atan(t)/t - 1)/t^2 for t^2 below 0.4356, highest power first
+    (
+        -8.750608600031904122785e-1,
+        -1.615753718733365076637e1,
+        -7.500855792314704667340e1,
+        -1.228866684490136173410e2,
+        -6.485021904942025371773e1,
+    ),
+    (
+        1.0,
+        2.485846490142306297962e1,
+        1.650270098316988542046e2,
+        4.328810604912902668951e2,
+        4.853903996359136964868e2,
+        1.945506571482613964425e2,
+    ),
+)
+
+
+def arctan2(y: Any, x: Any) -> Any:
+    """The angle of (x, y) for x, y >= 0, not both zero."""
+    swapped = y > x
+    top, bottom = select(swapped, x, y), select(swapped, y, x)
+    t = top / bottom  # at most 1; beyond 0.66 its angle is taken from pi/4
+    far = t > 0.66
+    u = select(far, (t - 1.0) / (t + 1.0), t)
+    z = u * u
+    a = u + u * (z * (_polynomial(_ATAN[0], z) / _polynomial(_ATAN[1], z)))
+    a = select(far, a + 0.7853981633974483, a)
+    return select(swapped, 1.5707963267948966 - a, a)

@@ -210,11 +210,7 @@ class Emitter:
 
     def quarter_turns(self, turns: Any, s: Any, c: Any) -> tuple[Any, Any]:
         """(sin, cos) of an angle plus n quarter turns, from (s, c) of the angle; n is in the low bits of `turns`."""
-        width = 8 * self.element_bytes
-        word = f"i{width}" if self.lanes == 1 else f"<{self.lanes} x i{width}>"
-
-        def number(n: int) -> str:
-            return str(n) if self.lanes == 1 else f"splat (i{width} {n})"
+        width, word, number = self._words()
 
         def signed(x: Any, n: str) -> Real:
             second = self.pure(f"and {word} {n}, {number(2)}")
@@ -226,6 +222,33 @@ class Emitter:
         after = self.pure(f"add {word} {n}, {number(1)}")
         odd = Mask(self.pure(f"icmp ne {word} {self.pure(f'and {word} {n}, {number(1)}')}, {number(0)}"), self.scope)
         return signed(self.select(odd, c, s), n), signed(self.select(odd, s, c), after)
+
+    def _words(self) -> tuple[int, str, Callable[[int], str]]:
+        """Bits of an element, the type of as many integers as there are lanes, and how a number of it is written."""
+        width = 8 * self.element_bytes
+        word = f"i{width}" if self.lanes == 1 else f"<{self.lanes} x i{width}>"
+        return width, word, lambda n: str(n) if self.lanes == 1 else f"splat (i{width} {n})"
+
+    def power_of_two(self, turns: Any) -> Any:
+        """2^n, with the integer n in the low bits of `turns`."""
+        width, word, number = self._words()
+        mantissa, one = (52, 1023 << 52) if width == 64 else (23, 127 << 23)
+        n = self.pure(f"bitcast {self.type} {self.ref(turns)} to {word}")
+        bits_ = self.pure(f"add {word} {self.pure(f'shl {word} {n}, {number(mantissa)}')}, {number(one)}")
+        return Real(self.pure(f"bitcast {word} {bits_} to {self.type}"), self.scope)
+
+    def split_exponent(self, x: Any) -> tuple[Any, Any]:
+        """(m, n) with x = m 2^n and m between sqrt(1/2) and sqrt(2), for x above zero."""
+        width, word, number = self._words()
+        mantissa, low = (52, 0x3FE6A09E667F3BCD) if width == 64 else (23, 0x3F3504F3)
+        x_bits = self.pure(f"bitcast {self.type} {self.ref(x)} to {word}")
+        above = self.pure(f"sub {word} {x_bits}, {number(low)}")
+        n = self.pure(f"ashr {word} {above}, {number(mantissa)}")
+        m = self.pure(f"sub {word} {x_bits}, {self.pure(f'shl {word} {n}, {number(mantissa)}')}")
+        return (
+            Real(self.pure(f"bitcast {word} {m} to {self.type}"), self.scope),
+            Real(self.pure(f"sitofp {word} {n} to {self.type}"), self.scope),
+        )
 
     def splat(self, scalar: str) -> Real:
         """The same number in every lane."""

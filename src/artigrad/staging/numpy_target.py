@@ -61,6 +61,15 @@ class NumpyTarget:
         odd, sine, cosine = np.mod(n, 2) == 1, (n > 1), (n == 1) | (n == 2)
         return np.where(sine, -1, 1) * np.where(odd, c, s), np.where(cosine, -1, 1) * np.where(odd, s, c)
 
+    def power_of_two(self, turns: Any) -> Any:
+        return np.ldexp(np.ones_like(turns), np.asarray(turns - ROUNDER[self.dtype]).astype(int))
+
+    @staticmethod
+    def split_exponent(x: Any) -> tuple[Any, Any]:
+        m, n = np.frexp(x)
+        small = m < np.sqrt(0.5)
+        return np.where(small, 2 * m, m), np.where(small, n - 1, n).astype(np.asarray(x).dtype)
+
     @staticmethod
     def any_lane(mask: Any) -> int:
         return int(np.any(mask))

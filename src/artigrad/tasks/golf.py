@@ -70,6 +70,7 @@ class Golf(Task):
 
     name = "golf"
     summary = "a club learns to hit a ball to a point 3 m away"
+    law = "hard"  # the ball bounces off the club
     variables = "torques"
     label = "distance of the ball from the target / m"
     goal = 0.05
@@ -85,7 +86,7 @@ class Golf(Task):
     def __init__(self, target: Any = None, *, steps: int = 1000):
         self.goal_position = np.array(self.target if target is None else target, dtype=float)
         self.steps = steps
-        self.sim = Simulator(club(self.goal_position), dt=1e-3)
+        self.sim = Simulator(club(self.goal_position), dt=1e-3, law=self.law)
         self.initial = self.sim.reset("home")
         self.upper = np.full(2 * steps, 200.0)  # N m; far from where solutions are
         self.lower = -self.upper

@@ -82,6 +82,7 @@ class Racecar(Task):
 
     name = "racecar"
     summary = "find the friction of the floor from how far a car comes"
+    law = "hard"
     variables = "friction"
     label = "distance of the car from x = 0.8 m / m"
     goal = 0.001
@@ -101,7 +102,7 @@ class Racecar(Task):
         self.steps = steps
         model = car(float(self.goal_position[0]))
         self.floor = model.shape("floor")
-        self.sim = Simulator(model, dt=1e-3)
+        self.sim = Simulator(model, dt=1e-3, law=self.law)
         self.initial = self.sim.reset("home")
         self.lower, self.upper = np.array([0.0]), np.array([1.0])
 

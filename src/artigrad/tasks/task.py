@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,8 @@ class Task(ABC):
 
     name: as on the command line. summary: one line. variables: what they are. label: what `error` is, with its unit. goal:
     the error at which it counts as solved. method: the default one. settings, iterations: of every method; iterations at
-    most. sim, initial: the simulator, and the state that all motions begin in. with_params: whether variables are Params.
+    most. law: of contact, "hard" where the published experiment has it so. sim, initial: the simulator, and the state that all
+    motions begin in. with_params: whether variables are Params.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Task(ABC):
     settings: dict[str, dict[str, Any]]
     iterations: dict[str, int]
     with_params = False
+    law: Literal["soft", "hard"] = "soft"
     sim: Simulator
     initial: State
     lower: np.ndarray

@@ -128,7 +128,7 @@ class Throw(Task):
 
     def __init__(self, target: Any = None):
         self.goal_position = np.array(self.target if target is None else target, dtype=float)
-        self.sim = Simulator(self.model(), dt=self.dt)
+        self.sim = Simulator(self.model(), dt=self.dt, law=self.law)
         self.initial = self.sim.reset("home")
         self.hold = self.sim.inverse_dynamics(self.initial, np.zeros(self.sim.model.nv))[ARM]
         self.lower, self.upper = (np.tile(side * MOST - self.hold, self.steps) for side in (-1, 1))
@@ -169,6 +169,7 @@ class PaperThrow(Throw):
 
     name = "throw-paper"
     summary = "the same in the scene of the paper: hardly any gravity, ten seconds"
+    law = "hard"
     settings = {
         "adam": {"rate": 1e-3},
         "sgd": {"rate": 1.0, "lowest": 0.0},

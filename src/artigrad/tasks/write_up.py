@@ -32,6 +32,7 @@ def result(study: Study) -> dict[str, Any]:
     out: dict[str, Any] = {
         "task": task.name,
         "summary": task.summary,
+        "law": task.sim.options.law,
         "error": task.label,
         "goal": task.goal,
         "variables": f"{task.n} {task.variables}",

@@ -38,7 +38,7 @@ def box_ball(h: Vec3, c: Vec3, r: float) -> Gap:
     k, _, outside, n, distance = _setting(h, c)
     phi = distance - r
     p = select(outside, (k + c - n * r) * 0.5, c - n * (r + 0.5 * phi))
-    return Gap(phi, p, n)
+    return Gap(phi, p, n, ZERO)
 
 
 @vjp_of(box_ball)
@@ -61,7 +61,7 @@ def box_ball_vjp(h: Vec3, c: Vec3, r: float, y_bar: Gap) -> tuple[Vec3, Vec3, fl
 
 def box_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
     found = box_ball(size_a, A.R.T @ (B.r - A.r), size_b.x)
-    return Gap(found.phi, A.r + A.R @ found.p, A.R @ found.n)
+    return Gap(found.phi, A.r + A.R @ found.p, A.R @ found.n, ZERO)
 
 
 @vjp_of(box_sphere)
@@ -69,7 +69,7 @@ def box_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar
     R = A.R
     c = R.T @ (B.r - A.r)
     own = box_ball(size_a, c, size_b.x)
-    local = Gap(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n)
+    local = Gap(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
     h_bar, c_bar, r_bar = box_ball_vjp(size_a, c, size_b.x, local)
     centre_bar = R @ c_bar
     turn = R @ (cross(own.p, local.p) + cross(own.n, local.n) + cross(c_bar, c))

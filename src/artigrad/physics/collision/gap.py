@@ -16,11 +16,13 @@ ZERO = Vec3.zero()
 
 
 class Gap(Linear):
-    """Distance `phi` (negative: depth), point `p` halfway between the surfaces, unit normal `n` from shape A to B."""
+    """Distance `phi` (negative: depth), point `p` halfway between the surfaces, unit normal `n` from shape A to B, and the
+    direction `t` that a tangent shall have, if it matters (else zero)."""
 
     phi: float
     p: Vec3
     n: Vec3
+    t: Vec3
 
 
 class Pose(Transform):

@@ -10,7 +10,7 @@ from .gap import ZERO, Gap, PairBars, Pose, moved, turned
 def plane_ball(o: Vec3, n: Vec3, c: Vec3, r: float) -> Gap:
     """phi = n . (c - o) - r,  p = c - (r + phi/2) n: halfway between the surfaces  (theory 6.2)"""
     phi = dot(n, c - o) - r
-    return Gap(phi, c - n * (r + 0.5 * phi), n)
+    return Gap(phi, c - n * (r + 0.5 * phi), n, ZERO)
 
 
 @vjp_of(plane_ball)
@@ -45,14 +45,16 @@ def plane_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_b
 
 
 def plane_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    """at = (0, 0, +-1): one of its ends"""
-    return _meet(A, B, Vec3(0.0, 0.0, at.z * size_b.y), size_b.x)
+    """at = (0, 0, +-1): one of its ends. A tangent lies along the capsule."""
+    met = _meet(A, B, Vec3(0.0, 0.0, at.z * size_b.y), size_b.x)
+    return Gap(met.phi, met.p, met.n, B.R.column(2))
 
 
 @vjp_of(plane_capsule)
 def plane_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
     bars, l, r = _meet_vjp(A, B, Vec3(0.0, 0.0, at.z * size_b.y), size_b.x, y_bar)
-    return bars._replace(size_b=Vec3(r, at.z * l.z, 0.0), at=Vec3(0.0, 0.0, size_b.y * l.z))
+    B_bar = bars.B + turned(B.R.column(2), y_bar.t)
+    return bars._replace(B=B_bar, size_b=Vec3(r, at.z * l.z, 0.0), at=Vec3(0.0, 0.0, size_b.y * l.z))
 
 
 def plane_box(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:

@@ -15,7 +15,7 @@ def ball_ball(a: Vec3, ra: float, b: Vec3, rb: float) -> Gap:
     L = sqrt(dot(d, d))
     n = select(L > TINY, d / select(L > TINY, L, 1.0), Vec3(0.0, 0.0, 1.0))
     phi = L - ra - rb
-    return Gap(phi, a + n * (ra + 0.5 * phi), n)
+    return Gap(phi, a + n * (ra + 0.5 * phi), n, ZERO)
 
 
 @vjp_of(ball_ball)

@@ -17,61 +17,31 @@ from ...spatial import (
     cross,
     cross_force,
     dot,
-    force_to_child,
     point_velocity,
 )
-from ...staging import Reals, Table, carry, counter, loop, maximum, minimum, select, to_real, when_any
-from ..collision.collide import Point, add_vertex_bar, distance, gap, gap_vjp
-from ..collision.gap import FAR, Gap, PairPoses, Pose
+from ...staging import Reals, Table, carry, counter, loop, minimum, select, to_real, when_any
+from ..collision.gap import FAR, Gap
 from ..context import Step
 from ..kinematics import origin
 from .contact_problem import A_SIDE, B_SIDE
 from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
+from .touching import GapBars, gap_bars, gap_of, lower_bound
 
 
 # -- gathering -----------------------------------------------------------------------------------------------------------
-def place_shapes(s: Step) -> None:
-    """The poses of all shapes, once for all their pairs."""
-    for k in loop(s.model.nshape):
-        s.constraints.placed[k].X = s.link[s.model.shape_link[k]].X @ s.const.shape[k].X
-
-
-def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:
-    """The shapes of pair k in their places about the origin of B's tree, and that origin minus the one of A's."""
-    problem, m = s.constraints, s.model
-    a, b = problem.a[k], problem.b[k]
-    i, j = m.shape_link[a], m.shape_link[b]
-    apart = origin(s, m.tree[j]) - origin(s, m.tree[i])
-    A, B = problem.placed[a].X, problem.placed[b].X
-    return PairPoses(Pose(A.R, A.r - apart), s.const.shape[a].size, Pose(B.R, B.r), s.const.shape[b].size), apart
-
-
-def point_of(s: Step, m: Any) -> Point:
-    """Point m of its pair."""
-    problem = s.constraints
-    return Point(lambda: problem.feature.struct(m * 3, Vec3), lambda: s.const.vertex[problem.vertex[m]].p)
-
-
 def within(s: Step, phi: Any) -> Any:
     """The gap, or one that never closes where it is not near: a neighbour in the pack made us look at it."""
     return select(phi < s.constraints.options.near, phi, FAR)
-
-
-def _distance(s: Step, k: Any) -> Any:
-    """A lower bound of the gaps of pair k."""
-    a, b = s.const.shape[s.constraints.a[k]], s.const.shape[s.constraints.b[k]]
-    return distance(s.constraints.routine[k], lambda: pair_of(s, k)[0], a.radius, b.radius)
 
 
 def gather(s: Step, g: Any, count: counter, kind: int) -> None:
     """The points of group g that are near. Pairs whose bounding spheres are apart are passed over."""
     problem, near_by = s.constraints, s.constraints.options.near
     for k in loop(problem.first[g], problem.first[g + 1]):
-        for _ in when_any(_distance(s, k) < near_by):
+        for _ in when_any(lower_bound(s, k) < near_by):
             for m in loop(problem.point[k], problem.point[k + 1]):
-                pair, apart = pair_of(s, k)
-                found = gap(problem.routine[k], pair, point_of(s, m))
+                found, apart = gap_of(s, k, m)
                 near, n = found.phi < near_by, count.value
                 for _ in when_any(near):
                     room = to_real(problem.group[g] + problem.limit[g] - n) > 0.5
@@ -87,12 +57,9 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
 def _touch(s: Step, k: Any, n: Any, found: Gap, apart: Vec3) -> None:
     """A point of pair k becomes contact n."""
     problem = s.constraints
-    row, a, b = problem.row[n], problem.a[k], problem.b[k]
-    shape_a, shape_b = s.const.shape[a], s.const.shape[b]
+    row, a, b, pair = problem.row[n], problem.a[k], problem.b[k], s.const.pair[k]
     row.phi, row.p, row.p_a, row.R = within(s, found.phi), found.p, found.p + apart, axis_frame(found.n)
-    row.mu = maximum(shape_a.friction, shape_b.friction)
-    row.e = maximum(shape_a.restitution, shape_b.restitution)
-    row.bound = 0.0
+    row.mu, row.e, row.bound = pair.friction, pair.restitution, 0.0
     problem.link_a[n], problem.link_b[n] = s.model.shape_link[a], s.model.shape_link[b]
 
 
@@ -243,37 +210,11 @@ def rows_of(s: Step, table: Reals, c: Any) -> tuple[Reals, Reals, Reals]:
 def shape_bars(s: Step, c: Any, frame_bar: Mat3, point_bars: tuple[Vec3, Vec3], numbers: tuple[Any, Any, Any]) -> None:
     """From the cotangents of a contact's frame, its point seen from both sides, and (gap, friction, restitution), to the
     poses of its links (zeta, o_bar) and to the parameters of its shapes."""
-    problem, m = s.constraints, s.model
-    k, row = problem.pair[c], problem.row[c]
-    i, j = problem.link_a[c], problem.link_b[c]
-    (p_a_bar, p_b_bar), (phi_bar, mu_bar, e_bar) = point_bars, numbers
-    pair, apart = pair_of(s, k)
-    point = point_of(s, problem.source[c])
+    k, row = s.constraints.pair[c], s.constraints.row[c]
+    phi_bar, mu_bar, e_bar = numbers
     n_bar = axis_frame_vjp(row.R.column(2), frame_bar)
-    of = gap_vjp(problem.routine[k], pair, point, Gap(phi_bar, p_b_bar + p_a_bar, n_bar))
-    on_a = Force(of.A.n + cross(apart, of.A.f), of.A.f)
-    s.field[j].zeta += of.B
-    s.field[i].zeta += on_a
-    s.tree[m.tree[j]].o_bar += p_a_bar - of.A.f
-    s.tree[m.tree[i]].o_bar += of.A.f - p_a_bar
+    gap_bars(s, k, s.constraints.source[c], GapBars(phi_bar, *point_bars, n_bar, Vec3.zero()))
     if s.bars.const is not None:
-        a, b = problem.a[k], problem.b[k]
-        shape_a, shape_b = s.const.shape[a], s.const.shape[b]
-        bar_a, bar_b = s.bars.const.shape[a], s.bars.const.shape[b]
-        bar_a.X += force_to_child(problem.placed[a].X, on_a)
-        bar_b.X += force_to_child(problem.placed[b].X, of.B)
-        bar_a.size += of.size_a
-        bar_b.size += of.size_b
-        first = larger(shape_a.friction, shape_b.friction)
-        bar_a.friction += mu_bar * first
-        bar_b.friction += mu_bar * (1.0 - first)
-        first = larger(shape_a.restitution, shape_b.restitution)
-        bar_a.restitution += e_bar * first
-        bar_b.restitution += e_bar * (1.0 - first)
-        vertices, source = s.bars.const.vertex, problem.source[c]
-        add_vertex_bar(problem.routine[k], lambda: vertices[problem.vertex[source]], of.at)
-
-
-def larger(a: Any, b: Any) -> Any:
-    """How much of max(a, b) is a's: all, nothing, or half if they are equal."""
-    return select(a > b, 1.0, select(a < b, 0.0, 0.5))
+        bar = s.bars.const.pair[k]
+        bar.friction += mu_bar
+        bar.restitution += e_bar

@@ -14,7 +14,7 @@ from ..collision.candidates import candidates
 from ..tables import dof_rows
 from .hard import cone, pyramid
 
-FRICTION: dict[str, ModuleType] = {"pyramid": pyramid, "circular": cone}
+FRICTION: dict[str, ModuleType] = {"pyramidal": pyramid, "elliptic": cone}
 
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth", "c_sides"), INT),
@@ -223,7 +223,7 @@ class ContactProblem(SimpleNamespace):
         return self.group[self.groups]
 
     @property
-    def points(self) -> Any:
+    def all_points(self) -> Any:
         """How many points may touch, of all pairs."""
         return self.point[self.first[self.groups]]
 

@@ -1,4 +1,4 @@
-"""Stage 3: which rows there are. They are gathered so that the work follows what touches, not what could.
+"""Stage 3 under the hard law: which rows there are. They are gathered so that the work follows what touches, not what could.
 
 A candidate is kept when it is near for any robot of the pack; for a robot for which it is not, its impulse comes out zero
 and changes none of its bits.
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from ...staging import counter, loop
 from ..context import Step
-from .contact import place_shapes
 from .kinds import KINDS
+from .touching import place_shapes
 
 
-def collide(s: Step) -> None:
+def gather(s: Step) -> None:
     """Gaps, points and frames of all that is near, group by group and kind by kind."""
     problem = s.constraints
-    if problem is None:
-        return
     place_shapes(s)
     count = counter(0)
     for g in loop(problem.groups):

@@ -24,16 +24,17 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
     for k in loop(problem.joint_first[g], problem.joint_first[g + 1]):
         i = problem.joint[k]
         own, x = s.const.link[i], s.q[s.model.link_q[i]]
+        dry = s.const.dof[s.model.link_v[i]].dry
         below, above = x - own.low, own.high - x
         phi = minimum(minimum(below, above), FAR)
-        wanted = select(phi < problem.options.near, 1.0, select(own.dry > 0.0, 1.0, 0.0))
+        wanted = select(phi < problem.options.near, 1.0, select(dry > 0.0, 1.0, 0.0))
         for _ in when_any(wanted > 0.5):
             n = count.value
             row = problem.row[n]
             sign = select(below < above, 1.0, -1.0)
             row.p = row.p_a = Vec3.zero()
             row.phi, row.R = within(s, phi), Mat3(sign, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-            row.mu, row.e, row.bound = 0.0, 0.0, own.dry * s.dt
+            row.mu, row.e, row.bound = 0.0, 0.0, dry * s.dt
             problem.link_a[n], problem.link_b[n] = 0, i
             problem.pair[n], problem.source[n], problem.kind[n] = 0, k, kind
             problem.start[n], problem.in_group[n] = problem.group[g], g
@@ -84,4 +85,4 @@ def _limit_bars(s: Step, c: Any, phi_bar: Any, dry_bar: Any) -> None:
         low = select(sign > 0.0, 1.0, 0.0)
         bar.low -= phi_bar * low
         bar.high += phi_bar * (1.0 - low)
-        bar.dry += dry_bar
+        s.bars.const.dof[k].dry += dry_bar

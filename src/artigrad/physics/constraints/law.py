@@ -1,7 +1,7 @@
 """Stage 4: the accelerations of a step with all its constraints, and what their adjoint is made of.
 
-Which law a kernel has is decided here, while staging: none for a model that can touch nothing, else the hard one with its
-adjoint at the solution (`implicit`) or of the sweeps (`reverse`).
+Which law a kernel has is decided here, while staging: none for a model that can touch nothing; the soft one; or the hard one
+with its adjoint at the solution (`implicit`) or of the sweeps (`reverse`).
 """
 
 from __future__ import annotations
@@ -9,21 +9,79 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...staging import Reals, minimum
+from ...staging import Reals, copy, minimum
 from ..context import Step
 from ..dynamics import articulated
 from ..dynamics.forward_dynamics import FACTOR, forces, free_accelerations, free_multipliers
 from ..kinematics import kinematics
-from .gather import collide
+from .gather import gather
 from .hard import implicit, reverse, solver
 from .hard.rows import apply_impulses, delassus, rows
+from .soft import adjoint
+from .soft.newton import newton
+from .soft.start import start_rows
 
 
-def constrain(s: Step) -> None:
-    """ws.qdd = the accelerations over the next step, those of the rows included."""
+class Law(NamedTuple):
+    """What a law does in a step, and says to its adjoint; see `step`.
+
+    collide(s): which rows there are. constrain(s): ws.qdd, those of the rows included. recompute(s): fills the workspace
+    with what the adjoint reads of the step. multipliers(s, qdd_bar): ws.mu, of the balance of forces, and those of
+    the rows. bars(s): what the rows say to poses, velocities and parameters, between the two halves of the adjoint of
+    inverse dynamics. field(s): the joint-space vector whose motions of links rows are paired with, and whether it is one
+    of velocities. rest(s): what is left after.
+    """
+
+    collide: Callable[[Step], None]
+    constrain: Callable[[Step], None]
+    recompute: Callable[[Step], None]
+    multipliers: Callable[[Step, Reals], None]
+    bars: Callable[[Step], None] | None = None
+    field: Callable[[Step], Reals] | None = None
+    moves: bool = True
+    rest: Callable[[Step], None] | None = None
+
+
+def law_of(s: Step) -> Law:
+    """The law that this step has."""
     if s.constraints is None:
-        free_accelerations(s)
-        return
+        return FREE
+    return SOFT if s.options.law == "soft" else HARD[s.options.gradient]
+
+
+# -- no rows -------------------------------------------------------------------------------------------------------------
+def _nothing(s: Step) -> None:
+    pass
+
+
+def recompute_factor(s: Step) -> None:
+    """Without rows the accelerations are known: no forces, no solve."""
+    kinematics(s)
+    FACTOR[s.options.factor].factor(s)
+
+
+FREE = Law(_nothing, free_accelerations, recompute_factor, free_multipliers)
+
+
+# -- the soft law --------------------------------------------------------------------------------------------------------
+def _soft_constrain(s: Step) -> None:
+    newton(s)
+    copy(s.constraints.accel, s.ws.qdd, s.model.nv)
+
+
+SOFT = Law(
+    start_rows,
+    _soft_constrain,
+    adjoint.recompute,
+    adjoint.multipliers,
+    adjoint.bars,
+    field=lambda s: s.ws.qdd,
+    moves=False,
+)
+
+
+# -- the hard law --------------------------------------------------------------------------------------------------------
+def _hard_constrain(s: Step) -> None:
     find_impulses(s)
     apply_impulses(s, "lam", 1.0 / s.dt)
     articulated.solve_outward(s, s.ws.qdd)
@@ -44,36 +102,11 @@ def find_impulses(s: Step, tape: bool = False) -> None:
         solver.gauss_seidel(problem, options.sweeps, tolerance, tape, factored=options.gradient == "implicit")
 
 
-class Adjoint(NamedTuple):
-    """What a law says to the adjoint of accelerations; see `step.accelerations_vjp`.
-
-    recompute(s): fills the workspace with what the others read of the step. multipliers(s, qdd_bar): ws.mu, of the balance
-    of forces, and those of the rows. bars(s): what the rows say to poses, velocities and parameters, between the two
-    halves of the adjoint of inverse dynamics. rest(s): what is left after it.
-    """
-
-    recompute: Callable[[Step], None]
-    multipliers: Callable[[Step, Reals], None]
-    bars: Callable[[Step], None] | None = None
-    rest: Callable[[Step], None] | None = None
-
-
-def adjoint_of(s: Step) -> Adjoint:
-    """The adjoint of the law that this step has."""
-    return ADJOINTS[s.options.gradient] if s.constraints is not None else FREE
-
-
-def recompute_factor(s: Step) -> None:
-    """Without rows the accelerations are known: no forces, no solve."""
-    kinematics(s)
-    FACTOR[s.options.factor].factor(s)
-
-
 def recompute_impulses(s: Step, tape: bool = False) -> None:
     """Stages 1 to 4 up to the impulses; with a tape of the sweeps, and the free accelerations kept, if asked for."""
     kinematics(s)
     forces(s)
-    collide(s)
+    gather(s)
     find_impulses(s, tape)
 
 
@@ -83,10 +116,13 @@ def _recompute(s: Step, tape: bool = False) -> None:
     status[1] = minimum(status[1], solver.margin(s.constraints))  # the least of all steps
 
 
-FREE = Adjoint(recompute_factor, free_multipliers)
-ADJOINTS = {
-    "implicit": Adjoint(_recompute, implicit.multipliers, implicit.bars),
-    "reverse": Adjoint(
-        lambda s: _recompute(s, tape=True), reverse.multipliers, rest=reverse.jacobian_and_mass_matrix_bars
+HARD = {
+    "implicit": Law(gather, _hard_constrain, _recompute, implicit.multipliers, implicit.bars, field=lambda s: s.v_next),
+    "reverse": Law(
+        gather,
+        _hard_constrain,
+        lambda s: _recompute(s, tape=True),
+        reverse.multipliers,
+        rest=reverse.jacobian_and_mass_matrix_bars,
     ),
 }

@@ -7,17 +7,27 @@ from __future__ import annotations
 
 from ...spatial import Vec3
 from ...staging import Layout, Reals, Table, loop
+from ..collision.gap import FAR
 from ..context import Step
 from .kinds import of_kind
+from .soft.contact_rows import report_contact
+from .soft.families import POINT, WRENCH, families
 
 REPORT = Layout(force=Vec3, point=Vec3, gap=float)
 
 
 def report(s: Step, out: Reals) -> None:
-    """Fill `out` after the impulses were found."""
+    """Fill `out` after the accelerations were found."""
     problem, table = s.constraints, Table(out.memory, REPORT, out.start)
-    for k in loop(problem.points):
+    soft = s.options.law == "soft"
+    for k in loop(problem.all_points):
         row = table[k]
-        row.force, row.point, row.gap = Vec3.zero(), Vec3.zero(), problem.options.near
-    for c in loop(problem.count):
-        of_kind("report", s, c, table)
+        row.force, row.point, row.gap = Vec3.zero(), Vec3.zero(), FAR if soft else problem.options.near
+    if not soft:
+        for c in loop(problem.count):
+            of_kind("report", s, c, table)
+        return
+    for family in (f for f in families(s) if f in (POINT, WRENCH)):
+        for n, row in family.blocks(s):
+            tell = lambda family=family, n=n, row=row: report_contact(s, family, n, row, table)  # noqa: E731
+            family.by_kind(s, n, tell, lambda: None)

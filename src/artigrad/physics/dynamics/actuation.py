@@ -11,6 +11,8 @@ quantity go to the limit it sits on.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...spatial import bounded_vjp
 from ...staging import Reals, clamp, loop
 from ..context import Step
@@ -25,6 +27,15 @@ def actuation(s: Step, tau: Reals) -> None:
         drive = clamp(row.gain * control + row.b0 + row.b1 * (gear * s.q[qa]), -limit, limit)
         force = clamp(drive + row.b2 * (gear * s.v[va]), row.force_low, row.force_high)
         tau[va] = tau[va] + gear * force
+
+
+def follows(s: Step, j: Any) -> Any:
+    """Whether the force of actuator j changes with its velocity: it is at no limit."""
+    row, qa, va = s.const.actuator[j], s.model.act_q[j], s.model.act_v[j]
+    control = clamp(s.u[j], row.low, row.high)
+    drive = clamp(row.gain * control + row.b0 + row.b1 * (row.gear * s.q[qa]), -row.drive, row.drive)
+    raw = drive + row.b2 * (row.gear * s.v[va])
+    return (raw > row.force_low) & (raw < row.force_high)
 
 
 def actuation_vjp(s: Step, tau_bar: Reals) -> None:

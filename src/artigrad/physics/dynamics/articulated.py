@@ -9,15 +9,31 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import joints
-from ...spatial import Articulated, Motion
+from ...joints.joint import Extra
+from ...spatial import Articulated, Force, Motion
 from ...staging import Reals, loop, switch
 from ..context import Step
 
+Diagonal = Callable[[Step, Any], Extra]  # what a joint has on the diagonal beside S^T I S
 
-def factor(s: Step) -> None:
-    """Mt = M + armature + damping_dt * damping;  IA_p += what joint i leaves of IA_i"""
+
+def damped(s: Step, i: Any) -> Extra:
+    """armature + damping_dt * damping"""
+    own = s.const.link[i]
+    extra = own.armature + s.damping_dt * own.damping
+    return lambda k: extra
+
+
+def factor(s: Step, diagonal: Diagonal = damped) -> None:
+    """Mt = M + diagonal;  IA_p += what joint i leaves of IA_i"""
     for i in loop(1, s.model.nl, inwards=True):
-        _eliminate(s, i)
+        _eliminate(s, i, diagonal)
+
+
+def clear_forces(s: Step) -> None:
+    """No forces on links, for a solve of its own."""
+    for i in loop(s.model.nl):
+        s.link[i].F = Force.zero()
 
 
 def solve(s: Step, b: Reals, x: Reals) -> None:
@@ -35,7 +51,7 @@ def factor_solve(s: Step, b: Reals, x: Reals) -> None:
 def factor_solve_inward(s: Step, b: Reals) -> None:
     """`factor` and the inward half of `solve`."""
     for i in loop(1, s.model.nl, inwards=True):
-        _eliminate(s, i)
+        _eliminate(s, i, damped)
         _solve_inward(s, i, b)
 
 
@@ -56,9 +72,9 @@ def _solve_inward(s: Step, i: Any, b: Reals) -> None:
     s.link[s.model.parent[i]].F += joints.solve_inward(s, i, s.link[i].F, b)
 
 
-def _eliminate(s: Step, i: Any) -> None:
-    own, parent = s.const.link[i], s.link[s.model.parent[i]]
-    left = joints.eliminate(s, i, _felt(s, i), own.armature + s.damping_dt * own.damping)
+def _eliminate(s: Step, i: Any, diagonal: Diagonal) -> None:
+    parent = s.link[s.model.parent[i]]
+    left = joints.eliminate(s, i, _felt(s, i), diagonal(s, i))
 
     def first() -> None:
         parent.IA = left

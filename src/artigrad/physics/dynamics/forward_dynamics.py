@@ -13,7 +13,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from ... import joints
-from ...spatial import Force, Motion
+from ...spatial import Motion
 from ...staging import Reals, loop
 from ..context import Step
 from ..kinematics import clear_pose_bars
@@ -39,17 +39,11 @@ def free_accelerations(s: Step) -> None:
     FACTOR[s.options.factor].factor_solve(s, s.ws.tau, s.ws.qdd)
 
 
-def clear_forces(s: Step) -> None:
-    """No forces on links, for a solve of its own; and no cotangent of q yet."""
-    for k in loop(s.model.nv):
-        s.bars.tangent[k] = 0.0
-    for i in loop(s.model.nl):
-        s.link[i].F = Force.zero()
-
-
 def free_multipliers(s: Step, qdd_bar: Reals) -> None:
     """ws.mu = Mt^-1 qdd_bar  (theory 3.2)"""
-    clear_forces(s)
+    if s.slows is not None:  # the integrator has used another factor since
+        FACTOR[s.options.factor].factor(s)
+    articulated.clear_forces(s)
     FACTOR[s.options.factor].solve(s, qdd_bar, s.ws.mu)
 
 

@@ -85,15 +85,15 @@ def link_bars(s: Step, i: Any, tau_bar: Reals, sign: float) -> None:
     link.v_bar = -(I @ cross_motion(v, y) + cross_force(y, I @ v))
 
 
-def inward_vjp(s: Step, in_world: bool = False) -> None:
+def inward_vjp(s: Step, in_world: bool = False, moves: bool = True) -> None:
     """Inwards, sums over what each joint carries; with y_0, a_0, v_0 before the joint:
 
     v_bar    += S^T (v_bar_i - v_0 x* a_bar_i)
     v_bar_i  += (v_i - v_0) x* a_bar_i
     xi_i      = -y_0 x* F_i - a_0 x* a_bar_i - v_0 x* v_bar_i          q_bar += S^T xi_i
 
-    In a world that acts on links, poses and another field w of velocities have cotangents too, as in `kinematics_vjp`:
-    xi_i += zeta_i - w_0 x* w_bar_i,  v_bar += S^T w_bar_i.
+    In a world that acts on links, poses and another field w of motions have cotangents too, as in `kinematics_vjp`:
+    xi_i += zeta_i - w_0 x* w_bar_i,  and if w is a field of velocities (moves)  v_bar += S^T w_bar_i.
     """
     const_bar = s.bars.const
     for i in loop(1, s.model.nl, inwards=True):
@@ -112,7 +112,9 @@ def inward_vjp(s: Step, in_world: bool = False) -> None:
         o_bar = Vec3.zero()
         if in_world:
             zeta, w_bar, o_bar = s.field[i].zeta, s.field[i].w_bar, s.tree[s.model.tree[i]].o_bar
-            relative, total, xi = relative + w_bar, total + w_bar, xi + zeta - cross_force(w_0, w_bar)
+            xi = xi + zeta - cross_force(w_0, w_bar)
+            if moves:
+                relative, total = relative + w_bar, total + w_bar
             above = s.field[p]
             above.zeta += zeta
             above.w_bar += w_bar

@@ -12,7 +12,6 @@ from __future__ import annotations
 from ....staging import Reals, loop
 from ...context import Step
 from ...dynamics import articulated
-from ...dynamics.forward_dynamics import clear_forces
 from ..contact import along_rows
 from ..kinds import of_kind
 from ..paths import seen_by
@@ -23,7 +22,7 @@ from .rows import apply_impulses, scale_free_motion
 def multipliers(s: Step, qdd_bar: Reals) -> None:
     """nu = C^T x with (C A E)^T x = E^T (J z + dt lam_bar), z = Mt^-1 qdd_bar;  then  ws.mu = z - Mt^-1 J^T nu"""
     problem, friction = s.constraints, s.constraints.friction
-    clear_forces(s)
+    articulated.clear_forces(s)
     articulated.solve_inward(s, qdd_bar)
     scale_free_motion(s)
     for c in loop(problem.count):

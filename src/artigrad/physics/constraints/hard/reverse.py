@@ -20,7 +20,6 @@ from ....spatial.vectors import outer
 from ....staging import Reals, carry, climb, copy, loop, maximum, select, to_real, when_any
 from ...context import Step
 from ...dynamics import articulated
-from ...dynamics.forward_dynamics import clear_forces
 from ...dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
 from ...kinematics import clear_pose_bars, kinematics_vjp
 from ..contact import along_rows, rows_of
@@ -90,7 +89,7 @@ def update_vjp(problem: ContactProblem, s: Any, c: Any, end: Any, here: Any) -> 
 def multipliers(s: Step, qdd_bar: Reals) -> None:
     """The sweeps backwards; then mu of the free motion, v*_bar = v+_bar + J^T b_bar, at the free accelerations."""
     problem = s.constraints
-    clear_forces(s)
+    articulated.clear_forces(s)
     # z = Mt^-1 v+_bar (times dt), and what the impulses see of it
     articulated.solve_inward(s, qdd_bar)
     scale_free_motion(s)

@@ -5,7 +5,7 @@ import pytest
 
 import artigrad as ag
 
-from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, laikago_gradient, pair
+from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, hard, laikago_gradient, pair
 
 FEW = {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}
 
@@ -69,7 +69,7 @@ def test_groups_whose_trees_lie_between_each_other():
     rows, sim = check(b, place, v, **FEW)
     assert sim.engine.contact_integers["c_groups"] == 2
     assert rows["friction"].largest > 1e-3
-    plain = ag.Simulator(sim.model, backend="numpy", **FEW)  # scratch is NaN there until it is written
+    plain = hard(sim.model, backend="numpy", **FEW)  # scratch is NaN there until it is written
     grad = plain.vjp(plain.rollout(ag.State(np.array(place), np.array(v, float)), steps=1), np.ones(28), np.ones(24))
     assert np.isfinite(grad.params.flat).all()
 
@@ -84,7 +84,7 @@ def test_a_tree_whose_links_lie_between_those_of_a_group():
     b.plane(friction=0.5)
     b.sphere("b2", 0.1, position=(0, 0, -0.2005), friction=0.5)
     _, sim = check(b, [0.1, 0.01, 0.2, 0.01, 0.3], [0.1, 0.5, 0.2, -0.4, 0.3], **FEW)
-    plain = ag.Simulator(sim.model, backend="numpy", **FEW)
+    plain = hard(sim.model, backend="numpy", **FEW)
     state = ag.State(np.array([0.1, 0.01, 0.2, 0.01, 0.3]), np.array([0.1, 0.5, 0.2, -0.4, 0.3]))
     traj = plain.rollout(state, steps=1)
     assert np.abs(plain.contacts(traj).force).max() > 0.1
@@ -106,9 +106,9 @@ def test_equal_to_the_implicit_gradient_when_converged():
 def test_few_sweeps_of_a_laikago():
     model = ag.robots.laikago()
     u = np.repeat(model.keyframe_control()[None], 200, 0)
-    start = ag.Simulator(model).rollout(ag.Simulator(model).reset(), u).final
+    start = hard(model).rollout(hard(model).reset(), u).final
     rows = ag.gradcheck(
-        ag.Simulator(model, **FEW),
+        hard(model, **FEW),
         steps=2,
         samples=1,
         tolerance=np.inf,
@@ -124,7 +124,7 @@ def test_few_sweeps_of_a_laikago():
 
 def test_targets_agree():
     model = ag.robots.laikago()
-    sims = [ag.Simulator(model, backend=b, **FEW) for b in ("numpy", "native")]
+    sims = [hard(model, backend=b, **FEW) for b in ("numpy", "native")]
     state = sims[1].reset(batch=3)
     state.v[:] = np.random.default_rng(0).normal(size=state.v.shape) * 0.2
     u = np.repeat(model.keyframe_control()[None], 2, 0)
@@ -135,4 +135,4 @@ def test_targets_agree():
 
 def test_reverse_needs_sweeps():
     with pytest.raises(ag.InputError, match="choose that solver"):
-        ag.Simulator(ag.robots.laikago(), gradient="reverse")
+        hard(ag.robots.laikago(), gradient="reverse")

@@ -5,9 +5,9 @@ import pytest
 
 import artigrad as ag
 
-from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, laikago_gradient, pair
+from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, hard, laikago_gradient, pair
 
-CONE = {"cone": "circular"}
+CONE = {"cone": "elliptic"}
 FEW = CONE | {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}
 MODES = pytest.mark.parametrize("options", [CONE, FEW], ids=["implicit", "reverse"])
 
@@ -18,7 +18,7 @@ def puck(angle, **options):
     b.body("puck", joint="free", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 0.0999))
     b.box("puck", (0.1, 0.1, 0.1), friction=0.4)
     b.plane(friction=0.1)
-    sim = ag.Simulator(b.build(), **options)
+    sim = hard(b.build(), **options)
     v = np.zeros(6)
     v[:2] = 3.0 * np.cos(angle), 3.0 * np.sin(angle)
     return sim.rollout(ag.State(sim.reset().q, v), steps=500)
@@ -80,7 +80,7 @@ def test_gradients_of_limits_and_dry_friction(options):
 
 def test_both_gradients_agree_when_converged():
     swept, traj = laikago_gradient(
-        solver="gauss_seidel", sweeps=6000, tolerance=1e-14, gradient="reverse", cone="circular"
+        solver="gauss_seidel", sweeps=6000, tolerance=1e-14, gradient="reverse", cone="elliptic"
     )
     implicit, other = laikago_gradient(**CONE)
     assert other.violation[0] == 0.0
@@ -94,14 +94,14 @@ def test_every_stumbling_step_is_solved():
     noise = np.random.default_rng(0).normal(size=(64, 10, 12))
     u = model.keyframe_control() + 0.2 * np.repeat(noise, 50, axis=1)
     for dtype in ("f64", "f32"):
-        sim = ag.Simulator(model, dtype=dtype, **CONE)
+        sim = hard(model, dtype=dtype, **CONE)
         traj = sim.rollout(sim.reset(batch=64), u)
         assert traj.violation.max() == 0.0, dtype
 
 
 def test_targets_agree():
     model = ag.robots.laikago()
-    sims = [ag.Simulator(model, backend=b, **CONE) for b in ("numpy", "native")]
+    sims = [hard(model, backend=b, **CONE) for b in ("numpy", "native")]
     state = sims[1].reset(batch=3)
     state.v[:] = np.random.default_rng(0).normal(size=state.v.shape) * 0.3
     u = np.repeat(model.keyframe_control()[None], 2, 0)

@@ -5,7 +5,7 @@ import pytest
 
 import artigrad as ag
 
-from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, pair
+from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, hard, pair
 
 
 def test_sticking():
@@ -59,7 +59,7 @@ def test_pairs_of_bodies(name, speed):
     add(b)
     _, sim = check(b, [0.1, *place, *TILTED], [0.5, *speed, 0.3, 0.2, 0.1])
     start = ag.State(np.array([0.1, *place, *TILTED]), np.array([0.5, *speed, 0.3, 0.2, 0.1]))
-    alone = ag.Simulator(pair("alone").build(), dt=1e-3).step(start)
+    alone = hard(pair("alone").build(), dt=1e-3).step(start)
     assert np.abs(sim.step(start).v - alone.v).max() > 1e-3  # they did touch
 
 
@@ -89,7 +89,7 @@ def test_head_on_elastic_balls_swap_their_velocities():
     for k, x in (("a", -0.15), ("b", 0.15)):
         b.body(k, joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004), position=(x, 0, 0))
         b.sphere(k, 0.1, restitution=1.0, friction=0.0)
-    sim = ag.Simulator(b.build(), dt=1e-3, softness=0.0)
+    sim = hard(b.build(), dt=1e-3, softness=0.0)
     v = np.zeros(12)
     v[0], v[6] = 1.0, -0.5
     traj = sim.rollout(ag.State(sim.reset().q, v), steps=200)
@@ -101,7 +101,7 @@ def test_head_on_elastic_balls_swap_their_velocities():
 
 def test_laikago_step_and_rollout():
     model = ag.robots.laikago()
-    sim = ag.Simulator(model)
+    sim = hard(model)
     rng = np.random.default_rng(0)
     u = model.keyframe_control() + 0.05 * rng.normal(size=(300, 12))
     start = sim.rollout(sim.reset(), u).final
@@ -119,7 +119,7 @@ def test_laikago_step_and_rollout():
 
 
 def test_health_of_a_gradient():
-    sim = ag.Simulator(ag.robots.ball(floor=True))
+    sim = hard(ag.robots.ball(floor=True))
     q, v = np.repeat(np.array([[0, 0, 0.0999, 1, 0, 0, 0]]), 3, 0), np.zeros((3, 6))
     v[0, 2], v[1, 2], q[2, 2] = -1.0, 0.0099, 1.0  # presses hard; just leaves the floor; flies
     health = sim.vjp(sim.rollout(ag.State(q, v), steps=1), np.ones((3, 7))).health
@@ -130,8 +130,8 @@ def test_health_of_a_gradient():
     box.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3)
     box.box("b", (0.1, 0.1, 0.1))
     box.plane()
-    swept = ag.Simulator(box.build(), solver="gauss_seidel", sweeps=1)
+    swept = hard(box.build(), solver="gauss_seidel", sweeps=1)
     traj = swept.rollout(ag.State(np.array([0, 0, 0.0999, 1, 0, 0, 0]), np.array([0, 0, -0.1, 0.1, 0, 0])), steps=1)
     assert swept.vjp(traj, np.ones(7)).health.violation[0] > 1e-6
-    free = ag.Simulator(ag.robots.pendulum(1))
+    free = hard(ag.robots.pendulum(1))
     assert free.vjp(free.rollout(free.reset(), steps=2), np.ones(1)).health.margin == [1000.0]

@@ -8,6 +8,8 @@ import numpy as np
 
 import artigrad as ag
 
+from .scenes import hard
+
 
 def in_mujoco(model, tmp_path, solref=(0.002, 1.0), solimp=(0.9, 0.95, 0.001, 0.5, 2.0)):
     """Our model in MuJoCo, in the state where ours starts."""
@@ -38,7 +40,7 @@ def test_standing_laikago(tmp_path):
     model = ag.robots.laikago()
     u = np.repeat(model.keyframe_control()[None], 2000, 0)
     theirs = mujoco_path(*in_mujoco(model, tmp_path), u)
-    sim = ag.Simulator(model)
+    sim = hard(model)
     assert abs(sim.rollout(sim.reset(), u).final.q[2] - theirs[-1, 2]) < 0.005
 
 
@@ -48,7 +50,7 @@ def test_stumbling_laikago(tmp_path):
     noise = np.random.default_rng(0).normal(size=(20, 12))
     u = model.keyframe_control() + 0.1 * np.repeat(noise, 50, axis=0)
     theirs = mujoco_path(*in_mujoco(model, tmp_path), u)
-    sim = ag.Simulator(model, cone="circular")
+    sim = hard(model, cone="elliptic")
     q = sim.rollout(sim.reset(), u).q[1:]
     assert np.abs(q[:, 2] - theirs[:, 2]).max() < 0.005
     ours, other = (np.linalg.norm(path[-1, :2]) for path in (q, theirs))
@@ -58,7 +60,7 @@ def test_stumbling_laikago(tmp_path):
 def test_ant_lands_on_its_legs(tmp_path):
     model = ag.robots.ant()
     theirs = mujoco_path(*in_mujoco(model, tmp_path), np.zeros((4000, model.nu)))
-    sim = ag.Simulator(model)
+    sim = hard(model)
     final = sim.rollout(sim.reset(), steps=4000).final
     assert abs(final.q[2] - theirs[-1, 2]) < 0.005
     assert np.abs(final.v).max() < 1e-3 and final.q[2] < 0.7  # it fell, and rests
@@ -75,7 +77,7 @@ def test_bouncing_ball(tmp_path):
     damping = -np.log(e) / np.hypot(np.pi, np.log(e))
     m, d = in_mujoco(model, tmp_path, (0.02, damping), (0.999, 0.999, 0.001, 0.5, 2.0))
     theirs = mujoco_path(m, d, np.zeros((3000, 0)))[:, 2] - 0.1
-    sim = ag.Simulator(model)
+    sim = hard(model)
     ours = sim.rollout(sim.reset(), steps=3000).q[1:, 2] - 0.1
     assert abs(ours[400:900].max() - theirs[400:900].max()) < 0.1 * theirs[400:900].max()
     assert abs(ours[-1] - theirs[-1]) < 0.005  # both at rest
@@ -91,7 +93,7 @@ def test_sliding_box(tmp_path):
     m, d = in_mujoco(model, tmp_path)
     d.qvel[0] = speed
     theirs = mujoco_path(m, d, np.zeros((1000, 0)))[-1, 0]
-    sim = ag.Simulator(model)
+    sim = hard(model)
     ours = sim.rollout(ag.State(sim.reset().q, np.array([speed, 0, 0, 0, 0, 0])), steps=1000).final.q[0]
     assert abs(ours - speed**2 / (2 * friction * 9.81)) < 0.002  # v^2 / (2 mu g)
     assert abs(ours - theirs) < 0.1 * theirs

@@ -1,22 +1,20 @@
-"""Constants of the links from Params, and the adjoint. Runs once per call, not once per step.
+"""Bodies, sites and shapes, in the frames of their links.
 
-Three things are settled here so that a step need not know them: bodies on fixed joints are merged into their link; the
-link frame sits at the joint's anchor with the joint's axis along z; servos become one affine law. `position` and
-`rotation` of a free joint have no effect on the dynamics (they only give the default state), so their gradient is zero.
-
-Each part (bodies, sites, actuators, shapes) stands above its adjoint; `constants` and `constants_vjp` at the end list them.
+Bodies on fixed joints are merged into their link, whose frame sits at the joint's anchor with the joint's axis along z.
+`position` and `rotation` of a free joint have no effect on the dynamics (they only give the default state), so their gradient
+is zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from ..joints.joint import Joint
-from ..joints.table import JOINTS
-from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY
-from ..spatial import (
+from ...joints.joint import Joint
+from ...joints.table import JOINTS
+from ...model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SPHERE
+from ...spatial import (
     Force,
     Inertia,
     Mat3,
@@ -42,58 +40,21 @@ from ..spatial import (
     shift_vjp,
     twist_to_matrix,
 )
-from ..staging import Layout, Reals, Table, carry, loop, maximum, select, sqrt, switch
-from .tables import FIELD_INDEX, Constants, Topology
-
-# scratch, one row per body with the world first: the body frame in its link, and its cotangent
-BODY = Layout(B=Transform, B_bar=Force)
-NO_LIMIT = 1e30
-
-
-class Fields:
-    """Typed access to the flat parameters by name."""
-
-    def __init__(self, slots: Any, reals: Reals):
-        self.slots, self.reals = slots, reals
-
-    def at(self, name: str, index: Any, size: int) -> Any:
-        return self.slots[FIELD_INDEX[name]] + index * size
-
-    def real(self, name: str, index: Any, size: int = 1, k: int = 0) -> Any:
-        return self.reals[self.at(name, index, size) + k]
-
-    def struct(self, name: str, index: Any, kind: Any) -> Any:
-        return self.reals.struct(self.at(name, index, kind.size), kind)
-
-    def put(self, name: str, index: Any, value: Any) -> None:
-        self.reals.put(self.at(name, index, value.size), value)
-
-    def put_real(self, name: str, index: Any, value: Any, size: int = 1, k: int = 0) -> None:
-        self.reals[self.at(name, index, size) + k] = value
-
-
-class Making(NamedTuple):
-    """What the making of constants knows: integers of the model, the parameters, the frames of bodies, and the constants;
-    backwards also the cotangents of the constants and of the parameters."""
-
-    model: Topology
-    structure: Any
-    fields: Fields
-    bodies: Table
-    out: Constants
-    out_bar: Constants = None  # type: ignore[assignment]  # of an adjoint
-    bars: Fields = None  # type: ignore[assignment]
+from ...staging import carry, loop, maximum, sqrt, switch
+from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
+from .making import NO_LIMIT, Fields, Making, add_weight
 
 
 # -- bodies ----------------------------------------------------------------------------------------------------------------
-def _bodies(m: Making) -> None:
+def bodies(m: Making) -> None:
     """Frames, placements and joints of bodies, merged into links; masses."""
     out, fields = m.out, m.fields
     for i in loop(m.model.nl):
         row = out.link[i]
         row.I, row.placement = Inertia.zero(), Transform.identity()
         row.damping, row.armature, row.stiffness, row.reference = 0.0, 0.0, 0.0, 0.0
-        row.low, row.high, row.dry = -NO_LIMIT, NO_LIMIT, 0.0
+        row.low, row.high, row.limit_margin, row.limit_g = -NO_LIMIT, NO_LIMIT, 0.0, 0.0
+        row.limit = Soft.zero()
     for k in loop(m.model.nt + 1):
         out.tree[k].origin = Vec3.zero()
     m.bodies[0].B = Transform.identity()
@@ -111,7 +72,7 @@ def _bodies(m: Making) -> None:
         out.body[i - 1].com = B.r + B.R @ c
 
 
-def _bodies_vjp(m: Making) -> None:
+def bodies_vjp(m: Making) -> None:
     fields, bars = m.fields, m.bars
     for i in loop(1, m.model.nb + 1, inwards=True):
         row, link_bar = m.bodies[i], m.out_bar.link[m.model.link_of_body[i]]
@@ -164,8 +125,12 @@ def _place(m: Making, i: Any, joint: Joint, Y: Transform) -> None:
     row.B = invert(L)
     if joint.axial:
         link.stiffness, link.reference = fields.real("stiffness", i - 1), fields.real("spring_reference", i - 1)
+    if joint.limitable:
         link.low, link.high = (fields.real("limit", i - 1, 2, k) for k in range(2))
-        link.dry = fields.real("dry_friction", i - 1)
+        link.limit_margin = fields.real("limit_margin", i - 1)
+        ref, imp = (fields.struct(f"limit_{k}", i - 1, kind) for k, kind in (("solref", SolRef), ("solimp", SolImp)))
+        link.limit = soften(ref, imp, m.numbers.least)
+        link.limit_g = 1.0 / maximum(fields.real("dof_weight", m.structure.body_v[i]), LEAST)
 
 
 def _place_vjp(m: Making, i: Any, joint: Joint, X: Transform) -> Force:
@@ -191,9 +156,17 @@ def _place_vjp(m: Making, i: Any, joint: Joint, X: Transform) -> Force:
             axis = fields.struct("axis", i - 1, Vec3)
             n_bar = axis_frame_vjp(normalise(axis), twist_to_matrix(L.R, L_all.n))
             axis_bar = normalise_vjp(axis, n_bar)
+        if joint.limitable:
             bars.put_real("limit", i - 1, own.low, 2, 0)
             bars.put_real("limit", i - 1, own.high, 2, 1)
-            bars.put_real("dry_friction", i - 1, own.dry)
+            bars.put_real("limit_margin", i - 1, own.limit_margin)
+            ref, imp = (
+                fields.struct(f"limit_{k}", i - 1, kind) for k, kind in (("solref", SolRef), ("solimp", SolImp))
+            )
+            ref_bar, imp_bar, _ = soften_vjp(ref, imp, m.numbers.least, own.limit)
+            bars.put("limit_solref", i - 1, ref_bar)
+            bars.put("limit_solimp", i - 1, imp_bar)
+            add_weight(m, "dof_weight", m.structure.body_v[i], m.out.link[link].limit_g, own.limit_g)
     bars.put("anchor", i - 1, anchor_bar)
     bars.put("axis", i - 1, axis_bar)
     bars.put_real("damping", i - 1, own.damping if joint.nv else 0.0)
@@ -204,13 +177,13 @@ def _place_vjp(m: Making, i: Any, joint: Joint, X: Transform) -> Force:
 
 
 # -- sites -----------------------------------------------------------------------------------------------------------------
-def _sites(m: Making) -> None:
+def sites(m: Making) -> None:
     for s in loop(m.model.ns):
         X = pose(m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat))
         m.out.frame[m.model.nb + s].X = m.bodies[m.model.site_body[s]].B @ X
 
 
-def _sites_vjp(m: Making) -> None:
+def sites_vjp(m: Making) -> None:
     for s in loop(m.model.ns):
         position, rotation = m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat)
         body = m.bodies[m.model.site_body[s]]
@@ -222,21 +195,20 @@ def _sites_vjp(m: Making) -> None:
 
 
 # -- shapes ----------------------------------------------------------------------------------------------------------------
-def _shapes(m: Making) -> None:
+def shapes(m: Making) -> None:
     fields = m.fields
     for s in loop(m.model.nshape):
         row = m.out.shape[s]
         X = pose(fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat))
         row.X = m.bodies[m.structure.shape_body[s]].B @ X
         row.size = fields.struct("shape_size", s, Vec3)
-        row.friction, row.restitution = fields.real("friction", s), fields.real("restitution", s)
     for k in loop(m.model.nvertex):
         m.out.vertex[k].p = fields.struct("vertex", k, Vec3)
     for s in loop(m.model.nshape):
         m.out.shape[s].radius = _radius(m, s)
 
 
-def _shapes_vjp(m: Making) -> None:
+def shapes_vjp(m: Making) -> None:
     fields, bars = m.fields, m.bars
     for s in loop(m.model.nshape):
         position, rotation = fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat)
@@ -247,8 +219,6 @@ def _shapes_vjp(m: Making) -> None:
         bars.put("shape_position", s, position_bar)
         bars.put("shape_rotation", s, rotation_bar)
         bars.put("shape_size", s, bar.size)
-        bars.put_real("friction", s, bar.friction)
-        bars.put_real("restitution", s, bar.restitution)
     for k in loop(m.model.nvertex):
         bars.put("vertex", k, m.out_bar.vertex[k].p)
 
@@ -274,73 +244,3 @@ def _radius(m: Making, s: Any) -> Any:
         POINTS: points,
     }
     return switch(m.structure.shape_kind[s], by_kind)
-
-
-# -- actuators -------------------------------------------------------------------------------------------------------------
-_SERVO = {0: lambda: (0.0, 0.0), POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
-
-
-def _actuators(m: Making) -> None:
-    """force = clamp(clamp(gain u + b0 + b1 length, +-drive) + b2 velocity, force range); drive = -b2 max_velocity"""
-    fields = m.fields
-    for j in loop(m.model.nu):
-        row = m.out.actuator[j]
-        gain = fields.real("gain", j)
-        b0, b1, b2 = (fields.real("bias", j, 3, k) for k in range(3))
-        on_length, on_velocity = switch(m.structure.act_kind[j], _SERVO)
-        b1, b2 = b1 - gain * on_length, b2 - gain * on_velocity
-        limited, top = _speed_limit(fields, j)
-        row.gear, row.gain, row.b0, row.b1, row.b2 = fields.real("gear", j), gain, b0, b1, b2
-        row.low, row.high = (fields.real("control_range", j, 2, k) for k in range(2))
-        row.force_low, row.force_high = (fields.real("force_range", j, 2, k) for k in range(2))
-        row.drive = select(limited, -(b2 * top), NO_LIMIT)
-
-
-def _actuators_vjp(m: Making) -> None:
-    fields, bars = m.fields, m.bars
-    for j in loop(m.model.nu):
-        bar = m.out_bar.actuator[j]
-        gain = fields.real("gain", j)
-        on_length, on_velocity = switch(m.structure.act_kind[j], _SERVO)
-        b2 = fields.real("bias", j, 3, 2) - gain * on_velocity
-        limited, top = _speed_limit(fields, j)
-        b1_bar = bar.b1
-        b2_bar = bar.b2 - bar.drive * top
-        bars.put_real("gear", j, bar.gear)
-        bars.put_real("gain", j, bar.gain - b1_bar * on_length - b2_bar * on_velocity)
-        for k, b_bar in enumerate((bar.b0, b1_bar, b2_bar)):
-            bars.put_real("bias", j, b_bar, 3, k)
-        bars.put_real("control_range", j, bar.low, 2, 0)
-        bars.put_real("control_range", j, bar.high, 2, 1)
-        bars.put_real("force_range", j, bar.force_low, 2, 0)
-        bars.put_real("force_range", j, bar.force_high, 2, 1)
-        bars.put_real("max_velocity", j, select(limited, -(bar.drive * b2), 0.0))
-
-
-def _speed_limit(fields: Fields, j: Any) -> tuple[Any, Any]:
-    """Whether actuator j has a speed limit, and that limit (0 if it has none, so that nothing infinite is multiplied)."""
-    top = fields.real("max_velocity", j)
-    limited = top < NO_LIMIT
-    return limited, select(limited, top, 0.0)
-
-
-# -- all of them -------------------------------------------------------------------------------------------------------------
-def constants(m: Making) -> None:
-    """out = constants(params)"""
-    m.out.gravity = m.fields.struct("gravity", 0, Vec3)
-    _bodies(m)
-    _sites(m)
-    _actuators(m)
-    _shapes(m)
-
-
-def constants_vjp(m: Making) -> None:
-    """The cotangent of params from that of the constants; the forward pass is run again for the frames of the bodies."""
-    constants(m)
-    m.bars.put("gravity", 0, m.out_bar.gravity)
-    for i in loop(m.model.nb + 1):
-        m.bodies[i].B_bar = Force.zero()
-    _shapes_vjp(m)
-    _actuators_vjp(m)
-    _sites_vjp(m)
-    _bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies

@@ -4,13 +4,19 @@ import numpy as np
 
 import artigrad as ag
 
+
+def hard(model, dt=None, **options):
+    """A Simulator under the hard law."""
+    return ag.Simulator(model, dt, law="hard", **options)
+
+
 TILTED = np.array([1.0, 0.1, 0.2, 0.3]) / np.linalg.norm([1.0, 0.1, 0.2, 0.3])
 
 
 def check(builder, q, v, steps=1, tolerance=1e-6, skip=("restitution", "dry_friction"), **options):
     """All gradients at one state. At restitution or dry friction zero the motion has a kink in them, so they are skipped
     unless asked for."""
-    sim = ag.Simulator(builder.build(), dt=1e-3, **options)
+    sim = hard(builder.build(), dt=1e-3, **options)
     rows = ag.gradcheck(
         sim,
         steps=steps,
@@ -71,7 +77,7 @@ def laikago_gradient(**options):
     model = ag.robots.laikago()
     rng = np.random.default_rng(0)
     u = model.keyframe_control() + 0.05 * rng.normal(size=(300, 12))
-    start = ag.Simulator(model).rollout(ag.Simulator(model).reset(), u).final
-    sim = ag.Simulator(model, **options)
+    start = hard(model).rollout(hard(model).reset(), u).final
+    sim = hard(model, **options)
     traj = sim.rollout(start, u[:3])
     return sim.vjp(traj, np.cos(np.arange(19.0)), np.sin(np.arange(18.0))), traj

@@ -5,19 +5,19 @@ import pytest
 
 import artigrad as ag
 
-from .scenes import TILTED, ball
+from .scenes import TILTED, ball, hard
 
 MODES = {
     "implicit": {},
-    "cone": {"cone": "circular"},
+    "cone": {"cone": "elliptic"},
     "reverse": {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"},
-    "reverse cone": {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse", "cone": "circular"},
+    "reverse cone": {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse", "cone": "elliptic"},
 }
 
 
 def test_a_standing_robot_is_carried_by_its_feet():
     model = ag.robots.laikago()
-    sim = ag.Simulator(model)
+    sim = hard(model)
     u = np.repeat(model.keyframe_control()[None], 1500, 0)
     traj = sim.rollout(sim.reset(), u)
     found = sim.contacts(traj)
@@ -31,7 +31,7 @@ def test_a_standing_robot_is_carried_by_its_feet():
 
 def test_forces_are_the_change_of_momentum():
     """Of a ball that bounces, and of the same one in a batch with another that flies."""
-    sim = ag.Simulator(ag.robots.ball(floor=True))
+    sim = hard(ag.robots.ball(floor=True))
     mass = sim.model.params.mass[0]
     q, v = np.repeat(sim.reset(batch=2).q, 1, 0), np.zeros((2, 6))
     q[:, 2], v[:, 0] = [0.1005, 5.0], 1.0
@@ -51,7 +51,7 @@ def test_gradients_of_losses_on_forces(mode, v):
     b = ball(0.6 if v[0] else 5.0)
     b.body("other", "ball", joint="revolute", axis=(0, 1, 0), mass=0.3, com=(0.2, 0, 0), inertia=(0.01, 0.01, 0.01))
     b.motor("motor", "other")
-    sim = ag.Simulator(b.build(), **MODES[mode])
+    sim = hard(b.build(), **MODES[mode])
     rng = np.random.default_rng(0)
     q0, v0, u0 = np.array([0, 0, 0.0999, *TILTED, 0.3]), np.array([*v, 0.5]), np.array([[0.2], [0.1]])
     weights = rng.normal(size=(2, 1, 3))
@@ -85,11 +85,11 @@ def test_gradients_of_losses_on_forces(mode, v):
 
 
 def test_what_has_no_contacts_says_so():
-    sim = ag.Simulator(ag.robots.pendulum(2))
+    sim = hard(ag.robots.pendulum(2))
     traj = sim.rollout(sim.reset(), steps=2)
     with pytest.raises(ag.InputError, match="no shapes that may touch"):
         sim.contacts(traj)
-    laikago = ag.Simulator(ag.robots.laikago())
+    laikago = hard(ag.robots.laikago())
     traj = laikago.rollout(laikago.reset(), steps=2)
     with pytest.raises(ag.InputError, match=r"force_bar is \(2, 4, 3\)"):
         laikago.vjp(traj, force_bar=np.zeros((2, 3, 3)))
@@ -104,16 +104,16 @@ def test_a_full_table_is_an_error_that_names_the_option():
     b.box("b", (0.1, 0.1, 0.1))
     b.plane()
     model = b.build()
-    sim = ag.Simulator(model, max_contacts=3)
+    sim = hard(model, max_contacts=3)
     with pytest.raises(ag.ContactError, match=r"robot 1, together .*lanes=1.* max_contacts=3"):
         high = sim.reset(batch=2)
         high.q[0, 2] = 5.0
         sim.rollout(high, steps=1)
     with pytest.raises(ag.ContactError, match=r"robot 0 has more points .* max_contacts=3"):
         sim.linearize(sim.reset())
-    enough = ag.Simulator(model, max_contacts=4)
+    enough = hard(model, max_contacts=4)
     np.testing.assert_array_equal(
-        enough.rollout(enough.reset(), steps=3).q, ag.Simulator(model).rollout(enough.reset(), steps=3).q
+        enough.rollout(enough.reset(), steps=3).q, hard(model).rollout(enough.reset(), steps=3).q
     )
 
 
@@ -134,7 +134,7 @@ def test_pruning_keeps_what_touches(kind):
         "points": lambda: b.points("b", [corner, -corner / 3, corner / 2]),
     }[kind]()
     b.plane()
-    sim = ag.Simulator(b.build(), search_distance=1e-4)
+    sim = hard(b.build(), search_distance=1e-4)
     d = down / np.linalg.norm(down)  # turned to point down
     axis, half = np.cross(d, [0, 0, -1.0]), np.arccos(-d[2]) / 2
     axis = axis / np.linalg.norm(axis) if np.linalg.norm(axis) > 1e-9 else np.array([1.0, 0, 0])

@@ -1,0 +1,79 @@
+"""How easily bodies and degrees of freedom move in the reference pose: what the soft law scales its rows with.
+
+MuJoCo derives these once from the pose at rest (invweight0). The inverse of the mass matrix is not formed: the inverse inertia
+of each link, as felt by a force on it, follows outwards from its parent's, in linear time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..model.model import Model
+from ..model.quaternions import hat, matrix, turn
+
+
+def poses(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Rotations and positions of all bodies with every joint at zero; or axial joints at q."""
+    p, R, r = model.params, np.empty((model.nb, 3, 3)), np.empty((model.nb, 3))
+    for i, above in enumerate(model.parent):
+        own, place, joint = matrix(p.rotation[i]), p.position[i], model.joint_kind(i)
+        if q is not None and joint.axial:
+            x = q[model.joint_q[i]]
+            there = matrix(turn(p.axis[i], x)) if joint.angular else np.eye(3)
+            shift = p.anchor[i] - there @ p.anchor[i] if joint.angular else p.axis[i] * x
+            own, place = own @ there, place + own @ shift
+        R[i], r[i] = (own, place) if above < 0 else (R[above] @ own, r[above] + R[above] @ place)
+    return R, r
+
+
+def _columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """S of joint i in world axes about the root of its tree, which is at the origin; r is from there."""
+    joint, p = model.joint_kind(i), model.params
+    own = joint.motions(p.axis[i], p.anchor[i])
+    if joint.floating:  # shifts along the world's axes, then turns
+        own = np.concatenate([own[:, 3:], own[:, :3]], 1)
+        own[3:, :3] = R.T
+    w, v = R @ own[:3], R @ own[3:]
+    return np.concatenate([w, v + hat(r) @ w])
+
+
+def weights(model: Model) -> dict[str, Any]:
+    """body_weight (nb, 2): of translation and rotation at the centre of mass. dof_weight (nv,), equal within a joint."""
+    p, nb = model.params, model.nb
+    R, r = poses(model)
+    root = np.arange(nb)
+    for i, above in enumerate(model.parent):
+        root[i] = i if above < 0 else root[above]
+    r = r - r[root]
+    com = r + np.einsum("bij,bj->bi", R, p.com)
+    IA, S, U, D = [], [], [np.zeros((6, 0))] * nb, [np.zeros((0, 0))] * nb
+    for i in range(nb):
+        xx, yy, zz, xy, xz, yz = p.inertia[i]
+        C, m = hat(com[i]), p.mass[i]
+        J = R[i] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R[i].T - m * C @ C
+        IA.append(np.block([[J, m * C], [-m * C, m * np.eye(3)]]))
+        S.append(_columns(model, i, R[i], r[i]))
+    for i in reversed(range(nb)):
+        left, n = IA[i], S[i].shape[1]
+        if n:
+            U[i] = IA[i] @ S[i]
+            D[i] = np.linalg.inv(S[i].T @ U[i] + p.armature[i] * np.eye(n))
+            left = IA[i] - U[i] @ D[i] @ U[i].T
+        if model.parent[i] >= 0:
+            IA[model.parent[i]] = IA[model.parent[i]] + left
+    inverse: list[np.ndarray] = []
+    body, dof = np.zeros((nb, 2)), np.zeros(model.nv)
+    for i, above in enumerate(model.parent):
+        before = inverse[above] if above >= 0 else np.zeros((6, 6))
+        P = np.eye(6) - S[i] @ D[i] @ U[i].T
+        inverse.append(P @ before @ P.T + S[i] @ D[i] @ S[i].T)
+        to_com = np.block([[np.eye(3), np.zeros((3, 3))], [-hat(com[i]), np.eye(3)]])
+        A = to_com @ inverse[i] @ to_com.T
+        body[i] = np.trace(A[3:, 3:]) / 3, np.trace(A[:3, :3]) / 3
+        own = np.diag(D[i] + D[i] @ U[i].T @ before @ U[i] @ D[i])
+        for a in range(0, len(own), 3 if len(own) > 1 else 1):
+            k = model.joint_v[i] + a
+            dof[k : k + 3 if len(own) > 1 else k + 1] = own[a : a + 3].mean()
+    return {"body_weight": body, "dof_weight": dof}

@@ -1,0 +1,55 @@
+"""Actuators: servos become one affine law."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...model.model import POSITION, VELOCITY
+from ...staging import loop, select, switch
+from .making import NO_LIMIT, Fields, Making
+
+_SERVO = {0: lambda: (0.0, 0.0), POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
+
+
+def actuators(m: Making) -> None:
+    """force = clamp(clamp(gain u + b0 + b1 length, +-drive) + b2 velocity, force range); drive = -b2 max_velocity"""
+    fields = m.fields
+    for j in loop(m.model.nu):
+        row = m.out.actuator[j]
+        gain = fields.real("gain", j)
+        b0, b1, b2 = (fields.real("bias", j, 3, k) for k in range(3))
+        on_length, on_velocity = switch(m.structure.act_kind[j], _SERVO)
+        b1, b2 = b1 - gain * on_length, b2 - gain * on_velocity
+        limited, top = _speed_limit(fields, j)
+        row.gear, row.gain, row.b0, row.b1, row.b2 = fields.real("gear", j), gain, b0, b1, b2
+        row.low, row.high = (fields.real("control_range", j, 2, k) for k in range(2))
+        row.force_low, row.force_high = (fields.real("force_range", j, 2, k) for k in range(2))
+        row.drive = select(limited, -(b2 * top), NO_LIMIT)
+
+
+def actuators_vjp(m: Making) -> None:
+    fields, bars = m.fields, m.bars
+    for j in loop(m.model.nu):
+        bar = m.out_bar.actuator[j]
+        gain = fields.real("gain", j)
+        on_length, on_velocity = switch(m.structure.act_kind[j], _SERVO)
+        b2 = fields.real("bias", j, 3, 2) - gain * on_velocity
+        limited, top = _speed_limit(fields, j)
+        b1_bar = bar.b1
+        b2_bar = bar.b2 - bar.drive * top
+        bars.put_real("gear", j, bar.gear)
+        bars.put_real("gain", j, bar.gain - b1_bar * on_length - b2_bar * on_velocity)
+        for k, b_bar in enumerate((bar.b0, b1_bar, b2_bar)):
+            bars.put_real("bias", j, b_bar, 3, k)
+        bars.put_real("control_range", j, bar.low, 2, 0)
+        bars.put_real("control_range", j, bar.high, 2, 1)
+        bars.put_real("force_range", j, bar.force_low, 2, 0)
+        bars.put_real("force_range", j, bar.force_high, 2, 1)
+        bars.put_real("max_velocity", j, select(limited, -(bar.drive * b2), 0.0))
+
+
+def _speed_limit(fields: Fields, j: Any) -> tuple[Any, Any]:
+    """Whether actuator j has a speed limit, and that limit (0 if it has none, so that nothing infinite is multiplied)."""
+    top = fields.real("max_velocity", j)
+    limited = top < NO_LIMIT
+    return limited, select(limited, top, 0.0)

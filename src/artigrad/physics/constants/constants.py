@@ -1,0 +1,37 @@
+"""All constants of a robot from its Params, and the adjoint."""
+
+from __future__ import annotations
+
+from ...spatial import Force, Vec3
+from ...staging import loop
+from .actuator_constants import actuators, actuators_vjp
+from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
+from .making import Making
+from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
+
+
+def constants(m: Making) -> None:
+    """out = constants(params)"""
+    m.out.gravity = m.fields.struct("gravity", 0, Vec3)
+    bodies(m)
+    sites(m)
+    actuators(m)
+    shapes(m)
+    dry_friction(m)
+    pairs(m)
+    equalities(m)
+
+
+def constants_vjp(m: Making) -> None:
+    """The cotangent of params from that of the constants; the forward pass is run again for the frames of the bodies."""
+    constants(m)
+    m.bars.put("gravity", 0, m.out_bar.gravity)
+    for i in loop(m.model.nb + 1):
+        m.bodies[i].B_bar = Force.zero()
+    equalities_vjp(m)
+    pairs_vjp(m)
+    dry_friction_vjp(m)
+    shapes_vjp(m)
+    actuators_vjp(m)
+    sites_vjp(m)
+    bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies

@@ -1,0 +1,98 @@
+"""The adjoint of the soft law at its solution  (theory 9.11-9.13).
+
+No Newton steps: the accelerations are known, so one evaluation of the rows, one factor of H and one solve give
+
+    nu = H^-1 (a_bar - J^T K f_bar),     kappa = K (J nu + f_bar)
+
+and everything else is the adjoint of the balance of forces at nu, where rows pair nu with their forces f, accelerations with
+-kappa, and velocities with -b kappa. f_bar is the cotangent of contact forces, where a loss has one.
+
+Not differentiated: the zone that a row is in, and whether it is there at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....staging import Reals, Row, minimum, select, when_any
+from ...context import Step
+from ...dynamics.articulated import clear_forces
+from ...dynamics.inverse_dynamics import link_forces
+from ...kinematics import kinematics
+from . import coupled
+from .combo_rows import combo_bars
+from .contact_rows import contact_bars, force_cotangent
+from .factor import assemble, factor_solve
+from .families import BIG, SINGLE, Block, Motions, every_row
+from .held_rows import held_bars
+from .start import start_rows
+from .stop_rows import single_bars
+
+
+def recompute(s: Step) -> None:
+    """Kinematics and rows of this state."""
+    kinematics(s)
+    if s.constraints.has("connect", "weld"):
+        link_forces(s, None)  # for the accelerations that velocities alone make
+    start_rows(s)
+
+
+def at_solution(s: Step) -> None:
+    """Rows at the accelerations ws.qdd, whose motions of links are in s.field.w."""
+    found = Motions("w", s.ws.qdd)
+    for family, n, row in every_row(s):
+        y = family.seen(s, n, row, found) - row.ref
+        row.y = y
+        row.f, row.K = family.respond(s, n, row, y)
+
+
+def note_margin(s: Step) -> None:
+    """Keep the least distance to another zone, m/s, of all rows and steps."""
+    status = s.constraints.status
+    for family, n, row in every_row(s):
+        near = select(row.D > 0.0, family.margin(s, n, row), BIG)  # a row of a neighbour in the pack has no stiffness
+        status[1] = minimum(status[1], near * s.dt)
+
+
+def multipliers(s: Step, qdd_bar: Reals) -> None:
+    """ws.mu = nu; rows keep J nu + f_bar in z and kappa in d."""
+    problem = s.constraints
+    at_solution(s)
+    note_margin(s)
+    assemble(s, with_forces=False)
+    clear_forces(s)
+    if problem.has("tied"):
+        for _ in when_any(problem.coupled[0] > 0.5):
+            coupled.structure(s)
+    if problem.force_bar is not None:
+        for family, n, row in every_row(s):
+            if isinstance(family, Block):
+                family.add_force(s, n, row, -family.times(row.K, _asked(s, family, n, row)))
+    factor_solve(s, qdd_bar, s.ws.mu)
+    nu = Motions("y", s.ws.mu)
+    for family, n, row in every_row(s):
+        felt = family.seen(s, n, row, nu)
+        if problem.force_bar is not None and isinstance(family, Block):
+            felt = felt + _asked(s, family, n, row)
+        row.z, row.d = felt, family.times(row.K, felt)
+
+
+def _asked(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """f_bar of a block: forces of contacts can be asked for, those of equalities cannot."""
+    contact: Callable[[], Any] = lambda: force_cotangent(s, family, n, row)  # noqa: E731
+    held: Callable[[], Any] = lambda: row.f * 0.0  # noqa: E731
+    return family.by_kind(s, n, contact, held)
+
+
+def bars(s: Step) -> None:
+    """Between the two halves of the adjoint of inverse dynamics: what all rows say to poses, velocities, parameters."""
+    for family, n, row in every_row(s):
+        if isinstance(family, Block):
+            _block_bars(s, family, n, row)
+        else:
+            (single_bars if family is SINGLE else combo_bars)(s, n, row)
+
+
+def _block_bars(s: Step, family: Block, n: Any, row: Row) -> None:
+    family.by_kind(s, n, lambda: contact_bars(s, family, n, row), lambda: held_bars(s, family, n, row))

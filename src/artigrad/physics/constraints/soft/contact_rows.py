@@ -1,0 +1,200 @@
+"""Contacts: blocks of three rows (condim 1, 3) or six (condim 4, 6) between two shapes; and the adjoint  (theory 9.7, 9.11).
+
+r = gap - margin,     aref = -b J v - k d r on the normal, -b_f J v in directions of friction,     D = d/(1 - d) g
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ....spatial import (
+    Force,
+    Mat3,
+    Vec3,
+    at_point,
+    contact_frame,
+    contact_frame_vjp,
+    cross,
+    cross_force,
+    dot,
+    point_velocity,
+)
+from ....staging import Row, Table, counter, loop, maximum, select, switch, to_real, when_any
+from ...collision.gap import Gap
+from ...context import Step
+from ...kinematics import origin
+from ..touching import GapBars, gap_bars, gap_of, lower_bound, place_shapes
+from .families import POINT, WRENCH, Block, rub3, rub6, velocities
+from .impedance import Soft, impedance, impedance_vjp
+from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
+from .stiffness import Six
+
+
+def touch(s: Step, counts: tuple[counter, ...]) -> None:
+    """Blocks of all points within the margins of their pairs. Pairs whose bounding spheres are apart are passed over."""
+    problem = s.constraints
+    if not problem.has("contact", "patch"):
+        return
+    place_shapes(s)
+    ties = counts[TIES]
+    for k in loop(problem.pairs):
+        margin = s.const.pair[k].margin
+        for _ in when_any(lower_bound(s, k) < margin):
+            before = counts[POINTS].value + counts[WRENCHES].value
+            for m in loop(problem.first[k], problem.first[k + 1]):
+                found, apart = gap_of(s, k, m)
+                for _ in when_any(found.phi - margin < 0.0):
+                    _by_width(s, k, m, counts, (found, apart))
+            if problem.has("tied"):
+                tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
+                for _ in when_any(tied > 0.5):
+                    problem.tie_a[ties.value + 1] = s.model.shape_link[problem.a[k]]
+                    problem.tie_b[ties.value + 1] = s.model.shape_link[problem.b[k]]
+                    ties.value = ties.value + 1
+
+
+def _by_width(s: Step, k: Any, m: Any, counts: tuple[counter, ...], met: tuple[Gap, Vec3]) -> None:
+    """To the family that the pair belongs to."""
+    problem = s.constraints
+    cases = {
+        w: (lambda family=family: _touch(s, family, counts, (k, m), met))
+        for w, family, name in ((0, POINT, "contact"), (1, WRENCH, "patch"))
+        if problem.has(name)
+    }
+    switch(problem.wide[k], cases) if len(cases) > 1 else next(iter(cases.values()))()
+
+
+def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any, Any], met: tuple[Gap, Vec3]) -> None:
+    """Point m of pair k becomes a block, if there is room."""
+    problem, count, (k, m), (found, apart) = s.constraints, counts[family.index], which, met
+    n, pair, two = count.value, s.const.pair[k], problem.two[k]
+    r = found.phi - pair.margin
+    active, soft = r < 0.0, pair.soft
+    room = to_real((problem.points if family is POINT else problem.wrenches) - n) > 0.5
+    for _ in when_any(room):
+        row = getattr(problem, family.name)[n]
+        links = {"link_a": s.model.shape_link[problem.a[k]], "link_b": s.model.shape_link[problem.b[k]]}
+        values = links | {"of": k, "at": m, "kind": CONTACT, "two": two, "tie": counts[TIES].value + 1}
+        for what, value in values.items():
+            getattr(problem, f"{family.name}_{what}")[n] = value
+        row.p, row.p_a, row.R = found.p, found.p + apart, contact_frame(found.n, found.t)
+        row.r, row.slide, row.slide2, row.reg = r, pair.slide, pair.slide2, pair.reg
+        d = impedance(soft, r, problem.square).d
+        row.D = select(active, d / (1.0 - d) * pair.g, 0.0)
+        if family is WRENCH:
+            row.E, row.torsion, row.roll, row.roll2, row.D_turn = row.R, pair.torsion, pair.roll, pair.roll2, 0.0
+        damped = _damped(s, k, family.seen(s, n, row, velocities(s)))
+        spring = Vec3(soft.k * d * r, 0.0, 0.0)
+        row.ref = -damped - (Six(spring, Vec3.zero()) if family is WRENCH else spring)
+        if problem.has("tied"):
+            for _ in loop(two):
+                problem.coupled[0] = maximum(problem.coupled[0], select(active, 1.0, 0.0))
+        count.value = n + 1
+    lost = select(active, 1.0, problem.status[2])
+    problem.status[2] = select(room, problem.status[2], lost)
+
+
+def _damped(s: Step, k: Any, y: Any) -> Any:
+    """b y on the normal, b_f y in directions of friction"""
+    b, b_friction = s.const.pair[k].soft.b, s.const.pair[k].b_friction
+    lin = y.lin if isinstance(y, Six) else y
+    out = Vec3(b * lin.x, b_friction * lin.y, b_friction * lin.z)
+    return Six(out, y.ang * b_friction) if isinstance(y, Six) else out
+
+
+# -- forces as an output -------------------------------------------------------------------------------------------------
+def report_contact(s: Step, family: Block, n: Any, row: Row, table: Table) -> None:
+    """Force on B, place and gap of a contact."""
+    problem = s.constraints
+    k, link = getattr(problem, f"{family.name}_of")[n], getattr(problem, f"{family.name}_link_b")[n]
+    at = table[getattr(problem, f"{family.name}_at")[n]]
+    f = row.f.lin if family is WRENCH else row.f
+    at.force, at.point = row.R @ f, row.p + origin(s, s.model.tree[link])
+    at.gap = row.r + s.const.pair[k].margin
+
+
+def force_cotangent(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """Of the forces along the rows, from that of the force in the world."""
+    at = getattr(s.constraints, f"{family.name}_at")[n]
+    f_bar = row.R.T @ s.constraints.force_bar.struct(at * 3, Vec3)
+    return Six(f_bar, Vec3.zero()) if family is WRENCH else f_bar
+
+
+# -- the adjoint -----------------------------------------------------------------------------------------------------------
+def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
+    """From J nu (row.z, with the cotangent of the force itself), kappa (row.d) and the forces (row.f) of a contact to poses,
+    velocities and parameters.
+
+    Three fields of links are paired with forces at the point: nu with f, accelerations with -kappa, velocities with -b kappa.
+    """
+    problem, wide = s.constraints, family is WRENCH
+    k, m = getattr(problem, f"{family.name}_of")[n], getattr(problem, f"{family.name}_at")[n]
+    i, j = (getattr(problem, f"{family.name}_link_{side}")[n] for side in "ab")
+    pair, R, r = s.const.pair[k], row.R, row.r
+    soft, kappa, felt = pair.soft, row.d, row.z
+    curve = impedance(soft, r, problem.square)
+    d, pressed = curve.d, family.dot(felt, row.f)
+    normal = kappa.lin.x if wide else kappa.x
+    inside = select(r < 0.0, 1.0, 0.0)
+    d_bar = inside * (pressed / (d * (1.0 - d)) - soft.k * r * normal)
+    r_bar = curve.slope * d_bar - inside * (soft.k * d * normal)
+
+    fields = (("y", "F", -row.f), ("w", "w_bar", -kappa), ("v", "v_bar", -_damped(s, k, kappa)))
+
+    def side(sign: float, link: Any, p: Vec3) -> tuple[Mat3, Vec3]:
+        """Pair the fields with forces on one link; the cotangents of the frame and of the point."""
+        frame_bar, p_bar, zeta = Mat3.zero(), Vec3.zero(), Force.zero()
+        for field, of_x, y in fields:
+            on = s.field[link] if field == "w" else s.link[link]
+            x, lin = getattr(on, field), y.lin if wide else y
+            force = R @ lin * sign
+            wrench = at_point(p, force, R @ y.ang * sign if wide else Vec3.zero())
+            setattr(on, of_x, getattr(on, of_x) + wrench)
+            zeta, p_bar = zeta + cross_force(x, wrench), p_bar + cross(force, x.w)
+            moved = point_velocity(p, x) * sign
+            frame_bar = frame_bar + Mat3.columns(moved * lin.x, moved * lin.y, moved * lin.z)
+            if wide:
+                turned = x.w * sign
+                frame_bar = frame_bar + Mat3.columns(turned * y.ang.x, turned * y.ang.y, turned * y.ang.z)
+        s.field[link].zeta += zeta
+        return frame_bar, p_bar
+
+    def one() -> tuple[Mat3, Vec3, Vec3]:
+        frame_bar, p_bar = side(1.0, j, row.p)
+        return frame_bar, p_bar, Vec3.zero()
+
+    def both() -> tuple[Mat3, Vec3, Vec3]:
+        frame_bar, p_bar = side(1.0, j, row.p)
+        more, p_a_bar = side(-1.0, i, row.p_a)
+        return frame_bar + more, p_bar, p_a_bar
+
+    frame_bar, p_b_bar, p_a_bar = family.on_links(s, n, one, both)
+    if problem.force_bar is not None:
+        f, f_bar = row.f.lin if wide else row.f, problem.force_bar.struct(m * 3, Vec3)
+        frame_bar = frame_bar + Mat3.columns(f_bar * f.x, f_bar * f.y, f_bar * f.z)
+    found, _ = gap_of(s, k, m)
+    n_bar, t_bar = contact_frame_vjp(found.n, found.t, frame_bar)
+    gap_bars(s, k, m, GapBars(r_bar, p_a_bar, p_b_bar, n_bar, t_bar))
+    if s.bars.const is not None:
+        _pair_bars(s, family, n, row, (d_bar, r_bar, d, normal, pressed, inside))
+
+
+def _pair_bars(s: Step, family: Block, n: Any, row: Row, of: tuple[Any, ...]) -> None:
+    """To the numbers of the pair."""
+    problem, wide = s.constraints, family is WRENCH
+    k = getattr(problem, f"{family.name}_of")[n]
+    assert s.bars.const is not None
+    pair, bar, (d_bar, r_bar, d, normal, pressed, inside) = s.const.pair[k], s.bars.const.pair[k], of
+    rate, kappa = family.seen(s, n, row, velocities(s)), row.d
+    lin, rate_lin = (kappa.lin, rate.lin) if wide else (kappa, rate)
+    rubbed = lin.y * rate_lin.y + lin.z * rate_lin.z + (dot(kappa.ang, rate.ang) if wide else 0.0)
+    bar.soft += impedance_vjp(pair.soft, row.r, problem.square, d_bar) + Soft(
+        -(inside * d * row.r * normal), -(normal * rate_lin.x), 0.0, 0.0, 0.0, 0.0, 0.0
+    )
+    bar.b_friction -= rubbed
+    bar.g += inside * pressed / pair.g
+    bar.margin -= r_bar
+    bars = problem.cone.bars(row.y.leaves(), rub6(row) if wide else rub3(row), row.z.leaves())
+    for name, more in zip(("slide", "slide2", "torsion", "roll", "roll2"), bars.mu, strict=False):
+        setattr(bar, name, getattr(bar, name) + more)
+    bar.reg += bars.reg

@@ -1,0 +1,130 @@
+"""Newton's method for the soft law, in the primal  (theory 9.8, 9.9).
+
+    a = argmin  |a - a0|_M^2/2 + s(J a - aref):      H a' = tau + J^T (f + K J a),   H = M + J^T K J
+
+The first step, from a = 0, is taken whole; a state then has one answer to the bit, whatever led to it. After it there is z
+with M (a - a0) = J^T z, so that everything a line search asks of M is known from rows alone. A robot that is done is frozen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ....staging import carry, loop, maximum, select, target, when_any
+from ...context import Step
+from . import coupled
+from .factor import assemble, factor_solve
+from .families import Motions, every_row
+
+SEARCHES = 10  # evaluations of a line search
+LONGEST = 16.0  # whole steps that a search may go
+ENOUGH = 1e-2  # of the slope at its start, at which a search ends
+FINE = {"f64": 1e-10, "f32": 1e-5}  # |z - f| of |f| that counts as solved
+
+
+class Along(NamedTuple):
+    """Sums over all rows along the step that is tried: z . Jd,  (z' - z) . Jd,  -f . Jd at its start and at its end."""
+
+    linear: Any
+    quadratic: Any
+    at_start: Any
+    at_end: Any
+
+
+def newton(s: Step) -> None:
+    """problem.accel = the accelerations; rows keep their forces."""
+    problem = s.constraints
+    for i in loop(s.model.nl):
+        problem.base[i].F = s.link[i].F
+    for k in loop(s.model.nv):
+        problem.accel[k] = 0.0
+    if problem.has("tied"):
+        for _ in when_any(problem.coupled[0] > 0.5):
+            coupled.structure(s)
+    going, first, left = carry(1.0), carry(1.0), carry(0.0)
+    fine = FINE[target().dtype]
+    for _ in loop(problem.iterations):
+        for _ in when_any(going.value > 0.5):
+            assemble(s, with_forces=True)
+            factor_solve(s, problem.joint_force, problem.trial)
+            along = _try(s)
+            start = along.linear + along.at_start
+            end = along.linear + along.quadratic + along.at_end
+            enough, alpha = ENOUGH * abs(start), carry(1.0)
+            # the whole step, unless its slope says that the minimum is elsewhere; searching in rounding leads anywhere
+            rounding = 1e-13 if target().dtype == "f64" else 1e-5
+            noise = rounding * (abs(along.linear) + abs(along.at_start))
+            elsewhere = select(abs(end) > enough, select(abs(start) > noise, going.value, 0.0), 0.0)
+            needed = select(first.value > 0.5, 0.0, elsewhere)
+            for _ in when_any(needed > 0.5):
+                _search(s, along, (end, enough), needed, alpha)
+            error, size = _move(s, select(going.value > 0.5, alpha.value, 0.0))
+            left.value = select(going.value > 0.5, error / maximum(size, 1e-30), left.value)
+            going.value = select(error > fine * fine * size, going.value, 0.0)
+            first.value = 0.0
+    # what is left over is said only of robots that did not get there
+    worst = select(going.value > 0.5, left.value, 0.0)
+    status = problem.status
+    status[0] = select(worst >= 0.0, maximum(status[0], worst), worst)
+
+
+def _try(s: Step) -> Along:
+    """d, and the linearised forces, of every row for the step to problem.trial."""
+    sums = [carry(0.0) for _ in range(4)]
+    trial = Motions("y", s.constraints.trial)
+    for family, n, row in every_row(s):
+        y, f = row.y, row.f
+        end = family.seen(s, n, row, trial) - row.ref
+        d = end - y
+        ahead = f - family.times(row.K, d)
+        row.d, row.ahead = d, ahead
+        at_end, _ = family.respond(s, n, row, end)
+        z = row.z
+        for total, force in zip(sums, (z, ahead - z, -f, -at_end), strict=True):
+            total.value = total.value + family.dot(force, d)
+    return Along(*(total.value for total in sums))
+
+
+def _slope(s: Step, alpha: Any) -> tuple[Any, Any]:
+    """-f . Jd and Jd . K Jd at a length of the step"""
+    total, curve = carry(0.0), carry(0.0)
+    for family, n, row in every_row(s):
+        d = row.d
+        f, K = family.respond(s, n, row, row.y + d * alpha)
+        total.value = total.value - family.dot(f, d)
+        curve.value = curve.value + family.dot(family.times(K, d), d)
+    return total.value, curve.value
+
+
+def _search(s: Step, along: Along, of: tuple[Any, Any], needed: Any, alpha: carry) -> None:
+    """The zero of the slope along the step, which only rises: Newton's method within a bracket.  (theory 9.10)"""
+    end, enough = of
+    quadratic = maximum(along.quadratic, 0.0)
+    low, high, value, open_ = carry(0.0), carry(LONGEST), carry(end), carry(needed)
+    rate = carry(_slope(s, 1.0)[1])
+    for _ in loop(SEARCHES):
+        for _ in when_any(open_.value > 0.5):
+            at, slope = alpha.value, value.value
+            low.value = select(slope < 0.0, at, low.value)
+            high.value = select(slope < 0.0, high.value, at)
+            step = at - slope / maximum(quadratic + rate.value, 1e-30)
+            inside = (step > low.value) & (step < high.value)
+            new = select(open_.value > 0.5, select(inside, step, 0.5 * (low.value + high.value)), at)
+            alpha.value = new
+            pressed, rate.value = _slope(s, new)
+            value.value = along.linear + new * quadratic + pressed
+            open_.value = select(abs(value.value) > enough, open_.value, 0.0)
+
+
+def _move(s: Step, alpha: Any) -> tuple[Any, Any]:
+    """Take the step; |z - f|^2 and |f|^2 over all rows."""
+    problem, error, size = s.constraints, carry(0.0), carry(0.0)
+    for family, n, row in every_row(s):
+        y, z = row.y + row.d * alpha, row.z + (row.ahead - row.z) * alpha
+        f, K = family.respond(s, n, row, y)
+        row.y, row.z, row.f, row.K = y, z, f, K
+        error.value = error.value + family.dot(z - f, z - f)
+        size.value = size.value + family.dot(f, f)
+    for k in loop(s.model.nv):
+        problem.accel[k] = problem.accel[k] + alpha * (problem.trial[k] - problem.accel[k])
+    return error.value, size.value

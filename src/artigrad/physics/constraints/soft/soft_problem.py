@@ -1,0 +1,295 @@
+"""What the soft law adds to a kernel: integers of the candidates, numbers of the options, scratch for the rows that are found.
+
+Rows come in four families:
+
+    point    three rows at a point of one link or between two: contacts of condim 1 and 3, equalities `connect`
+    wrench   six rows, a shift and a turn: contacts of condim 4 and 6, equalities `weld`
+    single   one row on one degree of freedom: limits, dry friction
+    combo    one row on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from ....model.model import Equality, Model
+from ....spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
+from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
+from ...collision.candidates import candidates
+from ...tables import EQUALITIES
+from .cones import CONES, ConeLaw
+from .stiffness import Cross, Six, Stiff
+
+# Every row has: its reference, y = J x - ref, the step d that is tried, its force f at y, z with M (a - a0) = J^T z, z of the
+# whole step, and K, the slope of -f. Backwards d is kappa = K J nu and z is J nu.
+STEPS = ("ref", "y", "d", "f", "z", "ahead")
+_RUB = dict.fromkeys(("D", "r", "slide", "slide2", "reg"), float)
+_TURN = dict.fromkeys(("torsion", "roll", "roll2", "D_turn"), float)
+_SCALAR = dict.fromkeys((*STEPS, "K", "D", "low", "high", "r"), float)
+
+TABLES = {
+    "point": Layout(p=Vec3, p_a=Vec3, R=Mat3, K=Sym3, **dict.fromkeys(STEPS, Vec3), **_RUB),
+    "wrench": Layout(p=Vec3, p_a=Vec3, R=Mat3, E=Mat3, K=Stiff, **dict.fromkeys(STEPS, Six), **_RUB, **_TURN),
+    "single": Layout(sign=float, **_SCALAR),
+    "combo": Layout(**_SCALAR),
+    "placed": Layout(X=Transform),  # one row per shape: its pose, about the origin of its tree
+    "base": Layout(F=Force),  # one row per link: its force without rows
+    "composite": Layout(I=Articulated, F=Force),  # one row per link: stiffened inertia, and force, of all it carries
+    "cross": Layout(C=Cross),  # one row per coupling of two moving links
+}
+COUNTS = ("points", "wrenches", "limits", "drys", "combos", "pairs", "capacity", "wide_capacity")
+INTEGERS: dict[str, ArgumentKind] = {
+    **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
+    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first", "s_vertex", "s_wide", "s_two"), INTS),
+    **dict.fromkeys(("s_limit", "s_dry", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
+    **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two"), INTS),
+    **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
+    "s_feature": SHARED,
+}
+REALS = (*TABLES, "accel", "trial", "joint_force", "diagonal", "status", "H", "coef", "coupled", "load")
+# Of each block: its links, which pair or equality it is, which point of a pair, its kind, whether two links move, and its
+# coupling (counted from 1).
+BLOCK = ("link_a", "link_b", "of", "at", "kind", "two", "tie")
+SCRATCH = (
+    *(f"point_{k}" for k in BLOCK),
+    *(f"wrench_{k}" for k in BLOCK),
+    *("single_dof", "single_link", "single_kind"),
+    *("tie_a", "tie_b", "count", "mark", "row_start", "row_end", "column"),
+)
+POINTS, WRENCHES, SINGLES, TIES = range(4)  # places in `count`
+CONTACT, HELD = range(2)  # kinds of blocks: between shapes, or an equality
+LIMIT, DRY = range(2)  # kinds of single rows
+COUPLE, BALL, FREE_DRY = range(3)  # kinds of combos
+
+
+def soft_features(model: Model) -> frozenset[str]:
+    """Which kinds of rows a model may have: what its kernels are compiled for.
+
+    contact, patch: of condim up to 3, and above; connect, weld, couple: equalities; limit, dry, ball, free_dry: of joints;
+    tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows.
+    """
+    shapes, links = model.shapes, model.links
+    link = [int(links.of_body[b + 1]) for b in shapes.body]
+    found = {("patch" if shapes.pair_condim(a, b) > 3 else "contact") for a, b in shapes.pairs}
+    found |= {{"joint": "couple"}.get(e.kind, e.kind) for e in model.equalities}
+    for i in shapes.limited:
+        joint = model.joint_kind(i)
+        if np.isfinite(model.params.limit[i]).any():
+            found.add("limit" if joint.axial else "ball")
+        if model.params.dry_friction[i] > 0:
+            found.add("free_dry" if joint.floating else "dry")
+    always = any(e.kind == "joint" or (_link(model, e.a) and _link(model, e.b)) for e in model.equalities)
+    always = always or "free_dry" in found
+    if always or "ball" in found or any(link[a] and link[b] for a, b in shapes.pairs):
+        found.add("tied")
+    return frozenset(found if always else found | {"loose"})
+
+
+def _link(model: Model, body: int) -> int:
+    return int(model.links.of_body[body + 1])
+
+
+def _ends(model: Model, e: Equality) -> tuple[int, int]:
+    """The links that an equality holds; the second one moves."""
+    if e.kind == "joint":
+        return 0, 0
+    first, second = _link(model, e.a), _link(model, e.b)
+    return (second, first) if first else (first, second)
+
+
+def _combos(model: Model) -> list[tuple[int, int, int, list[int]]]:
+    """(kind, what it is of, where its coordinates start, degrees of freedom) of each combo: an equality, a link, or a dof."""
+    out: list[tuple[int, int, int, list[int]]] = []
+    for n, e in enumerate(model.equalities):
+        if e.kind == "joint":
+            out.append((COUPLE, n, 0, [model.joint_v[i] for i in (e.a, e.b) if i >= 0]))
+    for i in model.shapes.limited:
+        joint, va = model.joint_kind(i), model.joint_v[i]
+        if joint.quaternion and not joint.floating and np.isfinite(model.params.limit[i]).any():
+            out.append((BALL, _link(model, i), model.joint_q[i], [va, va + 1, va + 2]))
+        if joint.floating and model.params.dry_friction[i] > 0:
+            out += [(FREE_DRY, k, 0, [k]) for k in range(va, va + joint.nv)]
+    return out
+
+
+def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str, Any]:
+    """The integer arguments of a kernel with the soft law; at most max_contacts points may touch at a time."""
+    c, shapes = candidates(model), model.shapes
+    pairs = list(zip(c.a[:-1].tolist(), c.b[:-1].tolist(), strict=True))
+    wide = np.array([shapes.pair_condim(a, b) > 3 for a, b in pairs], bool)
+    count = np.diff(c.first)
+    kinds = [EQUALITIES.index(e.kind) for e in model.equalities]
+    ends = [_ends(model, e) for e in model.equalities]
+    limited = [i for i in shapes.limited if np.isfinite(model.params.limit[i]).any() and model.joint_kind(i).axial]
+    rubbing = [i for i in shapes.limited if model.params.dry_friction[i] > 0 and not model.joint_kind(i).floating]
+    dry = [model.joint_v[i] + k for i in rubbing for k in range(model.joint_kind(i).nv)]
+    combos = _combos(model)
+    capacity = [min(int(count[wide == w].sum()), max_contacts) for w in (False, True)]
+    links = [_link(model, b) for b in shapes.body]
+
+    def ints(values: Any) -> np.ndarray:
+        return np.array([*values, 0], np.int32)
+
+    return {
+        "s_points": capacity[0] + kinds.count(0),
+        "s_wrenches": capacity[1] + kinds.count(1),
+        "s_capacity": capacity[0],
+        "s_wide_capacity": capacity[1],
+        "s_limits": len(limited),
+        "s_drys": len(dry),
+        "s_combos": len(combos),
+        "s_pairs": len(pairs),
+        "s_routine": c.routine,
+        "s_a": c.a,
+        "s_b": c.b,
+        "s_first": c.first,
+        "s_vertex": c.vertex,
+        "s_wide": ints(wide),
+        "s_two": ints(bool(links[a] and links[b]) for a, b in pairs),
+        "s_limit": ints(_link(model, i) for i in limited),
+        "s_dry": ints(dry),
+        "s_held": ints(kinds),
+        "s_eq_a": ints(a for a, _ in ends),
+        "s_eq_b": ints(b for _, b in ends),
+        "s_eq_two": ints(bool(a and b) for a, b in ends),
+        "s_couple_qa": ints(model.joint_q[e.a] if e.kind == "joint" else 0 for e in model.equalities),
+        "s_couple_qb": ints(model.joint_q[e.b] if e.kind == "joint" and e.b >= 0 else 0 for e in model.equalities),
+        "s_couple_two": ints(e.kind == "joint" and e.b >= 0 for e in model.equalities),
+        "s_combo_kind": ints(kind for kind, *_ in combos),
+        "s_combo_of": ints(of for _, of, _, _ in combos),
+        "s_combo_q": ints(q for _, _, q, _ in combos),
+        "s_entry": ints(np.cumsum([0, *(len(dofs) for *_, dofs in combos)])),
+        "s_entry_dof": ints(k for *_, dofs in combos for k in dofs),
+        "s_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
+    }
+
+
+def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
+    """Sizes of the scratch."""
+    nl, nv, tied = len(model.links.parent), model.nv, "tied" in soft_features(model)
+    points, wrenches, combos = (integers[f"s_{k}"] for k in ("points", "wrenches", "combos"))
+    singles, ties = 2 * integers["s_limits"] + integers["s_drys"], (points + wrenches) * tied
+    rows = {"point": points, "wrench": wrenches, "single": singles, "combo": combos, "base": nl}
+    rows |= {"placed": len(model.shapes.names), "composite": nl * tied, "cross": ties + 1}
+    sizes = {name: n * TABLES[name].size for name, n in rows.items()}
+    sizes |= dict.fromkeys(("accel", "trial", "joint_force", "diagonal"), nv)
+    sizes |= {
+        "status": 3,
+        "coupled": 1,
+        "coef": int(integers["s_entry"][combos]),
+        "H": nv * nv * tied,
+        "load": nv * tied,
+    }
+    for family, n in (("point", points), ("wrench", wrenches)):
+        sizes |= {f"{family}_{k}": n for k in BLOCK}
+    sizes |= {f"single_{k}": singles for k in ("dof", "link", "kind")} | {f"tie_{k}": ties + 1 for k in "ab"}
+    sizes |= {"count": 4, "mark": nv * nv * tied, "row_start": nv, "row_end": nv, "column": nv * (nv + 1) // 2 * tied}
+    return {f"sw_{k}": max(n, 1) for k, n in sizes.items()}
+
+
+def soft_signature() -> dict[str, ArgumentKind]:
+    """What the soft law adds to the arguments of a kernel."""
+    return {
+        **INTEGERS,
+        **{f"sw_{k}": WORK for k in REALS},
+        **{f"sw_{k}": INT_WORK for k in SCRATCH},
+    }
+
+
+class SoftProblem(SimpleNamespace):
+    """The rows of one step inside a kernel, under the soft law."""
+
+    features: frozenset[str]
+    cone: ConeLaw
+    square: bool  # whether all powers of solimp are 2
+    iterations: int
+
+    # integers of the model: how many there may be, pairs of shapes, limited joints, equalities, combos
+    points: Any
+    wrenches: Any
+    capacity: Any
+    wide_capacity: Any
+    limits: Any
+    drys: Any
+    combos: Any
+    pairs: Any
+    routine: Any
+    a: Any
+    b: Any
+    first: Any  # point of each pair
+    vertex: Any
+    wide: Any  # 1 for a pair whose contacts are wrenches
+    two: Any  # 1 for a pair of two moving links
+    limit: Any  # links
+    dry: Any  # degrees of freedom
+    held: Any  # kind of each equality
+    eq_a: Any
+    eq_b: Any
+    eq_two: Any
+    couple_qa: Any  # coordinates of coupled joints
+    couple_qb: Any
+    couple_two: Any
+    combo_kind: Any
+    combo_of: Any
+    combo_q: Any
+    entry: Any  # first entry of each combo
+    entry_dof: Any
+    feature: Reals
+
+    # scratch
+    point: Table
+    wrench: Table
+    single: Table
+    combo: Table
+    placed: Table
+    base: Table
+    composite: Table
+    cross: Table
+    accel: Reals  # accelerations so far
+    trial: Reals  # and those of the whole step
+    joint_force: Reals  # forces in joints, those of rows included
+    diagonal: Reals  # stiffness of single rows
+    status: Reals  # worst residual, least margin, 1 where a contact found no place
+    H: Reals
+    coef: Reals  # coefficients of combos
+    coupled: Reals  # 1 for a robot whose rows tie links or joints together
+    load: Reals
+    single_dof: Any
+    single_link: Any
+    single_kind: Any
+    tie_a: Any  # links of each coupling, counted from 1
+    tie_b: Any
+    count: Any
+    mark: Any
+    row_start: Any
+    row_end: Any
+    column: Any
+    force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
+
+    @classmethod
+    def take(cls, arguments: dict[str, Any], cone: str, features: frozenset[str], square: bool, iterations: int) -> Any:
+        """Pick what belongs to the soft law out of a kernel's arguments."""
+        found = {k[2:]: arguments.pop(k) for k in INTEGERS}
+        own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
+        own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
+        return cls(
+            **found,
+            **own,
+            features=features,
+            cone=CONES[cone],
+            square=square,
+            iterations=iterations,
+            force_bar=None,
+        )
+
+    @property
+    def all_points(self) -> Any:
+        """How many points may touch, of all pairs."""
+        return self.first[self.pairs]
+
+    def has(self, *features: str) -> bool:
+        """Whether the model may have any of these."""
+        return any(f in self.features for f in features)

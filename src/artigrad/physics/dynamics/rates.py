@@ -1,0 +1,124 @@
+"""Forces that change with velocities, taken at the end of the step by the integrators that say so  (theory 7.6).
+
+    (M + h B) w = M a,       B = -d(forces)/dv
+
+a are the accelerations of the step, w those that are integrated. B is that of joint damping (`damping`), of this and of
+actuators (`fast`), both on the diagonal; or also that of gyroscopic and Coriolis forces, of lone free bodies (`lone`) or of all
+(`full`), which make it a matrix (`velocity_matrix`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...joints.joint import Extra
+from ...staging import Reals, copy, loop, select
+from ..context import Step
+from . import articulated, velocity_matrix
+from .actuation import follows
+from .articulated import clear_forces
+from .momentum import mass_times, mass_times_vjp
+
+MATRIX = ("lone", "full")
+
+
+def slow_down(s: Step) -> None:
+    """ws.qdd: a becomes w;  with a diagonal B  w = a - (M + h B)^-1 h B a"""
+    ws, nv = s.ws, s.model.nv
+    joint_rates(s, ws.rate)
+    if s.slows in MATRIX:
+        velocity_matrix.fill(s, ws.rate)
+        velocity_matrix.factor(s)
+        mass_times(s, ws.qdd, ws.slowed)
+        velocity_matrix.solve(s, ws.slowed)
+        copy(ws.slowed, ws.qdd, nv)
+    else:
+        for k in loop(nv):
+            ws.slowed[k] = s.dt * ws.rate[k] * ws.qdd[k]
+        _factor_solve(s, _slowed_diagonal, ws.slowed)
+        for k in loop(nv):
+            ws.qdd[k] = ws.qdd[k] - ws.slowed[k]
+
+
+def slow_down_vjp(s: Step, w_bar: Reals) -> None:
+    """Backwards: ws.qdd holds w and becomes a = w + M^-1 h B w;  w_bar becomes a_bar = M mu, where (M + h B)^T mu = w_bar.
+    ws.slowed keeps w and ws.slow_mu mu, for `slow_down_bars`."""
+    ws, nv, mu = s.ws, s.model.nv, s.ws.slow_mu
+    joint_rates(s, ws.rate)
+    copy(ws.qdd, ws.slowed, nv)
+    if s.slows in MATRIX:
+        velocity_matrix.fill(s, ws.rate)
+        velocity_matrix.times(s, ws.slowed, ws.qdd)  # (M + h B) w = M a
+        _factor_solve(s, _plain_diagonal, ws.qdd)
+        copy(w_bar, mu, nv)
+        velocity_matrix.factor(s)
+        velocity_matrix.solve_transposed(s, mu)
+        mass_times(s, mu, w_bar)
+        return
+    for k in loop(nv):
+        ws.qdd[k] = s.dt * ws.rate[k] * ws.slowed[k]
+    _factor_solve(s, _plain_diagonal, ws.qdd)
+    for k in loop(nv):
+        ws.qdd[k] = ws.slowed[k] + ws.qdd[k]
+        mu[k] = w_bar[k]
+    _factor_solve(s, _slowed_diagonal, mu)
+    for k in loop(nv):
+        w_bar[k] = w_bar[k] - s.dt * ws.rate[k] * mu[k]
+
+
+def slow_down_bars(s: Step) -> None:
+    """What is left of the adjoint: that of  mu . (M (a - w) - h B w)  at fixed a, w and mu."""
+    ws, mu = s.ws, s.ws.slow_mu
+    for k in loop(s.model.nv):
+        ws.rate[k] = -(s.dt * mu[k] * ws.slowed[k])
+        ws.qdd[k] = ws.qdd[k] - ws.slowed[k]
+    joint_rates_vjp(s, ws.rate)
+    mass_times_vjp(s, ws.qdd, mu)
+    if s.slows in MATRIX:
+        velocity_matrix.bias_rates_vjp(s, ws.slowed, mu)
+
+
+# -- the diagonal of B -----------------------------------------------------------------------------------------------------
+def joint_rates(s: Step, rate: Reals) -> None:
+    """Joint damping; for `fast` and `full` also the velocity gains of actuators that are not at a limit of their force."""
+    for i in loop(1, s.model.nl):
+        va, damping = s.model.link_v[i], s.const.link[i].damping
+        for k in loop(va, va + s.model.link_nv[i]):
+            rate[k] = damping
+    if s.slows != "damping":
+        for j in loop(s.model.nu):
+            row, k = s.const.actuator[j], s.model.act_v[j]
+            rate[k] = rate[k] - select(follows(s, j), row.gear * row.gear * row.b2, 0.0)
+
+
+def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
+    """Adds to the cotangents of constants. Whether an actuator is at its limit is not differentiated."""
+    if s.bars.const is None:
+        return
+    for i in loop(1, s.model.nl):
+        va, bar = s.model.link_v[i], s.bars.const.link[i]
+        for k in loop(va, va + s.model.link_nv[i]):
+            bar.damping = bar.damping + rate_bar[k]
+    if s.slows != "damping":
+        for j in loop(s.model.nu):
+            row, bar = s.const.actuator[j], s.bars.const.actuator[j]
+            felt = select(follows(s, j), rate_bar[s.model.act_v[j]] * row.gear, 0.0)
+            bar.b2 -= felt * row.gear
+            bar.gear -= 2.0 * felt * row.b2
+
+
+def _slowed_diagonal(s: Step, i: Any) -> Extra:
+    own, va = s.const.link[i], s.model.link_v[i]
+    return lambda k: own.armature + s.dt * s.ws.rate[va + k]
+
+
+def _plain_diagonal(s: Step, i: Any) -> Extra:
+    own = s.const.link[i]
+    return lambda k: own.armature
+
+
+def _factor_solve(s: Step, diagonal: articulated.Diagonal, x: Reals) -> None:
+    """x <- (M + diagonal)^-1 x"""
+    clear_forces(s)
+    articulated.factor(s, diagonal)
+    articulated.solve(s, x, x)
