@@ -141,7 +141,7 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
             raise ModelError(f"{what}: springs are on {EITHER_AXIAL} joints, not on a {joint} one")
         if limit is not None and not JOINTS[joint].limitable:
             raise ModelError(f"{what}: limits are for {EITHER_AXIAL} or spherical joints, not a {joint} one")
-        if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] != 0:
+        if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] not in (0.0, -np.inf):
             raise ModelError(f"{what}: the limit of a spherical joint is (0, largest angle)")
         if dry_friction and not JOINTS[joint].nv:
             raise ModelError(f"{what}: dry friction is for joints that move, not a {joint} one")

@@ -3,6 +3,7 @@
 from .arms import arm_dh
 from .chains import cartpole, chain, loaded_links, pendulum
 from .gym import ant, hopper
+from .humanoid import humanoid
 from .legged import laikago, quadruped
 from .random import ball, random_tree
 
@@ -13,6 +14,7 @@ __all__ = [
     "cartpole",
     "chain",
     "hopper",
+    "humanoid",
     "laikago",
     "loaded_links",
     "pendulum",
