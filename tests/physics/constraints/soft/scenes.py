@@ -32,6 +32,8 @@ EVERY_ROW = f"""
     <body name="b" pos=".3 0 0">
       <joint name="h" axis="0 1 0" range="-30 30" frictionloss=".2" armature=".01" damping=".3"/>{STICK}
       <site name="tip" pos=".3 0 0" euler="10 20 30"/></body></body>
+  <body pos="6 0 1"><joint type="ball" limited="true" range="0 3" margin=".02" frictionloss=".05"/>{STICK}
+    <body pos=".3 0 0"><joint axis="0 1 0" range="-2 1" frictionloss=".2" solreflimit=".03 .9"/>{STICK}</body></body>
   <body name="c" pos="2.6 0.05 1"><joint name="x" type="slide" axis="1 0 0" frictionloss="1"/>
     <joint name="y" type="slide" axis="0 1 0"/><joint name="r" axis="0 0 1"/>
     <geom size=".05"/><site name="hub" euler="10 20 30"/></body>

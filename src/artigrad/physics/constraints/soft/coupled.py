@@ -5,6 +5,9 @@
 The first part is the composite-rigid-body algorithm on stiffened inertias; X = -J_a^T K J_b couples the path of one link to
 that of another; c are the coefficients of combos. H = L^T D L is found from the last degree of freedom to the first, on the
 entries that a tree has and on those that couplings add, which are listed once per step (`structure`).
+
+How much elimination fills depends on the order. Trees that are coupled stand near each other (`_order_trees`), so that a pile
+of many bodies has a band of entries and not all of them. H, its lists and its unknowns go by place in that order.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 
 from .... import joints
 from ....spatial import power
-from ....staging import Reals, carry, climb, counter, loop
+from ....staging import Reals, carry, climb, counter, loop, to_real, when_any
 from ...context import Step
 from .families import COMBO
 from .soft_problem import TIES
@@ -39,20 +42,21 @@ def structure(s: Step) -> None:
     """Which entries of H are not zero, those that elimination fills included: a list of columns for every row."""
     problem, nv = s.constraints, s.model.nv
     mark, column = problem.mark, problem.column
+    _order_trees(s)
     for k in loop(nv * nv):
         mark[k] = 0
     for k in loop(nv):
         for j in climb(s.model.dof_parent, s.model.dof_parent[k + 1]):
-            mark[k * nv + (j - 1)] = 1
+            mark[_at(s, k, j - 1)] = 1
     for t in loop(1, problem.count[TIES] + 1):
         for j in _path(s, problem.tie_b[t]):
             for k in _path(s, problem.tie_a[t]):
-                mark[k * nv + j] = 1
-                mark[j * nv + k] = 1
+                mark[_at(s, k, j)] = 1
+                mark[_at(s, j, k)] = 1
     if problem.has("couple", "ball", "free_dry"):
         for n in loop(problem.combos):
             for a, b in _combo_pairs(s, n):
-                mark[problem.entry_dof[a] * nv + problem.entry_dof[b]] = 1
+                mark[_at(s, problem.entry_dof[a], problem.entry_dof[b])] = 1
     end = counter(0)
     for k in loop(nv, inwards=True):
         start = end.value
@@ -67,8 +71,56 @@ def structure(s: Step) -> None:
                 mark[column[p] * nv + column[q]] = 1
 
 
+def _at(s: Step, k: Any, j: Any) -> Any:
+    """Where the entry of two degrees of freedom is."""
+    place = s.constraints.place
+    return place[k] * s.model.nv + place[j]
+
+
+def _order_trees(s: Step) -> None:
+    """The place of every degree of freedom: tree by tree, each followed by those it is coupled to (Cuthill and McKee)."""
+    problem, n = s.constraints, s.model.nt + 1  # the world counts as a tree of no freedom
+    near, waiting, fresh = problem.near, problem.waiting, problem.fresh
+    for k in loop(n * n):
+        near[k] = 0
+    for t in loop(n):
+        fresh[t] = 1
+
+    def couple(a: Any, b: Any) -> None:
+        near[a * n + b] = 1
+        near[b * n + a] = 1
+
+    for t in loop(1, problem.count[TIES] + 1):
+        couple(s.model.tree[problem.tie_a[t]], s.model.tree[problem.tie_b[t]])
+    if problem.has("couple"):
+        for c in loop(problem.combos):
+            for a, b in _combo_pairs(s, c):
+                couple(problem.dof_tree[problem.entry_dof[a]], problem.dof_tree[problem.entry_dof[b]])
+    end, place = counter(0), counter(0)
+
+    def put(t: Any) -> None:
+        waiting[end.value] = t
+        end.value = end.value + 1
+        fresh[t] = 0
+
+    for h in loop(n):
+        for _ in when_any(to_real(end.value - h) < 0.5):  # nothing waits: go on with the first that is left
+            left = counter(1)
+            for t in loop(n):
+                for _ in loop(fresh[t] * left.value):
+                    put(t)
+                    left.value = 0
+        own = waiting[h]
+        for t in loop(n):
+            for _ in loop(fresh[t] * near[own * n + t]):
+                put(t)
+        for e in loop(problem.tree_at[own], problem.tree_at[own + 1]):
+            problem.place[problem.tree_dof[e]] = place.value
+            place.value = place.value + 1
+
+
 def _columns(s: Step, k: Any, inwards: bool = False) -> Iterator[Any]:
-    """The columns of row k before its diagonal."""
+    """The columns of the row at place k before its diagonal."""
     for p in loop(s.constraints.row_start[k], s.constraints.row_end[k], inwards=inwards):
         yield s.constraints.column[p]
 
@@ -81,7 +133,7 @@ def keep(s: Step) -> None:
 
 
 def solve(s: Step, b: Reals, x: Reals) -> None:
-    """H x = b - S^T F"""
+    """H x = b - S^T F, with x by places"""
     composite = s.constraints.composite
     for i in loop(1, s.model.nl, inwards=True):
         above, own = composite[s.model.parent[i]], composite[i]
@@ -93,7 +145,7 @@ def solve(s: Step, b: Reals, x: Reals) -> None:
     for i in loop(1, s.model.nl):
         F = composite[i].F
         for k in loop(s.model.link_v[i], s.model.link_v[i] + s.model.link_nv[i]):
-            x[k] = b[k] - power(s.dof[k].S, F)
+            x[s.constraints.place[k]] = b[k] - power(s.dof[k].S, F)
     _substitute(s, x)
 
 
@@ -110,21 +162,22 @@ def _fill(s: Step) -> None:
         for k in loop(m.link_v[i], m.link_v[i] + m.link_nv[i]):
             F = I @ s.dof[k].S
             for j in climb(m.dof_parent, k + 1):
-                H[k * nv + (j - 1)] = power(s.dof[j - 1].S, F)
-            H[k * nv + k] = H[k * nv + k] + own.armature + problem.diagonal[k]
+                H[_at(s, k, j - 1)] = power(s.dof[j - 1].S, F)
+            diagonal = _at(s, k, k)
+            H[diagonal] = H[diagonal] + own.armature + problem.diagonal[k]
     for t in loop(1, problem.count[TIES] + 1):
         C = problem.cross[t].C
         for j in _path(s, problem.tie_b[t]):
             F = C @ s.dof[j].S
             for k in _path(s, problem.tie_a[t]):
-                x = power(s.dof[k].S, F)
-                H[k * nv + j] = H[k * nv + j] + x
-                H[j * nv + k] = H[j * nv + k] + x
+                x, at, mirrored = power(s.dof[k].S, F), _at(s, k, j), _at(s, j, k)
+                H[at] = H[at] + x
+                H[mirrored] = H[mirrored] + x
     if problem.has("couple", "ball", "free_dry"):
         for n, row in COMBO.blocks(s):
             K = row.K
             for a, b in _combo_pairs(s, n):
-                at = problem.entry_dof[a] * nv + problem.entry_dof[b]
+                at = _at(s, problem.entry_dof[a], problem.entry_dof[b])
                 H[at] = H[at] + K * problem.coef[a] * problem.coef[b]
 
 

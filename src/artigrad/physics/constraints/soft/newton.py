@@ -60,7 +60,9 @@ def newton(s: Step) -> None:
                 _search(s, along, (end, enough), needed, alpha)
             error, size = _move(s, select(going.value > 0.5, alpha.value, 0.0))
             left.value = select(going.value > 0.5, error / maximum(size, 1e-30), left.value)
-            going.value = select(error > fine * fine * size, going.value, 0.0)
+            going.value = select(
+                error <= fine * fine * size, 0.0, going.value
+            )  # what is no number goes on, and is told
             first.value = 0.0
     # what is left over is said only of robots that did not get there
     worst = select(going.value > 0.5, left.value, 0.0)

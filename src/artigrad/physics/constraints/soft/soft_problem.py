@@ -46,6 +46,7 @@ INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first", "s_vertex", "s_wide", "s_two"), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two"), INTS),
+    **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
     "s_feature": SHARED,
 }
@@ -58,6 +59,7 @@ SCRATCH = (
     *(f"wrench_{k}" for k in BLOCK),
     *("single_dof", "single_link", "single_kind"),
     *("tie_a", "tie_b", "count", "mark", "row_start", "row_end", "column"),
+    *("place", "near", "waiting", "fresh"),
 )
 POINTS, WRENCHES, SINGLES, TIES = range(4)  # places in `count`
 CONTACT, HELD = range(2)  # kinds of blocks: between shapes, or an equality
@@ -90,6 +92,12 @@ def soft_features(model: Model) -> frozenset[str]:
 
 def _link(model: Model, body: int) -> int:
     return int(model.links.of_body[body + 1])
+
+
+def _dofs(model: Model) -> np.ndarray:
+    """The degrees of freedom of all links, link by link."""
+    links = model.links
+    return np.concatenate([np.arange(v, v + n) for v, n in zip(links.v, links.nv, strict=True)])
 
 
 def _ends(model: Model, e: Equality) -> tuple[int, int]:
@@ -129,6 +137,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
     combos = _combos(model)
     capacity = [min(int(count[wide == w].sum()), max_contacts) for w in (False, True)]
     links = [_link(model, b) for b in shapes.body]
+    of_dof = np.repeat(model.links.tree, model.links.nv)[np.argsort(_dofs(model), kind="stable")]
 
     def ints(values: Any) -> np.ndarray:
         return np.array([*values, 0], np.int32)
@@ -158,6 +167,9 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_couple_qa": ints(model.joint_q[e.a] if e.kind == "joint" else 0 for e in model.equalities),
         "s_couple_qb": ints(model.joint_q[e.b] if e.kind == "joint" and e.b >= 0 else 0 for e in model.equalities),
         "s_couple_two": ints(e.kind == "joint" and e.b >= 0 for e in model.equalities),
+        "s_tree_dof": ints(np.argsort(of_dof, kind="stable")),
+        "s_tree_at": ints(np.searchsorted(np.sort(of_dof), np.arange(model.links.trees + 2))),
+        "s_dof_tree": ints(of_dof),
         "s_combo_kind": ints(kind for kind, *_ in combos),
         "s_combo_of": ints(of for _, of, _, _ in combos),
         "s_combo_q": ints(q for _, _, q, _ in combos),
@@ -186,6 +198,8 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     for family, n in (("point", points), ("wrench", wrenches)):
         sizes |= {f"{family}_{k}": n for k in BLOCK}
     sizes |= {f"single_{k}": singles for k in ("dof", "link", "kind")} | {f"tie_{k}": ties + 1 for k in "ab"}
+    trees = (model.links.trees + 1) * tied
+    sizes |= {"place": nv * tied, "near": trees**2, "waiting": trees, "fresh": trees}
     sizes |= {"count": 4, "mark": nv * nv * tied, "row_start": nv, "row_end": nv, "column": nv * (nv + 1) // 2 * tied}
     return {f"sw_{k}": max(n, 1) for k, n in sizes.items()}
 
@@ -235,6 +249,9 @@ class SoftProblem(SimpleNamespace):
     combo_kind: Any
     combo_of: Any
     combo_q: Any
+    tree_dof: Any  # degrees of freedom, tree by tree
+    tree_at: Any  # where each tree begins in it
+    dof_tree: Any
     entry: Any  # first entry of each combo
     entry_dof: Any
     feature: Reals
@@ -267,6 +284,10 @@ class SoftProblem(SimpleNamespace):
     row_start: Any
     row_end: Any
     column: Any
+    place: Any  # of each degree of freedom in the order of elimination
+    near: Any  # whether two trees are coupled
+    waiting: Any  # trees in their order
+    fresh: Any  # whether a tree is not yet among them
     force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
 
     @classmethod
