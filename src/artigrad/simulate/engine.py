@@ -104,6 +104,11 @@ class Engine:
         return arguments(self.model, self.options.max_contacts, self.device.dtype)
 
     @cached_property
+    def features(self) -> frozenset[str]:
+        """Which kinds of rows kernels are compiled for, under the soft law."""
+        return soft_features(self.model)
+
+    @cached_property
     def table_may_be_full(self) -> bool:
         """Whether more points could be near at a time than there is room for."""
         if not self.constrained:
@@ -130,7 +135,7 @@ class Engine:
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
         contact, soft = self.constrained, dict[str, Any]()
         if contact and self.options.law == "soft":
-            soft = {"features": soft_features(self.model), "square": inputs.params.facts.square}
+            soft = {"features": self.features, "square": inputs.params.facts.square}
         damped = inputs.params.facts.damped or flags.get("with_params", False)
         in_factor = (
             self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"

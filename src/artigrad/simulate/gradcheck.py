@@ -118,7 +118,9 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
         return (4 * out[1] - out[0]) / 3
 
     rows = []
-    floor = max(1e-3, 1e-2 * float(np.abs(grad.v0).max(initial=0.0)))  # smaller gradients drown in the rounding of the motion
+    floor = max(
+        1e-3, 1e-2 * float(np.abs(grad.v0).max(initial=0.0))
+    )  # smaller gradients drown in the rounding of the motion
     inputs: list[tuple[str, np.ndarray, np.ndarray]] = [
         ("q0", state.q, grad.q0),
         ("v0", state.v, grad.v0),

@@ -14,6 +14,7 @@ from ..model.model import Model
 from ..model.options import Integrator
 from ..model.params import Params
 from ..model.state import State
+from ..physics.constraints.soft.soft_problem import soft_features
 from ..staging import Cuda, widest
 from . import sensors
 from .checkpoints import Checkpoints, EveryStep, forward_snapshots, reverse
@@ -112,7 +113,12 @@ class Simulator(StateFunctions):
         allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
         if lanes is not None and lanes not in allowed:
             raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
-        self.lanes = lanes or widest(self.dtype)
+        alone = options.law == "soft" and model.has_contact and "pile" in soft_features(model)
+        if alone and (lanes or 1) > 1:
+            raise InputError(
+                f"'{model.name}' has many bodies that may touch each other, which run one by one: leave lanes out"
+            )
+        self.lanes = 1 if alone else lanes or widest(self.dtype)
         self.engine = Engine(model, options, self._open(device), self.threads)
         self.checks = Checks(self.engine, self.params)
 

@@ -127,13 +127,14 @@ class Beside:
                     mujoco.mj_integratePos(m, d.qpos, 0.3 * rng.normal(size=m.nv), 1.0)
             low, high = np.where(m.actuator_ctrllimited[:, None], m.actuator_ctrlrange, [-1.0, 1.0]).T
             d.ctrl[:] = rng.uniform(low, high)
+            m.opt.tolerance = 1e-8  # on the way, to save time
             mujoco.mj_step(m, d, nstep=every)
             yield d.qpos.copy(), d.qvel.copy(), d.ctrl.copy()
 
     def error(self, q, v, u):
         """(of the change of velocity, relative; of positions) after one step."""
-        d = self.d
-        mujoco.mj_resetData(self.m, d)
+        tight(self.m)
+        d = mujoco.MjData(self.m)
         d.qpos[:], d.qvel[:], d.ctrl[:] = q, v, u
         mujoco.mj_step(self.m, d)
         traj = self.sim.rollout(ag.State(q, v), u[None])

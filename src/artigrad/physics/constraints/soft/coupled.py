@@ -6,8 +6,9 @@ The first part is the composite-rigid-body algorithm on stiffened inertias; X = 
 that of another; c are the coefficients of combos. H = L^T D L is found from the last degree of freedom to the first, on the
 entries that a tree has and on those that couplings add, which are listed once per step (`structure`).
 
-How much elimination fills depends on the order. Trees that are coupled stand near each other (`_order_trees`), so that a pile
-of many bodies has a band of entries and not all of them. H, its lists and its unknowns go by place in that order.
+How much elimination fills depends on the order. In a scene of many trees those that are coupled stand near each other
+(`_order_trees`), so that a pile has a band of entries and not all of them. H, its lists and its unknowns go by place in that
+order. It is one for all robots of a pack, and rounding follows it: such scenes run one by one, to have the same bits anywhere.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def structure(s: Step) -> None:
     """Which entries of H are not zero, those that elimination fills included: a list of columns for every row."""
     problem, nv = s.constraints, s.model.nv
     mark, column = problem.mark, problem.column
-    _order_trees(s)
+    if problem.has("pile"):
+        _order_trees(s)
     for k in loop(nv * nv):
         mark[k] = 0
     for k in loop(nv):
@@ -73,8 +75,12 @@ def structure(s: Step) -> None:
 
 def _at(s: Step, k: Any, j: Any) -> Any:
     """Where the entry of two degrees of freedom is."""
-    place = s.constraints.place
-    return place[k] * s.model.nv + place[j]
+    return place(s, k) * s.model.nv + place(s, j)
+
+
+def place(s: Step, k: Any) -> Any:
+    """Of a degree of freedom in the order of elimination, which ends with the first."""
+    return s.constraints.place[k] if s.constraints.has("pile") else k
 
 
 def _order_trees(s: Step) -> None:
@@ -96,7 +102,7 @@ def _order_trees(s: Step) -> None:
         for c in loop(problem.combos):
             for a, b in _combo_pairs(s, c):
                 couple(problem.dof_tree[problem.entry_dof[a]], problem.dof_tree[problem.entry_dof[b]])
-    end, place = counter(0), counter(0)
+    end, next_place = counter(0), counter(0)
 
     def put(t: Any) -> None:
         waiting[end.value] = t
@@ -115,8 +121,8 @@ def _order_trees(s: Step) -> None:
             for _ in loop(fresh[t] * near[own * n + t]):
                 put(t)
         for e in loop(problem.tree_at[own], problem.tree_at[own + 1]):
-            problem.place[problem.tree_dof[e]] = place.value
-            place.value = place.value + 1
+            problem.place[problem.tree_dof[e]] = next_place.value
+            next_place.value = next_place.value + 1
 
 
 def _columns(s: Step, k: Any, inwards: bool = False) -> Iterator[Any]:
@@ -145,7 +151,7 @@ def solve(s: Step, b: Reals, x: Reals) -> None:
     for i in loop(1, s.model.nl):
         F = composite[i].F
         for k in loop(s.model.link_v[i], s.model.link_v[i] + s.model.link_nv[i]):
-            x[s.constraints.place[k]] = b[k] - power(s.dof[k].S, F)
+            x[place(s, k)] = b[k] - power(s.dof[k].S, F)
     _substitute(s, x)
 
 

@@ -62,7 +62,7 @@ def factor_solve(s: Step, b: Reals, x: Reals) -> None:
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.solve(s, b, problem.load)
             for k in loop(s.model.nv):
-                x[k] = _choose(s, problem.load[problem.place[k]], x[k])
+                x[k] = _choose(s, problem.load[coupled.place(s, k)], x[k])
             if not problem.has("loose"):
                 s.link[0].y = Motion.zero()
             for i in loop(1, s.model.nl):

@@ -61,6 +61,7 @@ SCRATCH = (
     *("tie_a", "tie_b", "count", "mark", "row_start", "row_end", "column"),
     *("place", "near", "waiting", "fresh"),
 )
+MANY = 16  # trees
 POINTS, WRENCHES, SINGLES, TIES = range(4)  # places in `count`
 CONTACT, HELD = range(2)  # kinds of blocks: between shapes, or an equality
 LIMIT, DRY = range(2)  # kinds of single rows
@@ -71,7 +72,8 @@ def soft_features(model: Model) -> frozenset[str]:
     """Which kinds of rows a model may have: what its kernels are compiled for.
 
     contact, patch: of condim up to 3, and above; connect, weld, couple: equalities; limit, dry, ball, free_dry: of joints;
-    tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows.
+    tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so many
+    trees may be tied together that their order matters.
     """
     shapes, links = model.shapes, model.links
     link = [int(links.of_body[b + 1]) for b in shapes.body]
@@ -87,6 +89,8 @@ def soft_features(model: Model) -> frozenset[str]:
     always = always or "free_dry" in found
     if always or "ball" in found or any(link[a] and link[b] for a, b in shapes.pairs):
         found.add("tied")
+        if model.links.trees > MANY:
+            found.add("pile")
     return frozenset(found if always else found | {"loose"})
 
 
@@ -198,8 +202,9 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     for family, n in (("point", points), ("wrench", wrenches)):
         sizes |= {f"{family}_{k}": n for k in BLOCK}
     sizes |= {f"single_{k}": singles for k in ("dof", "link", "kind")} | {f"tie_{k}": ties + 1 for k in "ab"}
-    trees = (model.links.trees + 1) * tied
-    sizes |= {"place": nv * tied, "near": trees**2, "waiting": trees, "fresh": trees}
+    piled = "pile" in soft_features(model)
+    trees = (model.links.trees + 1) * piled
+    sizes |= {"place": nv * piled, "near": trees**2, "waiting": trees, "fresh": trees}
     sizes |= {"count": 4, "mark": nv * nv * tied, "row_start": nv, "row_end": nv, "column": nv * (nv + 1) // 2 * tied}
     return {f"sw_{k}": max(n, 1) for k, n in sizes.items()}
 
