@@ -72,8 +72,8 @@ def soft_features(model: Model) -> frozenset[str]:
     """Which kinds of rows a model may have: what its kernels are compiled for.
 
     contact, patch: of condim up to 3, and above; connect, weld, couple: equalities; limit, dry, ball, free_dry: of joints;
-    tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so many
-    trees may be tied together that their order matters.
+    tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so
+    many trees may be tied together that their order matters.
     """
     shapes, links = model.shapes, model.links
     link = [int(links.of_body[b + 1]) for b in shapes.body]
