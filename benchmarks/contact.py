@@ -1,12 +1,11 @@
-"""How fast contact is, beside MuJoCo: `python -m benchmarks.contact [--quick] [--out FOLDER]`.
+"""How fast constraints are, beside MuJoCo: `python -m benchmarks.contact [--quick] [--out FOLDER]`.
 
-The Laikago stands (the controls of its keyframe) and stumbles (the same, 0.1 rad of noise that changes every 50 steps).
-The unit of comparison is, for each motion, MuJoCo's fastest solver that stays upright, on one robot. All rows are timed
-in one run, in rounds, as in `benchmarks.engine`.
+The Laikago on its four feet and the humanoid on its soles (8 points, dry friction and limits in all 29 joints) stand (the
+controls of their keyframes) and stumble (the same, with noise that changes every 50 steps), under both laws. The unit of
+comparison is, for each motion, MuJoCo's fastest solver and cone that stays upright, on one robot. A plate on more and more
+feet shows what redundant contacts cost. All rows are timed in one run, in rounds, as in `benchmarks.engine`.
 
-The gradient of a rollout keeps states alone and makes every step again on the backward pass. Where the step is at hand, as in
-`Simulator.linearize`, its adjoint costs less: "a step and its adjoint" is a step plus one of the 36 rows of a Jacobian. Those
-of one robot are taken at 100 of its steps in one call, one after the other (lanes=1).
+The gradient of a rollout keeps states alone and makes every step again on the backward pass.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,20 +28,38 @@ import artigrad as ag
 from . import peers, report
 from .probe import measure, measure_start
 from .report import Sheet, at_least, at_most
-from .rows import BACKWARD, DT, FLOATS, FORWARD, FULL, GRADIENT, QUICK, Ours, Row, Rows, time_rows
+from .rows import DT, FLOATS, FORWARD, FULL, GRADIENT, QUICK, Ours, Row, Rows, time_rows
 
-STEPS, BATCH, BATCH_STEPS = 1000, 64, 100
-NOISE = {"standing": 0.0, "stumbling": 0.1}  # rad, on the controls
+STEPS, BATCH, BATCH_STEPS, HARD_STEPS = 1000, 64, 100, 100
 HOLD = 50  # steps between changes of the controls
 SOLVERS, CONES = ("Newton", "CG", "PGS"), ("pyramidal", "elliptic")
-SWEEPS = (20, 50)
-TOLERANCE = ag.Options().tolerance  # m/s
-SCENE = 10  # robots in one scene
-IN_SCENE = f", {SCENE} in one scene"
-JACOBIAN, STEP_ADJOINT = "Jacobian of a step", "a step and its adjoint"
 MATCHED = 8  # how many of the batch MuJoCo runs too, one after the other
-NV = ag.robots.laikago().nv
-HEIGHT, TILT = 0.35, 30.0  # m, degrees: a trunk that is never lower nor leans more is upright
+FEET = (4, 12, 24, 40)  # of the plate
+JACOBIAN = "Jacobian of a step"
+
+
+class Robot(NamedTuple):
+    """name; how much noise of the controls it stands up to, rad; the height its trunk keeps, m."""
+
+    name: str
+    make: Callable[[], ag.Model]
+    noise: float
+    height: float
+
+
+class Target(NamedTuple):
+    """What is to be reached: one robot (forward, with gradient, of MuJoCo's forward) and a batch on a core, over it."""
+
+    one: tuple[float, float]
+    f64: tuple[float, float]
+    f32: tuple[float, float]
+
+
+ROBOTS = (Robot("Laikago", ag.robots.laikago, 0.1, 0.35), Robot("humanoid", ag.robots.humanoid, 0.02, 0.7))
+TARGETS = {
+    "Laikago": Target((0.22, 0.5), (18, 8), (35, 15)),
+    "humanoid": Target((0.3, 0.6), (10, 6), (20, 12)),
+}
 
 
 # -- motions -----------------------------------------------------------------------------------------------------------
@@ -49,6 +67,8 @@ class Motion(NamedTuple):
     """One robot from its keyframe, and a batch whose robots start at different moments of motions like that."""
 
     name: str
+    robot: Robot
+    model: ag.Model
     whole: ag.Trajectory  # BATCH robots over STEPS steps; the first is the one robot
     batch: ag.State
     batch_u: np.ndarray
@@ -61,61 +81,52 @@ class Motion(NamedTuple):
     def u(self) -> np.ndarray:
         return self.whole.u[0]
 
-    def moving(self) -> tuple[ag.State, np.ndarray]:
-        """The one robot half way, and its controls there."""
-        return ag.State(self.whole.q[0, STEPS // 2], self.whole.v[0, STEPS // 2]), self.u[STEPS // 2]
-
-    def along(self) -> tuple[ag.State, np.ndarray]:
-        """States of the one robot along its way, to be linearised one after the other in one call, and controls there."""
-        some = slice(0, STEPS, STEPS // BATCH_STEPS)
-        return ag.State(self.whole.q[0, some], self.whole.v[0, some]), self.u[some][:, None]
+    @property
+    def half_way(self) -> ag.State:
+        return ag.State(self.whole.q[0, STEPS // 2], self.whole.v[0, STEPS // 2])
 
     @classmethod
-    def make(cls, model: ag.Model, name: str) -> Motion:
-        noise = np.random.default_rng(0).normal(size=(BATCH, STEPS // HOLD, model.nu))
-        u = model.keyframe_control() + NOISE[name] * np.repeat(noise, HOLD, axis=1)
+    def make(cls, robot: Robot, stumbling: bool) -> Motion:
+        model, rng = robot.make(), np.random.default_rng(0)
+        noise = robot.noise * stumbling * rng.normal(size=(BATCH, STEPS // HOLD, model.nu))
+        u = model.keyframe_control() + np.repeat(noise, HOLD, axis=1)
         sim = ag.Simulator(model, DT, threads=1)
         whole = sim.rollout(sim.reset(batch=BATCH), u)
         robots, first = np.arange(BATCH), np.linspace(0, STEPS - BATCH_STEPS, BATCH).astype(int)
         batch_u = np.stack([u[i, k : k + BATCH_STEPS] for i, k in zip(robots, first, strict=True)])
-        return cls(name, whole, ag.State(whole.q[robots, first], whole.v[robots, first]), batch_u)
+        name = f"{robot.name}, {'stumbling' if stumbling else 'standing'}"
+        return cls(name, robot, model, whole, ag.State(whole.q[robots, first], whole.v[robots, first]), batch_u)
+
+    def upright(self, q: np.ndarray) -> bool:
+        return bool(np.isfinite(q).all() and q[:, 2].min() > self.robot.height)
 
 
 class InMuJoCo:
-    """The robot in MuJoCo with one of its solvers."""
+    """A robot in MuJoCo with one of its solvers."""
 
     def __init__(self, model: ag.Model, solver: str, cone: str):
         self.name = f"MuJoCo, {solver}, {cone}"
-        self.m, self.d = peers.mujoco_robot(model, DT, solver=solver, cone=cone)
+        self.m, self.d = peers.mujoco_scene(model, DT, solver, cone)
 
     def place(self, q: np.ndarray, v: np.ndarray) -> None:
         self.d.qpos[:], self.d.qvel[:], self.d.qacc_warmstart[:] = q, v, 0.0
 
-    def runner(self, state: ag.State, u: np.ndarray) -> Callable[[], None]:
-        """Something to time: each robot in turn, one call of mj_step per change of its controls."""
+    def run(self, state: ag.State, u: np.ndarray) -> None:
+        """Each robot in turn, one call of mj_step per change of its controls."""
         q, v = np.atleast_2d(state.q), np.atleast_2d(state.v)
-        todo = [(*each[:2], stretches(each[2])) for each in zip(q, v, u.reshape(len(q), *u.shape[-2:]), strict=True)]
+        for place, speed, controls in zip(q, v, u.reshape(len(q), *u.shape[-2:]), strict=True):
+            self.place(place, speed)
+            for control, steps in stretches(controls):
+                self.d.ctrl[:] = control
+                mujoco.mj_step(self.m, self.d, nstep=steps)
 
-        def run() -> None:
-            for q, v, controls in todo:
-                self.place(q, v)
-                for control, steps in controls:
-                    self.d.ctrl[:] = control
-                    mujoco.mj_step(self.m, self.d, nstep=steps)
-
-        return run
-
-    def differentiate(self, state: ag.State, u: np.ndarray) -> Callable[[], None]:
-        """Something to time: the Jacobian of one step by forward differences."""
+    def differentiate(self, state: ag.State, u: np.ndarray) -> None:
+        """The Jacobian of one step by forward differences."""
         n = 2 * self.m.nv
         A, B = np.zeros((n, n)), np.zeros((n, self.m.nu))
-
-        def run() -> None:
-            self.place(*state)
-            self.d.ctrl[:] = u
-            mujoco.mjd_transitionFD(self.m, self.d, 1e-6, False, A, B, None, None)
-
-        return run
+        self.place(*state)
+        self.d.ctrl[:] = u
+        mujoco.mjd_transitionFD(self.m, self.d, 1e-6, False, A, B, None, None)
 
     def positions(self, state: ag.State, u: np.ndarray) -> np.ndarray:
         """q of one robot after every step."""
@@ -135,207 +146,199 @@ def stretches(u: np.ndarray) -> list[tuple[np.ndarray, int]]:
     return [(u[a], b - a) for a, b in pairwise(bounds)]
 
 
+def plate(feet: int) -> ag.Model:
+    """A body of 20 kg on so many balls of 3 cm, in a grid under it; three would carry it."""
+    b = ag.ModelBuilder(f"plate on {feet}")
+    b.body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
+    across = max(k for k in range(1, feet + 1) if feet % k == 0 and k * k <= feet)
+    for k in range(feet):
+        x, y = k // across, k % across
+        place = (0.8 * (x / max(feet // across - 1, 1) - 0.5), 0.4 * (y / max(across - 1, 1) - 0.5), -0.1)
+        b.sphere("plate", 0.03, position=place, group=1, touches=2)
+    b.plane(group=2, touches=1)
+    return b.build()
+
+
 # -- what is measured --------------------------------------------------------------------------------------------------
 def mujoco_rows(motion: Motion, engines: list[InMuJoCo]) -> list[Row]:
-    """One robot with every solver; where robots differ, also some of the batch, to see that it is no harder."""
-    inputs = [(motion.start, motion.u)]
-    if NOISE[motion.name]:
-        some = slice(None, None, BATCH // MATCHED)
-        inputs.append((ag.State(motion.batch.q[some], motion.batch.v[some]), motion.batch_u[some]))
+    """One robot with every solver, and some of the batch, to see that it is no harder; Jacobians by differences."""
+    some = slice(None, None, BATCH // MATCHED)
+    inputs = [(motion.start, motion.u), (ag.State(motion.batch.q[some], motion.batch.v[some]), motion.batch_u[some])]
     rows = []
     for state, u in inputs:
         robots = len(np.atleast_2d(state.q))
         units = robots * u.shape[-2]
-        rows += [Row(f"{motion.name}: {e.name}", e.runner(state, u), units, robots) for e in engines]
-    state, u = motion.moving()
-    return rows + [Row(f"{motion.name}: {JACOBIAN}, {e.name}", e.differentiate(state, u)) for e in engines]
+        rows += [Row(f"{motion.name}: {e.name}", partial(e.run, state, u), units, robots) for e in engines]
+    u = motion.u[STEPS // 2]
+    call = partial(engines[0].differentiate, motion.half_way, u)
+    return [*rows, Row(f"{motion.name}: {JACOBIAN}, {engines[0].name}", call)]
 
 
-def our_rows(model: ag.Model, motion: Motion) -> list[Row]:
-    """One robot and a batch, both dtypes; sweeps alone on one robot."""
-    prefix, rows = f"{motion.name}: ", []
+def our_rows(motion: Motion) -> list[Row]:
+    """One robot and a batch, both types; the hard law beside the soft one; a Jacobian."""
+    model, prefix, rows = motion.model, f"{motion.name}: ", []
     for dtype in FLOATS:
         for state, u in ((motion.start, motion.u), (motion.batch, motion.batch_u)):
-            ours = Ours(model, state, u, dtype)
-            rows += [*ours.rows(prefix), ours.row(prefix + BACKWARD, ours.backward)]
-        along, along_u = motion.along()
-        one = Ours(model, along, along_u, dtype, lanes=1)
-        rows.append(Row(prefix + JACOBIAN, one.jacobian, one.robots, 1, dtype))
-        many = Ours(model, motion.batch, motion.batch_u[:, :1], dtype)
-        rows.append(Row(prefix + JACOBIAN, many.jacobian, many.robots, many.robots, dtype))
-    for sweeps in SWEEPS:
-        ours = Ours(model, motion.start, motion.u, solver="gauss_seidel", sweeps=sweeps)
-        rows.append(ours.row(f"{prefix}{FORWARD}, {sweeps} sweeps", ours.forward))
+            rows += Ours(model, state, u, dtype).rows(prefix)
+    for cone in CONES[1:]:
+        for state, u in ((motion.start, motion.u), (motion.batch, motion.batch_u)):
+            rows += Ours(model, state, u, cone=cone).rows(prefix, f", {cone}")[:2]
+    hard = Ours(model, motion.start, motion.u[:HARD_STEPS], law="hard")
+    rows += hard.rows(prefix, ", hard law")[:2]
+    one = Ours(model, motion.half_way, motion.u[STEPS // 2 :][:1])
+    return [*rows, Row(prefix + JACOBIAN, one.jacobian)]
+
+
+def plate_rows(feet: int) -> list[Row]:
+    """The plate at rest on its feet: MuJoCo's solvers, both of our laws."""
+    model = plate(feet)
+    sim = ag.Simulator(model, DT, threads=1)
+    rest, u = sim.rollout(sim.reset(), steps=500).final, np.zeros((BATCH_STEPS, 0))
+    engines = [InMuJoCo(model, solver, cone) for solver, cone in product(SOLVERS, CONES)]
+    rows = [Row(f"{model.name}: {e.name}", partial(e.run, rest, u), BATCH_STEPS) for e in engines]
+    for law in ("soft", "hard"):
+        rows += Ours(model, rest, u, law=law).rows(f"{model.name}: ", f", {law} law")[:2]
     return rows
 
 
-def scene_rows(model: ag.Model, motion: Motion) -> list[Row]:
-    """Several robots in one scene, each with controls of its own; us per robot, to be compared with one alone."""
-    scene = ag.scene([model] * SCENE)
-    u = np.concatenate(motion.whole.u[:SCENE], axis=-1)
-    ours = Ours(scene, scene.keyframe(), u)
-    calls = {FORWARD: ours.forward, GRADIENT: ours.gradient}
-    return [Row(f"{motion.name}: {name}{IN_SCENE}", call, SCENE * STEPS, SCENE) for name, call in calls.items()]
-
-
-def measure_posture(motions: list[Motion], engines: list[InMuJoCo]) -> list[dict[str, Any]]:
-    """How low the trunk of the one robot comes and how far it leans, in every engine."""
+def measure_posture(motions: list[Motion], engines: dict[str, list[InMuJoCo]]) -> list[dict[str, Any]]:
+    """How low the trunk of the one robot comes in every engine, and whether it stays upright."""
     found = []
     for motion in motions:
-        runs = {engine.name: engine.positions(motion.start, motion.u) for engine in engines}
+        runs = {e.name: e.positions(motion.start, motion.u) for e in engines[motion.robot.name]}
         for name, q in ({"artigrad": motion.whole.q[0]} | runs).items():
-            height = float(q[:, 2].min())
-            tilt = float(np.degrees(np.arccos(1.0 - 2.0 * (q[:, 4] ** 2 + q[:, 5] ** 2)).max()))
-            moved = float(np.linalg.norm(q[-1, :2] - motion.start.q[:2]))
-            upright = bool(np.isfinite(q).all() and height > HEIGHT and tilt < TILT)
-            where = {"height": height, "tilt": tilt, "moved": moved}
-            found.append({"motion": motion.name, "engine": name, **where, "upright": upright})
+            where = {"height": float(q[:, 2].min()), "moved": float(np.linalg.norm(q[-1, :2] - motion.start.q[:2]))}
+            found.append({"motion": motion.name, "engine": name, **where, "upright": motion.upright(q)})
     return found
 
 
-def measure_solved(model: ag.Model, motions: list[Motion]) -> list[dict[str, Any]]:
-    """`Trajectory.violation`: the worst residual, and the share of robots without one, or with a negligible one."""
+def measure_solved(motions: list[Motion]) -> list[dict[str, Any]]:
+    """`Trajectory.violation`: the worst residual, and the share of robots without one."""
     found: list[dict[str, Any]] = []
-
-    def add(what: str, traj: ag.Trajectory) -> None:
-        left = traj.violation
-        shares = {"at_zero": float((left == 0).mean()), "in_tolerance": float((left <= TOLERANCE).mean())}
-        found.append({"what": what, "robots": len(left), "steps": traj.steps, "worst": float(left.max()), **shares})
-
     for motion in motions:
-        for dtype in FLOATS:
-            add(f"{motion.name}, {dtype}", Ours(model, motion.batch, motion.batch_u, dtype).forward())
-        add(f"{motion.name}, f64", motion.whole)
-        for sweeps in SWEEPS:
-            swept = Ours(model, motion.start, motion.u, solver="gauss_seidel", sweeps=sweeps)
-            add(f"{motion.name}, f64, {sweeps} sweeps", swept.forward())
+        for what, options in {"f64": {}, "f32": {"dtype": "f32"}, "hard law": {"law": "hard"}}.items():
+            left = Ours(motion.model, motion.batch, motion.batch_u, **options).forward().violation  # type: ignore[arg-type]
+            share = float((left == 0).mean())
+            found.append(
+                {"what": f"{motion.name}, {what}", "robots": len(left), "worst": float(left.max()), "at_zero": share}
+            )
     return found
 
 
-def fastest(motion: Motion, rows: Rows, posture: list[dict[str, Any]], robots: int = 1) -> Row:
-    """The row of MuJoCo's fastest solver that stays upright: what all ratios of this motion refer to."""
-    names = [p["engine"] for p in posture if p["motion"] == motion.name and p["upright"] and p["engine"] != "artigrad"]
-    found = [rows[f"{motion.name}: {name}", robots, "f64", 1] for name in names]
-    if not found:
-        raise RuntimeError(f"MuJoCo falls whatever its solver, {motion.name}")
-    return min(found, key=lambda row: row.median)
+def fastest(rows: Rows, prefix: str, engines: list[str], robots: int = 1) -> Row:
+    """The row of MuJoCo's fastest solver among these: what ratios refer to."""
+    if not engines:
+        raise RuntimeError(f"MuJoCo falls whatever its solver: {prefix}")
+    return min((rows[f"{prefix}: {name}", robots, "f64", 1] for name in engines), key=lambda row: row.median)
 
 
 # -- the report --------------------------------------------------------------------------------------------------------
-def targets(rows: Rows, units: dict[str, Row], start: dict[str, float], stored: float) -> list[dict[str, Any]]:
+def targets(rows: Rows, motions: list[Motion], units: dict[str, Row], start: dict[str, Any]) -> list[dict[str, Any]]:
     """Each target with what was reached."""
     out = []
-    for motion, unit in units.items():
+    for motion in motions:
+        unit, goal = units[motion.name].median, TARGETS[motion.robot.name]
 
-        def us(name: str, robots: int = 1, dtype: str = "f64", motion: str = motion) -> float:
-            return rows[f"{motion}: {name}", robots, dtype, 1].median
+        def us(name: str, robots: int = 1, dtype: str = "f64", motion: Motion = motion) -> float:
+            return rows[f"{motion.name}: {name}", robots, dtype, 1].median
 
-        def adjoint(robots: int = 1, dtype: str = "f64", us: Callable[..., float] = us) -> float:
-            return (us(JACOBIAN, robots, dtype) - us(FORWARD, robots, dtype)) / (2 * NV)
-
-        def one_step(robots: int = 1, dtype: str = "f64", us: Callable[..., float] = us) -> float:
-            return us(FORWARD, robots, dtype) + adjoint(robots, dtype)
-
-        figures = {FORWARD: us(FORWARD), STEP_ADJOINT: one_step(), GRADIENT: us(GRADIENT)}
-        for (name, value), limit in zip(figures.items(), (0.33, 0.55, 0.55), strict=True):
-            out.append(at_most(f"{motion}, one robot, {name}, of MuJoCo's forward", value / unit.median, limit))
-        for dtype, limits in {"f64": (14, 8, 8), "f32": (22, 14, 14)}.items():
-            values = (us(FORWARD, BATCH, dtype), one_step(BATCH, dtype), us(GRADIENT, BATCH, dtype))
-            for name, value, limit in zip(figures, values, limits, strict=True):
-                what = f"{motion}, {BATCH} robots {dtype} on a core, MuJoCo's forward over {name}"
-                out.append(at_least(what, unit.median / value, limit))
-        for robots, dtype in ((1, "f64"), (BATCH, "f64"), (BATCH, "f32")):
-            who, forward = "one robot" if robots == 1 else f"{robots} robots", us(FORWARD, robots, dtype)
-            what = f"{motion}, {who} {dtype}"
-            out.append(at_most(f"{what}, adjoint of a step over {FORWARD}", adjoint(robots, dtype) / forward, 1.0))
-            again = us(BACKWARD, robots, dtype) / forward
-            out.append(at_most(f"{what}, {BACKWARD} of a rollout, steps made again, over {FORWARD}", again, 1.0))
-    out.append(at_most("stored per step", stored, 400, "bytes"))
-    out.append(at_most("first gradient, empty cache", start["cold"], 2.0, "s"))
-    out.append(at_most("first gradient, filled cache", start["warm"], 0.5, "s"))
+        for name, limit in zip((FORWARD, GRADIENT), goal.one, strict=True):
+            out.append(at_most(f"{motion.name}, one robot, {name}, of MuJoCo's forward", us(name) / unit, limit))
+        for dtype, limits in {"f64": goal.f64, "f32": goal.f32}.items():
+            for name, limit in zip((FORWARD, GRADIENT), limits, strict=True):
+                what = f"{motion.name}, {BATCH} robots {dtype} on a core, MuJoCo's forward over {name}"
+                out.append(at_least(what, unit / us(name, BATCH, dtype), limit))
+    for name, times in start.items():
+        out.append(at_most(f"{name}, first gradient, empty cache", times["cold"], 2.0, "s"))
+        out.append(at_most(f"{name}, first gradient, filled cache", times["warm"], 0.5, "s"))
     return out
 
 
-def scene_sheet(rows: Rows) -> Sheet:
+def plate_sheet(rows: Rows) -> Sheet:
+    """What redundant contacts cost."""
     lines = []
-    for motion in NOISE:
-        for name in (FORWARD, GRADIENT):
-            key = f"{motion}: {name}"
-            one, many = rows[key, 1, "f64", 1].median, rows[key + IN_SCENE, SCENE, "f64", 1].median
-            lines.append([key, f"{one:.3f}", f"{many:.3f}", f"{many / one:.2f} x"])
-    return Sheet("Robots in one scene: us per robot and step", ["", "one", f"each of {SCENE}", "ratio"], lines)
+    names = [InMuJoCo(plate(4), *which).name for which in product(SOLVERS, CONES)]
+    for feet in FEET:
+        best = fastest(rows, f"plate on {feet}", names)
+        ours = [rows[f"plate on {feet}: {what}", 1, "f64", 1].median for what in _plate_names()]
+        figures = [f"{x:.2f} ({x / best.median:.2f} x)" for x in ours]
+        lines.append([str(feet), f"{best.median:.2f} ({best.name.split(', ', 1)[1]})", *figures])
+    return Sheet(
+        "Redundant contacts, a plate on so many feet: us per step", ["feet", "MuJoCo's best", *_plate_names()], lines
+    )
+
+
+def _plate_names() -> list[str]:
+    return [f"{name}, {law} law" for law in ("soft", "hard") for name in (FORWARD, GRADIENT)]
 
 
 def posture_sheet(posture: list[dict[str, Any]]) -> Sheet:
-    columns = ["one robot, 1 s", "lowest, m", "most tilt, degrees", "moved, m", "upright"]
+    columns = ["one robot, 1 s", "lowest, m", "moved, m", "upright"]
 
     def line(p: dict[str, Any]) -> list[str]:
-        figures = [f"{p['height']:.3f}", f"{p['tilt']:.1f}", f"{p['moved']:.3f}"]
-        return [f"{p['motion']}: {p['engine']}", *figures, "yes" if p["upright"] else "no"]
+        return [
+            f"{p['motion']}: {p['engine']}",
+            f"{p['height']:.3f}",
+            f"{p['moved']:.3f}",
+            "yes" if p["upright"] else "no",
+        ]
 
     return Sheet("The trunk in each engine", columns, [line(p) for p in posture])
 
 
 def solved_sheet(solved: list[dict[str, Any]]) -> Sheet:
-    columns = ["", "robots", "steps", "worst residual, m/s", "robots at 0", f"robots within {TOLERANCE:g}"]
-
-    def line(s: dict[str, Any]) -> list[str]:
-        shares = [f"{100 * s[key]:.0f} %" for key in ("at_zero", "in_tolerance")]
-        return [s["what"], str(s["robots"]), str(s["steps"]), f"{s['worst']:.1e}", *shares]
-
-    return Sheet("How well contact is solved (Trajectory.violation)", columns, [line(s) for s in solved])
+    columns = ["", "robots", "worst residual", "robots at 0"]
+    lines = [[s["what"], str(s["robots"]), f"{s['worst']:.1e}", f"{100 * s['at_zero']:.0f} %"] for s in solved]
+    return Sheet("How well constraints are solved (Trajectory.violation)", columns, lines)
 
 
 def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true", help="under 30 seconds, rough figures")
+    parser.add_argument("--quick", action="store_true", help="under a minute, rough figures")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of contact.json, .md")
     arguments = parser.parse_args()
     scale = QUICK if arguments.quick else FULL
     console = Console() if sys.stdout.isatty() else Console(width=120)
-
-    about, model = report.machine(), ag.robots.laikago()
-    in_the_air = ag.State(model.keyframe().q, np.linspace(-1.0, 1.0, model.nv))
-    in_the_air.q[2] = 100.0
-    agreement = peers.check_mujoco(model, in_the_air, model.keyframe_control(), DT)
+    about = report.machine()
     with Progress(
         TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, refresh_per_second=2
     ) as progress:
-        start, memory = measure_start("laikago", scale.starts, progress), measure("stored", "laikago")
-        motions = [Motion.make(model, name) for name in NOISE]
-        engines = [InMuJoCo(model, solver, cone) for solver in SOLVERS for cone in CONES]
-        posture, solved = measure_posture(motions, engines), measure_solved(model, motions)
-        tables = {
-            motion.name: mujoco_rows(motion, engines) + our_rows(model, motion) + scene_rows(model, motion)
-            for motion in motions
+        names = {robot.name: robot.make.__name__ for robot in ROBOTS}
+        start = {name: measure_start(maker, scale.starts, progress) for name, maker in names.items()}
+        memory = {name: measure("stored", maker) for name, maker in names.items()}
+        motions = [Motion.make(robot, stumbling) for robot in ROBOTS for stumbling in (False, True)]
+        models = {motion.robot.name: motion.model for motion in motions}
+        engines = {
+            name: [InMuJoCo(model, *which) for which in product(SOLVERS, CONES)] for name, model in models.items()
         }
-        rows = [row for table in tables.values() for row in table]
+        posture, solved = measure_posture(motions, engines), measure_solved(motions)
+        tables = {m.name: mujoco_rows(m, engines[m.robot.name]) + our_rows(m) for m in motions}
+        plates = [row for feet in FEET for row in plate_rows(feet)]
+        rows = [row for table in tables.values() for row in table] + plates
         about |= time_rows(rows, scale, progress)
-
     by_key = {row.key: row for row in rows}
-    units = {motion.name: fastest(motion, by_key, posture) for motion in motions}
-    matched = fastest(motions[-1], by_key, posture, MATCHED)
-    reached = targets(by_key, units, start, memory["bytes_per_step"])
+    stands = {m.name: [p["engine"] for p in posture if p["motion"] == m.name and p["upright"]][1:] for m in motions}
+    units = {m.name: fastest(by_key, m.name, stands[m.name]) for m in motions}
+    reached = targets(by_key, motions, units, start)
     sheets = [
-        report.row_sheet(f"Laikago: us per robot and step. Unit: {unit.name}", tables[name], unit)
-        for name, unit in units.items()
+        report.row_sheet(f"{name}: us per robot and step. Unit: {units[name].name.split(': ')[1]}", table, units[name])
+        for name, table in tables.items()
     ]
-    sheets += [
-        scene_sheet(by_key),
-        posture_sheet(posture),
-        solved_sheet(solved),
-        report.start_sheet(start, scale.starts),
+    sheets += [plate_sheet(by_key), posture_sheet(posture), solved_sheet(solved)]
+    sheets += [report.start_sheet(times, scale.starts) for times in start.values()]
+    lines = [
+        [f"{name}: {key.replace('_', ' ')}", f"{value:g}"]
+        for name, sizes in memory.items()
+        for key, value in sizes.items()
     ]
-    lines = [[key.replace("_", " "), f"{value:g}"] for key, value in memory.items()]
     sheets += [Sheet("Stored by a rollout of one robot, f64", ["", "bytes"], lines), report.target_sheet(reached)]
     for sheet in sheets:
         console.print(sheet.rich(), "")
     console.print(", ".join(f"{key} {value}" for key, value in about.items()))
-    found = {"machine": about, "rounds": scale.rounds, "largest_difference": agreement, "start_s": start}
-    found |= {"units": {name: unit.name for name, unit in units.items()}, "unit_on_the_batch": matched.name}
-    found |= {"memory": memory, "posture": posture, "solved": solved, "targets": reached}
-    report.save(arguments.out, "contact", "Contact", found, rows, sheets)
+    found = {"machine": about, "rounds": scale.rounds, "start_s": start, "memory": memory}
+    found |= {"units": {name: unit.name for name, unit in units.items()}, "posture": posture, "solved": solved}
+    report.save(arguments.out, "contact", "Contact", found | {"targets": reached}, rows, sheets)
     console.print(f"saved {arguments.out / 'contact.json'} and contact.md")
 
 

@@ -6,6 +6,8 @@ MuJoCo alone. That is what the benchmark robots have.
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from xml.etree import ElementTree as xml
 
 import mujoco
@@ -82,6 +84,19 @@ def mujoco_robot(model: ag.Model, dt: float, **options: str) -> tuple[mujoco.MjM
     switched_off = [bit for name, bit in bits if name.startswith("mjDSBL_") and name[7:] not in kept]
     m.opt.disableflags = int(np.bitwise_or.reduce([int(bit) for bit in switched_off]))
     m.opt.enableflags = 0
+    return m, mujoco.MjData(m)
+
+
+def mujoco_scene(model: ag.Model, dt: float, solver: str, cone: str) -> tuple[mujoco.MjModel, mujoco.MjData]:
+    """The model as `ag.save` writes it, with all its constraints, in MuJoCo; without sensors and islands, which cost time."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "model.xml"
+        ag.save(model, file)
+        m = mujoco.MjModel.from_xml_path(str(file))
+    m.opt.timestep = dt
+    m.opt.solver = mujoco.mjtSolver.__members__[f"mjSOL_{solver.upper()}"]
+    m.opt.cone = mujoco.mjtCone.__members__[f"mjCONE_{cone.upper()}"]
+    m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_SENSOR) | int(mujoco.mjtDisableBit.mjDSBL_ISLAND)
     return m, mujoco.MjData(m)
 
 
