@@ -38,6 +38,10 @@ def newton(s: Step) -> None:
         problem.base[i].F = s.link[i].F
     for k in loop(s.model.nv):
         problem.accel[k] = 0.0
+    for family, n, row in every_row(s):
+        y = -row.ref
+        row.y, row.z = y, y * 0.0
+        row.f, row.K = family.respond(s, n, row, y)
     if problem.has("tied"):
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.structure(s)

@@ -1,4 +1,4 @@
-"""Stage 3 under the soft law: which rows there are, and with what reference and stiffness they start.
+"""Stage 3 under the soft law: which rows there are, and with what reference and stiffness.
 
 Equalities come first, then contacts, limits, dry friction, and what ties several joints. A row that is there for a neighbour
 in the pack has no stiffness, so no force, and changes none of a robot's bits.
@@ -10,14 +10,13 @@ from ....staging import counter
 from ...context import Step
 from .combo_rows import combine
 from .contact_rows import touch
-from .families import every_row
 from .held_rows import hold
 from .soft_problem import SINGLES
 from .stop_rows import stop_joints
 
 
 def start_rows(s: Step) -> None:
-    """Fill the tables of rows for this state; y and what follows from it for an acceleration of zero."""
+    """Fill the tables of rows for this state."""
     problem = s.constraints
     problem.coupled[0] = 0.0
     counts = tuple(counter(0) for _ in range(4))
@@ -27,7 +26,3 @@ def start_rows(s: Step) -> None:
     for k, count in enumerate(counts):
         problem.count[k] = count.value
     combine(s)
-    for family, n, row in every_row(s):
-        y = -row.ref
-        row.y, row.z = y, y * 0.0
-        row.f, row.K = family.respond(s, n, row, y)
