@@ -184,7 +184,8 @@ def save(folder: Path, name: str, title: str, found: dict[str, Any], rows: list[
     figures = [{k: getattr(r, k) for k in keys} | {"median_us": r.median, "min_us": r.least} for r in rows]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(found | {"rows": figures}, indent=1) + "\n")
-    note = f"Medians of {found['rounds']} rounds, each of which times every row once; see `benchmarks/{name}.py`."
+    timed = f"Medians of {found['rounds']} rounds, each of which times every row once; see" if rows else "Made by"
+    note = f"{timed} `benchmarks/{name}.py`."
     facts = [f"- {key}: {value}" for key, value in found["machine"].items()]
     text = "\n".join([f"# {title}", "", note, "", *facts, "", *(sheet.markdown() for sheet in sheets)])
     (folder / f"{name}.md").write_text(text)

@@ -15,7 +15,7 @@ ANKLE, SHANK, THIGH = 0.06, 0.36, 0.37  # m, heights of ankle over the sole, kne
 KNEE = 0.4  # rad, of the keyframe
 
 
-class Part(NamedTuple):
+class Limb(NamedTuple):
     """A body on one joint: mass and edges of the box that it is, its centre, the joint's axis, range and servo."""
 
     name: str
@@ -29,28 +29,28 @@ class Part(NamedTuple):
     gain: float
 
 
-def _trunk() -> list[Part]:
+def _trunk() -> list[Limb]:
     small, chest = (0.08, 0.1, 0.08), (0.18, 0.3, 0.36)
     none, up = (0.0, 0.0, 0.0), (0.014, 0.0, 0.16)
     return [
-        Part("waist_yaw", "pelvis", (0.0, 0.0, 0.1), Z, (-1.2, 1.2), 0.8, small, none, 400.0),
-        Part("waist_roll", "waist_yaw", (0.0, 0.0, 0.05), X, (-0.5, 0.5), 0.8, small, none, 400.0),
-        Part("chest", "waist_roll", none, Y, (-0.5, 1.2), 12.0, chest, up, 400.0),
-        Part("neck", "chest", (0.0, 0.0, 0.36), Z, (-1.2, 1.2), 0.4, (0.05, 0.05, 0.08), none, 20.0),
-        Part("head", "neck", (0.0, 0.0, 0.05), Y, (-0.6, 0.8), 2.6, (0.16, 0.14, 0.2), (0.0, 0.0, 0.1), 20.0),
+        Limb("waist_yaw", "pelvis", (0.0, 0.0, 0.1), Z, (-1.2, 1.2), 0.8, small, none, 400.0),
+        Limb("waist_roll", "waist_yaw", (0.0, 0.0, 0.05), X, (-0.5, 0.5), 0.8, small, none, 400.0),
+        Limb("chest", "waist_roll", none, Y, (-0.5, 1.2), 12.0, chest, up, 400.0),
+        Limb("neck", "chest", (0.0, 0.0, 0.36), Z, (-1.2, 1.2), 0.4, (0.05, 0.05, 0.08), none, 20.0),
+        Limb("head", "neck", (0.0, 0.0, 0.05), Y, (-0.6, 0.8), 2.6, (0.16, 0.14, 0.2), (0.0, 0.0, 0.1), 20.0),
     ]
 
 
-def _leg(side: str, y: int) -> list[Part]:
+def _leg(side: str, y: int) -> list[Limb]:
     hip, none = (0.07, 0.07, 0.07), (0.0, 0.0, 0.0)
     inwards, outwards = ((-0.4, 0.9), (-0.6, 0.6))
     roll = inwards if y > 0 else (-inwards[1], -inwards[0])
     n = f"{side}_"
     return [
-        Part(n + "hip_yaw", "pelvis", (0.0, 0.09 * y, -0.06), Z, outwards, 1.2, hip, none, 400.0),
-        Part(n + "hip_roll", n + "hip_yaw", none, X, roll, 1.2, hip, none, 400.0),
-        Part(n + "thigh", n + "hip_roll", none, Y, (-1.9, 0.7), 4.5, (0.11, 0.1, THIGH), (0.0, 0.0, -THIGH / 2), 500.0),
-        Part(
+        Limb(n + "hip_yaw", "pelvis", (0.0, 0.09 * y, -0.06), Z, outwards, 1.2, hip, none, 400.0),
+        Limb(n + "hip_roll", n + "hip_yaw", none, X, roll, 1.2, hip, none, 400.0),
+        Limb(n + "thigh", n + "hip_roll", none, Y, (-1.9, 0.7), 4.5, (0.11, 0.1, THIGH), (0.0, 0.0, -THIGH / 2), 500.0),
+        Limb(
             n + "shank",
             n + "thigh",
             (0.0, 0.0, -THIGH),
@@ -61,24 +61,24 @@ def _leg(side: str, y: int) -> list[Part]:
             (0, 0, -SHANK / 2),
             500.0,
         ),
-        Part(n + "ankle", n + "shank", (0.0, 0.0, -SHANK), Y, (-0.9, 0.7), 0.3, (0.05, 0.05, 0.05), none, 300.0),
-        Part(n + "foot", n + "ankle", none, X, (-0.4, 0.4), 0.9, (0.22, 0.1, 0.04), (0.03, 0.0, -0.04), 300.0),
+        Limb(n + "ankle", n + "shank", (0.0, 0.0, -SHANK), Y, (-0.9, 0.7), 0.3, (0.05, 0.05, 0.05), none, 300.0),
+        Limb(n + "foot", n + "ankle", none, X, (-0.4, 0.4), 0.9, (0.22, 0.1, 0.04), (0.03, 0.0, -0.04), 300.0),
     ]
 
 
-def _arm(side: str, y: int) -> list[Part]:
+def _arm(side: str, y: int) -> list[Limb]:
     joint, none = (0.06, 0.06, 0.06), (0.0, 0.0, 0.0)
     roll = (-0.3, 2.0) if y > 0 else (-2.0, 0.3)
     n = f"{side}_"
     return [
-        Part(n + "shoulder", "chest", (0.0, 0.19 * y, 0.3), Y, (-2.8, 1.2), 0.8, joint, none, 120.0),
-        Part(n + "shoulder_roll", n + "shoulder", none, X, roll, 0.6, joint, none, 120.0),
-        Part(n + "upper_arm", n + "shoulder_roll", none, Z, (-1.5, 1.5), 1.6, (0.07, 0.07, 0.26), (0, 0, -0.13), 80.0),
-        Part(
+        Limb(n + "shoulder", "chest", (0.0, 0.19 * y, 0.3), Y, (-2.8, 1.2), 0.8, joint, none, 120.0),
+        Limb(n + "shoulder_roll", n + "shoulder", none, X, roll, 0.6, joint, none, 120.0),
+        Limb(n + "upper_arm", n + "shoulder_roll", none, Z, (-1.5, 1.5), 1.6, (0.07, 0.07, 0.26), (0, 0, -0.13), 80.0),
+        Limb(
             n + "forearm", n + "upper_arm", (0, 0, -0.26), Y, (-2.3, 0.05), 1.0, (0.05, 0.05, 0.22), (0, 0, -0.11), 80.0
         ),
-        Part(n + "wrist", n + "forearm", (0, 0, -0.23), Z, (-1.4, 1.4), 0.2, (0.04, 0.04, 0.04), none, 20.0),
-        Part(n + "hand", n + "wrist", none, Y, (-0.9, 0.9), 0.4, (0.03, 0.08, 0.12), (0, 0, -0.06), 20.0),
+        Limb(n + "wrist", n + "forearm", (0, 0, -0.23), Z, (-1.4, 1.4), 0.2, (0.04, 0.04, 0.04), none, 20.0),
+        Limb(n + "hand", n + "wrist", none, Y, (-0.9, 0.9), 0.4, (0.03, 0.08, 0.12), (0, 0, -0.06), 20.0),
     ]
 
 

@@ -1,7 +1,7 @@
 """Scenes for the soft law, as MJCF: one with every kind of row, a hand, robots whose joints close loops."""
 
 import mujoco
-import numpy as np
+from benchmarks.parity import tight
 
 import artigrad as ag
 
@@ -98,46 +98,6 @@ def loops(cone="pyramidal", integrator="Euler"):
     <actuator><motor joint="crank" gear="2"/></actuator></mujoco>"""
 
 
-def tight(m):
-    """MuJoCo's Newton to the last digit."""
-    m.opt.tolerance, m.opt.iterations, m.opt.solver = 0.0, 500, mujoco.mjtSolver.mjSOL_NEWTON
-    m.opt.ls_iterations, m.opt.ls_tolerance = 200, 1e-15
-    return m
-
-
 def both(text, **options):
     """The scene here and in MuJoCo."""
     return ag.Simulator(ag.load(text), threads=1, **options), tight(mujoco.MjModel.from_xml_string(text))
-
-
-class Beside:
-    """One robot in both engines: states along motions of MuJoCo, and how far one step of ours is from one of its."""
-
-    def __init__(self, sim, m):
-        self.sim, self.m, self.d = sim, m, mujoco.MjData(m)
-
-    def states(self, rng, count, every=7, speed=1.0):
-        """So many states, with controls: dropped with random velocities, driven by random controls, some pushed deep."""
-        m, d = self.m, self.d
-        for k in range(count):
-            if k % 10 == 0:
-                mujoco.mj_resetData(m, d)
-                d.qvel[:] = speed * rng.normal(size=m.nv)
-                if k % 30 == 20:
-                    mujoco.mj_integratePos(m, d.qpos, 0.3 * rng.normal(size=m.nv), 1.0)
-            low, high = np.where(m.actuator_ctrllimited[:, None], m.actuator_ctrlrange, [-1.0, 1.0]).T
-            d.ctrl[:] = rng.uniform(low, high)
-            m.opt.tolerance = 1e-8  # on the way, to save time
-            mujoco.mj_step(m, d, nstep=every)
-            yield d.qpos.copy(), d.qvel.copy(), d.ctrl.copy()
-
-    def error(self, q, v, u):
-        """(of the change of velocity, relative; of positions) after one step."""
-        tight(self.m)
-        d = mujoco.MjData(self.m)
-        d.qpos[:], d.qvel[:], d.ctrl[:] = q, v, u
-        mujoco.mj_step(self.m, d)
-        traj = self.sim.rollout(ag.State(q, v), u[None])
-        assert traj.violation[0] == 0.0
-        change = np.abs(d.qvel - v).max() + 1e-6
-        return np.abs(traj.final.v - d.qvel).max() / change, np.abs(traj.final.q - d.qpos).max()

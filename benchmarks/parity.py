@@ -1,0 +1,161 @@
+"""One step of ours beside one of MuJoCo's, from the same state: `python -m benchmarks.parity [--states N] [--out FOLDER]`.
+
+Robots of files and of ours, a hand, loops: for both cones and all four integrators, N states along motions of MuJoCo, dropped,
+driven by random controls, jammed into the floor. MuJoCo runs to the last digit (Newton, no tolerance). Reported: the largest
+difference of velocities after the step, relative to the largest change of velocity in it, of positions, and of the summed sizes
+of contact forces, relative to the larger of weight and sum. An unsolved step is an error.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mujoco
+import numpy as np
+from rich.console import Console
+from rich.progress import track
+
+import artigrad as ag
+
+from . import report
+from .report import Sheet
+
+CONES = {"pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL, "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC}
+INTEGRATORS = {
+    "euler": mujoco.mjtIntegrator.mjINT_EULER,
+    "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST,
+    "implicit": mujoco.mjtIntegrator.mjINT_IMPLICIT,
+    "rk4": mujoco.mjtIntegrator.mjINT_RK4,
+}
+GYM = ("ant", "humanoid", "hopper", "walker2d", "half_cheetah")
+SUITE = ("humanoid", "walker", "quadruped", "cheetah", "hopper")
+
+
+def tight(m: mujoco.MjModel) -> mujoco.MjModel:
+    """MuJoCo's Newton to the last digit."""
+    m.opt.tolerance, m.opt.iterations, m.opt.solver = 0.0, 500, mujoco.mjtSolver.mjSOL_NEWTON
+    m.opt.ls_iterations, m.opt.ls_tolerance = 200, 1e-15
+    return m
+
+
+class Beside:
+    """One robot in both engines: states along motions of MuJoCo, and how far one step of ours is from one of its."""
+
+    def __init__(self, sim: ag.Simulator, m: mujoco.MjModel):
+        self.sim, self.m, self.d = sim, m, mujoco.MjData(m)
+
+    def states(
+        self, rng: np.random.Generator, count: int, every: int = 7, speed: float = 1.0
+    ) -> Iterator[tuple[Any, ...]]:
+        """So many states, with controls: dropped with random velocities, driven by random controls, some pushed deep."""
+        m, d = self.m, self.d
+        for k in range(count):
+            if k % 10 == 0:
+                mujoco.mj_resetData(m, d)
+                d.qvel[:] = speed * rng.normal(size=m.nv)
+                if k % 30 == 20:
+                    mujoco.mj_integratePos(m, d.qpos, 0.3 * rng.normal(size=m.nv), 1.0)
+            low, high = np.where(m.actuator_ctrllimited[:, None], m.actuator_ctrlrange, [-1.0, 1.0]).T
+            d.ctrl[:] = rng.uniform(low, high)
+            m.opt.tolerance = 1e-8  # on the way, to save time
+            mujoco.mj_step(m, d, nstep=every)
+            yield d.qpos.copy(), d.qvel.copy(), d.ctrl.copy()
+
+    def error(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[float, float, float]:
+        """(of the change of velocity, relative; of positions; of the sizes of contact forces, relative) after one step."""
+        m, d = tight(self.m), mujoco.MjData(self.m)
+        d.qpos[:], d.qvel[:], d.ctrl[:] = q, v, u
+        mujoco.mj_step(m, d)
+        traj = self.sim.rollout(ag.State(q, v), u[None])
+        if traj.violation[0] != 0.0:
+            raise ArithmeticError(f"not solved: {traj.violation[0]}")
+        change = np.abs(d.qvel - v).max(initial=0.0) + 1e-6
+        force = 0.0
+        if m.opt.integrator != mujoco.mjtIntegrator.mjINT_RK4 and self.sim.model.shapes.pairs:
+            theirs, ours = _contact_force(m, d), np.linalg.norm(self.sim.contacts(traj).force[0], axis=1).sum()
+            force = float(abs(ours - theirs) / max(9.81 * m.body_mass.sum(), theirs))
+        dv, dq = np.abs(traj.final.v - d.qvel).max(initial=0.0), np.abs(traj.final.q - d.qpos).max(initial=0.0)
+        return float(dv / change), float(dq), force
+
+
+def _contact_force(m: mujoco.MjModel, d: mujoco.MjData) -> float:
+    """The sum of the sizes of all contact forces."""
+    total, wrench = 0.0, np.zeros(6)
+    for k in range(d.ncon):
+        mujoco.mj_contactForce(m, d, k, wrench)
+        total += float(np.linalg.norm(wrench[:3]))
+    return total
+
+
+def sources() -> dict[str, Path | ag.Model]:
+    """What is compared: files of installed packages, and robots of ours."""
+    from tests.packages import files
+
+    found = dict(files())
+    paths = [f"gymnasium/envs/mujoco/assets/{name}.xml" for name in GYM] + [
+        f"dm_control/suite/{name}.xml" for name in SUITE
+    ]
+    return {name: found[name] for name in paths if name in found} | {
+        "artigrad laikago": ag.robots.laikago(),
+        "artigrad humanoid": ag.robots.humanoid(),
+    }
+
+
+def scenes() -> dict[str, str]:
+    from tests.physics.constraints.soft.scenes import every_row, hand, loops
+
+    return {"every kind of row": every_row(), "hand": hand(), "loops": loops()}
+
+
+def compare(name: str, source: Any, states: int) -> list[list[str]]:
+    """A line for each cone and integrator."""
+    with TemporaryDirectory() as folder:
+        if isinstance(source, ag.Model):
+            ag.save(source, Path(folder) / "model.xml")
+            source = Path(folder) / "model.xml"
+        model = ag.load(source, strict=False)
+        m = (
+            mujoco.MjModel.from_xml_path(str(source))
+            if isinstance(source, Path)
+            else mujoco.MjModel.from_xml_string(source)
+        )
+    lines = []
+    for cone, cone_id in CONES.items():
+        for integrator, integrator_id in INTEGRATORS.items():
+            m.opt.cone, m.opt.integrator = cone_id, integrator_id
+            sim = ag.Simulator(model, cone=cone, integrator=integrator, threads=1, max_contacts=128)  # type: ignore[arg-type]
+            beside, rng = Beside(sim, m), np.random.default_rng(0)
+            errors = np.array([beside.error(*state) for state in beside.states(rng, states)])
+            worst = [f"{x:.1e}" for x in errors.max(0)]
+            lines.append([name, cone, integrator, str(len(errors)), *worst])
+    return lines
+
+
+def main() -> None:
+    """Compare, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--states", type=int, default=2000, help="states of each robot, cone and integrator")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of parity.json, .md")
+    arguments = parser.parse_args()
+    about, lines = report.machine(), []
+    for name, source in track((sources() | scenes()).items(), "robots"):
+        lines += compare(name, source, arguments.states)
+    columns = ["robot", "cone", "integrator", "states", "velocities", "positions", "contact forces"]
+    sheet = Sheet("The largest differences from MuJoCo after one step", columns, lines)
+    Console(width=140).print(sheet.rich())
+    report.save(
+        arguments.out,
+        "parity",
+        "Beside MuJoCo",
+        {"machine": about, "states": arguments.states, "lines": lines},
+        [],
+        [sheet],
+    )
+
+
+if __name__ == "__main__":
+    main()
