@@ -78,6 +78,17 @@ def test_gradients_of_limits_and_dry_friction(options):
     assert rows["dry_friction"].largest > 1e-4
 
 
+@pytest.mark.parametrize("sweeps", [1, 2, 4])
+def test_gradients_of_a_joint_that_dry_friction_holds(sweeps):
+    """The step of its row is made of A twice over: once for itself, once for the tangent that a joint has not."""
+    b = ag.ModelBuilder("held")
+    b.body(
+        "arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, -0.5), inertia=(0.1,) * 3, dry_friction=20.0
+    )
+    rows, _ = check(b, [0.3], [0.02], tolerance=1e-9, **(FEW | {"sweeps": sweeps}))
+    assert rows["com"].largest > 1e-5
+
+
 def test_both_gradients_agree_when_converged():
     swept, traj = laikago_gradient(
         solver="gauss_seidel", sweeps=6000, tolerance=1e-14, gradient="reverse", cone="elliptic"
