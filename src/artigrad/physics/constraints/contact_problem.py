@@ -148,7 +148,8 @@ class ContactOptions:
     """How contact behaves beside the parameters of the shapes: numbers of Options."""
 
     def __init__(self, numbers: Reals):
-        self.near, self.erp, self.slop, self.softness, self.threshold, self.tolerance = (numbers[k] for k in range(6))
+        self.near, self.erp, self.out, self.slop, self.softness = (numbers[k] for k in range(5))
+        self.threshold, self.tolerance = numbers[5], numbers[6]
 
 
 class ContactProblem(SimpleNamespace):
