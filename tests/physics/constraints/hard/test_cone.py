@@ -82,9 +82,7 @@ def test_gradients_of_limits_and_dry_friction(options):
 def test_gradients_of_a_joint_that_dry_friction_holds(sweeps):
     """The step of its row is made of A twice over: once for itself, once for the tangent that a joint has not."""
     b = ag.ModelBuilder("held")
-    b.body(
-        "arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, -0.5), inertia=(0.1,) * 3, dry_friction=20.0
-    )
+    b.body("arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, -0.5), inertia=(0.1,) * 3, dry_friction=20.0)
     rows, _ = check(b, [0.3], [0.02], tolerance=1e-9, **(FEW | {"sweeps": sweeps}))
     assert rows["com"].largest > 1e-5
 
