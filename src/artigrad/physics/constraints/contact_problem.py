@@ -38,6 +38,7 @@ CONTACT = Layout(
     active=Vec3,  # the active set, as the law of friction names it
     slide_sign=Vec3,
     swept=Vec3,  # impulses that sweeps have left, or that were applied
+    drift=Vec3,  # where accelerated sweeps go
     inv_bar=Vec3,  # backwards: cotangents of what the sweeps read
     mu_bar=float,
     bound_bar=float,

@@ -1,6 +1,7 @@
 """The rows of a joint that has limits or dry friction: a contact of the joint with itself.
 
-The first row is the limit that is nearer where the step leads to, one-sided; the second the dry friction, boxed. The third has no use.
+The first row is the limit that is nearer where the step leads to, one-sided; the second the dry friction, boxed. The third has
+no use.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from ..context import Step
 
 
 def target_velocity(s: Step, phi: Any, e: Any, g: Any) -> Any:
-    """beta = min(-erp (phi + slop)/dt, out) within the surface, -phi/dt more above it. A contact that would close in this step, faster
-    than the threshold, bounces if that is more:  beta = -e g."""
+    """beta = min(-erp (phi + slop)/dt, out) within the surface, -phi/dt more above it. A contact that would close in this
+    step, faster than the threshold, bounces if that is more:  beta = -e g."""
     rest, _ = rest_velocity(s, phi)
     return select(bounces(s, phi, e, g, rest), -(e * g), rest)
 
