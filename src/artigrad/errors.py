@@ -24,7 +24,7 @@ class DeviceError(RuntimeError):
 
 def warn(message: str) -> None:
     """A RuntimeWarning that points at the line of the user's code that called the library."""
-    level, frame = 1, sys._getframe(1)
+    level, frame = 2, sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
     warnings.warn(message, RuntimeWarning, stacklevel=level)

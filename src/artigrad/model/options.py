@@ -52,6 +52,8 @@ class Options:
     search_distance: m (rad for limits of revolute joints), how near shapes must be to be looked at; at least what is closed
         in one step, or contact is found a step late.
     error_reduction: share of the error in depth that is taken back per step, 0 to switch position correction off.
+    correction_speed: m/s (rad/s for limits of revolute joints), at most so fast is depth taken back, so that what starts deep
+        comes out slowly whatever dt is.
     slop: m, the depth at which contacts rest, so that they do not sit on a kink of the law.
     softness: 1/kg, added to the diagonal of the contact problem; what makes redundant contacts share their load.
     bounce_threshold: m/s, slower contacts do not bounce.
@@ -69,6 +71,7 @@ class Options:
     gradient: Literal["implicit", "reverse"] = "implicit"
     search_distance: float = 1e-2
     error_reduction: float = 0.2
+    correction_speed: float = 1.0
     slop: float = 1e-4
     softness: float = 1e-6
     bounce_threshold: float = 1e-2
@@ -129,5 +132,13 @@ class Options:
         return replace(Options(), **shaping)
 
 
-NUMBERS = ("search_distance", "error_reduction", "slop", "softness", "bounce_threshold", "tolerance")
+NUMBERS = (
+    "search_distance",
+    "error_reduction",
+    "correction_speed",
+    "slop",
+    "softness",
+    "bounce_threshold",
+    "tolerance",
+)
 ONLY = {"hard": ("solver", "sweeps", "gradient", *NUMBERS), "soft": ("impratio", "refsafe", "iterations")}

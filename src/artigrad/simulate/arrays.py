@@ -41,6 +41,8 @@ def rollout(
     traj = sim.rollout(
         State(_rows(q0, lead, 1), _rows(v0, lead, 1)), _rows(u, lead, 2), params=params_of(sim, flat, lead)
     )
+    if sim.options.law == "soft":  # whose adjoint does not solve again, and has nothing to tell
+        sim.checks.warn_if_unsolved(traj.violation)
     q, v = traj.kept[0]
     return q.reshape(*lead, *q.shape[1:]), v.reshape(*lead, *v.shape[1:])
 

@@ -18,6 +18,12 @@ from .engine import Engine
 from .results import Trajectory
 
 UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
+NEGLIGIBLE = {8: 1e-8, 4: 1e-5}  # of what is left of constraints, by bytes of a number: gradients do not show it
+REMEDIES = {
+    "soft": "more iterations or a smaller dt solve it",
+    "hybrid": "a larger softness or a smaller dt solves more",
+    "gauss_seidel": "take more sweeps, solver='hybrid', or gradient='reverse', which is exact for the sweeps that were run",
+}
 
 
 def check_options(model: Model, options: Options) -> None:
@@ -244,11 +250,21 @@ class Checks:
         return good
 
     def warn_if_unsolved(self, violation: Any) -> None:
-        """For callers who hand out no `health`. Sweeps are not asked to solve anything."""
-        violation = self.device.host(violation)
-        if self.options.solver == "hybrid" and not (violation == 0.0).all():
-            worst = int(np.argmax(np.nan_to_num(violation, nan=np.inf)))
+        """Warn of a gradient through a step that was not solved, where that does not mean to wait for a GPU. The adjoint of
+        the sweeps is that of what was run, solved or not. The hybrid solver says 0 where its set passed the check, and where
+        none did the adjoint may have a singular set, however little is left."""
+        options = self.options
+        soft, hybrid = options.law == "soft", options.law == "hard" and options.solver == "hybrid"
+        if not self.on_host or (options.law == "hard" and options.gradient == "reverse"):
+            return
+        left = np.sqrt(violation) if soft else violation  # the soft law's is the square of a share
+        unsolved = ~(left <= (0.0 if hybrid else max(options.tolerance, NEGLIGIBLE[self.device.dtype.itemsize])))
+        if unsolved.any():
+            worst = int(np.argmax(np.where(np.isnan(left), np.inf, left)))
+            unit = " of the constraint forces" if soft else " m/s"
             warn(
-                f"contact was not solved in some step of robot {worst} (by {violation[worst]:.1e} m/s), so that its gradient "
-                "is not exact there; a larger softness solves more, and health of sim.vjp has the figures of all robots"
+                f"constraints were not solved in some step of robot {worst} (by {left[worst]:.1e}{unit}"
+                f"{f', and of {unsolved.sum() - 1} more' if unsolved.sum() > 1 else ''}), so that its gradient is not exact "
+                f"there: {REMEDIES[options.law if soft else options.solver]}; sim.vjp(...).health.violation has the figures "
+                "of all robots"
             )

@@ -245,8 +245,8 @@ class Engine:
                 "Simulator with a larger max_contacts, or fewer shapes that may touch"
             )
 
-    def jacobian(self, inputs: Inputs, state: State) -> tuple[Any, Any]:
-        """A and B of the first step."""
+    def jacobian(self, inputs: Inputs, state: State) -> tuple[Any, Any, Any]:
+        """A and B of the first step, and its violation."""
         n, status = 2 * self.model.nv, self.new_status(inputs.batch)
         A, B = (self.device.empty((inputs.batch, n, m)) for m in (n, self.model.nu))
         scratch = {"direction": n, "q_next": self.model.nq}
@@ -262,7 +262,7 @@ class Engine:
             **self.inputs_of(inputs, 0, 1),
         )
         self._check_table(status)
-        return A, B
+        return A, B, status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State) -> Any:
         """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""

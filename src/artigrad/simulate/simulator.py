@@ -66,6 +66,7 @@ class Simulator(StateFunctions):
         gradient: Literal["implicit", "reverse"] | None = None,
         search_distance: float | None = None,
         error_reduction: float | None = None,
+        correction_speed: float | None = None,
         slop: float | None = None,
         softness: float | None = None,
         bounce_threshold: float | None = None,
@@ -90,6 +91,7 @@ class Simulator(StateFunctions):
             "gradient": gradient,
             "search_distance": search_distance,
             "error_reduction": error_reduction,
+            "correction_speed": correction_speed,
             "slop": slop,
             "softness": softness,
             "bounce_threshold": bounce_threshold,
@@ -327,7 +329,8 @@ class Simulator(StateFunctions):
     def _gradient(self, traj: Trajectory, back: Cotangents) -> Gradient:
         params, total = back.params_gradient(), self.engine.device.total
         pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
-        health = Health(self.checks.finite(pieces, traj.batch), back.health[:, 0], back.health[:, 1])
+        health = Health(self.checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
+        self.checks.warn_if_unsolved(traj.violation)
         u_bar, wrench_bar = back.u_bar, back.wrench_bar
         if traj.u.ndim == 2:
             u_bar = total(u_bar)
@@ -349,7 +352,8 @@ class Simulator(StateFunctions):
         if u.shape != (nu,) and (not batched or u.shape != (batch, nu)):
             raise InputError(f"linearize takes u ({nu},){f' or ({batch}, {nu})' if batched else ''}, not {u.shape}")
         inputs = Inputs(batch, u[..., None, :], None, self.checks.params(params, batch))
-        A, B = self.engine.jacobian(inputs, State(q, v))
+        A, B, violation = self.engine.jacobian(inputs, State(q, v))
+        self.checks.warn_if_unsolved(violation)
         return (A, B) if batched else (A[0], B[0])
 
     # -- sensors -----------------------------------------------------------------------------------------------------

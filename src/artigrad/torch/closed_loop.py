@@ -101,7 +101,7 @@ class _ClosedLoop(torch.autograd.Function):
                 raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
             u[..., t, :] = u_t
             sim.engine.extend(inputs, states, t, status)
-        ctx.sim, ctx.policy, ctx.tricks = sim, policy, tricks
+        ctx.sim, ctx.policy, ctx.tricks, ctx.violation = sim, policy, tricks, status[:, 0]
         ctx.save_for_backward(q, v, u, flat, *weights)
         ctx.set_materialize_grads(False)
         return q, v, u
@@ -125,7 +125,7 @@ class _ClosedLoop(torch.autograd.Function):
             for mine, added in zip((back.q_bar, back.v_bar), recomputed(q, v, u, t, u_t_bar), strict=True):
                 mine += _rows(added, 1)
         sim.checks.finite([back.q_bar, back.v_bar, back.u_bar], inputs.batch)
-        sim.checks.warn_if_unsolved(back.health[:, 0])
+        sim.checks.warn_if_unsolved(ctx.violation)
         params = back.params_gradient()
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
         q0_bar, v0_bar = (torch.from_numpy(x).reshape(*lead, -1) for x in (back.q_bar, back.v_bar))

@@ -19,34 +19,42 @@ from ...spatial import (
     dot,
     point_velocity,
 )
-from ...staging import Reals, Table, carry, counter, loop, minimum, select, to_real, when_any
+from ...staging import Reals, Table, carry, counter, loop, maximum, minimum, select, to_real, when_any
 from ..collision.gap import FAR, Gap
 from ..context import Step
 from ..kinematics import origin
 from .contact_problem import A_SIDE, B_SIDE
 from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
-from .touching import GapBars, gap_bars, gap_of, lower_bound
+from .touching import GapBars, fastest, gap_bars, gap_of, lower_bound, slip
 
 
 # -- gathering -----------------------------------------------------------------------------------------------------------
-def within(s: Step, phi: Any) -> Any:
+def reach(s: Step, speed: Any) -> Any:
+    """A gap below which something is near: what `speed` closes in a step, and the search distance for what forces add."""
+    return s.constraints.options.near + s.dt * maximum(speed, 0.0)
+
+
+def within(near: Any, phi: Any) -> Any:
     """The gap, or one that never closes where it is not near: a neighbour in the pack made us look at it."""
-    return select(phi < s.constraints.options.near, phi, FAR)
+    return select(near, phi, FAR)
 
 
 def gather(s: Step, g: Any, count: counter, kind: int) -> None:
     """The points of group g that are near. Pairs whose bounding spheres are apart are passed over."""
-    problem, near_by = s.constraints, s.constraints.options.near
+    problem = s.constraints
     for k in loop(problem.first[g], problem.first[g + 1]):
-        for _ in when_any(lower_bound(s, k) < near_by):
+        for _ in when_any(lower_bound(s, k) < reach(s, fastest(s, k))):
             for m in loop(problem.point[k], problem.point[k + 1]):
                 found, apart = gap_of(s, k, m)
-                near, n = found.phi < near_by, count.value
+                i, j = s.model.shape_link[problem.a[k]], s.model.shape_link[problem.b[k]]
+                opening = dot(found.n, slip(s, i, j, found.p, apart))
+                near, n = found.phi < reach(s, -opening), count.value
                 for _ in when_any(near):
                     room = to_real(problem.group[g] + problem.limit[g] - n) > 0.5
                     for _ in when_any(room):
                         _touch(s, k, n, found, apart)
+                        problem.row[n].phi = within(near, found.phi)
                         problem.pair[n], problem.source[n], problem.kind[n] = k, m, kind
                         problem.start[n], problem.in_group[n] = problem.group[g], g
                         count.value = n + 1
@@ -55,10 +63,10 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
 
 
 def _touch(s: Step, k: Any, n: Any, found: Gap, apart: Vec3) -> None:
-    """A point of pair k becomes contact n."""
+    """A point of pair k becomes contact n, all but its gap."""
     problem = s.constraints
     row, a, b, pair = problem.row[n], problem.a[k], problem.b[k], s.const.pair[k]
-    row.phi, row.p, row.p_a, row.R = within(s, found.phi), found.p, found.p + apart, axis_frame(found.n)
+    row.p, row.p_a, row.R = found.p, found.p + apart, axis_frame(found.n)
     row.mu, row.e, row.bound = pair.friction, pair.restitution, 0.0
     problem.link_a[n], problem.link_b[n] = s.model.shape_link[a], s.model.shape_link[b]
 
@@ -98,8 +106,7 @@ def approach(s: Step, c: Any) -> Any:
     """The normal velocity of contact c at the start of the step."""
     problem = s.constraints
     row = problem.row[c]
-    A, B = s.link[problem.link_a[c]], s.link[problem.link_b[c]]
-    return dot(row.R.column(2), point_velocity(row.p, B.v) - point_velocity(row.p_a, A.v))
+    return dot(row.R.column(2), slip(s, problem.link_a[c], problem.link_b[c], row.p, row.p_a - row.p))
 
 
 # -- the report ------------------------------------------------------------------------------------------------------------

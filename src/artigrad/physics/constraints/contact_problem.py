@@ -38,6 +38,7 @@ CONTACT = Layout(
     active=Vec3,  # the active set, as the law of friction names it
     slide_sign=Vec3,
     swept=Vec3,  # impulses that sweeps have left, or that were applied
+    drift=Vec3,  # where accelerated sweeps go
     inv_bar=Vec3,  # backwards: cotangents of what the sweeps read
     mu_bar=float,
     bound_bar=float,
@@ -148,7 +149,8 @@ class ContactOptions:
     """How contact behaves beside the parameters of the shapes: numbers of Options."""
 
     def __init__(self, numbers: Reals):
-        self.near, self.erp, self.slop, self.softness, self.threshold, self.tolerance = (numbers[k] for k in range(6))
+        self.near, self.erp, self.out, self.slop, self.softness = (numbers[k] for k in range(5))
+        self.threshold, self.tolerance = numbers[5], numbers[6]
 
 
 class ContactProblem(SimpleNamespace):

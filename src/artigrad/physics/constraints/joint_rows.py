@@ -1,6 +1,7 @@
 """The rows of a joint that has limits or dry friction: a contact of the joint with itself.
 
-The first row is the nearer limit, one-sided; the second the dry friction, boxed. The third has no use.
+The first row is the limit that is nearer where the step leads to, one-sided; the second the dry friction, boxed. The third has
+no use.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from ...spatial import Mat3, Vec3
 from ...staging import carry, counter, loop, minimum, select, when_any
 from ..collision.gap import FAR
 from ..context import Step
-from .contact import within
+from .contact import reach, within
 from .contact_problem import B_SIDE
 from .paths import put_entries, put_path
 from .target_velocity import rest_velocity
@@ -23,17 +24,19 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
     problem.joints[g] = count.value
     for k in loop(problem.joint_first[g], problem.joint_first[g + 1]):
         i = problem.joint[k]
-        own, x = s.const.link[i], s.q[s.model.link_q[i]]
+        own, x, v = s.const.link[i], s.q[s.model.link_q[i]], s.v[s.model.link_v[i]]
         dry = s.const.dof[s.model.link_v[i]].dry
         below, above = x - own.low, own.high - x
-        phi = minimum(minimum(below, above), FAR)
-        wanted = select(phi < problem.options.near, 1.0, select(dry > 0.0, 1.0, 0.0))
+        low_ahead = below + s.dt * v < above - s.dt * v  # the limit that is nearer where the step leads to
+        phi, closing = minimum(select(low_ahead, below, above), FAR), select(low_ahead, -v, v)
+        near = phi < reach(s, closing)
+        wanted = select(near, 1.0, select(dry > 0.0, 1.0, 0.0))
         for _ in when_any(wanted > 0.5):
             n = count.value
             row = problem.row[n]
-            sign = select(below < above, 1.0, -1.0)
+            sign = select(low_ahead, 1.0, -1.0)
             row.p = row.p_a = Vec3.zero()
-            row.phi, row.R = within(s, phi), Mat3(sign, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+            row.phi, row.R = within(near, phi), Mat3(sign, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
             row.mu, row.e, row.bound = 0.0, 0.0, dry * s.dt
             problem.link_a[n], problem.link_b[n] = 0, i
             problem.pair[n], problem.source[n], problem.kind[n] = 0, k, kind

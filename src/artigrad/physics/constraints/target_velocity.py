@@ -1,20 +1,20 @@
 """The velocity that a closed contact shall have at the end of a step: correction of depth, or restitution.
 
-It rests at depth `slop`: within the surface the error shrinks by `erp` a step, and above it the gap may close at once. The
-only kink is at phi = 0, where nothing rests.
+It rests at depth `slop`: within the surface the error shrinks by `erp` a step, but never faster than `out` metres a second,
+and above it the gap may close at once. Kinks are at phi = 0 and where `out` is reached; nothing rests there.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...staging import select
+from ...staging import minimum, select
 from ..context import Step
 
 
 def target_velocity(s: Step, phi: Any, e: Any, g: Any) -> Any:
-    """beta = -erp (phi + slop)/dt within the surface, -phi/dt more above it. A contact that would close in this step, faster
-    than the threshold, bounces if that is more:  beta = -e g."""
+    """beta = min(-erp (phi + slop)/dt, out) within the surface, -phi/dt more above it. A contact that would close in this
+    step, faster than the threshold, bounces if that is more:  beta = -e g."""
     rest, _ = rest_velocity(s, phi)
     return select(bounces(s, phi, e, g, rest), -(e * g), rest)
 
@@ -29,4 +29,5 @@ def rest_velocity(s: Step, phi: Any) -> tuple[Any, Any]:
     """What position correction wants, and its derivative with respect to the gap."""
     options, dt = s.constraints.options, s.dt
     inside, above = -(options.erp * (phi + options.slop)) / dt, -(phi + options.erp * options.slop) / dt
-    return select(phi > 0.0, above, inside), select(phi > 0.0, -1.0 / dt, -options.erp / dt)
+    corrected, slope = minimum(inside, options.out), select(inside < options.out, -options.erp / dt, 0.0)
+    return select(phi > 0.0, above, corrected), select(phi > 0.0, -1.0 / dt, slope)

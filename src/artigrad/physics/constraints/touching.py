@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...spatial import Force, Vec3, cross, force_to_child
-from ...staging import loop
+from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
+from ...staging import loop, sqrt
 from ..collision.collide import Point, add_vertex_bar, distance, gap, gap_vjp
 from ..collision.gap import Gap, PairPoses, Pose
 from ..context import Step
@@ -44,6 +44,21 @@ def gap_of(s: Step, k: Any, m: Any) -> tuple[Gap, Vec3]:
     """The gap of point m of pair k, about the origin of B's tree; and that origin minus the one of A's."""
     pair, apart = pair_of(s, k)
     return gap(s.constraints.routine[k], pair, point_of(s, m)), apart
+
+
+def slip(s: Step, i: Any, j: Any, p: Vec3, apart: Vec3) -> Vec3:
+    """The velocity of link j against link i at p, about the origin of j's tree; apart: that origin minus the one of i's."""
+    return point_velocity(p, s.link[j].v) - point_velocity(p + apart, s.link[i].v)
+
+
+def fastest(s: Step, k: Any) -> Any:
+    """An upper bound of the speed at which any point of B moves against A, of pair k."""
+    problem, m = s.constraints, s.model
+    i, j = m.shape_link[problem.a[k]], m.shape_link[problem.b[k]]
+    apart = origin(s, m.tree[j]) - origin(s, m.tree[i])
+    centre = slip(s, i, j, problem.placed[problem.b[k]].X.r, apart)
+    turn = s.link[j].v.w - s.link[i].v.w
+    return sqrt(dot(centre, centre)) + s.const.shape[problem.b[k]].radius * sqrt(dot(turn, turn))
 
 
 class GapBars(NamedTuple):

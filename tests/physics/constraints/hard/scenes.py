@@ -45,6 +45,7 @@ def pair(name):
     return b
 
 
+DEEP = {"correction_speed": 100.0}  # pairs overlap by centimetres, and shall push also where they part fast
 PAIRS = {
     "sphere-sphere": (lambda b: (b.sphere("a", 0.1, position=(0.2, 0, 0)), b.sphere("b", 0.1)), [0.25, 0.03, 0.16]),
     "capsule-sphere": (

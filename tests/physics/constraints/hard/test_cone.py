@@ -5,7 +5,7 @@ import pytest
 
 import artigrad as ag
 
-from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, hard, laikago_gradient, pair
+from .scenes import DEEP, ON_PLANE, PAIRS, TILTED, ball, check, hard, laikago_gradient, pair
 
 CONE = {"cone": "elliptic"}
 FEW = CONE | {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}
@@ -54,7 +54,7 @@ def test_gradients_of_pairs_of_bodies(options, name):
     b = pair(name)
     add, place = PAIRS[name]
     add(b)
-    check(b, [0.1, *place, *TILTED], [0.5, 3.0, -1.0, -0.5, 0.3, 0.2, 0.1], **options)
+    check(b, [0.1, *place, *TILTED], [0.5, 3.0, -1.0, -0.5, 0.3, 0.2, 0.1], **options, **DEEP)
 
 
 @MODES
@@ -76,6 +76,15 @@ def test_gradients_of_limits_and_dry_friction(options):
     b.body("s", "r", joint="revolute", axis=(1, 0, 0), dry_friction=0.2, limit=(-0.3, 0.3), **arm)
     rows, _ = check(b, [0.50005, 0.1], [1.0, 0.5], skip=(), **options)
     assert rows["dry_friction"].largest > 1e-4
+
+
+@pytest.mark.parametrize("sweeps", [1, 2, 4])
+def test_gradients_of_a_joint_that_dry_friction_holds(sweeps):
+    """The step of its row is made of A twice over: once for itself, once for the tangent that a joint has not."""
+    b = ag.ModelBuilder("held")
+    b.body("arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, -0.5), inertia=(0.1,) * 3, dry_friction=20.0)
+    rows, _ = check(b, [0.3], [0.02], tolerance=1e-9, **(FEW | {"sweeps": sweeps}))
+    assert rows["com"].largest > 1e-5
 
 
 def test_both_gradients_agree_when_converged():

@@ -124,6 +124,34 @@ def test_deep_inside_the_floor_comes_out():
     assert np.isfinite(traj.q).all() and traj.q[-1, 2] > 0.09
 
 
+@pytest.mark.parametrize("dt", [1e-4, 1e-3])
+def test_depth_throws_nothing_up(dt):
+    """1 cm of depth is left at the same moderate speed whatever dt is."""
+    sim = hard(ball(height=0.09).build(), dt=dt)
+    traj = sim.rollout(sim.reset(), steps=int(0.3 / dt))
+    assert 0.1 < traj.q[:, 2].max() < 0.152
+    assert abs(traj.v[1, 2] - sim.options.correction_speed) < 1e-5
+    quick = hard(ball(height=0.09).build(), dt=dt, correction_speed=1e6).rollout(sim.reset(), steps=1)
+    assert abs(quick.v[1, 2] / (0.2 * (0.01 - 1e-4) / dt) - 1.0) < 1e-5
+
+
+def test_a_joint_outside_its_limit_comes_back_slowly():
+    b = ag.ModelBuilder("limit", gravity=(0, 0, 0))
+    b.body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
+    sim = hard(b.build(), dt=1e-4)
+    traj = sim.rollout(ag.State([1.0], [0.0]), steps=6000)
+    assert np.abs(traj.v).max() < sim.options.correction_speed * (1.0 + 1e-6)
+    assert traj.q[-1, 0] < 0.5001
+
+
+def test_what_rests_knows_no_correction_speed():
+    model = ag.robots.laikago()
+    u = np.repeat(model.keyframe_control()[None], 200, 0)
+    sims = [hard(model, correction_speed=speed) for speed in (1.0, 1e6)]
+    trajs = [sim.rollout(sim.reset(), u) for sim in sims]
+    np.testing.assert_array_equal(trajs[0].v, trajs[1].v)
+
+
 def test_zero_friction_slides_forever():
     sim = hard(ball(friction=0.0, height=0.0999).build())
     final = sim.rollout(ag.State(sim.reset().q, np.array([1.0, 0, 0, 0, 0, 0])), steps=500).final

@@ -5,7 +5,7 @@ import pytest
 
 import artigrad as ag
 
-from .scenes import ON_PLANE, PAIRS, TILTED, ball, check, hard, laikago_gradient, pair
+from .scenes import DEEP, ON_PLANE, PAIRS, TILTED, ball, check, hard, laikago_gradient, pair
 
 FEW = {"solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}
 
@@ -31,7 +31,7 @@ def test_pairs_of_bodies(name):
     b = pair(name)
     add, place = PAIRS[name]
     add(b)
-    check(b, [0.1, *place, *TILTED], [0.5, 3.0, -1.0, -0.5, 0.3, 0.2, 0.1], **FEW)
+    check(b, [0.1, *place, *TILTED], [0.5, 3.0, -1.0, -0.5, 0.3, 0.2, 0.1], **FEW, **DEEP)
 
 
 @pytest.mark.parametrize("name", ON_PLANE)

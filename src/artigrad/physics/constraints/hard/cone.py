@@ -15,7 +15,7 @@ from ....staging import Row, maximum, select, sqrt, vjp_of
 from .update import Tangents, Update, positive
 
 LINEAR = False  # the direction of sliding is not linear: an active set is solved by Newton's method
-TRIES = 6  # its steps
+TRIES = 6  # its steps in the first round
 EDGE = 1.0 - 1e-6  # of the bound: what sticks is below it
 TINY = 1e-30
 

@@ -26,7 +26,7 @@ from ..contact import along_rows, rows_of
 from ..contact_problem import ContactProblem
 from ..kinds import of_kind
 from ..paths import along_paths, seen_by
-from .rows import apply_impulses, scale_free_motion
+from .rows import apply_impulses, scale_free_motion, spare_vjp
 from .update import Tangents, Update
 
 
@@ -49,8 +49,8 @@ def sweeps_vjp(problem: ContactProblem, sweeps: int) -> None:
                     update_vjp(problem, s, c, end, here)
         for c in loop(start, end):
             row, at = problem.row[c], problem.block(c, c)
-            A_bar = problem.friction.steps_vjp(problem.A.struct(at, Mat3), row.inv_bar)
-            problem.K.put(at, problem.K.struct(at, Mat3) + A_bar)
+            A_bar = problem.K.struct(at, Mat3) + problem.friction.steps_vjp(problem.A.struct(at, Mat3), row.inv_bar)
+            problem.K.put(at, A_bar + spare_vjp(problem, c, A_bar))
 
 
 def update_vjp(problem: ContactProblem, s: Any, c: Any, end: Any, here: Any) -> None:

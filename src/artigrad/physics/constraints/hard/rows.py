@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from ....spatial import Mat3, Vec3, dot
 from ....spatial.vectors import outer
 from ....staging import carry, loop, sqrt, switch
 from ...context import Step
-from ..contact_problem import A_SIDE, B_SIDE
+from ..contact_problem import A_SIDE, B_SIDE, ContactProblem
 from ..kinds import KINDS, of_kind
 from ..paths import along_paths
 from ..target_velocity import target_velocity
@@ -36,7 +37,6 @@ def scale_free_motion(s: Step) -> None:
 def delassus(s: Step) -> None:
     """A for all pairs of contacts of a group, and the inverse of its diagonal."""
     problem, softness, nl = s.constraints, s.constraints.options.softness, s.model.nl
-    spares = {k: partial(float, kind.spare) for k, kind in enumerate(KINDS)}
     for c in loop(problem.count):
         for d in loop(problem.start[c], c + 1):
             total = carry(Mat3.zero())
@@ -51,10 +51,19 @@ def delassus(s: Step) -> None:
             problem.A.put(problem.block(d, c), total.value.T)
         at = problem.block(c, c)
         own = problem.A.struct(at, Mat3)
-        spare = switch(problem.kind[c], spares)  # how much of the second entry a third row without use has
-        full = own + Mat3(softness, 0.0, 0.0, 0.0, softness, 0.0, 0.0, 0.0, softness + own.yy * spare)
+        full = own + Mat3(softness, 0.0, 0.0, 0.0, softness, 0.0, 0.0, 0.0, softness + own.yy * spare(problem, c))
         problem.A.put(at, full)
         problem.row[c].inv = problem.friction.steps(full)
+
+
+def spare(problem: ContactProblem, c: Any) -> Any:
+    """How much of the second diagonal entry of A a third row without use has."""
+    return switch(problem.kind[c], {k: partial(float, kind.spare) for k, kind in enumerate(KINDS)})
+
+
+def spare_vjp(problem: ContactProblem, c: Any, A_bar: Mat3) -> Mat3:
+    """That entry is a copy, and its cotangent belongs to what was copied."""
+    return Mat3(0.0, 0.0, 0.0, 0.0, A_bar.zz * spare(problem, c), 0.0, 0.0, 0.0, 0.0)
 
 
 def apply_impulses(s: Step, x: str, scale: float) -> None:

@@ -22,7 +22,11 @@ from ...collision.gap import FAR
 from ..contact_problem import ContactProblem
 from .update import Update, positive, yes
 
-ROUNDS, SWEEPS = 12, 3
+ROUNDS, SWEEPS, MORE = 5, 3, 60  # sweeps of the first round, and how many more each later one has
+FEW = 8.0  # contacts, beyond which each is worth one more sweep
+WORK = 340.0  # that a robot may do on a group, in sweeps
+TRY = 3.0  # sweeps that an exact solve costs, beside one for each contact
+TINY = 1e-30
 TURN = {"f64": 1e-7, "f32": 1e-5}  # rad, by which directions of sliding may still turn
 
 
@@ -46,8 +50,8 @@ def worse(a: Any, b: Any) -> Any:
 
 def sweep(problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any = 1.0, tape: Any = None) -> Any:
     """One projected Gauss-Seidel sweep over a group, for the robots with go > 1/2. With relax < 1 shorter steps are taken:
-    where contacts slide, full ones can go back and forth for ever. tape: first row of the tape that is written. Returns
-    the largest change, as a velocity."""
+    where contacts slide, full ones can go back and forth for ever. tape: first row of the tape that is written; without
+    one, x of each contact has what was added to its impulses. Returns the largest change, as a velocity."""
     moved = carry(0.0)
     for c in loop(start, end):
         row = problem.row[c]
@@ -57,6 +61,8 @@ def sweep(problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any = 1
         n = maximum(lam.x - w.x * inv.x, 0.0)
         A, limit = problem.A.struct(problem.block(c, c), Mat3), row.mu * n + row.bound
         new = Vec3(n, *problem.friction.tangents(Update(A, w, lam, inv, n - lam.x, limit)).leaves())
+        if tape is None:
+            row.x = new - lam
         moved.value = maximum(moved.value, largest_change(row, new - lam))
         row.lam = select(go > 0.5, new, lam)
     return moved.value
@@ -120,42 +126,84 @@ def gauss_seidel(
 
 
 def hybrid(problem: ContactProblem, tolerance: Any) -> None:
-    """Sweeps, exact solve of the active set, check; again for the robots that fail the check."""
+    """Sweeps, exact solve of the active set, check; again for the robots that fail the check and have work left."""
     clear_impulses(problem)
     for g in loop(problem.groups):
         start, end = problem.group[g], problem.group[g + 1]
-        go = carry(1.0)
+        own = own_contacts(problem, start, end)
+        unsolved, left, first = carry(1.0), carry(WORK), SWEEPS + maximum(own - FEW, 0.0)
         for r in loop(ROUNDS):
-            for _ in when_any(go.value > 0.5):
-                active = go.value
-                relax = 1.0 - 0.3 * clamp(to_real(r), 0.0, 1.0)
-                for _ in loop((r + 1) * SWEEPS):
-                    sweep(problem, start, end, active, relax)
+            go = select(left.value > 0.0, unsolved.value, 0.0)
+            for _ in when_any(go > 0.5):
+                relax, sweeps = 1.0 - 0.2 * clamp(to_real(r), 0.0, 1.0), minimum(first + to_real(r * MORE), left.value)
+                accelerated_sweeps(problem, start, end, go, relax, sweeps, SWEEPS + end - start + r * MORE)
+                left.value = left.value - go * sweeps
                 for c in loop(start, end):
                     problem.row[c].swept = problem.row[c].lam
-                failed = solve_active_set(problem, start, end, active, tolerance)
+                tries = (r + 1) * problem.friction.TRIES
+                failed = solve_active_set(problem, start, end, go, tolerance, tries, left, own + TRY)
                 for c in loop(start, end):  # robots that failed go on from their sweeps
                     row = problem.row[c]
                     row.lam = select(failed > 0.5, row.swept, row.lam)
-                go.value = failed
-        for _ in when_any(go.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
-            left = select(go.value > 0.5, violation(problem, start, end), 0.0)
-            problem.status[0] = worse(problem.status[0], left)
-            name_active_set(problem, start, end, go.value)
+                unsolved.value = select(go > 0.5, failed, unsolved.value)
+        for _ in when_any(unsolved.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
+            rest = select(unsolved.value > 0.5, violation(problem, start, end), 0.0)
+            problem.status[0] = worse(problem.status[0], rest)
+            name_active_set(problem, start, end, unsolved.value)
             build(problem, start, end)
             factor(problem, start, end)
 
 
-def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any, tolerance: Any) -> Any:
+def accelerated_sweeps(
+    problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any, sweeps: Any, most: Any
+) -> None:
+    """So many sweeps, at most `most`, for the robots with go > 1/2. Each but the last goes on along what those before it have
+    added, by as much as changes become smaller: nonlinear conjugate gradients, begun anew where they become larger."""
+    before = carry(0.0)
+    for c in loop(start, end):
+        problem.row[c].drift = Vec3.zero()
+    for k in loop(most):
+        now = select(to_real(k) < sweeps, go, 0.0)
+        for _ in when_any(now > 0.5):
+            sweep(problem, start, end, now, relax)
+            size = carry(0.0)
+            for c in loop(start, end):
+                row = problem.row[c]
+                size.value = size.value + dot(row.x, row.x.map(lambda x, i: x / i, row.inv))
+            smaller, first = size.value < before.value, before.value <= 0.0
+            share = select(smaller, size.value / maximum(before.value, TINY), 0.0)
+            ahead = select(to_real(k) + 1.5 < sweeps, share * now, 0.0)
+            keep = select(smaller, 1.0, select(first, 1.0, 0.0))
+            before.value = size.value
+            for c in loop(start, end):
+                row = problem.row[c]
+                drift = row.drift
+                row.lam, row.drift = row.lam + drift * ahead, (drift * share + row.x) * keep
+
+
+def own_contacts(problem: ContactProblem, start: Any, end: Any) -> Any:
+    """How many contacts of a group a robot has. Those that only its neighbours in the pack have do not count, so that it does
+    the same work beside them as alone."""
+    own = carry(0.0)
+    for c in loop(start, end):
+        row = problem.row[c]
+        own.value = own.value + maximum(yes(row.phi < FAR), yes(row.bound > 0.0))
+    return own.value
+
+
+def solve_active_set(
+    problem: ContactProblem, start: Any, end: Any, active: Any, tolerance: Any, tries: Any, left: carry, cost: Any
+) -> Any:
     """Name the active set at the impulses, and put the impulses that solve it in their place; again with another set for
-    the robots that fail the check (where the law is linear), or while directions of sliding turn. K keeps the factor.
-    Returns 1 where no solution was found."""
+    the robots that fail the check (where the law is linear), or while directions of sliding turn. A try takes its cost off
+    the work that is left. K keeps the factor. Returns 1 where no solution was found."""
     law, go = problem.friction, carry(active)
     if law.LINEAR:
         name_active_set(problem, start, end, active)
-    for _ in loop(law.TRIES):
-        for _ in when_any(go.value > 0.5):
-            here, turned = go.value, carry(0.0)
+    for _ in loop(tries):
+        here = select(left.value > 0.0, go.value, 0.0)
+        for _ in when_any(here > 0.5):
+            turned = carry(0.0)
             if not law.LINEAR:
                 name_active_set(
                     problem, start, end, here
@@ -170,16 +218,17 @@ def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any,
                 lam, turn = law.settle(row, row.x)
                 row.lam = select(here > 0.5, lam, row.lam)
                 turned.value = maximum(turned.value, turn)
+            left.value = left.value - here * cost
             if law.LINEAR:
                 bad, worst = check(problem, start, end, tolerance)
-                go.value = select(bad > 0.5, here, 0.0)
-                exchange(problem, start, end, go.value, worst)
+                go.value = select(here > 0.5, bad, go.value)
+                exchange(problem, start, end, select(here > 0.5, bad, 0.0), worst)
             else:
-                go.value = select(turned.value > TURN[target().dtype], here, 0.0)
+                go.value = select(here > 0.5, yes(turned.value > TURN[target().dtype]), go.value)
     if law.LINEAR:
         return go.value
     bad, _ = check(problem, start, end, tolerance)
-    return select(bad > 0.5, active, 0.0)
+    return select(active > 0.5, bad, 0.0)
 
 
 def exchange(problem: ContactProblem, start: Any, end: Any, go: Any, worst: Any) -> None:

@@ -1,0 +1,96 @@
+"""A gradient through a step whose constraints were not solved warns, wherever it is asked for; one through solved steps does
+not (warnings are errors in these tests)."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+
+def box():
+    b = ag.ModelBuilder("box")
+    b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
+    b.box("b", (0.1, 0.1, 0.1))
+    b.plane(friction=1.0)
+    b.body("wheel", "b", joint="revolute", mass=0.1, inertia=(1e-3,) * 3)
+    b.motor("motor", "wheel")
+    return b.build()
+
+
+SWEPT = {"law": "hard", "solver": "gauss_seidel"}
+UNSOLVED = {
+    "hybrid": ({"law": "hard", "softness": 0.0}, r"\(by .* m/s\).* larger softness"),
+    "sweeps": (SWEPT | {"sweeps": 1}, r"\(by .* m/s\).* gradient='reverse'"),
+    "soft": ({"iterations": 1}, r"\(by .* of the constraint forces\).* more iterations"),
+}
+SOLVED = {
+    "hybrid": {"law": "hard"},
+    "sweeps": SWEPT | {"sweeps": 20000, "softness": 1e-2},
+    "sweeps differentiated": SWEPT | {"sweeps": 1, "gradient": "reverse"},
+    "within the tolerance": SWEPT | {"sweeps": 1, "tolerance": 10.0},
+    "soft": {},
+}
+
+
+def start(sim):
+    """The first robot flies, the second slides and turns, or rests where that is the harder case."""
+    state = sim.reset(batch=2)
+    state.q[0, 2] = 1.0
+    if sim.options.softness > 0.0:
+        state.v[1, :6] = 0.5, 0.1, -0.1, 0.1, 0.2, 0.3
+    return state
+
+
+@pytest.mark.parametrize("name", UNSOLVED)
+def test_it_says_which_robot_how_much_and_what_to_do(name):
+    options, message = UNSOLVED[name]
+    sim = ag.Simulator(box(), **options)
+    traj = sim.rollout(start(sim), steps=3)
+    assert traj.violation[0] == 0.0 < traj.violation[1]
+    with pytest.warns(RuntimeWarning, match=f"not solved in some step of robot 1 {message}") as caught:
+        grad = sim.vjp(traj, np.ones((2, 8)))
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert grad.health.violation[1] > 0.0
+
+
+@pytest.mark.parametrize("name", ["sweeps", "soft"])
+def test_jacobians_of_a_step(name):
+    sim = ag.Simulator(box(), **UNSOLVED[name][0])
+    with pytest.warns(RuntimeWarning, match="not solved in some step of robot 1"):
+        sim.linearize(start(sim))
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+@pytest.mark.parametrize("name", SOLVED)
+def test_it_is_silent_where_constraints_are_solved(name, dtype):
+    sim = ag.Simulator(box(), dtype=dtype, **SOLVED[name])
+    traj = sim.rollout(start(sim), steps=3)
+    sim.vjp(traj, np.ones((2, 8)))
+    if "differentiated" in name:
+        assert traj.violation[1] > 1e-6  # unsolved, and its gradient exact
+
+
+@pytest.mark.parametrize("name", UNSOLVED)
+def test_torch_and_jax(name):
+    options, _ = UNSOLVED[name]
+    sim = ag.Simulator(box(), **options)
+    state, u = start(sim), np.zeros((2, 3, 1))
+    torch = pytest.importorskip("torch")
+    import artigrad.torch as at
+
+    class Nothing(torch.nn.Module):
+        def forward(self, q, v, t):
+            return 0.0 * q[..., :1]
+
+    given = torch.tensor(state.q, requires_grad=True), torch.tensor(state.v)
+    with pytest.warns(RuntimeWarning, match="not solved in some step of robot 1"):
+        at.rollout(sim, *given, torch.tensor(u))[0].sum().backward()
+    with pytest.warns(RuntimeWarning, match="not solved in some step of robot 1"):
+        at.closed_loop(sim, Nothing(), given, 3).q.sum().backward()
+    jax = pytest.importorskip("jax")
+    import artigrad.jax as aj
+
+    jax.config.update("jax_enable_x64", True)
+
+    with pytest.warns(RuntimeWarning, match="not solved in some step of robot 1"):
+        jax.block_until_ready(jax.grad(lambda q: aj.rollout(sim, q, state.v, u)[0].sum())(state.q))
