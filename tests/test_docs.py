@@ -79,6 +79,17 @@ def test_all_pages_with_code_are_found():
     assert len(PAGES) >= 9
 
 
+def test_what_the_source_cites_of_the_theory_is_there():
+    pages = "\n".join(page.read_text() for page in (DOCS / "theory").glob("*.md"))
+    there = set(re.findall(r"\((\d+\.\d+)\)  ", pages)) | set(re.findall(r"^\| (\d+\.\d+) \|", pages, re.MULTILINE))
+    cited = set()
+    for file in (DOCS.parent / "src").rglob("*.py"):
+        for citation in re.findall(r"\(theory\s([^)]*)\)|  \((\d+\.\d+)\)", file.read_text()):
+            for chapter, first, last in re.findall(r"(\d+)\.(\d+)(?:-\d+\.(\d+))?", " ".join(citation)):
+                cited |= {f"{chapter}.{k}" for k in range(int(first), int(last or first) + 1)}
+    assert len(cited) > 50 and cited <= there, cited - there
+
+
 def test_every_public_name_is_in_the_reference():
     import artigrad.envs
     import artigrad.jax

@@ -7,7 +7,7 @@ import artigrad as ag
 from artigrad.simulate.gradcheck import random_state
 
 JOINTS = ["revolute", "prismatic", "spherical", "free"]
-INTEGRATORS = ["euler", "explicit", "rk4"]
+INTEGRATORS = ["euler", "explicit", "implicit", "implicitfast", "rk4"]
 
 
 def one_joint_type(joint):

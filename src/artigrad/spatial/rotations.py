@@ -100,7 +100,7 @@ def quat_to_ambient(q: Quat, th_bar: Vec3) -> Quat:
 
 
 def quat_rate(q: Quat, w: Vec3) -> Quat:
-    """dq/dt = 1/2 q (x) (0, w), w in body axes  (7.4)"""
+    """dq/dt = 1/2 q (x) (0, w), w in body axes  (1.20)"""
     return (q @ Quat.of(0.0, w)) * 0.5
 
 
@@ -160,7 +160,7 @@ def matrix_to_twist(R: Mat3, R_bar: Mat3) -> Vec3:
 
 def contact_frame(n: Vec3, along: Vec3) -> Mat3:
     """Columns n, t1, t2 as MuJoCo lays them: t1 is `along` (if it has a length above 1/2), else the y axis, else (where n is
-    near y) the z axis, less its part along n; t2 = n x t1"""
+    near y) the z axis, less its part along n; t2 = n x t1  (6.7)"""
     t1 = _beside(n, along)
     u = t1 - n * dot(n, t1)
     t1 = u / sqrt(dot(u, u))

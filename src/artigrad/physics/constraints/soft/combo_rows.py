@@ -1,4 +1,5 @@
-"""Rows on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones; and the adjoint.
+"""Rows on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones; and the adjoint
+(theory 9.7, 9.12).
 
 couple    r = q_a - P(q_b),  J = (1, -P'(q_b)),  both ways
 ball      r = largest angle - angle - margin,  J = -axis in the axes of the body,  one way

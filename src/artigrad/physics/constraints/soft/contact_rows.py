@@ -1,4 +1,5 @@
-"""Contacts: blocks of three rows (condim 1, 3) or six (condim 4, 6) between two shapes; and the adjoint  (theory 9.7, 9.11).
+"""Contacts: blocks of three rows (condim 1, 3) or six (condim 4, 6) between two shapes; and the adjoint
+(theory 9.7, 9.12, 9.13).
 
 r = gap - margin,     aref = -b J v - k d r on the normal, -b_f J v in directions of friction,     D = d/(1 - d) g
 """

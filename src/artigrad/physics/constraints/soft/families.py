@@ -296,7 +296,7 @@ class ComboFamily(Scalar):
         return total.value
 
     def add_stiffness(self, s: Step, n: Any, row: Row) -> None:
-        """In `coupled_factor`: it ties joints together."""
+        """In `coupled`: it ties joints together."""
 
     def add_force(self, s: Step, n: Any, row: Row, f: Any) -> None:
         b = s.constraints.joint_force

@@ -1,4 +1,5 @@
-"""Equalities that hold two bodies together: `connect` (a point, three rows) and `weld` (a frame, six rows); and the adjoint.
+"""Equalities that hold two bodies together: `connect` (a point, three rows) and `weld` (a frame, six rows); and the adjoint
+(theory 9.7, 9.12, 9.13).
 
     e = p_b - p_a,   and of a weld  scale x  with (w, x) the quaternion from the axes of A to those of B
     y = e'' + b e' + k d(|e|) e       e'' with all that velocities do to it: unlike other rows these see J' v
