@@ -39,8 +39,9 @@ STEPS = 32
 BIG, SMALL = 65536, 4096
 FLOATS = {"f64": np.float64, "f32": np.float32}
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4}
-NOISE = {"standing": 0.0, "stumbling": 0.1}  # rad, on the controls
-TARGETS = {"forward": 120.0, "gradient": 45.0}  # million robot-steps/s at BIG, standing
+NOISE = {"standing": 0.0, "stumbling": 0.1}  # rad, on the controls of the Laikago; a fifth on those of the humanoid
+# million robot-steps/s at BIG, standing
+TARGETS = {"laikago": {"forward": 130.0, "gradient": 60.0}, "humanoid": {"forward": 15.0, "gradient": 10.0}}
 LIMIT, PART_LIMIT = 330.0, 150.0  # s, after which no new part starts, and a part is ended
 START = float(os.environ.get("ARTIGRAD_BENCHMARK_START", time.time()))
 
@@ -52,6 +53,7 @@ def robots() -> dict[str, Callable[[], ag.Model]]:
     dh = [(0.3, 0.0, np.pi / 2), (0.0, 0.4, 0.0), (0.0, 0.3, 0.0)]
     return {
         "laikago": r.laikago,
+        "humanoid": r.humanoid,
         "ant": r.ant,
         "hopper": r.hopper,
         "ball": lambda: r.ball(floor=True),
@@ -77,7 +79,8 @@ def motion(model: ag.Model, name: str, batch: int, steps: int, dtype: str) -> tu
     """Robots at different moments of standing or stumbling, and what they are told to do next."""
     rng, kind, hold, length, some = np.random.default_rng(0), FLOATS[dtype], 50, 1000, 64
     noise = rng.normal(size=(some, (length + steps) // hold + 1, model.nu))
-    u = (model.keyframe_control() + NOISE[name] * np.repeat(noise, hold, axis=1)).astype(kind)
+    size = NOISE[name] * (0.2 if model.name == "humanoid" else 1.0)
+    u = (model.keyframe_control() + size * np.repeat(noise, hold, axis=1)).astype(kind)
     sim = ag.Simulator(model, 1e-3)
     traj = sim.rollout(sim.reset(batch=some), u[:, :length])
     robot, moment = rng.integers(some, size=batch), rng.integers(200, length, size=batch)
@@ -255,13 +258,16 @@ def _compare(name: str, dtype: str, options: dict[str, Any], extra: dict[str, An
 
 def check_agreement(record: Record, quick: bool) -> None:
     """CUDA against the CPU."""
-    swept = {"solver": "gauss_seidel", "sweeps": 20, "gradient": "reverse"}
+    hard = {"law": "hard"}
+    swept = hard | {"solver": "gauss_seidel", "sweeps": 20, "gradient": "reverse"}
     none: dict[str, Any] = {}
     if quick:
         jobs = [("laikago", "f32", none, none), ("laikago", "f64", none, none), ("hopper", "f64", swept, none)]
     else:
         jobs = [(name, dtype, none, none) for name in robots() for dtype in FLOATS]
-        jobs += [(name, "f64", swept, none) for name in ("laikago", "hopper")]
+        jobs += [(name, "f64", law, none) for name in ("laikago", "hopper") for law in (hard, swept)]
+        jobs += [("humanoid", "f64", {"cone": "elliptic"}, none)]
+        jobs += [("ant", "f64", {"integrator": name}, none) for name in ("implicitfast", "implicit", "rk4")]
         jobs += [("hopper", "f64", none, {key: True}) for key in ("own", "wrench", "every")]
         jobs += [("quadruped", "f64", {"integrator": "rk4"}, none), ("quadruped", "f64", {"factor": "sparse"}, none)]
     workers = min(len(jobs), max(1, len(os.sched_getaffinity(0)) - 2), 12)
@@ -388,10 +394,12 @@ def check_leaks(record: Record, quick: bool) -> None:
 
 # -- times -------------------------------------------------------------------------------------------------------------
 class Timed:
-    """The Laikago in f32 or f64, forward and there and back, its inputs on the device."""
+    """A robot in f32 or f64, forward and there and back, its inputs on the device."""
 
-    def __init__(self, name: str, batch: int, dtype: str = "f32", steps: int = STEPS, **options: Any):
-        self.model = ag.robots.laikago()
+    def __init__(
+        self, name: str, batch: int, dtype: str = "f32", steps: int = STEPS, robot: str = "laikago", **options: Any
+    ):
+        self.model = robots()[robot]()
         self.sim = ag.Simulator(self.model, 1e-3, dtype=dtype, device="cuda", **options)
         state, u = motion(self.model, name, batch, steps, dtype)
         on = self.sim.engine.device.array
@@ -485,7 +493,7 @@ def time_batches(record: Record, quick: bool) -> None:
                     timed.sim.launch = launch
                     speeds[label] = timed.speed(getattr(timed, what))
                 share = {BIG: 1.0, SMALL: 0.4}.get(batch) if name == "standing" else None
-                ok = None if share is None or quick else speeds["default"] >= share * TARGETS[what]
+                ok = None if share is None or quick else speeds["default"] >= share * TARGETS["laikago"][what]
                 record.add(
                     f"{name}, f32, batch {batch}, {what}", ok, million_per_s=speeds["default"], best=speeds["best"]
                 )
@@ -505,8 +513,21 @@ def time_others(record: Record, quick: bool) -> None:
         return
     timed = Timed("stumbling", batch, steps=1)
     record.add(f"f32, batch {batch}, one step a launch", None, million_per_s=timed.speed(timed.forward))
-    timed = Timed("stumbling", batch, solver="gauss_seidel", sweeps=20)
-    record.add(f"f32, batch {batch}, 20 sweeps, forward", None, million_per_s=timed.speed(timed.forward, 2))
+    for label, options in {"hard law": {}, "hard law, 20 sweeps": {"solver": "gauss_seidel", "sweeps": 20}}.items():
+        timed = Timed("stumbling", batch, law="hard", **options)
+        record.add(f"f32, batch {batch}, {label}, forward", None, million_per_s=timed.speed(timed.forward, 2))
+
+
+def time_humanoid(record: Record, quick: bool) -> None:
+    """35 degrees of freedom on 8 points, dry friction and limits in all joints."""
+    for name in ("standing", "stumbling"):
+        for batch in (SMALL,) if quick else (SMALL, BIG):
+            timed = Timed(name, batch, robot="humanoid")
+            for what, goal in TARGETS["humanoid"].items():
+                speed = timed.speed(getattr(timed, what), 2)
+                ok = speed >= goal if batch == BIG and name == "standing" else None
+                record.add(f"{name}, f32, batch {batch}, {what}", ok, million_per_s=speed)
+            record.add(f"{name}, batch {batch}, kernels", None, **timed.functions())
 
 
 def time_memory(record: Record, quick: bool) -> None:
@@ -577,6 +598,7 @@ PARTS: dict[str, Callable[[Record, bool], None]] = {
     "shapes": time_shapes,
     "batches": time_batches,
     "others": time_others,
+    "humanoid": time_humanoid,
     "memory": time_memory,
     "leaks": check_leaks,
 }
