@@ -16,6 +16,7 @@ import artigrad as ag
 from artigrad.staging import Cuda
 from artigrad.staging.cuda import array, dlpack, driver
 from artigrad.staging.cuda.total import total
+from tests.physics.constraints.soft.scenes import every_row
 from tests.staging.host_device import HostDevice
 from tests.staging.on_devices import check, inputs, same
 
@@ -24,6 +25,8 @@ ROBOTS = {
     "ant": ag.robots.ant,
     "hopper": ag.robots.hopper,
     "cartpole": ag.robots.cartpole,
+    "ball": lambda: ag.robots.ball(floor=True),
+    "every row": lambda: ag.load(every_row("elliptic", "implicitfast")),
 }
 
 

@@ -37,9 +37,8 @@ def mass_times_vjp(s: Step, x: Reals, y: Reals) -> None:
     for i in loop(1, s.model.nl):
         link, parent = s.link[i], s.link[s.model.parent[i]]
         own_x, own_y = joints.apply_rows(s, i, (x, y))
-        m, n = parent.a + own_x, parent.y + own_y
-        link.a, link.y = m, n
-        link.F, link.a_bar = link.I @ m, link.I @ n
+        link.a, link.y = parent.a + own_x, parent.y + own_y
+        link.F, link.a_bar = link.I @ link.a, link.I @ link.y
     for i in loop(1, s.model.nl, inwards=True):
         link, parent = s.link[i], s.link[s.model.parent[i]]
         F, G, m, n = link.F, link.a_bar, link.a, link.y
