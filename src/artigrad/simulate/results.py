@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 class Health(NamedTuple):
     """How far a gradient can be trusted, one entry per robot.
 
-    finite: whether all of it is (on a GPU without PyTorch: 1.0 or 0.0). violation: m/s, how far the contact problem of some
-    step was from solved; 0 if all were solved to the tolerance. margin: m/s, how far the nearest contact of all steps was
-    from sticking, slipping, closing or opening instead; the gradient is one-sided where it is 0, and 1000 means that
+    finite: whether all of it is (on a GPU without PyTorch: 1.0 or 0.0). violation: how far the constraints of some step were
+    from solved, as in `Trajectory`; 0 if all were. margin: m/s, how far the nearest row of all steps was from another zone
+    of its law, as sticking, slipping or letting go instead; the gradient is one-sided where it is 0, and 1000 means that
     nothing came near.
     """
 
@@ -55,7 +55,7 @@ class Contacts(NamedTuple):
 
     force: N, (T, points, 3), with a batch (B, T, points, 3); on the second shape's body (the first feels the opposite),
     world axes, mean over the step. point: m, shaped alike, where, world axes; zero where nothing is near. gap: m, without
-    the last axis, below zero where shapes overlap, at most the margin of the options.
+    the last axis, below zero where shapes overlap; where nothing is near, 1000 or, under the hard law, search_distance.
     """
 
     force: np.ndarray
@@ -101,8 +101,9 @@ class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
 
     final: the last state. u, wrench, params, steps, checkpoints: as they were given; batched: whether there is a batch axis.
-    violation: (B,), how far the contact problem of some step was from solved, m/s; 0 where every step was solved to the
-    tolerance. Gradients of such steps are those of the active set that was found.
+    violation: (B,), how far the constraints of some step were from solved; 0 where every step was solved. Soft law: the square
+    of how far forces were from balance, relative to them. Hard law: m/s, and gradients of such steps are those of the
+    active set that was found.
 
     `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
     """

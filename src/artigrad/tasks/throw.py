@@ -5,10 +5,10 @@ that hold it still; fingers let go after 0.6 s and the ball flies. `throw-paper`
 seconds in steps of 10 ms, heavy fingers, a ball of inertia 1, target within the arm's reach.
 
 On the gradients. The ball is held by friction alone, two points of contact for hundreds of steps, and then let go. Held
-firmly, both contacts stick all the time and are far from slipping (`health.margin` of the start: 0.6 and 0.03 m/s), so that
+firmly, both contacts stick all the time and are far from slipping (`health.margin` of the start: 0.01 and 0.03 m/s), so that
 the gradient through them is smooth: it agrees with finite differences to 1e-8. Hence fingers with a servo, which the published
-code leaves without force: there the ball drifts out of the hand after seconds and no torque can bring it back. The default
-softness shares the grip between both fingers; the pyramid of friction is enough, as nothing slips.
+code leaves without force: there the ball drifts out of the hand after seconds and no torque can bring it back. The pyramid of
+friction is enough, as nothing slips. `throw` has the soft law, `throw-paper` the hard one, as published.
 """
 
 from __future__ import annotations
