@@ -257,13 +257,12 @@ class Checks:
         soft, hybrid = options.law == "soft", options.law == "hard" and options.solver == "hybrid"
         if not self.on_host or (options.law == "hard" and options.gradient == "reverse"):
             return
-        left = np.sqrt(violation) if soft else violation  # the soft law's is the square of a share
-        unsolved = ~(left <= (0.0 if hybrid else max(options.tolerance, NEGLIGIBLE[self.device.dtype.itemsize])))
+        unsolved = ~(violation <= (0.0 if hybrid else max(options.tolerance, NEGLIGIBLE[self.device.dtype.itemsize])))
         if unsolved.any():
-            worst = int(np.argmax(np.where(np.isnan(left), np.inf, left)))
+            worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
             unit = " of the constraint forces" if soft else " m/s"
             warn(
-                f"constraints were not solved in some step of robot {worst} (by {left[worst]:.1e}{unit}"
+                f"constraints were not solved in some step of robot {worst} (by {violation[worst]:.1e}{unit}"
                 f"{f', and of {unsolved.sum() - 1} more' if unsolved.sum() > 1 else ''}), so that its gradient is not exact "
                 f"there: {REMEDIES[options.law if soft else options.solver]}; sim.vjp(...).health.violation has the figures "
                 "of all robots"

@@ -101,8 +101,8 @@ class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
 
     final: the last state. u, wrench, params, steps, checkpoints: as they were given; batched: whether there is a batch axis.
-    violation: (B,), how far the constraints of some step were from solved; 0 where every step was solved. Soft law: the square
-    of how far forces were from balance, relative to them. Hard law: m/s, and gradients of such steps are those of the
+    violation: (B,), how far the constraints of some step were from solved; 0 where every step was solved. Soft law: how
+    far forces were from balance, relative to them. Hard law: m/s, and gradients of such steps are those of the
     active set that was found.
 
     `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....staging import carry, loop, maximum, select, target, when_any
+from ....staging import carry, loop, maximum, select, sqrt, target, when_any
 from ...context import Step
 from . import coupled
 from .factor import assemble, factor_solve
@@ -63,7 +63,7 @@ def newton(s: Step) -> None:
             for _ in when_any(needed > 0.5):
                 _search(s, along, (end, enough), needed, alpha)
             error, size = _move(s, select(going.value > 0.5, alpha.value, 0.0))
-            left.value = select(going.value > 0.5, error / maximum(size, 1e-30), left.value)
+            left.value = select(going.value > 0.5, sqrt(error / maximum(size, 1e-30)), left.value)
             going.value = select(
                 error <= fine * fine * size, 0.0, going.value
             )  # what is no number goes on, and is told
