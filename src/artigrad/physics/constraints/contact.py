@@ -28,7 +28,6 @@ from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
 from .touching import GapBars, fastest, gap_bars, gap_of, keep, lower_bound, meet, slip
 
-
 BEYOND = 0.5 * FAR  # the gap of a point that is not there
 
 
