@@ -178,9 +178,9 @@ def test_filters():
 
 def test_pairs_without_a_routine_are_named_once():
     b = chain_of_spheres()
-    b.box("a", (1, 1, 1))
-    b.box("c", (1, 1, 1))
-    b.box("d", (1, 1, 1))
-    with pytest.warns(UserWarning, match="no contact between box and box: these pairs have no routine") as caught:
+    b.plane("a")
+    b.plane("c")
+    b.plane("d")
+    with pytest.warns(UserWarning, match="no contact between plane and plane: these pairs have no routine") as caught:
         b.build()
     assert len(caught) == 1

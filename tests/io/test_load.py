@@ -154,14 +154,6 @@ def test_what_is_not_simulated_is_said(what):
     [
         ('<body><joint type="ball" stiffness="2"/><geom size="1"/></body>', "spring of a ball or free joint"),
         ('<body gravcomp="1"><joint/><geom size="1"/></body>', "gravity compensation"),
-        (
-            '<geom type="plane" size="1 1 1"/><body><freejoint/><geom type="ellipsoid" size="1 2 3"/></body>',
-            "contact of an ellipsoid",
-        ),
-        (
-            '<geom type="box" size="1 1 1"/><body><freejoint/><geom type="box" size="1 2 3"/></body>',
-            "contact between box and box",
-        ),
     ],
 )
 def test_parts_that_are_not_simulated_are_said(body, what):

@@ -119,6 +119,8 @@ DOMAIN = {
         unit(inputs[0]),
         inputs[1] * np.where(rng.random(LANES) < 0.5, 0.1, 1.0),
     ],
+    "cylinder.cylinder_ball": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
+    "box.box_segment": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
     "box.box_ball": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
     "scalars.bounded": lambda inputs, rng: [inputs[0], inputs[1], inputs[1] + np.abs(inputs[2])],
     "pyramid.tangents": update,
@@ -128,17 +130,18 @@ DOMAIN = {
     **{
         f"{file}.{name}": shapes
         for file, names in {
-            "plane": ("plane_sphere", "plane_capsule", "plane_box", "plane_cylinder", "plane_point"),
+            "plane": ("plane_sphere", "plane_capsule", "plane_box", "plane_ellipsoid", "plane_cylinder", "plane_point"),
             "sphere": ("sphere_sphere",),
             "capsule": ("capsule_sphere", "capsule_capsule"),
-            "box": ("box_sphere",),
+            "cylinder": ("cylinder_sphere",),
+            "box": ("box_sphere", "box_capsule"),
         }.items()
         for name in names
     },
 }
 # files whose degenerate placements are held constant (centres that coincide, parallel axes) or only guarded (a slip of
 # exactly zero): no difference can tell
-HELD_CONSTANT = {"sphere", "capsule", "box", "cone", "impedance"}
+HELD_CONSTANT = {"sphere", "capsule", "cylinder", "box", "plane", "cone", "impedance"}
 
 
 # -- tangents of what is not a vector space ------------------------------------------------------------------------------
@@ -247,7 +250,7 @@ def test_every_adjoint_of_the_leaves_is_registered():
         for key, thing in vars(module).items():
             if key.endswith("_vjp") and inspect.isfunction(thing) and thing.__module__ == name:
                 arguments = [p.annotation for p in inspect.signature(thing).parameters.values()]
-                staged = any(a in ("Step", "ContactProblem", "Any", "Callable") for a in map(str, arguments))
+                staged = any(a in ("Step", "ContactProblem", "Any", "Callable", "Kind") for a in map(str, arguments))
                 assert thing in registered or staged or key.startswith("_"), f"{name}.{key}"
 
 

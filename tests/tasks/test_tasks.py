@@ -94,7 +94,7 @@ def test_torques_stay_within_those_of_the_arm(made):
 def test_the_club_hits_the_ball_once_and_not_the_tee(made):
     task = made["golf"]
     contacts = task.sim.contacts(task.rollout(np.zeros((1, task.n))))
-    assert task.sim.contact_names == (("club", "ball"), ("tee", "ball"))
+    assert task.sim.contact_names == (("ball", "club"), ("tee", "ball"))
     hits = np.flatnonzero(np.linalg.norm(contacts.force[0, :, 0], axis=-1))
     assert 500 < hits[0] < 700 and len(hits) <= 2
 

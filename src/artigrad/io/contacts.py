@@ -13,10 +13,10 @@ from .hull import corners
 from .names import Names
 from .shape_builder import SOLREF
 
-# mjtGeom: the builder's method, and how many numbers of its size it takes (a box takes them as one vector)
-METHODS = {0: ("plane", 0), 2: ("sphere", 1), 3: ("capsule", 2), 5: ("cylinder", 2), 6: ("box", 3)}
+# mjtGeom: the builder's method, and how many numbers of its size it takes (three are taken as one vector)
+METHODS = {0: ("plane", 0), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
 MESH = 7
-OTHERS = {1: "a height field", 4: "an ellipsoid", 8: "a signed distance field"}
+OTHERS = {1: "a height field", 8: "a signed distance field"}
 
 
 def touching(m: Any) -> list[int]:
@@ -57,7 +57,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
         else:
             method, count = METHODS[kind]
             size = m.geom_size[g, :count]
-            getattr(b, method)(body, *([size] if method == "box" else map(float, size)), **options)
+            getattr(b, method)(body, *([size] if count == 3 else map(float, size)), **options)
     b.unsupported += [Finding(f"contact of {what}", tuple(where), "touches nothing") for what, where in beyond.items()]
     if coarse:
         worst = 1e3 * max(coarse.values())

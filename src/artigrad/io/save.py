@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..model.findings import Finding, Report
-from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
+from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
 from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
@@ -26,6 +26,7 @@ GEOMS = {
     PLANE: ("plane", 0),
     SPHERE: ("sphere", 1),
     CAPSULE: ("capsule", 2),
+    ELLIPSOID: ("ellipsoid", 3),
     BOX: ("box", 3),
     CYLINDER: ("cylinder", 2),
 }

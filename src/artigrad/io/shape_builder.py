@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ModelError
 from ..joints.table import JOINTS
-from ..model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
+from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
 from ..physics.collision.routines import BY_SHAPES
 from .validate import number, quaternion, soft_reference, vector
 
@@ -55,8 +55,12 @@ class ShapeBuilder:
         return self._shape(body, BOX, half_sizes, **options)
 
     def cylinder(self, body: str, radius: float, half_length: float, **options: Any) -> str:
-        """A cylinder along z. It touches planes with eight points of each rim."""
+        """A cylinder along z."""
         return self._shape(body, CYLINDER, (radius, half_length, 0.0), **options)
+
+    def ellipsoid(self, body: str, half_axes: Any, **options: Any) -> str:
+        """An ellipsoid with the given half axes."""
+        return self._shape(body, ELLIPSOID, half_axes, **options)
 
     def points(self, body: str, vertices: Any, **options: Any) -> str:
         """A convex set given by its corners; touches planes."""
@@ -123,7 +127,7 @@ class ShapeBuilder:
         if body != WORLD and body not in self._bodies:
             raise ModelError(f"{what} is on body '{body}', which does not exist")
         size = vector(size, 3, f"size of {what}")
-        needed = {SPHERE: 1, CAPSULE: 2, CYLINDER: 2, BOX: 3}.get(kind, 0)
+        needed = {SPHERE: 1, CAPSULE: 2, CYLINDER: 2, BOX: 3, ELLIPSOID: 3}.get(kind, 0)
         if (size[:needed] <= 0).any():
             raise ModelError(f"size of {what} is {size[:needed]}; lengths of a {SHAPES[kind]} are positive")
         corners = np.array(vertices, dtype=np.float64).reshape(-1, 3) if kind == POINTS else np.zeros((0, 3))
@@ -226,7 +230,7 @@ class ShapeBuilder:
         return indices[0], indices[-1]
 
     def _candidates(self) -> list[tuple[int, int]]:
-        """Pairs of shapes that may touch, each in the order its routine wants; those without a routine are reported."""
+        """Pairs of shapes that may touch; those without a routine are reported."""
         names, shapes = list(self._shapes), list(self._shapes.values())
         welded = self._welded()
         included = {frozenset(p) for *p, _ in self._included}
@@ -239,9 +243,7 @@ class ShapeBuilder:
                 if not wanted or welded[a["body"]] == welded[b["body"]]:
                     continue
                 if (a["kind"], b["kind"]) in BY_SHAPES:
-                    pairs.append((i, j))
-                elif (b["kind"], a["kind"]) in BY_SHAPES:
-                    pairs.append((j, i))
+                    pairs.append(_ordered((i, j), shapes, welded))
                 else:
                     kinds = " and ".join(sorted((SHAPES[a["kind"]], SHAPES[b["kind"]])))
                     missing.setdefault(kinds, []).append(f"{names[i]} - {names[j]}")
@@ -282,6 +284,12 @@ class ShapeBuilder:
             raise ModelError(f"the name of a {what} is a text, not {name!r}")
         if name in taken:
             raise ModelError(f"two of the {what} names are '{name}'; names are unique")
+
+
+def _ordered(pair: tuple[int, int], shapes: list[dict[str, Any]], welded: dict[str, str]) -> tuple[int, int]:
+    """Two shapes in the order of their kinds, as MuJoCo has them; but the second one moves."""
+    first, second = sorted(pair, key=lambda k: (shapes[k]["kind"], k))
+    return (second, first) if welded[shapes[second]["body"]] == WORLD else (first, second)
 
 
 def _condim(condim: Any, what: str) -> int:

@@ -17,7 +17,8 @@ from ..staging import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, T
 class KernelKey:
     """Method, target, and which inputs and outputs a robot has of its own: what shapes a kernel of this library.
 
-    work: names of its scratch. own_params: whether every robot has its own. contact: whether the model can have rows. wrench,
+    work: names of its scratch. own_params: whether every robot has its own. contact: whether the model can have rows.
+    routines, solids: see `candidates`. wrench,
     force_bars: whether there are any. with_params: whether their gradient is wanted. strided: see `rollout`. features,
     square: which rows of the soft law there are, and whether all powers of its impedances are 2. damped_factor: whether
     the factor of the mass matrix has damping in it. slows: see `rates`.
@@ -28,6 +29,8 @@ class KernelKey:
     work: tuple[str, ...]
     own_params: bool = False
     contact: bool = False
+    routines: frozenset[int] = frozenset()
+    solids: frozenset[int] = frozenset()
     wrench: bool = False
     with_params: bool = False
     force_bars: bool = False
@@ -73,8 +76,9 @@ class KernelKey:
         if not self.contact:
             return None
         if self.soft:
-            return SoftProblem.take(arguments, options.cone, self.features, self.square, options.iterations)
-        return ContactProblem.take(arguments, options.cone)
+            shaped = (options.cone, self.features, self.square, options.iterations)
+            return SoftProblem.take(arguments, self.routines, self.solids, *shaped)
+        return ContactProblem.take(arguments, options.cone, self.routines, self.solids)
 
     def step(self, arguments: dict[str, Any]) -> Step:
         """The Step inside a kernel, on the state and control of its scratch. Takes its arguments away; those of the kernel

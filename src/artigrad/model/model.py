@@ -25,9 +25,9 @@ from .visuals import Visual
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
 ACTUATORS = ("force", "position", "velocity")  # what a control is: a force, or where or how fast a joint shall be
 DIRECT, POSITION, VELOCITY = range(3)
-# shapes for contact
-PLANE, SPHERE, CAPSULE, BOX, CYLINDER, POINTS = range(6)
-SHAPES = ("plane", "sphere", "capsule", "box", "cylinder", "points")
+# shapes for contact, in MuJoCo's order: the normal of a contact points from the earlier to the later one
+PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS = range(7)
+SHAPES = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "points")
 
 DEFAULTS = ("home", "reference", "zero")  # keyframes, the first of which a reset takes
 

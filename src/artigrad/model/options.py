@@ -36,7 +36,8 @@ class Options:
     law: "soft" (MuJoCo's: convex, always solvable, for contacts, limits, dry friction and equalities) or "hard" (the ICML
         2021 paper's: contacts that do not give way, with restitution; limits and dry friction of joints with one axis).
     cone: of friction: "pyramidal" (each of two tangents by itself) or "elliptic" (the same in all directions).
-    max_contacts: how many points between shapes that may push each other may be near at a time; more is an error.
+    max_contacts: how many points between shapes that may push each other may be near at a time; more is an error. None: as
+        many as there can be, but at most 512, or 64 under the hard law.
 
     Of the soft law alone:
     impratio: how much stiffer friction is than the normal direction.
@@ -76,7 +77,7 @@ class Options:
     softness: float = 1e-6
     bounce_threshold: float = 1e-2
     tolerance: float = 1e-8
-    max_contacts: int = 64
+    max_contacts: int | None = None
     impratio: float = 1.0
     refsafe: bool = True
     iterations: int = 30
@@ -93,6 +94,8 @@ class Options:
             )
         for name in ("sweeps", "max_contacts", "iterations"):
             value = getattr(self, name)
+            if value is None and name == "max_contacts":
+                continue
             if not isinstance(value, int) or value < 1:
                 raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
         for name in (*NUMBERS, "impratio"):
@@ -116,6 +119,11 @@ class Options:
         return changed
 
     @property
+    def contact_limit(self) -> int:
+        """How many points may be near at a time."""
+        return MOST_CONTACTS[self.law] if self.max_contacts is None else self.max_contacts
+
+    @property
     def contact_numbers(self) -> list[float]:
         """The numbers of contact that kernels read at run time."""
         return [float(getattr(self, name)) for name in NUMBERS]
@@ -132,6 +140,7 @@ class Options:
         return replace(Options(), **shaping)
 
 
+MOST_CONTACTS = {"soft": 512, "hard": 64}
 NUMBERS = (
     "search_distance",
     "error_reduction",

@@ -53,7 +53,11 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "dof_weight": ("dof", (), "1/kg or 1/(kg m^2), how easily a degree of freedom moves in the reference pose"),
     "shape_position": ("shape", (3,), "m, in the body frame"),
     "shape_rotation": ("shape", (4,), "unit quaternion w x y z, in the body frame"),
-    "shape_size": ("shape", (3,), "m, sphere: radius; capsule, cylinder: radius, half length; box: half edges"),
+    "shape_size": (
+        "shape",
+        (3,),
+        "m, sphere: radius; capsule, cylinder: radius, half length; box, ellipsoid: half edges, half axes",
+    ),
     "friction": ("shape", (), "coefficient of sliding friction; a pair has the larger of its two"),
     "torsional_friction": ("shape", (), "m, coefficient of friction against turning about the normal"),
     "rolling_friction": ("shape", (), "m, coefficient of friction against rolling"),

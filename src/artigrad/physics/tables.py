@@ -43,15 +43,25 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     ),
     **dict.fromkeys(("dof_row", "dof_depth", "dof_parent"), INTS),
     **dict.fromkeys(
-        ("link_of_body", "shape_link", "frame_link", "site_body", "tree_free", "tree_q", "act_q", "act_v"), INTS
+        (
+            "link_of_body",
+            "shape_link",
+            "shape_kind",
+            "shape_vertex",
+            "frame_link",
+            "site_body",
+            "tree_free",
+            "tree_q",
+            "act_q",
+            "act_v",
+        ),
+        INTS,
     ),
 }
 
 # what only the making of constants reads
 STRUCTURE: dict[str, ArgumentKind] = {
-    **dict.fromkeys(
-        ("body_parent", "body_joint", "shape_body", "shape_kind", "shape_vertex", "act_kind", "slots"), INTS
-    ),
+    **dict.fromkeys(("body_parent", "body_joint", "shape_body", "act_kind", "slots"), INTS),
     **dict.fromkeys(("body_v", "body_nv", "body_moves", "dof_counts"), INTS),
     **dict.fromkeys(("pair_a", "pair_b", "pair_own", "pair_explicit", "pair_rank", "pair_dim"), INTS),
     **dict.fromkeys(("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b"), INTS),
@@ -102,6 +112,10 @@ def _topology(model: Model) -> dict[str, Any]:
         "npair": len(model.shapes.pairs),
         "nequality": len(model.equalities),
         "shape_link": _ints(links.of_body[b + 1] for b in model.shapes.body),
+        "shape_kind": _ints(model.shapes.kind),
+        "shape_vertex": _ints(
+            [*(first for first, _ in model.shapes.vertices), sum(n for _, n in model.shapes.vertices)]
+        ),
         "frame_link": _ints([*links.of_body[1:], *(links.of_body[b + 1] for b in model.site_body)]),
         "site_body": _ints(b + 1 for b in model.site_body),
         "tree_free": _ints([0, *(MOVING[k].floating for k in links.kind[roots])]),
@@ -157,10 +171,6 @@ def structure_arguments(model: Model) -> dict[str, Any]:
         "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
         "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
         "shape_body": _ints(b + 1 for b in model.shapes.body),
-        "shape_kind": _ints(model.shapes.kind),
-        "shape_vertex": _ints(
-            [*(first for first, _ in model.shapes.vertices), sum(n for _, n in model.shapes.vertices)]
-        ),
         "act_kind": _ints(model.actuator_kind),
         **_pair_structure(model),
         **_equality_structure(model),
@@ -238,6 +248,8 @@ class Topology(SimpleNamespace):
     dof_parent: Any
     link_of_body: Any
     shape_link: Any
+    shape_kind: Any
+    shape_vertex: Any  # first of each shape, and the number of all
     frame_link: Any  # link of each body, then of each site
     site_body: Any
     tree_free: Any  # 1 if the tree's root is free
@@ -289,7 +301,8 @@ _EQUALITY: dict[str, type] = {
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
-_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "radius": float}
+# radius: of the sphere around it; centre, extent: of the box around its core, in its own frame; not differentiated
+_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "radius": float, "centre": Vec3, "extent": Vec3}
 _VERTEX: dict[str, type] = {"p": Vec3}
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float

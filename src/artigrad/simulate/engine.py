@@ -23,7 +23,7 @@ from ..model.model import Model
 from ..model.options import Options
 from ..model.params import Params, check_params, check_structure
 from ..model.state import State
-from ..physics.collision.candidates import contact_names
+from ..physics.collision.candidates import contact_names, routines_of, solids_of
 from ..physics.constraints.contact_problem import contact_arguments, contact_work, reverse_work
 from ..physics.constraints.report import REPORT
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
@@ -101,7 +101,7 @@ class Engine:
     def contact_integers(self) -> dict[str, Any]:
         """The integers that all kernels with constraints share."""
         arguments = soft_arguments if self.options.law == "soft" else contact_arguments
-        return arguments(self.model, self.options.max_contacts, self.device.dtype)
+        return arguments(self.model, self.options.contact_limit, self.device.dtype)
 
     @cached_property
     def features(self) -> frozenset[str]:
@@ -115,8 +115,8 @@ class Engine:
             return False
         integers = self.contact_integers
         if self.options.law == "soft":
-            return bool(integers["s_capacity"] + integers["s_wide_capacity"] < integers["s_first"][-1])
-        return bool(integers["c_limit"].sum() < integers["c_point"][-1])
+            return bool(integers["s_capacity"] + integers["s_wide_capacity"] < integers["s_first_point"][-1])
+        return bool(integers["c_limit"].sum() < integers["c_first_point"][-1])
 
     def contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What constraints add to the arguments of a kernel."""
@@ -141,7 +141,14 @@ class Engine:
             self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"
         )
         ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
-        return KernelKey(self.options, target, tuple(work), own, contact, wrench, **flags, **soft, **ends).staged, work
+        touch: dict[str, Any] = {
+            "contact": contact,
+            "routines": routines_of(self.model),
+            "solids": solids_of(self.model),
+        }
+        return KernelKey(
+            self.options, target, tuple(work), own, wrench=wrench, **touch, **flags, **soft, **ends
+        ).staged, work
 
     def bound(
         self,
@@ -238,7 +245,7 @@ class Engine:
             return
         full = np.flatnonzero(self.device.host(status[:, 1]))
         if len(full):
-            lanes, limit = self.device.together(len(status)), self.options.max_contacts
+            lanes, limit = self.device.together(len(status)), self.options.contact_limit
             beside = f", together with the others of its pack of {lanes} (lanes=1: alone)" if lanes > 1 else ""
             raise ContactError(
                 f"robot {full[0]}{beside} has more points in or near contact than max_contacts={limit} allows for; make the "

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...model.model import Model
-from .routines import BY_SHAPES, ROUTINES
+from ...staging import Layout, Table
+from .meeting import MEETING, SOLID_MEETING, Slots
+from .patch import CORNER, CROSSING, CROSSINGS, STRIDE
+from .routines import BY_SHAPES, CONVEX, ROUTINES, SLOTS
 
 
 class Candidates(NamedTuple):
@@ -48,7 +51,7 @@ def candidates(model: Model) -> Candidates:
     number = {g: k for k, g in enumerate(sorted({*group, *limited_group}))}
     of_link = np.array([number.get(root(int(t)), -1) for t in links.tree])
     routines = [BY_SHAPES[shapes.kind[a], shapes.kind[b]] for a, b in pairs]
-    points = [ROUTINES[r].points(shapes, b) for r, (_, b) in zip(routines, pairs, strict=True)]
+    points = [ROUTINES[r].points(shapes, a, b) for r, (a, b) in zip(routines, pairs, strict=True)]
     every = [point for of_pair in points for point in of_pair]
 
     def column(values: list[int]) -> np.ndarray:
@@ -67,6 +70,40 @@ def candidates(model: Model) -> Candidates:
         groups=len(number),
         links=[np.flatnonzero(of_link == k) for k in range(len(number))],
     )
+
+
+def routines_of(model: Model) -> frozenset[int]:
+    """The routines that its pairs need: what its kernels are compiled for."""
+    shapes = model.shapes
+    return frozenset(BY_SHAPES[shapes.kind[a], shapes.kind[b]] for a, b in shapes.pairs)
+
+
+def solids_of(model: Model) -> frozenset[int]:
+    """The kinds of shapes in pairs of solids of any kinds."""
+    kind = model.shapes.kind
+    return frozenset(kind[i] for a, b in model.shapes.pairs if BY_SHAPES[kind[a], kind[b]] == CONVEX for i in (a, b))
+
+
+def meeting_layout(solids: frozenset[int]) -> Layout:
+    """What is kept of a point of a pair whose points are found together."""
+    return SOLID_MEETING if solids else MEETING
+
+
+def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
+    """Sizes of the scratch for such pairs: what is being met, and what contacts keep of it."""
+    if not any(ROUTINES[r].collide for r in routines_of(model)):
+        return {"slots": 0, "met": 0}
+    solids = solids_of(model)
+    size = meeting_layout(solids).size
+    rings = 2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size if solids else 0
+    return {"slots": SLOTS * size + rings, "met": contacts * size}
+
+
+def slots_in(memory: Any, solids: frozenset[int]) -> Slots:
+    """The scratch of a pair whose points are found together, in memory of that size."""
+    rows = Table(memory, meeting_layout(solids))
+    corners = Table(memory, CORNER, SLOTS * rows.layout.size)
+    return Slots(rows, corners, Table(memory, CROSSING, corners.start + 2 * STRIDE * CORNER.size))
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

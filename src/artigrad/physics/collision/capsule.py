@@ -1,16 +1,16 @@
 """Capsule against sphere and capsule: the closest points of segments  (theory 6.3, 6.4).
 
-Where a closest point sits at the end of its segment, its parameter is constant. Parallel segments have no single closest
-pair: the middle of one is taken, and the parameters are held constant.
+Where a closest point sits at the end of its segment, its parameter is constant. Parallel segments touch at two points, the
+ends of the stretch along which they lie side by side.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...spatial import Force, Vec3, dot
 from ...staging import Linear, clamp, select, target, vjp_of
-from .gap import ZERO, Gap, PairBars, Pose, moved, turned
+from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
 from .sphere import ball_ball, ball_ball_vjp
 
 PARALLEL = {"f64": 1e-9, "f32": 1e-5}  # of the squared sine of the angle between two axes; below, rounding decides
@@ -36,36 +36,54 @@ def on_segment_vjp(a: Vec3, e: Vec3, x: Vec3, y_bar: Vec3) -> tuple[Vec3, Vec3, 
 
 
 class Closest(Linear):
-    """The closest points of two segments."""
+    """Two points of two segments."""
 
     x: Vec3
     y: Vec3
 
 
-def _parameters(a: Vec3, e: Vec3, b: Vec3, f: Vec3) -> tuple[Any, Any, Any]:
-    """(s, t, 1 if not parallel) of the closest points a + s e and b + t f."""
+class _Parameters(NamedTuple):
+    """Of two points a + s e and b + t f: where they are, 1 for those that are not held at an end, and parallel segments."""
+
+    s: Any
+    t: Any
+    free_s: Any
+    free_t: Any
+    parallel: Any
+
+
+def _parameters(a: Vec3, e: Vec3, b: Vec3, f: Vec3, end: Any) -> _Parameters:
+    """Of the closest points; of parallel segments, of one end of the stretch where they lie side by side: that with the first
+    (end = 0) or the last (1) point of b + t f."""
     r = a - b
     A, F, c, g, h = dot(e, e), dot(f, f), dot(e, r), dot(f, r), dot(e, f)
     det = A * F - h * h
-    crossing = det > PARALLEL[target().dtype] * (A * F)
-    s = select(crossing, clamp((h * g - c * F) / select(crossing, det, 1.0), 0.0, 1.0), 0.5)
+    parallel = det <= PARALLEL[target().dtype] * (A * F)
+    s = clamp((h * g - c * F) / select(parallel, 1.0, det), 0.0, 1.0)
     t = (h * s + g) / F
     s = select(t < 0.0, clamp(-c / A, 0.0, 1.0), select(t > 1.0, clamp((h - c) / A, 0.0, 1.0), s))
-    return s, clamp(t, 0.0, 1.0), select(crossing, 1.0, 0.0)
+    last = select(end < 0.5, 0.0, 1.0)
+    beside = clamp((h * last - c) / A, 0.0, 1.0)
+    s = select(parallel, beside, s)
+    t = select(parallel, select(_inside(s) > 0.5, last, (h * s + g) / F), t)
+    t = clamp(t, 0.0, 1.0)
+    return _Parameters(s, t, _inside(s), _inside(t), parallel)
 
 
-def between_segments(a: Vec3, e: Vec3, b: Vec3, f: Vec3) -> Closest:
-    """The closest points of a + s e and b + t f."""
-    s, t, _ = _parameters(a, e, b, f)
-    return Closest(a + e * s, b + f * t)
+def between_segments(a: Vec3, e: Vec3, b: Vec3, f: Vec3, end: float) -> Closest:
+    """The closest points of a + s e and b + t f; of parallel ones, those at one end of where they lie side by side."""
+    at = _parameters(a, e, b, f, end)
+    return Closest(a + e * at.s, b + f * at.t)
 
 
 @vjp_of(between_segments)
-def between_segments_vjp(a: Vec3, e: Vec3, b: Vec3, f: Vec3, y_bar: Closest) -> tuple[Vec3, Vec3, Vec3, Vec3]:
+def between_segments_vjp(
+    a: Vec3, e: Vec3, b: Vec3, f: Vec3, end: float, y_bar: Closest
+) -> tuple[Vec3, Vec3, Vec3, Vec3, float]:
     """The free parameters solve H (s, t) = ... with H = [A -h; -h F]; w = -H^-1 (s_bar, t_bar) on the free ones."""
-    s, t, crossing = _parameters(a, e, b, f)
+    at = _parameters(a, e, b, f, end)
+    s, t, free_s, free_t = at.s, at.t, at.free_s, at.free_t
     A, F, h = dot(e, e), dot(f, f), dot(e, f)
-    free_s, free_t = _inside(s) * crossing, _inside(t) * crossing
     s_bar, t_bar = dot(y_bar.x, e) * free_s, dot(y_bar.y, f) * free_t
     H_s, H_t, off = A * free_s + (1.0 - free_s), F * free_t + (1.0 - free_t), -(h * free_s * free_t)
     det = H_s * H_t - off * off
@@ -73,7 +91,7 @@ def between_segments_vjp(a: Vec3, e: Vec3, b: Vec3, f: Vec3, y_bar: Closest) -> 
     D = (a - b) + e * s - f * t
     pull = e * w_s - f * w_t  # the cotangent of D
     a_bar, b_bar = y_bar.x + pull, y_bar.y - pull
-    return a_bar, y_bar.x * s + pull * s + D * w_s, b_bar, y_bar.y * t - pull * t - D * w_t
+    return a_bar, y_bar.x * s + pull * s + D * w_s, b_bar, y_bar.y * t - pull * t - D * w_t, 0.0
 
 
 def _axis(X: Pose, size: Vec3) -> tuple[Vec3, Vec3]:
@@ -105,16 +123,22 @@ def capsule_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y
 
 
 def capsule_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    near = between_segments(*_axis(A, size_a), *_axis(B, size_b))
-    return ball_ball(near.x, size_a.x, near.y, size_b.x)
+    """at.x = 0: the closest points. Parallel ones have a second point, at.x = 1."""
+    (a, e), (b, f) = _axis(A, size_a), _axis(B, size_b)
+    near = between_segments(a, e, b, f, at.x)
+    met = ball_ball(near.x, size_a.x, near.y, size_b.x)
+    there = select(_parameters(a, e, b, f, at.x).parallel, 0.0, at.x) < 0.5
+    return Gap(select(there, met.phi, FAR), met.p, met.n, ZERO)
 
 
 @vjp_of(capsule_capsule)
 def capsule_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
     (a, e), (b, f) = _axis(A, size_a), _axis(B, size_b)
-    near = between_segments(a, e, b, f)
-    x_bar, ra_bar, z_bar, rb_bar = ball_ball_vjp(near.x, size_a.x, near.y, size_b.x, y_bar)
-    a_bar, e_bar, b_bar, f_bar = between_segments_vjp(a, e, b, f, Closest(x_bar, z_bar))
+    near = between_segments(a, e, b, f, at.x)
+    there = select(_parameters(a, e, b, f, at.x).parallel, 0.0, at.x) < 0.5
+    seen = Gap(select(there, y_bar.phi, 0.0), y_bar.p, y_bar.n, ZERO)
+    x_bar, ra_bar, z_bar, rb_bar = ball_ball_vjp(near.x, size_a.x, near.y, size_b.x, seen)
+    a_bar, e_bar, b_bar, f_bar, _ = between_segments_vjp(a, e, b, f, at.x, Closest(x_bar, z_bar))
     A_bar, half_a = _axis_vjp(A, size_a, a_bar, e_bar)
     B_bar, half_b = _axis_vjp(B, size_b, b_bar, f_bar)
     return PairBars(A_bar, Vec3(ra_bar, half_a, 0.0), B_bar, Vec3(rb_bar, half_b, 0.0), ZERO)

@@ -1,4 +1,4 @@
-"""The gap of one point of a pair, and its adjoint: one branch over the table of routines."""
+"""The gap of one point of a pair, and its adjoint: one branch over the routines that a model needs."""
 
 from __future__ import annotations
 
@@ -6,29 +6,55 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...model.model import PLANE
+from ...model.model import PLANE, POINTS
 from ...spatial import Vec3, dot
 from ...staging import Row, sqrt, switch
+from .convex import CornerBars, corner_bars
 from .gap import FAR, Gap, PairBars, PairPoses
-from .routines import ROUTINES, Routine
+from .meeting import Slots, found
+from .routines import CONVEX, ROUTINES, Routine
+from .solids import Solid
+
+
+class Kind(NamedTuple):
+    """Which routine a pair has, among those that the model needs: no other is compiled."""
+
+    index: Any
+    among: frozenset[int]
+
+    @property
+    def together(self) -> bool:
+        """Whether the points of some pair are found together."""
+        return any(ROUTINES[k].collide for k in self.among)
+
+    def switch(self, of: Callable[[Routine], Callable[[], Any]]) -> Any:
+        """What `of` makes of the pair's routine, called."""
+        cases = {k: of(ROUTINES[k]) for k in sorted(self.among)}
+        return switch(self.index, cases) if len(cases) > 1 else next(iter(cases.values()))()
 
 
 class Point(NamedTuple):
-    """A point of B: a direction to multiply B's lengths with, or a vertex; either is read where it is wanted."""
+    """A point of a pair: a direction to multiply lengths with, a vertex, or what was met there; read where it is wanted."""
 
     feature: Callable[[], Vec3]
     vertex: Callable[[], Vec3]
+    met: Callable[[], Row]
+    solids: Callable[[], tuple[Solid, Solid]]
 
     def at(self, routine: Routine) -> Vec3:
         return self.feature() if routine.features is not None else self.vertex()
 
 
-def distance(kind: Any, place: Callable[[], PairPoses], radius_a: Any, radius_b: Any) -> Any:
+def distance(kind: Kind, place: Callable[[], PairPoses], radius_a: Any, radius_b: Any) -> Any:
     """A lower bound of the gap, by the spheres around the shapes."""
 
-    def from_plane() -> Any:
+    def over_plane() -> Any:
         A, _, B, _ = place()
         return dot(A.R.column(2), B.r - A.r) - radius_b
+
+    def under_plane() -> Any:
+        A, _, B, _ = place()
+        return dot(B.R.column(2), A.r - B.r) - radius_a
 
     def between() -> Any:
         A, _, B, _ = place()
@@ -38,34 +64,68 @@ def distance(kind: Any, place: Callable[[], PairPoses], radius_a: Any, radius_b:
     def bound(routine: Routine) -> Callable[[], Any]:
         if routine.near:
             return lambda: -FAR
-        return from_plane if routine.shapes[0] == PLANE else between
+        if PLANE in routine.shapes:
+            return over_plane if routine.shapes[0] == PLANE else under_plane
+        return between
 
-    return switch(kind, {k: bound(routine) for k, routine in enumerate(ROUTINES)})
+    return kind.switch(bound)
 
 
-def gap(kind: Any, pair: PairPoses, point: Point) -> Gap:
+def collide(kind: Kind, solids: Callable[[], tuple[Solid, Solid]], near: Any, slots: Slots) -> None:
+    """Find all points of a pair that are nearer than `near`, if its routine finds them together."""
+
+    def of(routine: Routine) -> None:
+        if routine.collide:
+            routine.collide(*solids(), near, slots)
+
+    kind.switch(lambda routine: partial(of, routine))
+
+
+def when_together(kind: Kind, do: Callable[[], None]) -> None:
+    """Do something for a pair whose points are found together."""
+    kind.switch(lambda routine: do if routine.collide else lambda: None)
+
+
+def gap(kind: Kind, pair: PairPoses, point: Point) -> Gap:
     """How far apart the shapes of a pair are, where, and in which direction."""
 
     def of(routine: Routine) -> Gap:
+        if routine.forward is None:
+            return found(point.met())
         return routine.forward(*pair, point.at(routine))
 
-    return switch(kind, {k: partial(of, routine) for k, routine in enumerate(ROUTINES)})
+    return kind.switch(lambda routine: partial(of, routine))
 
 
-def gap_vjp(kind: Any, pair: PairPoses, point: Point, y_bar: Gap) -> PairBars:
+def gap_vjp(kind: Kind, pair: PairPoses, point: Point, y_bar: Gap) -> PairBars:
     """The cotangents of a pair for that of its gap."""
 
     def of(routine: Routine) -> tuple[Any, ...]:
+        if routine.forward is None:
+            return tuple(routine.vjp(*point.solids(), point.met(), y_bar))
         return tuple(routine.vjp(*pair, point.at(routine), y_bar))
 
-    return PairBars(*switch(kind, {k: partial(of, routine) for k, routine in enumerate(ROUTINES)}))
+    return PairBars(*kind.switch(lambda routine: partial(of, routine)))
 
 
-def add_vertex_bar(kind: Any, row: Callable[[], Row], bar: Vec3) -> None:
+def add_vertex_bar(kind: Kind, row: Callable[[], Row], bar: Vec3) -> None:
     """To the cotangent of the vertex that the point is, if it is one."""
 
     def of(routine: Routine) -> None:
         if routine.features is None:
             row().p += bar
 
-    switch(kind, {k: partial(of, routine) for k, routine in enumerate(ROUTINES)})
+    kind.switch(lambda routine: partial(of, routine))
+
+
+def add_corner_bars(kind: Kind, point: Point, y_bar: Gap, add: Callable[[int, CornerBars], None]) -> None:
+    """To the cotangents of the vertices of hulls that hold a contact of two solids; add(side, ...) does it for A (0), B (1)."""
+
+    def of(routine: Routine) -> None:
+        solids = point.solids()
+        for side, (solid, bars) in enumerate(zip(solids, corner_bars(*solids, point.met(), y_bar), strict=True)):
+            idle: dict[int, Callable[[], None]] = {k: lambda: None for k in solid.among}
+            solid.by_kind(idle | {POINTS: partial(add, side, bars)})
+
+    if CONVEX in kind.among:
+        kind.switch(lambda routine: partial(of, routine) if routine is ROUTINES[CONVEX] else lambda: None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ...spatial import Vec3, dot
-from ...staging import vjp_of
-from .gap import ZERO, Gap, PairBars, Pose, moved, turned
+from typing import Any
+
+from ...spatial import Force, Vec3, cross, dot, norm
+from ...staging import maximum, select, target, vjp_of
+from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
 
 
 def plane_ball(o: Vec3, n: Vec3, c: Vec3, r: float) -> Gap:
@@ -58,30 +60,86 @@ def plane_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_
 
 
 def plane_box(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    """at = (+-1, +-1, +-1): a corner"""
-    return _meet(A, B, at.map(lambda f, s: f * s, size_b), 0.0)
+    """at = (+-1, +-1, +-1): a corner. Those above the centre never touch, however deep the box is."""
+    l = at.map(lambda f, s: f * s, size_b)
+    met = _meet(A, B, l, 0.0)
+    above = dot(A.R.column(2), B.R @ l) > 0.0
+    return Gap(select(above, FAR, met.phi), met.p, met.n, ZERO)
 
 
 @vjp_of(plane_box)
 def plane_box_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
-    bars, l, _ = _meet_vjp(A, B, at.map(lambda f, s: f * s, size_b), 0.0, y_bar)
-    return bars._replace(size_b=at.map(lambda f, x: f * x, l), at=size_b.map(lambda s, x: s * x, l))
+    l = at.map(lambda f, s: f * s, size_b)
+    above = dot(A.R.column(2), B.R @ l) > 0.0
+    seen = Gap(select(above, 0.0, y_bar.phi), y_bar.p, y_bar.n, ZERO)
+    bars, l_bar, _ = _meet_vjp(A, B, l, 0.0, seen)
+    return bars._replace(size_b=at.map(lambda f, x: f * x, l_bar), at=size_b.map(lambda s, x: s * x, l_bar))
 
 
-def _on_rim(size: Vec3, at: Vec3) -> Vec3:
-    return Vec3(at.x * size.x, at.y * size.x, at.z * size.y)
+def plane_ellipsoid(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
+    """The lowest point: l = -D^2 m/|D m| with D the half axes and m the plane's normal, in the frame of B"""
+    m = B.R.T @ A.R.column(2)
+    k = m.map(lambda x, a: x * a, size_b)
+    l = k.map(lambda x, a: x * a, size_b) * (-1.0 / norm(k))
+    return _meet(A, B, l, 0.0)
+
+
+@vjp_of(plane_ellipsoid)
+def plane_ellipsoid_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
+    n = A.R.column(2)
+    m = B.R.T @ n
+    k = m.map(lambda x, a: x * a, size_b)
+    inverse = 1.0 / norm(k)
+    l = k.map(lambda x, a: x * a, size_b) * -inverse
+    bars, l_bar, _ = _meet_vjp(A, B, l, 0.0, y_bar)
+    # l = -D k/|k|,  k = D m
+    scaled = l_bar.map(lambda x, a: x * a, size_b)
+    k_bar = (k * (dot(k, scaled) * inverse * inverse) - scaled) * inverse
+    size_bar = k.map(lambda x, lb, kb, y: kb * y - lb * x * inverse, l_bar, k_bar, m)
+    m_bar = B.R @ k_bar.map(lambda x, a: x * a, size_b)
+    turn = Force(cross(n, m_bar), ZERO)  # of n against B
+    return bars._replace(A=bars.A + turn, B=bars.B - turn, size_b=size_bar)
+
+
+FLAT = {"f64": 1e-10, "f32": 1e-5}  # sine of the tilt below which a cylinder stands on its end
+STEEP = 1e-3  # its lowest point runs round the rim with 1/tilt; the adjoint takes no tilt below this
+
+
+def _lowest(A: Pose, B: Pose) -> tuple[Vec3, Vec3, Any, Vec3]:
+    """(z, u, |w|, n) of a cylinder B over the plane of A: z its axis towards the plane; u = w/|w|, w = z (n . z) - n, the
+    direction in its disc that goes down (standing: its x axis)."""
+    n, axis = A.R.column(2), B.R.column(2)
+    z = select(dot(n, axis) > 0.0, -axis, axis)
+    w = z * dot(n, z) - n
+    L = norm(w)
+    tilted = FLAT[target().dtype] < L
+    return z, select(tilted, w / select(tilted, L, 1.0), B.R.column(0)), L, n
 
 
 def plane_cylinder(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    """at = (cos t, sin t, +-1): a point of a rim"""
-    return _meet(A, B, _on_rim(size_b, at), 0.0)
+    """at = (cos t, sin t, +-1): a point of the lower or upper rim, its angle counted from the lowest one"""
+    z, u, _, n = _lowest(A, B)
+    d = z * (size_b.y * at.z) + (u * at.x + cross(u, z) * at.y) * size_b.x
+    return plane_ball(A.r, n, B.r + d, 0.0)
 
 
 @vjp_of(plane_cylinder)
 def plane_cylinder_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
-    bars, l, _ = _meet_vjp(A, B, _on_rim(size_b, at), 0.0, y_bar)
-    at_bar = Vec3(size_b.x * l.x, size_b.x * l.y, size_b.y * l.z)
-    return bars._replace(size_b=Vec3(at.x * l.x + at.y * l.y, at.z * l.z, 0.0), at=at_bar)
+    z, u, L, n = _lowest(A, B)
+    v = cross(u, z)
+    d = z * (size_b.y * at.z) + (u * at.x + v * at.y) * size_b.x
+    o_bar, n_bar, d_bar, _ = plane_ball_vjp(A.r, n, B.r + d, 0.0, y_bar)
+    along = Vec3(dot(u, d_bar), dot(v, d_bar), dot(z, d_bar))
+    size_bar = Vec3(at.x * along.x + at.y * along.y, at.z * along.z, 0.0)
+    at_bar = Vec3(size_b.x * along.x, size_b.x * along.y, size_b.y * along.z)
+    u_bar, v_bar, z_bar = d_bar * (at.x * size_b.x), d_bar * (at.y * size_b.x), d_bar * (at.z * size_b.y)
+    u_bar, z_bar = u_bar + cross(z, v_bar), z_bar + cross(v_bar, u)  # v = u x z
+    tilted = FLAT[target().dtype] < L
+    w_bar = select(tilted, (u_bar - u * dot(u, u_bar)) / maximum(L, STEEP), ZERO)  # u = w/|w|
+    k_bar = dot(w_bar, z)  # w = z k - n,  k = n . z
+    z_bar, n_bar = z_bar + w_bar * dot(n, z) + n * k_bar, n_bar - w_bar + z * k_bar
+    B_bar = moved(B.r, d_bar) + turned(z, z_bar) + turned(u, select(tilted, ZERO, u_bar))
+    return PairBars(moved(A.r, o_bar) + turned(n, n_bar), ZERO, B_bar, size_bar, at_bar)
 
 
 def plane_point(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:

@@ -1,4 +1,4 @@
-"""The table of pairs of shapes. A pair is one record: its routine and adjoint, and the points of B that it looks at.
+"""The table of pairs of shapes. A pair is one record: its routine and adjoint, and the points that it looks at.
 
 Everybody who wants to know which shapes touch which asks this table.
 """
@@ -8,52 +8,85 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ...model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SPHERE, Shapes
-from . import box, capsule, plane, sphere
-from .gap import Gap, PairBars
+from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE, Shapes
+from ...spatial import Vec3
+from . import box, box_box, capsule, convex, cylinder, plane, sphere
+from .gap import Gap, PairBars, Pose
+from .solids import SOLIDS
 
 Feature = tuple[float, float, float]
-RIM = 8  # points on each rim of a cylinder
 _NONE: tuple[Feature, ...] = ((0.0, 0.0, 0.0),)
+_TWO: tuple[Feature, ...] = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 _ENDS: tuple[Feature, ...] = ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0))
 _CORNERS: tuple[Feature, ...] = tuple((x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0))
-_RIMS: tuple[Feature, ...] = tuple(
-    (float(np.cos(t)), float(np.sin(t)), s) for t in 2 * np.pi * np.arange(RIM) / RIM for s in (-1.0, 1.0)
-)
+# of a cylinder: its lowest point, the one above it on the other rim, and two more that make a triangle of the lower rim
+_RIM: tuple[Feature, ...] = ((1.0, 0.0, 1.0), (1.0, 0.0, -1.0), (-0.5, 0.75**0.5, 1.0), (-0.5, -(0.75**0.5), 1.0))
 
 
 class Routine(NamedTuple):
     """How two kinds of shapes meet.
 
     shapes: kinds of A and B. forward, vjp: of one point; see `gap`. features: what `at` is for each point of the pair; None
-    where the points are the vertices of B. near: whether the gap is as cheap as a bound on it.
+    where the points are the vertices of a shape. near: whether the gap is as cheap as a bound on it. mirrored: whether the
+    functions were written for the two shapes the other way round. collide: of a pair whose points are found together; it
+    fills a row of `meeting` for each, and vjp takes such a row.
     """
 
     shapes: tuple[int, int]
-    forward: Callable[..., Gap]
+    forward: Callable[..., Gap] | None
     vjp: Callable[..., PairBars]
     features: tuple[Feature, ...] | None = _NONE
     near: bool = False
+    mirrored: bool = False
+    collide: Callable[..., None] | None = None
 
-    def points(self, shapes: Shapes, b: int) -> list[tuple[int, Feature]]:
-        """(vertex, feature) of each point of a pair whose second shape is b."""
+    def points(self, shapes: Shapes, a: int, b: int) -> list[tuple[int, Feature]]:
+        """(vertex, feature) of each point of a pair of shapes."""
         if self.features is not None:
             return [(0, feature) for feature in self.features]
-        first, count = shapes.vertices[b]
+        first, count = shapes.vertices[a if self.mirrored else b]
         return [(first + k, _NONE[0]) for k in range(count)]
 
 
-ROUTINES = (
+def _mirrored(routine: Routine) -> Routine:
+    """The same pair with its shapes in the other order."""
+
+    def forward(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
+        assert routine.forward is not None
+        met = routine.forward(B, size_b, A, size_a, at)
+        return Gap(met.phi, met.p, -met.n, met.t)
+
+    def vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
+        seen = Gap(y_bar.phi, y_bar.p, -y_bar.n, y_bar.t)
+        bars = routine.vjp(B, size_b, A, size_a, at, seen)
+        return PairBars(bars.B, bars.size_b, bars.A, bars.size_a, bars.at)
+
+    a, b = routine.shapes
+    return routine._replace(shapes=(b, a), forward=forward, vjp=vjp, mirrored=True)
+
+
+_WRITTEN = (
     Routine((PLANE, SPHERE), plane.plane_sphere, plane.plane_sphere_vjp, near=True),
     Routine((PLANE, CAPSULE), plane.plane_capsule, plane.plane_capsule_vjp, _ENDS),
+    Routine((PLANE, ELLIPSOID), plane.plane_ellipsoid, plane.plane_ellipsoid_vjp),
+    Routine((PLANE, CYLINDER), plane.plane_cylinder, plane.plane_cylinder_vjp, _RIM),
     Routine((PLANE, BOX), plane.plane_box, plane.plane_box_vjp, _CORNERS),
-    Routine((PLANE, CYLINDER), plane.plane_cylinder, plane.plane_cylinder_vjp, _RIMS),
     Routine((PLANE, POINTS), plane.plane_point, plane.plane_point_vjp, None),
     Routine((SPHERE, SPHERE), sphere.sphere_sphere, sphere.sphere_sphere_vjp, near=True),
     Routine((CAPSULE, SPHERE), capsule.capsule_sphere, capsule.capsule_sphere_vjp),
-    Routine((CAPSULE, CAPSULE), capsule.capsule_capsule, capsule.capsule_capsule_vjp),
+    Routine((CYLINDER, SPHERE), cylinder.cylinder_sphere, cylinder.cylinder_sphere_vjp),
     Routine((BOX, SPHERE), box.box_sphere, box.box_sphere_vjp),
+    Routine((CAPSULE, CAPSULE), capsule.capsule_capsule, capsule.capsule_capsule_vjp, _TWO),
+    Routine((BOX, CAPSULE), box.box_capsule, box.box_capsule_vjp, _TWO),
+    Routine((BOX, BOX), None, box_box.box_box_vjp, _NONE * box_box.SLOTS, collide=box_box.box_box),
 )
+_ANY = Routine(
+    (-1, -1), None, convex.convex_vjp, _NONE * convex.SLOTS, collide=convex.convex
+)  # two solids of any kinds
+ROUTINES = (*_WRITTEN, *(_mirrored(r) for r in _WRITTEN if r.shapes[0] != r.shapes[1]), _ANY)
+CONVEX = ROUTINES.index(_ANY)
+SLOTS = max(
+    len(r.features) for r in ROUTINES if r.collide and r.features
+)  # of any pair whose points are found together
 BY_SHAPES: dict[Any, int] = {routine.shapes: k for k, routine in enumerate(ROUTINES)}
+BY_SHAPES |= {(a, b): CONVEX for a in SOLIDS for b in SOLIDS if (a, b) not in BY_SHAPES}

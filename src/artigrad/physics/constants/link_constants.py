@@ -13,7 +13,7 @@ from typing import Any
 
 from ...joints.joint import Joint
 from ...joints.table import JOINTS
-from ...model.model import BOX, CAPSULE, CYLINDER, PLANE, POINTS, SPHERE
+from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE
 from ...spatial import (
     Force,
     Inertia,
@@ -40,7 +40,7 @@ from ...spatial import (
     shift_vjp,
     twist_to_matrix,
 )
-from ...staging import carry, loop, maximum, sqrt, switch
+from ...staging import carry, loop, maximum, minimum, sqrt, switch
 from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
 from .making import NO_LIMIT, Fields, Making, add_weight
 
@@ -205,7 +205,9 @@ def shapes(m: Making) -> None:
     for k in loop(m.model.nvertex):
         m.out.vertex[k].p = fields.struct("vertex", k, Vec3)
     for s in loop(m.model.nshape):
-        m.out.shape[s].radius = _radius(m, s)
+        row = m.out.shape[s]
+        row.radius = _radius(m, s)
+        row.centre, row.extent = _box_around(m, s)
 
 
 def shapes_vjp(m: Making) -> None:
@@ -230,7 +232,7 @@ def _radius(m: Making, s: Any) -> Any:
 
     def points() -> Any:
         far = carry(0.0)
-        for k in loop(m.structure.shape_vertex[s], m.structure.shape_vertex[s + 1]):
+        for k in loop(m.model.shape_vertex[s], m.model.shape_vertex[s + 1]):
             p = m.out.vertex[k].p
             far.value = maximum(far.value, dot(p, p))
         return sqrt(far.value)
@@ -239,8 +241,34 @@ def _radius(m: Making, s: Any) -> Any:
         PLANE: lambda: 0.0,
         SPHERE: lambda: size.x,
         CAPSULE: lambda: size.x + size.y,
+        ELLIPSOID: lambda: maximum(maximum(size.x, size.y), size.z),
         BOX: lambda: sqrt(dot(size, size)),
         CYLINDER: lambda: sqrt(size.x * size.x + size.y * size.y),
         POINTS: points,
     }
-    return switch(m.structure.shape_kind[s], by_kind)
+    return switch(m.model.shape_kind[s], by_kind)
+
+
+def _box_around(m: Making, s: Any) -> tuple[Vec3, Vec3]:
+    """Centre and half sizes of the box around the core of shape s (`collision/solids.py`), in its frame. Not differentiated: it
+    says where a search starts."""
+    size, nothing = m.out.shape[s].size, Vec3.zero()
+
+    def points() -> tuple[Vec3, Vec3]:
+        first = m.out.vertex[m.model.shape_vertex[s]].p
+        low, high = carry(first), carry(first)
+        for k in loop(m.model.shape_vertex[s], m.model.shape_vertex[s + 1]):
+            p = m.out.vertex[k].p
+            low.value, high.value = low.value.map(minimum, p), high.value.map(maximum, p)
+        return (low.value + high.value) * 0.5, (high.value - low.value) * 0.5
+
+    by_kind: dict[int, Callable[[], Any]] = {
+        PLANE: lambda: (nothing, nothing),
+        SPHERE: lambda: (nothing, nothing),
+        CAPSULE: lambda: (nothing, Vec3(0.0, 0.0, size.y)),
+        ELLIPSOID: lambda: (nothing, size),
+        CYLINDER: lambda: (nothing, Vec3(size.x, size.x, size.y)),
+        BOX: lambda: (nothing, size),
+        POINTS: points,
+    }
+    return switch(m.model.shape_kind[s], by_kind)

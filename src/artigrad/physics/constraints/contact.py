@@ -26,7 +26,9 @@ from ..kinematics import origin
 from .contact_problem import A_SIDE, B_SIDE
 from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
-from .touching import GapBars, fastest, gap_bars, gap_of, lower_bound, slip
+from .touching import GapBars, fastest, gap_bars, gap_of, keep, lower_bound, meet, slip
+
+BEYOND = 0.5 * FAR  # the gap of a point that is not there
 
 
 # -- gathering -----------------------------------------------------------------------------------------------------------
@@ -43,18 +45,23 @@ def within(near: Any, phi: Any) -> Any:
 def gather(s: Step, g: Any, count: counter, kind: int) -> None:
     """The points of group g that are near. Pairs whose bounding spheres are apart are passed over."""
     problem = s.constraints
+    if not problem.routines:
+        return
     for k in loop(problem.first[g], problem.first[g + 1]):
-        for _ in when_any(lower_bound(s, k) < reach(s, fastest(s, k))):
-            for m in loop(problem.point[k], problem.point[k + 1]):
+        near_by = reach(s, fastest(s, k))
+        for _ in when_any(lower_bound(s, k) < near_by):
+            meet(s, k, near_by)
+            for m in loop(problem.first_point[k], problem.first_point[k + 1]):
                 found, apart = gap_of(s, k, m)
                 i, j = s.model.shape_link[problem.a[k]], s.model.shape_link[problem.b[k]]
                 opening = dot(found.n, slip(s, i, j, found.p, apart))
-                near, n = found.phi < reach(s, -opening), count.value
+                near, n = (found.phi < BEYOND) & (found.phi < reach(s, -opening)), count.value
                 for _ in when_any(near):
                     room = to_real(problem.group[g] + problem.limit[g] - n) > 0.5
                     for _ in when_any(room):
                         _touch(s, k, n, found, apart)
                         problem.row[n].phi = within(near, found.phi)
+                        keep(s, k, m, n)
                         problem.pair[n], problem.source[n], problem.kind[n] = k, m, kind
                         problem.start[n], problem.in_group[n] = problem.group[g], g
                         count.value = n + 1
@@ -220,7 +227,7 @@ def shape_bars(s: Step, c: Any, frame_bar: Mat3, point_bars: tuple[Vec3, Vec3], 
     k, row = s.constraints.pair[c], s.constraints.row[c]
     phi_bar, mu_bar, e_bar = numbers
     n_bar = axis_frame_vjp(row.R.column(2), frame_bar)
-    gap_bars(s, k, s.constraints.source[c], GapBars(phi_bar, *point_bars, n_bar, Vec3.zero()))
+    gap_bars(s, (k, s.constraints.source[c], c), GapBars(phi_bar, *point_bars, n_bar, Vec3.zero()))
     if s.bars.const is not None:
         bar = s.bars.const.pair[k]
         bar.friction += mu_bar

@@ -10,7 +10,8 @@ import numpy as np
 from ...model.model import Model
 from ...spatial import Mat3, Motion, Transform, Vec3
 from ...staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
-from ..collision.candidates import candidates
+from ..collision.candidates import candidates, meeting_layout, meeting_sizes, slots_in
+from ..collision.meeting import Slots
 from ..tables import dof_rows
 from .hard import cone, pyramid
 
@@ -18,7 +19,7 @@ FRICTION: dict[str, ModuleType] = {"pyramidal": pyramid, "elliptic": cone}
 
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth", "c_sides"), INT),
-    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_first", "c_point", "c_vertex", "c_limit"), INTS),
+    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_first", "c_first_point", "c_vertex", "c_limit"), INTS),
     **dict.fromkeys(("c_joint", "c_joint_first", "c_common"), INTS),
     **dict.fromkeys(("c_links", "c_link_first", "c_dof_first", "c_dof_end"), INTS),
     "c_feature": SHARED,
@@ -51,7 +52,7 @@ TAPED = Layout(lam=Vec3, w=Vec3)  # of an update: the impulses and the residual 
 MOVED = Layout(n=Motion, t=Motion, s=Motion)  # one row per link: its motions under the three columns of a contact
 PLACED = Layout(X=Transform)  # one row per shape: its pose, about the origin of its tree
 A_SIDE, B_SIDE = 0, 1
-REALS = ("contact", "placed", "Z", "A", "K", "root", "ut", "status")
+REALS = ("contact", "placed", "slots", "met", "Z", "A", "K", "root", "ut", "status")
 REVERSE = ("tape", "ran", "Y", "X", "moved", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
 SCRATCH = ("link_a", "link_b", "pair", "source", "start", "in_group", "kind", "group", "joints")
 
@@ -82,7 +83,7 @@ def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[
         "c_a": c.a,
         "c_b": c.b,
         "c_first": first,
-        "c_point": c.first,
+        "c_first_point": c.first,
         "c_vertex": c.vertex,
         "c_limit": np.array([*limit, 0], np.int32),
         "c_joint": c.limited,
@@ -116,8 +117,9 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
         "joints": integers["c_groups"],
     }
     sizes |= {"placed": len(model.shapes.names) * PLACED.size}
+    sizes |= meeting_sizes(model, cap)
     sizes |= dict.fromkeys(("link_a", "link_b", "pair", "source", "start", "in_group", "kind"), cap)
-    return {f"cw_{k}": max(n, 1) for k, n in sizes.items()}
+    return {f"cw_{k}": max(sizes.get(k, 0), 1) for k in (*REALS, *SCRATCH)}
 
 
 def reverse_work(model: Model, integers: dict[str, Any], sweeps: int) -> dict[str, int]:
@@ -156,6 +158,8 @@ class ContactOptions:
 class ContactProblem(SimpleNamespace):
     """The rows of one step inside a kernel. A `contact` is a block of three rows, whatever its kind."""
 
+    routines: frozenset[int]  # those of the model's pairs
+    solids: frozenset[int]  # kinds of shapes in pairs of any solids
     options: ContactOptions
     friction: ModuleType
     groups: Any
@@ -167,7 +171,7 @@ class ContactProblem(SimpleNamespace):
     a: Any
     b: Any
     first: Any  # pair of each group, and the number of all pairs
-    point: Any  # first point of each pair
+    first_point: Any  # of each pair
     vertex: Any
     limit: Any  # how many points of each group may be near at a time
     joint: Any  # links whose joint has a limit or dry friction
@@ -180,6 +184,8 @@ class ContactProblem(SimpleNamespace):
     feature: Reals
     row: Table
     placed: Table
+    slots: Slots  # what a pair whose points are found together has just met
+    met: Table  # of each contact of such a pair
     Z: Reals
     A: Reals
     K: Reals
@@ -207,17 +213,21 @@ class ContactProblem(SimpleNamespace):
     force_bar: Any  # Reals, if asked for: cotangents of the forces of a step
 
     @classmethod
-    def take(cls, arguments: dict[str, Any], cone: str) -> ContactProblem:
+    def take(
+        cls, arguments: dict[str, Any], cone: str, routines: frozenset[int], solids: frozenset[int]
+    ) -> ContactProblem:
         """Pick what belongs to constraints out of a kernel's arguments."""
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         found |= {k: arguments.pop(f"cw_{k}") for k in (*REALS, *SCRATCH)}
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         found["placed"] = Table(found["placed"].memory, PLACED)
+        found["slots"] = slots_in(found["slots"].memory, solids)
+        found["met"] = Table(found["met"].memory, meeting_layout(solids))
         if "tape" in found:
             found["tape"], found["moved"] = Table(found["tape"].memory, TAPED), Table(found["moved"].memory, MOVED)
         options = ContactOptions(arguments.pop("contact_options"))
-        return cls(**found, options=options, friction=FRICTION[cone], force_bar=None)
+        return cls(**found, routines=routines, solids=solids, options=options, friction=FRICTION[cone], force_bar=None)
 
     @property
     def count(self) -> Any:
@@ -227,7 +237,7 @@ class ContactProblem(SimpleNamespace):
     @property
     def all_points(self) -> Any:
         """How many points may touch, of all pairs."""
-        return self.point[self.first[self.groups]]
+        return self.first_point[self.first[self.groups]]
 
     def link(self, c: Any, side: int) -> Any:
         """The link on one side of contact c."""

@@ -1,15 +1,34 @@
-"""What both laws need of the shapes that may touch: their places, the gaps of their points, and the adjoint of these."""
+"""What both laws need of the shapes that may touch: their places, the gaps of their points, and the adjoint of these.
+
+Pairs whose points are found together fill the slots of `meet` first; a point that becomes a contact keeps its row of `met`, so
+that the backward pass has nothing to search for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
-from ...staging import loop, sqrt
-from ..collision.collide import Point, add_vertex_bar, distance, gap, gap_vjp
+from ...staging import Table, loop, select, sqrt, target
+from ..collision.collide import (
+    Kind,
+    Point,
+    add_corner_bars,
+    add_vertex_bar,
+    collide,
+    distance,
+    gap,
+    gap_vjp,
+    when_together,
+)
+from ..collision.convex import CornerBars
 from ..collision.gap import Gap, PairPoses, Pose
+from ..collision.solids import Solid
 from ..context import Step
 from ..kinematics import origin
+
+SAME = {"f64": 1e-16, "f32": 1e-10}  # m^2, a vertex and a corner that are one
 
 
 def place_shapes(s: Step) -> None:
@@ -28,22 +47,72 @@ def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:
     return PairPoses(Pose(A.R, A.r - apart), s.const.shape[a].size, Pose(B.R, B.r), s.const.shape[b].size), apart
 
 
-def point_of(s: Step, m: Any) -> Point:
-    """Point m of its pair."""
+def solids_of(s: Step, k: Any) -> tuple[Solid, Solid]:
+    """The shapes of pair k in the same places, as support functions see them."""
+    problem, (pair, _) = s.constraints, pair_of(s, k)
+
+    def solid(i: Any, X: Pose) -> Solid:
+        row, first = s.const.shape[i], s.model.shape_vertex
+
+        def vertices() -> Iterator[Vec3]:
+            for v in loop(first[i], first[i + 1]):
+                yield s.const.vertex[v].p
+
+        return Solid(s.model.shape_kind[i], problem.solids, row.size, X, row.centre, row.extent, vertices)
+
+    return solid(problem.a[k], pair.A), solid(problem.b[k], pair.B)
+
+
+def point_of(s: Step, k: Any, m: Any, table: Table, row: Any) -> Point:
+    """Point m of pair k; what was met there is in a row of a table."""
     problem = s.constraints
-    return Point(lambda: problem.feature.struct(m * 3, Vec3), lambda: s.const.vertex[problem.vertex[m]].p)
+    return Point(
+        lambda: problem.feature.struct(m * 3, Vec3),
+        lambda: s.const.vertex[problem.vertex[m]].p,
+        lambda: table[row],
+        lambda: solids_of(s, k),
+    )
+
+
+def kind_of(s: Step, k: Any) -> Kind:
+    """The routine of pair k."""
+    return Kind(s.constraints.routine[k], s.constraints.routines)
 
 
 def lower_bound(s: Step, k: Any) -> Any:
     """Of the gaps of pair k."""
     a, b = s.const.shape[s.constraints.a[k]], s.const.shape[s.constraints.b[k]]
-    return distance(s.constraints.routine[k], lambda: pair_of(s, k)[0], a.radius, b.radius)
+    return distance(kind_of(s, k), lambda: pair_of(s, k)[0], a.radius, b.radius)
+
+
+def meet(s: Step, k: Any, near: Any) -> None:
+    """All points of pair k that are nearer than `near` at once, if they are found together."""
+    if kind_of(s, k).together:
+        collide(kind_of(s, k), lambda: solids_of(s, k), near, s.constraints.slots)
+
+
+def keep(s: Step, k: Any, m: Any, n: Any) -> None:
+    """What was met at point m of pair k belongs to contact n from now on."""
+    problem = s.constraints
+
+    def copy() -> None:
+        source, to = problem.slots.rows[m - problem.first_point[k]], problem.met[n]
+        for name in problem.met.layout.fields:
+            setattr(to, name, getattr(source, name))
+
+    if kind_of(s, k).together:
+        when_together(kind_of(s, k), copy)
 
 
 def gap_of(s: Step, k: Any, m: Any) -> tuple[Gap, Vec3]:
     """The gap of point m of pair k, about the origin of B's tree; and that origin minus the one of A's."""
-    pair, apart = pair_of(s, k)
-    return gap(s.constraints.routine[k], pair, point_of(s, m)), apart
+    problem, (pair, apart) = s.constraints, pair_of(s, k)
+    return gap(kind_of(s, k), pair, point_of(s, k, m, problem.slots.rows, m - problem.first_point[k])), apart
+
+
+def contact_gap(s: Step, k: Any, m: Any, n: Any) -> Gap:
+    """The gap of point m of pair k, which is contact n."""
+    return gap(kind_of(s, k), pair_of(s, k)[0], point_of(s, k, m, s.constraints.met, n))
 
 
 def slip(s: Step, i: Any, j: Any, p: Vec3, apart: Vec3) -> Vec3:
@@ -71,13 +140,16 @@ class GapBars(NamedTuple):
     t: Vec3
 
 
-def gap_bars(s: Step, k: Any, m: Any, bars: GapBars) -> None:
-    """From the cotangents of a contact to the poses of its links (zeta, o_bar) and to the places and sizes of its shapes."""
-    problem, model = s.constraints, s.model
+def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
+    """From the cotangents of a contact to the poses of its links (zeta, o_bar) and to the places and sizes of its shapes.
+    which: its pair, its point, and its number."""
+    problem, model, (k, m, n) = s.constraints, s.model, which
     a, b = problem.a[k], problem.b[k]
     i, j = model.shape_link[a], model.shape_link[b]
     pair, apart = pair_of(s, k)
-    of = gap_vjp(problem.routine[k], pair, point_of(s, m), Gap(bars.phi, bars.p_b + bars.p_a, bars.n, bars.t))
+    point = point_of(s, k, m, problem.met, n)
+    y_bar = Gap(bars.phi, bars.p_b + bars.p_a, bars.n, bars.t)
+    of = gap_vjp(kind_of(s, k), pair, point, y_bar)
     on_a = Force(of.A.n + cross(apart, of.A.f), of.A.f)
     s.field[j].zeta += of.B
     s.field[i].zeta += on_a
@@ -90,4 +162,18 @@ def gap_bars(s: Step, k: Any, m: Any, bars: GapBars) -> None:
         bar_a.size += of.size_a
         bar_b.size += of.size_b
         vertices = s.bars.const.vertex
-        add_vertex_bar(problem.routine[k], lambda: vertices[problem.vertex[m]], of.at)
+        add_vertex_bar(kind_of(s, k), lambda: vertices[problem.vertex[m]], of.at)
+        add_corner_bars(kind_of(s, k), point, y_bar, lambda side, corners: _add_corners(s, (a, b)[side], corners))
+
+
+def _add_corners(s: Step, shape: Any, corners: CornerBars) -> None:
+    """To the vertices of a hull that stand where the corners are: which ones these are differs from robot to robot."""
+    assert s.bars.const is not None
+    first = s.model.shape_vertex
+    for v in loop(first[shape], first[shape + 1]):
+        p, total = s.const.vertex[v].p, Vec3.zero()
+        for at, bar in zip(corners.at, corners.bar, strict=True):
+            d = p - at
+            here = d.x * d.x + d.y * d.y + d.z * d.z < SAME[target().dtype]
+            total = total + select(here, bar, Vec3.zero())
+        s.bars.const.vertex[v].p += total

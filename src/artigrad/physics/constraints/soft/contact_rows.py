@@ -24,7 +24,7 @@ from ....staging import Row, Table, counter, loop, maximum, select, switch, to_r
 from ...collision.gap import Gap
 from ...context import Step
 from ...kinematics import origin
-from ..touching import GapBars, gap_bars, gap_of, lower_bound, place_shapes
+from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, lower_bound, meet, place_shapes
 from .families import POINT, WRENCH, Block, rub3, rub6, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
@@ -42,7 +42,8 @@ def touch(s: Step, counts: tuple[counter, ...]) -> None:
         margin = s.const.pair[k].margin
         for _ in when_any(lower_bound(s, k) < margin):
             before = counts[POINTS].value + counts[WRENCHES].value
-            for m in loop(problem.first[k], problem.first[k + 1]):
+            meet(s, k, margin)
+            for m in loop(problem.first_point[k], problem.first_point[k + 1]):
                 found, apart = gap_of(s, k, m)
                 for _ in when_any(found.phi - margin < 0.0):
                     _by_width(s, k, m, counts, (found, apart))
@@ -90,9 +91,15 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
         if problem.has("tied"):
             for _ in loop(two):
                 problem.coupled[0] = maximum(problem.coupled[0], select(active, 1.0, 0.0))
+        keep(s, k, m, _number(s, family, n))
         count.value = n + 1
     lost = select(active, 1.0, problem.status[2])
     problem.status[2] = select(room, problem.status[2], lost)
+
+
+def _number(s: Step, family: Block, n: Any) -> Any:
+    """Of a contact among all: points, then wrenches."""
+    return n if family is POINT else s.constraints.points + n
 
 
 def _damped(s: Step, k: Any, y: Any) -> Any:
@@ -173,9 +180,9 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
     if problem.force_bar is not None:
         f, f_bar = row.f.lin if wide else row.f, problem.force_bar.struct(m * 3, Vec3)
         frame_bar = frame_bar + Mat3.columns(f_bar * f.x, f_bar * f.y, f_bar * f.z)
-    found, _ = gap_of(s, k, m)
+    found = contact_gap(s, k, m, _number(s, family, n))
     n_bar, t_bar = contact_frame_vjp(found.n, found.t, frame_bar)
-    gap_bars(s, k, m, GapBars(r_bar, p_a_bar, p_b_bar, n_bar, t_bar))
+    gap_bars(s, (k, m, _number(s, family, n)), GapBars(r_bar, p_a_bar, p_b_bar, n_bar, t_bar))
     if s.bars.const is not None:
         _pair_bars(s, family, n, row, (d_bar, r_bar, d, normal, pressed, inside))
 

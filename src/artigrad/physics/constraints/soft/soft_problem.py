@@ -18,7 +18,7 @@ import numpy as np
 from ....model.model import Equality, Model
 from ....spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
 from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
-from ...collision.candidates import candidates
+from ...collision.candidates import candidates, meeting_layout, meeting_sizes, slots_in
 from ...tables import EQUALITIES
 from .cones import CONES, ConeLaw
 from .stiffness import Cross, Six, Stiff
@@ -43,14 +43,16 @@ TABLES = {
 COUNTS = ("points", "wrenches", "limits", "drys", "combos", "pairs", "capacity", "wide_capacity")
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
-    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first", "s_vertex", "s_wide", "s_two"), INTS),
+    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first_point", "s_vertex", "s_wide", "s_two"), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
     "s_feature": SHARED,
 }
-REALS = (*TABLES, "accel", "trial", "joint_force", "diagonal", "status", "H", "coef", "coupled", "load")
+# what a pair whose points are found together has just met, and what its contacts keep of it: points, then wrenches
+MET = ("slots", "met")
+REALS = (*TABLES, *MET, "accel", "trial", "joint_force", "diagonal", "status", "H", "coef", "coupled", "load")
 # Of each block: its links, which pair or equality it is, which point of a pair, its kind, whether two links move, and its
 # coupling (counted from 1).
 BLOCK = ("link_a", "link_b", "of", "at", "kind", "two", "tie")
@@ -158,7 +160,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_routine": c.routine,
         "s_a": c.a,
         "s_b": c.b,
-        "s_first": c.first,
+        "s_first_point": c.first,
         "s_vertex": c.vertex,
         "s_wide": ints(wide),
         "s_two": ints(bool(links[a] and links[b]) for a, b in pairs),
@@ -191,6 +193,7 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     rows = {"point": points, "wrench": wrenches, "single": singles, "combo": combos, "base": nl}
     rows |= {"placed": len(model.shapes.names), "composite": nl * tied, "cross": ties + 1}
     sizes = {name: n * TABLES[name].size for name, n in rows.items()}
+    sizes |= meeting_sizes(model, points + wrenches)
     sizes |= dict.fromkeys(("accel", "trial", "joint_force", "diagonal"), nv)
     sizes |= {
         "status": 3,
@@ -221,6 +224,8 @@ def soft_signature() -> dict[str, ArgumentKind]:
 class SoftProblem(SimpleNamespace):
     """The rows of one step inside a kernel, under the soft law."""
 
+    routines: frozenset[int]  # those of the model's pairs
+    solids: frozenset[int]  # kinds of shapes in pairs of any solids
     features: frozenset[str]
     cone: ConeLaw
     square: bool  # whether all powers of solimp are 2
@@ -296,14 +301,27 @@ class SoftProblem(SimpleNamespace):
     force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
 
     @classmethod
-    def take(cls, arguments: dict[str, Any], cone: str, features: frozenset[str], square: bool, iterations: int) -> Any:
+    def take(
+        cls,
+        arguments: dict[str, Any],
+        routines: frozenset[int],
+        solids: frozenset[int],
+        cone: str,
+        features: frozenset[str],
+        square: bool,
+        iterations: int,
+    ) -> Any:
         """Pick what belongs to the soft law out of a kernel's arguments."""
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
         own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
+        own["slots"] = slots_in(own["slots"].memory, solids)
+        own["met"] = Table(own["met"].memory, meeting_layout(solids))
         return cls(
             **found,
             **own,
+            routines=routines,
+            solids=solids,
             features=features,
             cone=CONES[cone],
             square=square,
@@ -314,7 +332,7 @@ class SoftProblem(SimpleNamespace):
     @property
     def all_points(self) -> Any:
         """How many points may touch, of all pairs."""
-        return self.first[self.pairs]
+        return self.first_point[self.pairs]
 
     def has(self, *features: str) -> bool:
         """Whether the model may have any of these."""

@@ -1,0 +1,285 @@
+"""Box against box: the axis of least overlap of fifteen, then the incident face cut to the reference face, or two edges.
+
+The rules of choice are MuJoCo's: an edge axis must beat the best face, and a face takes its place where the two are within
+8 degrees and the edge is not 5 % better. The corners of the cut face are twelve candidates, each with a slot of its own and
+at most eight of them real: every edge of the incident face cut to the reference rectangle has a start and, if it leaves the
+rectangle, an end; and the rectangle's corners may lie inside the incident face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...spatial import Force, Mat3, Vec3, cross, dot
+from ...staging import Row, clamp, maximum, minimum, select, sqrt, target
+from .gap import FAR, Gap, PairBars, moved
+from .meeting import Slots, held_vjp, slip_vjp
+from .solids import Solid
+
+SLOTS = 12
+ALIGNED = 0.99  # cosine: a face and an edge axis that are one direction
+BETTER = 0.05  # share of the depth by which an edge must then be the better one
+CLEAR = 1e-6  # by which an edge must beat a face at least
+PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine of two edges that have no axis between them
+LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that runs along a side of the rectangle
+AROUND = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))  # corners of a rectangle
+
+
+def _is(code: Any, value: float) -> Any:
+    """1 where a code is this value, else 0."""
+    return select(abs(code - value) < 0.5, 1.0, 0.0)
+
+
+def _unit(code: Any) -> Vec3:
+    """The axis with the number of the code."""
+    return Vec3(*(_is(code, float(k)) for k in range(3)))
+
+
+def _third(code: Any, x: Any, y: Any, z: Any) -> Any:
+    """x, y or z as the code is 0, 1 or 2."""
+    return select(code < 0.5, x, select(code < 1.5, y, z))
+
+
+def _towards(v: Vec3, code: Any) -> Vec3:
+    """Coordinates in axes turned in their cycle so that the one of the code is z."""
+    return Vec3(_third(code, v.y, v.z, v.x), _third(code, v.z, v.x, v.y), _third(code, v.x, v.y, v.z))
+
+
+def _from(v: Vec3, code: Any) -> Vec3:
+    """The inverse of `_towards`."""
+    return Vec3(_third(code, v.z, v.y, v.x), _third(code, v.x, v.z, v.y), _third(code, v.y, v.x, v.z))
+
+
+class _Setting(NamedTuple):
+    """Two boxes: half sizes; B's axes in A; B's centre in the axes of A and of B."""
+
+    a: Vec3
+    b: Vec3
+    R: Mat3
+    t: Vec3
+    u: Vec3
+
+
+class _Axis(NamedTuple):
+    """An axis that separates best: how far (below zero: overlap), and its code. Of edges: the two, and the axis in A."""
+
+    apart: Any
+    code: Any
+    other: Any = 0.0
+    n: Vec3 = Vec3(0.0, 0.0, 1.0)
+
+
+def _best_face(s: _Setting) -> _Axis:
+    """Codes 0 to 2: faces of A; 3 to 5: of B."""
+    Q = s.R.map(abs)
+    best = _Axis(-FAR, 0.0)
+    for first, t, own, reach in ((0.0, s.t, s.a, Q @ s.b), (3.0, s.u, s.b, Q.T @ s.a)):
+        for k, (x, h, r) in enumerate(zip(t.leaves(), own.leaves(), reach.leaves(), strict=True)):
+            apart = abs(x) - h - r
+            more = apart > best.apart
+            best = _Axis(select(more, apart, best.apart), select(more, first + k, best.code))
+    return best
+
+
+def _best_edge(s: _Setting) -> _Axis:
+    """Of the nine axes at right angles to an edge of A and one of B."""
+    best = _Axis(-FAR, 0.0)
+    units = [Vec3(*(float(i == k) for k in range(3))) for i in range(3)]
+    for i, axis in enumerate(units):
+        for j in range(3):
+            n = cross(axis, s.R.column(j))
+            square = dot(n, n)
+            crossing = square > PARALLEL[target().dtype]  # else the faces cover them
+            n = n * (1.0 / sqrt(select(crossing, square, 1.0)))
+            along = dot(n, s.t)
+            reach = dot(n.map(abs), s.a) + dot((s.R.T @ n).map(abs), s.b)
+            apart = select(crossing, abs(along) - reach, -FAR)
+            more = apart > best.apart
+            best = _Axis(
+                select(more, apart, best.apart),
+                select(more, float(i), best.code),
+                select(more, float(j), best.other),
+                select(more, select(along < 0.0, -n, n), best.n),
+            )
+    return best
+
+
+def _by_edge(s: _Setting, face: _Axis, edge: _Axis) -> Any:
+    """Whether two edges meet, not a face."""
+    normal = select(face.code < 2.5, _unit(face.code), s.R @ _unit(face.code - 3.0))
+    aligned = abs(dot(normal, edge.n)) > ALIGNED
+    wins = (edge.apart - CLEAR * abs(edge.apart)) > face.apart
+    enough = edge.apart > face.apart + BETTER * abs(face.apart) + 1e-15
+    return select(wins, select(aligned, select(enough, 1.0, 0.0), 1.0), 0.0) > 0.5
+
+
+def _edges(s: _Setting, edge: _Axis) -> tuple[Any, Vec3, Vec3, Vec3]:
+    """(gap, point, direction of A's edge, of B's edge), in A."""
+    e, f = _unit(edge.code), s.R @ _unit(edge.other)
+
+    def corner(n: Vec3, h: Vec3, along: Vec3) -> Vec3:
+        """The middle of the edge that is furthest along n."""
+        return n.map(lambda x, a, on: select(on > 0.5, 0.0, select(x < 0.0, -a, a)), h, along)
+
+    a = corner(edge.n, s.a, e)
+    b = s.t + s.R @ corner(-(s.R.T @ edge.n), s.b, _unit(edge.other))
+    half_a, half_b = _third(edge.code, *s.a.leaves()), _third(edge.other, *s.b.leaves())
+    d = b - a
+    k, along_e, along_f = dot(e, f), dot(e, d), dot(f, d)
+    x = clamp((along_e - k * along_f) / maximum(1.0 - k * k, PARALLEL[target().dtype]), -half_a, half_a)
+    y = clamp(k * x - along_f, -half_b, half_b)
+    x = clamp(along_e + k * y, -half_a, half_a)
+    a, b = a + e * x, b + f * y
+    return dot(b - a, edge.n), (a + b) * 0.5, e, f
+
+
+class _Faces(NamedTuple):
+    """The reference face as a rectangle of half sizes h about z = 0, z away from its box, and the incident one as
+    o + x u + y v, |x|, |y| <= 1; to_box: from these axes to those of the reference box; depth: from its centre to the face."""
+
+    h: Vec3
+    o: Vec3
+    u: Vec3
+    v: Vec3
+    to_box: Callable[[Vec3], Vec3]
+    depth: Any
+
+
+def _faces(s: _Setting, face: _Axis) -> tuple[_Faces, Any]:
+    """The two faces, and whether A's is the reference."""
+    own = face.code < 2.5
+    code = select(own, face.code, face.code - 3.0)
+    G, c = select(own, s.R, s.R.T), _towards(select(own, s.t, -s.u), code)
+    h, other = _towards(select(own, s.a, s.b), code), select(own, s.b, s.a)
+    side = select(c.z < 0.0, -1.0, 1.0)
+
+    def up(v: Vec3) -> Vec3:
+        return Vec3(v.x, v.y, v.z * side)
+
+    x, y, z = (up(_towards(G.column(k), code)) for k in range(3))
+    steep = select(abs(z.z) > maximum(abs(x.z), abs(y.z)), 2.0, select(abs(y.z) > abs(x.z), 1.0, 0.0))
+
+    def pick(p: Vec3, q: Vec3, r: Vec3) -> Vec3:
+        return select(steep < 0.5, p, select(steep < 1.5, q, r))
+
+    u, v, w = pick(y, z, x), pick(z, x, y), pick(x, y, z)
+    half = _towards(other, steep)
+    w = w * select(w.z > 0.0, -half.z, half.z)  # down to the face that looks at the reference
+    o = up(c) + w - Vec3(0.0, 0.0, h.z)
+    return _Faces(h, o, u * half.x, v * half.y, lambda q: _from(up(q), code), h.z), own
+
+
+class _Corner(NamedTuple):
+    """A corner of the cut face: whether it is real (1 or 0), where, along which two directions it may slip, and whether each
+    belongs to the reference (1) or the incident face (0)."""
+
+    real: Any
+    at: Vec3
+    f1: Vec3
+    f2: Vec3
+    of1: Any
+    of2: Any
+
+
+X, Y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
+
+
+def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
+    """What the rectangle leaves of the edge p + t g, 0 <= t <= 1: its start, and its end where it leaves the rectangle."""
+    start, end = 0.0, 1.0
+    start_x = end_x = 0.0  # 1 where a side at x = +-h cuts
+    for axis, (x, gx, h) in enumerate(((p.x, g.x, f.h.x), (p.y, g.y, f.h.y))):
+        flat = abs(gx) < LEVEL[target().dtype]
+        inverse = 1.0 / select(flat, 1.0, gx)
+        one, two = (-h - x) * inverse, (h - x) * inverse
+        inside = abs(x) <= h
+        low = select(flat, select(inside, -FAR, FAR), minimum(one, two))
+        high = select(flat, select(inside, FAR, -FAR), maximum(one, two))
+        later, sooner = low > start, high < end
+        start, end = select(later, low, start), select(sooner, high, end)
+        mark = 1.0 - axis
+        start_x, end_x = select(later, mark, start_x), select(sooner, mark, end_x)
+    some = select(start < end, 1.0, 0.0)
+    whole = select(start > 0.0, 0.0, 1.0)  # the start is a corner of the incident face itself
+    first = _Corner(
+        some,
+        p + g * start,
+        select(whole > 0.5, X, g),
+        select(whole + start_x > 0.5, Y, X),
+        whole,
+        1.0,
+    )
+    last = _Corner(some * select(end < 1.0, 1.0, 0.0), p + g * end, g, select(end_x > 0.5, Y, X), 0.0, 1.0)
+    return [first, last]
+
+
+def _cut(f: _Faces) -> list[_Corner]:
+    """The twelve candidates."""
+    ring = [f.o + f.u * x + f.v * y for x, y in AROUND]
+    out = [c for k in range(4) for c in _cut_edge(f, ring[k], ring[(k + 1) % 4] - ring[k])]
+    det = f.u.x * f.v.y - f.u.y * f.v.x
+    inverse = 1.0 / select(abs(det) > 1e-30, det, 1.0)
+    for sx, sy in AROUND:
+        x, y = f.h.x * sx - f.o.x, f.h.y * sy - f.o.y
+        along_u, along_v = (x * f.v.y - y * f.v.x) * inverse, (f.u.x * y - f.u.y * x) * inverse
+        inside = select(maximum(abs(along_u), abs(along_v)) < 1.0, 1.0, 0.0)
+        at = Vec3(f.h.x * sx, f.h.y * sy, f.o.z + along_u * f.u.z + along_v * f.v.z)
+        out.append(_Corner(inside, at, f.u, f.v, 0.0, 0.0))
+    return out
+
+
+def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
+    """Fill the twelve slots of a pair; FAR is the gap of those that are not real."""
+    A, B = one.X, other.X
+    d = B.r - A.r
+    s = _Setting(one.size, other.size, A.R.T @ B.R, A.R.T @ d, B.R.T @ d)
+    face, edge = _best_face(s), _best_edge(s)
+    by_edge = _by_edge(s, face, edge)
+    edge_phi, edge_p, edge_e, edge_f = _edges(s, edge)
+    edge_n, edge_e, edge_f = A.R @ edge.n, A.R @ edge_e, A.R @ edge_f
+
+    f, own = _faces(s, face)
+    R, r = select(own, A.R, B.R), select(own, A.r, B.r)
+    of_reference, of_incident = select(own, 1.0, 0.0), select(own, 0.0, 1.0)
+
+    def world(v: Vec3) -> Vec3:
+        return R @ f.to_box(v)
+
+    normal = world(Vec3(0.0, 0.0, 1.0)) * select(own, 1.0, -1.0)
+    x_axis, y_axis = world(X), world(Y)
+    n = select(by_edge, edge_n, normal)
+    e1, e2 = select(by_edge, edge_e, x_axis), select(by_edge, edge_f, y_axis)
+    for k, corner in enumerate(_cut(f)):
+        row = slots.rows[k]
+        phi, p = corner.at.z, r + world(Vec3(corner.at.x, corner.at.y, f.depth + 0.5 * corner.at.z))
+        phi = select(corner.real > 0.5, phi, FAR)
+        f1, f2 = world(corner.f1), world(corner.f2)
+        of1 = select(corner.of1 > 0.5, of_reference, of_incident)
+        of2 = of_reference if corner.of2 else of_incident
+        if k == 0:  # of two edges the one point
+            phi, p = select(by_edge, edge_phi, phi), select(by_edge, A.r + A.R @ edge_p, p)
+            f1, f2 = select(by_edge, edge_e, f1), select(by_edge, edge_f, f2)
+            of1, of2 = select(by_edge, 1.0, of1), select(by_edge, 0.0, of2)
+        else:
+            phi = select(by_edge, FAR, phi)
+        row.phi, row.p, row.n = phi, p, n
+        row.f1, row.f2, row.f1_of, row.f2_of = f1, f2, of1, of2
+        row.e1, row.e2 = e1, e2
+        row.e1_of, row.e2_of = select(by_edge, 1.0, of_reference), select(by_edge, 0.0, of_reference)
+
+
+def box_box_vjp(one: Solid, other: Solid, row: Row, y_bar: Gap) -> PairBars:
+    """From the cotangents of one point's gap to the poses and half sizes of both boxes."""
+    n, phi, p = row.n, row.phi, row.p
+    a_bar, b_bar, n_bar = slip_vjp(row, y_bar)
+    turn_a, turn_b = held_vjp(row, n_bar)
+    a, b = p - n * (0.5 * phi), p + n * (0.5 * phi)
+
+    def bars(box: Solid, at: Vec3, bar: Vec3, turn: Vec3) -> tuple[Force, Vec3]:
+        size_bar = box.to_own(at).map(lambda x, h, w: x / h * w, box.size, box.X.R.T @ bar)
+        return moved(at, bar) + Force(cross(n, turn), Vec3.zero()), size_bar
+
+    A_bar, size_a = bars(one, a, a_bar, turn_a)
+    B_bar, size_b = bars(other, b, b_bar, turn_b)
+    return PairBars(A_bar, size_a, B_bar, size_b, Vec3.zero())

@@ -1,0 +1,217 @@
+"""Any two convex solids: the least overlap by support functions, its features to the last digit, and the patch around them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
+from ...spatial import Force, Vec3, cross, dot
+from ...staging import Row, maximum, select, sqrt, target, when_any
+from .gap import FAR, ZERO, Gap, PairBars, moved
+from .least_overlap import LOOSE, SHARP, Search, box_axis, least_overlap
+from .meeting import Slots, slip_vjp
+from .patch import DEEPER, TILT, Frame, Spot, frame, patch
+from .solids import CURVED, Solid
+from .witness import FINE, RHO, SHORT, Feature, Hold, features, hold, refine, solve
+
+SLOTS = 4
+
+
+def _touch(A: Solid, B: Solid, search: Search) -> tuple[Feature, Feature, Vec3]:
+    """Features and normal of what touches: by the search alone for what has corners and edges. Where surfaces are curved, after
+    Newton's method, if the solids agree with it: the overlap along its normal must be the one it believes in, and no larger
+    than the search's."""
+    fa, fb = features(A, B, search)
+    n = search.n
+    if (A.among | B.among) & CURVED:
+        kind = target().dtype
+        ga, gb, better = refine(A, fa, B, fb, n)
+        c = hold(A, ga, B, gb, better)
+        seen = dot(better, B.support(-better) - A.support(better))
+        good = (abs(seen - c.g) < 10.0 * SHARP[kind]) & (c.g + 2.0 * LOOSE[kind] > -search.h)
+        fa, fb, n = select(good, ga, fa), select(good, gb, fb), select(good, better, n)
+    return fa, fb, n
+
+
+def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
+    """Fill the slots of a pair; FAR is the gap of those that are not real, and of solids further apart than `near`."""
+    ra, rb = A.radius, B.radius
+    bound, axis = box_axis(A, B)
+    for k in range(SLOTS):
+        slots.rows[k].phi = FAR
+    for _ in when_any(bound - ra - rb < near):
+        fa, fb, n = _touch(A, B, least_overlap(A, B, axis))
+        c = hold(A, fa, B, fb, n)
+        phi, f = c.g - ra - rb, frame(A, c.a, c.n)
+        spots, a_small, deepest = patch(A, B, f, (c.g, near + ra + rb), slots)
+        lines = _on_line(A, c.n), _on_line(B, c.n)
+        deeper = c.g < deepest - DEEPER
+        for k, spot in enumerate(spots):
+            row = slots.rows[k]
+            _put(row, hold(A, fa, B, fb, n, select(deeper, RHO, FINE)) if k == 0 else c, fa, fb)
+            _put_spot(row, A, B, f, spot, a_small)
+            row.a_line, row.b_line = lines
+            gap, real = spot.phi - ra - rb, spot.real > 0.5
+            p = f.o + f.e * spot.x + f.f * spot.y + c.n * (spot.height + 0.5 * (ra - rb))
+            row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
+            if k == 0:  # the nearest points of the solids, where there is no patch or none of it is as deep
+                row.phi = select(deeper, phi, select(real, gap, FAR))
+                row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
+                row.patch = select(deeper, 0.0, 1.0)
+
+
+def _on_line(s: Solid, n: Vec3) -> Any:
+    """1 where what looks along n is the line of a cylinder."""
+    cases = {k: (lambda: 0.0) for k in s.among}
+    return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < TILT, 1.0, 0.0)})
+
+
+def _put(row: Row, c: Hold, fa: Feature, fb: Feature) -> None:
+    row.n, row.g, row.a, row.b, row.CA, row.CB = c.n, c.g, c.a, c.b, c.CA, c.CB
+    row.e1, row.e2, row.e1_of, row.e2_of, row.k1, row.k2 = c.e1, c.e2, c.e1_of, c.e2_of, c.k1, c.k2
+    row.a0, row.a1, row.a2, row.a_flat = fa.p0, fa.p1, fa.p2, fa.k
+    row.b0, row.b1, row.b2, row.b_flat = fb.p0, fb.p1, fb.p2, fb.k
+
+
+def _put_spot(row: Row, A: Solid, B: Solid, f: Frame, spot: Spot, a_small: Any) -> None:
+    """The corners of a point of a patch, and the two directions along which they let it slip."""
+    swap = a_small > 0.5
+    small = (spot.small0, spot.small1, spot.small2, spot.small_flat)
+    large = (spot.large0, spot.large1, spot.large2, spot.large_flat)
+    row.s0, row.s1, row.s2, row.s_flat = (select(swap, x, y) for x, y in zip(small, large, strict=True))
+    row.t0, row.t1, row.t2, row.t_flat = (select(swap, y, x) for x, y in zip(small, large, strict=True))
+    s1, s2 = (A.X.R @ _unit(p - row.s0) for p in (row.s1, row.s2))
+    t1, t2 = (B.X.R @ _unit(p - row.t0) for p in (row.t1, row.t2))
+    a_face, b_face = row.s_flat > 1.5, row.t_flat > 1.5
+    row.f1, row.f1_of = select(b_face, t1, s1), select(b_face, 0.0, 1.0)
+    row.f2, row.f2_of = select(a_face, s2, select(b_face, t2, t1)), select(a_face, 1.0, 0.0)
+
+
+def _unit(v: Vec3) -> Vec3:
+    return v / sqrt(maximum(dot(v, v), SHORT))
+
+
+# -- the adjoint -----------------------------------------------------------------------------------------------------------
+class _Side(NamedTuple):
+    """Cotangents on one solid: of its point, of its turn times n, of its radius, and what holds the normal along its first and
+    second edge."""
+
+    at: Vec3
+    bar: Vec3
+    turn: Vec3
+    radius: Any
+    mu1: Any = 0.0
+    mu2: Any = 0.0
+
+
+def _witness_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side]:
+    """From the cotangents of the gap of the nearest points to both solids."""
+    n = row.n
+    c = Hold(n, row.g, row.a, row.b, row.CA, row.CB, row.e1, row.e2, row.k1, row.k2, row.e1_of, row.e2_of)
+    along = y_bar.phi + 0.5 * dot(n, y_bar.p)
+    z = y_bar.n + y_bar.p * (ra + 0.5 * (row.g - ra - rb)) + c.CA @ y_bar.p
+    z = z - n * dot(n, z)
+    seen = [dot(e, y_bar.p) * of * k for e, of, k in ((c.e1, c.e1_of, c.k1), (c.e2, c.e2_of, c.k2))]
+    y, m1, m2 = solve(c, z, *seen)
+    m1, m2 = m1 * c.k1, m2 * c.k2
+    on_b = y + n * along
+    turn_a = c.CA @ (y - y_bar.p) + c.e1 * (m1 * c.e1_of) + c.e2 * (m2 * c.e2_of)
+    turn_b = c.CB @ y + c.e1 * (m1 * (1.0 - c.e1_of)) + c.e2 * (m2 * (1.0 - c.e2_of))
+    face_b = 1.0 - c.e1_of  # else B's edge stands second
+    one = _Side(c.a, y_bar.p - on_b, turn_a, dot(n, y_bar.p) - along, m1 * c.e1_of, m2 * c.e2_of)
+    return one, _Side(c.b, on_b, turn_b, -along, m1 * face_b + m2 * (1.0 - c.e2_of) * c.e1_of, m2 * face_b)
+
+
+def _patch_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side, Vec3]:
+    """From the cotangents of the gap of a point of a patch to both solids, and that of the normal."""
+    n, half = row.n, 0.5 * row.phi
+    a_bar, b_bar, n_bar = slip_vjp(row, y_bar, ra, rb)
+    along = y_bar.phi + 0.5 * dot(n, y_bar.p)
+    bent_a, bent_b = (row.CA @ a_bar) * row.a_line, (row.CB @ b_bar) * row.b_line
+    one = _Side(row.p - n * (ra + half), a_bar, -bent_a, dot(n, y_bar.p) - along)
+    return one, _Side(row.p + n * (rb + half), b_bar, bent_b, -along), n_bar + bent_a - bent_b
+
+
+def _sides(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[list[_Side], list[_Side]]:
+    """Of the nearest points, and of the point of a patch if it is one: for A, and for B."""
+    ra, rb, flat = A.radius, B.radius, row.patch > 0.5
+    own_a, own_b, n_bar = _patch_sides(row, ra, rb, _where(flat, y_bar))
+    rest = _where(row.patch < 0.5, y_bar)
+    a, b = _witness_sides(row, ra, rb, Gap(rest.phi, rest.p, rest.n + n_bar, ZERO))
+    return [a, own_a], [b, own_b]
+
+
+def _where(mask: Any, y_bar: Gap) -> Gap:
+    return select(mask, y_bar, Gap.zero())
+
+
+def _size_bar(s: Solid, side: _Side, n: Vec3) -> Vec3:
+    """From the cotangent of a point of the core at a fixed normal n out of it, and that of the radius."""
+    z, at, w, l = s.size, s.to_own(side.at), s.X.R.T @ side.bar, s.X.R.T @ n
+
+    def ellipsoid() -> Vec3:
+        k = l.map(lambda x, a: x * a, z)
+        square = dot(k, k)
+        N, pressed = sqrt(square), dot(at, w)
+        return z.map(lambda a, x, y: 2.0 * a * x * y / N - pressed * a * x * x / square, l, w)
+
+    return s.by_kind(
+        {
+            SPHERE: lambda: Vec3(side.radius, 0.0, 0.0),
+            CAPSULE: lambda: Vec3(side.radius, at.z / z.y * w.z, 0.0),
+            ELLIPSOID: ellipsoid,
+            CYLINDER: lambda: Vec3((at.x * w.x + at.y * w.y) / z.x, at.z / z.y * w.z, 0.0),
+            BOX: lambda: z.map(lambda a, x, y: x / a * y, at, w),
+            POINTS: lambda: ZERO,
+        }
+    )
+
+
+def convex_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
+    """From the cotangents of one point's gap to the poses and sizes of both solids."""
+    n, bars = row.n, list[tuple[Force, Vec3]]()
+    for s, sides, sign in zip((A, B), _sides(A, B, row, y_bar), (1.0, -1.0), strict=True):
+        pose_bar, size_bar = Force.zero(), ZERO
+        for side in sides:
+            pose_bar = pose_bar + moved(side.at, side.bar) + Force(cross(n, side.turn), ZERO)
+            size_bar = size_bar + _size_bar(s, side, n * sign)
+        bars.append((pose_bar, size_bar))
+    (A_bar, size_a), (B_bar, size_b) = bars
+    return PairBars(A_bar, size_a, B_bar, size_b, ZERO)
+
+
+class CornerBars(NamedTuple):
+    """Cotangents of corners of features, and where these are, in the frame of their solid."""
+
+    at: tuple[Vec3, ...]
+    bar: tuple[Vec3, ...]
+
+
+def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
+    """Of both solids. A point is a mean of its corners; and edges that hold the normal turn it as their ends move."""
+    corners = (
+        ((row.a0, row.a1, row.a2, row.a_flat), (row.s0, row.s1, row.s2, row.s_flat)),
+        ((row.b0, row.b1, row.b2, row.b_flat), (row.t0, row.t1, row.t2, row.t_flat)),
+    )
+    out = []
+    for s, sides, both in zip((A, B), _sides(A, B, row, y_bar), corners, strict=True):
+        at, bars, n = list[Vec3](), list[Vec3](), s.X.R.T @ row.n
+        for side, (p0, p1, p2, flat) in zip(sides, both, strict=True):
+            w = s.X.R.T @ side.bar
+            s1, s2 = _weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
+            d1, d2 = (sqrt(maximum(dot(d, d), SHORT)) for d in (p1 - p0, p2 - p0))
+            turn1, turn2 = n * (-side.mu1 / d1), n * (-side.mu2 / d2)
+            at += [p0, p1, p2]
+            bars += [w * (1.0 - s1 - s2) - turn1 - turn2, w * s1 + turn1, w * s2 + turn2]
+        out.append(CornerBars(tuple(at), tuple(bars)))
+    return out[0], out[1]
+
+
+def _weights(x: Vec3, e: Vec3, f: Vec3, flat: Any) -> tuple[Any, Any]:
+    """(s, t) with x = s e + t f; t = 0 on an edge, both zero at a corner."""
+    ee, ff, ef, xe, xf = dot(e, e), dot(f, f), dot(e, f), dot(x, e), dot(x, f)
+    det = ee * ff - ef * ef
+    face = (flat > 1.5) & (det > SHORT * SHORT)
+    inverse = 1.0 / select(face, det, 1.0)
+    s = select(face, (ff * xe - ef * xf) * inverse, xe / maximum(ee, SHORT))
+    return select(flat > 0.5, s, 0.0), select(face, (ee * xf - ef * xe) * inverse, 0.0)

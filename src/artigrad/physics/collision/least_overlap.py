@@ -1,0 +1,155 @@
+"""The least overlap of two convex cores, apart or not, by nothing but support functions: GJK from outside  (theory 6.8).
+
+K = A - B, h(n) = max over K of n . w: the overlap along n (negative: a gap). Wanted is the n of least h. For every n the point
+x = (h(n) + eps) n lies outside K, at least eps from it. So x is projected on K by GJK; the direction n' = (x - v)/|x - v| that
+this finds has h(n') <= h(n) - (h + eps)(1 - n . n'). Where that is less, x moves; where it is not, n is a (local) minimum. If
+h is clearly negative, x = 0: GJK as usual, and the minimum is the global one. K never contains x: there is no polytope to
+expand and no full tetrahedron, and a lane keeps three points of K.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spatial import Vec3, dot, norm
+from ...staging import Linear, carry, clamp, loop, maximum, minimum, select, sqrt, target, to_real, when_any
+from .solids import CURVED, Solid
+
+FAR = 1e9
+OFF = 1e-3  # m, how far x stays off K
+NEAR = {"f64": 1e-6, "f32": 1e-4}  # m, a gap beyond this is measured from x = 0
+SHARP = {"f64": 1e-7, "f32": 2e-6}  # m, what the overlap may be off
+LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same where surfaces are curved and Newton's method gives the rest
+FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine in a corner below which a triangle is none
+STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # of the squared distance: no nearer than before
+TURNS = 40
+
+
+class Search(Linear):
+    """Where a search stands: three points of K with those of A they came from and their weights; x and x - v; and the best
+    normal with its overlap."""
+
+    w0: Vec3
+    w1: Vec3
+    w2: Vec3
+    a0: Vec3
+    a1: Vec3
+    a2: Vec3
+    l0: float
+    l1: float
+    l2: float
+    x: Vec3
+    d: Vec3
+    n: Vec3
+    h: float
+
+
+def _nearest(W: list[Vec3], x: Vec3) -> tuple[list[Any], Vec3]:
+    """Weights of the point of the tetrahedron W that is nearest to x (outside of it), and x minus that point. All edges with
+    their ends and all faces are tried; a degenerate edge is its end, a degenerate face is passed over."""
+    E = [w - x for w in W]
+    pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
+    edge = {(i, j): W[j] - W[i] for i, j in pairs}
+    square = {ij: dot(e, e) for ij, e in edge.items()}
+    down = {(i, j): -dot(E[i], edge[i, j]) for i, j in pairs}  # towards x, along the edge
+    best, kept = FAR, [1.0, 0.0, 0.0, 0.0]
+
+    def offer(d2: Any, weights: dict[int, Any]) -> None:
+        nonlocal best, kept
+        less = d2 < best
+        best = select(less, d2, best)
+        kept = [select(less, weights.get(k, 0.0), old) for k, old in enumerate(kept)]
+
+    for i, j in pairs:
+        t = clamp(down[i, j] / maximum(square[i, j], 1e-30), 0.0, 1.0)
+        v = E[i] + edge[i, j] * t
+        offer(dot(v, v), {i: 1.0 - t, j: t})
+    for i, j, k in ((0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)):
+        e, f = edge[i, j], edge[i, k]
+        ee, ff, ef = square[i, j], square[i, k], dot(e, f)
+        det = ee * ff - ef * ef
+        wide = det > FLAT[target().dtype] * ee * ff
+        inverse = 1.0 / select(wide, det, 1.0)
+        s = (ff * down[i, j] - ef * down[i, k]) * inverse
+        t = (ee * down[i, k] - ef * down[i, j]) * inverse
+        inside = minimum(minimum(s, t), 1.0 - s - t) > 0.0
+        v = E[i] + e * s + f * t
+        offer(select(wide & inside, dot(v, v), FAR), {i: 1.0 - s - t, j: s, k: t})
+    return kept, -(E[0] * kept[0] + E[1] * kept[1] + E[2] * kept[2] + E[3] * kept[3])
+
+
+def _outside(h: Any, n: Vec3) -> Vec3:
+    return n * select(h > -NEAR[target().dtype], h + OFF, 0.0)
+
+
+def _turn(s: Search, w3: Vec3, a3: Vec3, n: Vec3, tolerance: Any) -> tuple[Search, Any]:
+    """One more point of K, the support along n: the search after it, and 1 where it goes on."""
+    h = dot(n, w3)
+    slack = h - dot(n, s.x) + norm(s.d)  # how much nearer K can still be than v
+    better = h < s.h
+    gain = select(better, s.h - h, 0.0)
+    n_new, h_new = select(better, n, s.n), select(better, h, s.h)
+    x_new = _outside(h_new, n_new)
+    shift = x_new - s.x
+    (l3, l0, l1, l2), d = _nearest([w3, s.w0, s.w1, s.w2], x_new)
+    stuck = dot(d, d) > dot(s.d, s.d) * STUCK[target().dtype]
+    unsettled = select(slack > tolerance, select(stuck, 0.0, 1.0), 0.0)
+    on = select(gain > tolerance, 1.0, select(dot(shift, shift) > tolerance * tolerance, 1.0, unsettled))
+    # one of the four has no weight: it goes, the oldest first
+    keep_all_old = (l0 > 0.0) & (l1 > 0.0) & (l2 > 0.0)
+    drop2 = l2 <= 0.0
+    drop1 = drop2 | (l1 <= 0.0)
+
+    def kept(p3: Any, p0: Any, p1: Any, p2: Any) -> tuple[Any, Any, Any]:
+        return select(keep_all_old, p0, p3), select(drop1, p0, p1), select(drop2, p1, p2)
+
+    W, A, L = kept(w3, s.w0, s.w1, s.w2), kept(a3, s.a0, s.a1, s.a2), kept(l3, l0, l1, l2)
+    return Search(*W, *A, *L, x_new, d, n_new, h_new), on
+
+
+def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any) -> Search:
+    a, b = A.support(start), B.support(-start)
+    w = a - b
+    h = dot(w, start)
+    x = _outside(h, start)
+    state, live = carry(Search(w, w, w, a, a, a, 1.0, 0.0, 0.0, x, x - w, start, h)), carry(1.0 + 0.0 * h)
+    for _k in loop(TURNS):
+        for _ in when_any(live.value > 0.5):
+            now, on = state.value, live.value > 0.5
+            n = now.d / maximum(norm(now.d), 1e-30)
+            a3, b3 = A.support(n), B.support(-n)
+            after, go = _turn(now, a3 - b3, a3, n, tolerance)
+            state.value, live.value = select(on, after, now), select(on, go, 0.0)
+    return state.value
+
+
+def box_axis(A: Solid, B: Solid) -> tuple[Any, Vec3]:
+    """(gap, axis from A to B) of the boxes around the two cores, along that of their six face axes where they are furthest
+    apart: a bound on the gap of the cores, and where the search starts."""
+    c = B.to_world(B.centre) - A.to_world(A.centre)
+    Q = (A.X.R.T @ B.X.R).map(abs)
+    best, n = -FAR, Vec3(0.0, 0.0, 1.0)
+    for X, own, reach in ((A.X, A.extent, Q @ B.extent), (B.X, B.extent, Q.T @ A.extent)):
+        along = (X.R.T @ c).leaves()
+        for k, (t, h, r) in enumerate(zip(along, own.leaves(), reach.leaves(), strict=True)):
+            gap, axis = abs(t) - h - r, X.R.column(k)
+            more = gap > best
+            best, n = select(more, gap, best), select(more, select(t < 0.0, -axis, axis), n)
+    return best, n
+
+
+def least_overlap(A: Solid, B: Solid, by_box: Vec3) -> Search:
+    """From the axis of the boxes and, where the cores overlap and there may be several minima, from the line of centres."""
+    c = B.to_world(B.centre) - A.to_world(A.centre)
+    square = dot(c, c)
+    apart = square > 1e-12
+    by_centre = select(apart, c / sqrt(select(apart, square, 1.0)), by_box)
+    tolerance = (LOOSE if (A.among | B.among) & CURVED else SHARP)[target().dtype]
+    first = Search.zero()
+    best = carry(Search.from_leaves([*first.leaves()[:-1], FAR + 0.0 * square]))
+    for k in loop(2):
+        for _ in when_any(best.value.h > 0.0):
+            found = _search(A, B, select(to_real(k) < 0.5, by_box, by_centre), tolerance)
+            lower = (found.h < best.value.h) & (best.value.h > 0.0)  # a neighbour may be the only one that asks
+            best.value = select(lower, found, best.value)
+    return best.value

@@ -1,0 +1,117 @@
+"""What a pair of solids leaves of each point at which it touches, and the adjoint that all such pairs share  (theory 6.7).
+
+A shape is a core and a radius around it. At a point of contact, a and b are points of the two cores with b - a = g n. With v
+the motion of the bodies at a and b (sizes included), theta their turns, C the Hessians of the support functions of the cores
+(radii of curvature, zero at corners), and f directions along which a point may slip on a flat part of its core:
+
+    slip       v_b - v_a - g dn = t_1 f_1 l_1 + t_2 f_2 l_2 + dg n,          t = 1 if the direction is one of A's, -1 if of B's
+    normal     [C_A + C_B + g  E] [dn]   [P(v_b - v_a) + C_A (theta_A x n) + C_B (theta_B x n)]
+               [E^T            0] [l ] = [e . (theta_owner x n) - n . de                       ]
+
+Where a face or two edges turn the normal there are two flat directions e and nothing else counts; a witness (the nearest
+points of the cores) slips along the same directions that hold its normal. The matrix is symmetric, so the adjoint solves with
+it too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...spatial import Mat3, Vec3, cross, dot
+from ...staging import Layout, Row, Table, select
+from .gap import ZERO, Gap
+
+# One row per point of a pair: the gap, and how it changes. `of` is 1 for a direction of A's, 0 for one of B's.
+MEETING = Layout(
+    phi=float,
+    p=Vec3,
+    n=Vec3,
+    f1=Vec3,  # along which the point may slip
+    f2=Vec3,
+    f1_of=float,
+    f2_of=float,
+    e1=Vec3,  # to which the normal is held at right angles
+    e2=Vec3,
+    e1_of=float,
+    e2_of=float,
+)
+# The same for solids of any kind: what else holds the normal of a witness, and the corners of its features.
+SOLID_MEETING = Layout(
+    **{name: kind for name, (_, kind) in MEETING.fields.items()},
+    g=float,  # gap of the cores
+    a=Vec3,  # nearest points of the cores
+    b=Vec3,
+    CA=Mat3,  # curvatures
+    CB=Mat3,
+    k1=float,  # 1 where e1 and e2 count
+    k2=float,
+    a0=Vec3,  # corners of A's feature, in its own frame, and along how many directions it is flat
+    a1=Vec3,
+    a2=Vec3,
+    a_flat=float,
+    b0=Vec3,
+    b1=Vec3,
+    b2=Vec3,
+    b_flat=float,
+    patch=float,  # 1 for a point of a patch: its normal is that of the witness, but it slips along corners of its own
+    a_line=float,  # 1 where it lies on the line of a cylinder, which turns about its axis with the normal
+    b_line=float,
+    s0=Vec3,  # those of A's, in its own frame
+    s1=Vec3,
+    s2=Vec3,
+    s_flat=float,
+    t0=Vec3,  # of B's
+    t1=Vec3,
+    t2=Vec3,
+    t_flat=float,
+)
+
+
+class Slots(NamedTuple):
+    """Scratch of a pair whose points are found together: a row of each, and corners and crossings of its patch."""
+
+    rows: Table
+    corners: Table
+    crossings: Table
+
+
+LEAST = 1e-6  # sine between two directions below which they are one
+
+
+def found(row: Row) -> Gap:
+    """The gap of a point that was met."""
+    return Gap(row.phi, row.p, row.n, ZERO)
+
+
+def slip_vjp(row: Row, y_bar: Gap, ra: Any = 0.0, rb: Any = 0.0) -> tuple[Vec3, Vec3, Vec3]:
+    """The cotangents of a, b, n:  N^T y = (f_1 . p_bar, f_2 . p_bar, phi_bar + n . p_bar/2)  with  N = [t_1 f_1, t_2 f_2, n];
+    a direction of B's sees nothing of p. ra, rb: radii around the cores."""
+    n, of1, of2 = row.n, row.f1_of, row.f2_of
+    m1, m2 = row.f1 * (2.0 * of1 - 1.0), row.f2 * (2.0 * of2 - 1.0)
+    along = y_bar.phi + 0.5 * dot(n, y_bar.p)
+    z1, z2 = dot(m1, y_bar.p) * of1, dot(m2, y_bar.p) * of2
+    area = cross(m1, m2)
+    det = dot(area, n)
+    apart = abs(det) > LEAST * LEAST * 1e-6
+    y = (cross(m2, n) * z1 + cross(n, m1) * z2 + area * along) * (1.0 / select(apart, det, 1.0))
+    y = select(apart, y, n * along)
+    return y_bar.p - y, y, y_bar.n + y_bar.p * (ra + 0.5 * row.phi) - y * (row.phi + ra + rb)
+
+
+def held_vjp(row: Row, n_bar: Vec3) -> tuple[Vec3, Vec3]:
+    """The cotangents of the turns times n of A and B, of a normal that two directions hold:  e . dn = e . (theta_owner x n)"""
+    n, e1, e2 = row.n, row.e1, row.e2
+    mu1, mu2 = _along(n, e1, e2, n_bar)
+    first, second = e1 * mu1, e2 * mu2
+    return first * row.e1_of + second * row.e2_of, first * (1.0 - row.e1_of) + second * (1.0 - row.e2_of)
+
+
+def _along(n: Vec3, e1: Vec3, e2: Vec3, z: Vec3) -> tuple[Any, Any]:
+    """Weights of e1 and e2 that make up z in the plane across n."""
+    area = cross(e1, e2)
+    det = dot(area, n)
+    square = dot(e1, e1) * dot(e2, e2)
+    apart = det * det > LEAST * LEAST * square
+    inverse = 1.0 / select(apart, det, 1.0)
+    lone = dot(e1, z) / dot(e1, e1)  # edges that are parallel: A's turns the normal alone
+    return select(apart, dot(cross(z, e2), n) * inverse, lone), select(apart, dot(cross(e1, z), n) * inverse, 0.0)

@@ -1,0 +1,73 @@
+"""Each pair in many placements (apart, touching, deep, aligned): number, gaps, points and normals of contacts are MuJoCo's."""
+
+import numpy as np
+import pytest
+
+from .beside_mujoco import Theirs, ours, placements, same
+
+MARGIN = 0.02
+SHAPES = {
+    "plane": ("plane", ()),
+    "sphere": ("sphere", (0.1,)),
+    "capsule": ("capsule", (0.08, 0.15)),
+    "ellipsoid": ("ellipsoid", (0.1, 0.15, 0.2)),
+    "cylinder": ("cylinder", (0.1, 0.15)),
+    "box": ("box", (0.1, 0.15, 0.2)),
+    "plate": ("box", (0.2, 0.3, 0.01)),
+}
+CLOSED = [
+    *(("plane", other) for other in ("sphere", "capsule", "ellipsoid", "cylinder", "box")),
+    *(("sphere", other) for other in ("sphere", "capsule", "cylinder", "box")),
+    ("capsule", "capsule"),
+    ("box", "box"),
+    ("box", "plate"),
+]
+
+
+def both(one, other, count, tilt, seed=0):
+    """(ours, MuJoCo's) of each placement in which either finds a contact."""
+    a, b = SHAPES[one], SHAPES[other]
+    poses = placements(np.random.default_rng(seed), count, 0.4, tilt)
+    theirs = Theirs(a, b, MARGIN)
+    pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(ours(a, b, poses, MARGIN))]
+    return [pair for pair in pairs if len(pair[0]) or len(pair[1])]
+
+
+@pytest.mark.parametrize("tilt", [None, 0.0, 1e-3])
+@pytest.mark.parametrize(("one", "other"), CLOSED)
+def test_closed_forms_are_mujocos(one, other, tilt):
+    if tilt == 0.0 and (one, other) == ("plane", "cylinder"):
+        tilt = 1e-6  # of one that stands exactly MuJoCo normalises what rounding left
+    found = both(one, other, 1000 if tilt is None else 300, tilt)
+    assert len(found) > 50
+    assert sum(not same(mine, theirs, 1e-6) for mine, theirs in found) == 0
+
+
+def test_a_capsule_touches_a_box_where_mujocos_does():
+    """The deepest point is MuJoCo's wherever the axis is outside the box; its second one is found by rules of thumb."""
+    for tilt in (None, 0.0):
+        found = [
+            pair for pair in both("capsule", "box", 1000, tilt) if min(*pair[0].gaps, *pair[1].gaps, 0.0) > -0.0799
+        ]
+        assert len(found) > 100
+        for mine, theirs in found:
+            assert abs(min(mine.gaps, default=MARGIN) - min(theirs.gaps, default=MARGIN)) < 1e-9
+        assert np.mean([same(mine, theirs, 1e-6) for mine, theirs in found]) > 0.75
+
+
+def test_a_capsule_lying_on_a_box_has_two_points():
+    lying = np.array([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]])
+    poses = (lying, np.array([[0.02, 0.03, 0.279]]), np.eye(3)[None], np.zeros((1, 3)))
+    mine = ours(SHAPES["capsule"], SHAPES["box"], poses, MARGIN)[0]
+    theirs = Theirs(SHAPES["capsule"], SHAPES["box"], MARGIN).contacts(*(x[0] for x in poses))
+    assert len(mine) == 2 and same(mine, theirs, 1e-9)
+
+
+def test_a_cylinder_stands_on_three_points_and_lies_on_two():
+    floor, cylinder = SHAPES["plane"], SHAPES["cylinder"]
+    lying = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
+    for R, height, count in ((np.eye(3), 0.149, 3), (lying, 0.099, 2)):
+        poses = (np.eye(3)[None], np.zeros((1, 3)), R[None], np.array([[0.1, 0.2, height]]))
+        mine = ours(floor, cylinder, poses, 0.0)[0]
+        assert len(mine) == count
+        assert same(mine, Theirs(floor, cylinder, 0.0).contacts(*(x[0] for x in poses)), 1e-9)

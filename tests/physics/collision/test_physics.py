@@ -1,0 +1,99 @@
+"""Things that roll, rest and fall, beside MuJoCo."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+FLOOR = '<geom name="floor" type="plane" size="5 5 1"/>'
+
+
+def both(bodies, seconds, start=None, dt=0.002, assets="", options="", **simulator):
+    """(ours, MuJoCo's) states of a scene on a floor over time, without controls; start(m, d) changes the first one."""
+    xml = f"""<mujoco><option timestep="{dt}" {options}/><asset>{assets}</asset>
+      <worldbody>{FLOOR}{bodies}</worldbody></mujoco>"""
+    m = mujoco.MjModel.from_xml_string(xml)
+    d = mujoco.MjData(m)
+    if start:
+        start(m, d)
+    steps = round(seconds / dt)
+    model = ag.load(xml)
+    sim = ag.Simulator(model, **simulator)
+    traj = sim.rollout(ag.State(d.qpos.copy(), d.qvel.copy()), np.zeros((steps, model.nu)))
+    theirs = [np.concatenate([d.qpos, d.qvel])]
+    for _ in range(steps):
+        mujoco.mj_step(m, d)
+        theirs.append(np.concatenate([d.qpos, d.qvel]))
+    return traj, np.array(theirs)
+
+
+def body(name, geom, pos, quat="1 0 0 0"):
+    return f'<body name="{name}" pos="{pos}" quat="{quat}"><freejoint/><geom {geom}/></body>'
+
+
+def test_a_wheel_rolls():
+    wheel = body("wheel", 'type="cylinder" size="0.1 0.03"', "0 0 0.0999", "0.7071067811865476 0.7071067811865476 0 0")
+
+    def push(m, d):
+        d.qvel[0] = 1.0
+        R = np.zeros(9)  # rolling along x; angular velocities of free bodies are in their own axes
+        mujoco.mju_quat2Mat(R, d.qpos[3:7])
+        d.qvel[3:6] = R.reshape(3, 3).T @ np.array([0.0, 10.0, 0.0])
+
+    traj, theirs = both(wheel, 10.0, push, dt=0.005)
+    speed, wanted = traj.v[-1, 0], theirs[-1, 7]
+    assert wanted > 0.98
+    assert abs(speed - wanted) < 1e-3
+    assert abs(traj.q[200, 0] - theirs[200, 0]) < 1e-3  # after 1 s
+
+
+def test_five_boxes_rest_on_each_other():
+    boxes = "".join(
+        body(f"b{k}", 'type="box" size="0.1 0.1 0.1"', f"{0.01 * (-1) ** k} 0 {0.1 + 0.2 * k}") for k in range(5)
+    )
+    traj, theirs = both(boxes, 1.0)
+    assert np.abs(traj.v[-1]).max() < 0.01
+    heights = traj.q[-1].reshape(5, 7)[:, 2]
+    np.testing.assert_allclose(heights, theirs[-1, :35].reshape(5, 7)[:, 2], atol=1e-4)
+    np.testing.assert_allclose(traj.q[-1], theirs[-1, :35], atol=1e-3)
+
+
+def test_dominoes_fall_one_after_the_other():
+    dominoes = "".join(body(f"d{k}", 'type="box" size="0.01 0.05 0.1"', f"{0.1 * k} 0 0.1") for k in range(4))
+
+    def tip(m, d):
+        d.qvel[4] = 3.0
+
+    traj, theirs = both(dominoes, 1.0, tip)
+    lying = traj.q[-1].reshape(4, 7)[:, 2]
+    assert (lying < 0.09).all()  # from 0.1: each leans on the next
+    np.testing.assert_allclose(lying, theirs[-1, :28].reshape(4, 7)[:, 2], atol=0.01)
+    early = 100  # before things become chaotic
+    np.testing.assert_allclose(traj.q[early], theirs[early, :28], atol=1e-3)
+
+
+CUBE = " ".join(f"{0.05 * x} {0.05 * y} {0.05 * z}" for x in (-1, 1) for y in (-1, 1) for z in (-1, 1))
+
+
+def test_a_gripper_holds_a_mesh_cube():
+    def finger(name, side):
+        return f"""<body name="{name}" pos="{0.072 * side} 0 0.5"><joint type="slide" axis="{-side} 0 0" damping="10"
+          stiffness="400" springref="0.05"/><geom type="box" size="0.02 0.03 0.03" mass="0.1" friction="1.5"/></body>"""
+
+    cube = (
+        '<body name="cube" pos="0 0 0.5"><freejoint/><geom type="mesh" mesh="cube" mass="0.2" friction="1.5"/></body>'
+    )
+    assets = f'<mesh name="cube" vertex="{CUBE}"/>'
+    traj, theirs = both(finger("left", -1) + finger("right", 1) + cube, 1.0, assets=assets)
+    assert abs(traj.q[-1, 4] - 0.5) < 0.01  # held, not dropped
+    np.testing.assert_allclose(traj.q[-1, :5], theirs[-1, :5], atol=2e-3)
+
+
+@pytest.mark.parametrize("lying", [False, True])
+def test_a_cylinder_rests_on_a_box(lying):
+    quat, height = ("0.7071067811865476 0.7071067811865476 0 0", 0.26) if lying else ("1 0 0 0", 0.28)
+    table = '<geom name="table" type="box" size="0.2 0.2 0.1" pos="0 0 0.1"/>'
+    traj, theirs = both(table + body("can", 'type="cylinder" size="0.06 0.08"', f"0.01 0.02 {height}", quat), 1.0)
+    assert np.abs(traj.v[-1]).max() < 1e-2
+    np.testing.assert_allclose(traj.q[-1, :3], theirs[-1, :3], atol=1e-3)

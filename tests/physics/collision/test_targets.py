@@ -1,0 +1,71 @@
+"""Solids on every target: NumPy, one robot, packs; the same bits whatever the neighbours do; PTX."""
+
+import re
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.model import tangent
+from artigrad.staging import widest
+from artigrad.staging.cuda import array, driver, total
+from artigrad.staging.cuda.ptx import ptx
+from tests.staging.host_device import Recorder
+
+from .test_gradients import PLACES, SOLIDS, scene
+
+MODEL, Q = scene([PLACES[10], SOLIDS[10], SOLIDS[12]])  # box-box, cylinder-box, box-points
+
+
+def inputs(batch):
+    """Robots thrown about: pairs of some touch, of others not."""
+    rng = np.random.default_rng(0)
+    q = tangent.move(MODEL, np.repeat(Q[None], batch, 0), 0.02 * rng.normal(size=(batch, MODEL.nv)))
+    return ag.State(q, 0.3 * rng.normal(size=(batch, MODEL.nv)))
+
+
+def run(sim, state, steps=3):
+    traj = sim.rollout(state, np.zeros((steps, 0)))
+    gradient = sim.vjp(traj, np.cos(traj.q), np.sin(traj.v))
+    return [traj.q, traj.v, gradient.q0, gradient.v0], gradient.params.flat
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+def test_same_bits_beside_any_neighbours(dtype):
+    batch = widest(dtype) + 3
+    state, sim = inputs(batch), ag.Simulator(MODEL, 1e-3, dtype=dtype)
+    whole, _ = run(sim, state)
+    assert all(np.isfinite(x).all() for x in whole)
+    for pick in ([0], [batch - 1, 2], list(range(batch))[::-1]):
+        part, _ = run(sim, ag.State(state.q[pick], state.v[pick]))
+        for a, b in zip(whole, part, strict=True):
+            np.testing.assert_array_equal(a[pick], b)
+
+
+def test_numpy_agrees_with_native():
+    state = inputs(3)
+    results = []
+    for backend in ("numpy", "native"):
+        with np.errstate(all="ignore"):
+            arrays, params = run(ag.Simulator(MODEL, 1e-3, backend=backend), state, 1)
+        results.append([*arrays, params])
+    for a, b in zip(*results, strict=True):
+        assert np.isfinite(a).all()
+        np.testing.assert_allclose(a, b, rtol=1e-7, atol=1e-7 * max(1.0, np.abs(a).max()))
+
+
+def test_ptx_has_no_memory_of_its_own():
+    device = Recorder()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "device", lambda number: device)
+        for kept in (array._copy_rows, total._loaded):
+            kept.cache_clear()
+        sim = ag.Simulator(MODEL, 1e-3, dtype="f32", device="cuda")
+        state = ag.State(*(x.astype(np.float32) for x in inputs(2)))
+        sim.vjp(sim.rollout(state, np.zeros((2, 0), np.float32)))
+        for kept in (array._copy_rows, total._loaded):
+            kept.cache_clear()
+    for name in ("artigrad_rollout", "artigrad_rollout_vjp"):
+        text = ptx(device.staged[name].ir, (9, 0), 1, None)
+        for wrong in (r"(add|sub|mul|div|sqrt)\.f(32|64)", r"\.approx", r"\.f64", r"\bcall\b", r"\.local\b"):
+            assert not re.search(wrong, text), (name, wrong)
