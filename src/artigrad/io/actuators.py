@@ -12,7 +12,8 @@ from .names import Names
 
 HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 # mjtTrn and mjtDyn, mjtGain, mjtBias: what is beyond a joint's affine actuator
-TRANSMISSIONS = {2: "slider-crank", 3: "tendon", 4: "site", 5: "body (adhesion)", 6: "rotation"}
+JOINT_IN_PARENT, TENDON, SITE = 1, 3, 4  # mjtTrn
+TRANSMISSIONS = {2: "slider-crank", 5: "body (adhesion)", 6: "rotation"}
 DYNAMICS = {1: "integrator", 2: "filter", 3: "filterexact", 4: "muscle", 5: "dcmotor", 6: "pid", 7: "user"}
 GAINS = {2: "muscle", 3: "dcmotor", 4: "so3", 5: "pid", 6: "user"}
 IDLE = "keeps its place in u and does nothing"
@@ -22,7 +23,7 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: bool) -> None:
     """All actuators in the file's order; with `motors`, torque motors on the joints of a file that has none."""
     beyond: dict[str, list[str]] = {}
     for a in range(m.nactuator):
-        problem = _problem(m, a)
+        problem = _problem(b, m, names, a)
         if problem:
             b.idle(names.actuator[a])
             beyond.setdefault(problem, []).append(names.actuator[a])
@@ -36,13 +37,15 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: bool) -> None:
                 b.actuator(names.joint[j], names.joint[j], force_range=limits)
 
 
-def _problem(m: Any, a: int) -> str:
+def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
     """Why actuator a is not supported, or nothing."""
-    if int(m.actuator_trntype[a]) in TRANSMISSIONS:
-        return f"actuator on a {TRANSMISSIONS[int(m.actuator_trntype[a])]}"
-    joint = int(m.actuator_trnid[a, 0])
-    if m.jnt_type[joint] not in HINGE_OR_SLIDE:
-        return "actuator on a ball or free joint"
+    transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+    if transmission in TRANSMISSIONS:
+        return f"actuator on a {TRANSMISSIONS[transmission]}"
+    if transmission == TENDON and names.tendon[on] not in b._tendons:
+        return "actuator on a tendon that is left out"
+    if transmission == SITE and m.actuator_trnid[a, 1] >= 0:
+        return "actuator on a site with a reference site"
     if int(m.actuator_dyntype[a]):
         return f"actuator with activation dynamics '{DYNAMICS[int(m.actuator_dyntype[a])]}'"
     if int(m.actuator_gaintype[a]) in GAINS or int(m.actuator_biastype[a]) > 1:
@@ -55,19 +58,61 @@ def _problem(m: Any, a: int) -> str:
         return "actuator with damping or armature of its own"
     if m.actuator_delay[a]:
         return "actuator with a delay"
-    if _joint_range(m, a) is None:
-        return "several actuators on a joint whose actuator force is limited"
+    if _range_left(m, a) is None:
+        return "several actuators on a joint or tendon whose actuator force is limited"
     return ""
 
 
-def _joint_range(m: Any, a: int) -> tuple[float, float] | None:
-    """What the joint's own limit of actuator force leaves to actuator a; None if it shares the joint with others."""
-    joint, gear = int(m.actuator_trnid[a, 0]), float(m.actuator_gear[a, 0])
-    if not m.jnt_actfrclimited[joint] or gear == 0:
+def _moved_joints(m: Any, a: int) -> set[int]:
+    """The joints that actuator a puts a force on."""
+    transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+    if transmission <= JOINT_IN_PARENT:
+        return {on}
+    if transmission == TENDON:
+        path = range(int(m.tendon_adr[on]), int(m.tendon_adr[on] + m.tendon_num[on]))
+        if m.wrap_type[path[0]] == 1:
+            return {int(m.wrap_objid[w]) for w in path}
+        bodies = {int(m.site_bodyid[int(m.wrap_objid[w])]) for w in path if m.wrap_type[w] == 3}
+    else:
+        bodies = {int(m.site_bodyid[on])}
+    found: set[int] = set()
+    for body in bodies:
+        while body:
+            first = int(m.body_jntadr[body])
+            found |= set(range(first, first + int(m.body_jntnum[body])))
+            body = int(m.body_parentid[body])
+    return found
+
+
+def _range_left(m: Any, a: int) -> tuple[float, float] | None:
+    """What limits of the actuator force of the joint or tendon itself leave to actuator a; None if they are not its alone."""
+    transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), float(m.actuator_gear[a, 0])
+    own, limits = (_moved_joints(m, a), m.jnt_actfrclimited), (-np.inf, np.inf)
+    alone = [k for k in range(m.nactuator) if _moved_joints(m, k) & own[0]] == [a]
+    if any(own[1][j] for j in own[0]):
+        if transmission > JOINT_IN_PARENT or not alone:
+            return None
+        limits = m.jnt_actfrcrange[on]
+    if transmission == TENDON and m.tendon_actfrclimited[on]:
+        if not alone:
+            return None
+        limits = m.tendon_actfrcrange[on]
+    if not gear:
         return -np.inf, np.inf
-    on_joint = [k for k in range(m.nactuator) if m.actuator_trntype[k] < 2 and m.actuator_trnid[k, 0] == joint]
-    low, high = sorted(m.jnt_actfrcrange[joint] / gear)
-    return (low, high) if on_joint == [a] else None
+    low, high = sorted(float(x) / gear for x in limits)
+    return low, high
+
+
+def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
+    """What actuator a acts on, and its gear."""
+    transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
+    if transmission == TENDON:
+        return {"tendon": names.tendon[on], "gear": float(gear[0])}
+    if transmission == SITE:
+        return {"site": names.site[on], "gear": gear}
+    count = {0: 6, 1: 3}.get(int(m.jnt_type[on]), 1)
+    in_parent = transmission == JOINT_IN_PARENT
+    return {"joint": names.joint[on], "gear": gear[:count] if count > 1 else float(gear[0]), "in_parent": in_parent}
 
 
 def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
@@ -80,15 +125,14 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
     elif gain and b2 == -gain:
         kind, b2 = "velocity", 0.0
     low, high = m.actuator_forcerange[a] if m.actuator_forcelimited[a] else (-np.inf, np.inf)
-    joint_low, joint_high = _joint_range(m, a) or (-np.inf, np.inf)
+    left_low, left_high = _range_left(m, a) or (-np.inf, np.inf)
     u = int(m.actuator_ctrladr[a])
     b.actuator(
         names.actuator[a],
-        names.joint[int(m.actuator_trnid[a, 0])],
         kind=kind,
         gain=gain,
         bias=(b0, b1, b2),
-        gear=float(m.actuator_gear[a, 0]),
         control_range=m.actuator_ctrlrange[u] if m.actuator_ctrllimited[u] else None,
-        force_range=(max(low, joint_low), min(high, joint_high)),
+        force_range=(max(low, left_low), min(high, left_high)),
+        **_on(m, names, a),
     )

@@ -10,12 +10,14 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
+from ..model.lines import Transmission
 from ..model.model import ACTUATORS, DIRECT, Model, Sensor
 from ..model.options import Options
 from ..model.visuals import Visual
 from ..simulate.sensors import KINDS
 from .equality_builder import EqualityBuilder
 from .shape_builder import SOLIMP, SOLREF, WORLD, ShapeBuilder
+from .tendon_builder import TendonBuilder
 from .validate import (
     INF,
     bounds,
@@ -37,8 +39,8 @@ JOINT_NUMBERS = (
 )
 
 
-class ModelBuilder(EqualityBuilder, ShapeBuilder):
-    """Collects bodies, sites and actuators; `build()` gives the Model.
+class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
+    """Collects bodies, sites, tendons and actuators; `build()` gives the Model.
 
         b = ModelBuilder("pendulum")
         b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
@@ -242,30 +244,31 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
     def actuator(
         self,
         name: str,
-        joint: str,
+        joint: str | None = None,
         *,
+        tendon: str | None = None,
+        site: str | None = None,
+        in_parent: bool = False,
         kind: str = "force",
         gain: float = 1.0,
         bias: Any = (0.0, 0.0, 0.0),
-        gear: float = 1.0,
+        gear: Any = 1.0,
         control_range: Any = None,
         force_range: Any = None,
         max_velocity: float = INF,
     ) -> str:
         """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
 
-        kind: what u is: a "force" (x = 0), or the "position" (x = length) or "velocity" that is wanted. length and velocity
-        are the joint's times `gear`, the force on the joint is gear times this one. control_range, force_range: (lower,
-        upper) of u and of the force. max_velocity: at which the drive and its damping balance.
+        It acts on a joint, on a tendon, or at a site. kind: what u is: a "force" (x = 0), or the "position" (x = length) or
+        "velocity" that is wanted. Of a joint with one axis and of a tendon, length and velocity are its own times `gear`, and
+        the force on it is gear times this one. Of a spherical joint gear is three numbers, of a free one or a site six, a
+        force and a torque per unit of actuator force, in the axes of the site, or of a joint in those of its body (shifts of a
+        free one: the world's); in_parent: turns in the axes of the parent. control_range, force_range: (lower, upper) of
+        u and of the force. max_velocity: at which the drive and its damping balance.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
-        if not isinstance(joint, str) or joint not in self._joints:
-            known = ", ".join(self._joints) or "none"
-            raise ModelError(f"{what} is on joint '{joint}', which does not exist; there are: {known}")
-        kind_of_joint = list(self._bodies.values())[self._joints[joint]]["joint"]
-        if not JOINTS[kind_of_joint].axial:
-            raise ModelError(f"{what} drives joint '{joint}', which is {kind_of_joint}; only {EITHER_AXIAL} can be")
+        on, axes = self._acted_on(what, {"joint": joint, "tendon": tendon, "site": site}, in_parent, gear)
         if kind not in ACTUATORS:
             raise ModelError(f"kind of {what} is one of {', '.join(ACTUATORS)}; not {kind!r}")
         gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
@@ -277,16 +280,42 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
                 f"{what}: max_velocity needs damping, which is what balances the drive: bias[2] below zero"
             )
         self._actuators[name] = {
-            "joint": joint,
+            "on": on,
             "kind": ACTUATORS.index(kind),
             "gain": gain,
             "bias": bias,
-            "gear": number(gear, f"gear of {what}"),
+            "gear": 1.0 if axes is not None else number(gear, f"gear of {what}"),
+            "gear_axes": np.zeros(6) if axes is None else axes,
             "control_range": bounds(control_range, f"control_range of {what}"),
             "force_range": bounds(force_range, f"force_range of {what}"),
             "max_velocity": max_velocity,
         }
         return name
+
+    def _acted_on(
+        self, what: str, given: dict[str, str | None], in_parent: bool, gear: Any
+    ) -> tuple[tuple[str, str], np.ndarray | None]:
+        """(kind of transmission, name), and the six numbers of its gear if one does not say it."""
+        given = {key: name for key, name in given.items() if name is not None}
+        if len(given) != 1:
+            raise ModelError(f"{what} acts on one joint, tendon or site")
+        ((part, name),) = given.items()
+        known = list({"joint": self._joints, "tendon": self._tendons, "site": self._sites}[part])  # type: ignore[call-overload]
+        if not isinstance(name, str) or name not in known:
+            raise ModelError(
+                f"{what} is on {part} '{name}', which does not exist; there are: {', '.join(known) or 'none'}"
+            )
+        count = 1 if part == "tendon" else 6
+        if part == "joint":
+            joint = JOINTS[list(self._bodies.values())[self._joints[name]]["joint"]]
+            if not joint.nv:
+                raise ModelError(f"{what} drives joint '{name}', which is {joint.name}: it does not move")
+            count = 1 if joint.axial else joint.nv
+        if count == 1:
+            return (part, name), None
+        axes = np.zeros(6)
+        axes[:count] = vector(gear, count, f"gear of {what}, which acts on a {part} with {count} axes,")
+        return ("jointinparent" if part == "joint" and in_parent else part, name), axes
 
     def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None) -> str:
         """A named state and control for `sim.reset(name)`; what is left out is zero (q: as the model is placed)."""
@@ -304,8 +333,14 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
         numbers = dict.fromkeys(("gain", "gear"), 0.0) | dict.fromkeys(
             ("control_range", "force_range"), bounds(None, "")
         )
-        self._actuators[name] = {"joint": joint, "kind": DIRECT, "bias": np.zeros(3), "max_velocity": INF, **numbers}
+        own = {"kind": DIRECT, "bias": np.zeros(3), "gear_axes": np.zeros(6), "max_velocity": INF}
+        self._actuators[name] = {"on": ("joint", joint), **own, **numbers}
         return name
+
+    def _transmission(self, on: tuple[str, str]) -> Transmission:
+        kind, name = on
+        known = {"tendon": self._tendons, "site": self._sites}.get(kind, self._joints)
+        return Transmission(kind, list(known).index(name))
 
     def sensor(self, name: str, kind: str, on: str) -> str:
         """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat or
@@ -349,7 +384,7 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
         if sites:
             values |= {f"site_{key}": [s[key] for s in sites] for key in ("position", "rotation")}
         if acts:
-            for key in ("gear", "gain", "bias", "control_range", "force_range", "max_velocity"):
+            for key in ("gear", "gear_axes", "gain", "bias", "control_range", "force_range", "max_velocity"):
                 values[key] = [a[key] for a in acts]
         model = Model(
             name=self.name,
@@ -360,12 +395,14 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
             sites=list(self._sites),
             site_body=[self._body_index(s["body"]) for s in sites],
             actuators=list(self._actuators),
-            actuator_joint=[self._joints[a["joint"]] for a in acts],
+            transmissions=[self._transmission(a["on"]) for a in acts],
             actuator_kind=[a["kind"] for a in acts],
-            values=values | self._shape_values(),
+            values=values | self._shape_values() | self._tendon_values(),
             shapes=self._build_shapes(names),
             keyframes={},
             equalities=self._build_equalities(names),
+            tendons=self._build_tendons(),
+            stopped_tendons=self._stopped_tendons(),
             sensors=[Sensor(name, kind, self._sensed(kind, on)) for name, (kind, on) in self._sensors.items()],
             visuals=[replace(visual, body=self._body_index(body)) for body, visual in self._visuals],
             options=self.options,
@@ -373,7 +410,8 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
             notes=self.notes,
         )
         check_mass_matrix(model)
-        model.params = model.params.replace(**(weights(model) | self.weights), **self._equality_values(model))
+        resting = self._equality_values(model) | self._resting_tendons(model)
+        model.params = model.params.replace(**(weights(model) | self.weights), **resting)
         for name, (q, v, u) in self._keyframes.items():
             zero = model.keyframes["zero"]
             frame = tuple(

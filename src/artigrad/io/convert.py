@@ -23,24 +23,16 @@ from .drawn_geoms import add_visuals
 from .equalities import add_equalities
 from .file_sensors import add_sensors
 from .flags import Off, apply_flags, off
+from .lenient_builder import LenientBuilder
 from .names import Names
-from .shape_builder import WORLD
+from .tendons import add_tendons
 from .unsupported import FEATURES, NOTES, findings
-from .validate import inertia_of
 
 JOINTS = tuple(BY_MJCF[name] for name in ("free", "ball", "slide", "hinge"))  # by mjtJoint
 
 
-class FileBuilder(ModelBuilder):
-    """Builds from a file: pairs that cannot touch go to the report, and a body without mass may have an inertia, as some
-    files give one to frames that are fixed to a link."""
-
-    def body(self, name: str, parent: str = WORLD, **options: Any) -> str:
-        inertia = options.pop("inertia", np.zeros((3, 3)))
-        massless = options.get("mass", 0.0) == 0
-        super().body(name, parent, inertia=np.zeros((3, 3)) if massless else inertia, **options)
-        self._bodies[name]["inertia"] = inertia_of(inertia, f"body '{name}'", 1.0)
-        return name
+class FileBuilder(LenientBuilder):
+    """Builds from a file: pairs that cannot touch go to the report."""
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
         for kinds, pairs in sorted(missing.items()):
@@ -68,6 +60,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Mod
     for s in range(m.nsite):
         place = {"position": m.site_pos[s], "rotation": m.site_quat[s]}
         b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
+    add_tendons(b, m, names)
     add_actuators(b, m, names, motors)
     add_shapes(b, m, names, mesh_points)
     add_equalities(b, m, names)

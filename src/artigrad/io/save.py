@@ -19,7 +19,7 @@ from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..simulate.sensors import KINDS
-from .weights import poses
+from .weights import poses, tendon_weights
 
 # shape: type of geom, how many numbers its size has
 GEOMS = {
@@ -33,6 +33,10 @@ INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "im
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+# attribute of a tendon: our field
+TENDON_NUMBERS = {"stiffness": "stiffness", "damping": "damping", "springlength": "rest", "margin": "limit_margin"}
+TENDON_NUMBERS |= {"solreflimit": "limit_solref", "solimplimit": "limit_solimp", "frictionloss": "dry_friction"}
+TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp"}
 
 
 def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
@@ -78,6 +82,7 @@ class Writer:
         for i in self._children(-1):
             self._body(world, i, np.zeros(3), IDENTITY, [])
         self._contacts()
+        self._tendons()
         self._equalities(world)
         self._actuators()
         self._sensors()
@@ -249,8 +254,8 @@ class Writer:
             own.set("solref", numbers(p.equality_solref[k]))
             own.set("solimp", numbers(p.equality_solimp[k]))
             one, other = p.equality_anchor[k]
-            if kind == "joint":
-                self._joint_equality(own, k)
+            if kind in ("joint", "tendon"):
+                self._coupling(own, k)
                 continue
             if kind == "connect" and not self._at_rest(k):
                 for number, body, anchor in ((1, a, one), (2, b, other)):
@@ -267,20 +272,50 @@ class Writer:
                 own.set("relpose", numbers([*one, *product(turn, other_turn * (1, -1, -1, -1))]))
                 own.set("torquescale", numbers(p.equality_torque_scale[k]))
 
-    def _joint_equality(self, own: ET.Element, k: int) -> None:
-        """MuJoCo's polynomial is of distances from the reference: q1 - r1 = P(q2 - r2)."""
-        m, (_, _, a, b) = self.model, self.model.equalities[k]
+    def _coupling(self, own: ET.Element, k: int) -> None:
+        """MuJoCo's polynomial is of distances from the reference: x1 - r1 = P(x2 - r2)."""
+        m, (_, kind, a, b) = self.model, self.model.equalities[k]
         P = np.polynomial.Polynomial(self.p.equality_polynomial[k])
-        own.set("joint1", m.joints[a])
+        names = m.joints if kind == "joint" else [t.name for t in m.tendons]
+        own.set(f"{kind}1", names[a])
         shift = 0.0
         if b >= 0:
-            own.set("joint2", m.joints[b])
-            shift = float(self.reference[m.joint_q[b]])
+            own.set(f"{kind}2", names[b])
+            shift = self._reference_of(kind, b)
         out = np.zeros(5)
         shifted = P(np.polynomial.Polynomial([shift, 1.0])).coef if b >= 0 else P.coef[:1]
         out[: len(shifted)] = shifted
-        out[0] -= self.reference[m.joint_q[a]]
+        out[0] -= self._reference_of(kind, a)
         own.set("polycoef", numbers(out))
+
+    def _reference_of(self, kind: str, k: int) -> float:
+        """Position of a joint, or length of a tendon, in the reference pose."""
+        if kind == "joint":
+            return float(self.reference[self.model.joint_q[k]])
+        return float(tendon_weights(self.model, self.reference)[0][k])
+
+    def _tendons(self) -> None:
+        m, p, at = self.model, self.p, 0
+        tendons = ET.SubElement(self.root, "tendon")
+        for t, tendon in enumerate(m.tendons):
+            own = ET.SubElement(tendons, "fixed" if tendon.fixed else "spatial", name=tendon.name)
+            for key, name in TENDON_NUMBERS.items():
+                own.set(key, numbers(p[f"tendon_{name}"][t]))
+            if np.isfinite(p.tendon_limit[t]).any():
+                own.set("limited", "true")
+                own.set("range", numbers(np.clip(p.tendon_limit[t], -1e10, 1e10)))
+            last, divisor = -1, 1.0
+            for piece, scale in zip(tendon.pieces, p.piece_scale[at : at + len(tendon.pieces)], strict=True):
+                if piece.kind == "joint":
+                    ET.SubElement(own, "joint", joint=m.joints[piece.a], coef=numbers(scale))
+                    continue
+                if piece.a != last or 1.0 / scale != divisor:
+                    if last >= 0 or scale != 1.0:
+                        ET.SubElement(own, "pulley", divisor=numbers(1.0 / scale))
+                    ET.SubElement(own, "site", site=m.sites[piece.a])
+                ET.SubElement(own, "site", site=m.sites[piece.b])
+                last, divisor = piece.b, 1.0 / scale
+            at += len(tendon.pieces)
 
     def _at_rest(self, k: int) -> bool:
         """Whether the two anchors of an equality are at one place in the reference pose."""
@@ -298,8 +333,11 @@ class Writer:
             gain, bias = p.gain[a], np.array(p.bias[a])
             bias[1] -= gain * (m.actuator_kind[a] == POSITION)
             bias[2] -= gain * (m.actuator_kind[a] == VELOCITY)
-            general = ET.SubElement(actuators, "general", name=name, joint=m.joints[m.actuator_joint[a]])
-            general.set("gear", numbers(p.gear[a]))
+            kind, on = m.transmissions[a]
+            names = {"tendon": [t.name for t in m.tendons], "site": m.sites}.get(kind, m.joints)
+            general = ET.SubElement(actuators, "general", {"name": name, kind: names[on]})
+            wide = any(line.actuator == a for line in m.lines[0])
+            general.set("gear", numbers(p.gear_axes[a] if wide else p.gear[a]))
             general.set("gainprm", numbers(gain))
             general.set("biastype", "affine")
             general.set("biasprm", numbers(bias))

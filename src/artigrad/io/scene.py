@@ -12,6 +12,7 @@ from ..errors import ModelError
 from ..model.model import ACTUATORS, Model
 from ..simulate.sensors import KINDS
 from .builder import JOINT_NUMBERS, ModelBuilder
+from .lenient_builder import LenientBuilder
 from .shape_builder import WORLD
 from .validate import vector
 
@@ -52,7 +53,7 @@ def scene(
     return b.build()
 
 
-class _SceneBuilder(ModelBuilder):
+class _SceneBuilder(LenientBuilder):
     """Tells of pairs of different robots that cannot touch; those of one were told of when it was made."""
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
@@ -81,7 +82,7 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
     for i, body in enumerate(robot.bodies):
         root = robot.parent[i] < 0
         options: dict[str, Any] = {key: p[key][i] for key in per_body}
-        if not robot.joint_kind(i).limitable:
+        if not np.isfinite(options["limit"]).any():
             options["limit"] = None
         b.body(
             prefix + body,
@@ -96,14 +97,14 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
         where = WORLD if on_world else prefix + robot.bodies[robot.site_body[s]]
         position = p.site_position[s] + (place if on_world else 0.0)
         b.site(prefix + site, where, position=position, rotation=p.site_rotation[s])
+    b.add_tendons(robot, prefix)
     for j, actuator in enumerate(robot.actuators):
-        keys = ("gain", "bias", "gear", "control_range", "force_range", "max_velocity")
-        joint = prefix + robot.joints[robot.actuator_joint[j]]
+        keys = ("gain", "bias", "control_range", "force_range", "max_velocity")
         own: dict[str, Any] = {key: p[key][j] for key in keys}
         if not p.gear[j] and not p.gain[j]:
             b.idle(prefix + actuator)
         else:
-            b.actuator(prefix + actuator, joint, kind=ACTUATORS[robot.actuator_kind[j]], **own)
+            b.actuator(prefix + actuator, kind=ACTUATORS[robot.actuator_kind[j]], **own, **_acted_on(robot, j, prefix))
     b.add_shapes(robot, prefix)
     b.add_equalities(robot, prefix, place)
     b.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
@@ -116,3 +117,15 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
         if visual.body >= 0:
             looks = {f.name: getattr(visual, f.name) for f in fields(visual) if f.name not in ("body", "kind")}
             b.visual(prefix + robot.bodies[visual.body], visual.kind, **looks)
+
+
+def _acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:
+    """What actuator j acts on, and its gear, for the builder."""
+    kind, a = robot.transmissions[j]
+    p, wide = robot.params, any(line.actuator == j for line in robot.lines[0])
+    if kind == "tendon":
+        return {"tendon": prefix + robot.tendons[a].name, "gear": p.gear[j]}
+    if kind == "site":
+        return {"site": prefix + robot.sites[a], "gear": p.gear_axes[j]}
+    gear = p.gear_axes[j][: robot.joint_kind(a).nv] if wide else p.gear[j]
+    return {"joint": prefix + robot.joints[a], "gear": gear, "in_parent": kind == "jointinparent"}

@@ -13,7 +13,7 @@ from .names import Names
 
 BALL_OR_FREE = (0, 1)  # mjtJoint
 OVERRIDE = 1  # bit of enableflags
-JOINT_EQUALITY = 2  # mjtEq: connect, weld and joint are ours
+TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
 
 class Feature(NamedTuple):
@@ -42,8 +42,13 @@ def _round(m: Any, names: Names, values: Any) -> list[str]:
 
 
 FEATURES = (
-    Feature("equality of tendons, distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
-    Feature("tendon", "its limits and forces are left out", lambda m, n: _forceful_tendons(m, n)),
+    Feature("equality of distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
+    Feature("armature of a tendon", "left out", lambda m, n: _used(n.tendon, m.tendon_armature)),
+    Feature(
+        "spring or damper of a tendon that is not linear",
+        "its linear part is kept",
+        lambda m, n: _used(n.tendon, np.c_[m.tendon_stiffnesspoly, m.tendon_dampingpoly, m.tendon_springyield]),
+    ),
     Feature("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Feature("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
     Feature("gravity compensation", "left out", lambda m, n: _used(n.body, m.body_gravcomp)),
@@ -75,13 +80,7 @@ NOTES = (
 
 
 def _other_equalities(m: Any, names: Names) -> list[str]:
-    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > JOINT_EQUALITY]
-
-
-def _forceful_tendons(m: Any, names: Names) -> list[str]:
-    """Tendons that do something by themselves; one that only an actuator or sensor reads is reported there."""
-    values = (m.tendon_stiffness, m.tendon_damping, m.tendon_frictionloss, m.tendon_limited, m.tendon_armature)
-    return [names.tendon[t] for t in range(m.ntendon) if any(np.any(v[t]) for v in values)]
+    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > TENDON_EQUALITY]
 
 
 def findings(features: Sequence[Feature], m: Any, names: Names) -> list[Finding]:

@@ -20,7 +20,7 @@ class KernelKey:
     work: names of its scratch. own_params: whether every robot has its own. contact: whether the model can have rows. wrench,
     force_bars: whether there are any. with_params: whether their gradient is wanted. strided: see `rollout`. features,
     square: which rows of the soft law there are, and whether all powers of its impedances are 2. damped_factor: whether
-    the factor of the mass matrix has damping in it. slows: see `rates`.
+    the factor of the mass matrix has damping in it. slows: see `rates`. lines: what of lines there is (`line_features`).
     """
 
     options: Options
@@ -36,6 +36,7 @@ class KernelKey:
     square: bool = True
     damped_factor: bool = False
     slows: str | None = None
+    lines: frozenset[str] = frozenset()
 
     @property
     def staged(self) -> KernelKey:
@@ -94,6 +95,7 @@ class KernelKey:
             u=ws.u,
             wrench=ws.wrench if self.wrench else None,
             constraints=self._problem(arguments),
+            lines=self.lines,
         )
 
     def bars(self, s: Step, const_bar: Reals | None) -> Bars:

@@ -19,6 +19,7 @@ from ..physics.context import Step
 from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_vjp
 from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
 from ..physics.kinematics import kinematics
+from ..physics.lines import place
 from ..physics.outputs import outputs, outputs_size, outputs_vjp
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
@@ -37,12 +38,12 @@ class Query:
 
 
 def _outputs(s: Step, out: Reals) -> None:
-    kinematics(s)
+    place(s)
     outputs(s, out)
 
 
 def _outputs_vjp(s: Step, out_bar: Reals) -> None:
-    kinematics(s)
+    place(s)
     outputs_vjp(s, out_bar)
 
 

@@ -81,10 +81,27 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         (5,),
         "impedance: at no error, beyond the width, width (rad or m), midpoint, power",
     ),
+    "tendon_stiffness": ("tendon", (), "N/m or N m/rad, spring of a tendon"),
+    "tendon_damping": ("tendon", (), "N s/m or N m s/rad, damper of a tendon"),
+    "tendon_rest": ("tendon", (2,), "m or rad, lengths between which that spring rests"),
+    "tendon_limit": ("tendon", (2,), "m or rad, shortest and longest length"),
+    "tendon_limit_margin": ("tendon", (), "m or rad, how far before a limit its row begins to act"),
+    "tendon_limit_solref": ("tendon", (2,), "as limit_solref, of a tendon"),
+    "tendon_limit_solimp": ("tendon", (5,), "as limit_solimp, of a tendon"),
+    "tendon_dry_friction": ("tendon", (), "N or N m, largest force of dry friction along a tendon"),
+    "tendon_dry_solref": ("tendon", (2,), "as dry_solref, of a tendon"),
+    "tendon_dry_solimp": ("tendon", (5,), "as dry_solimp, of a tendon"),
+    "tendon_weight": ("tendon", (), "how easily the length of a tendon changes in the reference pose"),
+    "piece_scale": ("piece", (), "by which a joint position, or the length of a straight piece, counts in a tendon"),
     "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
     "site_position": ("site", (3,), "m, in the body frame"),
     "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
     "gear": ("actuator", (), "joint torque per unit of actuator force; actuator length = gear * joint position"),
+    "gear_axes": (
+        "actuator",
+        (6,),
+        "force and torque per unit of actuator force, of one on a ball or free joint or a site; a ball has the first three",
+    ),
     "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error)"),
     "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
     "control_range": ("actuator", (2,), "lowest and highest control"),
@@ -151,7 +168,7 @@ class Params(Mapping[str, np.ndarray]):
     def facts(self) -> Facts:
         """Found once: Params do not change."""
         if self._facts is None:
-            powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_")]
+            powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_", "tendon_limit_")]
             square = all(bool((x == 2.0).all()) for x in powers)
             self._facts = Facts(bool(self.damping.any()), square)
         return self._facts
@@ -202,8 +219,9 @@ def _numbers(name: str, value: Any) -> np.ndarray:
 POSITIVE = (
     *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),
     *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale"),
+    *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight"),
 )
-MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit")
+MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit")
 
 
 def check_params(params: Params) -> None:
@@ -228,6 +246,7 @@ def check_structure(params: Params, law: str) -> None:
             f"shape '{shape}' has restitution, which law='soft' does not know: use law='hard', or let it bounce by "
             "solref=(-stiffness, -damping) with restitution=0"
         )
+    _check_tendons(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
     if law == "hard":  # one row serves both
@@ -239,6 +258,21 @@ def check_structure(params: Params, law: str) -> None:
             raise InputError(
                 f"params give joint '{joint}' a {name.replace('_', ' ')}, and '{model.name}' was built without: build it with "
                 "one, large or small, that params then change"
+            )
+
+
+def _check_tendons(params: Params) -> None:
+    """Rows of tendons are those that the model was built with."""
+    model = params.model
+    for name in ("tendon_limit", "tendon_dry_friction"):
+        had, has = (
+            np.isfinite(p[name]).any(-1) if name == "tendon_limit" else p[name] > 0 for p in (model.params, params)
+        )
+        if (has & ~had).any():
+            tendon = model.tendons[int(np.argwhere(has & ~had)[0][-1])].name
+            raise InputError(
+                f"params give tendon '{tendon}' a {name[7:].replace('_', ' ')}, and '{model.name}' was built without: build "
+                "it with one, large or small, that params then change"
             )
 
 

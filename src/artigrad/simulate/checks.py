@@ -46,6 +46,9 @@ def _check_hard(model: Model) -> None:
         raise InputError(
             f"law='hard' has no equalities, and '{model.name}' has '{model.equalities[0].name}': use law='soft'"
         )
+    if model.stopped_tendons:
+        tendon = model.tendons[model.stopped_tendons[0]].name
+        raise InputError(f"law='hard' has no limits and dry friction of tendons, as of '{tendon}': use law='soft'")
     for i in model.shapes.limited:
         if not model.joint_kind(i).axial:
             raise InputError(

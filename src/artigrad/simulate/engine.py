@@ -28,7 +28,7 @@ from ..physics.constraints.contact_problem import contact_arguments, contact_wor
 from ..physics.constraints.report import REPORT
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
 from ..physics.integrate import INTEGRATORS, slows
-from ..physics.tables import Workspace, constants_size, topology_arguments
+from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
 from ..staging import Kernel
 
 KEPT = 4  # sets of constants that are kept: those of several Params in turn are not made again
@@ -141,6 +141,7 @@ class Engine:
             self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"
         )
         ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
+        ends |= {"lines": line_features(self.model)}
         return KernelKey(self.options, target, tuple(work), own, contact, wrench, **flags, **soft, **ends).staged, work
 
     def bound(
@@ -313,7 +314,8 @@ class Engine:
         if found is None:
             work = query_work(self.model, self.options, name)
             own = inputs.params.batch is not None
-            kernel = maker(KernelKey(self.options, self.device.target(inputs.batch), tuple(work), own).staged, name)
+            target, lines = self.device.target(inputs.batch), line_features(self.model)
+            kernel = maker(KernelKey(self.options, target, tuple(work), own, lines=lines).staged, name)
             query, integers = QUERIES[name], topology_arguments(self.model)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}
             found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...spatial import Force, Vec3
 from ...staging import loop
 from .actuator_constants import actuators, actuators_vjp
+from .line_constants import lines, lines_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .making import Making
 from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
@@ -19,6 +20,8 @@ def constants(m: Making) -> None:
     shapes(m)
     dry_friction(m)
     pairs(m)
+    if m.lines:
+        lines(m)
     equalities(m)
 
 
@@ -29,6 +32,8 @@ def constants_vjp(m: Making) -> None:
     for i in loop(m.model.nb + 1):
         m.bodies[i].B_bar = Force.zero()
     equalities_vjp(m)
+    if m.lines:
+        lines_vjp(m)
     pairs_vjp(m)
     dry_friction_vjp(m)
     shapes_vjp(m)

@@ -39,7 +39,7 @@ class Fields:
 
 class Making(NamedTuple):
     """What the making of constants knows: integers of the model, the parameters, the frames of bodies, and the constants;
-    backwards also the cotangents of the constants and of the parameters."""
+    backwards also the cotangents of the constants and of the parameters. lines: whether the model has any."""
 
     model: Topology
     structure: Any
@@ -47,6 +47,7 @@ class Making(NamedTuple):
     bodies: Table
     out: Constants
     numbers: SoftNumbers
+    lines: bool
     out_bar: Constants = None  # type: ignore[assignment]  # of an adjoint
     bars: Fields = None  # type: ignore[assignment]
 

@@ -20,7 +20,7 @@ from ..kinematics import clear_pose_bars
 from . import articulated, sparse
 from .actuation import actuation, actuation_vjp
 from .inverse_dynamics import link_forces
-from .passive import passive, passive_vjp
+from .passive import passive, passive_vjp, tendons, tendons_vjp
 from .wrenches import subtract_wrenches
 
 FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
@@ -31,6 +31,7 @@ def forces(s: Step) -> None:
     link_forces(s, None)
     subtract_wrenches(s)
     passive(s, s.ws.tau)
+    tendons(s, s.ws.tau)
     actuation(s, s.ws.tau)
 
 
@@ -61,6 +62,7 @@ def joint_forces_vjp(s: Step) -> None:
     diagonal_bars(s, s.ws.qdd, s.ws.mu)
     actuation_vjp(s, s.ws.mu)
     passive_vjp(s, s.ws.mu)
+    tendons_vjp(s, s.ws.mu)
 
 
 def diagonal_bars(s: Step, qdd: Reals, tau_bar: Reals) -> None:

@@ -19,7 +19,7 @@ from ....staging import Reals, Row, minimum, select, when_any
 from ...context import Step
 from ...dynamics.articulated import clear_forces
 from ...dynamics.inverse_dynamics import link_forces
-from ...kinematics import kinematics
+from ...lines import place
 from . import coupled
 from .combo_rows import combo_bars
 from .contact_rows import contact_bars, force_cotangent
@@ -32,7 +32,7 @@ from .stop_rows import single_bars
 
 def recompute(s: Step) -> None:
     """Kinematics and rows of this state."""
-    kinematics(s)
+    place(s)
     if s.constraints.has("connect", "weld"):
         link_forces(s, None)  # for the accelerations that velocities alone make
     start_rows(s)
