@@ -64,8 +64,10 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
 
 
 def _moved_joints(m: Any, a: int) -> set[int]:
-    """The joints that actuator a puts a force on."""
+    """The joints that actuator a puts a force on, whatever touches."""
     transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+    if transmission in TRANSMISSIONS:
+        return set()
     if transmission <= JOINT_IN_PARENT:
         return {on}
     if transmission == TENDON:
@@ -87,9 +89,11 @@ def _moved_joints(m: Any, a: int) -> set[int]:
 def _range_left(m: Any, a: int) -> tuple[float, float] | None:
     """What limits of the actuator force of the joint or tendon itself leave to actuator a; None if they are not its alone."""
     transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), float(m.actuator_gear[a, 0])
-    own, limits = (_moved_joints(m, a), m.jnt_actfrclimited), (-np.inf, np.inf)
-    alone = [k for k in range(m.nactuator) if _moved_joints(m, k) & own[0]] == [a]
-    if any(own[1][j] for j in own[0]):
+    if not (m.jnt_actfrclimited.any() or m.tendon_actfrclimited.any()):
+        return -np.inf, np.inf
+    joints, limits = _moved_joints(m, a), (-np.inf, np.inf)
+    alone = [k for k in range(m.nactuator) if _moved_joints(m, k) & joints] == [a]
+    if any(m.jnt_actfrclimited[j] for j in joints):
         if transmission > JOINT_IN_PARENT or not alone:
             return None
         limits = m.jnt_actfrcrange[on]

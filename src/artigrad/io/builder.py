@@ -10,11 +10,12 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
-from ..model.lines import Transmission
-from ..model.model import ACTUATORS, DIRECT, Model, Sensor
+from ..model.model import ACTUATORS, DIRECT, Model, Sensor, Zone
 from ..model.options import Options
+from ..model.transmissions import Transmission
 from ..model.visuals import Visual
 from ..simulate.sensors import KINDS
+from ..simulate.zones import ZONES
 from .equality_builder import EqualityBuilder
 from .shape_builder import SOLIMP, SOLREF, WORLD, ShapeBuilder
 from .tendon_builder import TendonBuilder
@@ -37,6 +38,8 @@ JOINT_NUMBERS = (
     *("damping", "armature", "stiffness", "spring_reference", "dry_friction", "dry_solref", "dry_solimp"),
     *("limit", "limit_margin", "limit_solref", "limit_solimp"),
 )
+# sensors of frames that may be seen from another one
+SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
 
 class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
@@ -59,7 +62,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         self._sites: dict[str, dict[str, Any]] = {}
         self._actuators: dict[str, dict[str, Any]] = {}
         self._keyframes: dict[str, tuple[Any, Any, Any]] = {}
-        self._sensors: dict[str, tuple[str, str]] = {}
+        self._sensors: dict[str, dict[str, Any]] = {}
+        self.magnetic = np.zeros(3)
         self._visuals: list[tuple[str, Visual]] = []
         self.options = Options()
         self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
@@ -342,15 +346,30 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         known = {"tendon": self._tendons, "site": self._sites}.get(kind, self._joints)
         return Transmission(kind, list(known).index(name))
 
-    def sensor(self, name: str, kind: str, on: str) -> str:
-        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat or
-        ballangvel; of a site framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, velocimeter, gyro or
-        accelerometer; of a body subtreecom or subtreelinvel. on: the joint, site or body."""
+    def sensor(
+        self, name: str, kind: str, on: str = "", *, ref: str | None = None, cutoff: float = 0.0, zone: Any = None
+    ) -> str:
+        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat, ballangvel
+        or jointactfrc; of a site framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, framelinacc, frameangacc,
+        velocimeter, gyro, accelerometer, magnetometer, force, torque or touch; of a body subtreecom, subtreelinvel or
+        subtreeangmom; of a tendon tendonpos or tendonvel; of an actuator actuatorpos, actuatorvel or actuatorfrc; of the
+        model e_potential or e_kinetic. on: the part that it reads. ref: a site from which a frame is seen. cutoff: the
+        largest reading. zone: of touch, ("sphere", (radius, 0, 0)) or another shape about the site."""
         self._new(name, self._sensors, "sensor")
         if kind not in KINDS:
             raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")
         self._sensed(kind, on)
-        self._sensors[name] = (kind, on)
+        if ref is not None and (kind not in SEEN_FROM or ref not in self._sites):
+            raise ModelError(
+                f"sensor '{name}': a site may be a reference of {', '.join(SEEN_FROM)}, and '{ref}' is not one"
+            )
+        if (zone is None) == (kind == "touch") or (zone is not None and zone[0] not in ZONES):
+            raise ModelError(
+                f"sensor '{name}': a touch sensor, and no other, has a zone: one of {', '.join(ZONES)} and a size"
+            )
+        if zone is not None:
+            zone = Zone(zone[0], tuple(vector(zone[1], 3, f"zone of sensor '{name}'").tolist()))
+        self._sensors[name] = {"kind": kind, "on": on, "ref": ref, "cutoff": number(cutoff, "a cutoff"), "zone": zone}
         return name
 
     def visual(self, body: str, kind: str, **looks: Any) -> None:
@@ -365,10 +384,22 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
     def _sensed(self, kind: str, on: str) -> int:
         """The index of what a sensor reads."""
         what = KINDS[kind].on
-        names = {"joint": list(self._joints), "site": list(self._sites), "body": [*self._bodies, WORLD]}[what]
+        if what == "model":
+            return -1
+        known: dict[str, list[str]] = {
+            "joint": list(self._joints),
+            "site": list(self._sites),
+            "body": [*self._bodies, WORLD],
+        }
+        known |= {"tendon": list(self._tendons), "actuator": list(self._actuators)}
+        names = known[what]
         if on not in names:
             raise ModelError(f"a sensor '{kind}' reads a {what}; there is no {what} '{on}'")
         return -1 if on == WORLD else names.index(on)
+
+    def _built_sensor(self, name: str, s: dict[str, Any]) -> Sensor:
+        ref = -1 if s["ref"] is None else list(self._sites).index(s["ref"])
+        return Sensor(name, s["kind"], self._sensed(s["kind"], s["on"]), ref, s["cutoff"], s["zone"])
 
     def build(self) -> Model:
         """The finished model."""
@@ -376,7 +407,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             raise ModelError(f"'{self.name}' has no bodies")
         bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
         names = list(self._bodies)
-        values: dict[str, Any] = {"gravity": self.gravity}
+        values: dict[str, Any] = {"gravity": self.gravity, "magnetic": self.magnetic}
         for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis"):
             values[key] = [b[key] for b in bodies]
         for key in JOINT_NUMBERS:
@@ -403,7 +434,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             equalities=self._build_equalities(names),
             tendons=self._build_tendons(),
             stopped_tendons=self._stopped_tendons(),
-            sensors=[Sensor(name, kind, self._sensed(kind, on)) for name, (kind, on) in self._sensors.items()],
+            sensors=[self._built_sensor(name, s) for name, s in self._sensors.items()],
             visuals=[replace(visual, body=self._body_index(body)) for body, visual in self._visuals],
             options=self.options,
             unsupported=self.unsupported,

@@ -51,6 +51,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Mod
     m, names = read.m, Names(read.m)
     apply_flags(m)
     b = FileBuilder(name, gravity=m.opt.gravity)
+    b.magnetic = m.opt.magnetic.copy()
     b.unsupported = read.unsupported + findings(FEATURES, m, names)
     b.notes = read.notes + findings(NOTES, m, names)
     for i in range(1, m.nbody):

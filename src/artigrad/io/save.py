@@ -19,6 +19,7 @@ from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..simulate.sensors import KINDS
+from .scene import parts_by_name
 from .weights import poses, tendon_weights
 
 # shape: type of geom, how many numbers its size has
@@ -29,6 +30,7 @@ GEOMS = {
     BOX: ("box", 3),
     CYLINDER: ("cylinder", 2),
 }
+SENSORS = {"jointactfrc": "jointactuatorfrc"}  # what MJCF calls it
 INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "implicit", "rk4": "RK4"}
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
@@ -93,7 +95,7 @@ class Writer:
 
     def _options(self) -> None:
         own = self.model.options
-        option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity))
+        option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity), magnetic=numbers(self.p.magnetic))
         option.set("timestep", repr(float(own.dt)))
         option.set("integrator", INTEGRATORS.get(own.integrator, "Euler"))
         option.set("cone", own.cone)
@@ -219,6 +221,9 @@ class Writer:
                 geom.set("size", numbers(look.size) + (" 1" if look.kind == "plane" else ""))
         for s in (s for s, body in enumerate(m.site_body) if body == i):
             place = {"pos": numbers(p.site_position[s]), "quat": numbers(p.site_rotation[s])}
+            zone = next((sensor.zone for sensor in m.sensors if sensor.zone is not None and sensor.on == s), None)
+            if zone is not None:
+                place |= {"type": zone.shape, "size": numbers(zone.size)}
             ET.SubElement(own, "site", {"name": m.sites[s], **place})
 
     def _mesh(self, geom: ET.Element, vertices: np.ndarray, faces: np.ndarray | None) -> None:
@@ -351,9 +356,13 @@ class Writer:
         sensors = ET.SubElement(self.root, "sensor")
         for s in m.sensors:
             on = KINDS[s.kind].on
-            names = {"joint": m.joints, "site": m.sites, "body": (*m.bodies, "world")}[on]
+            names = parts_by_name(m)[on]
             where = {"objtype": "site", "objname": names[s.on]} if s.kind.startswith("frame") else {on: names[s.on]}
-            ET.SubElement(sensors, s.kind, {"name": s.name, **where})
+            if s.ref >= 0:
+                where |= {"reftype": "site", "refname": m.sites[s.ref]}
+            where |= {"cutoff": numbers(s.cutoff)} if s.cutoff > 0 else {}
+            where.pop("model", None)
+            ET.SubElement(sensors, SENSORS.get(s.kind, s.kind), {"name": s.name, **where})
 
     def _keyframes(self) -> None:
         keys = ET.SubElement(self.root, "keyframe")

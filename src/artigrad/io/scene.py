@@ -110,13 +110,22 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
     b.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
     b.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
     for sensor in robot.sensors:
-        names = {"joint": robot.joints, "site": robot.sites, "body": robot.bodies}[KINDS[sensor.kind].on]
+        names = parts_by_name(robot)[KINDS[sensor.kind].on]
         if sensor.on >= 0:  # what a sensor reads of the whole world is no longer one robot's
-            b.sensor(prefix + sensor.name, sensor.kind, prefix + names[sensor.on])
+            ref = None if sensor.ref < 0 else prefix + robot.sites[sensor.ref]
+            more: dict[str, Any] = {"ref": ref, "cutoff": sensor.cutoff, "zone": sensor.zone}
+            b.sensor(prefix + sensor.name, sensor.kind, prefix + names[sensor.on], **more)
     for visual in robot.visuals:
         if visual.body >= 0:
             looks = {f.name: getattr(visual, f.name) for f in fields(visual) if f.name not in ("body", "kind")}
             b.visual(prefix + robot.bodies[visual.body], visual.kind, **looks)
+
+
+def parts_by_name(model: Model) -> dict[str, Sequence[str]]:
+    """The names of what sensors read; the body behind the last is the world."""
+    bodies, tendons = (*model.bodies, WORLD), [t.name for t in model.tendons]
+    parts: dict[str, Sequence[str]] = {"joint": model.joints, "site": model.sites, "body": bodies, "tendon": tendons}
+    return parts | {"actuator": model.actuators, "model": [""]}
 
 
 def _acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:

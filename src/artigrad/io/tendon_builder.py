@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
-from ..model.lines import Piece, Tendon
 from ..model.model import Model
+from ..model.transmissions import Piece, Tendon
 from .shape_builder import SOLIMP, SOLREF
 from .validate import bounds, number, soft_reference, vector
 from .weights import tendon_weights

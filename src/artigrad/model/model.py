@@ -17,10 +17,10 @@ from ..errors import InputError
 from ..joints.joint import Joint
 from ..joints.table import JOINTS, KIND
 from .findings import Finding, Report
-from .lines import Line, Tendon, Transmission, lines_of
 from .options import Options
 from .params import Params, param_slots
 from .state import State
+from .transmissions import Line, Tendon, Transmission, lines_of
 from .visuals import Visual
 
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
@@ -85,12 +85,24 @@ class Equality(NamedTuple):
     b: int
 
 
+class Zone(NamedTuple):
+    """Where a touch sensor feels, about its site. shape: sphere, capsule, ellipsoid, cylinder or box; size: as MuJoCo's."""
+
+    shape: str
+    size: tuple[float, float, float]
+
+
 class Sensor(NamedTuple):
-    """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site or body it reads."""
+    """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site, body, tendon or actuator
+    it reads; ref: of the site that a frame is seen from (-1: the world); cutoff: the largest reading (0: any); zone: of
+    touch."""
 
     name: str
     kind: str
     on: int
+    ref: int = -1
+    cutoff: float = 0.0
+    zone: Zone | None = None
 
 
 class Model:

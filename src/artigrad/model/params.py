@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # name: (counted per, shape of one entry, unit and meaning)
 FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "gravity": ("world", (3,), "m/s^2, acceleration of free fall, world axes"),
+    "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
     "mass": ("body", (), "kg"),
     "com": ("body", (3,), "m, centre of mass in the body frame"),
     "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),

@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from .. import joints
-from ..model.lines import LINES
+from ..model.transmissions import LINES
 from ..spatial import (
     Force,
     Motion,

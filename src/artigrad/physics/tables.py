@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..joints.table import JOINTS, MOVING
-from ..model.lines import LINES
 from ..model.model import Model
 from ..model.options import Options
 from ..model.params import FIELDS
+from ..model.transmissions import LINES
 from ..spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
 from ..staging import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from .collision.candidates import candidates

@@ -266,7 +266,7 @@ class Engine:
         return A, B, status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State) -> Any:
-        """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""
+        """A row of REPORT for every point that may touch and every step, (B, T, points, 13)."""
         points, T = len(self.contact_names), inputs.steps
         out = self.device.empty((inputs.batch, T, points, REPORT.size))
         self.bound(contacts_kernel, inputs, False, {"row": points * REPORT.size})(
@@ -309,14 +309,19 @@ class Engine:
 
     def _query(self, maker: Callable[[KernelKey, str], Kernel], name: str, inputs: Inputs) -> Any:
         """The kernel of a query, with what does not change from call to call in place."""
-        key = (maker, name, self.device.variant(inputs.batch), inputs.params.batch is None)
+        square = not QUERIES[name].constrained or inputs.params.facts.square
+        key = (maker, name, self.device.variant(inputs.batch), inputs.params.batch is None, square)
         found = self._bound.get(key)
         if found is None:
             work = query_work(self.model, self.options, name)
             own = inputs.params.batch is not None
             target, lines = self.device.target(inputs.batch), line_features(self.model)
-            kernel = maker(KernelKey(self.options, target, tuple(work), own, lines=lines).staged, name)
             query, integers = QUERIES[name], topology_arguments(self.model)
+            rows = dict[str, Any]()
+            if query.constrained and self.constrained:
+                rows = {"contact": True, "features": soft_features(self.model), "square": inputs.params.facts.square}
+                integers = integers | self.contact_arguments(False)
+            kernel = maker(KernelKey(self.options, target, tuple(work), own, lines=lines, **rows).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}
             found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work)
         return found

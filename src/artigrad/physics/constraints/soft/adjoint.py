@@ -65,7 +65,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     if problem.has("tied"):
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.structure(s)
-    if problem.force_bar is not None:
+    if problem.asked:
         for family, n, row in every_row(s):
             if isinstance(family, Block):
                 family.add_force(s, n, row, -family.times(row.K, _asked(s, family, n, row)))
@@ -73,7 +73,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     nu = Motions("y", s.ws.mu)
     for family, n, row in every_row(s):
         felt = family.seen(s, n, row, nu)
-        if problem.force_bar is not None and isinstance(family, Block):
+        if problem.asked and isinstance(family, Block):
             felt = felt + _asked(s, family, n, row)
         row.z, row.d = felt, family.times(row.K, felt)
 

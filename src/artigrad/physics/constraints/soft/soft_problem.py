@@ -316,6 +316,7 @@ class SoftProblem(SimpleNamespace):
     waiting: Any  # trees in their order
     fresh: Any  # whether a tree is not yet among them
     force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
+    report_bar: Any = None  # Table, if asked for: cotangents of the report of contacts
 
     @classmethod
     def take(cls, arguments: dict[str, Any], cone: str, features: frozenset[str], square: bool, iterations: int) -> Any:
@@ -337,6 +338,11 @@ class SoftProblem(SimpleNamespace):
     def all_points(self) -> Any:
         """How many points may touch, of all pairs."""
         return self.first[self.pairs]
+
+    @property
+    def asked(self) -> bool:
+        """Whether contacts themselves have cotangents."""
+        return self.force_bar is not None or self.report_bar is not None
 
     def has(self, *features: str) -> bool:
         """Whether the model may have any of these."""
