@@ -38,6 +38,7 @@ JOINT_NUMBERS = (
     *("damping", "armature", "stiffness", "spring_reference", "dry_friction", "dry_solref", "dry_solimp"),
     *("limit", "limit_margin", "limit_solref", "limit_solimp"),
 )
+SURROUNDED = ("gravity_compensation", "fluid_box", "fluid_rotation")
 # sensors of frames that may be seen from another one
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
@@ -64,11 +65,19 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         self._keyframes: dict[str, tuple[Any, Any, Any]] = {}
         self._sensors: dict[str, dict[str, Any]] = {}
         self.magnetic = np.zeros(3)
+        self._fluid: dict[str, Any] = {"density": 0.0, "viscosity": 0.0, "wind": np.zeros(3)}
         self._visuals: list[tuple[str, Visual]] = []
         self.options = Options()
         self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
+
+    def fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:
+        """A fluid around all bodies with a `fluid_box`. density: kg/m^3. viscosity: Pa s. wind: m/s, its velocity."""
+        numbers = {"density": number(density, "density"), "viscosity": number(viscosity, "viscosity")}
+        if min(numbers.values()) < 0:
+            raise ModelError("density and viscosity of a fluid are zero or more")
+        self._fluid = {**numbers, "wind": vector(wind, 3, "wind")}
 
     def universal(self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any) -> str:
         """Add a body on a universal joint: two turns about `axes`, the first of which stays with the parent, the second with
@@ -103,6 +112,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         dry_friction: float = 0.0,
         dry_solref: Any = SOLREF,
         dry_solimp: Any = SOLIMP,
+        gravity_compensation: float = 0.0,
+        fluid_box: Any = (0.0, 0.0, 0.0),
+        fluid_rotation: Any = (1.0, 0.0, 0.0, 0.0),
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
 
@@ -116,6 +128,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         dry_friction (the most force that rubbing takes up). Springs are for revolute and prismatic joints, limits for these
         and spherical ones. limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes
         limits and dry friction (`docs/laws.md`).
+
+        gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
+        axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`).
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")
@@ -138,6 +153,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
                 "spring_reference": spring_reference,
                 "limit_margin": limit_margin,
                 "dry_friction": dry_friction,
+                "gravity_compensation": gravity_compensation,
             }.items()
         }
         for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
@@ -170,6 +186,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),
             "dry_solref": soft_reference(dry_solref, f"the dry friction of joint '{joint_name}'"),
             "dry_solimp": vector(dry_solimp, 5, f"dry_solimp of joint '{joint_name}'"),
+            "fluid_box": vector(fluid_box, 3, f"fluid_box of {what}"),
+            "fluid_rotation": quaternion(fluid_rotation, f"fluid_rotation of {what}"),
             **numbers,
         }
         self._joints[joint_name] = len(self._bodies) - 1
@@ -407,8 +425,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             raise ModelError(f"'{self.name}' has no bodies")
         bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
         names = list(self._bodies)
-        values: dict[str, Any] = {"gravity": self.gravity, "magnetic": self.magnetic}
-        for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis"):
+        values: dict[str, Any] = {"gravity": self.gravity, "magnetic": self.magnetic, **self._fluid}
+        for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis", *SURROUNDED):
             values[key] = [b[key] for b in bodies]
         for key in JOINT_NUMBERS:
             values[key] = [b[key] for b in bodies]

@@ -52,6 +52,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Mod
     apply_flags(m)
     b = FileBuilder(name, gravity=m.opt.gravity)
     b.magnetic = m.opt.magnetic.copy()
+    b.fluid(density=m.opt.density, viscosity=m.opt.viscosity, wind=m.opt.wind)
     b.unsupported = read.unsupported + findings(FEATURES, m, names)
     b.notes = read.notes + findings(NOTES, m, names)
     for i in range(1, m.nbody):
@@ -84,6 +85,8 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
         "mass": m.body_mass[i],
         "com": m.body_ipos[i],
         "inertia": inertia_in(m.body_iquat[i], m.body_inertia[i]),
+        "gravity_compensation": m.body_gravcomp[i],
+        **_box(m, i),
     }
     if count == 0:
         b.body(name, parent, position=position, rotation=rotation, **own)
@@ -103,6 +106,15 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
             **(own if last else {}),
         )
         parent, position, rotation = link, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def _box(m: Any, i: int) -> dict[str, Any]:
+    """The box that has the inertia of body i, which is what a fluid feels of it."""
+    moments, mass = m.body_inertia[i], float(m.body_mass[i])
+    if mass < 1e-15 or not (m.opt.density or m.opt.viscosity):
+        return {}
+    edges = np.sqrt(np.maximum(moments.sum() - 2 * moments, 1e-15) / mass * 6.0)
+    return {"fluid_box": edges, "fluid_rotation": m.body_iquat[i]}
 
 
 def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -96,6 +96,8 @@ class Writer:
     def _options(self) -> None:
         own = self.model.options
         option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity), magnetic=numbers(self.p.magnetic))
+        for key in ("density", "viscosity", "wind"):
+            option.set(key, numbers(self.p[key]))
         option.set("timestep", repr(float(own.dt)))
         option.set("integrator", INTEGRATORS.get(own.integrator, "Euler"))
         option.set("cone", own.cone)
@@ -134,6 +136,8 @@ class Writer:
         if i in self.absorbed:
             return self._body(above, self._children(i)[0], position, rotation, joints)
         own = ET.SubElement(above, "body", name=self.model.bodies[i], pos=numbers(position), quat=numbers(rotation))
+        if self.p.gravity_compensation[i]:
+            own.set("gravcomp", numbers(self.p.gravity_compensation[i]))
         for k, anchor, axis in joints:
             self._joint(own, k, anchor, axis)
         self._inertial(own, i, moving=bool(joints))
@@ -351,6 +355,15 @@ class Writer:
                     general.set(f"{key}limited", "true")
                     general.set(f"{key}range", numbers(np.clip(limits, -1e10, 1e10)))
 
+    def _is_inertia_box(self, b: int) -> bool:
+        """Whether the fluid feels body b as the box that has its inertia."""
+        xx, yy, zz, xy, xz, yz = self.p.inertia[b]
+        if self.p.mass[b] < 1e-15:
+            return not self.p.fluid_box[b].any()
+        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        edges = np.sqrt(np.maximum(moments.sum() - 2 * moments, 1e-15) / self.p.mass[b] * 6.0)
+        return bool(np.allclose(np.sort(edges), np.sort(self.p.fluid_box[b]), rtol=1e-6))
+
     def _sensors(self) -> None:
         m = self.model
         sensors = ET.SubElement(self.root, "sensor")
@@ -384,6 +397,8 @@ class Writer:
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
+        boxes = [m.bodies[b] for b in range(m.nb) if m.surroundings & {"fluid"} and not self._is_inertia_box(b)]
+        lose("box in a fluid that is not that of the inertia", boxes, "found anew from the inertia")
         changed = [key for key in ("body_weight", "dof_weight") if not np.array_equal(p[key], m.params[key])]
         lose("weights of constraints", changed, "found anew from the reference pose")
         if m.options.law == "hard":

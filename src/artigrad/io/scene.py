@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import ModelError
 from ..model.model import ACTUATORS, Model
 from ..simulate.sensors import KINDS
-from .builder import JOINT_NUMBERS, ModelBuilder
+from .builder import JOINT_NUMBERS, SURROUNDED, ModelBuilder
 from .lenient_builder import LenientBuilder
 from .shape_builder import WORLD
 from .validate import vector
@@ -31,7 +31,7 @@ def scene(
 
     positions: (n, 3), where each robot's origin is put; by default a metre apart along y. floor: a plane at z = 0. Shapes
     and looks that a robot has fixed to the world itself (its own floor) are left out. Keyframes that all robots have are
-    joined; options are the first robot's.
+    joined; options, gravity and fluid are the first robot's.
     Robots touch each other if the masks of their shapes let them; robots that cannot touch cost the sum of their parts.
     """
     if not robots or not all(isinstance(r, Model) for r in robots):
@@ -41,7 +41,9 @@ def scene(
     if len(positions) != len(robots):
         raise ModelError(f"{len(positions)} positions for {len(robots)} robots")
     b = _SceneBuilder(name, gravity=robots[0].params.gravity)
-    b.options = robots[0].options
+    b.options, b.magnetic = robots[0].options, robots[0].params.magnetic
+    p = robots[0].params
+    b.fluid(density=float(p.density), viscosity=float(p.viscosity), wind=p.wind)
     for k, (robot, place) in enumerate(zip(robots, positions, strict=True)):
         _add(b, robot, f"{k}/", vector(place, 3, f"position of robot {k}"))
     if floor:
@@ -78,7 +80,7 @@ def _moved(robot: Model, frame: tuple[np.ndarray, ...], place: np.ndarray) -> tu
 def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
     """Add all parts of a model under a prefix, its roots moved to `place`."""
     p = robot.params
-    per_body = ("axis", "anchor", *JOINT_NUMBERS, "rotation", "mass", "com", "inertia")
+    per_body = ("axis", "anchor", *JOINT_NUMBERS, *SURROUNDED, "rotation", "mass", "com", "inertia")
     for i, body in enumerate(robot.bodies):
         root = robot.parent[i] < 0
         options: dict[str, Any] = {key: p[key][i] for key in per_body}

@@ -12,6 +12,7 @@ from .flags import Off, off
 from .names import Names
 
 BALL_OR_FREE = (0, 1)  # mjtJoint
+IMPLICIT = (2, 3)  # mjtIntegrator
 OVERRIDE = 1  # bit of enableflags
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
@@ -51,8 +52,21 @@ FEATURES = (
     ),
     Feature("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Feature("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
-    Feature("gravity compensation", "left out", lambda m, n: _used(n.body, m.body_gravcomp)),
-    Feature("forces of a fluid", "left out", lambda m, n: [""] if m.opt.density or m.opt.viscosity else []),
+    Feature(
+        "gravity compensation of a joint whose actuator force is limited",
+        "not limited",
+        lambda m, n: [n.joint[j] for j in range(m.njnt) if m.jnt_actgravcomp[j] and m.jnt_actfrclimited[j]],
+    ),
+    Feature(
+        "fluid that feels a shape as an ellipsoid",
+        "it feels the body as a box",
+        lambda m, n: _used(n.geom, m.geom_fluid[:, 0]) if m.opt.density or m.opt.viscosity else [],
+    ),
+    Feature(
+        "forces of a fluid at the end of the step (integrators implicit and implicitfast)",
+        "taken at its beginning",
+        lambda m, n: [""] if (m.opt.density or m.opt.viscosity) and m.opt.integrator in IMPLICIT else [],
+    ),
     Feature(
         "spring that is not linear",
         "its linear part is kept",

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "gravity": ("world", (3,), "m/s^2, acceleration of free fall, world axes"),
     "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
+    "density": ("world", (), "kg/m^3, of the fluid around bodies"),
+    "viscosity": ("world", (), "Pa s, of that fluid"),
+    "wind": ("world", (3,), "m/s, velocity of that fluid, world axes"),
     "mass": ("body", (), "kg"),
     "com": ("body", (3,), "m, centre of mass in the body frame"),
     "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
@@ -50,6 +53,9 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "dry_friction": ("body", (), "N m or N, largest force of dry friction on each velocity of a joint"),
     "dry_solref": ("body", (2,), "s and 1, time constant and damping ratio of dry friction"),
     "dry_solimp": ("body", (5,), "impedance of dry friction, of which the first number counts"),
+    "gravity_compensation": ("body", (), "share of the weight of a body that is taken away"),
+    "fluid_box": ("body", (3,), "m, edges of the box that the fluid feels, about the centre of mass"),
+    "fluid_rotation": ("body", (4,), "unit quaternion w x y z, axes of that box in the body's"),
     "body_weight": ("body", (2,), "1/kg and 1/(kg m^2), how easily a body moves and turns in the reference pose"),
     "dof_weight": ("dof", (), "1/kg or 1/(kg m^2), how easily a degree of freedom moves in the reference pose"),
     "shape_position": ("shape", (3,), "m, in the body frame"),
@@ -222,6 +228,7 @@ POSITIVE = (
     *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale"),
     *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight"),
 )
+SURROUNDINGS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity")}
 MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit")
 
 
@@ -234,7 +241,7 @@ def check_params(params: Params) -> None:
         x = params[name]
         bad = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
         _refuse(name, x, bad, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
-        if name in ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation"):
+        if name in ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation"):
             _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
 
 
@@ -248,6 +255,7 @@ def check_structure(params: Params, law: str) -> None:
             "solref=(-stiffness, -damping) with restitution=0"
         )
     _check_tendons(params)
+    _check_surroundings(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
     if law == "hard":  # one row serves both
@@ -274,6 +282,17 @@ def _check_tendons(params: Params) -> None:
             raise InputError(
                 f"params give tendon '{tendon}' a {name[7:].replace('_', ' ')}, and '{model.name}' was built without: build "
                 "it with one, large or small, that params then change"
+            )
+
+
+def _check_surroundings(params: Params) -> None:
+    """Forces of surroundings are those that the model was built with."""
+    model = params.model
+    for what, names in SURROUNDINGS.items():
+        given = [name for name in names if params[name].any()]
+        if given and what not in model.surroundings:
+            raise InputError(
+                f"params.{given[0]} is not zero, and '{model.name}' was built without: build it with some, that params change"
             )
 
 

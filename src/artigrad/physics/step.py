@@ -19,6 +19,7 @@ from .constraints.law import law_of
 from .context import Step
 from .dynamics.forward_dynamics import forces, joint_forces_vjp, moving_fields
 from .dynamics.inverse_dynamics import inward_vjp, outward_vjp
+from .dynamics.surroundings import subtract_surroundings, surroundings_vjp
 from .dynamics.wrenches import subtract_wrenches, wrenches_vjp
 from .integrate import INTEGRATORS, Accelerations
 from .lines import clear_line_bars, lines_vjp, place
@@ -45,14 +46,16 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
     forces on links mean, and whose inward half takes everything to the joints. Rows and wrenches speak in between.
     """
     law = law_of(s)
-    in_world = law.bars is not None or s.wrench is not None
+    in_world = law.bars is not None or s.wrench is not None or bool(s.surroundings)
     if in_world:
         moving_fields(s, law.field(s) if law.field is not None else None)
     clear_line_bars(s)
     law.multipliers(s, qdd_bar)  # 4
     outward_vjp(s, s.ws.qdd, s.ws.mu, -1.0)  # 2
     subtract_wrenches(s)
+    subtract_surroundings(s)
     wrenches_vjp(s)
+    surroundings_vjp(s)
     if law.bars is not None:
         law.bars(s)  # 4, 3
     inward_vjp(s, in_world, law.moves)  # 2, 1

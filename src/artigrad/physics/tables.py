@@ -50,6 +50,8 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     # lines: of actuators (from 1) and whether there is one; kind, where it is, its entries and pieces; of pieces
     **dict.fromkeys(("act_line", "act_on_line", "line_kind", "line_at", "line_entry", "entry_dof", "line_piece"), INTS),
     **dict.fromkeys(("piece_a", "piece_b"), INTS),
+    **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
+    "fluid_body": INTS,
 }
 
 # what only the making of constants reads
@@ -115,7 +117,16 @@ def _topology(model: Model) -> dict[str, Any]:
         "act_q": _ints(model.joint_q[i] for i in joint),
         "act_v": _ints(model.joint_v[i] for i in joint),
         **_lines(model),
+        **_surroundings(model),
     }
+
+
+def _surroundings(model: Model) -> dict[str, Any]:
+    """Links whose weight is compensated (all or none); bodies with a box in the fluid, counted from 1."""
+    fluid = "fluid" in model.surroundings
+    wet = [b + 1 for b in range(model.nb) if fluid and model.params.fluid_box[b].any() and model.links.of_body[b + 1]]
+    lifted = len(model.links.parent) if "compensation" in model.surroundings else 0
+    return {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "fluid_body": _ints(wet)}
 
 
 def _lines(model: Model) -> dict[str, Any]:
@@ -298,6 +309,10 @@ class Topology(SimpleNamespace):
     line_piece: Any  # first piece of each line
     piece_a: Any  # coordinate, or frame
     piece_b: Any
+    nlifted: Any
+    nfluid: Any
+    nmedium: Any
+    fluid_body: Any
 
     @classmethod
     def take(cls, arguments: dict[str, Any]) -> Topology:
@@ -356,6 +371,9 @@ _LINE: dict[str, type] = {
     "torque": Vec3,
 }
 _PIECE: dict[str, type] = {"scale": float}
+_LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment
+_FLUID: dict[str, type] = {"X": Transform, "box": Vec3}
+_MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 
 
 def _bars(fields: dict[str, type]) -> dict[str, type]:
@@ -363,7 +381,23 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
     return {name: Force if kind is Transform else kind for name, kind in fields.items()}
 
 
-_ROWS = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY, _LINE, _PIECE)
+_ROWS = (
+    _LINK,
+    _TREE,
+    _FRAME,
+    _BODY,
+    _ACTUATOR,
+    _SHAPE,
+    _VERTEX,
+    _DOF,
+    _PAIR,
+    _EQUALITY,
+    _LINE,
+    _PIECE,
+    _LIFTED,
+    _FLUID,
+    _MEDIUM,
+)
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
 
@@ -374,26 +408,15 @@ class Constants:
     def __init__(self, topology: Any, reals: Reals, bars: bool = False):
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
-        rows = (
-            t.nl,
-            t.nt + 1,
-            t.nb + t.ns,
-            t.nb,
-            t.nu,
-            t.nshape,
-            t.nvertex,
-            t.nv,
-            t.npair,
-            t.nequality,
-            t.nline,
-            t.npiece,
-        )
+        rows = [t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality]
+        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
-        self.dof, self.pair, self.equality, self.line, self.piece = tables[7:]
+        self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
+        self.lifted, self.fluid, self.medium = tables[12:]
         self.reals, self.size = reals, start
 
     @property
@@ -549,7 +572,7 @@ class Workspace:
             sizes |= {"wrench": nb * 6}
         if model.lines[0]:
             sizes |= _line_sizes(model, backward)
-        if wrench or model.has_contact:
+        if wrench or model.has_contact or model.surroundings:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}

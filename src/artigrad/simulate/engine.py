@@ -128,6 +128,11 @@ class Engine:
             work |= reverse_work(self.model, integers, self.options.sweeps)
         return integers | work | {"contact_options": np.array(self.options.contact_numbers, self.device.dtype)}
 
+    @property
+    def _forces(self) -> dict[str, Any]:
+        """Which forces kernels have that not every model has."""
+        return {"lines": line_features(self.model), "surroundings": self.model.surroundings}
+
     def key(self, inputs: Inputs, backward: bool, **flags: Any) -> tuple[KernelKey, dict[str, int]]:
         """What a kernel for inputs of this kind is made for, and the sizes of its workspace."""
         wrench = inputs.wrench is not None
@@ -141,7 +146,7 @@ class Engine:
             self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"
         )
         ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
-        ends |= {"lines": line_features(self.model)}
+        ends |= self._forces
         return KernelKey(self.options, target, tuple(work), own, contact, wrench, **flags, **soft, **ends).staged, work
 
     def bound(
@@ -315,13 +320,13 @@ class Engine:
         if found is None:
             work = query_work(self.model, self.options, name)
             own = inputs.params.batch is not None
-            target, lines = self.device.target(inputs.batch), line_features(self.model)
+            target = self.device.target(inputs.batch)
             query, integers = QUERIES[name], topology_arguments(self.model)
             rows = dict[str, Any]()
             if query.constrained and self.constrained:
                 rows = {"contact": True, "features": soft_features(self.model), "square": inputs.params.facts.square}
                 integers = integers | self.contact_arguments(False)
-            kernel = maker(KernelKey(self.options, target, tuple(work), own, lines=lines, **rows).staged, name)
+            kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}
             found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work)
         return found

@@ -14,7 +14,11 @@ from ..model.state import State
 from .simulator import Simulator
 
 STEPS = (1e-4, 1e-5, 1e-6)  # coarse for smooth motion, fine beside the kinks of contact
-STRUCTURAL = ("dry_friction", "tendon_dry_friction", "restitution")  # zero means that there is none, nor a row for it
+# zero means that there is none, nor a row or code for it
+STRUCTURAL = (
+    *("dry_friction", "tendon_dry_friction", "restitution"),
+    *("gravity_compensation", "density", "viscosity"),
+)
 HALVED = (
     "friction",
     "torsional_friction",

@@ -9,6 +9,7 @@ from .line_constants import lines, lines_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .making import Making
 from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
+from .surrounding_constants import lifted_masses_vjp, surroundings, surroundings_vjp
 
 
 def constants(m: Making) -> None:
@@ -23,6 +24,7 @@ def constants(m: Making) -> None:
     if m.lines:
         lines(m)
     equalities(m)
+    surroundings(m)
 
 
 def constants_vjp(m: Making) -> None:
@@ -31,6 +33,7 @@ def constants_vjp(m: Making) -> None:
     m.bars.put("gravity", 0, m.out_bar.gravity)
     for i in loop(m.model.nb + 1):
         m.bodies[i].B_bar = Force.zero()
+    surroundings_vjp(m)
     equalities_vjp(m)
     if m.lines:
         lines_vjp(m)
@@ -40,3 +43,4 @@ def constants_vjp(m: Making) -> None:
     actuators_vjp(m)
     sites_vjp(m)
     bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies
+    lifted_masses_vjp(m)
