@@ -103,11 +103,10 @@ def test_flags(flag):
 
 
 def test_the_order_of_u_is_that_of_the_file():
-    tendon = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
-    motors = '<actuator><motor name="a" tendon="t"/><motor name="b" joint="j"/></actuator>'
-    with pytest.raises(ag.ModelError, match=r"actuator on a tendon \('a'\): keeps its place in u"):
-        ag.load(mjcf(ARM, tendon + motors))
-    model = ag.load(mjcf(ARM, tendon + motors), strict=False)
+    motors = '<actuator><general name="a" joint="j" dyntype="integrator"/><motor name="b" joint="j"/></actuator>'
+    with pytest.raises(ag.ModelError, match=r"activation dynamics 'integrator' \('a'\): keeps its place in u"):
+        ag.load(mjcf(ARM, motors))
+    model = ag.load(mjcf(ARM, motors), strict=False)
     assert model.actuators == ("a", "b")
     sim = ag.Simulator(model)
     still, pushed, other = (sim.acceleration(sim.reset(), u) for u in ([0.0, 0.0], [0.0, 1.0], [1.0, 0.0]))
@@ -234,12 +233,27 @@ def test_urdf():
     assert (model.params.limit[1] == [-1, 1]).all()
     free = ag.load(text, floating=True, motors=True)
     assert (free.nq, free.nv, free.nu) == (8, 7, 1)
-    assert (free.params.force_range == [-5, 5]).all()
+    assert (free.params.force_range == [-5, 5]).all() and (free.params.control_range == [-5, 5]).all()
+    servo = ag.load(text, motors="position", gains=(30.0, 2.0))
+    assert (servo.params.control_range == [-1, 1]).all() and (servo.params.force_range == [-5, 5]).all()
+    assert ag.Simulator(servo).acceleration(servo.keyframe(), [0.1]) > 0
+    assert ag.load(text, motors="velocity", gains=(0.0, 2.0)).params.gain == [2.0]
+    for wrong in ({"motors": "hope"}, {"motors": "position"}, {"motors": True, "gains": (1.0, 1.0)}):
+        with pytest.raises(ag.InputError, match=r"motors"):
+            ag.load(text, **wrong)
 
 
-def test_mimic_joints_are_said():
+def test_mimic_joints_follow():
+    joints = joint("i", "a", "b") + joint("j", "b", "c", '<mimic joint="i" multiplier="-2" offset="0.1"/>')
+    model = ag.load(urdf(link("a"), link("b"), link("c"), joints=joints))
+    assert [e.kind for e in model.equalities] == ["joint"]
+    final = ag.Simulator(model).rollout(model.keyframe(), steps=2000).final
+    assert final.q[1] == pytest.approx(0.1 - 2 * final.q[0], abs=2e-2)
+
+
+def test_mimics_of_nothing_are_said():
     text = urdf(link("a"), link("b"), joints=joint("j", "a", "b", '<mimic joint="i"/>'))
-    with pytest.raises(ag.ModelError, match=r"mimic joint \('j'\): moves by itself"):
+    with pytest.raises(ag.ModelError, match=r"joint 'j' mimics 'i', which is no other moving joint"):
         ag.load(text)
     assert ag.load(text, strict=False).nv == 1
 
@@ -312,7 +326,8 @@ def test_loaded_robots_keep_everything_in_a_scene():
     two = '<joint name="i" axis="1 0 0"/><joint name="j" axis="0 1 0"/>'
     child = f'<body name="b">{two}<geom size="0.1"/></body>'
     body = f'<body name="a" pos="0 0 1"><freejoint/><geom size="0.1"/><site name="s"/>{child}</body>'
-    rest = '<sensor><gyro name="gyro" site="s"/></sensor><actuator><motor joint="i"/><general joint="j" dyntype="integrator"/></actuator>'
+    rest = '<sensor><gyro name="gyro" site="s"/></sensor>'
+    rest += '<actuator><motor joint="i"/><general joint="j" dyntype="integrator"/></actuator>'
     robot = ag.load(mjcf(body, rest), strict=False)
     assert not robot.shapes.pairs  # parent and child, over two joints
     model = ag.scene([robot, robot], floor=False)

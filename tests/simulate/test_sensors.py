@@ -37,7 +37,7 @@ ROBOT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/><worldbody><geom name="floo
     <body name="wheel" pos="2 0 1"><joint name="turn" axis="0 1 0"/><geom size=".1" pos=".1 0 0"/></body></worldbody>
     <tendon><spatial name="path"><site site="hook"/><site site="imu"/><site site="palm"/></spatial>
       <fixed name="sum"><joint joint="hinge" coef="2"/><joint joint="turn" coef="-1"/></fixed></tendon>
-    <contact><exclude body1="base" body2="hand"/><exclude body1="base" body2="arm"/></contact>
+    <contact><exclude body1="world" body2="base"/><exclude body1="world" body2="arm"/></contact>
     <actuator>{{actuators}}</actuator><sensor>{SENSORS}</sensor></mujoco>"""
 ON_JOINTS = """<motor name="motor" joint="hinge" gear="2" ctrlrange="-.5 .5"/>
     <position name="servo" joint="turn" kp="3" kv=".4" gear="1.5"/>"""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from ..model.findings import Finding
 from .builder import ModelBuilder
 from .names import Names
+from .validate import vector
 
 HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 # mjtTrn and mjtDyn, mjtGain, mjtBias: what is beyond a joint's affine actuator
@@ -19,8 +21,42 @@ GAINS = {2: "muscle", 3: "dcmotor", 4: "so3", 5: "pid", 6: "user"}
 IDLE = "keeps its place in u and does nothing"
 
 
-def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: bool) -> None:
-    """All actuators in the file's order; with `motors`, torque motors on the joints of a file that has none."""
+class Motors(NamedTuple):
+    """What drives the joints of a file without actuators. kind: "torque", "position" or "velocity"; gains as of `ag.load`."""
+
+    kind: str
+    stiffness: float
+    damping: float
+
+    @classmethod
+    def of(cls, given: Any, gains: Any) -> Motors | None:
+        """What `ag.load` was asked for."""
+        if given is False or given is None:
+            return None
+        kind = "torque" if given is True else given
+        if kind not in ("torque", "position", "velocity"):
+            raise InputError(f"motors is True, 'torque', 'position' or 'velocity', not {given!r}")
+        if (gains is None) != (kind == "torque"):
+            raise InputError("gains=(stiffness, damping) are of motors='position' or 'velocity', which need them")
+        stiffness, damping = (0.0, 0.0) if gains is None else vector(gains, 2, "gains")
+        return cls(kind, float(stiffness), float(damping))
+
+    def add(self, b: ModelBuilder, m: Any, name: str, j: int) -> None:
+        """One on joint j. Torques are within its effort limit, and so is what is asked for; positions within its range."""
+        effort = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] else None
+        if self.kind == "torque":
+            b.actuator(name, name, control_range=effort, force_range=effort)
+        elif self.kind == "position":
+            reach, bias = m.jnt_range[j] if m.jnt_limited[j] else None, (0.0, 0.0, -self.damping)
+            b.actuator(
+                name, name, kind="position", gain=self.stiffness, bias=bias, control_range=reach, force_range=effort
+            )
+        else:
+            b.actuator(name, name, kind="velocity", gain=self.damping, force_range=effort)
+
+
+def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: Motors | None) -> None:
+    """All actuators in the file's order; with `motors`, these on the joints of a file that has none."""
     beyond: dict[str, list[str]] = {}
     for a in range(m.nactuator):
         problem = _problem(b, m, names, a)
@@ -30,11 +66,10 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: bool) -> None:
         else:
             _add(b, m, names, a)
     b.unsupported += [Finding(what, tuple(where), IDLE) for what, where in beyond.items()]
-    if motors and not m.nactuator:
+    if motors is not None and not m.nactuator:
         for j in range(m.njnt):
             if m.jnt_type[j] in HINGE_OR_SLIDE:
-                limits = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] else None
-                b.actuator(names.joint[j], names.joint[j], force_range=limits)
+                motors.add(b, m, names.joint[j], j)
 
 
 def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:

@@ -46,6 +46,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
                 _float(spec, source)
             if prepared is not None:
                 _looks_without_volume(mj, spec)
+                _couple(mj, spec, prepared)
             m = spec.compile()
     except (ValueError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
@@ -75,6 +76,21 @@ def _looks_without_volume(mj: Any, spec: Any) -> None:
     for mesh in spec.meshes:
         if mesh.name not in solid:
             mesh.inertia = mj.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+def _couple(mj: Any, spec: Any, prepared: Preparation) -> None:
+    """Joints that follow others, as equalities."""
+    for mimic in prepared.mimics:
+        data = np.zeros(mj.mjNEQDATA)
+        data[:2] = mimic.offset, mimic.multiplier
+        spec.add_equality(
+            name=f"{mimic.joint}:{mimic.other}",
+            type=mj.mjtEq.mjEQ_JOINT,
+            objtype=mj.mjtObj.mjOBJ_JOINT,
+            name1=mimic.joint,
+            name2=mimic.other,
+            data=data,
+        )
 
 
 def _hide_what_has_looks(m: Any) -> None:

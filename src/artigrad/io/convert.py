@@ -15,7 +15,7 @@ from ..model.findings import Finding
 from ..model.model import Model
 from ..model.options import Integrator, Options
 from ..model.quaternions import inertia_in, product, rotate, turn
-from .actuators import add_actuators
+from .actuators import Motors, add_actuators
 from .builder import ModelBuilder
 from .compiler import Compiled
 from .contacts import add_shapes, reference
@@ -46,7 +46,7 @@ class FileBuilder(LenientBuilder):
         return [values.get(name, default) for name in self._bodies]
 
 
-def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Model:
+def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | None = None) -> Model:
     """The Model of a compiled file; what was not converted is in its `unsupported` and `notes`."""
     m, names = read.m, Names(read.m)
     apply_flags(m)
