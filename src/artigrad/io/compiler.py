@@ -64,10 +64,13 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
 
 
 def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
-    """MJCF is read from its file, so that includes and meshes are found; what was changed here from its text."""
-    if source.kind == "mjcf" and source.path is not None:
+    """MJCF is read from its file, so that includes and meshes are found; what was changed here, or is not UTF-8, from text."""
+    if source.kind == "mjcf" and source.path is not None and source.utf8:
         return mj.MjSpec.from_file(str(source.path))
-    return mj.MjSpec.from_string(source.text, assets=assets)
+    spec = mj.MjSpec.from_string(source.text, assets=assets)
+    if source.path is not None and source.kind == "mjcf":
+        spec.modelfiledir = str(source.path.parent)
+    return spec
 
 
 def _looks_without_volume(mj: Any, spec: Any) -> None:

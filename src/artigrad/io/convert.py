@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ModelError
 from ..joints.table import BY_MJCF
 from ..model.findings import Finding
 from ..model.model import Model
@@ -164,6 +165,8 @@ INTEGRATORS: tuple[Integrator, ...] = ("euler", "rk4", "implicit", "implicitfast
 
 def _options(m: Any, b: FileBuilder) -> Options:
     """How the file says that it is stepped."""
+    if not m.opt.timestep > 0:
+        raise ModelError(f"timestep of '{b.name}' is {m.opt.timestep:g}; it must be above zero, in seconds")
     number = int(m.opt.integrator)
     if number >= len(INTEGRATORS):
         b.notes.append(Finding("integrator discrete", (), "stepped by euler"))

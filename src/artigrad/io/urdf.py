@@ -89,9 +89,9 @@ class Preparation:
     def _mimic(self, joint: ET.Element) -> None:
         """A joint that follows another one is held to it by an equality."""
         name, joints = joint.get("name", ""), self.source.root.findall("joint")
-        moving = {j.get("name", "") for j in joints if j.get("type") not in NOT_AXIAL}
         for mimic in joint.findall("mimic"):
             joint.remove(mimic)
+            moving = {j.get("name", "") for j in joints if j.get("type") not in NOT_AXIAL}
             other = mimic.get("joint", "")
             if other in moving - {name} and name in moving:
                 self.mimics.append(Mimic(name, other, *(numbers(mimic, k, d)[0] for k, d in MIMIC.items())))
@@ -217,26 +217,32 @@ def check_tree(root: ET.Element, label: str) -> None:
     links = [link.get("name") or "" for link in root.findall("link")]
     if not links:
         raise ModelError(f"{label} has no links")
+    known: set[str] = set()
     for name in links:
-        if not name or links.count(name) > 1:
+        if not name or name in known:
             raise ModelError(f"{label} has two links named '{name}'" if name else f"{label} has a link without a name")
+        known.add(name)
     parent: dict[str, str] = {}
     for joint in root.findall("joint"):
         name, ends = joint.get("name", ""), [joint.find(end) for end in ("parent", "child")]
         above, below = ("" if end is None else end.get("link", "") for end in ends)
         for link in (above, below):
-            if link not in links:
+            if link not in known:
                 raise ModelError(f"joint '{name}' of {label} connects link '{link}', which does not exist")
         if below in parent:
             raise ModelError(f"link '{below}' of {label} hangs on two joints; a URDF is a tree, without loops")
         parent[below] = above
+    rooted: set[str] = set()  # links that are known to hang on a root
     for link in links:
-        seen = [link]
-        while seen[-1] in parent:
-            seen.append(parent[seen[-1]])
-            if seen[-1] in seen[:-1]:
-                cycle = seen[seen.index(seen[-1]) :]
+        path = {link: None}  # in the order of the walk
+        while link in parent and link not in rooted:
+            link = parent[link]
+            if link in path:
+                walk = list(path)
+                cycle = [*walk[walk.index(link) :], link]
                 raise ModelError(f"the links of {label} form a cycle: {' -> '.join(reversed(cycle))}")
+            path[link] = None
+        rooted |= set(path)
     roots = [link for link in links if link not in parent]
     if len(roots) > 1:
         raise ModelError(f"{label} has {len(roots)} roots ({', '.join(roots[:4])}); connect them by joints")
