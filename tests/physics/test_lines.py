@@ -58,6 +58,8 @@ ROBOT = """
     <motor tendon="path" gear="2" ctrlrange="-.5 .5"/>
     <velocity tendon="path" kv="1.5"/>
     <motor joint="turn" gear="3"/>
+    <damper joint="slide" kv="2" ctrlrange="0 1"/>
+    <general tendon="sum" gaintype="affine" gainprm="1 .3 -.4" biastype="affine" biasprm=".1 -.2 -.3" gear="1.2"/>
     <position joint="ball" kp="2" kv=".2" gear="1 .5 -.3"/>
     <general jointinparent="ball" gainprm="2" biastype="affine" biasprm="0 -1 -.2" gear="1 .5 -.3"/>
     <general joint="free" gainprm="2" biastype="affine" biasprm="0.1 -1 -.2" gear="1 .5 -.3 .1 .2 .3"/>
@@ -100,7 +102,15 @@ def test_steps_as_mujoco_does(integrator):
 def test_gradients():
     _, model = both("implicitfast")
     checks = {c.what: c for c in ag.gradcheck(model, show=False, steps=2, samples=1)}
-    for name in ("gear_axes", "piece_scale", "tendon_stiffness", "tendon_rest", "tendon_limit", "site_position"):
+    for name in (
+        "gain_slope",
+        "gear_axes",
+        "piece_scale",
+        "tendon_stiffness",
+        "tendon_rest",
+        "tendon_limit",
+        "site_position",
+    ):
         assert checks[name].largest > 1e-6, name
 
 

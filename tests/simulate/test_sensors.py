@@ -40,7 +40,8 @@ ROBOT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/><worldbody><geom name="floo
     <contact><exclude body1="world" body2="base"/><exclude body1="world" body2="arm"/></contact>
     <actuator>{{actuators}}</actuator><sensor>{SENSORS}</sensor></mujoco>"""
 ON_JOINTS = """<motor name="motor" joint="hinge" gear="2" ctrlrange="-.5 .5"/>
-    <position name="servo" joint="turn" kp="3" kv=".4" gear="1.5"/>"""
+    <general name="servo" joint="turn" gear="1.5" gaintype="affine" gainprm="3 .2 -.3" biastype="affine"
+      biasprm=".1 -3 -.4"/>"""
 ROBOT = ROBOT.format(actuators=ON_JOINTS)
 
 
@@ -117,7 +118,7 @@ def test_gradients(batch):
         found = slope(f, 1e-6 if what == "q" else 1e-4)
         assert found == pytest.approx(np.sum(g * d), rel=1e-6, abs=1e-6), what
     names = ("mass", "com", "gravity", "site_position", "site_rotation", "position", "inertia", "piece_scale", "gear")
-    for name in (*names, "gain", "bias", "magnetic", "solref"):
+    for name in (*names, "gain", "gain_slope", "bias", "magnetic", "solref"):
         x = model.params[name]
         d = 1e-2 * rng.normal(size=x.shape) * (np.abs(x) > 0)
         found = slope(lambda h, x=x, d=d, name=name: loss(*state, u, model.params.replace(**{name: x + h * d})))

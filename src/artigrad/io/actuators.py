@@ -18,6 +18,7 @@ JOINT_IN_PARENT, TENDON, SITE = 1, 3, 4  # mjtTrn
 TRANSMISSIONS = {2: "slider-crank", 5: "body (adhesion)", 6: "rotation"}
 DYNAMICS = {1: "integrator", 2: "filter", 3: "filterexact", 4: "muscle", 5: "dcmotor", 6: "pid", 7: "user"}
 GAINS = {2: "muscle", 3: "dcmotor", 4: "so3", 5: "pid", 6: "user"}
+AFFINE = 1  # mjtGain
 IDLE = "keeps its place in u and does nothing"
 
 
@@ -85,8 +86,6 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
         return f"actuator with activation dynamics '{DYNAMICS[int(m.actuator_dyntype[a])]}'"
     if int(m.actuator_gaintype[a]) in GAINS or int(m.actuator_biastype[a]) > 1:
         return "actuator with a gain or bias that is not affine"
-    if m.actuator_gaintype[a] == 1 and m.actuator_gainprm[a, 1:3].any():
-        return "actuator whose gain depends on length or velocity"
     if int(m.actuator_ctrlnum[a]) != 1:
         return "actuator with several controls"
     if m.actuator_armature[a] or m.actuator_damping[a] or np.any(m.actuator_dampingpoly[a]):
@@ -170,6 +169,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
         names.actuator[a],
         kind=kind,
         gain=gain,
+        gain_slope=m.actuator_gainprm[a, 1:3] if m.actuator_gaintype[a] == AFFINE else (0.0, 0.0),
         bias=(b0, b1, b2),
         control_range=m.actuator_ctrlrange[u] if m.actuator_ctrllimited[u] else None,
         force_range=(max(low, left_low), min(high, left_high)),

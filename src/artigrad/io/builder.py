@@ -273,6 +273,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         in_parent: bool = False,
         kind: str = "force",
         gain: float = 1.0,
+        gain_slope: Any = (0.0, 0.0),
         bias: Any = (0.0, 0.0, 0.0),
         gear: Any = 1.0,
         control_range: Any = None,
@@ -286,7 +287,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         the force on it is gear times this one. Of a spherical joint gear is three numbers, of a free one or a site six, a
         force and a torque per unit of actuator force, in the axes of the site, or of a joint in those of its body (shifts of a
         free one: the world's); in_parent: turns in the axes of the parent. control_range, force_range: (lower, upper) of
-        u and of the force. max_velocity: at which the drive and its damping balance.
+        u and of the force. max_velocity: at which the drive and its damping balance. gain_slope: how much the gain on u grows
+        with length and velocity; (0, -1) is a damper whose strength is u.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
@@ -306,6 +308,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "kind": ACTUATORS.index(kind),
             "gain": gain,
             "bias": bias,
+            "gain_slope": vector(gain_slope, 2, f"gain_slope of {what}"),
             "gear": 1.0 if axes is not None else number(gear, f"gear of {what}"),
             "gear_axes": np.zeros(6) if axes is None else axes,
             "control_range": bounds(control_range, f"control_range of {what}"),
@@ -355,7 +358,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         numbers = dict.fromkeys(("gain", "gear"), 0.0) | dict.fromkeys(
             ("control_range", "force_range"), bounds(None, "")
         )
-        own = {"kind": DIRECT, "bias": np.zeros(3), "gear_axes": np.zeros(6), "max_velocity": INF}
+        own = {
+            "kind": DIRECT,
+            "bias": np.zeros(3),
+            "gain_slope": np.zeros(2),
+            "gear_axes": np.zeros(6),
+            "max_velocity": INF,
+        }
         self._actuators[name] = {"on": ("joint", joint), **own, **numbers}
         return name
 
@@ -433,7 +442,16 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         if sites:
             values |= {f"site_{key}": [s[key] for s in sites] for key in ("position", "rotation")}
         if acts:
-            for key in ("gear", "gear_axes", "gain", "bias", "control_range", "force_range", "max_velocity"):
+            for key in (
+                "gear",
+                "gear_axes",
+                "gain",
+                "gain_slope",
+                "bias",
+                "control_range",
+                "force_range",
+                "max_velocity",
+            ):
                 values[key] = [a[key] for a in acts]
         model = Model(
             name=self.name,

@@ -347,7 +347,8 @@ class Writer:
             general = ET.SubElement(actuators, "general", {"name": name, kind: names[on]})
             wide = any(line.actuator == a for line in m.lines[0])
             general.set("gear", numbers(p.gear_axes[a] if wide else p.gear[a]))
-            general.set("gainprm", numbers(gain))
+            general.set("gaintype", "affine" if p.gain_slope[a].any() else "fixed")
+            general.set("gainprm", numbers([gain, *p.gain_slope[a]]))
             general.set("biastype", "affine")
             general.set("biasprm", numbers(bias))
             for key, limits in (("ctrl", p.control_range[a]), ("force", p.force_range[a])):
@@ -397,7 +398,7 @@ class Writer:
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
-        boxes = [m.bodies[b] for b in range(m.nb) if m.surroundings & {"fluid"} and not self._is_inertia_box(b)]
+        boxes = [m.bodies[b] for b in range(m.nb) if "fluid" in m.extras and not self._is_inertia_box(b)]
         lose("box in a fluid that is not that of the inertia", boxes, "found anew from the inertia")
         changed = [key for key in ("body_weight", "dof_weight") if not np.array_equal(p[key], m.params[key])]
         lose("weights of constraints", changed, "found anew from the reference pose")

@@ -101,9 +101,9 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
         b.site(prefix + site, where, position=position, rotation=p.site_rotation[s])
     b.add_tendons(robot, prefix)
     for j, actuator in enumerate(robot.actuators):
-        keys = ("gain", "bias", "control_range", "force_range", "max_velocity")
+        keys = ("gain", "gain_slope", "bias", "control_range", "force_range", "max_velocity")
         own: dict[str, Any] = {key: p[key][j] for key in keys}
-        if not p.gear[j] and not p.gain[j]:
+        if not (p.gear[j] or p.gain[j] or p.gain_slope[j].any()):
             b.idle(prefix + actuator)
         else:
             b.actuator(prefix + actuator, kind=ACTUATORS[robot.actuator_kind[j]], **own, **_acted_on(robot, j, prefix))

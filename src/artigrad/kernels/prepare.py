@@ -33,11 +33,11 @@ def _effort(target: Target) -> int:
     return 0 if target.lanes == 1 else 3
 
 
-Has = tuple[bool, frozenset[str]]  # whether there are lines, and which surroundings
+Has = tuple[bool, frozenset[str]]  # whether there are lines, and which extras
 
 
 def _has(model: Model) -> Has:
-    return bool(model.lines[0]), model.surroundings
+    return bool(model.lines[0]), model.extras
 
 
 INPUTS: dict[str, ArgumentKind] = {"params": ROBOTS, "soft": SHARED, "work": WORK}

@@ -18,7 +18,7 @@ from ..joints.joint import Joint
 from ..joints.table import JOINTS, KIND
 from .findings import Finding, Report
 from .options import Options
-from .params import SURROUNDINGS, Params, param_slots
+from .params import EXTRAS, Params, param_slots
 from .state import State
 from .transmissions import Line, Tendon, Transmission, lines_of
 from .visuals import Visual
@@ -238,9 +238,9 @@ class Model:
         return bool(self.shapes.pairs or self.shapes.limited or self.equalities or self.stopped_tendons)
 
     @cached_property
-    def surroundings(self) -> frozenset[str]:
-        """What acts on bodies beside gravity, as built: "compensation" of their weight, a "fluid"."""
-        return frozenset(what for what, names in SURROUNDINGS.items() if any(self.params[n].any() for n in names))
+    def extras(self) -> frozenset[str]:
+        """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope"."""
+        return frozenset(what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names))
 
     @property
     def actuator_joint(self) -> tuple[int, ...]:

@@ -110,6 +110,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         "force and torque per unit of actuator force, of one on a ball or free joint or a site; a ball has the first three",
     ),
     "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error)"),
+    "gain_slope": ("actuator", (2,), "how the gain changes with length and velocity, as that of a damper does"),
     "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
     "control_range": ("actuator", (2,), "lowest and highest control"),
     "force_range": ("actuator", (2,), "lowest and highest actuator force"),
@@ -228,7 +229,8 @@ POSITIVE = (
     *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale"),
     *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight"),
 )
-SURROUNDINGS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity")}
+# what a model is built with or without, and which params say so
+EXTRAS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity"), "slope": ("gain_slope",)}
 MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit")
 
 
@@ -255,7 +257,7 @@ def check_structure(params: Params, law: str) -> None:
             "solref=(-stiffness, -damping) with restitution=0"
         )
     _check_tendons(params)
-    _check_surroundings(params)
+    _check_extras(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
     if law == "hard":  # one row serves both
@@ -285,12 +287,12 @@ def _check_tendons(params: Params) -> None:
             )
 
 
-def _check_surroundings(params: Params) -> None:
-    """Forces of surroundings are those that the model was built with."""
+def _check_extras(params: Params) -> None:
+    """Forces that not every model has are those that it was built with."""
     model = params.model
-    for what, names in SURROUNDINGS.items():
+    for what, names in EXTRAS.items():
         given = [name for name in names if params[name].any()]
-        if given and what not in model.surroundings:
+        if given and what not in model.extras:
             raise InputError(
                 f"params.{given[0]} is not zero, and '{model.name}' was built without: build it with some, that params change"
             )

@@ -46,7 +46,7 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
     forces on links mean, and whose inward half takes everything to the joints. Rows and wrenches speak in between.
     """
     law = law_of(s)
-    in_world = law.bars is not None or s.wrench is not None or bool(s.surroundings)
+    in_world = law.bars is not None or s.wrench is not None or bool(s.extras & {"compensation", "fluid"})
     if in_world:
         moving_fields(s, law.field(s) if law.field is not None else None)
     clear_line_bars(s)

@@ -51,6 +51,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("act_line", "act_on_line", "line_kind", "line_at", "line_entry", "entry_dof", "line_piece"), INTS),
     **dict.fromkeys(("piece_a", "piece_b"), INTS),
     **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
+    "nslope": INT,  # actuators, if the gain of any has a slope
     "fluid_body": INTS,
 }
 
@@ -123,10 +124,11 @@ def _topology(model: Model) -> dict[str, Any]:
 
 def _surroundings(model: Model) -> dict[str, Any]:
     """Links whose weight is compensated (all or none); bodies with a box in the fluid, counted from 1."""
-    fluid = "fluid" in model.surroundings
+    fluid = "fluid" in model.extras
     wet = [b + 1 for b in range(model.nb) if fluid and model.params.fluid_box[b].any() and model.links.of_body[b + 1]]
-    lifted = len(model.links.parent) if "compensation" in model.surroundings else 0
-    return {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "fluid_body": _ints(wet)}
+    lifted = len(model.links.parent) if "compensation" in model.extras else 0
+    slopes = model.nu if "slope" in model.extras else 0
+    return {"nslope": slopes, "nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "fluid_body": _ints(wet)}
 
 
 def _lines(model: Model) -> dict[str, Any]:
@@ -312,6 +314,7 @@ class Topology(SimpleNamespace):
     nlifted: Any
     nfluid: Any
     nmedium: Any
+    nslope: Any
     fluid_body: Any
 
     @classmethod
@@ -373,6 +376,7 @@ _LINE: dict[str, type] = {
 _PIECE: dict[str, type] = {"scale": float}
 _LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment
 _FLUID: dict[str, type] = {"X": Transform, "box": Vec3}
+_SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 
 
@@ -382,21 +386,8 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 
 _ROWS = (
-    _LINK,
-    _TREE,
-    _FRAME,
-    _BODY,
-    _ACTUATOR,
-    _SHAPE,
-    _VERTEX,
-    _DOF,
-    _PAIR,
-    _EQUALITY,
-    _LINE,
-    _PIECE,
-    _LIFTED,
-    _FLUID,
-    _MEDIUM,
+    *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -409,14 +400,14 @@ class Constants:
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
         rows = [t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality]
-        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium]
+        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
-        self.lifted, self.fluid, self.medium = tables[12:]
+        self.lifted, self.fluid, self.medium, self.slope = tables[12:]
         self.reals, self.size = reals, start
 
     @property
@@ -572,7 +563,7 @@ class Workspace:
             sizes |= {"wrench": nb * 6}
         if model.lines[0]:
             sizes |= _line_sizes(model, backward)
-        if wrench or model.has_contact or model.surroundings:
+        if wrench or model.has_contact or model.extras:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}

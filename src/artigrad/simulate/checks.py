@@ -28,7 +28,7 @@ REMEDIES = {
 
 def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
-    if "fluid" in model.surroundings and options.integrator in ("implicit", "implicitfast"):
+    if "fluid" in model.extras and options.integrator in ("implicit", "implicitfast"):
         warn(
             f"'{model.name}' is in a fluid, whose forces integrator='{options.integrator}' takes at the beginning of the step"
         )

@@ -131,7 +131,7 @@ class Engine:
     @property
     def _forces(self) -> dict[str, Any]:
         """Which forces kernels have that not every model has."""
-        return {"lines": line_features(self.model), "surroundings": self.model.surroundings}
+        return {"lines": line_features(self.model), "extras": self.model.extras}
 
     def key(self, inputs: Inputs, backward: bool, **flags: Any) -> tuple[KernelKey, dict[str, int]]:
         """What a kernel for inputs of this kind is made for, and the sizes of its workspace."""

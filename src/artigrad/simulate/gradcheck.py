@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import InputError
 from ..model import tangent
 from ..model.model import Model
-from ..model.params import FIELDS, SURROUNDINGS, Params
+from ..model.params import EXTRAS, FIELDS, Params
 from ..model.state import State
 from .simulator import Simulator
 
@@ -99,7 +99,7 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
             moves = np.concatenate([np.eye(size), -np.eye(size)]) * (h * scale)
             if what in STRUCTURAL:
                 moves = moves * (sim.params[what].ravel() > 0)
-            if any(what in names and kind not in m.surroundings for kind, names in SURROUNDINGS.items()):
+            if any(what in names and kind not in m.extras for kind, names in EXTRAS.items()):
                 moves = moves * 0.0  # a model has them or not
             n = len(moves)
             q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)

@@ -13,7 +13,7 @@ from .results import Outputs
 
 # parameters that readings depend on beside what the outputs know of them
 FIELDS = (
-    *("mass", "com", "inertia", "gravity", "magnetic", "piece_scale", "gear", "gain", "bias"),
+    *("mass", "com", "inertia", "gravity", "magnetic", "piece_scale", "gear", "gain", "gain_slope", "bias"),
     *("control_range", "force_range", "max_velocity"),
 )
 

@@ -154,7 +154,9 @@ def _drive(at: At, j: int) -> _Drive:
     wanted = gain * control + b0 + b1 * gear * _position(at, j)
     top = at.params["max_velocity"][:, j, None]
     limit = np.where(np.isfinite(top), -b2 * np.where(np.isfinite(top), top, 0.0), np.inf)
-    raw = np.clip(wanted, -limit, limit) + b2 * gear * _rate(at, j)
+    on_length, on_velocity = (at.params["gain_slope"][:, j, k, None] for k in range(2))
+    slope = on_length * gear * _position(at, j) + on_velocity * gear * _rate(at, j)
+    raw = np.clip(wanted, -limit, limit) + b2 * gear * _rate(at, j) + slope * control
     force = np.clip(raw, *(at.params["force_range"][:, j, k, None] for k in range(2)))
     return _Drive(control, wanted, limit, raw, force)
 
@@ -178,13 +180,20 @@ def _add_force_bar(at: At, j: int, bar: np.ndarray, bars: At) -> None:
     p["gain"][:, j] += gain_bar[:, 0]
     for k, b_bar in enumerate((wanted_bar, b1_bar, b2_bar)):
         p["bias"][:, j, k] += b_bar[:, 0]
-    p["gear"][:, j] += (wanted_bar * b1 * _position(at, j) + raw_bar * b2 * _rate(at, j))[:, 0]
-    limits, u, control_bar = at.params["control_range"][:, j], at.u[:, j, None], wanted_bar * gain
+    on_length, on_velocity = (at.params["gain_slope"][:, j, k, None] for k in range(2))
+    position, rate = _position(at, j), _rate(at, j)
+    p["gain_slope"][:, j, 0] += (raw_bar * gear * position * d.control)[:, 0]
+    p["gain_slope"][:, j, 1] += (raw_bar * gear * rate * d.control)[:, 0]
+    length_bar = wanted_bar * b1 + raw_bar * on_length * d.control
+    velocity_bar = raw_bar * (b2 + on_velocity * d.control)
+    p["gear"][:, j] += (length_bar * position + velocity_bar * rate)[:, 0]
+    control_bar = wanted_bar * gain + raw_bar * gear * (on_length * position + on_velocity * rate)
+    limits, u = at.params["control_range"][:, j], at.u[:, j, None]
     under, over = u < limits[:, 0, None], u > limits[:, 1, None]
     p["control_range"][:, j, 0] += (under * control_bar)[:, 0]
     p["control_range"][:, j, 1] += (over * control_bar)[:, 0]
     bars.u[:, j] += np.where(under | over, 0.0, control_bar)[:, 0]
-    _add(at, j, wanted_bar * b1 * gear, raw_bar * b2 * gear, bars)
+    _add(at, j, length_bar * gear, velocity_bar * gear, bars)
 
 
 def _force(at: At, s: Sensor) -> np.ndarray:

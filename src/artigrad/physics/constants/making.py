@@ -40,7 +40,7 @@ class Fields:
 class Making(NamedTuple):
     """What the making of constants knows: integers of the model, the parameters, the frames of bodies, and the constants;
     backwards also the cotangents of the constants and of the parameters. lines: whether the model has any;
-    surroundings: which of these."""
+    extras: other forces that not every model has."""
 
     model: Topology
     structure: Any
@@ -49,7 +49,7 @@ class Making(NamedTuple):
     out: Constants
     numbers: SoftNumbers
     lines: bool
-    surroundings: frozenset[str]
+    extras: frozenset[str]
     out_bar: Constants = None  # type: ignore[assignment]  # of an adjoint
     bars: Fields = None  # type: ignore[assignment]
 

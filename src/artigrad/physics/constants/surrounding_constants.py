@@ -12,14 +12,14 @@ from .making import Making
 def surroundings(m: Making) -> None:
     """m = sum of share mass,  h = sum of share mass c;  boxes in the frames of their links"""
     fields = m.fields
-    if "compensation" in m.surroundings:
+    if "compensation" in m.extras:
         for i in loop(m.model.nl):
             m.out.lifted[i].m, m.out.lifted[i].h = 0.0, Vec3.zero()
         for b in loop(m.model.nb):
             row, mass = m.out.lifted[m.model.link_of_body[b + 1]], _lifted_mass(m, b)
             row.m += mass
             row.h += m.out.body[b].com * mass
-    if "fluid" in m.surroundings:
+    if "fluid" in m.extras:
         medium = m.out.medium[0]
         medium.density, medium.viscosity = fields.real("density", 0), fields.real("viscosity", 0)
         medium.wind = fields.struct("wind", 0, Vec3)
@@ -33,12 +33,12 @@ def surroundings(m: Making) -> None:
 def surroundings_vjp(m: Making) -> None:
     """To what surroundings have of their own, to centres of mass and frames of bodies; masses are for `lifted_masses_vjp`."""
     fields, bars = m.fields, m.bars
-    if "compensation" in m.surroundings:
+    if "compensation" in m.extras:
         for b in loop(m.model.nb):
             bar = m.out_bar.lifted[m.model.link_of_body[b + 1]]
             m.out_bar.body[b].com += bar.h * _lifted_mass(m, b)
             bars.put_real("gravity_compensation", b, _lifted_bar(m, b) * fields.real("mass", b))
-    if "fluid" in m.surroundings:
+    if "fluid" in m.extras:
         medium = m.out_bar.medium[0]
         bars.put_real("density", 0, medium.density)
         bars.put_real("viscosity", 0, medium.viscosity)
@@ -56,7 +56,7 @@ def surroundings_vjp(m: Making) -> None:
 
 def lifted_masses_vjp(m: Making) -> None:
     """Adds to the cotangents of masses, once `bodies_vjp` has put its own."""
-    if "compensation" in m.surroundings:
+    if "compensation" in m.extras:
         for b in loop(m.model.nb):
             more = _lifted_bar(m, b) * m.fields.real("gravity_compensation", b)
             m.bars.put_real("mass", b, m.bars.real("mass", b) + more)

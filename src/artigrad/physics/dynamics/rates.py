@@ -15,7 +15,7 @@ from ...joints.joint import Extra
 from ...staging import Reals, copy, loop, select
 from ..context import Step
 from . import articulated, velocity_matrix
-from .actuation import by_transmission, follows
+from .actuation import by_transmission, follows, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
 from .line_rates import line_rates_vjp
 from .momentum import mass_times, mass_times_vjp
@@ -94,7 +94,7 @@ def joint_rates(s: Step, rate: Reals) -> None:
         _line_damping(s)
     for j in loop(s.model.nu):
         row, k = s.const.actuator[j], s.model.act_v[j]
-        slow = select(follows(s, j), row.gear * row.gear * row.b2, 0.0)
+        slow = select(follows(s, j), row.gear * row.gear * velocity_gain(s, j), 0.0)
 
         def on_joint(k: Any = k, slow: Any = slow) -> None:
             rate[k] = rate[k] - slow
@@ -112,21 +112,21 @@ def _line_damping(s: Step) -> None:
 
 
 def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
-    """Adds to the cotangents of constants; those of the rates of lines are in ws.line_rate. Whether an actuator is at its limit
-    is not differentiated."""
-    if s.bars.const is None:
-        return
-    for i in loop(1, s.model.nl):
-        va, bar = s.model.link_v[i], s.bars.const.link[i]
-        for k in loop(va, va + s.model.link_nv[i]):
-            bar.damping = bar.damping + rate_bar[k]
-    if s.slows == "damping":
+    """Adds to the cotangents of constants (and of u, if gains have a slope); those of the rates of lines are in ws.line_rate.
+    Whether an actuator is at its limit is not differentiated."""
+    if s.bars.const is not None:
+        for i in loop(1, s.model.nl):
+            va, bar = s.model.link_v[i], s.bars.const.link[i]
+            for k in loop(va, va + s.model.link_nv[i]):
+                bar.damping = bar.damping + rate_bar[k]
+    if s.slows == "damping" or (s.bars.const is None and "slope" not in s.extras):
         return
     for j in loop(s.model.nu):
-        row, bar = s.const.actuator[j], s.bars.const.actuator[j]
+        row = s.const.actuator[j]
         felt = select(follows(s, j), _rate_bar(s, j, rate_bar) * row.gear, 0.0)
-        bar.b2 -= felt * row.gear
-        bar.gear -= 2.0 * felt * row.b2
+        if s.bars.const is not None:
+            s.bars.const.actuator[j].gear -= 2.0 * felt * velocity_gain(s, j)
+        velocity_gain_vjp(s, j, -(felt * row.gear))
 
 
 def _rate_bar(s: Step, j: Any, rate_bar: Reals) -> Any:

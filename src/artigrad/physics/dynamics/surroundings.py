@@ -31,10 +31,10 @@ from ..context import Step
 
 def subtract_surroundings(s: Step) -> None:
     """F_i -= the forces on link i"""
-    if "compensation" in s.surroundings:
+    if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
             s.link[i].F -= _lift(s, i)
-    if "fluid" in s.surroundings:
+    if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
             box = _Box(s, n)
             s.link[box.link].F -= box.wrench
@@ -43,10 +43,10 @@ def subtract_surroundings(s: Step) -> None:
 def surroundings_vjp(s: Step) -> None:
     """Adds what these forces, whose cotangent is -s.link.y, say to poses (s.field.zeta), velocities (s.link.v_bar) and
     constants."""
-    if "compensation" in s.surroundings:
+    if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
             _lift_vjp(s, i)
-    if "fluid" in s.surroundings:
+    if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
             _box_vjp(s, n)
 
