@@ -124,9 +124,11 @@ def test_the_table_of_parameters_is_that_of_the_source():
         "dof": "nv",
         "pair": "pairs",
         "equality": "equalities",
+        "tendon": "tendons",
+        "piece": "pieces",
     }
     page = (DOCS / "api" / "params.md").read_text()
     for name, (per, shape, meaning) in FIELDS.items():
         sizes = [*([] if per == "world" else [counted[per]]), *map(str, shape)]
-        shown = f"({', '.join(sizes)})" if len(sizes) > 1 else f"({sizes[0]},)"
+        shown = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
         assert f"| `{name}` | {shown} | {meaning} |" in page

@@ -112,3 +112,46 @@ def test_an_inertia_of_zero_is_taken_from_the_shapes():
     assert params.mass[1] == 3
     moments = [3 / 12 * (y * y + z * z) for y, z in ((0.4, 0.6), (0.2, 0.6), (0.2, 0.4))]
     assert params.inertia[1, :3] == pytest.approx(moments)
+
+
+NAMED = '<mujoco model="é"><worldbody><body name="größe"><joint/><geom size="1"/></body></worldbody></mujoco>'
+
+
+@pytest.mark.parametrize(
+    ("encoding", "head"),
+    [
+        ("latin-1", '<?xml version="1.0" encoding="ISO-8859-1"?>'),
+        ("latin-1", ""),
+        ("utf-16", '<?xml version="1.0" encoding="UTF-16"?>'),
+        ("utf-16", ""),
+        ("utf-8-sig", ""),
+        ("utf-8", '<?xml version="1.0"?>'),
+    ],
+)
+def test_encodings(tmp_path, encoding, head):
+    (tmp_path / "robot.xml").write_bytes((head + NAMED).encode(encoding))
+    model = ag.load(tmp_path / "robot.xml")
+    assert (model.name, model.bodies) == ("é", ("größe",))
+
+
+def test_encodings_that_are_not(tmp_path):
+    file = tmp_path / "robot.xml"
+    file.write_bytes(b'<?xml version="1.0" encoding="klingon"?>' + NAMED.encode())
+    with pytest.raises(ag.ModelError, match=r"robot.xml.*not known, 'klingon'"):
+        ag.load(file)
+    file.write_bytes(b'<?xml version="1.0" encoding="ascii"?>' + NAMED.encode())
+    with pytest.raises(ag.ModelError, match=r"robot.xml.*not in the encoding that it says, 'ascii'"):
+        ag.load(file)
+
+
+def test_a_time_step_of_zero():
+    with pytest.raises(ag.ModelError, match="timestep of 'r' is 0"):
+        ag.load(
+            '<mujoco model="r"><option timestep="0"/><worldbody><body><joint/><geom size="1"/></body></worldbody></mujoco>'
+        )
+
+
+def test_elements_within_elements():
+    n = 3000
+    with pytest.raises(ag.ModelError, match=r"deep|DEPTH"):
+        ag.load("<mujoco><worldbody>" + "<body>" * n + "</body>" * n + "</worldbody></mujoco>")

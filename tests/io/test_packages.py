@@ -35,9 +35,7 @@ def in_both(path):
 def switch_off(m, model):
     """What `model.unsupported` says is left out; and contacts, limits and dry friction, which are compared elsewhere."""
     m.opt.disableflags |= CONSTRAINTS
-    m.opt.density = m.opt.viscosity = 0.0
-    for array in (m.body_gravcomp, m.tendon_stiffness, m.tendon_damping, m.tendon_armature):
-        array[:] = 0
+    m.tendon_armature[:] = 0
     m.jnt_stiffness[m.jnt_type < 2] = 0
     idle = (model.params.gear == 0) & (model.params.gain == 0)
     m.actuator_gainprm[idle], m.actuator_biasprm[idle] = 0, 0
@@ -119,7 +117,7 @@ def test_steps_as_mujoco_does(path):
     m, model = in_both(path)
     switch_off(m, model)
     m.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
-    model = convert(Compiled(m, [], []), "robot", mesh_points=32, motors=False)
+    model = convert(Compiled(m, [], []), "robot", mesh_points=32)
     assert not model.has_contact
     state, rng = model.keyframe(), np.random.default_rng(1)
     u = rng.normal(size=(5, model.nu))

@@ -9,45 +9,81 @@ from artigrad.simulate.gradcheck import random_state
 from artigrad.simulate.sensors import KINDS
 
 FRAMES = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
+SEEN = 'reftype="site" refname="other"'
 SENSORS = (
     '<jointpos joint="hinge"/><jointvel joint="hinge"/><ballquat joint="ball"/><ballangvel joint="ball"/>'
     + "".join(f'<{kind} objtype="site" objname="imu"/><{kind} objtype="xbody" objname="arm"/>' for kind in FRAMES)
-    + '<framepos objtype="body" objname="arm"/><framepos objtype="geom" objname="lump"/>'
-    + '<velocimeter site="imu"/><gyro site="imu"/><accelerometer site="imu"/><subtreecom body="arm"/>'
-    + '<subtreelinvel body="base"/>'
+    + "".join(f'<{kind} objtype="site" objname="imu" {SEEN}/>' for kind in FRAMES)
+    + '<framepos objtype="body" objname="arm"/><framepos objtype="geom" objname="lump" reftype="body" refname="hand"/>'
+    + '<framelinacc objtype="site" objname="imu"/><frameangacc objtype="xbody" objname="hand"/>'
+    + '<velocimeter site="imu"/><gyro site="imu"/><accelerometer site="imu"/><magnetometer site="imu"/>'
+    + '<subtreecom body="arm"/><subtreelinvel body="base"/><subtreeangmom body="arm"/>'
+    + '<force site="imu"/><torque site="imu"/><force site="palm"/><torque site="palm"/>'
+    + '<touch site="palm"/><touch site="skin"/><touch site="away"/>'
+    + '<tendonpos tendon="path"/><tendonvel tendon="path"/><tendonpos tendon="sum"/><tendonvel tendon="sum"/>'
+    + '<actuatorpos actuator="motor"/><actuatorvel actuator="servo"/><actuatorfrc actuator="servo"/>'
+    + '<actuatorfrc actuator="motor"/><jointactuatorfrc joint="turn"/><e_potential/><e_kinetic/>'
+    + '<gyro site="imu" cutoff=".2"/><touch site="palm" cutoff="1"/>'
 )
-ROBOT = f"""<mujoco><worldbody><body name="base" pos="0 0 1"><freejoint/><geom size="0.2"/>
+ROBOT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/><worldbody><geom name="floor" type="plane" size="3 3 1"/>
+    <site name="hook" pos="0 0 2"/><site name="other" pos="1 0 0" euler="30 20 10"/>
+    <body name="base" pos="0 0 .5"><freejoint/><geom size="0.2"/>
     <body name="arm" pos="0.3 0 0"><joint name="hinge" axis="0 1 0" damping="0.1"/>
       <geom name="lump" type="box" size="0.1 0.2 0.3" pos="0.1 0.2 0"/><site name="imu" pos="0.2 0.1 0" euler="10 20 30"/>
-      <body name="hand" pos="0.3 0 0.2"><joint name="ball" type="ball"/><geom size="0.1" pos="0.1 0 0"/></body>
-    </body></body></worldbody>
-    <contact><exclude body1="base" body2="hand"/></contact>
-    <actuator><motor joint="hinge"/></actuator><sensor>{SENSORS}</sensor></mujoco>"""
+      <body name="hand" pos="0.3 0 0.2"><joint name="ball" type="ball"/><geom size="0.1" pos="0.1 0 0"/>
+        <site name="palm" pos=".1 0 0" size=".3" euler="5 10 15"/><site name="skin" type="box" size=".2 .2 .2"/>
+        <site name="away" type="capsule" size=".01 .02" pos="0 3 0"/></body>
+    </body></body>
+    <body name="wheel" pos="2 0 1"><joint name="turn" axis="0 1 0"/><geom size=".1" pos=".1 0 0"/></body></worldbody>
+    <tendon><spatial name="path"><site site="hook"/><site site="imu"/><site site="palm"/></spatial>
+      <fixed name="sum"><joint joint="hinge" coef="2"/><joint joint="turn" coef="-1"/></fixed></tendon>
+    <contact><exclude body1="world" body2="base"/><exclude body1="world" body2="arm"/></contact>
+    <actuator>{{actuators}}</actuator><sensor>{SENSORS}</sensor></mujoco>"""
+ON_JOINTS = """<motor name="motor" joint="hinge" gear="2" ctrlrange="-.5 .5"/>
+    <general name="servo" joint="turn" gear="1.5" gaintype="affine" gainprm="3 .2 -.3" biastype="affine"
+      biasprm=".1 -3 -.4"/>"""
+ROBOT = ROBOT.format(actuators=ON_JOINTS)
+
+
+def pressed(model, rng, batch=None):
+    """A state in which the hand touches the floor."""
+    state = random_state(model, rng, batch)
+    state.q[..., 2] = 0.45
+    height = np.atleast_2d(ag.Simulator(model).outputs(state).site_position[..., model.site("palm"), 2])
+    state.q[..., 2] -= (height - 0.1).reshape(state.q[..., 2].shape) + 4e-4  # less than the width of the impedance
+    return ag.State(*map(np.ascontiguousarray, state))
 
 
 def test_readings_are_mujocos():
     model, m = ag.load(ROBOT), mujoco.MjModel.from_xml_string(ROBOT)
+    m.opt.iterations, m.opt.tolerance = 200, 0
     assert {s.kind for s in model.sensors} == set(KINDS)
-    sim, d = ag.Simulator(model), mujoco.MjData(m)
-    state, u = random_state(model, np.random.default_rng(0)), np.array([0.7])
-    d.qpos[:], d.qvel[:], d.ctrl[:] = *state, u
-    mujoco.mj_forward(m, d)
-    for k, (sensor, y) in enumerate(zip(model.sensors, sim.sensors(state, u).values(), strict=True)):
-        wanted = d.sensordata[m.sensor_adr[k] : m.sensor_adr[k] + m.sensor_dim[k]]
-        if sensor.kind == "framequat" and wanted[0] < 0:
-            wanted = -wanted
-        # an accelerometer's mean over the step is off by the step
-        np.testing.assert_allclose(y, wanted, atol=0.1 if sensor.kind == "accelerometer" else 1e-12)
+    sim, d, rng, felt = ag.Simulator(model, iterations=60), mujoco.MjData(m), np.random.default_rng(0), 0.0
+    for _ in range(5):
+        state, u = pressed(model, rng), rng.normal(size=2)
+        mujoco.mj_resetData(m, d)
+        d.qpos[:], d.qvel[:], d.ctrl[:] = *state, u
+        m.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
+        mujoco.mj_forward(m, d)
+        for k, (sensor, y) in enumerate(zip(model.sensors, sim.sensors(state, u).values(), strict=True)):
+            wanted = d.sensordata[m.sensor_adr[k] : m.sensor_adr[k] + m.sensor_dim[k]]
+            if sensor.kind == "framequat" and wanted[0] < 0:
+                wanted = -wanted
+            scale = max(1.0, np.abs(wanted).max())
+            np.testing.assert_allclose(y, wanted, atol=1e-9 * scale, rtol=0, err_msg=f"{k} {sensor}")
+            felt += wanted[0] if sensor.kind == "touch" else 0.0
+    assert felt > 1.0
 
 
-def test_an_accelerometer_takes_the_mean_over_the_step():
-    model, m = ag.load(ROBOT), mujoco.MjModel.from_xml_string(ROBOT)
+def test_under_impulses_an_accelerometer_takes_the_mean_over_the_step():
+    text = """<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 3"><freejoint/><geom size="0.1" pos="0 .1 0"/>
+        <site name="s" pos=".3 0 .1"/></body></worldbody><sensor><accelerometer name="imu" site="s"/></sensor></mujoco>"""
+    model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
     d, state = mujoco.MjData(m), random_state(model, np.random.default_rng(0))
     d.qpos[:], d.qvel[:] = state
     mujoco.mj_forward(m, d)
-    name, k = next((s.name, k) for k, s in enumerate(model.sensors) if s.kind == "accelerometer")
-    wanted = d.sensordata[m.sensor_adr[k] : m.sensor_adr[k] + 3]
-    coarse, fine = (np.abs(ag.Simulator(model, dt=dt).sensors(state)[name] - wanted).max() for dt in (1e-4, 1e-5))
+    sims = (ag.Simulator(model, dt=dt, law="hard") for dt in (1e-4, 1e-5))
+    coarse, fine = (np.abs(sim.sensors(state)["imu"] - d.sensordata).max() for sim in sims)
     assert fine < 1e-3 and coarse / fine == pytest.approx(10, rel=0.05)
 
 
@@ -62,26 +98,31 @@ def test_at_rest_on_the_floor_it_reads_gravity():
 @pytest.mark.parametrize("batch", [None, 3])
 def test_gradients(batch):
     model = ag.load(ROBOT)
-    sim, rng = ag.Simulator(model), np.random.default_rng(1)
-    state = random_state(model, rng, batch)
-    u = rng.normal(size=(1,) if batch is None else (batch, 1))
+    sim, rng = ag.Simulator(model, iterations=60), np.random.default_rng(1)
+    state = pressed(model, rng, batch)
+    u = rng.normal(size=(2,) if batch is None else (batch, 2))
     bars = {name: rng.normal(size=y.shape) for name, y in sim.sensors(state, u).items()}
     grad = sim.sensors_vjp(state, bars, u)
 
     def loss(q, v, u, params):
         return sum(np.sum(bars[k] * y) for k, y in sim.sensors(ag.State(q, v), u, params=params).items())
 
+    def slope(f, step=1e-4):
+        """Of f at 0, extrapolated from two differences."""
+        one, two = ((f(h) - f(-h)) / (2 * h) for h in (step, 2 * step))
+        return (4 * one - two) / 3
+
     for what, x, g in (("q", state.q, grad.q), ("v", state.v, grad.v), ("u", u, grad.u)):
-        d, h = rng.normal(size=x.shape), 1e-5
-        there, back = ({"q": state.q, "v": state.v, "u": u} | {what: x + s * h * d} for s in (1, -1))
-        change = (loss(**there, params=model.params) - loss(**back, params=model.params)) / (2 * h)
-        assert change == pytest.approx(np.sum(g * d), rel=1e-7, abs=1e-7), what
-    for name in ("mass", "com", "gravity", "site_position", "site_rotation", "position", "inertia"):
-        d, h = rng.normal(size=model.params[name].shape), 1e-6
-        there, back = (
-            loss(state.q, state.v, u, model.params.replace(**{name: model.params[name] + s * h * d})) for s in (1, -1)
-        )
-        assert (there - back) / (2 * h) == pytest.approx(np.sum(grad.params[name] * d), rel=1e-5, abs=1e-6), name
+        d, here = rng.normal(size=x.shape), {"q": state.q, "v": state.v, "u": u}
+        f = lambda h, x=x, d=d, what=what, here=here: loss(**(here | {what: x + h * d}), params=model.params)  # noqa: E731
+        found = slope(f, 1e-6 if what == "q" else 1e-4)
+        assert found == pytest.approx(np.sum(g * d), rel=1e-6, abs=1e-6), what
+    names = ("mass", "com", "gravity", "site_position", "site_rotation", "position", "inertia", "piece_scale", "gear")
+    for name in (*names, "gain", "gain_slope", "bias", "magnetic", "solref"):
+        x = model.params[name]
+        d = 1e-2 * rng.normal(size=x.shape) * (np.abs(x) > 0)
+        found = slope(lambda h, x=x, d=d, name=name: loss(*state, u, model.params.replace(**{name: x + h * d})))
+        assert found == pytest.approx(np.sum(grad.params[name] * d), rel=1e-6, abs=1e-5), name
 
 
 def test_wrong_names_and_shapes():

@@ -2,72 +2,155 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from ..model.findings import Finding
 from .builder import ModelBuilder
 from .names import Names
+from .validate import vector
 
 HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 # mjtTrn and mjtDyn, mjtGain, mjtBias: what is beyond a joint's affine actuator
-TRANSMISSIONS = {2: "slider-crank", 3: "tendon", 4: "site", 5: "body (adhesion)", 6: "rotation"}
+JOINT_IN_PARENT, TENDON, SITE = 1, 3, 4  # mjtTrn
+TRANSMISSIONS = {2: "slider-crank", 5: "body (adhesion)", 6: "rotation"}
 DYNAMICS = {1: "integrator", 2: "filter", 3: "filterexact", 4: "muscle", 5: "dcmotor", 6: "pid", 7: "user"}
 GAINS = {2: "muscle", 3: "dcmotor", 4: "so3", 5: "pid", 6: "user"}
+AFFINE = 1  # mjtGain
 IDLE = "keeps its place in u and does nothing"
 
 
-def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: bool) -> None:
-    """All actuators in the file's order; with `motors`, torque motors on the joints of a file that has none."""
+class Motors(NamedTuple):
+    """What drives the joints of a file without actuators. kind: "torque", "position" or "velocity"; gains as of `ag.load`."""
+
+    kind: str
+    stiffness: float
+    damping: float
+
+    @classmethod
+    def of(cls, given: Any, gains: Any) -> Motors | None:
+        """What `ag.load` was asked for."""
+        if given is False or given is None:
+            return None
+        kind = "torque" if given is True else given
+        if kind not in ("torque", "position", "velocity"):
+            raise InputError(f"motors is True, 'torque', 'position' or 'velocity', not {given!r}")
+        if (gains is None) != (kind == "torque"):
+            raise InputError("gains=(stiffness, damping) are of motors='position' or 'velocity', which need them")
+        stiffness, damping = (0.0, 0.0) if gains is None else vector(gains, 2, "gains")
+        return cls(kind, float(stiffness), float(damping))
+
+    def add(self, b: ModelBuilder, m: Any, name: str, j: int) -> None:
+        """One on joint j. Torques are within its effort limit, and so is what is asked for; positions within its range."""
+        effort = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] else None
+        if self.kind == "torque":
+            b.actuator(name, name, control_range=effort, force_range=effort)
+        elif self.kind == "position":
+            reach, bias = m.jnt_range[j] if m.jnt_limited[j] else None, (0.0, 0.0, -self.damping)
+            b.actuator(
+                name, name, kind="position", gain=self.stiffness, bias=bias, control_range=reach, force_range=effort
+            )
+        else:
+            b.actuator(name, name, kind="velocity", gain=self.damping, force_range=effort)
+
+
+def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: Motors | None) -> None:
+    """All actuators in the file's order; with `motors`, these on the joints of a file that has none."""
     beyond: dict[str, list[str]] = {}
     for a in range(m.nactuator):
-        problem = _problem(m, a)
+        problem = _problem(b, m, names, a)
         if problem:
             b.idle(names.actuator[a])
             beyond.setdefault(problem, []).append(names.actuator[a])
         else:
             _add(b, m, names, a)
     b.unsupported += [Finding(what, tuple(where), IDLE) for what, where in beyond.items()]
-    if motors and not m.nactuator:
+    if motors is not None and not m.nactuator:
         for j in range(m.njnt):
             if m.jnt_type[j] in HINGE_OR_SLIDE:
-                limits = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] else None
-                b.actuator(names.joint[j], names.joint[j], force_range=limits)
+                motors.add(b, m, names.joint[j], j)
 
 
-def _problem(m: Any, a: int) -> str:
+def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
     """Why actuator a is not supported, or nothing."""
-    if int(m.actuator_trntype[a]) in TRANSMISSIONS:
-        return f"actuator on a {TRANSMISSIONS[int(m.actuator_trntype[a])]}"
-    joint = int(m.actuator_trnid[a, 0])
-    if m.jnt_type[joint] not in HINGE_OR_SLIDE:
-        return "actuator on a ball or free joint"
+    transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+    if transmission in TRANSMISSIONS:
+        return f"actuator on a {TRANSMISSIONS[transmission]}"
+    if transmission == TENDON and names.tendon[on] not in b._tendons:
+        return "actuator on a tendon that is left out"
+    if transmission == SITE and m.actuator_trnid[a, 1] >= 0:
+        return "actuator on a site with a reference site"
     if int(m.actuator_dyntype[a]):
         return f"actuator with activation dynamics '{DYNAMICS[int(m.actuator_dyntype[a])]}'"
     if int(m.actuator_gaintype[a]) in GAINS or int(m.actuator_biastype[a]) > 1:
         return "actuator with a gain or bias that is not affine"
-    if m.actuator_gaintype[a] == 1 and m.actuator_gainprm[a, 1:3].any():
-        return "actuator whose gain depends on length or velocity"
     if int(m.actuator_ctrlnum[a]) != 1:
         return "actuator with several controls"
     if m.actuator_armature[a] or m.actuator_damping[a] or np.any(m.actuator_dampingpoly[a]):
         return "actuator with damping or armature of its own"
     if m.actuator_delay[a]:
         return "actuator with a delay"
-    if _joint_range(m, a) is None:
-        return "several actuators on a joint whose actuator force is limited"
+    if _range_left(m, a) is None:
+        return "several actuators on a joint or tendon whose actuator force is limited"
     return ""
 
 
-def _joint_range(m: Any, a: int) -> tuple[float, float] | None:
-    """What the joint's own limit of actuator force leaves to actuator a; None if it shares the joint with others."""
-    joint, gear = int(m.actuator_trnid[a, 0]), float(m.actuator_gear[a, 0])
-    if not m.jnt_actfrclimited[joint] or gear == 0:
+def _moved_joints(m: Any, a: int) -> set[int]:
+    """The joints that actuator a puts a force on, whatever touches."""
+    transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+    if transmission in TRANSMISSIONS:
+        return set()
+    if transmission <= JOINT_IN_PARENT:
+        return {on}
+    if transmission == TENDON:
+        path = range(int(m.tendon_adr[on]), int(m.tendon_adr[on] + m.tendon_num[on]))
+        if m.wrap_type[path[0]] == 1:
+            return {int(m.wrap_objid[w]) for w in path}
+        bodies = {int(m.site_bodyid[int(m.wrap_objid[w])]) for w in path if m.wrap_type[w] == 3}
+    else:
+        bodies = {int(m.site_bodyid[on])}
+    found: set[int] = set()
+    for body in bodies:
+        while body:
+            first = int(m.body_jntadr[body])
+            found |= set(range(first, first + int(m.body_jntnum[body])))
+            body = int(m.body_parentid[body])
+    return found
+
+
+def _range_left(m: Any, a: int) -> tuple[float, float] | None:
+    """What limits of the actuator force of the joint or tendon itself leave to actuator a; None if they are not its alone."""
+    transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), float(m.actuator_gear[a, 0])
+    if not (m.jnt_actfrclimited.any() or m.tendon_actfrclimited.any()):
         return -np.inf, np.inf
-    on_joint = [k for k in range(m.nactuator) if m.actuator_trntype[k] < 2 and m.actuator_trnid[k, 0] == joint]
-    low, high = sorted(m.jnt_actfrcrange[joint] / gear)
-    return (low, high) if on_joint == [a] else None
+    joints, limits = _moved_joints(m, a), (-np.inf, np.inf)
+    alone = [k for k in range(m.nactuator) if _moved_joints(m, k) & joints] == [a]
+    if any(m.jnt_actfrclimited[j] for j in joints):
+        if transmission > JOINT_IN_PARENT or not alone:
+            return None
+        limits = m.jnt_actfrcrange[on]
+    if transmission == TENDON and m.tendon_actfrclimited[on]:
+        if not alone:
+            return None
+        limits = m.tendon_actfrcrange[on]
+    if not gear:
+        return -np.inf, np.inf
+    low, high = sorted(float(x) / gear for x in limits)
+    return low, high
+
+
+def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
+    """What actuator a acts on, and its gear."""
+    transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
+    if transmission == TENDON:
+        return {"tendon": names.tendon[on], "gear": float(gear[0])}
+    if transmission == SITE:
+        return {"site": names.site[on], "gear": gear}
+    count = {0: 6, 1: 3}.get(int(m.jnt_type[on]), 1)
+    in_parent = transmission == JOINT_IN_PARENT
+    return {"joint": names.joint[on], "gear": gear[:count] if count > 1 else float(gear[0]), "in_parent": in_parent}
 
 
 def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
@@ -80,15 +163,15 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
     elif gain and b2 == -gain:
         kind, b2 = "velocity", 0.0
     low, high = m.actuator_forcerange[a] if m.actuator_forcelimited[a] else (-np.inf, np.inf)
-    joint_low, joint_high = _joint_range(m, a) or (-np.inf, np.inf)
+    left_low, left_high = _range_left(m, a) or (-np.inf, np.inf)
     u = int(m.actuator_ctrladr[a])
     b.actuator(
         names.actuator[a],
-        names.joint[int(m.actuator_trnid[a, 0])],
         kind=kind,
         gain=gain,
+        gain_slope=m.actuator_gainprm[a, 1:3] if m.actuator_gaintype[a] == AFFINE else (0.0, 0.0),
         bias=(b0, b1, b2),
-        gear=float(m.actuator_gear[a, 0]),
         control_range=m.actuator_ctrlrange[u] if m.actuator_ctrllimited[u] else None,
-        force_range=(max(low, joint_low), min(high, joint_high)),
+        force_range=(max(low, left_low), min(high, left_high)),
+        **_on(m, names, a),
     )

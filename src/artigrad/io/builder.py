@@ -10,12 +10,15 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
-from ..model.model import ACTUATORS, DIRECT, Model, Sensor
+from ..model.model import ACTUATORS, DIRECT, Model, Sensor, Zone
 from ..model.options import Options
+from ..model.transmissions import Transmission
 from ..model.visuals import Visual
 from ..simulate.sensors import KINDS
+from ..simulate.zones import ZONES
 from .equality_builder import EqualityBuilder
 from .shape_builder import SOLIMP, SOLREF, WORLD, ShapeBuilder
+from .tendon_builder import TendonBuilder
 from .validate import (
     INF,
     bounds,
@@ -35,10 +38,13 @@ JOINT_NUMBERS = (
     *("damping", "armature", "stiffness", "spring_reference", "dry_friction", "dry_solref", "dry_solimp"),
     *("limit", "limit_margin", "limit_solref", "limit_solimp"),
 )
+SURROUNDED = ("gravity_compensation", "fluid_box", "fluid_rotation")
+# sensors of frames that may be seen from another one
+SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
 
-class ModelBuilder(EqualityBuilder, ShapeBuilder):
-    """Collects bodies, sites and actuators; `build()` gives the Model.
+class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
+    """Collects bodies, sites, tendons and actuators; `build()` gives the Model.
 
         b = ModelBuilder("pendulum")
         b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
@@ -57,12 +63,21 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
         self._sites: dict[str, dict[str, Any]] = {}
         self._actuators: dict[str, dict[str, Any]] = {}
         self._keyframes: dict[str, tuple[Any, Any, Any]] = {}
-        self._sensors: dict[str, tuple[str, str]] = {}
+        self._sensors: dict[str, dict[str, Any]] = {}
+        self.magnetic = np.zeros(3)
+        self._fluid: dict[str, Any] = {"density": 0.0, "viscosity": 0.0, "wind": np.zeros(3)}
         self._visuals: list[tuple[str, Visual]] = []
         self.options = Options()
         self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
+
+    def fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:
+        """A fluid around all bodies with a `fluid_box`. density: kg/m^3. viscosity: Pa s. wind: m/s, its velocity."""
+        numbers = {"density": number(density, "density"), "viscosity": number(viscosity, "viscosity")}
+        if min(numbers.values()) < 0:
+            raise ModelError("density and viscosity of a fluid are zero or more")
+        self._fluid = {**numbers, "wind": vector(wind, 3, "wind")}
 
     def universal(self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any) -> str:
         """Add a body on a universal joint: two turns about `axes`, the first of which stays with the parent, the second with
@@ -97,6 +112,9 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
         dry_friction: float = 0.0,
         dry_solref: Any = SOLREF,
         dry_solimp: Any = SOLIMP,
+        gravity_compensation: float = 0.0,
+        fluid_box: Any = (0.0, 0.0, 0.0),
+        fluid_rotation: Any = (1.0, 0.0, 0.0, 0.0),
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
 
@@ -110,6 +128,9 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
         dry_friction (the most force that rubbing takes up). Springs are for revolute and prismatic joints, limits for these
         and spherical ones. limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes
         limits and dry friction (`docs/laws.md`).
+
+        gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
+        axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`).
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")
@@ -132,6 +153,7 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
                 "spring_reference": spring_reference,
                 "limit_margin": limit_margin,
                 "dry_friction": dry_friction,
+                "gravity_compensation": gravity_compensation,
             }.items()
         }
         for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
@@ -164,6 +186,8 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
             "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),
             "dry_solref": soft_reference(dry_solref, f"the dry friction of joint '{joint_name}'"),
             "dry_solimp": vector(dry_solimp, 5, f"dry_solimp of joint '{joint_name}'"),
+            "fluid_box": vector(fluid_box, 3, f"fluid_box of {what}"),
+            "fluid_rotation": quaternion(fluid_rotation, f"fluid_rotation of {what}"),
             **numbers,
         }
         self._joints[joint_name] = len(self._bodies) - 1
@@ -242,30 +266,33 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
     def actuator(
         self,
         name: str,
-        joint: str,
+        joint: str | None = None,
         *,
+        tendon: str | None = None,
+        site: str | None = None,
+        in_parent: bool = False,
         kind: str = "force",
         gain: float = 1.0,
+        gain_slope: Any = (0.0, 0.0),
         bias: Any = (0.0, 0.0, 0.0),
-        gear: float = 1.0,
+        gear: Any = 1.0,
         control_range: Any = None,
         force_range: Any = None,
         max_velocity: float = INF,
     ) -> str:
         """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
 
-        kind: what u is: a "force" (x = 0), or the "position" (x = length) or "velocity" that is wanted. length and velocity
-        are the joint's times `gear`, the force on the joint is gear times this one. control_range, force_range: (lower,
-        upper) of u and of the force. max_velocity: at which the drive and its damping balance.
+        It acts on a joint, on a tendon, or at a site. kind: what u is: a "force" (x = 0), or the "position" (x = length) or
+        "velocity" that is wanted. Of a joint with one axis and of a tendon, length and velocity are its own times `gear`, and
+        the force on it is gear times this one. Of a spherical joint gear is three numbers, of a free one or a site six, a
+        force and a torque per unit of actuator force, in the axes of the site, or of a joint in those of its body (shifts of a
+        free one: the world's); in_parent: turns in the axes of the parent. control_range, force_range: (lower, upper) of
+        u and of the force. max_velocity: at which the drive and its damping balance. gain_slope: how much the gain on u grows
+        with length and velocity; (0, -1) is a damper whose strength is u.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
-        if not isinstance(joint, str) or joint not in self._joints:
-            known = ", ".join(self._joints) or "none"
-            raise ModelError(f"{what} is on joint '{joint}', which does not exist; there are: {known}")
-        kind_of_joint = list(self._bodies.values())[self._joints[joint]]["joint"]
-        if not JOINTS[kind_of_joint].axial:
-            raise ModelError(f"{what} drives joint '{joint}', which is {kind_of_joint}; only {EITHER_AXIAL} can be")
+        on, axes = self._acted_on(what, {"joint": joint, "tendon": tendon, "site": site}, in_parent, gear)
         if kind not in ACTUATORS:
             raise ModelError(f"kind of {what} is one of {', '.join(ACTUATORS)}; not {kind!r}")
         gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
@@ -277,16 +304,43 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
                 f"{what}: max_velocity needs damping, which is what balances the drive: bias[2] below zero"
             )
         self._actuators[name] = {
-            "joint": joint,
+            "on": on,
             "kind": ACTUATORS.index(kind),
             "gain": gain,
             "bias": bias,
-            "gear": number(gear, f"gear of {what}"),
+            "gain_slope": vector(gain_slope, 2, f"gain_slope of {what}"),
+            "gear": 1.0 if axes is not None else number(gear, f"gear of {what}"),
+            "gear_axes": np.zeros(6) if axes is None else axes,
             "control_range": bounds(control_range, f"control_range of {what}"),
             "force_range": bounds(force_range, f"force_range of {what}"),
             "max_velocity": max_velocity,
         }
         return name
+
+    def _acted_on(
+        self, what: str, given: dict[str, str | None], in_parent: bool, gear: Any
+    ) -> tuple[tuple[str, str], np.ndarray | None]:
+        """(kind of transmission, name), and the six numbers of its gear if one does not say it."""
+        given = {key: name for key, name in given.items() if name is not None}
+        if len(given) != 1:
+            raise ModelError(f"{what} acts on one joint, tendon or site")
+        ((part, name),) = given.items()
+        known = list({"joint": self._joints, "tendon": self._tendons, "site": self._sites}[part])  # type: ignore[call-overload]
+        if not isinstance(name, str) or name not in known:
+            raise ModelError(
+                f"{what} is on {part} '{name}', which does not exist; there are: {', '.join(known) or 'none'}"
+            )
+        count = 1 if part == "tendon" else 6
+        if part == "joint":
+            joint = JOINTS[list(self._bodies.values())[self._joints[name]]["joint"]]
+            if not joint.nv:
+                raise ModelError(f"{what} drives joint '{name}', which is {joint.name}: it does not move")
+            count = 1 if joint.axial else joint.nv
+        if count == 1:
+            return (part, name), None
+        axes = np.zeros(6)
+        axes[:count] = vector(gear, count, f"gear of {what}, which acts on a {part} with {count} axes,")
+        return ("jointinparent" if part == "joint" and in_parent else part, name), axes
 
     def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None) -> str:
         """A named state and control for `sim.reset(name)`; what is left out is zero (q: as the model is placed)."""
@@ -304,18 +358,45 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
         numbers = dict.fromkeys(("gain", "gear"), 0.0) | dict.fromkeys(
             ("control_range", "force_range"), bounds(None, "")
         )
-        self._actuators[name] = {"joint": joint, "kind": DIRECT, "bias": np.zeros(3), "max_velocity": INF, **numbers}
+        own = {
+            "kind": DIRECT,
+            "bias": np.zeros(3),
+            "gain_slope": np.zeros(2),
+            "gear_axes": np.zeros(6),
+            "max_velocity": INF,
+        }
+        self._actuators[name] = {"on": ("joint", joint), **own, **numbers}
         return name
 
-    def sensor(self, name: str, kind: str, on: str) -> str:
-        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat or
-        ballangvel; of a site framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, velocimeter, gyro or
-        accelerometer; of a body subtreecom or subtreelinvel. on: the joint, site or body."""
+    def _transmission(self, on: tuple[str, str]) -> Transmission:
+        kind, name = on
+        known = {"tendon": self._tendons, "site": self._sites}.get(kind, self._joints)
+        return Transmission(kind, list(known).index(name))
+
+    def sensor(
+        self, name: str, kind: str, on: str = "", *, ref: str | None = None, cutoff: float = 0.0, zone: Any = None
+    ) -> str:
+        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat, ballangvel
+        or jointactfrc; of a site framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, framelinacc, frameangacc,
+        velocimeter, gyro, accelerometer, magnetometer, force, torque or touch; of a body subtreecom, subtreelinvel or
+        subtreeangmom; of a tendon tendonpos or tendonvel; of an actuator actuatorpos, actuatorvel or actuatorfrc; of the
+        model e_potential or e_kinetic. on: the part that it reads. ref: a site from which a frame is seen. cutoff: the
+        largest reading. zone: of touch, ("sphere", (radius, 0, 0)) or another shape about the site."""
         self._new(name, self._sensors, "sensor")
         if kind not in KINDS:
             raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")
         self._sensed(kind, on)
-        self._sensors[name] = (kind, on)
+        if ref is not None and (kind not in SEEN_FROM or ref not in self._sites):
+            raise ModelError(
+                f"sensor '{name}': a site may be a reference of {', '.join(SEEN_FROM)}, and '{ref}' is not one"
+            )
+        if (zone is None) == (kind == "touch") or (zone is not None and zone[0] not in ZONES):
+            raise ModelError(
+                f"sensor '{name}': a touch sensor, and no other, has a zone: one of {', '.join(ZONES)} and a size"
+            )
+        if zone is not None:
+            zone = Zone(zone[0], tuple(vector(zone[1], 3, f"zone of sensor '{name}'").tolist()))
+        self._sensors[name] = {"kind": kind, "on": on, "ref": ref, "cutoff": number(cutoff, "a cutoff"), "zone": zone}
         return name
 
     def visual(self, body: str, kind: str, **looks: Any) -> None:
@@ -330,10 +411,22 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
     def _sensed(self, kind: str, on: str) -> int:
         """The index of what a sensor reads."""
         what = KINDS[kind].on
-        names = {"joint": list(self._joints), "site": list(self._sites), "body": [*self._bodies, WORLD]}[what]
+        if what == "model":
+            return -1
+        known: dict[str, list[str]] = {
+            "joint": list(self._joints),
+            "site": list(self._sites),
+            "body": [*self._bodies, WORLD],
+        }
+        known |= {"tendon": list(self._tendons), "actuator": list(self._actuators)}
+        names = known[what]
         if on not in names:
             raise ModelError(f"a sensor '{kind}' reads a {what}; there is no {what} '{on}'")
         return -1 if on == WORLD else names.index(on)
+
+    def _built_sensor(self, name: str, s: dict[str, Any]) -> Sensor:
+        ref = -1 if s["ref"] is None else list(self._sites).index(s["ref"])
+        return Sensor(name, s["kind"], self._sensed(s["kind"], s["on"]), ref, s["cutoff"], s["zone"])
 
     def build(self) -> Model:
         """The finished model."""
@@ -341,15 +434,24 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
             raise ModelError(f"'{self.name}' has no bodies")
         bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
         names = list(self._bodies)
-        values: dict[str, Any] = {"gravity": self.gravity}
-        for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis"):
+        values: dict[str, Any] = {"gravity": self.gravity, "magnetic": self.magnetic, **self._fluid}
+        for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis", *SURROUNDED):
             values[key] = [b[key] for b in bodies]
         for key in JOINT_NUMBERS:
             values[key] = [b[key] for b in bodies]
         if sites:
             values |= {f"site_{key}": [s[key] for s in sites] for key in ("position", "rotation")}
         if acts:
-            for key in ("gear", "gain", "bias", "control_range", "force_range", "max_velocity"):
+            for key in (
+                "gear",
+                "gear_axes",
+                "gain",
+                "gain_slope",
+                "bias",
+                "control_range",
+                "force_range",
+                "max_velocity",
+            ):
                 values[key] = [a[key] for a in acts]
         model = Model(
             name=self.name,
@@ -360,20 +462,23 @@ class ModelBuilder(EqualityBuilder, ShapeBuilder):
             sites=list(self._sites),
             site_body=[self._body_index(s["body"]) for s in sites],
             actuators=list(self._actuators),
-            actuator_joint=[self._joints[a["joint"]] for a in acts],
+            transmissions=[self._transmission(a["on"]) for a in acts],
             actuator_kind=[a["kind"] for a in acts],
-            values=values | self._shape_values(),
+            values=values | self._shape_values() | self._tendon_values(),
             shapes=self._build_shapes(names),
             keyframes={},
             equalities=self._build_equalities(names),
-            sensors=[Sensor(name, kind, self._sensed(kind, on)) for name, (kind, on) in self._sensors.items()],
+            tendons=self._build_tendons(),
+            stopped_tendons=self._stopped_tendons(),
+            sensors=[self._built_sensor(name, s) for name, s in self._sensors.items()],
             visuals=[replace(visual, body=self._body_index(body)) for body, visual in self._visuals],
             options=self.options,
             unsupported=self.unsupported,
             notes=self.notes,
         )
         check_mass_matrix(model)
-        model.params = model.params.replace(**(weights(model) | self.weights), **self._equality_values(model))
+        resting = self._equality_values(model) | self._resting_tendons(model)
+        model.params = model.params.replace(**(weights(model) | self.weights), **resting)
         for name, (q, v, u) in self._keyframes.items():
             zero = model.keyframes["zero"]
             frame = tuple(

@@ -46,6 +46,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
                 _float(spec, source)
             if prepared is not None:
                 _looks_without_volume(mj, spec)
+                _couple(mj, spec, prepared)
             m = spec.compile()
     except (ValueError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
@@ -63,10 +64,13 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
 
 
 def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
-    """MJCF is read from its file, so that includes and meshes are found; what was changed here from its text."""
-    if source.kind == "mjcf" and source.path is not None:
+    """MJCF is read from its file, so that includes and meshes are found; what was changed here, or is not UTF-8, from text."""
+    if source.kind == "mjcf" and source.path is not None and source.utf8:
         return mj.MjSpec.from_file(str(source.path))
-    return mj.MjSpec.from_string(source.text, assets=assets)
+    spec = mj.MjSpec.from_string(source.text, assets=assets)
+    if source.path is not None and source.kind == "mjcf":
+        spec.modelfiledir = str(source.path.parent)
+    return spec
 
 
 def _looks_without_volume(mj: Any, spec: Any) -> None:
@@ -75,6 +79,21 @@ def _looks_without_volume(mj: Any, spec: Any) -> None:
     for mesh in spec.meshes:
         if mesh.name not in solid:
             mesh.inertia = mj.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+def _couple(mj: Any, spec: Any, prepared: Preparation) -> None:
+    """Joints that follow others, as equalities."""
+    for mimic in prepared.mimics:
+        data = np.zeros(mj.mjNEQDATA)
+        data[:2] = mimic.offset, mimic.multiplier
+        spec.add_equality(
+            name=f"{mimic.joint}:{mimic.other}",
+            type=mj.mjtEq.mjEQ_JOINT,
+            objtype=mj.mjtObj.mjOBJ_JOINT,
+            name1=mimic.joint,
+            name2=mimic.other,
+            data=data,
+        )
 
 
 def _hide_what_has_looks(m: Any) -> None:

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ModelError
 from ..joints.table import BY_MJCF
 from ..model.findings import Finding
 from ..model.model import Model
 from ..model.options import Integrator, Options
 from ..model.quaternions import inertia_in, product, rotate, turn
-from .actuators import add_actuators
+from .actuators import Motors, add_actuators
 from .builder import ModelBuilder
 from .compiler import Compiled
 from .contacts import add_shapes, reference
@@ -23,24 +24,16 @@ from .drawn_geoms import add_visuals
 from .equalities import add_equalities
 from .file_sensors import add_sensors
 from .flags import Off, apply_flags, off
+from .lenient_builder import LenientBuilder
 from .names import Names
-from .shape_builder import WORLD
+from .tendons import add_tendons
 from .unsupported import FEATURES, NOTES, findings
-from .validate import inertia_of
 
 JOINTS = tuple(BY_MJCF[name] for name in ("free", "ball", "slide", "hinge"))  # by mjtJoint
 
 
-class FileBuilder(ModelBuilder):
-    """Builds from a file: pairs that cannot touch go to the report, and a body without mass may have an inertia, as some
-    files give one to frames that are fixed to a link."""
-
-    def body(self, name: str, parent: str = WORLD, **options: Any) -> str:
-        inertia = options.pop("inertia", np.zeros((3, 3)))
-        massless = options.get("mass", 0.0) == 0
-        super().body(name, parent, inertia=np.zeros((3, 3)) if massless else inertia, **options)
-        self._bodies[name]["inertia"] = inertia_of(inertia, f"body '{name}'", 1.0)
-        return name
+class FileBuilder(LenientBuilder):
+    """Builds from a file: pairs that cannot touch go to the report."""
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
         for kinds, pairs in sorted(missing.items()):
@@ -54,11 +47,13 @@ class FileBuilder(ModelBuilder):
         return [values.get(name, default) for name in self._bodies]
 
 
-def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Model:
+def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | None = None) -> Model:
     """The Model of a compiled file; what was not converted is in its `unsupported` and `notes`."""
     m, names = read.m, Names(read.m)
     apply_flags(m)
     b = FileBuilder(name, gravity=m.opt.gravity)
+    b.magnetic = m.opt.magnetic.copy()
+    b.fluid(density=m.opt.density, viscosity=m.opt.viscosity, wind=m.opt.wind)
     b.unsupported = read.unsupported + findings(FEATURES, m, names)
     b.notes = read.notes + findings(NOTES, m, names)
     for i in range(1, m.nbody):
@@ -68,6 +63,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: bool) -> Mod
     for s in range(m.nsite):
         place = {"position": m.site_pos[s], "rotation": m.site_quat[s]}
         b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
+    add_tendons(b, m, names)
     add_actuators(b, m, names, motors)
     add_shapes(b, m, names, mesh_points)
     add_equalities(b, m, names)
@@ -90,6 +86,8 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
         "mass": m.body_mass[i],
         "com": m.body_ipos[i],
         "inertia": inertia_in(m.body_iquat[i], m.body_inertia[i]),
+        "gravity_compensation": m.body_gravcomp[i],
+        **_box(m, i),
     }
     if count == 0:
         b.body(name, parent, position=position, rotation=rotation, **own)
@@ -109,6 +107,15 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
             **(own if last else {}),
         )
         parent, position, rotation = link, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+
+
+def _box(m: Any, i: int) -> dict[str, Any]:
+    """The box that has the inertia of body i, which is what a fluid feels of it."""
+    moments, mass = m.body_inertia[i], float(m.body_mass[i])
+    if mass < 1e-15 or not (m.opt.density or m.opt.viscosity):
+        return {}
+    edges = np.sqrt(np.maximum(moments.sum() - 2 * moments, 1e-15) / mass * 6.0)
+    return {"fluid_box": edges, "fluid_rotation": m.body_iquat[i]}
 
 
 def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -158,6 +165,8 @@ INTEGRATORS: tuple[Integrator, ...] = ("euler", "rk4", "implicit", "implicitfast
 
 def _options(m: Any, b: FileBuilder) -> Options:
     """How the file says that it is stepped."""
+    if not m.opt.timestep > 0:
+        raise ModelError(f"timestep of '{b.name}' is {m.opt.timestep:g}; it must be above zero, in seconds")
     number = int(m.opt.integrator)
     if number >= len(INTEGRATORS):
         b.notes.append(Finding("integrator discrete", (), "stepped by euler"))

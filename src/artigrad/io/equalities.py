@@ -1,4 +1,4 @@
-"""Equalities of a compiled file: connect, weld and joint."""
+"""Equalities of a compiled file: connect, weld, joint and tendon."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..model.findings import Finding
 from .builder import ModelBuilder
 from .contacts import reference
 from .names import Names
 
-CONNECT, WELD, JOINT = range(3)  # mjtEq
+CONNECT, WELD, JOINT, TENDON = range(4)  # mjtEq
 SITE = 6  # mjtObj
 
 
@@ -28,7 +29,17 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
         }
         if kind == JOINT:
             second = None if other < 0 else names.joint[other]
-            b.couple(names.joint[one], second, polynomial=_polynomial(m, data, one, other), **soft)
+            refs = [0.0 if k < 0 else float(m.qpos0[m.jnt_qposadr[k]]) for k in (one, other)]
+            b.couple(names.joint[one], second, polynomial=_polynomial(data, refs, other >= 0), **soft)
+        elif kind == TENDON:
+            tendons = [names.tendon[k] for k in (one, other) if k >= 0]
+            if all(name in b._tendons for name in tendons):
+                refs = [0.0 if k < 0 else float(m.tendon_length0[k]) for k in (one, other)]
+                b.couple_tendons(*tendons, polynomial=_polynomial(data, refs, other >= 0), **soft)
+            else:
+                b.unsupported.append(
+                    Finding("equality of a tendon that is left out", (names.equality[e],), "not enforced")
+                )
         elif kind in (CONNECT, WELD):
             sites = int(m.eq_objtype[e]) == SITE
             one_body, other_body = (names.body[int(m.site_bodyid[k]) if sites else k] for k in (one, other))
@@ -45,12 +56,12 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
                 b.weld(one_body, other_body, **place, **turn, torque_scale=float(data[10]), **soft)
 
 
-def _polynomial(m: Any, data: np.ndarray, one: int, other: int) -> np.ndarray:
-    """q1 - ref1 = P(q2 - ref2) as q1 = P'(q2)"""
-    ref = float(m.qpos0[m.jnt_qposadr[one]])
-    if other < 0:
+def _polynomial(data: np.ndarray, refs: list[float], two: bool) -> np.ndarray:
+    """x1 - ref1 = P(x2 - ref2) as x1 = P'(x2)"""
+    ref, other = refs
+    if not two:
         return np.array([data[0] + ref, 0.0, 0.0, 0.0, 0.0])
-    shifted = np.polynomial.Polynomial(data[:5])(np.polynomial.Polynomial([-float(m.qpos0[m.jnt_qposadr[other]]), 1.0]))
+    shifted = np.polynomial.Polynomial(data[:5])(np.polynomial.Polynomial([-other, 1.0]))
     out = np.zeros(5)
     out[: len(shifted.coef)] = shifted.coef
     out[0] += ref

@@ -1,4 +1,4 @@
-"""Equalities: the part of `ModelBuilder` that holds bodies or joints together, and so closes loops."""
+"""Equalities: the part of `ModelBuilder` that holds bodies, joints or tendons together, and so closes loops."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ class EqualityBuilder:
 
     _bodies: dict[str, dict[str, Any]]
     _joints: dict[str, int]
+    _tendons: dict[str, dict[str, Any]]
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,15 +88,40 @@ class EqualityBuilder:
             kind = list(self._bodies.values())[self._joints[one]]["joint"]
             if not JOINTS[kind].axial:
                 raise ModelError(f"{what}: joint '{one}' is {kind}; only {EITHER_AXIAL} joints can be coupled")
+        return self._coupling("joint", name, (joint, other), polynomial, (solref, solimp))
+
+    def couple_tendons(
+        self,
+        tendon: str,
+        other: str | None = None,
+        *,
+        polynomial: Any = (0.0, 1.0, 0.0, 0.0, 0.0),
+        name: str | None = None,
+        solref: Any = SOLREF,
+        solimp: Any = SOLIMP,
+    ) -> str:
+        """Hold the length of a tendon at a polynomial of that of another one, or without another at c0."""
+        name = name or f"{tendon}:{other or 'held'}"
+        self._new(name, self._equalities, "equality")  # type: ignore[attr-defined]
+        for one in (tendon, other) if other is not None else (tendon,):
+            if one not in self._tendons:
+                known = ", ".join(self._tendons) or "none"
+                raise ModelError(f"coupling '{name}': there is no tendon '{one}'; there are: {known}")
+        return self._coupling("tendon", name, (tendon, other), polynomial, (solref, solimp))
+
+    def _coupling(
+        self, kind: str, name: str, parts: tuple[str, str | None], polynomial: Any, soft: tuple[Any, Any]
+    ) -> str:
+        what = f"coupling '{name}'"
         self._equalities[name] = {
-            "kind": "joint",
-            "parts": (joint, other),
+            "kind": kind,
+            "parts": parts,
             "anchor": (np.zeros(3), np.zeros(3)),
             "rotation": (np.array(IDENTITY), np.array(IDENTITY)),
             "torque_scale": 0.0,
             "polynomial": vector(polynomial, 5, f"polynomial of {what}"),
-            "solref": soft_reference(solref, what),
-            "solimp": vector(solimp, 5, f"solimp of {what}"),
+            "solref": soft_reference(soft[0], what),
+            "solimp": vector(soft[1], 5, f"solimp of {what}"),
         }
         return name
 
@@ -135,6 +161,10 @@ class EqualityBuilder:
                 other = None if b < 0 else prefix + robot.joints[b]
                 self.couple(prefix + robot.joints[a], other, polynomial=own["polynomial"], **soft)
                 continue
+            if kind == "tendon":
+                other = None if b < 0 else prefix + robot.tendons[b].name
+                self.couple_tendons(prefix + robot.tendons[a].name, other, polynomial=own["polynomial"], **soft)
+                continue
             bodies = [WORLD if i < 0 else prefix + robot.bodies[i] for i in (a, b)]
             one, other_one = (x + (place if i < 0 else 0.0) for x, i in zip(own["anchor"], (a, b), strict=True))
             soft |= {"anchor": one, "other_anchor": other_one}
@@ -149,6 +179,8 @@ class EqualityBuilder:
         def index(name: str | None, kind: str) -> int:
             if kind == "joint":
                 return -1 if name is None else self._joints[name]
+            if kind == "tendon":
+                return -1 if name is None else list(self._tendons).index(name)
             return -1 if name == WORLD else bodies.index(str(name))
 
         return [
@@ -168,7 +200,7 @@ class EqualityBuilder:
         rows: dict[str, list[Any]] = {key: [] for key in FIELDS}
         for (_, kind, a, b), e in zip(model.equalities, self._equalities.values(), strict=True):
             (anchor, other_anchor), (turn, other_turn) = e["anchor"], e["rotation"]
-            if kind != "joint":
+            if kind not in ("joint", "tendon"):
                 (R_a, r_a), (R_b, r_b) = pose(a), pose(b)
                 if other_anchor is None:
                     other_anchor = R_b.T @ (r_a + R_a @ anchor - r_b)

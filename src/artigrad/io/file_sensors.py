@@ -8,26 +8,74 @@ import numpy as np
 
 from ..model.findings import Finding
 from ..simulate.sensors import KINDS
-from .builder import ModelBuilder
+from .builder import SEEN_FROM, ModelBuilder
 from .compiler import mujoco
 from .names import Names
 
+ZONE_SHAPES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}  # mjtGeom
+SAME_BODIES = 2  # mjtEq below it hold bodies
+
 
 def add_sensors(b: ModelBuilder, m: Any, names: Names) -> None:
+    """All that are read; the others go to the report."""
     beyond: dict[str, list[str]] = {}
     for s in range(m.nsensor):
         kind = mujoco().mjtSensor(int(m.sensor_type[s])).name.removeprefix("mjSENS_").lower()
-        name, i = names.sensor[s], int(m.sensor_objid[s])
-        if kind not in KINDS or m.sensor_reftype[s] or m.sensor_cutoff[s] > 0:
-            more = " in another frame" if m.sensor_reftype[s] else " with a cutoff" if m.sensor_cutoff[s] > 0 else ""
-            beyond.setdefault(f"sensor '{kind}'{more}", []).append(name)
-            continue
-        on = KINDS[kind].on
-        if on == "site":
-            b.sensor(name, kind, _site(b, m, names, int(m.sensor_objtype[s]), i, name))
+        problem = _problem(b, m, names, s, kind)
+        if problem is not None:
+            beyond.setdefault(f"sensor '{kind}'{problem}", []).append(names.sensor[s])
         else:
-            b.sensor(name, kind, names.joint[i] if on == "joint" else names.body[i])
+            _add(b, m, names, s, kind)
     b.unsupported += [Finding(what, tuple(where), "not read") for what, where in beyond.items()]
+
+
+def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | None:
+    """Why a sensor is not read, as a continuation of its name; None if it is."""
+    i = int(m.sensor_objid[s])
+    if kind not in KINDS:
+        return ""
+    if m.sensor_reftype[s] and kind not in SEEN_FROM:
+        return " in another frame"
+    if m.sensor_delay[s] or (m.sensor_interval[s].any() and m.sensor_interval[s][0] > 0):
+        return " with a delay or an interval"
+    if kind in ("tendonpos", "tendonvel") and names.tendon[i] not in b._tendons:
+        return " of a tendon that is left out"
+    if kind.startswith("actuator") and not _readable(b, names.actuator[i]):
+        return " of an actuator on a ball or free joint or a site"
+    if kind == "jointactfrc" and any(a["on"][0] in ("tendon", "site") for a in b._actuators.values()):
+        return " beside actuators on tendons or sites"
+    if kind in ("force", "torque"):
+        return _unheld(m, kind)
+    return None
+
+
+def _readable(b: ModelBuilder, actuator: str) -> bool:
+    return not b._actuators[actuator]["gear_axes"].any() and b._actuators[actuator]["on"][0] in ("joint", "tendon")
+
+
+def _unheld(m: Any, kind: str) -> str | None:
+    """What a joint carries is known where nothing but contacts presses on bodies; their torques are not."""
+    if any(m.eq_active0[e] and m.eq_type[e] < SAME_BODIES for e in range(m.neq)):
+        return " beside equalities of bodies"
+    if kind == "force":
+        return None
+    wide = (m.geom_condim > 3) & ((m.geom_contype > 0) | (m.geom_conaffinity > 0))
+    return " beside contacts of condim 4 or 6" if wide.any() or (m.pair_dim > 3).any() else None
+
+
+def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
+    name, i, on = names.sensor[s], int(m.sensor_objid[s]), KINDS[kind].on
+    more: dict[str, Any] = {"cutoff": float(m.sensor_cutoff[s])}
+    if on == "site":
+        where = _site(b, m, names, int(m.sensor_objtype[s]), i, name)
+        if m.sensor_reftype[s]:
+            more["ref"] = _site(b, m, names, int(m.sensor_reftype[s]), int(m.sensor_refid[s]), f"{name}:reference")
+        if kind == "touch":
+            more["zone"] = (ZONE_SHAPES[int(m.site_type[i])], m.site_size[i])
+    else:
+        parts = {"joint": names.joint, "body": names.body, "tendon": names.tendon, "actuator": names.actuator}
+        where = parts[on][i] if on in parts else ""
+    b.sensor(name, kind, where, **more)
 
 
 def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from ..errors import InputError, ModelError
 from ..model.model import Model
@@ -12,18 +13,21 @@ def load(
     source: str | Path,
     *,
     floating: bool = False,
-    motors: bool = False,
+    motors: bool | Literal["torque", "position", "velocity"] = False,
+    gains: tuple[float, float] | None = None,
     strict: bool = True,
     mesh_points: int = 32,
 ) -> Model:
     """The robot of an MJCF or URDF file, or of its XML given as text. Read by MuJoCo's compiler.
 
     `q` is MuJoCo's qpos, `v` its qvel and `u` its ctrl, entry for entry; `model.options` has the file's time step and
-    integrator. floating: free the base of a robot that is fixed to the world. motors: a torque motor on every hinge and
-    slide joint, within its effort limit, if the file has no actuators. strict: raise ModelError if the file has anything
-    that is not simulated; with strict=False the list is in `model.unsupported`. mesh_points: how many corners of a mesh
-    may touch, at most.
+    integrator. floating: free the base of a robot that is fixed to the world. motors: what drives every hinge and slide joint,
+    within its effort limit, if the file has no actuators: a "torque" motor (or True), or a servo to a "position" or a
+    "velocity"; gains: (stiffness, damping) of a servo to a position, (0, damping) of one to a velocity. strict: raise
+    ModelError if the file has anything that is not simulated; with strict=False the list is in `model.unsupported`.
+    mesh_points: how many corners of a mesh may touch, at most.
     """
+    from .actuators import Motors
     from .compiler import compiled  # what reads files is loaded with the first one
     from .convert import convert
     from .source import open_source
@@ -31,8 +35,9 @@ def load(
     if not isinstance(mesh_points, int) or mesh_points < 1:
         raise InputError(f"mesh_points is a whole number, at least 1, not {mesh_points!r}")
     description = open_source(source)
+    chosen = Motors.of(motors, gains)
     read = compiled(description, floating=floating, strict=strict)
-    model = convert(read, description.name, mesh_points=mesh_points, motors=motors)
+    model = convert(read, description.name, mesh_points=mesh_points, motors=chosen)
     if model.unsupported and strict:
         raise ModelError(
             f"{description.label} has what is not simulated yet; load it with strict=False to go on without:\n"

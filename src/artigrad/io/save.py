@@ -19,7 +19,8 @@ from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..simulate.sensors import KINDS
-from .weights import poses
+from .scene import parts_by_name
+from .weights import poses, tendon_weights
 
 # shape: type of geom, how many numbers its size has
 GEOMS = {
@@ -30,10 +31,15 @@ GEOMS = {
     BOX: ("box", 3),
     CYLINDER: ("cylinder", 2),
 }
+SENSORS = {"jointactfrc": "jointactuatorfrc"}  # what MJCF calls it
 INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "implicit", "rk4": "RK4"}
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+# attribute of a tendon: our field
+TENDON_NUMBERS = {"stiffness": "stiffness", "damping": "damping", "springlength": "rest", "margin": "limit_margin"}
+TENDON_NUMBERS |= {"solreflimit": "limit_solref", "solimplimit": "limit_solimp", "frictionloss": "dry_friction"}
+TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp"}
 
 
 def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
@@ -79,6 +85,7 @@ class Writer:
         for i in self._children(-1):
             self._body(world, i, np.zeros(3), IDENTITY, [])
         self._contacts()
+        self._tendons()
         self._equalities(world)
         self._actuators()
         self._sensors()
@@ -89,7 +96,9 @@ class Writer:
 
     def _options(self) -> None:
         own = self.model.options
-        option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity))
+        option = ET.SubElement(self.root, "option", gravity=numbers(self.p.gravity), magnetic=numbers(self.p.magnetic))
+        for key in ("density", "viscosity", "wind"):
+            option.set(key, numbers(self.p[key]))
         option.set("timestep", repr(float(own.dt)))
         option.set("integrator", INTEGRATORS.get(own.integrator, "Euler"))
         option.set("cone", own.cone)
@@ -128,6 +137,8 @@ class Writer:
         if i in self.absorbed:
             return self._body(above, self._children(i)[0], position, rotation, joints)
         own = ET.SubElement(above, "body", name=self.model.bodies[i], pos=numbers(position), quat=numbers(rotation))
+        if self.p.gravity_compensation[i]:
+            own.set("gravcomp", numbers(self.p.gravity_compensation[i]))
         for k, anchor, axis in joints:
             self._joint(own, k, anchor, axis)
         self._inertial(own, i, moving=bool(joints))
@@ -215,6 +226,9 @@ class Writer:
                 geom.set("size", numbers(look.size) + (" 1" if look.kind == "plane" else ""))
         for s in (s for s, body in enumerate(m.site_body) if body == i):
             place = {"pos": numbers(p.site_position[s]), "quat": numbers(p.site_rotation[s])}
+            zone = next((sensor.zone for sensor in m.sensors if sensor.zone is not None and sensor.on == s), None)
+            if zone is not None:
+                place |= {"type": zone.shape, "size": numbers(zone.size)}
             ET.SubElement(own, "site", {"name": m.sites[s], **place})
 
     def _mesh(self, geom: ET.Element, vertices: np.ndarray, faces: np.ndarray | None) -> None:
@@ -250,8 +264,8 @@ class Writer:
             own.set("solref", numbers(p.equality_solref[k]))
             own.set("solimp", numbers(p.equality_solimp[k]))
             one, other = p.equality_anchor[k]
-            if kind == "joint":
-                self._joint_equality(own, k)
+            if kind in ("joint", "tendon"):
+                self._coupling(own, k)
                 continue
             if kind == "connect" and not self._at_rest(k):
                 for number, body, anchor in ((1, a, one), (2, b, other)):
@@ -268,20 +282,50 @@ class Writer:
                 own.set("relpose", numbers([*one, *product(turn, other_turn * (1, -1, -1, -1))]))
                 own.set("torquescale", numbers(p.equality_torque_scale[k]))
 
-    def _joint_equality(self, own: ET.Element, k: int) -> None:
-        """MuJoCo's polynomial is of distances from the reference: q1 - r1 = P(q2 - r2)."""
-        m, (_, _, a, b) = self.model, self.model.equalities[k]
+    def _coupling(self, own: ET.Element, k: int) -> None:
+        """MuJoCo's polynomial is of distances from the reference: x1 - r1 = P(x2 - r2)."""
+        m, (_, kind, a, b) = self.model, self.model.equalities[k]
         P = np.polynomial.Polynomial(self.p.equality_polynomial[k])
-        own.set("joint1", m.joints[a])
+        names = m.joints if kind == "joint" else [t.name for t in m.tendons]
+        own.set(f"{kind}1", names[a])
         shift = 0.0
         if b >= 0:
-            own.set("joint2", m.joints[b])
-            shift = float(self.reference[m.joint_q[b]])
+            own.set(f"{kind}2", names[b])
+            shift = self._reference_of(kind, b)
         out = np.zeros(5)
         shifted = P(np.polynomial.Polynomial([shift, 1.0])).coef if b >= 0 else P.coef[:1]
         out[: len(shifted)] = shifted
-        out[0] -= self.reference[m.joint_q[a]]
+        out[0] -= self._reference_of(kind, a)
         own.set("polycoef", numbers(out))
+
+    def _reference_of(self, kind: str, k: int) -> float:
+        """Position of a joint, or length of a tendon, in the reference pose."""
+        if kind == "joint":
+            return float(self.reference[self.model.joint_q[k]])
+        return float(tendon_weights(self.model, self.reference)[0][k])
+
+    def _tendons(self) -> None:
+        m, p, at = self.model, self.p, 0
+        tendons = ET.SubElement(self.root, "tendon")
+        for t, tendon in enumerate(m.tendons):
+            own = ET.SubElement(tendons, "fixed" if tendon.fixed else "spatial", name=tendon.name)
+            for key, name in TENDON_NUMBERS.items():
+                own.set(key, numbers(p[f"tendon_{name}"][t]))
+            if np.isfinite(p.tendon_limit[t]).any():
+                own.set("limited", "true")
+                own.set("range", numbers(np.clip(p.tendon_limit[t], -1e10, 1e10)))
+            last, divisor = -1, 1.0
+            for piece, scale in zip(tendon.pieces, p.piece_scale[at : at + len(tendon.pieces)], strict=True):
+                if piece.kind == "joint":
+                    ET.SubElement(own, "joint", joint=m.joints[piece.a], coef=numbers(scale))
+                    continue
+                if piece.a != last or 1.0 / scale != divisor:
+                    if last >= 0 or scale != 1.0:
+                        ET.SubElement(own, "pulley", divisor=numbers(1.0 / scale))
+                    ET.SubElement(own, "site", site=m.sites[piece.a])
+                ET.SubElement(own, "site", site=m.sites[piece.b])
+                last, divisor = piece.b, 1.0 / scale
+            at += len(tendon.pieces)
 
     def _at_rest(self, k: int) -> bool:
         """Whether the two anchors of an equality are at one place in the reference pose."""
@@ -299,9 +343,13 @@ class Writer:
             gain, bias = p.gain[a], np.array(p.bias[a])
             bias[1] -= gain * (m.actuator_kind[a] == POSITION)
             bias[2] -= gain * (m.actuator_kind[a] == VELOCITY)
-            general = ET.SubElement(actuators, "general", name=name, joint=m.joints[m.actuator_joint[a]])
-            general.set("gear", numbers(p.gear[a]))
-            general.set("gainprm", numbers(gain))
+            kind, on = m.transmissions[a]
+            names = {"tendon": [t.name for t in m.tendons], "site": m.sites}.get(kind, m.joints)
+            general = ET.SubElement(actuators, "general", {"name": name, kind: names[on]})
+            wide = any(line.actuator == a for line in m.lines[0])
+            general.set("gear", numbers(p.gear_axes[a] if wide else p.gear[a]))
+            general.set("gaintype", "affine" if p.gain_slope[a].any() else "fixed")
+            general.set("gainprm", numbers([gain, *p.gain_slope[a]]))
             general.set("biastype", "affine")
             general.set("biasprm", numbers(bias))
             for key, limits in (("ctrl", p.control_range[a]), ("force", p.force_range[a])):
@@ -309,14 +357,27 @@ class Writer:
                     general.set(f"{key}limited", "true")
                     general.set(f"{key}range", numbers(np.clip(limits, -1e10, 1e10)))
 
+    def _is_inertia_box(self, b: int) -> bool:
+        """Whether the fluid feels body b as the box that has its inertia."""
+        xx, yy, zz, xy, xz, yz = self.p.inertia[b]
+        if self.p.mass[b] < 1e-15:
+            return not self.p.fluid_box[b].any()
+        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        edges = np.sqrt(np.maximum(moments.sum() - 2 * moments, 1e-15) / self.p.mass[b] * 6.0)
+        return bool(np.allclose(np.sort(edges), np.sort(self.p.fluid_box[b]), rtol=1e-6))
+
     def _sensors(self) -> None:
         m = self.model
         sensors = ET.SubElement(self.root, "sensor")
         for s in m.sensors:
             on = KINDS[s.kind].on
-            names = {"joint": m.joints, "site": m.sites, "body": (*m.bodies, "world")}[on]
+            names = parts_by_name(m)[on]
             where = {"objtype": "site", "objname": names[s.on]} if s.kind.startswith("frame") else {on: names[s.on]}
-            ET.SubElement(sensors, s.kind, {"name": s.name, **where})
+            if s.ref >= 0:
+                where |= {"reftype": "site", "refname": m.sites[s.ref]}
+            where |= {"cutoff": numbers(s.cutoff)} if s.cutoff > 0 else {}
+            where.pop("model", None)
+            ET.SubElement(sensors, SENSORS.get(s.kind, s.kind), {"name": s.name, **where})
 
     def _keyframes(self) -> None:
         keys = ET.SubElement(self.root, "keyframe")
@@ -338,6 +399,8 @@ class Writer:
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
+        boxes = [m.bodies[b] for b in range(m.nb) if "fluid" in m.extras and not self._is_inertia_box(b)]
+        lose("box in a fluid that is not that of the inertia", boxes, "found anew from the inertia")
         changed = [key for key in ("body_weight", "dof_weight") if not np.array_equal(p[key], m.params[key])]
         lose("weights of constraints", changed, "found anew from the reference pose")
         if m.options.law == "hard":

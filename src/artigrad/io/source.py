@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ from ..errors import ModelError
 
 KINDS: dict[str, Literal["mjcf", "urdf"]] = {"mujoco": "mjcf", "mujocoinclude": "mjcf", "robot": "urdf"}
 HEAD = 4096  # bytes looked at before anything is parsed
+WIDE = (b"\xff\xfe", b"\xfe\xff")  # UTF-16
+DECLARATION = re.compile(rb"""\s*(?:\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,14 @@ class Source:
     root: ET.Element
     path: Path | None
     label: str  # for messages
+    utf8: bool = True  # whether others can read the file as it is
 
     @property
     def text(self) -> str:
-        return ET.tostring(self.root, encoding="unicode")
+        try:
+            return ET.tostring(self.root, encoding="unicode")
+        except RecursionError:
+            raise ModelError(f"{self.label} has elements within elements too deep to be read") from None
 
     @property
     def name(self) -> str:
@@ -44,11 +51,9 @@ def open_source(given: str | Path) -> Source:
     try:
         if path.is_dir():
             raise ModelError(f"{label} is a folder; name the robot's file in it")
-        with path.open("rb") as file:
-            _check_head(file.read(HEAD), label)
-            file.seek(0)
-            data = file.read()
-        return _source(_parse(data.strip(b"\0 \t\r\n"), label), path.resolve(), label)
+        data = path.read_bytes()
+        _check_head(data[:HEAD], label)
+        return _source(_parse(_decoded(data, label), label), path.resolve(), label, _is_utf8(data))
     except FileNotFoundError:
         raise ModelError(f"there is no file {label:.200}; a text in its place begins with '<'") from None
     except (OSError, ValueError) as problem:
@@ -57,12 +62,35 @@ def open_source(given: str | Path) -> Source:
         raise ModelError(f"{label:.200} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return not data.startswith(WIDE)
+
+
+def _decoded(data: bytes, label: str) -> str:
+    """The text of a file: as its first bytes or its declaration say, else UTF-8, and what is not that is Latin-1. The
+    declaration is left out, as it is true no longer."""
+    declared = DECLARATION.match(data)
+    name = "utf-16" if data.startswith(WIDE) else declared[1].decode("ascii", "replace") if declared else "utf-8-sig"
+    try:
+        text = data.decode(name)
+    except LookupError:
+        raise ModelError(f"{label} is in an encoding that is not known, '{name}': save it as UTF-8") from None
+    except UnicodeDecodeError as problem:
+        if declared or name == "utf-16":
+            raise ModelError(f"{label} is not in the encoding that it says, '{name}': {problem.reason}") from None
+        text = data.decode("latin-1")
+    return re.sub(r"^\s*<\?xml.*?\?>", "", text.strip("\ufeff\0 \t\r\n"), count=1, flags=re.DOTALL)
+
+
 def _check_head(head: bytes, label: str) -> None:
     """Refuse what is not text before a parser reads all of it."""
     if not head.strip():
         raise ModelError(f"{label} is empty")
-    wide = head.startswith((b"\xff\xfe", b"\xfe\xff"))  # UTF-16
-    if not wide and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+    if not head.startswith(WIDE) and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         kind = "is binary" if b"\0" in head or not head.isascii() else "is no XML"
         raise ModelError(f"{label} {kind}; ag.load reads MJCF (<mujoco>) and URDF (<robot>) files")
 
@@ -74,8 +102,8 @@ def _parse(text: str | bytes, label: str) -> ET.Element:
         raise ModelError(f"{label} is not well-formed XML: {problem}") from None
 
 
-def _source(root: ET.Element, path: Path | None, label: str) -> Source:
+def _source(root: ET.Element, path: Path | None, label: str, utf8: bool = True) -> Source:
     kind = KINDS.get(root.tag)
     if kind is None:
         raise ModelError(f"{label} is a <{root.tag}>; ag.load reads MJCF (<mujoco>) and URDF (<robot>) files")
-    return Source(kind, root, path, label)
+    return Source(kind, root, path, label, utf8)

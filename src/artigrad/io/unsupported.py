@@ -12,8 +12,9 @@ from .flags import Off, off
 from .names import Names
 
 BALL_OR_FREE = (0, 1)  # mjtJoint
+IMPLICIT = (2, 3)  # mjtIntegrator
 OVERRIDE = 1  # bit of enableflags
-JOINT_EQUALITY = 2  # mjtEq: connect, weld and joint are ours
+TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
 
 class Feature(NamedTuple):
@@ -42,12 +43,30 @@ def _round(m: Any, names: Names, values: Any) -> list[str]:
 
 
 FEATURES = (
-    Feature("equality of tendons, distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
-    Feature("tendon", "its limits and forces are left out", lambda m, n: _forceful_tendons(m, n)),
+    Feature("equality of distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
+    Feature("armature of a tendon", "left out", lambda m, n: _used(n.tendon, m.tendon_armature)),
+    Feature(
+        "spring or damper of a tendon that is not linear",
+        "its linear part is kept",
+        lambda m, n: _used(n.tendon, np.c_[m.tendon_stiffnesspoly, m.tendon_dampingpoly, m.tendon_springyield]),
+    ),
     Feature("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Feature("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
-    Feature("gravity compensation", "left out", lambda m, n: _used(n.body, m.body_gravcomp)),
-    Feature("forces of a fluid", "left out", lambda m, n: [""] if m.opt.density or m.opt.viscosity else []),
+    Feature(
+        "gravity compensation of a joint whose actuator force is limited",
+        "not limited",
+        lambda m, n: [n.joint[j] for j in range(m.njnt) if m.jnt_actgravcomp[j] and m.jnt_actfrclimited[j]],
+    ),
+    Feature(
+        "fluid that feels a shape as an ellipsoid",
+        "it feels the body as a box",
+        lambda m, n: _used(n.geom, m.geom_fluid[:, 0]) if m.opt.density or m.opt.viscosity else [],
+    ),
+    Feature(
+        "forces of a fluid at the end of the step (integrators implicit and implicitfast)",
+        "taken at its beginning",
+        lambda m, n: [""] if (m.opt.density or m.opt.viscosity) and m.opt.integrator in IMPLICIT else [],
+    ),
     Feature(
         "spring that is not linear",
         "its linear part is kept",
@@ -75,13 +94,7 @@ NOTES = (
 
 
 def _other_equalities(m: Any, names: Names) -> list[str]:
-    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > JOINT_EQUALITY]
-
-
-def _forceful_tendons(m: Any, names: Names) -> list[str]:
-    """Tendons that do something by themselves; one that only an actuator or sensor reads is reported there."""
-    values = (m.tendon_stiffness, m.tendon_damping, m.tendon_frictionloss, m.tendon_limited, m.tendon_armature)
-    return [names.tendon[t] for t in range(m.ntendon) if any(np.any(v[t]) for v in values)]
+    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > TENDON_EQUALITY]
 
 
 def findings(features: Sequence[Feature], m: Any, names: Names) -> list[Finding]:

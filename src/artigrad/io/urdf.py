@@ -9,6 +9,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +31,17 @@ PARTS = (b"o ", b"g ", b"usemtl ")  # what begins another object of an OBJ file
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
 WATER = "has the mass of its collision shapes at 1000 kg/m3"
 NOTED = ("not drawn", "skipped", WATER)  # effects that leave nothing out of the simulation
+NOT_AXIAL = ("fixed", "floating", "planar", "spherical")  # types of joints
+MIMIC = {"multiplier": 1.0, "offset": 0.0}
+
+
+class Mimic(NamedTuple):
+    """A joint that follows another one: its position is multiplier times the other's, plus offset."""
+
+    joint: str
+    other: str
+    multiplier: float
+    offset: float
 
 
 class Preparation:
@@ -41,6 +53,7 @@ class Preparation:
         self.notes: list[Finding] = []
         self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
         self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
+        self.mimics: list[Mimic] = []
         self._joined: dict[Path, str] = {}
         self._found: dict[tuple[str, str], list[str]] = {}
 
@@ -60,10 +73,7 @@ class Preparation:
             self._inertia(link)
         for joint in root.findall("joint"):
             self._limit(joint)
-            for mimic in joint.findall("mimic"):
-                joint.remove(mimic)
-                effect = "moves by itself: the coupling is not enforced"
-                self._found.setdefault(("mimic joint", effect), []).append(joint.get("name", ""))
+            self._mimic(joint)
         self._skipped()
         extension = root.find("mujoco")
         extension = ET.SubElement(root, "mujoco") if extension is None else extension
@@ -75,6 +85,21 @@ class Preparation:
             findings = self.notes if effect in NOTED else self.unsupported
             findings.append(Finding(what, tuple(where), effect))
         return self
+
+    def _mimic(self, joint: ET.Element) -> None:
+        """A joint that follows another one is held to it by an equality."""
+        name, joints = joint.get("name", ""), self.source.root.findall("joint")
+        for mimic in joint.findall("mimic"):
+            joint.remove(mimic)
+            moving = {j.get("name", "") for j in joints if j.get("type") not in NOT_AXIAL}
+            other = mimic.get("joint", "")
+            if other in moving - {name} and name in moving:
+                self.mimics.append(Mimic(name, other, *(numbers(mimic, k, d)[0] for k, d in MIMIC.items())))
+            else:
+                effect = "moves by itself: the coupling is not enforced"
+                self._mend(
+                    "mimic joint", name, effect, f"joint '{name}' mimics '{other}', which is no other moving joint,"
+                )
 
     def _skipped(self) -> None:
         """Extensions of other simulators, and limits of velocity."""
@@ -192,26 +217,32 @@ def check_tree(root: ET.Element, label: str) -> None:
     links = [link.get("name") or "" for link in root.findall("link")]
     if not links:
         raise ModelError(f"{label} has no links")
+    known: set[str] = set()
     for name in links:
-        if not name or links.count(name) > 1:
+        if not name or name in known:
             raise ModelError(f"{label} has two links named '{name}'" if name else f"{label} has a link without a name")
+        known.add(name)
     parent: dict[str, str] = {}
     for joint in root.findall("joint"):
         name, ends = joint.get("name", ""), [joint.find(end) for end in ("parent", "child")]
         above, below = ("" if end is None else end.get("link", "") for end in ends)
         for link in (above, below):
-            if link not in links:
+            if link not in known:
                 raise ModelError(f"joint '{name}' of {label} connects link '{link}', which does not exist")
         if below in parent:
             raise ModelError(f"link '{below}' of {label} hangs on two joints; a URDF is a tree, without loops")
         parent[below] = above
+    rooted: set[str] = set()  # links that are known to hang on a root
     for link in links:
-        seen = [link]
-        while seen[-1] in parent:
-            seen.append(parent[seen[-1]])
-            if seen[-1] in seen[:-1]:
-                cycle = seen[seen.index(seen[-1]) :]
+        path = {link: None}  # in the order of the walk
+        while link in parent and link not in rooted:
+            link = parent[link]
+            if link in path:
+                walk = list(path)
+                cycle = [*walk[walk.index(link) :], link]
                 raise ModelError(f"the links of {label} form a cycle: {' -> '.join(reversed(cycle))}")
+            path[link] = None
+        rooted |= set(path)
     roots = [link for link in links if link not in parent]
     if len(roots) > 1:
         raise ModelError(f"{label} has {len(roots)} roots ({', '.join(roots[:4])}); connect them by joints")

@@ -77,3 +77,54 @@ def weights(model: Model) -> dict[str, Any]:
             k = model.joint_v[i] + a
             dof[k : k + 3 if len(own) > 1 else k + 1] = own[a : a + 3].mean()
     return {"body_weight": body, "dof_weight": dof}
+
+
+def tendon_weights(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of tendons with all joints at zero, or axial ones at q; and their weights there: moment M^-1 moment. M is
+    formed: O(nv^3)."""
+    p, (R, r), n = model.params, poses(model, q), len(model.tendons)
+    J, lengths, scales = np.zeros((n, model.nv)), np.zeros(n), iter(p.piece_scale)
+    columns = [_world_columns(model, i, R[i], r[i]) for i in range(model.nb)]
+    for t, tendon in enumerate(model.tendons):
+        for piece, scale in zip(tendon.pieces, scales, strict=False):
+            if piece.kind == "joint":
+                J[t, model.joint_v[piece.a]] += scale
+                lengths[t] += 0.0 if q is None else scale * q[model.joint_q[piece.a]]
+                continue
+            ends = []
+            for s in (piece.a, piece.b):
+                b = model.site_body[s]
+                ends.append((p.site_position[s] if b < 0 else r[b] + R[b] @ p.site_position[s], b))
+            apart = ends[1][0] - ends[0][0]
+            long = float(np.linalg.norm(apart))
+            lengths[t] += scale * long
+            for (x, b), sign in zip(ends, (-scale, scale), strict=True):
+                while b >= 0 and long > 1e-15:
+                    S, k = columns[b], model.joint_v[b]
+                    J[t, k : k + S.shape[1]] += sign / long * apart @ (S[3:] - hat(x) @ S[:3])
+                    b = model.parent[b]
+    return lengths, np.einsum("tk,tk->t", J, np.linalg.solve(_mass_matrix(model, R, r, columns), J.T).T)
+
+
+def _world_columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
+    """S of joint i in world axes about the world's origin."""
+    S = _columns(model, i, R, r)
+    if model.joint_kind(i).floating:  # its shifts are free of the place; its turns are about its own origin
+        S[3:, 3:] = hat(r) @ S[:3, 3:]
+    return S
+
+
+def _mass_matrix(model: Model, R: np.ndarray, r: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
+    p, M = model.params, np.zeros((model.nv, model.nv))
+    for i in range(model.nb):
+        k, n = model.joint_v[i], columns[i].shape[1]
+        M[k : k + n, k : k + n] += p.armature[i] * np.eye(n)
+        xx, yy, zz, xy, xz, yz = p.inertia[i]
+        C, m = hat(r[i] + R[i] @ p.com[i]), p.mass[i]
+        J = R[i] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R[i].T - m * C @ C
+        I, S, b = np.block([[J, m * C], [-m * C, m * np.eye(3)]]), np.zeros((6, model.nv)), i
+        while b >= 0:
+            S[:, model.joint_v[b] : model.joint_v[b] + columns[b].shape[1]] = columns[b]
+            b = model.parent[b]
+        M += S.T @ I @ S
+    return M

@@ -21,7 +21,8 @@ class KernelKey:
     routines, solids: see `candidates`. wrench,
     force_bars: whether there are any. with_params: whether their gradient is wanted. strided: see `rollout`. features,
     square: which rows of the soft law there are, and whether all powers of its impedances are 2. damped_factor: whether
-    the factor of the mass matrix has damping in it. slows: see `rates`.
+    the factor of the mass matrix has damping in it. slows: see `rates`. lines: what of lines there is (`line_features`);
+    extras: forces that not every model has.
     """
 
     options: Options
@@ -39,6 +40,8 @@ class KernelKey:
     square: bool = True
     damped_factor: bool = False
     slows: str | None = None
+    lines: frozenset[str] = frozenset()
+    extras: frozenset[str] = frozenset()
 
     @property
     def staged(self) -> KernelKey:
@@ -98,6 +101,8 @@ class KernelKey:
             u=ws.u,
             wrench=ws.wrench if self.wrench else None,
             constraints=self._problem(arguments),
+            lines=self.lines,
+            extras=self.extras,
         )
 
     def bars(self, s: Step, const_bar: Reals | None) -> Bars:

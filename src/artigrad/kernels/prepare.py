@@ -33,30 +33,37 @@ def _effort(target: Target) -> int:
     return 0 if target.lanes == 1 else 3
 
 
+Has = tuple[bool, frozenset[str]]  # whether there are lines, and which extras
+
+
+def _has(model: Model) -> Has:
+    return bool(model.lines[0]), model.extras
+
+
 INPUTS: dict[str, ArgumentKind] = {"params": ROBOTS, "soft": SHARED, "work": WORK}
 
 
-def _making(a: dict[str, Any]) -> Making:
+def _making(a: dict[str, Any], has: Has) -> Making:
     """What `constants` knows, inside a kernel."""
     model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
     fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
     numbers = SoftNumbers(*(a["soft"][k] for k in range(3)))
-    return Making(model, structure, fields, bodies, Constants(model, a["out"]), numbers)
+    return Making(model, structure, fields, bodies, Constants(model, a["out"]), numbers, *has)
 
 
 @cache
-def _kernel(target: Target) -> Kernel:
+def _kernel(target: Target, has: Has) -> Kernel:
     def body(**a: Any) -> None:
-        constants(_making(a))
+        constants(_making(a, has))
 
     signature: dict[str, ArgumentKind] = {**TOPOLOGY, **STRUCTURE, **INPUTS, "out": PACKED}
     return Kernel("constants", body, signature, target, effort=_effort(target))
 
 
 @cache
-def _vjp_kernel(target: Target) -> Kernel:
+def _vjp_kernel(target: Target, has: Has) -> Kernel:
     def body(**a: Any) -> None:
-        m = _making(a)
+        m = _making(a, has)
         out_bar, bars = Constants(m.model, a["out_bar"], bars=True), Fields(m.structure.slots, a["params_bar"])
         constants_vjp(m._replace(out_bar=out_bar, bars=bars))
 
@@ -90,7 +97,7 @@ def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
 def prepare(params: Params, options: Options, batch: int, threads: int, device: Device) -> Any:
     """The constants of `params` for kernels on a device: (n,) if shared, else packed."""
     model, shared, target = params.model, params.batch is None, device.target(batch)
-    kernel = _kernel(_one(target) if shared else target)
+    kernel = _kernel(_one(target) if shared else target, _has(model))
     here: Device = Host("f64") if shared else device
     count = 1 if shared else batch
     out = here.packed(kernel.packed_shape(count, constants_size(model)))
@@ -102,7 +109,7 @@ def prepare(params: Params, options: Options, batch: int, threads: int, device: 
 def prepare_vjp(params: Params, options: Options, batch: int, threads: int, device: Device, const_bar: Any) -> Params:
     """The gradient of `params` from the cotangents of the constants, packed per robot; shared Params get their sum."""
     model, shared, target = params.model, params.batch is None, device.target(batch)
-    kernel = _vjp_kernel(_one(target) if shared else target)
+    kernel = _vjp_kernel(_one(target) if shared else target, _has(model))
     here: Device = Host("f64") if shared else device
     count = 1 if shared else batch
     if shared:

@@ -1,7 +1,7 @@
 """Functions of one state as kernels: outputs, joint accelerations, inverse dynamics, mass matrix; each with its adjoint.
 
 A query reads (q, v, x) and fills `out`, all flat arrays per robot; x is what else it needs: controls, accelerations. Its Step
-has x in the place of the control, and no constraints; all damping is explicit.
+has x in the place of the control, and unless it asks for them no constraints; all damping is explicit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from ..physics.context import Step
 from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_vjp
 from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
 from ..physics.kinematics import kinematics
+from ..physics.lines import place
 from ..physics.outputs import outputs, outputs_size, outputs_vjp
+from ..physics.sensing import sensing, sensing_size, sensing_vjp
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
 from ..staging import INT, PACKED, ROBOTS, ArgumentKind, Kernel, Reals, copy, loop
@@ -28,21 +30,23 @@ from .key import KernelKey
 
 @dataclass(frozen=True)
 class Query:
-    """A function of one state: its size, that of x, its staged forward and its staged adjoint (bars.u is that of x)."""
+    """A function of one state: its size, that of x, its staged forward and its staged adjoint (bars.u is that of x).
+    constrained: whether contacts and other rows act."""
 
     size: Callable[[Model], int]
     x_size: Callable[[Model], int]
     forward: Callable[[Step, Reals], None]
     vjp: Callable[[Step, Reals], None]
+    constrained: bool = False
 
 
 def _outputs(s: Step, out: Reals) -> None:
-    kinematics(s)
+    place(s)
     outputs(s, out)
 
 
 def _outputs_vjp(s: Step, out_bar: Reals) -> None:
-    kinematics(s)
+    place(s)
     outputs_vjp(s, out_bar)
 
 
@@ -97,6 +101,7 @@ QUERIES = {
     "outputs": Query(lambda m: outputs_size(m.nb, m.ns), lambda m: 0, _outputs, _outputs_vjp),
     "acceleration": Query(lambda m: m.nv, lambda m: m.nu, _acceleration, _acceleration_vjp),
     "inverse_dynamics": Query(lambda m: m.nv, lambda m: m.nv, _inverse, _inverse_vjp),
+    "sensing": Query(sensing_size, lambda m: m.nu, sensing, sensing_vjp, constrained=True),
     "mass_matrix": Query(lambda m: int(dof_rows(m)["dof_row"][m.nv]), lambda m: 0, _mass_matrix, _mass_matrix_vjp),
 }
 
@@ -104,7 +109,8 @@ QUERIES = {
 def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
     """Scratch of a query and of its adjoint."""
     query, nl = QUERIES[name], len(model.links.parent)
-    work = Workspace.sizes(model, replace(options, factor="sparse", integrator="euler"), True, False)
+    factor: Any = "articulated" if query.constrained else "sparse"
+    work = Workspace.sizes(model, replace(options, factor=factor, integrator="euler"), True, False)
     extra = {"x": query.x_size(model), "x_bar": query.x_size(model), "out": query.size(model)}
     extra |= {"tree": (model.links.trees + 1) * ORIGIN.size, "paired": nl * COMPOSITE.size}
     return work | {f"ws_{k}": n for k, n in extra.items()}
@@ -114,6 +120,9 @@ def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
     """The Step of a query, with its inputs in place."""
     s = key.step(a)
     s = s.at(u=s.ws.x, damping_dt=0.0, slows=None)
+    if s.constraints is not None:
+        for k in range(3):
+            s.constraints.status[k] = 0.0
     for array, own, n in ((a["q"], s.q, s.model.nq), (a["v"], s.v, s.model.nv), (a["x"], s.u, a["x_size"])):
         copy(array, own, n)
     return s

@@ -18,8 +18,9 @@ from ..joints.joint import Joint
 from ..joints.table import JOINTS, KIND
 from .findings import Finding, Report
 from .options import Options
-from .params import Params, param_slots
+from .params import EXTRAS, Params, param_slots
 from .state import State
+from .transmissions import Line, Tendon, Transmission, lines_of
 from .visuals import Visual
 
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
@@ -75,7 +76,8 @@ class Shapes:
 
 
 class Equality(NamedTuple):
-    """What is held. kind: "connect" and "weld" hold two bodies (-1: the world), "joint" two joints (second -1: one alone)."""
+    """What is held. kind: "connect" and "weld" hold two bodies (-1: the world), "joint" two joints and "tendon" two tendons
+    (second -1: one alone)."""
 
     name: str
     kind: str
@@ -83,12 +85,24 @@ class Equality(NamedTuple):
     b: int
 
 
+class Zone(NamedTuple):
+    """Where a touch sensor feels, about its site. shape: sphere, capsule, ellipsoid, cylinder or box; size: as MuJoCo's."""
+
+    shape: str
+    size: tuple[float, float, float]
+
+
 class Sensor(NamedTuple):
-    """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site or body it reads."""
+    """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site, body, tendon or actuator
+    it reads; ref: of the site that a frame is seen from (-1: the world); cutoff: the largest reading (0: any); zone: of
+    touch."""
 
     name: str
     kind: str
     on: int
+    ref: int = -1
+    cutoff: float = 0.0
+    zone: Zone | None = None
 
 
 class Model:
@@ -99,7 +113,8 @@ class Model:
     nq, nv, nu: lengths of q, v and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators: names, in
     the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in q and
     its velocities in v. keyframes: (q, v, u) by name. shapes: what may touch, with its names. sensors: what `sim.sensors`
-    reads. params: the default parameters.
+    reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on. params: the default
+    parameters.
 
     options: what a Simulator starts from. visuals: what bodies look like. Of a loaded file, unsupported: what is not
     simulated; notes: what is simulated differently, such as another integrator; print them to read them.
@@ -115,13 +130,15 @@ class Model:
         sites: Sequence[str],
         site_body: Sequence[int],
         actuators: Sequence[str],
-        actuator_joint: Sequence[int],
+        transmissions: Sequence[Transmission],
         actuator_kind: Sequence[int],
         values: dict[str, Any],
         shapes: Shapes,
         keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
         *,
         equalities: Sequence[Equality] = (),
+        tendons: Sequence[Tendon] = (),
+        stopped_tendons: Sequence[int] = (),
         sensors: Sequence[Sensor] = (),
         visuals: Sequence[Visual] = (),
         options: Options | None = None,
@@ -132,7 +149,7 @@ class Model:
         self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
         self.parent, self.joint_type = tuple(parent), tuple(joint_type)
         self.site_body = tuple(site_body)
-        self.actuator_joint, self.actuator_kind = tuple(actuator_joint), tuple(actuator_kind)
+        self.transmissions, self.actuator_kind = tuple(transmissions), tuple(actuator_kind)
         sizes = np.array([(JOINTS[t].nq, JOINTS[t].nv) for t in joint_type]).reshape(-1, 2)
         ends = np.cumsum(sizes, axis=0)
         self.nb, self.ns, self.nu = len(self.bodies), len(self.sites), len(self.actuators)
@@ -143,9 +160,14 @@ class Model:
         self.options = Options() if options is None else options
         self.unsupported, self.notes = Report(unsupported), Report(notes)
         self.equalities = tuple(equalities)
+        self.tendons, self.stopped_tendons = (
+            tuple(tendons),
+            tuple(stopped_tendons),
+        )  # those with a limit or dry friction
         counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names), "dof": self.nv}
         counts |= {"vertex": sum(n for _, n in shapes.vertices), "pair": len(shapes.included)}
-        counts |= {"equality": len(self.equalities)}
+        counts |= {"equality": len(self.equalities), "tendon": len(self.tendons)}
+        counts |= {"piece": sum(len(t.pieces) for t in self.tendons)}
         self.param_slots, self.param_size = param_slots(counts)
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
         self.keyframes = {"zero": (self._zero_q(), np.zeros(self.nv), np.zeros(self.nu)), **keyframes}
@@ -195,6 +217,10 @@ class Model:
         """The index of an actuator: its place in u."""
         return self._index(name, self.actuators, "actuator")
 
+    def tendon(self, name: str) -> int:
+        """The index of a tendon: its row in params.tendon_stiffness and the like."""
+        return self._index(name, tuple(t.name for t in self.tendons), "tendon")
+
     def shape(self, name: str) -> int:
         """The index of a shape: its row in params.friction, params.shape_size and the like."""
         return self._index(name, tuple(self.shapes.names), "shape")
@@ -209,7 +235,23 @@ class Model:
     @property
     def has_contact(self) -> bool:
         """Whether a step has to look for contacts, limits, dry friction or equalities."""
-        return bool(self.shapes.pairs or self.shapes.limited or self.equalities)
+        return bool(self.shapes.pairs or self.shapes.limited or self.equalities or self.stopped_tendons)
+
+    @cached_property
+    def extras(self) -> frozenset[str]:
+        """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope"."""
+        return frozenset(what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names))
+
+    @property
+    def actuator_joint(self) -> tuple[int, ...]:
+        """The joint that each actuator acts on, or -1."""
+        return tuple(t.a if t.kind.startswith("joint") else -1 for t in self.transmissions)
+
+    @cached_property
+    def lines(self) -> tuple[tuple[Line, ...], tuple[int, ...]]:
+        """Tendons and what actuators act along where it is not one joint axis; and the line of each actuator, from 1."""
+        lines, of_actuator = lines_of(self)
+        return tuple(lines), tuple(of_actuator)
 
     @cached_property
     def links(self) -> Links:

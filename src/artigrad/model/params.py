@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 # name: (counted per, shape of one entry, unit and meaning)
 FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "gravity": ("world", (3,), "m/s^2, acceleration of free fall, world axes"),
+    "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
+    "density": ("world", (), "kg/m^3, of the fluid around bodies"),
+    "viscosity": ("world", (), "Pa s, of that fluid"),
+    "wind": ("world", (3,), "m/s, velocity of that fluid, world axes"),
     "mass": ("body", (), "kg"),
     "com": ("body", (3,), "m, centre of mass in the body frame"),
     "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
@@ -49,6 +53,9 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "dry_friction": ("body", (), "N m or N, largest force of dry friction on each velocity of a joint"),
     "dry_solref": ("body", (2,), "s and 1, time constant and damping ratio of dry friction"),
     "dry_solimp": ("body", (5,), "impedance of dry friction, of which the first number counts"),
+    "gravity_compensation": ("body", (), "share of the weight of a body that is taken away"),
+    "fluid_box": ("body", (3,), "m, edges of the box that the fluid feels, about the centre of mass"),
+    "fluid_rotation": ("body", (4,), "unit quaternion w x y z, axes of that box in the body's"),
     "body_weight": ("body", (2,), "1/kg and 1/(kg m^2), how easily a body moves and turns in the reference pose"),
     "dof_weight": ("dof", (), "1/kg or 1/(kg m^2), how easily a degree of freedom moves in the reference pose"),
     "shape_position": ("shape", (3,), "m, in the body frame"),
@@ -85,11 +92,29 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         (5,),
         "impedance: at no error, beyond the width, width (rad or m), midpoint, power",
     ),
+    "tendon_stiffness": ("tendon", (), "N/m or N m/rad, spring of a tendon"),
+    "tendon_damping": ("tendon", (), "N s/m or N m s/rad, damper of a tendon"),
+    "tendon_rest": ("tendon", (2,), "m or rad, lengths between which that spring rests"),
+    "tendon_limit": ("tendon", (2,), "m or rad, shortest and longest length"),
+    "tendon_limit_margin": ("tendon", (), "m or rad, how far before a limit its row begins to act"),
+    "tendon_limit_solref": ("tendon", (2,), "as limit_solref, of a tendon"),
+    "tendon_limit_solimp": ("tendon", (5,), "as limit_solimp, of a tendon"),
+    "tendon_dry_friction": ("tendon", (), "N or N m, largest force of dry friction along a tendon"),
+    "tendon_dry_solref": ("tendon", (2,), "as dry_solref, of a tendon"),
+    "tendon_dry_solimp": ("tendon", (5,), "as dry_solimp, of a tendon"),
+    "tendon_weight": ("tendon", (), "how easily the length of a tendon changes in the reference pose"),
+    "piece_scale": ("piece", (), "by which a joint position, or the length of a straight piece, counts in a tendon"),
     "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
     "site_position": ("site", (3,), "m, in the body frame"),
     "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
     "gear": ("actuator", (), "joint torque per unit of actuator force; actuator length = gear * joint position"),
+    "gear_axes": (
+        "actuator",
+        (6,),
+        "force and torque per unit of actuator force, of one on a ball or free joint or a site; a ball has the first three",
+    ),
     "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error)"),
+    "gain_slope": ("actuator", (2,), "how the gain changes with length and velocity, as that of a damper does"),
     "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
     "control_range": ("actuator", (2,), "lowest and highest control"),
     "force_range": ("actuator", (2,), "lowest and highest actuator force"),
@@ -155,7 +180,7 @@ class Params(Mapping[str, np.ndarray]):
     def facts(self) -> Facts:
         """Found once: Params do not change."""
         if self._facts is None:
-            powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_")]
+            powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_", "tendon_limit_")]
             square = all(bool((x == 2.0).all()) for x in powers)
             self._facts = Facts(bool(self.damping.any()), square)
         return self._facts
@@ -206,8 +231,11 @@ def _numbers(name: str, value: Any) -> np.ndarray:
 POSITIVE = (
     *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),
     *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale"),
+    *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight"),
 )
-MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit")
+# what a model is built with or without, and which params say so
+EXTRAS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity"), "slope": ("gain_slope",)}
+MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit")
 
 
 def check_params(params: Params) -> None:
@@ -219,7 +247,7 @@ def check_params(params: Params) -> None:
         x = params[name]
         bad = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
         _refuse(name, x, bad, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
-        if name in ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation"):
+        if name in ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation"):
             _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
 
 
@@ -232,6 +260,8 @@ def check_structure(params: Params, law: str) -> None:
             f"shape '{shape}' has restitution, which law='soft' does not know: use law='hard', or let it bounce by "
             "solref=(-stiffness, -damping) with restitution=0"
         )
+    _check_tendons(params)
+    _check_extras(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
     if law == "hard":  # one row serves both
@@ -243,6 +273,32 @@ def check_structure(params: Params, law: str) -> None:
             raise InputError(
                 f"params give joint '{joint}' a {name.replace('_', ' ')}, and '{model.name}' was built without: build it with "
                 "one, large or small, that params then change"
+            )
+
+
+def _check_tendons(params: Params) -> None:
+    """Rows of tendons are those that the model was built with."""
+    model = params.model
+    for name in ("tendon_limit", "tendon_dry_friction"):
+        had, has = (
+            np.isfinite(p[name]).any(-1) if name == "tendon_limit" else p[name] > 0 for p in (model.params, params)
+        )
+        if (has & ~had).any():
+            tendon = model.tendons[int(np.argwhere(has & ~had)[0][-1])].name
+            raise InputError(
+                f"params give tendon '{tendon}' a {name[7:].replace('_', ' ')}, and '{model.name}' was built without: build "
+                "it with one, large or small, that params then change"
+            )
+
+
+def _check_extras(params: Params) -> None:
+    """Forces that not every model has are those that it was built with."""
+    model = params.model
+    for what, names in EXTRAS.items():
+        given = [name for name in names if params[name].any()]
+        if given and what not in model.extras:
+            raise InputError(
+                f"params.{given[0]} is not zero, and '{model.name}' was built without: build it with some, that params change"
             )
 
 

@@ -20,7 +20,8 @@ class Step:
     model: integers of the model. const: what a step reads of Params. options: the method. dt: of the step; damping_dt: over
     which damping acts in the factor of the mass matrix; slows: what the integrator takes at the end of the step (`rates`).
     q, v, u: state and control. ws: scratch. wrench: on bodies, if there are any. constraints: rows of contacts, limits and
-    the like, for a model that can have some.
+    the like, for a model that can have some. lines: what of lines (`lines`) the model has;
+    extras: forces that not every model has (`Model.extras`).
 
     Backwards: bars, where cotangents are added; v_next, the velocities the step led to; filled, whether ws holds what the
     adjoint reads of this step already.
@@ -38,6 +39,8 @@ class Step:
     u: Reals
     wrench: Reals | None = None
     constraints: Any = None  # ContactProblem or SoftProblem, of models that can have rows
+    lines: frozenset[str] = frozenset()
+    extras: frozenset[str] = frozenset()
     bars: Bars = None  # type: ignore[assignment]  # of steps that are differentiated
     v_next: Reals = None  # type: ignore[assignment]
     filled: bool = False

@@ -27,7 +27,9 @@ from ..spatial import (
 from ..spatial.vectors import axial
 from ..staging import Layout, Reals, Table, carry, loop
 from .context import Step
+from .dynamics.passive import stretch_bars, stretch_of
 from .kinematics import clear_pose_bars, kinematics_vjp, origin
+from .lines import clear_line_bars, lines_vjp
 
 FRAME = Layout(p=Vec3, R=Mat3, v=Vec3, w=Vec3)
 # after the frames
@@ -63,6 +65,10 @@ def outputs(s: Step, out: Reals) -> None:
             kinetic.value = kinetic.value + 0.5 * own.armature * (s.v[va + k] * s.v[va + k])
             stretch = s.q[qa + k] - own.reference
             spring.value = spring.value + 0.5 * own.stiffness * (stretch * stretch)
+    if "tendon" in s.lines:
+        for n in loop(s.model.ntendon):
+            stretched = stretch_of(s, n)
+            spring.value = spring.value + 0.5 * s.const.line[n].stiffness * (stretched * stretched)
     totals.put(COM, moment.value / mass.value)
     totals[KINETIC] = kinetic.value
     totals[POTENTIAL] = spring.value - dot(s.const.gravity, moment.value)
@@ -93,6 +99,13 @@ def outputs_vjp(s: Step, out_bar: Reals) -> None:
     _totals_vjp(s, totals)
     _joint_energies_vjp(s, totals)
     kinematics_vjp(s)
+    if "tendon" in s.lines:
+        clear_line_bars(s)
+        for n in loop(s.model.ntendon):
+            stretched, bar = stretch_of(s, n), const_bar.line[n]
+            bar.stiffness += 0.5 * (stretched * stretched) * totals[POTENTIAL]
+            stretch_bars(s, n, s.const.line[n].stiffness * stretched * totals[POTENTIAL])
+        lines_vjp(s)
 
 
 def _totals_vjp(s: Step, bar: Reals) -> None:

@@ -1,7 +1,7 @@
 """One step, and the same step backwards. Read this first.
 
     stage           reads           writes                                 where
-    1 kinematics    q, v            poses, axes, velocities, inertias      kinematics.py
+    1 kinematics    q, v            poses, axes, velocities, inertias      kinematics.py, lines.py
     2 forces        q, v, u         forces on links and in joints          dynamics/
     3 collide       poses           which rows there are: gaps, frames     collision/, constraints/
     4 constrain     forces, rows    accelerations                          constraints/law.py
@@ -19,15 +19,16 @@ from .constraints.law import law_of
 from .context import Step
 from .dynamics.forward_dynamics import forces, joint_forces_vjp, moving_fields
 from .dynamics.inverse_dynamics import inward_vjp, outward_vjp
+from .dynamics.surroundings import subtract_surroundings, surroundings_vjp
 from .dynamics.wrenches import subtract_wrenches, wrenches_vjp
 from .integrate import INTEGRATORS, Accelerations
-from .kinematics import kinematics
+from .lines import clear_line_bars, lines_vjp, place
 
 
 def accelerations(s: Step) -> None:
     """ws.qdd at (q, v, u)"""
     law = law_of(s)
-    kinematics(s)  # 1
+    place(s)  # 1
     forces(s)  # 2
     law.collide(s)  # 3
     law.constrain(s)  # 4
@@ -45,17 +46,21 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
     forces on links mean, and whose inward half takes everything to the joints. Rows and wrenches speak in between.
     """
     law = law_of(s)
-    in_world = law.bars is not None or s.wrench is not None
+    in_world = law.bars is not None or s.wrench is not None or bool(s.extras & {"compensation", "fluid"})
     if in_world:
         moving_fields(s, law.field(s) if law.field is not None else None)
+    clear_line_bars(s)
     law.multipliers(s, qdd_bar)  # 4
     outward_vjp(s, s.ws.qdd, s.ws.mu, -1.0)  # 2
     subtract_wrenches(s)
+    subtract_surroundings(s)
     wrenches_vjp(s)
+    surroundings_vjp(s)
     if law.bars is not None:
         law.bars(s)  # 4, 3
     inward_vjp(s, in_world, law.moves)  # 2, 1
     joint_forces_vjp(s)  # 2
+    lines_vjp(s)  # 1
     if law.rest is not None:
         law.rest(s)
 

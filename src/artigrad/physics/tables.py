@@ -15,6 +15,7 @@ from ..joints.table import JOINTS, MOVING
 from ..model.model import Model
 from ..model.options import Options
 from ..model.params import FIELDS
+from ..model.transmissions import LINES
 from ..spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
 from ..staging import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from .collision.candidates import candidates
@@ -24,6 +25,7 @@ from .constraints.soft.pair_numbers import PairSoft
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex", "npair", "nequality"), INT),
+    **dict.fromkeys(("ntendon", "nline", "npiece"), INT),
     **dict.fromkeys(
         (
             "parent",
@@ -57,6 +59,12 @@ TOPOLOGY: dict[str, ArgumentKind] = {
         ),
         INTS,
     ),
+    # lines: of actuators (from 1) and whether there is one; kind, where it is, its entries and pieces; of pieces
+    **dict.fromkeys(("act_line", "act_on_line", "line_kind", "line_at", "line_entry", "entry_dof", "line_piece"), INTS),
+    **dict.fromkeys(("piece_a", "piece_b"), INTS),
+    **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
+    "nslope": INT,  # actuators, if the gain of any has a slope
+    "fluid_body": INTS,
 }
 
 # what only the making of constants reads
@@ -65,8 +73,9 @@ STRUCTURE: dict[str, ArgumentKind] = {
     **dict.fromkeys(("body_v", "body_nv", "body_moves", "dof_counts"), INTS),
     **dict.fromkeys(("pair_a", "pair_b", "pair_own", "pair_explicit", "pair_rank", "pair_dim"), INTS),
     **dict.fromkeys(("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b"), INTS),
+    **dict.fromkeys(("eq_tendon_a", "eq_tendon_b", "tendon_counts", "line_actuator"), INTS),
 }
-EQUALITIES = ("connect", "weld", "joint")
+EQUALITIES = ("connect", "weld", "joint", "tendon")
 JOINT_INDEX = {name: k for k, name in enumerate(JOINTS)}
 FIELD_INDEX = {name: k for k, name in enumerate(FIELDS)}
 
@@ -84,7 +93,7 @@ def topology_arguments(model: Model) -> dict[str, Any]:
 
 def _topology(model: Model) -> dict[str, Any]:
     links = model.links
-    joint = list(model.actuator_joint)
+    joint = [max(i, 0) for i in model.actuator_joint]
     roots = [i for i, p in enumerate(links.parent) if p == 0 and i > 0]
     return {
         "nl": len(links.parent),
@@ -122,7 +131,46 @@ def _topology(model: Model) -> dict[str, Any]:
         "tree_q": _ints([0, *links.q[roots]]),
         "act_q": _ints(model.joint_q[i] for i in joint),
         "act_v": _ints(model.joint_v[i] for i in joint),
+        **_lines(model),
+        **_surroundings(model),
     }
+
+
+def _surroundings(model: Model) -> dict[str, Any]:
+    """Links whose weight is compensated (all or none); bodies with a box in the fluid, counted from 1."""
+    fluid = "fluid" in model.extras
+    wet = [b + 1 for b in range(model.nb) if fluid and model.params.fluid_box[b].any() and model.links.of_body[b + 1]]
+    lifted = len(model.links.parent) if "compensation" in model.extras else 0
+    slopes = model.nu if "slope" in model.extras else 0
+    return {"nslope": slopes, "nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "fluid_body": _ints(wet)}
+
+
+def _lines(model: Model) -> dict[str, Any]:
+    """Lines: entries are the degrees of freedom they move; a piece is a coordinate, or two frames."""
+    lines, of_actuator = model.lines
+    pieces = [piece for line in lines for piece in line.pieces]
+    frames = [[model.joint_q[p.a], 0] if p.kind == "joint" else [model.nb + p.a, model.nb + p.b] for p in pieces]
+    return {
+        "ntendon": len(model.tendons),
+        "nline": len(lines),
+        "npiece": len(pieces),
+        "act_line": _ints(of_actuator),
+        "act_on_line": _ints(k > 0 for k in of_actuator),
+        "line_kind": _ints(LINES.index(line.kind) for line in lines),
+        "line_at": _ints(line.at for line in lines),
+        "line_entry": _ints(np.cumsum([0, *(len(line.dofs) for line in lines)])),
+        "entry_dof": _ints(k for line in lines for k in line.dofs),
+        "line_piece": _ints(np.cumsum([0, *(len(line.pieces) for line in lines)])),
+        "piece_a": _ints(a for a, _ in frames),
+        "piece_b": _ints(b for _, b in frames),
+    }
+
+
+def line_features(model: Model) -> frozenset[str]:
+    """What of lines a model has: kinds of lines, "tendon" if any is a tendon, "pulled" if an actuator acts on one."""
+    lines, of_actuator = model.lines
+    found = {line.kind for line in lines} | ({"tendon"} if model.tendons else set())
+    return frozenset(found | ({"pulled"} if any(of_actuator) else set()))
 
 
 def lone_links(model: Model) -> np.ndarray:
@@ -176,6 +224,8 @@ def structure_arguments(model: Model) -> dict[str, Any]:
         **_equality_structure(model),
         "body_moves": _ints([0] + [1] * model.nb),
         "dof_counts": _ints([0] + [1] * model.nv),
+        "tendon_counts": _ints([0] + [1] * len(model.tendons)),
+        "line_actuator": _ints(line.actuator for line in model.lines[0]),
         "body_v": _ints([0, *model.joint_v]),
         "body_nv": _ints([0, *(model.joint_kind(i).nv for i in range(model.nb))]),
         "slots": _ints(start for start, _ in model.param_slots.values()),
@@ -201,17 +251,22 @@ def _pair_structure(model: Model) -> dict[str, Any]:
 
 def _equality_structure(model: Model) -> dict[str, Any]:
     """Of each equality: its kind; the bodies it holds (from 1, 0 the world), the second of which moves, and which side of the
-    equality each is; and the degrees of freedom of its joints (from 1)."""
+    equality each is; the degrees of freedom of its joints (from 1), and its tendons (from 1)."""
     rows = []
     for e in model.equalities:
         if e.kind == "joint":
             dofs = [model.joint_v[i] + 1 if i >= 0 else 0 for i in (e.a, e.b)]
-            rows.append((EQUALITIES.index(e.kind), 0, 0, 0, 1, *dofs))
+            rows.append((EQUALITIES.index(e.kind), 0, 0, 0, 1, *dofs, 0, 0))
+        elif e.kind == "tendon":
+            rows.append((EQUALITIES.index(e.kind), 0, 0, 0, 1, 0, 0, e.a + 1, e.b + 1))
         else:  # rows see the first body move against the second, or the other way round if only the second moves
             first = not model.links.of_body[e.a + 1]
             bodies = [e.a + 1, e.b + 1]
-            rows.append((EQUALITIES.index(e.kind), bodies[not first], bodies[first], int(not first), int(first), 0, 0))
-    names = ("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b")
+            rows.append(
+                (EQUALITIES.index(e.kind), bodies[not first], bodies[first], int(not first), int(first), *[0] * 4)
+            )
+    names: tuple[str, ...] = ("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b")
+    names += ("eq_tendon_a", "eq_tendon_b")
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     return {name: _ints(column) for name, column in zip(names, columns, strict=True)}
 
@@ -256,6 +311,23 @@ class Topology(SimpleNamespace):
     tree_q: Any  # where its position is in q, if so
     act_q: Any
     act_v: Any
+    ntendon: Any  # tendons are the first lines
+    nline: Any
+    npiece: Any
+    act_line: Any  # line of each actuator, from 1, and whether it has one
+    act_on_line: Any
+    line_kind: Any
+    line_at: Any
+    line_entry: Any  # first entry of each line, and the degree of freedom of each entry
+    entry_dof: Any
+    line_piece: Any  # first piece of each line
+    piece_a: Any  # coordinate, or frame
+    piece_b: Any
+    nlifted: Any
+    nfluid: Any
+    nmedium: Any
+    nslope: Any
+    fluid_body: Any
 
     @classmethod
     def take(cls, arguments: dict[str, Any]) -> Topology:
@@ -307,6 +379,18 @@ _VERTEX: dict[str, type] = {"p": Vec3}
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
 )
+_LINE: dict[str, type] = {
+    **dict.fromkeys(("stiffness", "damping", "rest_low", "rest_high", "low", "high", "margin", "g"), float),
+    "limit": Soft,
+    **dict.fromkeys(("dry", "b", "D"), float),
+    "force": Vec3,  # of an actuator's own line, per unit of its force
+    "torque": Vec3,
+}
+_PIECE: dict[str, type] = {"scale": float}
+_LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment
+_FLUID: dict[str, type] = {"X": Transform, "box": Vec3}
+_SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}
+_MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 
 
 def _bars(fields: dict[str, type]) -> dict[str, type]:
@@ -314,7 +398,10 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
     return {name: Force if kind is Transform else kind for name, kind in fields.items()}
 
 
-_ROWS = (_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY)
+_ROWS = (
+    *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE),
+)
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
 
@@ -325,13 +412,15 @@ class Constants:
     def __init__(self, topology: Any, reals: Reals, bars: bool = False):
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
-        rows = (t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality)
+        rows = [t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality]
+        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
-        self.dof, self.pair, self.equality = tables[7:]
+        self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
+        self.lifted, self.fluid, self.medium, self.slope = tables[12:]
         self.reals, self.size = reals, start
 
     @property
@@ -444,6 +533,14 @@ class Workspace:
     columns: Reals
     v_aside: Reals
 
+    length: Reals  # lines: lengths, moments of their entries, a row over all degrees of freedom, rates; cotangents
+    moment: Reals
+    dense: Reals
+    line_rate: Reals
+    length_bar: Reals
+    moment_bar: Reals
+    dense_bar: Reals
+
     q_stage: Reals  # rk4: states of the stages, what moves them, the means of this, and cotangents
     v_stage: Reals
     rate_stage: Reals
@@ -477,7 +574,9 @@ class Workspace:
             sizes |= {"composite": nl * COMPOSITE.size, "M": int(dof_rows(model)["dof_row"][nv]), "load": nv}
         if wrench:
             sizes |= {"wrench": nb * 6}
-        if wrench or model.has_contact:
+        if model.lines[0]:
+            sizes |= _line_sizes(model, backward)
+        if wrench or model.has_contact or model.extras:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}
@@ -498,3 +597,10 @@ class Workspace:
             sizes |= dict.fromkeys(("M", "upper"), int(dof_rows(model)["dof_row"][nv]))
             sizes |= {"composite": nl * COMPOSITE.size, "columns": nv * nv, "v_aside": nv}
         return {f"ws_{name}": size for name, size in sizes.items()}
+
+
+def _line_sizes(model: Model, backward: bool) -> dict[str, int]:
+    lines = model.lines[0]
+    n, entries = len(lines), sum(len(line.dofs) for line in lines)
+    sizes = {"length": n, "moment": entries, "dense": model.nv, "line_rate": n}
+    return sizes | ({"length_bar": n, "moment_bar": entries, "dense_bar": model.nv} if backward else {})

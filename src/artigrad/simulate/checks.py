@@ -28,6 +28,10 @@ REMEDIES = {
 
 def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
+    if "fluid" in model.extras and options.integrator in ("implicit", "implicitfast"):
+        warn(
+            f"'{model.name}' is in a fluid, whose forces integrator='{options.integrator}' takes at the beginning of the step"
+        )
     if not model.has_contact:
         return
     if options.law == "hard":
@@ -46,6 +50,9 @@ def _check_hard(model: Model) -> None:
         raise InputError(
             f"law='hard' has no equalities, and '{model.name}' has '{model.equalities[0].name}': use law='soft'"
         )
+    if model.stopped_tendons:
+        tendon = model.tendons[model.stopped_tendons[0]].name
+        raise InputError(f"law='hard' has no limits and dry friction of tendons, as of '{tendon}': use law='soft'")
     for i in model.shapes.limited:
         if not model.joint_kind(i).axial:
             raise InputError(

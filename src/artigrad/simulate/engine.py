@@ -28,7 +28,7 @@ from ..physics.constraints.contact_problem import contact_arguments, contact_wor
 from ..physics.constraints.report import REPORT
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
 from ..physics.integrate import INTEGRATORS, slows
-from ..physics.tables import Workspace, constants_size, topology_arguments
+from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
 from ..staging import Kernel
 
 KEPT = 4  # sets of constants that are kept: those of several Params in turn are not made again
@@ -128,6 +128,11 @@ class Engine:
             work |= reverse_work(self.model, integers, self.options.sweeps)
         return integers | work | {"contact_options": np.array(self.options.contact_numbers, self.device.dtype)}
 
+    @property
+    def _forces(self) -> dict[str, Any]:
+        """Which forces kernels have that not every model has."""
+        return {"lines": line_features(self.model), "extras": self.model.extras}
+
     def key(self, inputs: Inputs, backward: bool, **flags: Any) -> tuple[KernelKey, dict[str, int]]:
         """What a kernel for inputs of this kind is made for, and the sizes of its workspace."""
         wrench = inputs.wrench is not None
@@ -141,6 +146,7 @@ class Engine:
             self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"
         )
         ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
+        ends |= self._forces
         touch: dict[str, Any] = {
             "contact": contact,
             "routines": routines_of(self.model),
@@ -272,7 +278,7 @@ class Engine:
         return A, B, status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State) -> Any:
-        """A row of REPORT for every point that may touch and every step, (B, T, points, 7)."""
+        """A row of REPORT for every point that may touch and every step, (B, T, points, 13)."""
         points, T = len(self.contact_names), inputs.steps
         out = self.device.empty((inputs.batch, T, points, REPORT.size))
         self.bound(contacts_kernel, inputs, False, {"row": points * REPORT.size})(
@@ -315,13 +321,19 @@ class Engine:
 
     def _query(self, maker: Callable[[KernelKey, str], Kernel], name: str, inputs: Inputs) -> Any:
         """The kernel of a query, with what does not change from call to call in place."""
-        key = (maker, name, self.device.variant(inputs.batch), inputs.params.batch is None)
+        square = not QUERIES[name].constrained or inputs.params.facts.square
+        key = (maker, name, self.device.variant(inputs.batch), inputs.params.batch is None, square)
         found = self._bound.get(key)
         if found is None:
             work = query_work(self.model, self.options, name)
             own = inputs.params.batch is not None
-            kernel = maker(KernelKey(self.options, self.device.target(inputs.batch), tuple(work), own).staged, name)
+            target = self.device.target(inputs.batch)
             query, integers = QUERIES[name], topology_arguments(self.model)
+            rows = dict[str, Any]()
+            if query.constrained and self.constrained:
+                rows = {"contact": True, "features": soft_features(self.model), "square": inputs.params.facts.square}
+                integers = integers | self.contact_arguments(False)
+            kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}
             found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work)
         return found

@@ -9,12 +9,12 @@ import numpy as np
 from ..errors import InputError
 from ..model import tangent
 from ..model.model import Model
-from ..model.params import FIELDS, Params
+from ..model.params import EXTRAS, FIELDS, Params
 from ..model.state import State
 from .simulator import Simulator
 
 STEPS = (1e-4, 1e-5, 1e-6)  # coarse for smooth motion, fine beside the kinks of contact
-STRUCTURAL = ("dry_friction", "restitution")  # zero means that there is none, nor a row for it
+STRUCTURAL = ("dry_friction", "tendon_dry_friction", "restitution")  # zero means that there is none, nor a row for it
 HALVED = (
     "friction",
     "torsional_friction",
@@ -99,6 +99,8 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
             moves = np.concatenate([np.eye(size), -np.eye(size)]) * (h * scale)
             if what in STRUCTURAL:
                 moves = moves * (sim.params[what].ravel() > 0)
+            if any(what in names and kind not in m.extras for kind, names in EXTRAS.items()):
+                moves = moves * 0.0  # a model has them or not
             n = len(moves)
             q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)
             us, params = np.repeat(u[None], n, 0), sim.params

@@ -55,12 +55,16 @@ class Contacts(NamedTuple):
 
     force: N, (T, points, 3), with a batch (B, T, points, 3); on the second shape's body (the first feels the opposite),
     world axes, mean over the step. point: m, shaped alike, where, world axes; zero where nothing is near. gap: m, without
-    the last axis, below zero where shapes overlap; where nothing is near, 1000 or, under the hard law, search_distance.
+    the last axis, below zero where shapes overlap; where nothing is near, 1000 or, under the hard law, search_distance. along:
+    N, shaped as force, the same force along the normal and two directions of friction. normal: from the first shape to the
+    second, world axes.
     """
 
     force: np.ndarray
     point: np.ndarray
     gap: np.ndarray
+    along: np.ndarray
+    normal: np.ndarray
 
 
 class StateGradient(NamedTuple):

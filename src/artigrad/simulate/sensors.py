@@ -1,219 +1,46 @@
 """Sensors: what a robot measures of itself, and the adjoint. Each kind is a reading right above its adjoint.
 
-A reading is a function of what `outputs` gives (poses, velocities), so its adjoint ends in that of `outputs`. An
-accelerometer gives the mean over the coming step, as a real one does over its sampling time; contact is in it, and its
-adjoint goes through that step.
+A reading is a function of what `outputs` gives (poses, velocities), and of what `sensing` does (accelerations with all
+constraints, contacts), so its adjoint ends in theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..model.model import Model
+from ..model.model import Sensor
 from ..model.params import Params
-from ..model.quaternions import of_matrix
 from ..model.state import State
-from .results import Outputs, StateGradient
+from ..physics.constraints.report import REPORT
+from ..physics.sensing import FELT
+from .results import StateGradient
+from .sensor_bodies import BODIES
+from .sensor_forces import FORCES
+from .sensor_frames import JOINTS_AND_FRAMES
+from .sensor_kind import FIELDS, At, Felt, SensorKind
+from .sensor_lines import LINES
 
 if TYPE_CHECKING:
     from .simulator import Simulator
 
-
-@dataclass(frozen=True)
-class At:
-    """Where sensors are read: arrays with a leading batch axis. The same type holds the cotangents of all of it."""
-
-    model: Model
-    params: dict[str, np.ndarray]  # mass, com, gravity
-    q: np.ndarray
-    v: np.ndarray
-    now: Outputs
-    later: Outputs | None  # after the coming step, if a sensor needs it
-    dt: float
-
-    def zeros(self) -> At:
-        def like(out: Outputs) -> Outputs:
-            return Outputs(**{k: np.zeros_like(x) for k, x in out._asdict().items()})
-
-        params = {k: np.zeros((len(self.q), *x.shape[1:])) for k, x in self.params.items()}
-        later = None if self.later is None else like(self.later)
-        return At(self.model, params, np.zeros_like(self.q), np.zeros_like(self.v), like(self.now), later, self.dt)
-
-
-class SensorKind(NamedTuple):
-    """on: what it reads, a joint, site or body. read(at, i) -> (B, n); add(at, i, y_bar, bars) is its adjoint."""
-
-    on: str
-    read: Callable[[At, int], np.ndarray]
-    add: Callable[[At, int, np.ndarray, At], None]
-
-
-# -- joints --------------------------------------------------------------------------------------------------------------
-def _entries(what: str, count: int) -> SensorKind:
-    """Entries of q or v as they are."""
-
-    def place(m: Model, i: int) -> slice:
-        start = m.joint_q[i] if what == "q" else m.joint_v[i]
-        return slice(start, start + count)
-
-    def read(at: At, i: int) -> np.ndarray:
-        return getattr(at, what)[:, place(at.model, i)]
-
-    def add(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-        getattr(bars, what)[:, place(at.model, i)] += y_bar
-
-    return SensorKind("joint", read, add)
-
-
-# -- frames --------------------------------------------------------------------------------------------------------------
-def _world(field: str) -> SensorKind:
-    """A vector of a site in world axes."""
-
-    def add(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-        getattr(bars.now, field)[:, i] += y_bar
-
-    return SensorKind("site", lambda at, i: getattr(at.now, field)[:, i], add)
-
-
-def _own(field: str) -> SensorKind:
-    """y = R^T x: a vector of a site in its own axes."""
-
-    def read(at: At, i: int) -> np.ndarray:
-        return _turn_back(at.now.site_rotation[:, i], getattr(at.now, field)[:, i])
-
-    def add(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-        R, x = at.now.site_rotation[:, i], getattr(at.now, field)[:, i]
-        getattr(bars.now, field)[:, i] += _turn(R, y_bar)
-        bars.now.site_rotation[:, i] += _outer(x, y_bar)
-
-    return SensorKind("site", read, add)
-
-
-def _axis(k: int) -> SensorKind:
-    """An axis of a site in world axes: column k of R."""
-
-    def add(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-        bars.now.site_rotation[:, i, :, k] += y_bar
-
-    return SensorKind("site", lambda at, i: at.now.site_rotation[:, i, :, k], add)
-
-
-def _quaternion(at: At, i: int) -> np.ndarray:
-    """w x y z of R, w >= 0"""
-    q = of_matrix(at.now.site_rotation[:, i])
-    return np.where(q[:, :1] < 0, -q, q)
-
-
-def _quaternion_vjp(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-    """R_bar = [g] R / 2 with g_k = y_bar . (0, e_k) (x) y / 2: a turn w of the world does dR = [w] R"""
-    w, x, y, z = _quaternion(at, i).T
-    rates = 0.5 * np.array([[-x, w, -z, y], [-y, z, w, -x], [-z, -y, x, w]])  # (3, 4, B)
-    g = np.einsum("kcb,bc->bk", rates, y_bar)
-    bars.now.site_rotation[:, i] += 0.5 * _hat(g) @ at.now.site_rotation[:, i]
-
-
-def _accelerometer(at: At, i: int) -> np.ndarray:
-    """y = R^T ((v_later - v_now)/dt - g)"""
-    return _turn_back(at.now.site_rotation[:, i], _proper(at, i))
-
-
-def _accelerometer_vjp(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-    assert bars.later is not None
-    a_bar = _turn(at.now.site_rotation[:, i], y_bar)
-    bars.now.site_rotation[:, i] += _outer(_proper(at, i), y_bar)
-    bars.later.site_velocity[:, i] += a_bar / at.dt
-    bars.now.site_velocity[:, i] -= a_bar / at.dt
-    bars.params["gravity"][:] -= a_bar
-
-
-def _proper(at: At, i: int) -> np.ndarray:
-    assert at.later is not None
-    return (at.later.site_velocity[:, i] - at.now.site_velocity[:, i]) / at.dt - at.params["gravity"]
-
-
-# -- subtrees ------------------------------------------------------------------------------------------------------------
-def subtree(model: Model, i: int) -> list[int]:
-    """Body i and all it carries; -1 is the world, which carries everything."""
-    inside = {i}
-    for k, p in enumerate(model.parent):
-        if p in inside:
-            inside.add(k)
-    return [k for k in range(model.nb) if k in inside]
-
-
-def _subtree_com(at: At, i: int) -> np.ndarray:
-    """y = sum m (p + R c) / sum m"""
-    b = subtree(at.model, i)
-    m, c = at.params["mass"][:, b, None], at.params["com"][:, b]
-    return (m * (at.now.body_position[:, b] + _turn(at.now.body_rotation[:, b], c))).sum(1) / m.sum(1)
-
-
-def _subtree_com_vjp(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-    b = subtree(at.model, i)
-    m, c, R = at.params["mass"][:, b, None], at.params["com"][:, b], at.now.body_rotation[:, b]
-    y, share = _subtree_com(at, i), m / m.sum(1, keepdims=True) * y_bar[:, None]
-    x = at.now.body_position[:, b] + _turn(R, c)
-    bars.params["mass"][:, b] += ((x - y[:, None]) * y_bar[:, None]).sum(-1) / m.sum(1)
-    bars.params["com"][:, b] += _turn_back(R, share)
-    bars.now.body_position[:, b] += share
-    bars.now.body_rotation[:, b] += _outer(share, c)
-
-
-def _subtree_velocity(at: At, i: int) -> np.ndarray:
-    """y = sum m (v + w x R c) / sum m"""
-    b = subtree(at.model, i)
-    m, r = at.params["mass"][:, b, None], _turn(at.now.body_rotation[:, b], at.params["com"][:, b])
-    v = at.now.body_velocity[:, b] + np.cross(at.now.body_angular_velocity[:, b], r)
-    return (m * v).sum(1) / m.sum(1)
-
-
-def _subtree_velocity_vjp(at: At, i: int, y_bar: np.ndarray, bars: At) -> None:
-    b = subtree(at.model, i)
-    m, c, R = at.params["mass"][:, b, None], at.params["com"][:, b], at.now.body_rotation[:, b]
-    w, r = at.now.body_angular_velocity[:, b], _turn(R, c)
-    y, share = _subtree_velocity(at, i), m / m.sum(1, keepdims=True) * y_bar[:, None]
-    v, r_bar = at.now.body_velocity[:, b] + np.cross(w, r), np.cross(share, w)
-    bars.params["mass"][:, b] += ((v - y[:, None]) * y_bar[:, None]).sum(-1) / m.sum(1)
-    bars.params["com"][:, b] += _turn_back(R, r_bar)
-    bars.now.body_velocity[:, b] += share
-    bars.now.body_angular_velocity[:, b] += np.cross(r, share)
-    bars.now.body_rotation[:, b] += _outer(r_bar, c)
-
-
-KINDS: dict[str, SensorKind] = {
-    "jointpos": _entries("q", 1),
-    "jointvel": _entries("v", 1),
-    "ballquat": _entries("q", 4),
-    "ballangvel": _entries("v", 3),
-    "framepos": _world("site_position"),
-    "framequat": SensorKind("site", _quaternion, _quaternion_vjp),
-    "framexaxis": _axis(0),
-    "frameyaxis": _axis(1),
-    "framezaxis": _axis(2),
-    "framelinvel": _world("site_velocity"),
-    "frameangvel": _world("site_angular_velocity"),
-    "velocimeter": _own("site_velocity"),
-    "gyro": _own("site_angular_velocity"),
-    "accelerometer": SensorKind("site", _accelerometer, _accelerometer_vjp),
-    "subtreecom": SensorKind("body", _subtree_com, _subtree_com_vjp),
-    "subtreelinvel": SensorKind("body", _subtree_velocity, _subtree_velocity_vjp),
-}
-
-
-# -- reading them ----------------------------------------------------------------------------------------------------------
+KINDS: dict[str, SensorKind] = {**JOINTS_AND_FRAMES, **BODIES, **LINES, **FORCES}
 ON_THE_HOST = "sensors are read on the CPU: make a Simulator(model) and pass it the state as arrays of the host"
 
 
 def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[str, np.ndarray]:
     """Readings by name, (n,) or (B, n)."""
     at, _, batched = _look(sim, state, u, params)
-    rows = {s.name: KINDS[s.kind].read(at, s.on) for s in sim.model.sensors}
+    rows = {s.name: _cut(s, KINDS[s.kind].read(at, s)) for s in sim.model.sensors}
     return rows if batched else {name: row[0] for name, row in rows.items()}
+
+
+def _cut(s: Sensor, y: np.ndarray) -> np.ndarray:
+    """A reading within its cutoff."""
+    cut = KINDS[s.kind].cut if s.cutoff > 0 else ""
+    return np.clip(y, -s.cutoff, s.cutoff) if cut == "both" else np.minimum(y, s.cutoff) if cut else y
 
 
 def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params: Params | None) -> StateGradient:
@@ -224,23 +51,25 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     for name, bar in bars.items():
         if name not in known:
             raise InputError(f"'{sim.model.name}' has no sensor '{name}'; it has: {', '.join(known) or 'none'}")
-        kind, on = KINDS[known[name].kind], known[name].on
-        y = kind.read(at, on)
+        s = known[name]
+        y = KINDS[s.kind].read(at, s)
         bar = np.asarray(bar, float)
         if bar.shape != (y.shape if batched else y.shape[1:]):
             raise InputError(
                 f"the cotangent of sensor '{name}' is {y.shape if batched else y.shape[1:]}, not {bar.shape}"
             )
-        kind.add(at, on, bar.reshape(y.shape), total)
+        KINDS[s.kind].add(at, s, np.where(_cut(s, y) == y, bar.reshape(y.shape), 0.0), total)
     here = State(at.q, at.v)
     grad = sim.outputs_vjp(here, total.now, params=params)
-    q, v, flat = total.q + grad.q, total.v + grad.v, np.array(grad.params.flat)
-    x = np.zeros((len(q), sim.model.nu))
+    q, v, x, flat = total.q + grad.q, total.v + grad.v, total.u, np.array(grad.params.flat)
+    if total.felt is not None:
+        felt = sim.engine.query_vjp("sensing", here, at.u, sim.checks.params(params, len(q)), _packed(at, total.felt))
+        q, v, x, flat = q + felt.q, v + felt.v, x + felt.x, flat + felt.params.flat
     if traj is not None and total.later is not None:
         after = sim.outputs_vjp(traj.final, total.later, params=params)
         back = sim.vjp(traj, after.q, after.v)
         assert back.params is not None
-        q, v, x = q + back.q0, v + back.v0, back.u[:, 0]
+        q, v, x = q + back.q0, v + back.v0, x + back.u[:, 0]
         flat = flat + after.params.flat + back.params.flat
     own = Params(sim.model, np.zeros((len(q), sim.model.param_size))).replace(**total.params)
     flat = flat + (own.flat if flat.ndim == 2 else own.flat.sum(0))
@@ -254,32 +83,59 @@ def _look(sim: Simulator, state: State, u: Any, params: Params | None) -> tuple[
         raise InputError(ON_THE_HOST)
     q, v, batched = sim.checks.state(state)
     given = sim.checks.params(params, len(q))
-    fields = {k: np.asarray(given[k]) for k in ("mass", "com", "gravity")}
+    fields = {k: np.asarray(given[k]) for k in FIELDS}
     if given.batch is None:
         fields = {k: np.broadcast_to(x, (1, *x.shape)) for k, x in fields.items()}
-    here = State(q, v)
-    traj, later = None, None
-    if any(s.kind == "accelerometer" for s in sim.model.sensors):
-        u = np.zeros((*np.shape(state[0])[:-1], sim.model.nu)) if u is None else np.asarray(u)
-        traj = sim.rollout(here, u[:, None] if batched else u[None, None], params=params)
-        later = sim.outputs(traj.final, params=params)
-    return At(sim.model, fields, q, v, sim.outputs(here, params=params), later, sim.options.dt), traj, batched
+    here, B, u = State(q, v), len(q), _controls(sim, u, len(q), batched)
+    felt, traj, later = None, None, None
+    if any(KINDS[s.kind].felt for s in sim.model.sensors):
+        if sim.options.law == "soft" or not sim.model.has_contact:
+            felt = _unpacked(sim, sim.engine.query("sensing", here, u, given))
+        else:
+            _refuse_under_impulses(sim)
+            traj = sim.rollout(here, u[:, None], params=params)
+            later = sim.outputs(traj.final, params=params)
+    bodies = sim.model.shapes.body
+    pairs = [(bodies[sim.model.shape(a)], bodies[sim.model.shape(b)]) for a, b in sim.contact_names] if felt else []
+    now = sim.outputs(here, params=params)
+    assert len(now.com) == B
+    return At(sim.model, fields, q, v, u, now, felt, later, sim.options.dt, tuple(pairs)), traj, batched
 
 
-# -- small algebra -----------------------------------------------------------------------------------------------------------
-def _turn(R: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("...ij,...j->...i", R, x)
+def _controls(sim: Simulator, u: Any, batch: int, batched: bool) -> np.ndarray:
+    """(B, nu)"""
+    nu = sim.model.nu
+    if u is None:
+        return np.zeros((batch, nu))
+    u = np.asarray(u, float)
+    if u.shape not in ((nu,), (batch, nu) if batched else (nu,)):
+        raise InputError(f"sensors take u ({nu},){f' or ({batch}, {nu})' if batched else ''}, not {u.shape}")
+    return np.ascontiguousarray(np.broadcast_to(u, (batch, nu)))
 
 
-def _turn_back(R: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return np.einsum("...ji,...j->...i", R, x)
+def _refuse_under_impulses(sim: Simulator) -> None:
+    for s in sim.model.sensors:
+        if KINDS[s.kind].felt and s.kind != "accelerometer":
+            raise InputError(f"sensor '{s.name}' ({s.kind}) reads forces of law='soft'; law='hard' has impulses")
 
 
-def _outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return a[..., :, None] * b[..., None, :]
+def _unpacked(sim: Simulator, rows: np.ndarray) -> Felt:
+    """What `sensing` gives."""
+    m, B = sim.model, len(rows)
+    at = m.nv + (m.nb + m.ns) * FELT.size
+    frames = rows[:, m.nv : at].reshape(B, m.nb + m.ns, FELT.size)
+    points = rows[:, at:].reshape(B, -1, REPORT.size)
+    linear, angular = frames[..., :3], frames[..., 3:]
+    bodies, sites = slice(0, m.nb), slice(m.nb, None)
+    touching = (points[..., :3], points[..., 3:6], points[..., 7:10], points[..., 10:13])
+    return Felt(linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites], *touching)
 
 
-def _hat(g: np.ndarray) -> np.ndarray:
-    x, y, z = g.T
-    o = np.zeros_like(x)
-    return np.array([[o, -z, y], [z, o, -x], [-y, x, o]]).transpose(2, 0, 1)
+def _packed(at: At, bars: Felt) -> np.ndarray:
+    """The cotangent of `sensing`."""
+    B, points = len(at.q), np.zeros((*bars.force.shape[:2], REPORT.size))
+    frames = [np.concatenate([bars.body_linear, bars.body_angular], -1)]
+    frames += [np.concatenate([bars.site_linear, bars.site_angular], -1)]
+    points[..., :3], points[..., 3:6], points[..., 7:10] = bars.force, bars.point, bars.along
+    parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in frames), points.reshape(B, -1)]
+    return np.ascontiguousarray(np.concatenate(parts, 1))

@@ -275,8 +275,8 @@ class Simulator(StateFunctions):
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
         rows = self.engine.contacts(_inputs_of(traj), traj.every_state())
-        force, point, gap = rows[..., :3], rows[..., 3:6], rows[..., 6]
-        return Contacts(force, point, gap) if traj.batched else Contacts(force[0], point[0], gap[0])
+        found = Contacts(rows[..., :3], rows[..., 3:6], rows[..., 6], rows[..., 7:10], rows[..., 10:13])
+        return found if traj.batched else Contacts(*(x[0] for x in found))
 
     # -- backward ----------------------------------------------------------------------------------------------------
     @presented

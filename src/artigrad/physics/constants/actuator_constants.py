@@ -25,6 +25,9 @@ def actuators(m: Making) -> None:
         row.low, row.high = (fields.real("control_range", j, 2, k) for k in range(2))
         row.force_low, row.force_high = (fields.real("force_range", j, 2, k) for k in range(2))
         row.drive = select(limited, -(b2 * top), NO_LIMIT)
+        if "slope" in m.extras:
+            slope = m.out.slope[j]
+            slope.on_length, slope.on_velocity = (fields.real("gain_slope", j, 2, k) for k in range(2))
 
 
 def actuators_vjp(m: Making) -> None:
@@ -45,6 +48,9 @@ def actuators_vjp(m: Making) -> None:
         bars.put_real("control_range", j, bar.high, 2, 1)
         bars.put_real("force_range", j, bar.force_low, 2, 0)
         bars.put_real("force_range", j, bar.force_high, 2, 1)
+        if "slope" in m.extras:
+            bars.put_real("gain_slope", j, m.out_bar.slope[j].on_length, 2, 0)
+            bars.put_real("gain_slope", j, m.out_bar.slope[j].on_velocity, 2, 1)
         bars.put_real("max_velocity", j, select(limited, -(bar.drive * b2), 0.0))
 
 

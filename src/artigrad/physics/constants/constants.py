@@ -5,9 +5,11 @@ from __future__ import annotations
 from ...spatial import Force, Vec3
 from ...staging import loop
 from .actuator_constants import actuators, actuators_vjp
+from .line_constants import lines, lines_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .making import Making
 from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
+from .surrounding_constants import lifted_masses_vjp, surroundings, surroundings_vjp
 
 
 def constants(m: Making) -> None:
@@ -19,7 +21,10 @@ def constants(m: Making) -> None:
     shapes(m)
     dry_friction(m)
     pairs(m)
+    if m.lines:
+        lines(m)
     equalities(m)
+    surroundings(m)
 
 
 def constants_vjp(m: Making) -> None:
@@ -28,10 +33,14 @@ def constants_vjp(m: Making) -> None:
     m.bars.put("gravity", 0, m.out_bar.gravity)
     for i in loop(m.model.nb + 1):
         m.bodies[i].B_bar = Force.zero()
+    surroundings_vjp(m)
     equalities_vjp(m)
+    if m.lines:
+        lines_vjp(m)
     pairs_vjp(m)
     dry_friction_vjp(m)
     shapes_vjp(m)
     actuators_vjp(m)
     sites_vjp(m)
     bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies
+    lifted_masses_vjp(m)

@@ -39,7 +39,8 @@ class Fields:
 
 class Making(NamedTuple):
     """What the making of constants knows: integers of the model, the parameters, the frames of bodies, and the constants;
-    backwards also the cotangents of the constants and of the parameters."""
+    backwards also the cotangents of the constants and of the parameters. lines: whether the model has any;
+    extras: other forces that not every model has."""
 
     model: Topology
     structure: Any
@@ -47,6 +48,8 @@ class Making(NamedTuple):
     bodies: Table
     out: Constants
     numbers: SoftNumbers
+    lines: bool
+    extras: frozenset[str]
     out_bar: Constants = None  # type: ignore[assignment]  # of an adjoint
     bars: Fields = None  # type: ignore[assignment]
 

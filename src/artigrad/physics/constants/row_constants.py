@@ -22,6 +22,7 @@ from ..constraints.soft.impedance import (
 )
 from ..constraints.soft.pair_numbers import PairNumbers, PairSoft, pair_soft, pair_soft_vjp
 from ..tables import Polynomial
+from .line_constants import add_tendon_weight, tendon_weight
 from .making import Making, add_weight
 
 
@@ -227,7 +228,11 @@ def _equality_weights(m: Making, e: Any) -> tuple[Any, Any]:
     def joints() -> tuple[Any, Any]:
         return _dof_weight(m, m.structure.eq_dof_a[e]) + _dof_weight(m, m.structure.eq_dof_b[e]), 1.0
 
-    return switch(m.structure.eq_kind[e], {0: bodies, 1: bodies, 2: joints})
+    def tendons() -> tuple[Any, Any]:
+        return tendon_weight(m, m.structure.eq_tendon_a[e]) + tendon_weight(m, m.structure.eq_tendon_b[e]), 1.0
+
+    cases = {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.lines else {})
+    return switch(m.structure.eq_kind[e], cases)
 
 
 def _dof_weight(m: Making, k: Any) -> Any:
@@ -287,4 +292,8 @@ def _add_equality_weights(m: Making, e: Any, shift_bar: Any, turn_bar: Any) -> N
 
             switch(m.structure.dof_counts[k], {0: lambda: None, 1: add})
 
-    switch(m.structure.eq_kind[e], {0: bodies, 1: bodies, 2: joints})
+    def tendons() -> None:
+        for t in (m.structure.eq_tendon_a[e], m.structure.eq_tendon_b[e]):
+            add_tendon_weight(m, t, shift_bar)
+
+    switch(m.structure.eq_kind[e], {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.lines else {}))

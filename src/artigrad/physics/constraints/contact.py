@@ -122,7 +122,7 @@ def report(s: Step, c: Any, table: Table) -> None:
     problem = s.constraints
     row, at = problem.row[c], table[problem.source[c]]
     tree = s.model.tree[problem.link_b[c]]
-    at.force = world_force(row.R, row.lam) * (1.0 / s.dt)
+    at.force, at.along, at.normal = world_force(row.R, row.lam) * (1.0 / s.dt), row.lam * (1.0 / s.dt), row.R.column(0)
     at.point, at.gap = row.p + origin(s, tree), minimum(row.phi, problem.options.near)
 
 

@@ -13,7 +13,7 @@ from ...staging import Reals, copy, minimum
 from ..context import Step
 from ..dynamics import articulated
 from ..dynamics.forward_dynamics import FACTOR, forces, free_accelerations, free_multipliers
-from ..kinematics import kinematics
+from ..lines import place
 from .gather import gather
 from .hard import implicit, reverse, solver
 from .hard.rows import apply_impulses, delassus, rows
@@ -56,7 +56,7 @@ def _nothing(s: Step) -> None:
 
 def recompute_factor(s: Step) -> None:
     """Without rows the accelerations are known: no forces, no solve."""
-    kinematics(s)
+    place(s)
     FACTOR[s.options.factor].factor(s)
 
 
@@ -104,7 +104,7 @@ def find_impulses(s: Step, tape: bool = False) -> None:
 
 def recompute_impulses(s: Step, tape: bool = False) -> None:
     """Stages 1 to 4 up to the impulses; with a tape of the sweeps, and the free accelerations kept, if asked for."""
-    kinematics(s)
+    place(s)
     forces(s)
     gather(s)
     find_impulses(s, tape)

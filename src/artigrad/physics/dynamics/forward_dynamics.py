@@ -20,17 +20,21 @@ from ..kinematics import clear_pose_bars
 from . import articulated, sparse
 from .actuation import actuation, actuation_vjp
 from .inverse_dynamics import link_forces
-from .passive import passive, passive_vjp
+from .passive import passive, passive_vjp, tendons, tendons_vjp
+from .surroundings import subtract_surroundings
 from .wrenches import subtract_wrenches
 
 FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
 
 
 def forces(s: Step) -> None:
-    """Stage 2: forces on links (s.link.F: bias, less wrenches) and in joints (ws.tau: springs, damping, actuators)."""
+    """Stage 2: forces on links (s.link.F: bias, less wrenches and surroundings) and in joints (ws.tau: springs, damping,
+    actuators)."""
     link_forces(s, None)
     subtract_wrenches(s)
+    subtract_surroundings(s)
     passive(s, s.ws.tau)
+    tendons(s, s.ws.tau)
     actuation(s, s.ws.tau)
 
 
@@ -61,6 +65,7 @@ def joint_forces_vjp(s: Step) -> None:
     diagonal_bars(s, s.ws.qdd, s.ws.mu)
     actuation_vjp(s, s.ws.mu)
     passive_vjp(s, s.ws.mu)
+    tendons_vjp(s, s.ws.mu)
 
 
 def diagonal_bars(s: Step, qdd: Reals, tau_bar: Reals) -> None:

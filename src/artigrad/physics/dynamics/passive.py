@@ -1,9 +1,14 @@
-"""Forces of the joints themselves: springs, and damping at the present velocity  (its implicit part is in the factor)."""
+"""Forces of joints and tendons themselves: springs, and damping at the present velocity  (its implicit part is in the
+factor)."""
 
 from __future__ import annotations
 
-from ...staging import Reals, loop
+from typing import Any
+
+from ...spatial import bounded_vjp
+from ...staging import Reals, clamp, loop
 from ..context import Step
+from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 
 
 def passive(s: Step, tau: Reals) -> None:
@@ -30,3 +35,44 @@ def passive_vjp(s: Step, tau_bar: Reals) -> None:
                 bar.damping = bar.damping - t * s.v[va + k]
                 bar.stiffness = bar.stiffness - t * (s.q[qa + k] - reference)
                 bar.reference = bar.reference + t * stiffness
+
+
+def stretch_of(s: Step, t: Any) -> Any:
+    """How far tendon t is beyond the lengths at which its spring rests."""
+    own, length = s.const.line[t], s.ws.length[t]
+    return length - clamp(length, own.rest_low, own.rest_high)
+
+
+def stretch_bars(s: Step, t: Any, bar: Any) -> None:
+    """To the length of tendon t and to the lengths at which its spring rests."""
+    own = s.const.line[t]
+    kept_bar, low_bar, high_bar = bounded_vjp(s.ws.length[t], own.rest_low, own.rest_high, -bar)
+    s.ws.length_bar[t] = s.ws.length_bar[t] + bar + kept_bar
+    if s.bars.const is not None:
+        s.bars.const.line[t].rest_low += low_bar
+        s.bars.const.line[t].rest_high += high_bar
+
+
+def tendons(s: Step, tau: Reals) -> None:
+    """tau += moment f,   f = -damping velocity - stiffness stretch"""
+    if "tendon" not in s.lines:
+        return
+    for t in loop(s.model.ntendon):
+        own = s.const.line[t]
+        add_along(s, t, -(own.damping * along(s, t, s.v) + own.stiffness * stretch_of(s, t)), tau)
+
+
+def tendons_vjp(s: Step, tau_bar: Reals) -> None:
+    """Adds to the cotangents of lines, v and constants."""
+    if "tendon" not in s.lines:
+        return
+    for t in loop(s.model.ntendon):
+        own, stretch, rate = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
+        f_bar = along(s, t, tau_bar)
+        add_moment_bars(s, t, tau_bar, -(own.damping * rate + own.stiffness * stretch))
+        add_velocity_bars(s, t, -(own.damping * f_bar))
+        stretch_bars(s, t, -(own.stiffness * f_bar))
+        if s.bars.const is not None:
+            bar = s.bars.const.line[t]
+            bar.damping -= f_bar * rate
+            bar.stiffness -= f_bar * stretch

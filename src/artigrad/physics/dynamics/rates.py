@@ -3,8 +3,8 @@
     (M + h B) w = M a,       B = -d(forces)/dv
 
 a are the accelerations of the step, w those that are integrated. B is that of joint damping (`damping`), of this and of
-actuators (`fast`), both on the diagonal; or also that of gyroscopic and Coriolis forces, of lone free bodies (`lone`) or of all
-(`full`), which make it a matrix (`velocity_matrix`).
+actuators (`fast`), both on the diagonal; or also that of lines and of gyroscopic and Coriolis forces, of lone free bodies
+(`lone`) or of all (`full`), which make it a matrix (`velocity_matrix`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from ...joints.joint import Extra
 from ...staging import Reals, copy, loop, select
 from ..context import Step
 from . import articulated, velocity_matrix
-from .actuation import follows
+from .actuation import by_transmission, follows, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
+from .line_rates import line_rates_vjp
 from .momentum import mass_times, mass_times_vjp
 
 MATRIX = ("lone", "full")
@@ -72,6 +73,8 @@ def slow_down_bars(s: Step) -> None:
     for k in loop(s.model.nv):
         ws.rate[k] = -(s.dt * mu[k] * ws.slowed[k])
         ws.qdd[k] = ws.qdd[k] - ws.slowed[k]
+    if s.lines and s.slows in MATRIX:
+        line_rates_vjp(s, ws.slowed, mu)
     joint_rates_vjp(s, ws.rate)
     mass_times_vjp(s, ws.qdd, mu)
     if s.slows in MATRIX:
@@ -85,26 +88,49 @@ def joint_rates(s: Step, rate: Reals) -> None:
         va, damping = s.model.link_v[i], s.const.link[i].damping
         for k in loop(va, va + s.model.link_nv[i]):
             rate[k] = damping
-    if s.slows != "damping":
-        for j in loop(s.model.nu):
-            row, k = s.const.actuator[j], s.model.act_v[j]
-            rate[k] = rate[k] - select(follows(s, j), row.gear * row.gear * row.b2, 0.0)
+    if s.slows == "damping":
+        return
+    if s.lines:
+        _line_damping(s)
+    for j in loop(s.model.nu):
+        row, k = s.const.actuator[j], s.model.act_v[j]
+        slow = select(follows(s, j), row.gear * row.gear * velocity_gain(s, j), 0.0)
+
+        def on_joint(k: Any = k, slow: Any = slow) -> None:
+            rate[k] = rate[k] - slow
+
+        def on_line(t: Any, slow: Any = slow) -> None:
+            s.ws.line_rate[t] = s.ws.line_rate[t] - slow
+
+        by_transmission(s, j, on_joint, on_line)
+
+
+def _line_damping(s: Step) -> None:
+    """ws.line_rate: damping of tendons; other lines have none."""
+    for t in loop(s.model.nline):
+        s.ws.line_rate[t] = s.const.line[t].damping
 
 
 def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
-    """Adds to the cotangents of constants. Whether an actuator is at its limit is not differentiated."""
-    if s.bars.const is None:
+    """Adds to the cotangents of constants (and of u, if gains have a slope); those of the rates of lines are in ws.line_rate.
+    Whether an actuator is at its limit is not differentiated."""
+    if s.bars.const is not None:
+        for i in loop(1, s.model.nl):
+            va, bar = s.model.link_v[i], s.bars.const.link[i]
+            for k in loop(va, va + s.model.link_nv[i]):
+                bar.damping = bar.damping + rate_bar[k]
+    if s.slows == "damping" or (s.bars.const is None and "slope" not in s.extras):
         return
-    for i in loop(1, s.model.nl):
-        va, bar = s.model.link_v[i], s.bars.const.link[i]
-        for k in loop(va, va + s.model.link_nv[i]):
-            bar.damping = bar.damping + rate_bar[k]
-    if s.slows != "damping":
-        for j in loop(s.model.nu):
-            row, bar = s.const.actuator[j], s.bars.const.actuator[j]
-            felt = select(follows(s, j), rate_bar[s.model.act_v[j]] * row.gear, 0.0)
-            bar.b2 -= felt * row.gear
-            bar.gear -= 2.0 * felt * row.b2
+    for j in loop(s.model.nu):
+        row = s.const.actuator[j]
+        felt = select(follows(s, j), _rate_bar(s, j, rate_bar) * row.gear, 0.0)
+        if s.bars.const is not None:
+            s.bars.const.actuator[j].gear -= 2.0 * felt * velocity_gain(s, j)
+        velocity_gain_vjp(s, j, -(felt * row.gear))
+
+
+def _rate_bar(s: Step, j: Any, rate_bar: Reals) -> Any:
+    return by_transmission(s, j, lambda: rate_bar[s.model.act_v[j]], lambda t: s.ws.line_rate[t])
 
 
 def _slowed_diagonal(s: Step, i: Any) -> Extra:

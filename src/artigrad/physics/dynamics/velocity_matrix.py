@@ -15,6 +15,7 @@ from ...staging import Reals, carry, climb, loop
 from ..context import Step
 from ..kinematics import kinematics
 from .inverse_dynamics import inverse_dynamics_vjp
+from .line_rates import add_line_rates
 from .mass_matrix import mass_matrix
 
 
@@ -94,6 +95,8 @@ def fill(s: Step, rate: Reals) -> None:
             ws.M[at] = ws.M[at] + s.dt * ws.columns[(j - 1) * m.nv + k]
         diagonal = row + m.dof_depth[k]
         ws.M[diagonal] = ws.M[diagonal] + s.dt * (rate[k] + ws.columns[k * m.nv + k])
+    if s.lines:
+        add_line_rates(s)
 
 
 def times(s: Step, x: Reals, out: Reals) -> None:

@@ -19,7 +19,7 @@ from ....staging import Reals, Row, minimum, select, when_any
 from ...context import Step
 from ...dynamics.articulated import clear_forces
 from ...dynamics.inverse_dynamics import link_forces
-from ...kinematics import kinematics
+from ...lines import place
 from . import coupled
 from .combo_rows import combo_bars
 from .contact_rows import contact_bars, force_cotangent
@@ -32,7 +32,7 @@ from .stop_rows import single_bars
 
 def recompute(s: Step) -> None:
     """Kinematics and rows of this state."""
-    kinematics(s)
+    place(s)
     if s.constraints.has("connect", "weld"):
         link_forces(s, None)  # for the accelerations that velocities alone make
     start_rows(s)
@@ -65,7 +65,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     if problem.has("tied"):
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.structure(s)
-    if problem.force_bar is not None:
+    if problem.asked:
         for family, n, row in every_row(s):
             if isinstance(family, Block):
                 family.add_force(s, n, row, -family.times(row.K, _asked(s, family, n, row)))
@@ -73,7 +73,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     nu = Motions("y", s.ws.mu)
     for family, n, row in every_row(s):
         felt = family.seen(s, n, row, nu)
-        if problem.force_bar is not None and isinstance(family, Block):
+        if problem.asked and isinstance(family, Block):
             felt = felt + _asked(s, family, n, row)
         row.z, row.d = felt, family.times(row.K, felt)
 

@@ -1,5 +1,5 @@
 """Rows on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones; and the adjoint
-(theory 9.7, 9.12).
+(theory 9.7, 9.12). Those of tendons are in `tendon_rows`.
 
 couple    r = q_a - P(q_b),  J = (1, -P'(q_b)),  both ways
 ball      r = largest angle - angle - margin,  J = -axis in the axes of the body,  one way
@@ -8,7 +8,6 @@ free_dry  as dry friction of other joints
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ....spatial import Quat, Vec3, cross, dot, quat_normalise
@@ -16,35 +15,30 @@ from ....staging import Row, arctan2, loop, maximum, select, sqrt, switch
 from ...context import Step
 from .families import BIG, COMBO, velocities
 from .impedance import impedance
-from .soft_problem import BALL, COUPLE, FREE_DRY
-from .stop_rows import add_rub_bars, stop_cotangents, stop_soft_bars
+from .soft_problem import BALL, COMBOS, COUPLE, FREE_DRY
+from .stop_rows import add_rub_bars, coefficient_bar, stop_cotangents, stop_soft_bars
+from .tendon_rows import TENDON_BARS, TENDON_ROWS, RowFunction, add_coefficient, polynomial
 
 
 def combine(s: Step) -> None:
     """Coefficients, references and stiffness of all combos."""
     problem = s.constraints
-    if not problem.has("couple", "ball", "free_dry"):
+    if not problem.has(*COMBOS):
         return
     for n in loop(problem.combos):
         row = problem.combo[n]
-        _by_kind(s, n, row, (_couple, _ball, _free_dry))
+        _by_kind(s, n, row, {COUPLE: _couple, BALL: _ball, FREE_DRY: _free_dry} | TENDON_ROWS)
         problem.coupled[0] = maximum(problem.coupled[0], select(row.D > 0.0, 1.0, 0.0))
 
 
 def combo_bars(s: Step, n: Any, row: Row) -> None:
     """From J nu (row.z), kappa (row.d) and the force (row.f) of a row to positions, velocities and parameters."""
-    _by_kind(s, n, row, (_couple_bars, _ball_bars, _free_dry_bars))
+    _by_kind(s, n, row, {COUPLE: _couple_bars, BALL: _ball_bars, FREE_DRY: _free_dry_bars} | TENDON_BARS)
 
 
-def _by_kind(s: Step, n: Any, row: Row, functions: tuple[Callable[[Step, Any, Row], None], ...]) -> None:
-    names = zip((COUPLE, BALL, FREE_DRY), ("couple", "ball", "free_dry"), functions, strict=True)
-    cases = {kind: (lambda f=f: f(s, n, row)) for kind, name, f in names if s.constraints.has(name)}
+def _by_kind(s: Step, n: Any, row: Row, functions: dict[int, RowFunction]) -> None:
+    cases = {k: (lambda f=f: f(s, n, row)) for k, f in functions.items() if s.constraints.has(COMBOS[k])}
     switch(s.constraints.combo_kind[n], cases) if len(cases) > 1 else next(iter(cases.values()))()
-
-
-def _coefficient_bar(s: Step, row: Row, k: Any, b: Any) -> Any:
-    """The cotangent of the coefficient of degree of freedom k:  f nu_k - kappa (a_k + b v_k)"""
-    return row.f * s.ws.mu[k] - row.d * (s.ws.qdd[k] + b * s.v[k])
 
 
 # -- coupled joints ----------------------------------------------------------------------------------------------------------
@@ -55,7 +49,7 @@ def _couple(s: Step, n: Any, row: Row) -> None:
     problem.coef[first] = 1.0
 
     def both() -> Any:
-        value, slope, _ = _polynomial(s, e)
+        value, slope, _ = polynomial(s, e, s.q[problem.couple_qb[e]])
         problem.coef[first + 1] = -slope
         return value
 
@@ -64,14 +58,6 @@ def _couple(s: Step, n: Any, row: Row) -> None:
     d = impedance(soft, r, problem.square).d
     row.r, row.D, row.low, row.high = r, d / (1.0 - d) * own.g, -BIG, BIG
     row.ref = -(soft.b * COMBO.seen(s, n, row, velocities(s))) - soft.k * d * r
-
-
-def _polynomial(s: Step, e: Any) -> tuple[Any, Any, Any]:
-    """P, P' and P'' at q of the second joint"""
-    P, x = s.const.equality[e].polynomial, s.q[s.constraints.couple_qb[e]]
-    value = P.c0 + x * (P.c1 + x * (P.c2 + x * (P.c3 + x * P.c4)))
-    slope = P.c1 + x * (2.0 * P.c2 + x * (3.0 * P.c3 + x * (4.0 * P.c4)))
-    return value, slope, 2.0 * P.c2 + x * (6.0 * P.c3 + x * (12.0 * P.c4))
 
 
 def _couple_bars(s: Step, n: Any, row: Row) -> None:
@@ -85,32 +71,25 @@ def _couple_bars(s: Step, n: Any, row: Row) -> None:
 
     def both() -> None:
         b, x = problem.entry_dof[first + 1], s.q[problem.couple_qb[e]]
-        _, slope, bend = _polynomial(s, e)
-        slope_bar = -_coefficient_bar(s, row, b, soft.b)
+        _, slope, bend = polynomial(s, e, s.q[problem.couple_qb[e]])
+        slope_bar = -coefficient_bar(s, row, b, soft.b)
         bars.v[b] = bars.v[b] + soft.b * row.d * slope
         bars.tangent[b] = bars.tangent[b] + slope_bar * bend - r_bar * slope
         if bars.const is not None:
             power, below = 1.0, 0.0
             for j in range(5):
-                _add_coefficient(s, e, j, below * j * slope_bar - power * r_bar)
+                add_coefficient(s, e, j, below * j * slope_bar - power * r_bar)
                 below, power = power, power * x
 
     def alone() -> None:
         if bars.const is not None:
-            _add_coefficient(s, e, 0, -r_bar)
+            add_coefficient(s, e, 0, -r_bar)
 
     switch(problem.couple_two[e], {1: both, 0: alone})
     if bars.const is not None:
         bar = bars.const.equality[e]
         bar.soft += stop_soft_bars(s, soft, row, d_bar, (d, COMBO.seen(s, n, row, velocities(s))))
         bar.g += row.z * row.f / own.g
-
-
-def _add_coefficient(s: Step, e: Any, j: int, more: Any) -> None:
-    assert s.bars.const is not None
-    bar = s.bars.const.equality[e]
-    now = bar.polynomial
-    bar.polynomial = type(now)(*(x + more if k == j else x for k, x in enumerate(now.leaves())))
 
 
 # -- limits of ball joints -----------------------------------------------------------------------------------------------------
@@ -147,7 +126,7 @@ def _ball_bars(s: Step, n: Any, row: Row) -> None:
     soft, axis = own.limit, turned.axis
     d_bar, r_bar, d = stop_cotangents(s, soft, row)
     dofs = [problem.entry_dof[first + k] for k in range(3)]
-    axis_bar = Vec3(*(-_coefficient_bar(s, row, k, soft.b) for k in dofs))
+    axis_bar = Vec3(*(-coefficient_bar(s, row, k, soft.b) for k in dofs))
     across = axis_bar - axis * dot(axis, axis_bar)
     turn_bar = (across * (turned.cos / turned.sin) + cross(axis_bar, axis)) * 0.5 - axis * r_bar
     for k, bar, x in zip(dofs, turn_bar.leaves(), axis.leaves(), strict=True):

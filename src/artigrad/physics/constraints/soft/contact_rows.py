@@ -118,14 +118,26 @@ def report_contact(s: Step, family: Block, n: Any, row: Row, table: Table) -> No
     at = table[getattr(problem, f"{family.name}_at")[n]]
     f = row.f.lin if family is WRENCH else row.f
     at.force, at.point = row.R @ f, row.p + origin(s, s.model.tree[link])
+    at.along, at.normal = f, row.R.column(0)
     at.gap = row.r + s.const.pair[k].margin
 
 
 def force_cotangent(s: Step, family: Block, n: Any, row: Row) -> Any:
-    """Of the forces along the rows, from that of the force in the world."""
-    at = getattr(s.constraints, f"{family.name}_at")[n]
-    f_bar = row.R.T @ s.constraints.force_bar.struct(at * 3, Vec3)
+    """Of the forces along the rows, from those of the force in the world and of the report."""
+    world, told = _told(s, getattr(s.constraints, f"{family.name}_at")[n])
+    f_bar = row.R.T @ world
+    if told is not None:
+        f_bar = f_bar + told.along
     return Six(f_bar, Vec3.zero()) if family is WRENCH else f_bar
+
+
+def _told(s: Step, at: Any) -> tuple[Vec3, Row | None]:
+    """The cotangent of the force of a point in the world, and those of its row of the report, if there are any."""
+    problem = s.constraints
+    if problem.report_bar is None:
+        return problem.force_bar.struct(at * 3, Vec3), None
+    told = problem.report_bar[at]
+    return told.force, told
 
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
@@ -177,9 +189,12 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         return frame_bar + more, p_bar, p_a_bar
 
     frame_bar, p_b_bar, p_a_bar = family.on_links(s, n, one, both)
-    if problem.force_bar is not None:
-        f, f_bar = row.f.lin if wide else row.f, problem.force_bar.struct(m * 3, Vec3)
+    if problem.asked:
+        f, (f_bar, told) = row.f.lin if wide else row.f, _told(s, m)
         frame_bar = frame_bar + Mat3.columns(f_bar * f.x, f_bar * f.y, f_bar * f.z)
+        if told is not None:  # where it is; how far apart is not told
+            p_b_bar = p_b_bar + told.point
+            s.tree[s.model.tree[j]].o_bar += told.point
     found = contact_gap(s, k, m, _number(s, family, n))
     n_bar, t_bar = contact_frame_vjp(found.n, found.t, frame_bar)
     gap_bars(s, (k, m, _number(s, family, n)), GapBars(r_bar, p_a_bar, p_b_bar, n_bar, t_bar))

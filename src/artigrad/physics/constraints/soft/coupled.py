@@ -21,7 +21,7 @@ from ....spatial import power
 from ....staging import Reals, carry, climb, counter, loop, to_real, when_any
 from ...context import Step
 from .families import COMBO
-from .soft_problem import TIES
+from .soft_problem import COMBOS, TIES
 
 
 def _path(s: Step, i: Any) -> Iterator[Any]:
@@ -55,7 +55,7 @@ def structure(s: Step) -> None:
             for k in _path(s, problem.tie_a[t]):
                 mark[_at(s, k, j)] = 1
                 mark[_at(s, j, k)] = 1
-    if problem.has("couple", "ball", "free_dry"):
+    if problem.has(*COMBOS):
         for n in loop(problem.combos):
             for a, b in _combo_pairs(s, n):
                 mark[_at(s, problem.entry_dof[a], problem.entry_dof[b])] = 1
@@ -98,7 +98,7 @@ def _order_trees(s: Step) -> None:
 
     for t in loop(1, problem.count[TIES] + 1):
         couple(s.model.tree[problem.tie_a[t]], s.model.tree[problem.tie_b[t]])
-    if problem.has("couple"):
+    if problem.has(*COMBOS):
         for c in loop(problem.combos):
             for a, b in _combo_pairs(s, c):
                 couple(problem.dof_tree[problem.entry_dof[a]], problem.dof_tree[problem.entry_dof[b]])
@@ -179,7 +179,7 @@ def _fill(s: Step) -> None:
                 x, at, mirrored = power(s.dof[k].S, F), _at(s, k, j), _at(s, j, k)
                 H[at] = H[at] + x
                 H[mirrored] = H[mirrored] + x
-    if problem.has("couple", "ball", "free_dry"):
+    if problem.has(*COMBOS):
         for n, row in COMBO.blocks(s):
             K = row.K
             for a, b in _combo_pairs(s, n):

@@ -13,7 +13,7 @@ from ....spatial import Mat3, Motion, Sym3, Vec3, at_point, dot, point_velocity
 from ....staging import Reals, Row, carry, clamp, loop, maximum, select, sqrt, switch, target
 from ...context import Step
 from .cones import Matrix, Rub
-from .soft_problem import CONTACT, HELD, POINTS, SINGLES, WRENCHES
+from .soft_problem import COMBOS, CONTACT, HELD, POINTS, SINGLES, WRENCHES
 from .stiffness import Cross, Six, Stiff, cross_point, cross_wrench, in_world, of_point, of_wrench, stiff_in_world
 
 BIG = 1e30  # a force without bound
@@ -309,7 +309,7 @@ MEMBERS: dict[Family, tuple[str, ...]] = {
     POINT: ("contact", "connect"),
     WRENCH: ("patch", "weld"),
     SINGLE: ("limit", "dry"),
-    COMBO: ("couple", "ball", "free_dry"),
+    COMBO: COMBOS,
 }
 
 

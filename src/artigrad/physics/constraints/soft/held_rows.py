@@ -46,7 +46,9 @@ def hold(s: Step, counts: tuple[counter, ...]) -> None:
     if problem.has("weld"):
         kinds[1] = WRENCH, counts[WRENCHES]
     for e in loop(s.model.nequality):
-        cases: dict[int, Callable[[], None]] = {2: lambda: None}  # coupled joints are combos
+        cases: dict[int, Callable[[], None]] = {2: lambda: None}  # coupled joints are combos, and so are tendons
+        if problem.has("tendon_couple"):
+            cases[3] = lambda: None
         cases |= {k: partial(_hold, s, family, count, e, counts[TIES]) for k, (family, count) in kinds.items()}
         switch(problem.held[e], cases)
 

@@ -5,7 +5,8 @@ Rows come in four families:
     point    three rows at a point of one link or between two: contacts of condim 1 and 3, equalities `connect`
     wrench   six rows, a shift and a turn: contacts of condim 4 and 6, equalities `weld`
     single   one row on one degree of freedom: limits, dry friction
-    combo    one row on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones
+    combo    one row on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones; limits,
+             dry friction and couplings of tendons
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
     **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first_point", "s_vertex", "s_wide", "s_two"), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
-    **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two"), INTS),
+    **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
     "s_feature": SHARED,
@@ -67,29 +68,33 @@ MANY = 16  # trees
 POINTS, WRENCHES, SINGLES, TIES = range(4)  # places in `count`
 CONTACT, HELD = range(2)  # kinds of blocks: between shapes, or an equality
 LIMIT, DRY = range(2)  # kinds of single rows
-COUPLE, BALL, FREE_DRY = range(3)  # kinds of combos
+# kinds of combos, and what the features are called that have them
+COUPLE, BALL, FREE_DRY, TENDON_LOW, TENDON_HIGH, TENDON_DRY, TENDON_COUPLE = range(7)
+COMBOS = ("couple", "ball", "free_dry", "tendon_low", "tendon_high", "tendon_dry", "tendon_couple")
 
 
 def soft_features(model: Model) -> frozenset[str]:
     """Which kinds of rows a model may have: what its kernels are compiled for.
 
-    contact, patch: of condim up to 3, and above; connect, weld, couple: equalities; limit, dry, ball, free_dry: of joints;
+    contact, patch: of condim up to 3, and above; connect, weld, couple, tendon_couple: equalities; limit, dry, ball,
+    free_dry: of joints; tendon_low, tendon_high, tendon_dry: of tendons;
     tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so
     many trees may be tied together that their order matters.
     """
     shapes, links = model.shapes, model.links
     link = [int(links.of_body[b + 1]) for b in shapes.body]
     found = {("patch" if shapes.pair_condim(a, b) > 3 else "contact") for a, b in shapes.pairs}
-    found |= {{"joint": "couple"}.get(e.kind, e.kind) for e in model.equalities}
+    found |= {{"joint": "couple", "tendon": "tendon_couple"}.get(e.kind, e.kind) for e in model.equalities}
+    found |= {COMBOS[kind] for kind, *_ in _tendon_stops(model)}
     for i in shapes.limited:
         joint = model.joint_kind(i)
         if np.isfinite(model.params.limit[i]).any():
             found.add("limit" if joint.axial else "ball")
         if model.params.dry_friction[i] > 0:
             found.add("free_dry" if joint.floating else "dry")
-    always = any(e.kind == "joint" or (_link(model, e.a) and _link(model, e.b)) for e in model.equalities)
-    always = always or "free_dry" in found
-    if always or "ball" in found or any(link[a] and link[b] for a, b in shapes.pairs):
+    always = any(e.kind in ("joint", "tendon") or (_link(model, e.a) and _link(model, e.b)) for e in model.equalities)
+    always = bool(always or found & {"free_dry", "tendon_dry"})
+    if always or found & {"ball", "tendon_low", "tendon_high"} or any(link[a] and link[b] for a, b in shapes.pairs):
         found.add("tied")
         if model.links.trees > MANY:
             found.add("pile")
@@ -108,18 +113,31 @@ def _dofs(model: Model) -> np.ndarray:
 
 def _ends(model: Model, e: Equality) -> tuple[int, int]:
     """The links that an equality holds; the second one moves."""
-    if e.kind == "joint":
+    if e.kind in ("joint", "tendon"):
         return 0, 0
     first, second = _link(model, e.a), _link(model, e.b)
     return (second, first) if first else (first, second)
 
 
-def _combos(model: Model) -> list[tuple[int, int, int, list[int]]]:
-    """(kind, what it is of, where its coordinates start, degrees of freedom) of each combo: an equality, a link, or a dof."""
+def _tendon_stops(model: Model) -> list[tuple[int, int, int, list[int]]]:
+    """Combos of limits and dry friction of tendons."""
     out: list[tuple[int, int, int, list[int]]] = []
+    for t in model.stopped_tendons:
+        dofs, limit = list(model.lines[0][t].dofs), model.params.tendon_limit[t]
+        out += [(kind, t, 0, dofs) for kind, x in zip((TENDON_LOW, TENDON_HIGH), limit, strict=True) if np.isfinite(x)]
+        out += [(TENDON_DRY, t, 0, dofs)] if model.params.tendon_dry_friction[t] > 0 else []
+    return out
+
+
+def _combos(model: Model) -> list[tuple[int, int, int, list[int]]]:
+    """(kind, what it is of, where its coordinates start, degrees of freedom) of each combo: an equality, a link, a dof, or a
+    tendon. Two coupled tendons have their entries one after the other."""
+    out = _tendon_stops(model)
     for n, e in enumerate(model.equalities):
         if e.kind == "joint":
             out.append((COUPLE, n, 0, [model.joint_v[i] for i in (e.a, e.b) if i >= 0]))
+        if e.kind == "tendon":
+            out.append((TENDON_COUPLE, n, 0, [k for t in (e.a, e.b) if t >= 0 for k in model.lines[0][t].dofs]))
     for i in model.shapes.limited:
         joint, va = model.joint_kind(i), model.joint_v[i]
         if joint.quaternion and not joint.floating and np.isfinite(model.params.limit[i]).any():
@@ -172,7 +190,9 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_eq_two": ints(bool(a and b) for a, b in ends),
         "s_couple_qa": ints(model.joint_q[e.a] if e.kind == "joint" else 0 for e in model.equalities),
         "s_couple_qb": ints(model.joint_q[e.b] if e.kind == "joint" and e.b >= 0 else 0 for e in model.equalities),
-        "s_couple_two": ints(e.kind == "joint" and e.b >= 0 for e in model.equalities),
+        "s_couple_two": ints(e.kind in ("joint", "tendon") and e.b >= 0 for e in model.equalities),
+        "s_tendon_a": ints(e.a if e.kind == "tendon" else 0 for e in model.equalities),
+        "s_tendon_b": ints(e.b if e.kind == "tendon" and e.b >= 0 else 0 for e in model.equalities),
         "s_tree_dof": ints(np.argsort(of_dof, kind="stable")),
         "s_tree_at": ints(np.searchsorted(np.sort(of_dof), np.arange(model.links.trees + 2))),
         "s_dof_tree": ints(of_dof),
@@ -256,6 +276,8 @@ class SoftProblem(SimpleNamespace):
     couple_qa: Any  # coordinates of coupled joints
     couple_qb: Any
     couple_two: Any
+    tendon_a: Any  # tendons that are coupled
+    tendon_b: Any
     combo_kind: Any
     combo_of: Any
     combo_q: Any
@@ -299,6 +321,7 @@ class SoftProblem(SimpleNamespace):
     waiting: Any  # trees in their order
     fresh: Any  # whether a tree is not yet among them
     force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
+    report_bar: Any = None  # Table, if asked for: cotangents of the report of contacts
 
     @classmethod
     def take(
@@ -333,6 +356,11 @@ class SoftProblem(SimpleNamespace):
     def all_points(self) -> Any:
         """How many points may touch, of all pairs."""
         return self.first_point[self.pairs]
+
+    @property
+    def asked(self) -> bool:
+        """Whether contacts themselves have cotangents."""
+        return self.force_bar is not None or self.report_bar is not None
 
     def has(self, *features: str) -> bool:
         """Whether the model may have any of these."""

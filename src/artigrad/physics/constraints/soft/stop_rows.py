@@ -95,6 +95,11 @@ def stop_soft_bars(s: Step, soft: Soft, row: Row, d_bar: Any, of: tuple[Any, Any
     return impedance_vjp(soft, r, s.constraints.square, d_bar) + own
 
 
+def coefficient_bar(s: Step, row: Row, k: Any, b: Any) -> Any:
+    """The cotangent of the coefficient of degree of freedom k in a row:  f nu_k - kappa (a_k + b v_k)"""
+    return row.f * s.ws.mu[k] - row.d * (s.ws.qdd[k] + b * s.v[k])
+
+
 def _dry_bars(s: Step, n: Any, row: Row) -> None:
     k = s.constraints.single_dof[n]
     s.bars.v[k] = s.bars.v[k] - s.const.dof[k].b * row.d

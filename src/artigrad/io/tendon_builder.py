@@ -1,0 +1,138 @@
+"""Tendons: the part of `ModelBuilder` that couples joints by a sum of their positions, or pulls along a path between sites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+from ..joints.table import EITHER_AXIAL, JOINTS
+from ..model.model import Model
+from ..model.transmissions import Piece, Tendon
+from .shape_builder import SOLIMP, SOLREF
+from .validate import bounds, number, soft_reference, vector
+from .weights import tendon_weights
+
+FIELDS = (
+    *("stiffness", "damping", "rest", "limit", "limit_margin", "limit_solref", "limit_solimp"),
+    *("dry_friction", "dry_solref", "dry_solimp", "weight"),
+)
+Part = tuple[str, str, str | None, float]  # of a tendon: kind, joint or site, the other site, how it counts
+
+
+class TendonBuilder:
+    """Collects tendons."""
+
+    _bodies: dict[str, dict[str, Any]]
+    _joints: dict[str, int]
+    _sites: dict[str, dict[str, Any]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tendons: dict[str, dict[str, Any]] = {}
+
+    def fixed_tendon(self, name: str, joints: Mapping[str, float], **options: Any) -> str:
+        """A tendon whose length is a sum of joint positions, each times its coefficient: {"knee": 0.5, "hip": 1.0}.
+
+        Options of all tendons: stiffness, damping and rest (a spring that rests at a length, or between two; by default
+        where the tendon is with all joints at zero), limit (shortest, longest) with limit_margin, limit_solref and
+        limit_solimp, dry_friction with dry_solref and dry_solimp; weight: how easily its length changes, by default
+        found from the model.
+        """
+        for joint in joints:
+            if joint not in self._joints:
+                raise ModelError(f"tendon '{name}': there is no joint '{joint}'; there are: {', '.join(self._joints)}")
+            kind = list(self._bodies.values())[self._joints[joint]]["joint"]
+            if not JOINTS[kind].axial:
+                raise ModelError(f"tendon '{name}': joint '{joint}' is {kind}; a tendon counts {EITHER_AXIAL} joints")
+        return self._tendon(name, [("joint", joint, None, c) for joint, c in joints.items()], options)
+
+    def spatial_tendon(self, name: str, path: Sequence[Any], **options: Any) -> str:
+        """A tendon along straight lines between sites: ["shoulder", "elbow", "wrist"]. A number in the path is a pulley: the
+        line ends before it and a new one begins after it, whose length counts divided by that number. Options as of
+        `fixed_tendon`."""
+        pieces, last, divisor = list[Part](), None, 1.0
+        for part in path:
+            if isinstance(part, str):
+                if part not in self._sites:
+                    raise ModelError(f"tendon '{name}': there is no site '{part}'")
+                if last is not None:
+                    pieces.append(("straight", last, part, 1.0 / divisor))
+                last = part
+            else:
+                last, divisor = None, number(part, f"divisor of a pulley of tendon '{name}'")
+                if divisor <= 0:
+                    raise ModelError(f"tendon '{name}': the divisor of a pulley is above zero, not {divisor:g}")
+        return self._tendon(name, pieces, options)
+
+    def _tendon(self, name: str, pieces: list[Part], options: dict[str, Any]) -> str:
+        self._new(name, self._tendons, "tendon")  # type: ignore[attr-defined]
+        if not pieces:
+            raise ModelError(f"tendon '{name}' has no pieces: a path needs two sites, a sum of joints at least one")
+        own = {key: options.pop(key, 0.0) for key in ("stiffness", "damping", "limit_margin", "dry_friction")}
+        own = {key: number(x, f"{key} of tendon '{name}'") for key, x in own.items()}
+        for key in ("stiffness", "damping", "dry_friction"):
+            if own[key] < 0:
+                raise ModelError(f"{key} of tendon '{name}' is {own[key]:g}; it cannot be negative")
+        rest, weight = options.pop("rest", None), options.pop("weight", None)
+        if rest is not None:
+            rest = np.broadcast_to(np.asarray(rest, float), 2)
+        for kind in ("limit", "dry"):
+            ref, imp = options.pop(f"{kind}_solref", SOLREF), options.pop(f"{kind}_solimp", SOLIMP)
+            own[f"{kind}_solref"] = soft_reference(ref, f"tendon '{name}'")
+            own[f"{kind}_solimp"] = vector(imp, 5, f"{kind}_solimp of tendon '{name}'")
+        own["limit"] = bounds(options.pop("limit", None), f"limit of tendon '{name}'")
+        if options:
+            raise ModelError(f"a tendon has no option '{next(iter(options))}'; it has: {', '.join(FIELDS)}")
+        self._tendons[name] = {"pieces": pieces, "rest": rest, "weight": weight, **own}
+        return name
+
+    def add_tendons(self, robot: Model, prefix: str) -> None:
+        """The tendons of another model under a prefix."""
+        at = 0
+        for t, tendon in enumerate(robot.tendons):
+            scales = robot.params.piece_scale[at : at + len(tendon.pieces)]
+            at += len(tendon.pieces)
+            names = robot.joints if tendon.fixed else robot.sites
+            pieces = [
+                (p.kind, prefix + names[p.a], None if p.b < 0 else prefix + names[p.b], float(c))
+                for p, c in zip(tendon.pieces, scales, strict=True)
+            ]
+            self._tendon(prefix + tendon.name, pieces, {key: robot.params[f"tendon_{key}"][t] for key in FIELDS})
+
+    def _build_tendons(self) -> list[Tendon]:
+        joints, sites = list(self._joints), list(self._sites)
+
+        def piece(kind: str, a: str, b: str | None) -> Piece:
+            return Piece(kind, joints.index(a)) if b is None else Piece(kind, sites.index(a), sites.index(b))
+
+        return [
+            Tendon(name, tuple(piece(kind, a, b) for kind, a, b, _ in t["pieces"])) for name, t in self._tendons.items()
+        ]
+
+    def _stopped_tendons(self) -> list[int]:
+        """Those with a limit or dry friction."""
+        return [
+            k for k, t in enumerate(self._tendons.values()) if np.isfinite(t["limit"]).any() or t["dry_friction"] > 0
+        ]
+
+    def _tendon_values(self) -> dict[str, Any]:
+        """The tendons' part of Params, but for what follows from the pose at rest."""
+        if not self._tendons:
+            return {}
+        own = list(self._tendons.values())
+        keys = [key for key in FIELDS if key not in ("rest", "weight")]
+        values = {f"tendon_{key}": [t[key] for t in own] for key in keys}
+        return values | {"piece_scale": [c for t in own for *_, c in t["pieces"]]}
+
+    def _resting_tendons(self, model: Model) -> dict[str, Any]:
+        """And what does: lengths at rest and weights that were not given."""
+        if not self._tendons:
+            return {}
+        lengths, found = tendon_weights(model)
+        own = list(self._tendons.values())
+        rest = [(x, x) if t["rest"] is None else t["rest"] for t, x in zip(own, lengths, strict=True)]
+        weight = [w if t["weight"] is None else t["weight"] for t, w in zip(own, found, strict=True)]
+        return {"tendon_rest": rest, "tendon_weight": weight}

@@ -1,0 +1,90 @@
+"""Lines: numbers of a pose that a force acts along. Tendons are lines, and so is what an actuator on a ball joint, a free
+joint or a site pulls; an actuator on a joint with one axis needs none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+class Piece(NamedTuple):
+    """A piece of a tendon. kind: "joint" (its position counts; a is the joint) or "straight" (between sites a and b)."""
+
+    kind: str
+    a: int
+    b: int = -1
+
+
+class Tendon(NamedTuple):
+    """A tendon: its length is the sum of its pieces, each times its `piece_scale`."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def fixed(self) -> bool:
+        """Whether it is a sum of joint positions, not a path between sites."""
+        return all(piece.kind == "joint" for piece in self.pieces)
+
+
+class Transmission(NamedTuple):
+    """What an actuator acts on. kind: "joint" or "jointinparent" (axes of the parent) with a the joint, "tendon" with a the
+    tendon, or "site" with a the site."""
+
+    kind: str
+    a: int
+
+
+LINES = ("fixed", "spatial", "ball", "ball_in_parent", "free", "free_in_parent", "site")  # kinds of lines
+
+
+class Line(NamedTuple):
+    """kind: one of LINES. at: first coordinate of the joint, or frame of the site (bodies first). dofs: what it moves."""
+
+    kind: str
+    pieces: tuple[Piece, ...]
+    at: int
+    dofs: tuple[int, ...]
+    actuator: int = -1  # whose own line it is
+
+
+def lines_of(model: Model) -> tuple[list[Line], list[int]]:
+    """All lines, those of tendons first, and of each actuator the number of its line from 1 (0: it has none)."""
+    lines = [_of_tendon(model, tendon) for tendon in model.tendons]
+    of_actuator = []
+    for j, (kind, a) in enumerate(model.transmissions):
+        own = _of_actuator(model, kind, a)
+        if own is not None:
+            lines.append(own._replace(actuator=j))
+        of_actuator.append(len(lines) if own is not None else a + 1 if kind == "tendon" else 0)
+    return lines, of_actuator
+
+
+def _of_tendon(model: Model, tendon: Tendon) -> Line:
+    if tendon.fixed:
+        return Line("fixed", tendon.pieces, 0, tuple(model.joint_v[piece.a] for piece in tendon.pieces))
+    sites = {k for piece in tendon.pieces for k in (piece.a, piece.b)}
+    return Line("spatial", tendon.pieces, 0, _path(model, *(model.site_body[k] for k in sites)))
+
+
+def _of_actuator(model: Model, kind: str, a: int) -> Line | None:
+    """The own line of an actuator, if it needs one."""
+    if kind == "site":
+        return Line("site", (), model.nb + a, _path(model, model.site_body[a]))
+    if kind not in ("joint", "jointinparent") or model.joint_kind(a).axial:
+        return None
+    joint, va = model.joint_kind(a), model.joint_v[a]
+    name = ("free" if joint.floating else "ball") + ("_in_parent" if kind == "jointinparent" else "")
+    return Line(name, (), model.joint_q[a] + joint.straight, tuple(range(va, va + joint.nv)))
+
+
+def _path(model: Model, *bodies: int) -> tuple[int, ...]:
+    """The degrees of freedom that move any of these bodies."""
+    found: set[int] = set()
+    for body in bodies:
+        while body >= 0:
+            found |= set(range(model.joint_v[body], model.joint_v[body] + model.joint_kind(body).nv))
+            body = model.parent[body]
+    return tuple(sorted(found))

@@ -1,0 +1,335 @@
+"""Lines: lengths that forces act along, their moments, and the adjoint.
+
+A line has a length L(q) and a moment over the degrees of freedom it moves, its entries: a force f along it is  tau = moment f,
+its velocity is  moment . v.
+
+    fixed     L = sum of scale q                      moment = scales
+    spatial   L = sum of scale |x_b - x_a|            moment = dL/dq
+    ball      L = gear . rotation vector              moment = gear, in the axes of the body or of the parent
+    free      L = 0                                   moment = gear
+    site      L = 0                                   moment = that of a wrench, gear in the axes of the site
+
+Who uses a line reads ws.length and ws.moment, and adds cotangents to ws.length_bar and ws.moment_bar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from .. import joints
+from ..model.transmissions import LINES
+from ..spatial import (
+    Force,
+    Motion,
+    Quat,
+    Transform,
+    Vec3,
+    at_point,
+    compose,
+    cross,
+    cross_force,
+    dot,
+    force_to_child,
+    point_velocity,
+    quat_matrix,
+    quat_normalise,
+    rotation_vector_rate_vjp,
+)
+from ..staging import Reals, arctan2, carry, climb, loop, maximum, select, sqrt, switch
+from .context import Step
+from .kinematics import add_placement_bar, kinematics, origin
+
+
+def _by_kind(s: Step, t: Any, functions: dict[str, Callable[[Step, Any], None]]) -> None:
+    cases = {k: partial(functions[name], s, t) for k, name in enumerate(LINES) if name in s.lines}
+    switch(s.model.line_kind[t], cases) if len(cases) > 1 else next(iter(cases.values()))()
+
+
+def place(s: Step) -> None:
+    """Stage 1: kinematics, then length and moment of all lines."""
+    kinematics(s)
+    if s.lines:
+        for t in loop(s.model.nline):
+            _by_kind(s, t, FORWARD)
+
+
+def clear_line_bars(s: Step) -> None:
+    """No cotangents of lengths and moments yet."""
+    if not s.lines:
+        return
+    for t in loop(s.model.nline):
+        s.ws.length_bar[t] = 0.0
+    for e in loop(s.model.line_entry[s.model.nline]):
+        s.ws.moment_bar[e] = 0.0
+
+
+def lines_vjp(s: Step) -> None:
+    """Adds what ws.length_bar and ws.moment_bar say to the cotangents of q (tangent) and constants."""
+    if not s.lines:
+        return
+    for t in loop(s.model.nline):
+        _by_kind(s, t, BACKWARD)
+
+
+def entries(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
+    """(entry, degree of freedom) of line t."""
+    for e in loop(s.model.line_entry[t], s.model.line_entry[t + 1]):
+        yield e, s.model.entry_dof[e]
+
+
+def along(s: Step, t: Any, x: Reals) -> Any:
+    """moment . x"""
+    total = carry(0.0)
+    for e, k in entries(s, t):
+        total.value = total.value + s.ws.moment[e] * x[k]
+    return total.value
+
+
+def add_along(s: Step, t: Any, f: Any, tau: Reals) -> None:
+    """tau += moment f"""
+    for e, k in entries(s, t):
+        tau[k] = tau[k] + s.ws.moment[e] * f
+
+
+def force_bar_along(s: Step, t: Any, tau_bar: Reals) -> Any:
+    """The cotangent of a force along line t for that of tau."""
+    return along(s, t, tau_bar)
+
+
+def add_moment_bars(s: Step, t: Any, x: Reals, bar: Any) -> None:
+    """Of moment . x, for its cotangent."""
+    for e, k in entries(s, t):
+        s.ws.moment_bar[e] = s.ws.moment_bar[e] + x[k] * bar
+
+
+def add_velocity_bars(s: Step, t: Any, bar: Any) -> None:
+    """Of the velocity of line t: to v and to its moment."""
+    add_along(s, t, bar, s.bars.v)
+    add_moment_bars(s, t, s.v, bar)
+
+
+# -- sums of joint positions ---------------------------------------------------------------------------------------------
+def _pieces(s: Step, t: Any) -> Iterator[Any]:
+    yield from loop(s.model.line_piece[t], s.model.line_piece[t + 1])
+
+
+def _fixed(s: Step, t: Any) -> None:
+    total, shift = carry(0.0), s.model.line_entry[t] - s.model.line_piece[t]
+    for n in _pieces(s, t):
+        scale = s.const.piece[n].scale
+        s.ws.moment[n + shift] = scale
+        total.value = total.value + scale * s.q[s.model.piece_a[n]]
+    s.ws.length[t] = total.value
+
+
+def _fixed_vjp(s: Step, t: Any) -> None:
+    shift, length_bar = s.model.line_entry[t] - s.model.line_piece[t], s.ws.length_bar[t]
+    for n in _pieces(s, t):
+        e = n + shift
+        k, scale = s.model.entry_dof[e], s.const.piece[n].scale
+        s.bars.tangent[k] = s.bars.tangent[k] + scale * length_bar
+        if s.bars.const is not None:
+            bar = s.bars.const.piece[n]
+            bar.scale = bar.scale + s.q[s.model.piece_a[n]] * length_bar + s.ws.moment_bar[e]
+
+
+# -- paths between sites -------------------------------------------------------------------------------------------------
+class _End:
+    """A site of a piece: its link, its pose about the origin of its tree, and where it is in the world."""
+
+    def __init__(self, s: Step, frame: Any):
+        self.frame, self.link = frame, s.model.frame_link[frame]
+        self.X: Transform = compose(s.link[self.link].X, s.const.frame[frame].X)
+        self.world = origin(s, s.model.tree[self.link]) + self.X.r
+
+
+def _direction(a: _End, b: _End) -> tuple[Any, Vec3]:
+    """Length and direction of a straight piece; one without length has none."""
+    d = b.world - a.world
+    long = sqrt(maximum(dot(d, d), 1e-30))
+    return long, select(long > 2e-15, d / long, Vec3.zero())
+
+
+def _spatial(s: Step, t: Any) -> None:
+    ws, total = s.ws, carry(0.0)
+    for _, k in entries(s, t):
+        ws.dense[k] = 0.0
+    for n in _pieces(s, t):
+        a, b, scale = _End(s, s.model.piece_a[n]), _End(s, s.model.piece_b[n]), s.const.piece[n].scale
+        long, direction = _direction(a, b)
+        total.value = total.value + long * scale
+        for end, sign in ((a, -1.0), (b, 1.0)):
+            _project(s, end.link, at_point(end.X.r, direction * (sign * scale), Vec3.zero()))
+    ws.length[t] = total.value
+    for e, k in entries(s, t):
+        ws.moment[e] = ws.dense[k]
+
+
+def _project(s: Step, link: Any, F: Force) -> None:
+    """ws.dense += what a force on a link is for all joints between it and the world."""
+    for i in climb(s.model.parent, link):
+        joints.add_projection(s, i, F, s.ws.dense)
+
+
+def _motion(s: Step, link: Any) -> Motion:
+    """The motion of a link under the joint velocities ws.dense."""
+    total = carry(Motion.zero())
+    for i in climb(s.model.parent, link):
+        total.value = total.value + joints.apply(s, i, s.ws.dense)
+    return total.value
+
+
+def _spread(s: Step, t: Any) -> None:
+    """ws.dense = the cotangents of the moment."""
+    for e, k in entries(s, t):
+        s.ws.dense[k] = s.ws.moment_bar[e]
+
+
+def _add_bars(s: Step, link: Any, W: Motion, F: Force, zeta: Force, o_bar: Vec3) -> None:
+    """To the poses of all joints before a link, for the pairing W . F: zeta is what a rigid motion of the link with all that is
+    on it (W turned along) does to it explicitly; each joint takes away the part of W that is before it."""
+    rest = carry(W)
+    for i in climb(s.model.parent, link):
+        own = rest.value
+        above = own - joints.apply(s, i, s.ws.dense)
+        xi = zeta - cross_force(joints.before(s, i, above, own), F)
+        joints.add_pose_bars(s, i, xi, o_bar)
+        add_placement_bar(s, i, xi, o_bar)
+        rest.value = above
+
+
+def _spatial_vjp(s: Step, t: Any) -> None:
+    """Of  length_bar L + moment . x, where x is the cotangent of the moment: with W the motions under x, moment . x is the sum
+    of  scale n . (W_b at b - W_a at a)."""
+    _spread(s, t)
+    length_bar = s.ws.length_bar[t]
+    for n in _pieces(s, t):
+        a, b, scale = _End(s, s.model.piece_a[n]), _End(s, s.model.piece_b[n]), s.const.piece[n].scale
+        long, direction = _direction(a, b)
+        W_a, W_b = _motion(s, a.link), _motion(s, b.link)
+        apart = point_velocity(b.X.r, W_b) - point_velocity(a.X.r, W_a)
+        across = (apart - direction * dot(direction, apart)) * (scale / long)
+        x_bar = direction * (scale * length_bar) + select(long > 2e-15, across, Vec3.zero())
+        for end, W, sign in ((a, W_a, -1.0), (b, W_b, 1.0)):
+            p, o_bar, force = end.X.r, x_bar * sign, direction * (sign * scale)
+            p_bar = o_bar + cross(force, W.w)  # point_velocity = v + w x p
+            F = at_point(p, force, Vec3.zero())
+            moved = Force(cross(p, p_bar), p_bar)
+            _add_bars(s, end.link, W, F, moved + cross_force(W, F), o_bar)
+            if s.bars.const is not None:
+                s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
+        if s.bars.const is not None:
+            s.bars.const.piece[n].scale += length_bar * long + dot(direction, apart)
+
+
+# -- actuators on ball and free joints -----------------------------------------------------------------------------------
+def _put_moment(s: Step, t: Any, x: Vec3, shift: int = 0) -> None:
+    s.ws.moment.put(s.model.line_entry[t] + shift, x)
+
+
+def _moment_bar(s: Step, t: Any, shift: int = 0) -> Vec3:
+    return s.ws.moment_bar.struct(s.model.line_entry[t] + shift, Vec3)
+
+
+def _turned(s: Step, t: Any) -> Quat:
+    return quat_normalise(s.q.struct(s.model.line_at[t], Quat))
+
+
+def _rotation_vector(q: Quat) -> Vec3:
+    """Of a unit quaternion, its angle within pi either way."""
+    flip = select(q.w < 0.0, -1.0, 1.0)
+    u, w = q.u * flip, q.w * flip
+    sine = sqrt(maximum(dot(u, u), 1e-30))
+    return u * select(sine > 1e-12, 2.0 * arctan2(sine, w) / sine, 2.0)
+
+
+def _ball(s: Step, t: Any, in_parent: bool = False) -> None:
+    gear, q = s.const.line[t].force, _turned(s, t)
+    s.ws.length[t] = dot(gear, _rotation_vector(q))
+    _put_moment(s, t, quat_matrix(q).T @ gear if in_parent else gear)
+
+
+def _ball_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
+    gear, q, length_bar = s.const.line[t].force, _turned(s, t), s.ws.length_bar[t]
+    k, phi = s.model.entry_dof[s.model.line_entry[t]], _rotation_vector(q)
+    _, turn_bar = rotation_vector_rate_vjp(phi, Vec3.zero(), gear * length_bar)
+    gear_bar, more = _turned_vjp(q, gear, _moment_bar(s, t), in_parent)
+    s.bars.tangent.put(k, s.bars.tangent.struct(k, Vec3) + turn_bar + more)
+    if s.bars.const is not None:
+        s.bars.const.line[t].force += gear_bar + phi * length_bar
+
+
+def _turned_vjp(q: Quat, gear: Vec3, bar: Vec3, in_parent: bool) -> tuple[Vec3, Vec3]:
+    """The cotangents of the gear and of a turn in body axes, of  R^T gear  or of the gear as it is."""
+    if not in_parent:
+        return bar, Vec3.zero()
+    R = quat_matrix(q)
+    return R @ bar, cross(bar, R.T @ gear)
+
+
+def _free(s: Step, t: Any, in_parent: bool = False) -> None:
+    own = s.const.line[t]
+    s.ws.length[t] = 0.0
+    _put_moment(s, t, own.force)
+    _put_moment(s, t, quat_matrix(_turned(s, t)).T @ own.torque if in_parent else own.torque, 3)
+
+
+def _free_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
+    own, k = s.const.line[t], s.model.entry_dof[s.model.line_entry[t] + 3]
+    torque_bar, more = _turned_vjp(_turned(s, t), own.torque, _moment_bar(s, t, 3), in_parent)
+    s.bars.tangent.put(k, s.bars.tangent.struct(k, Vec3) + more)
+    if s.bars.const is not None:
+        bar = s.bars.const.line[t]
+        bar.force += _moment_bar(s, t)
+        bar.torque += torque_bar
+
+
+# -- actuators on sites --------------------------------------------------------------------------------------------------
+def _wrench(s: Step, t: Any) -> tuple[_End, Force]:
+    end, own = _End(s, s.model.line_at[t]), s.const.line[t]
+    return end, at_point(end.X.r, end.X.R @ own.force, end.X.R @ own.torque)
+
+
+def _site(s: Step, t: Any) -> None:
+    end, F = _wrench(s, t)
+    for _, k in entries(s, t):
+        s.ws.dense[k] = 0.0
+    _project(s, end.link, F)
+    s.ws.length[t] = 0.0
+    for e, k in entries(s, t):
+        s.ws.moment[e] = s.ws.dense[k]
+
+
+def _site_vjp(s: Step, t: Any) -> None:
+    """The wrench turns with its link, so a rigid motion of both it and W leaves W . F as it is."""
+    _spread(s, t)
+    end, F = _wrench(s, t)
+    W = _motion(s, end.link)
+    _add_bars(s, end.link, W, F, Force.zero(), Vec3.zero())
+    if s.bars.const is not None:
+        bar, X = s.bars.const.line[t], end.X
+        bar.force += X.R.T @ point_velocity(X.r, W)
+        bar.torque += X.R.T @ W.w
+        s.bars.const.frame[end.frame].X -= force_to_child(X, cross_force(W, F))
+
+
+FORWARD: dict[str, Callable[[Step, Any], None]] = {
+    "fixed": _fixed,
+    "spatial": _spatial,
+    "ball": _ball,
+    "ball_in_parent": partial(_ball, in_parent=True),
+    "free": _free,
+    "free_in_parent": partial(_free, in_parent=True),
+    "site": _site,
+}
+BACKWARD: dict[str, Callable[[Step, Any], None]] = {
+    "fixed": _fixed_vjp,
+    "spatial": _spatial_vjp,
+    "ball": _ball_vjp,
+    "ball_in_parent": partial(_ball_vjp, in_parent=True),
+    "free": _free_vjp,
+    "free_in_parent": partial(_free_vjp, in_parent=True),
+    "site": _site_vjp,
+}

@@ -1,0 +1,96 @@
+"""What a kind of sensor is, and where sensors are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..model.model import Model, Sensor
+from .results import Outputs
+
+# parameters that readings depend on beside what the outputs know of them
+FIELDS = (
+    *("mass", "com", "inertia", "gravity", "magnetic", "piece_scale", "gear", "gain", "gain_slope", "bias"),
+    *("control_range", "force_range", "max_velocity"),
+)
+
+
+class Felt(NamedTuple):
+    """Accelerations of frames, (B, n, 3), gravity taken away; and contacts, (B, points, 3), as of `Contacts`."""
+
+    body_linear: np.ndarray
+    body_angular: np.ndarray
+    site_linear: np.ndarray
+    site_angular: np.ndarray
+    force: np.ndarray
+    point: np.ndarray
+    along: np.ndarray
+    normal: np.ndarray
+
+
+@dataclass(frozen=True)
+class At:
+    """Where sensors are read: arrays with a leading batch axis. The same type holds the cotangents of all of it."""
+
+    model: Model
+    params: dict[str, np.ndarray]
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    now: Outputs
+    felt: Felt | None  # if a sensor needs it
+    later: Outputs | None  # after the coming step, if a sensor needs it
+    dt: float
+    pairs: tuple[tuple[int, int], ...]  # the bodies of every point that may touch
+
+    def zeros(self) -> At:
+        def like(of: Any) -> Any:
+            return None if of is None else type(of)(*(np.zeros_like(x) for x in of))
+
+        params = {k: np.zeros((len(self.q), *x.shape[1:])) for k, x in self.params.items()}
+        q, v, u = (np.zeros_like(x) for x in (self.q, self.v, self.u))
+        now, felt, later = (like(of) for of in (self.now, self.felt, self.later))
+        return At(self.model, params, q, v, u, now, felt, later, self.dt, self.pairs)
+
+
+class SensorKind(NamedTuple):
+    """on: what it reads, a joint, site, body, tendon, actuator or the model. read(at, sensor) -> (B, n); add(at, sensor, y_bar,
+    bars) is its adjoint. cut: how a cutoff bounds it: "both" sides, "above", or "" for directions, which have none. felt:
+    whether it reads accelerations or contacts."""
+
+    on: str
+    read: Callable[[At, Sensor], np.ndarray]
+    add: Callable[[At, Sensor, np.ndarray, At], None]
+    cut: str = "both"
+    felt: bool = False
+
+
+# -- small algebra -----------------------------------------------------------------------------------------------------------
+def turn(R: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("...ij,...j->...i", R, x)
+
+
+def turn_back(R: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.einsum("...ji,...j->...i", R, x)
+
+
+def outer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a[..., :, None] * b[..., None, :]
+
+
+def hat(g: np.ndarray) -> np.ndarray:
+    x, y, z = g.T
+    o = np.zeros_like(x)
+    return np.array([[o, -z, y], [z, o, -x], [-y, x, o]]).transpose(2, 0, 1)
+
+
+def subtree(model: Model, i: int) -> list[int]:
+    """Body i and all it carries; -1 is the world, which carries everything."""
+    inside = {i}
+    for k, p in enumerate(model.parent):
+        if p in inside:
+            inside.add(k)
+    return [k for k in range(model.nb) if k in inside]

@@ -1,0 +1,68 @@
+"""Compensation of weight, and a fluid: as in MuJoCo, gradients by differences."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.simulate.gradcheck import random_state
+
+ROBOT = """
+<mujoco>
+  <option timestep="0.002" {fluid} integrator="{integrator}"/>
+  <default><geom contype="0" conaffinity="0"/></default>
+  <worldbody>
+    <body name="a" pos="0 0 .5" {lifted}>
+      <joint name="turn" axis="0 1 0" damping=".1"/>
+      <geom size=".05 .1" type="capsule" pos=".1 0 .05"/>
+      <body name="tip" pos=".2 .1 0" euler="10 20 30"><geom size=".05 .03 .06" type="box"/></body>
+      <body name="b" pos=".2 0 0"><joint type="ball"/><geom size=".05 .03 .08" type="ellipsoid" pos=".1 0 0"/></body>
+    </body>
+    <body name="fish" pos="0 .5 1" gravcomp="{share}"><freejoint/><geom size=".05 .03 .06" type="box" pos=".02 0 0"/></body>
+  </worldbody>
+  <actuator><motor joint="turn"/></actuator>
+</mujoco>
+"""
+WATER = 'density="1000" viscosity=".3" wind=".3 -.2 .5"'
+
+
+def text(fluid=WATER, lifted='gravcomp=".7"', share="1", integrator="Euler"):
+    return ROBOT.format(fluid=fluid, lifted=lifted, share=share, integrator=integrator)
+
+
+@pytest.mark.parametrize("xml", [text(), text(fluid=""), text(lifted="", share="0"), text(integrator="RK4")])
+def test_steps_as_mujoco_does(xml):
+    m, model, rng = mujoco.MjModel.from_xml_string(xml), ag.load(xml), np.random.default_rng(0)
+    d, sim, n = mujoco.MjData(m), ag.Simulator(model), 5
+    state, u = random_state(model, rng, n), rng.normal(size=(n, 1))
+    a, traj = sim.acceleration(state, u), sim.rollout(state, u[:, None])
+    for k in range(n):
+        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
+        mujoco.mj_forward(m, d)
+        np.testing.assert_allclose(a[k], d.qacc_smooth, atol=1e-9 * max(1.0, np.abs(d.qacc_smooth).max()))
+        mujoco.mj_step(m, d)
+        np.testing.assert_allclose(traj.v[k, 1], d.qvel, atol=1e-9)
+
+
+def test_gradients():
+    checks = {c.what: c for c in ag.gradcheck(ag.load(text()), show=False, steps=2, samples=1, tolerance=1e-7)}
+    names = ("gravity_compensation", "fluid_box", "fluid_rotation", "density", "viscosity", "wind", "gravity", "com")
+    assert all(checks[name].largest > 1e-6 for name in names)
+
+
+def test_saved_and_in_a_scene(tmp_path):
+    model = ag.load(text())
+    ag.save(model, tmp_path / "robot.xml")
+    state = random_state(model, np.random.default_rng(1))
+    wanted = ag.Simulator(model).acceleration(state)
+    np.testing.assert_allclose(ag.Simulator(ag.load(tmp_path / "robot.xml")).acceleration(state), wanted, atol=1e-8)
+    scene = ag.scene([model], positions=[(0, 0, 0)], floor=False)
+    np.testing.assert_allclose(ag.Simulator(scene).acceleration(state), wanted, atol=1e-9)
+
+
+def test_params_do_not_bring_what_a_model_has_not():
+    model = ag.load(text(fluid="", lifted="", share="0"))
+    for name in ("density", "gravity_compensation"):
+        with pytest.raises(ag.InputError, match=f"params.{name}"):
+            params = model.params.replace(**{name: model.params[name] + 1.0})
+            ag.Simulator(model).rollout(model.keyframe(), steps=1, params=params)
