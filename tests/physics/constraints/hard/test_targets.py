@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.physics.constraints.hard import solver
 from artigrad.staging import widest
 
 from .scenes import hard
@@ -178,6 +179,49 @@ def test_without_softness():
     sim = hard(b.build(), softness=0.0)
     traj = sim.rollout(sim.reset(), steps=50)
     assert np.isfinite(traj.q).all() and abs(traj.q[-1, 2] - 0.0999) < 1e-4
+
+
+@pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
+def test_work_is_bounded_whatever_touches(cone, monkeypatch):
+    """As if no set of eight points ever passed the check: what is spent, an exact solve counted as one sweep per contact and
+    three, is less than ten times fifty sweeps, and what is left is told."""
+    b = ag.ModelBuilder("plate")
+    b.body("b", joint="free", mass=2.0, inertia=(0.02, 0.02, 0.03), position=(0, 0, 0.0199))
+    b.points("b", [[x, y, -0.02] for x in (-0.2, -0.1, 0.1, 0.2) for y in (-0.15, 0.15)], friction=0.5)
+    b.plane(friction=0.5)
+    sim, spent = hard(b.build(), cone=cone, backend="numpy"), {"sweep": 0, "factor": 0}
+
+    def counted(name, real):
+        def call(*args, **options):
+            spent[name] += 1
+            return real(*args, **options)
+
+        return call
+
+    def never(*args, real=solver.check):
+        bad, worst = real(*args)
+        return bad * 0.0 + 1.0, worst
+
+    for name in spent:
+        monkeypatch.setattr(solver, name, counted(name, getattr(solver, name)))
+    monkeypatch.setattr(solver, "check", never)
+    traj = sim.rollout(ag.State(sim.reset().q, np.array([0.3, 0.1, 0.0, 0.0, 0.0, 0.2])), steps=1)
+    assert 50 < spent["sweep"] + (8 + 3) * spent["factor"] < 10 * 50
+    assert traj.violation[0] > 0.0
+
+
+def test_same_bits_of_robots_that_need_more_or_less_work():
+    """Flailing ants: how long one works on its contacts depends on its own alone."""
+    model = ag.robots.ant()
+    sim, rng = hard(model, dt=0.01), np.random.default_rng(3)
+    q = ag.move(model, np.repeat(model.keyframe().q[None], 11, 0), 0.3 * rng.normal(size=(11, model.nv)))
+    q[:, 2] = rng.uniform(0.2, 0.6, 11)
+    state, u = ag.State(q, rng.normal(size=(11, model.nv))), rng.uniform(-1, 1, size=(11, 60, model.nu))
+    together = sim.rollout(state, u)
+    for k in range(11):
+        alone = sim.rollout(ag.State(q[k], state.v[k]), u[k])
+        np.testing.assert_array_equal(alone.v, together.v[k])
+        assert alone.violation[0] == together.violation[k]
 
 
 def test_contact_between_links_of_one_tree():

@@ -14,7 +14,7 @@ from ....staging import Row, clamp, minimum, select, vjp_of
 from .update import Tangents, Update, positive
 
 LINEAR = True  # an active set is solved at once
-TRIES = 3  # sets in the first round: the one that is named, and exchanges of its worst row
+TRIES = 4  # sets in the first round: the one that is named, and exchanges of its worst row
 
 
 # -- sweeps --------------------------------------------------------------------------------------------------------------

@@ -17,15 +17,16 @@ from functools import partial
 from typing import Any
 
 from ....spatial import Mat3, Vec3, cross, dot
-from ....staging import Row, carry, clamp, loop, maximum, minimum, select, target, to_real, when_any
+from ....staging import Row, carry, loop, maximum, minimum, select, target, to_real, when_any
 from ...collision.gap import FAR
 from ..contact_problem import ContactProblem
 from .update import Update, positive, yes
 
 ROUNDS, SWEEPS, MORE = 5, 3, 60  # sweeps of the first round, and how many more each later one has
-FEW = 8.0  # contacts, beyond which each is worth one more sweep
-WORK = 340.0  # that a robot may do on a group, in sweeps
+FEW, SWEEPS_EACH, TRIES_EACH = 8.0, 3, 0.25  # contacts, beyond which each is worth more sweeps and more tries
+WORK = 400.0  # that a robot may do on a group, in sweeps, with the last factor for the adjoint
 TRY = 3.0  # sweeps that an exact solve costs, beside one for each contact
+RELAX = 0.8  # of a step of a sweep
 TINY = 1e-30
 TURN = {"f64": 1e-7, "f32": 1e-5}  # rad, by which directions of sliding may still turn
 
@@ -131,16 +132,16 @@ def hybrid(problem: ContactProblem, tolerance: Any) -> None:
     for g in loop(problem.groups):
         start, end = problem.group[g], problem.group[g + 1]
         own = own_contacts(problem, start, end)
-        unsolved, left, first = carry(1.0), carry(WORK), SWEEPS + maximum(own - FEW, 0.0)
+        unsolved, left, many = carry(1.0), carry(WORK - own), maximum(own - FEW, 0.0)
         for r in loop(ROUNDS):
             go = select(left.value > 0.0, unsolved.value, 0.0)
             for _ in when_any(go > 0.5):
-                relax, sweeps = 1.0 - 0.2 * clamp(to_real(r), 0.0, 1.0), minimum(first + to_real(r * MORE), left.value)
-                accelerated_sweeps(problem, start, end, go, relax, sweeps, SWEEPS + end - start + r * MORE)
+                sweeps = minimum(to_real(SWEEPS + r * MORE) + SWEEPS_EACH * many, left.value)
+                accelerated_sweeps(problem, start, end, go, sweeps, SWEEPS + r * MORE + (end - start) * SWEEPS_EACH)
                 left.value = left.value - go * sweeps
                 for c in loop(start, end):
                     problem.row[c].swept = problem.row[c].lam
-                tries = (r + 1) * problem.friction.TRIES
+                tries = to_real((r + 1) * problem.friction.TRIES) + TRIES_EACH * many
                 failed = solve_active_set(problem, start, end, go, tolerance, tries, left, own + TRY)
                 for c in loop(start, end):  # robots that failed go on from their sweeps
                     row = problem.row[c]
@@ -154,9 +155,7 @@ def hybrid(problem: ContactProblem, tolerance: Any) -> None:
             factor(problem, start, end)
 
 
-def accelerated_sweeps(
-    problem: ContactProblem, start: Any, end: Any, go: Any, relax: Any, sweeps: Any, most: Any
-) -> None:
+def accelerated_sweeps(problem: ContactProblem, start: Any, end: Any, go: Any, sweeps: Any, most: Any) -> None:
     """So many sweeps, at most `most`, for the robots with go > 1/2. Each but the last goes on along what those before it have
     added, by as much as changes become smaller: nonlinear conjugate gradients, begun anew where they become larger."""
     before = carry(0.0)
@@ -165,7 +164,7 @@ def accelerated_sweeps(
     for k in loop(most):
         now = select(to_real(k) < sweeps, go, 0.0)
         for _ in when_any(now > 0.5):
-            sweep(problem, start, end, now, relax)
+            sweep(problem, start, end, now, RELAX)
             size = carry(0.0)
             for c in loop(start, end):
                 row = problem.row[c]
@@ -200,8 +199,8 @@ def solve_active_set(
     law, go = problem.friction, carry(active)
     if law.LINEAR:
         name_active_set(problem, start, end, active)
-    for _ in loop(tries):
-        here = select(left.value > 0.0, go.value, 0.0)
+    for t in loop(ROUNDS * law.TRIES + end - start):
+        here = select((left.value > 0.0) & (to_real(t) < tries), go.value, 0.0)
         for _ in when_any(here > 0.5):
             turned = carry(0.0)
             if not law.LINEAR:
