@@ -49,8 +49,8 @@ class Options:
     sweeps: of Gauss-Seidel, at most; exactly so many with tolerance=0.
     gradient: of contact: "implicit", at the solution, by its active set; or "reverse", the exact derivative of the sweeps that
         were run, converged or not (needs solver="gauss_seidel").
-    search_distance: m (rad for limits of revolute joints), how near shapes must be to be looked at; at least what is closed
-        in one step, or contact is found a step late.
+    search_distance: m (rad for limits of revolute joints), how near shapes must be to be looked at, beside what they approach
+        by in one step at their present speed.
     error_reduction: share of the error in depth that is taken back per step, 0 to switch position correction off.
     correction_speed: m/s (rad/s for limits of revolute joints), at most so fast is depth taken back, so that what starts deep
         comes out slowly whatever dt is.
