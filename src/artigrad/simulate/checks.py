@@ -263,7 +263,7 @@ class Checks:
             worst = int(np.argmax(np.where(np.isnan(left), np.inf, left)))
             unit = " of the constraint forces" if soft else " m/s"
             warn(
-                f"constraints were not solved in some step of robot {worst} (by {left[worst]:.1e}{unit}"
+                f"the constraint problem was not solved in some step of robot {worst} (by {left[worst]:.1e}{unit}"
                 f"{f', and of {unsolved.sum() - 1} more' if unsolved.sum() > 1 else ''}), so that its gradient is not exact "
                 f"there: {REMEDIES[options.law if soft else options.solver]}; sim.vjp(...).health.violation has the figures "
                 "of all robots"
