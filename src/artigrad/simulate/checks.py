@@ -269,7 +269,7 @@ class Checks:
             worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
             unit = " of the constraint forces" if soft else " m/s"
             warn(
-                f"constraints were not solved in some step of robot {worst} (by {violation[worst]:.1e}{unit}"
+                f"the constraint problem was not solved in some step of robot {worst} (by {violation[worst]:.1e}{unit}"
                 f"{f', and of {unsolved.sum() - 1} more' if unsolved.sum() > 1 else ''}), so that its gradient is not exact "
                 f"there: {REMEDIES[options.law if soft else options.solver]}; sim.vjp(...).health.violation has the figures "
                 "of all robots"

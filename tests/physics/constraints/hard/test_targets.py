@@ -52,7 +52,7 @@ def test_what_is_not_a_number_is_not_solved(solver):
     assert sim.rollout(state, steps=2).violation[0] != 0.0
 
 
-@pytest.mark.filterwarnings("ignore:constraints were not solved")  # by eight sweeps: that is what is compared
+@pytest.mark.filterwarnings("ignore:the constraint problem was not solved")  # by eight sweeps: that is what is compared
 @pytest.mark.parametrize("solver", ["hybrid", "gauss_seidel"])
 def test_numpy_agrees_with_native(solver):
     state, u = inputs(3, 4)

@@ -148,7 +148,7 @@ def hybrid(problem: ContactProblem, tolerance: Any) -> None:
                     row.lam = select(failed > 0.5, row.swept, row.lam)
                 unsolved.value = select(go > 0.5, failed, unsolved.value)
         for _ in when_any(unsolved.value > 0.5):  # what is left are the sweeps' impulses: say how good they are
-            rest = select(unsolved.value > 0.5, violation(problem, start, end), 0.0)
+            rest = select(unsolved.value > 0.5, worse(TINY, violation(problem, start, end)), 0.0)
             problem.status[0] = worse(problem.status[0], rest)
             name_active_set(problem, start, end, unsolved.value)
             build(problem, start, end)
