@@ -100,13 +100,13 @@ def _framework_calls(sim: ag.Simulator, given: Inputs, in_torch: Callable, in_ja
     u.requires_grad_()
 
     def slope(push: Any) -> Any:
-        _, back = jax.vjp(lambda u: in_jax(sim, place, speed, u), push)
+        _, back = jax.vjp(lambda u: in_jax(sim, (place, speed), u), push)
         return back(tuple(push_bars))
 
-    jax_forward, jax_gradient = jax.jit(lambda u: in_jax(sim, place, speed, u)), jax.jit(slope)
+    jax_forward, jax_gradient = jax.jit(lambda u: in_jax(sim, (place, speed), u)), jax.jit(slope)
     return {
-        (FORWARD, TORCH): lambda: in_torch(sim, q, v, u),
-        (GRADIENT, TORCH): lambda: torch.autograd.grad(in_torch(sim, q, v, u), u, bars),
+        (FORWARD, TORCH): lambda: in_torch(sim, (q, v), u),
+        (GRADIENT, TORCH): lambda: torch.autograd.grad(in_torch(sim, (q, v), u), u, bars),
         (FORWARD, JAX): lambda: jax.block_until_ready(jax_forward(push)),
         (GRADIENT, JAX): lambda: jax.block_until_ready(jax_gradient(push)),
     }

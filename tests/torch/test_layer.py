@@ -54,7 +54,7 @@ def test_learns_what_made_a_motion():
     q, v = torch.tensor([0.4, -0.2], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
     u = torch.ones(40, 2, dtype=torch.float64)
     true = {"mass": torch.tensor([1.5, 0.7]), "damping": torch.tensor([0.2, 0.05])}
-    seen, _ = rollout(sim, q, v, u, true)
+    seen, _ = rollout(sim, (q, v), u, params=true)
     layer = PhysicsLayer(sim, 40, learn=("mass", "damping"))
     optimiser = torch.optim.LBFGS(
         layer.parameters(), max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-14
@@ -62,7 +62,7 @@ def test_learns_what_made_a_motion():
 
     def loss():
         optimiser.zero_grad()
-        error = 1e3 * (layer(q, v, u)[0] - seen).square().mean()
+        error = 1e3 * (layer((q, v), u)[0] - seen).square().mean()
         error.backward()
         return error
 
@@ -74,15 +74,15 @@ def test_learns_what_made_a_motion():
 def test_is_a_module():
     layer = PhysicsLayer(SIM, 2, learn=("mass",))
     q, v = (torch.tensor(x) for x in SIM.reset(batch=3))
-    states, _ = layer(q, v)
+    states, _ = layer((q, v))
     assert states.shape == (3, 3, 19) and "laikago" in repr(layer)
     scatter(layer.params, 0.1)
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        torch.testing.assert_close(other(q, v), layer(q, v))
+        torch.testing.assert_close(other((q, v)), layer((q, v)))
     fresh = PhysicsLayer(SIM, 2, learn=("mass",))
     fresh.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(fresh(q, v), layer(q, v))
+    torch.testing.assert_close(fresh((q, v)), layer((q, v)))
     with pytest.raises(ag.InputError, match="horizon"):
         PhysicsLayer(SIM, 0)
     with pytest.raises(ag.InputError, match=r"controls are \(..., 2, 12\)"):
-        layer(q, v, torch.zeros(3, 5, 12, dtype=torch.float64))
+        layer((q, v), torch.zeros(3, 5, 12, dtype=torch.float64))

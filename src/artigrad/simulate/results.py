@@ -66,12 +66,13 @@ class Contacts(NamedTuple):
 class StateGradient(NamedTuple):
     """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
 
-    u: of the controls (`acceleration`, `sensors`), a: of joint accelerations (`inverse_dynamics`); None where there are none.
+    params: a Params, None with with_params=False. u: of the controls (`acceleration`, `sensors`), a: of joint accelerations
+    (`inverse_dynamics`); None where there are none.
     """
 
     q: np.ndarray
     v: np.ndarray
-    params: Params
+    params: Any
     u: np.ndarray | None = None
     a: np.ndarray | None = None
 

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..model.physical import KEPT_POSITIVE, Coordinates, coordinates_of
+from ..model.state import State
 from ..simulate.simulator import Simulator
-from .tensor_checks import DTYPES
 from .tensor_functions import rollout
 
 
@@ -62,7 +62,7 @@ class LearnableParams(nn.Module):
 
 
 class PhysicsLayer(nn.Module):
-    """Unrolls `horizon` steps: layer(q, v, u) gives all states, q (..., H+1, nq) and v (..., H+1, nv).
+    """Unrolls `horizon` steps: layer(state, u) gives all states, q (..., H+1, nq) and v (..., H+1, nv).
 
     learn: names of the fields of `Params` to learn, each kept physical (`LearnableParams`), or a module that returns
     fields by name when called: link lengths, say, from which it makes positions. Controls are (..., H, nu), zero if
@@ -76,13 +76,13 @@ class PhysicsLayer(nn.Module):
         self.sim, self.horizon = sim, horizon
         self.params = learn if isinstance(learn, nn.Module) else LearnableParams(sim, *learn)
 
-    def forward(self, q: Tensor, v: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """All states from (q, v) on."""
+    def forward(self, state: tuple[Tensor, Tensor], u: Tensor | None = None) -> State:
+        """All states from `state` on."""
         if u is None:
-            u = torch.zeros(self.horizon, self.sim.model.nu, dtype=DTYPES[self.sim.dtype])
+            return rollout(self.sim, state, steps=self.horizon, params=self.params)
         if u.ndim < 2 or u.shape[-2] != self.horizon:
             raise InputError(f"controls are (..., {self.horizon}, {self.sim.model.nu}), not {tuple(u.shape)}")
-        return rollout(self.sim, q, v, u, self.params)
+        return rollout(self.sim, state, u, params=self.params)
 
     def extra_repr(self) -> str:
         return f"{self.sim.model.name!r}, horizon={self.horizon}"
