@@ -38,7 +38,7 @@ class Call:
     checkpoints: Checkpoints | None = None
 
     @property
-    def function(self) -> Function:
+    def function(self) -> Differentiable:
         return FUNCTIONS[self.name]
 
     @cached_property
@@ -64,7 +64,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Function:
+class Differentiable:
     """inputs: names, and how many axes each has of its own; parameters are the last. outputs: shapes by name. kept: names of
     inputs and outputs that the adjoint reads. forward(call, inputs) and vjp(call, kept, bars, with_params) work on rows."""
 
@@ -302,28 +302,28 @@ _STEPS = _STATE | {"u": 2, "wrench": 3, "params": 1}
 _CONTROLLED = _STATE | {"u": 1, "params": 1}
 
 FUNCTIONS = {
-    "step": Function(_ONE_STEP, _next_state, (*_ONE_STEP, "v_next"), _step, _step_vjp),
-    "rollout": Function(_STEPS, _all_states, ("q_all", "v_all", "u", "wrench", "params"), _rollout, _rollout_vjp),
-    "last": Function(_STEPS, _last_state, tuple(_STEPS), _last, _last_vjp),
-    "contacts": Function(_ONE_STEP, _contact_shapes, tuple(_ONE_STEP), _contacts, _contacts_vjp),
-    "linearize": Function(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, _no_vjp),
-    "outputs": Function(_STATE | {"params": 1}, _output_shapes, ("q", "v", "params"), _outputs, _outputs_vjp),
-    "sensors": Function(_CONTROLLED, _sensor_shapes, tuple(_CONTROLLED), _sensors, _sensors_vjp),
-    "mass_matrix": Function(
+    "step": Differentiable(_ONE_STEP, _next_state, (*_ONE_STEP, "v_next"), _step, _step_vjp),
+    "rollout": Differentiable(_STEPS, _all_states, ("q_all", "v_all", "u", "wrench", "params"), _rollout, _rollout_vjp),
+    "last": Differentiable(_STEPS, _last_state, tuple(_STEPS), _last, _last_vjp),
+    "contacts": Differentiable(_ONE_STEP, _contact_shapes, tuple(_ONE_STEP), _contacts, _contacts_vjp),
+    "linearize": Differentiable(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, _no_vjp),
+    "outputs": Differentiable(_STATE | {"params": 1}, _output_shapes, ("q", "v", "params"), _outputs, _outputs_vjp),
+    "sensors": Differentiable(_CONTROLLED, _sensor_shapes, tuple(_CONTROLLED), _sensors, _sensors_vjp),
+    "mass_matrix": Differentiable(
         _STATE | {"params": 1},
         lambda call: {"M": (call.sim.model.nv,) * 2},
         ("q", "v", "params"),
         _mass_matrix,
         _mass_matrix_vjp,
     ),
-    "inverse_dynamics": Function(
+    "inverse_dynamics": Differentiable(
         _STATE | {"a": 1, "params": 1},
         lambda call: {"force": (call.sim.model.nv,)},
         ("q", "v", "a", "params"),
         _inverse_dynamics,
         _inverse_dynamics_vjp,
     ),
-    "forward_dynamics": Function(
+    "forward_dynamics": Differentiable(
         _CONTROLLED,
         lambda call: {"a": (call.sim.model.nv,)},
         tuple(_CONTROLLED),

@@ -85,7 +85,7 @@ class Functions(ABC):
     # -- functions of a state ------------------------------------------------------------------------------------------
     def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies."""
-        return Outputs(*self._call(Call("outputs", sim), self._given(sim, state), params))
+        return Outputs(*self._call(Call("outputs", sim), self.given(sim, state), params))
 
     def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""
@@ -99,12 +99,12 @@ class Functions(ABC):
 
     def mass_matrix(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
-        (M,) = self._call(Call("mass_matrix", sim), self._given(sim, state), params)
+        (M,) = self._call(Call("mass_matrix", sim), self.given(sim, state), params)
         return M
 
     def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
         """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
-        given = self._given(sim, state, a=(a, (sim.model.nv,)))
+        given = self.given(sim, state, a=(a, (sim.model.nv,)))
         (force,) = self._call(Call("inverse_dynamics", sim), given, params)
         return force
 
@@ -144,13 +144,13 @@ class Functions(ABC):
     def _inputs(self, sim: Simulator, state: Any, u: Any, wrench: Any = None, *, time: int = 0) -> dict[str, Any]:
         """State, controls and wrenches; `time` axes stand before the own ones of the last two."""
         u = self._zeros(sim, (sim.model.nu,)) if u is None else u
-        given = self._given(sim, state, u=(u, (sim.model.nu,)), wrench=(wrench, (sim.model.nb, 6)), time=time)
+        given = self.given(sim, state, u=(u, (sim.model.nu,)), wrench=(wrench, (sim.model.nb, 6)), time=time)
         if wrench is not None and time and given["wrench"].shape[-3] != given["u"].shape[-2]:
             steps, found = given["u"].shape[-2], tuple(given["wrench"].shape)
             raise InputError(f"wrenches are (..., {steps}, {sim.model.nb}, 6), as many as controls, not {found}")
         return given
 
-    def _given(self, sim: Simulator, state: Any, *, time: int = 0, **more: tuple[Any, Axes]) -> dict[str, Any]:
+    def given(self, sim: Simulator, state: Any, *, time: int = 0, **more: tuple[Any, Axes]) -> dict[str, Any]:
         """Arrays by name, each checked, all with the same leading axes. more: array and own axes of what comes beside the
         state."""
         (q, v), m = two(state), sim.model
@@ -175,10 +175,10 @@ class Functions(ABC):
         return found
 
     def _call(self, call: Call, given: dict[str, Any], params: Any) -> tuple[Any, ...]:
-        flat = self._flat(call.sim, params, tuple(given["q"].shape[:-1]))
+        flat = self.flat(call.sim, params, tuple(given["q"].shape[:-1]))
         return self._apply(call, tuple(flat if name == "params" else given[name] for name in call.function.inputs))
 
-    def _flat(self, sim: Simulator, params: Any, lead: Axes) -> Any:
+    def flat(self, sim: Simulator, params: Any, lead: Axes) -> Any:
         """All parameters as one array, (n,) or (*lead, n); None for the simulator's own."""
         fields = self._fields(params)
         if fields is None:

@@ -2,6 +2,7 @@
 
 from .closed_loop import Loop, closed_loop
 from .layer import LearnableParams, PhysicsLayer
+from .recorded_loop import RecordedLoop
 from .tensor_functions import (
     contacts,
     forward_dynamics,
@@ -19,6 +20,7 @@ __all__ = [
     "LearnableParams",
     "Loop",
     "PhysicsLayer",
+    "RecordedLoop",
     "closed_loop",
     "contacts",
     "forward_dynamics",

@@ -33,7 +33,7 @@ class Loop(NamedTuple):
     u: Tensor
 
 
-class _Tricks(NamedTuple):
+class Tricks(NamedTuple):
     """How the cotangent of the states is kept from growing on its way back in time."""
 
     decay: float
@@ -61,16 +61,20 @@ def closed_loop(
     of each robot's state is cut down to before each step back. truncate: gradients of later steps do not pass the states
     at multiples of this many steps.
     """
-    given = functions._given(sim, state)
-    q, v = given["q"], given["v"]
+    given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
+    weights = weights_of(policy, steps, tricks)
+    flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
+    return Loop(*_ClosedLoop.apply(sim, policy, steps, tricks, given["q"], given["v"], flat, *weights))
+
+
+def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
+    """The weights of a policy that are learned, once what a loop is asked for makes sense."""
     if not isinstance(policy, nn.Module):
         raise InputError(f"the policy is a torch.nn.Module, so that its weights are known; not {type(policy).__name__}")
-    for name, value in (("steps", steps), ("truncate", truncate)):
+    for name, value in (("steps", steps), ("truncate", tricks.truncate)):
         if value is not None and (not isinstance(value, int) or value < 1):
             raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
-    weights = [w for w in policy.parameters() if w.requires_grad]
-    flat, tricks = functions._flat(sim, params, tuple(q.shape[:-1])), _Tricks(decay, clip, truncate)
-    return Loop(*_ClosedLoop.apply(sim, policy, steps, tricks, q, v, flat, *weights))
+    return [w for w in policy.parameters() if w.requires_grad]
 
 
 class _ClosedLoop(torch.autograd.Function):
@@ -80,7 +84,7 @@ class _ClosedLoop(torch.autograd.Function):
         sim: Simulator,
         policy: nn.Module,
         steps: int,
-        tricks: _Tricks,
+        tricks: Tricks,
         q0: Tensor,
         v0: Tensor,
         flat: Tensor | None,
@@ -91,13 +95,10 @@ class _ClosedLoop(torch.autograd.Function):
         u = q0.new_empty(*lead, steps, m.nu)
         q[..., 0, :], v[..., 0, :] = q0, v0
         with sim.engine.device.working([q]):
-            inputs, states = _bind(sim, q, v, u, flat)
+            inputs, states = bind(sim, q, v, u, flat)
             if sim.checks.on_host:
                 sim.checks.state(State(states.q[:, 0], states.v[:, 0]))
-            status = sim.engine.new_status(inputs.batch)
-            for t in range(steps):
-                u[..., t, :] = _controls(sim, policy, q, v, t)
-                sim.engine.extend(inputs, states, t, status)
+            unroll(sim, policy, Loop(q, v, u), inputs, states)
         ctx.sim, ctx.policy, ctx.tricks = sim, policy, tricks
         ctx.save_for_backward(q, v, u, flat, *weights)
         ctx.set_materialize_grads(False)
@@ -107,14 +108,14 @@ class _ClosedLoop(torch.autograd.Function):
     def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None, u_bar: Tensor | None) -> Any:
         q, v, u, flat, *weights = ctx.saved_tensors
         sim, needed = ctx.sim, ctx.needs_input_grad[4:]
-        recomputed = _PolicyAdjoint(ctx.policy, weights, u)
+        recomputed = PolicyAdjoint(ctx.policy, weights, u)
         with sim.engine.device.working([q]):
-            inputs, states = _bind(sim, q, v, u, flat)
-            direct = [_rows(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
+            inputs, states = bind(sim, q, v, u, flat)
+            direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
             bars = [sim.checks.numbers(f"{k}_bar", memory(sim, x)) for k, x in zip("qv", direct, strict=True)]
             back = Cotangents(sim.engine, inputs, LossBars(*bars), needed[2])
-            _through_loop(back, states, recomputed, ctx.tricks, (q, v, u), direct, u_bar)
-            carried = [_shared(sim.engine, x).reshape(*q.shape[:-2], -1) for x in (back.q_bar, back.v_bar)]
+            through_loop(back, states, recomputed, ctx.tricks, Loop(q, v, u), direct, u_bar)
+            carried = [shared_memory(sim.engine, x).reshape(*q.shape[:-2], -1) for x in (back.q_bar, back.v_bar)]
             params = back.params_gradient()
         recomputed.check()
         if sim.checks.on_host:
@@ -123,6 +124,14 @@ class _ClosedLoop(torch.autograd.Function):
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
         out = first_only((*carried, flat_bar, *recomputed.weight_bars), needed, (q, v, flat, *weights))
         return None, None, None, None, *out
+
+
+def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State) -> None:
+    """Policy and step in turn, from the first to the last, on the memory of a loop whose first state is there."""
+    status = sim.engine.new_status(inputs.batch)
+    for t in range(inputs.steps):
+        loop.u[..., t, :] = _controls(sim, policy, loop.q, loop.v, t)
+        sim.engine.extend(inputs, states, t, status)
 
 
 def _controls(sim: Simulator, policy: nn.Module, q: Tensor, v: Tensor, t: int) -> Tensor:
@@ -135,19 +144,19 @@ def _controls(sim: Simulator, policy: nn.Module, q: Tensor, v: Tensor, t: int) -
     return u
 
 
-def _through_loop(
+def through_loop(
     back: Cotangents,
     states: State,
-    policy: _PolicyAdjoint,
-    tricks: _Tricks,
-    loop: tuple[Tensor, Tensor, Tensor],
+    policy: PolicyAdjoint,
+    tricks: Tricks,
+    loop: Loop,
     direct: list[Tensor],
     u_bar: Tensor | None,
 ) -> None:
     """Step and policy in turn, from the last to the first; cotangents of the state are added to where the step left them."""
     q, v, u = loop
-    carried = [_shared(back.engine, x) for x in (back.q_bar, back.v_bar)]
-    u_bars = _shared(back.engine, back.u_bar).reshape(u.shape)
+    carried = [shared_memory(back.engine, x) for x in (back.q_bar, back.v_bar)]
+    u_bars = shared_memory(back.engine, back.u_bar).reshape(u.shape)
     for t in reversed(range(u.shape[-2])):
         _restrain(tricks, t + 1, carried, direct)
         back.segment(State(states.q[:, t : t + 2], states.v[:, t : t + 2]), t, t + 1)
@@ -156,7 +165,7 @@ def _through_loop(
             mine += added.reshape(mine.shape)
 
 
-class _PolicyAdjoint:
+class PolicyAdjoint:
     """The policy evaluated once more, to be differentiated; gathers the cotangents of its weights."""
 
     def __init__(self, policy: nn.Module, weights: list[Tensor], u: Tensor):
@@ -187,7 +196,7 @@ class _PolicyAdjoint:
             )
 
 
-def _restrain(tricks: _Tricks, t: int, carried: list[Tensor], direct: list[Tensor]) -> None:
+def _restrain(tricks: Tricks, t: int, carried: list[Tensor], direct: list[Tensor]) -> None:
     """Apply the tricks to the cotangent of state t, before it goes back through the step that led there."""
     if tricks.truncate is not None and t % tricks.truncate == 0:
         for mine, bars in zip(carried, direct, strict=True):
@@ -201,20 +210,20 @@ def _restrain(tricks: _Tricks, t: int, carried: list[Tensor], direct: list[Tenso
             x *= tricks.decay
 
 
-def _bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> tuple[Inputs, State]:
+def bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> tuple[Inputs, State]:
     """The kernels on the memory of these tensors."""
     params = params_of(sim, None if flat is None else flat.detach().numpy(), tuple(q.shape[:-2]))
-    rows = [memory(sim, _rows(x, 2)) for x in (q, v, u)]
+    rows = [memory(sim, rows_of(x, 2)) for x in (q, v, u)]
     if not sim.checks.on_host:
         rows = [sim.checks.numbers(name, x) for name, x in zip("qvu", rows, strict=True)]
     return Inputs(len(rows[0]), rows[2], None, params), State(rows[0], rows[1])
 
 
-def _rows(x: Tensor, own: int) -> Tensor:
+def rows_of(x: Tensor, own: int) -> Tensor:
     """A contiguous tensor with one row per robot: on the memory of x if that is so already."""
     return x.reshape(-1, *x.shape[x.ndim - own :]).contiguous()
 
 
-def _shared(engine: Engine, x: Any) -> Tensor:
+def shared_memory(engine: Engine, x: Any) -> Tensor:
     """A tensor on the memory of an array of the simulator."""
     return as_tensor(engine.device.given(x))
