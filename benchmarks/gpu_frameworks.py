@@ -178,7 +178,7 @@ def time_rollouts(quick: bool) -> list[Result]:
             torch.autograd.grad(tuple(at.rollout(sim, state, u)), u, bars)
 
         pairs = {
-            "forward": (lambda s=state, u=u.detach(): sim.rollout(s, u), lambda s=state, u=u: at.rollout(sim, s, u)),
+            "forward": (lambda s=state, u=u: sim.rollout(s, u.detach()), lambda s=state, u=u: at.rollout(sim, s, u)),
             "gradient": (native_gradient, torch_gradient),
         }
         for kind, (native, ours) in pairs.items():

@@ -1,5 +1,10 @@
 """The physics on JAX arrays, under `jit`, `grad`, `vmap` and `lax.scan`."""
 
+from ..errors import need
+
+need("jax", "artigrad.jax needs JAX", "jax")
+
+
 from .array_functions import (
     contacts,
     forward_dynamics,

@@ -1,5 +1,10 @@
 """The physics on PyTorch tensors, with autograd, on the CPU and on a GPU; as a layer; with a policy in the loop."""
 
+from ..errors import need
+
+need("torch", "artigrad.torch needs PyTorch", "torch")
+
+
 from .closed_loop import Loop, closed_loop
 from .layer import LearnableParams, PhysicsLayer
 from .recorded_loop import RecordedLoop
