@@ -49,6 +49,34 @@ def test_what_is_zero_everywhere_cannot_be_learned():
         LearnableParams(SIM, "weight")
 
 
+def test_names_are_those_of_fit():
+    sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1))
+    body, other = sim.model.bodies
+    params = LearnableParams(sim, f"mass[{body}]", f"com[{other}].z", f"inertia[{body}]", "gravity.z")
+    with torch.no_grad():
+        for theta in params.theta.values():
+            theta += 0.1
+    fields = params()
+    np.testing.assert_allclose(fields["mass"].detach(), sim.params.mass * [np.exp(0.1), 1.0])
+    np.testing.assert_allclose(fields["com"].detach(), sim.params.com + np.array([[0, 0, 0], [0, 0, 0.1]]))
+    np.testing.assert_allclose(fields["gravity"].detach(), sim.params.gravity + np.array([0, 0, 0.1]))
+    np.testing.assert_array_equal(fields["inertia"][1].detach(), sim.params.inertia[1])
+    assert not np.allclose(fields["inertia"][0].detach(), sim.params.inertia[0])
+    names = [n.replace(":", ".") for n in params.theta]
+
+    def call(*thetas):
+        out = torch.func.functional_call(
+            params, {f"theta.{n.replace('.', ':')}": t for n, t in zip(names, thetas, strict=True)}
+        )
+        return tuple(out.values())
+
+    assert torch.autograd.gradcheck(call, tuple(t.detach().requires_grad_() for t in params.theta.values()))
+    with pytest.raises(ag.InputError, match="named before"):
+        LearnableParams(sim, "mass", f"mass[{body}]")
+    with pytest.raises(ag.InputError, match="has no body 'tool'"):
+        LearnableParams(sim, "mass[tool]")
+
+
 def test_learns_what_made_a_motion():
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1), dt=0.02)
     q, v = torch.tensor([0.4, -0.2], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
