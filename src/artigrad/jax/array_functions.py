@@ -1,8 +1,8 @@
 """The functions of a simulator on JAX arrays: under `jit`, `grad`, `vmap` and `lax.scan`, on the CPU.
 
-Each call is a callback into the native code; `vmap` makes it one call for the whole batch. Gradients are reverse mode:
-forward mode (`jvp`, `jacfwd`) and second derivatives raise. A rollout is one callback where a scan of steps is many. `State`
-and `Params` are pytrees.
+Steps and rollouts under the simulator's own parameters are native calls from XLA (`native_calls`), everything else is a
+callback through Python; `vmap` makes either one call for the whole batch. Gradients are reverse mode: forward mode (`jvp`,
+`jacfwd`) and second derivatives raise. `State` and `Params` are pytrees.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
 from ..simulate.family import Functions
 from ..simulate.simulator import Simulator
+from . import native_calls
 
 jax.tree_util.register_pytree_node(
     Params, lambda params: ((params.flat,), params.model), lambda model, leaves: Params.of(model, leaves[0])
@@ -32,6 +33,15 @@ jax.tree_util.register_pytree_node(
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _apply(call: Call, *inputs: Array | None) -> tuple[Array, ...]:
     """A described function, on arrays."""
+    if native_calls.serves(call, inputs[-1]):
+        native = partial(native_calls.forward, call)
+        return _on_cpu(native, partial(_callback, call), *inputs[:-1])
+    return _callback(call, *inputs)
+
+
+def _callback(call: Call, *inputs: Array | None) -> tuple[Array, ...]:
+    """The same through Python."""
+    inputs = (*inputs, *(None for _ in range(len(call.function.inputs) - len(inputs))))
     lead = inputs[0].shape[:-1]  # type: ignore[union-attr]
     like = tuple(jax.ShapeDtypeStruct((*lead, *shape), call.sim.real) for shape in call.outputs.values())
     return _native(partial(differentiable.forward, call), like, inputs)
@@ -49,6 +59,12 @@ def _apply_backward(call: Call, kept: Any, bars: Any) -> Any:
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _apply_vjp(call: Call, kept: tuple[Array | None, ...], bars: tuple[Array, ...]) -> tuple[Array | None, ...]:
     """Its adjoint: cotangents of all inputs that there are."""
+    if native_calls.serves(call, dict(zip(call.function.kept, kept, strict=True))["params"]):
+        return _on_cpu(partial(native_calls.backward, call), partial(_callback_vjp, call), kept, bars)
+    return _callback_vjp(call, kept, bars)
+
+
+def _callback_vjp(call: Call, kept: tuple[Array | None, ...], bars: tuple[Array, ...]) -> tuple[Array | None, ...]:
     known = dict(zip(call.function.kept, kept, strict=True))
     flat = known["params"]
     like = tuple(_like_input(call, name, known, bars[0]) for name in call.function.inputs)
@@ -67,6 +83,13 @@ def _first_only(*_: Any) -> Any:
 
 
 _apply.defvjp(_apply_forward, _apply_backward)
+
+
+def _on_cpu(native: Callable[..., Any], callback: Callable[..., Any], *given: Any) -> Any:
+    """The native call where a program runs on the CPU, the callback elsewhere."""
+    if jax.default_backend() == "cpu":
+        return native(*given)
+    return jax.lax.platform_dependent(*given, cpu=native, default=callback)
 
 
 def _like_input(call: Call, name: str, known: dict[str, Array | None], bar: Array) -> Any:

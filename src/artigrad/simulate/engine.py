@@ -230,9 +230,9 @@ class Engine:
             **({"status": status} if self.constrained else {}),
             **self.inputs_of(inputs, first, first + count * length),
         )
-        self._check_table(status)
+        self.check_table(status)
 
-    def _check_table(self, status: Any) -> None:
+    def check_table(self, status: Any) -> None:
         """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
         if not self.table_may_be_full:
             return
@@ -261,7 +261,7 @@ class Engine:
             **({"status": status} if self.constrained else {}),
             **self.inputs_of(inputs, 0, 1),
         )
-        self._check_table(status)
+        self.check_table(status)
         return A, B, status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State) -> Any:
