@@ -20,7 +20,9 @@ from ..model.state import State
 from ..simulate.arrays import params_of
 from ..simulate.cotangents import Cotangents, LossBars
 from ..simulate.engine import Engine, Inputs
+from ..simulate.policy_loop import Tricks
 from ..simulate.simulator import Simulator
+from .sequential import InsideLoop, OfState, layers_of
 from .tensor_checks import as_tensor, first_only, memory, native, tensor
 from .tensor_functions import functions
 
@@ -31,14 +33,6 @@ class Loop(NamedTuple):
     q: Tensor
     v: Tensor
     u: Tensor
-
-
-class Tricks(NamedTuple):
-    """How the cotangent of the states is kept from growing on its way back in time."""
-
-    decay: float
-    clip: float | None
-    truncate: int | None
 
 
 @native
@@ -56,7 +50,8 @@ def closed_loop(
     """The states and controls of `steps` steps under a policy, differentiable with respect to its weights, the first
     state and `params` (see `artigrad.torch.step`).
 
-    policy: a module; policy(q, v, t) gives the controls (..., nu) at step t, the same ones whenever it is asked.
+    policy: a module; policy(q, v, t) gives the controls (..., nu) at step t, the same ones whenever it is asked. An
+    `nn.Sequential` reads (q, v) in a row; on the CPU one of Linear, Tanh, ELU and ReLU runs inside the compiled loop.
     decay: the cotangent of the states is multiplied by it for each step back in time. clip: the norm that the cotangent
     of each robot's state is cut down to before each step back. truncate: gradients of later steps do not pass the states
     at multiples of this many steps.
@@ -64,6 +59,12 @@ def closed_loop(
     given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
     weights = weights_of(policy, steps, tricks)
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
+    if isinstance(policy, nn.Sequential):
+        inside = layers_of(sim, policy)
+        if inside is not None:
+            every = [w for layer in inside[0] for w in (layer.weight, layer.bias)]
+            return Loop(*InsideLoop.apply(sim, inside[1], steps, tricks, given["q"], given["v"], flat, *every))
+        policy = OfState(policy)
     return Loop(*_ClosedLoop.apply(sim, policy, steps, tricks, given["q"], given["v"], flat, *weights))
 
 

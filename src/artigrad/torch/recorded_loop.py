@@ -15,8 +15,9 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..simulate.cotangents import Cotangents, LossBars
+from ..simulate.policy_loop import Tricks
 from ..simulate.simulator import Simulator
-from .closed_loop import Loop, PolicyAdjoint, Tricks, bind, shared_memory, through_loop, unroll, weights_of
+from .closed_loop import Loop, PolicyAdjoint, bind, shared_memory, through_loop, unroll, weights_of
 from .tensor_checks import DTYPES, device_of, first_only
 from .tensor_functions import functions
 
