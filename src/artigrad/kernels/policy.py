@@ -179,7 +179,8 @@ def policy_rollout_vjp(shape: Shape) -> Callable[[KernelKey], Kernel]:
     """Maker of the adjoint: `length` steps whose states (q, v) and controls u are given, from the last to the first.
 
     Before each step the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay`.
-    (q_bars, v_bars, u_bars) of all states and controls are added. x and z of every layer and step go to tape_x0, tape_z1, ...
+    (q_bars, v_bars, u_bars) of all states and controls are added; u_bar is all that comes to the controls. x and z of every
+    layer and step go to tape_x0, tape_z1, ...
     """
     return lambda key: _policy_rollout_vjp(key, shape.activations)
 
@@ -201,6 +202,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
             _restrain(s, a)
             adjoint_of_step(s, t, t, a)
             add_bars(a["u_bars"].shifted(t * nu), s.ws.u, s.bars.u, nu)
+            copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
             copy(a["q"].shifted(t * nq), a["x0"], nq)
             copy(a["v"].shifted(t * nv), a["x0"].shifted(nq), nv)
             _evaluate(shape, a)
@@ -223,7 +225,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         **dict.fromkeys(("length", "clipped"), INT),
         **dict.fromkeys(("decay", "clip"), REAL),
         **dict.fromkeys(shape.counts, INT),
-        **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "u_bars", "q_bar", "v_bar"), ROBOTS),
+        **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "u_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **{f"{name}{i}": SHARED for name in ("w", "transposed") for i in shape.layers},
         **{name: ROBOTS for i in shape.layers for name in (f"tape_x{i}", f"tape_z{i + 1}")},
         **dict.fromkeys(shape.work(True), WORK),

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
+from ..kernels.devices import all_finite
 from ..kernels.policy import ACTIVATIONS, Shape, packed_weights, policy_rollout, policy_rollout_vjp
 from ..kernels.prepare import prepare_vjp
 from ..model.params import Params
@@ -30,10 +31,12 @@ class Tricks(NamedTuple):
 
 
 class PolicyBars(NamedTuple):
-    """Cotangents of the first state, of the weights (W, b) of each layer, and of the parameters; how far to trust them."""
+    """Cotangents of the first state, of all controls, of the weights (W, b) of each layer, and of the parameters; how far to
+    trust them."""
 
     q: np.ndarray
     v: np.ndarray
+    u: np.ndarray
     layers: list[tuple[np.ndarray, np.ndarray]]
     params: Params | None
     health: np.ndarray
@@ -41,10 +44,10 @@ class PolicyBars(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A multilayer perceptron that reads the state (q, v) and gives the controls u.
+    """A multilayer perceptron as a policy: it reads the state, q and v in a row, and gives the controls u.
 
-    layers: (W, b) of each, W (outputs, inputs), as PyTorch's Linear has them; activations: after each layer, "tanh", "elu",
-    "relu" or "linear".
+    layers: arrays (W, b) of each, W (outputs, inputs), as PyTorch's Linear has them. activations: what follows each layer,
+    "tanh", "elu", "relu" or "linear".
     """
 
     layers: tuple[tuple[np.ndarray, np.ndarray], ...]
@@ -70,6 +73,15 @@ class Network:
     def shape(self) -> Shape:
         return Shape((self.layers[0][0].shape[1], *(len(b) for _, b in self.layers)), self.activations)
 
+    def check(self, engine: Engine) -> None:
+        """Whether it reads states of the model and gives its controls."""
+        m, sizes = engine.model, self.shape.sizes
+        if (sizes[0], sizes[-1]) != (m.nq + m.nv, m.nu):
+            raise InputError(
+                f"a policy of '{m.name}' reads {m.nq} + {m.nv} numbers (q, v) and gives {m.nu} controls, not {sizes[0]} and "
+                f"{sizes[-1]}"
+            )
+
     def packed(self, dtype: np.dtype, transposed: bool) -> dict[str, np.ndarray]:
         """Weights as kernels read them."""
         out = {f"w{i}": packed_weights(W, b, dtype) for i, (W, b) in enumerate(self.layers)}
@@ -81,8 +93,10 @@ class Network:
         return out
 
 
-def policy_forward(engine: Engine, network: Network, start: State, steps: int, params: Params) -> tuple[State, Any]:
-    """States (B, T+1, n) and controls (B, T, nu) from the rows of `start` on."""
+def policy_forward(
+    engine: Engine, network: Network, start: State, steps: int, params: Params
+) -> tuple[State, Any, Any]:
+    """States (B, T+1, n), controls (B, T, nu) and status from the rows of `start` on."""
     m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
     q, v = (device.empty((batch, steps + 1, n)) for n in (m.nq, m.nv))
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
@@ -100,7 +114,10 @@ def policy_forward(engine: Engine, network: Network, start: State, steps: int, p
         **({"status": status} if engine.constrained else {}),
     )
     engine.check_table(status)
-    return State(q, v), u
+    if not all_finite(u):
+        t = int((~np.isfinite(u)).any((0, 2)).argmax())
+        raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
+    return State(q, v), u, status
 
 
 def policy_backward(
@@ -127,7 +144,7 @@ def policy_backward(
     if with_params:
         found = prepare_vjp(params, engine.options, len(u), engine.threads, engine.device, back.extra["const_bar"])
     layers = list(zip(back.W_bars, back.b_bars, strict=True))
-    return PolicyBars(back.q_bar, back.v_bar, layers, found, back.health)
+    return PolicyBars(back.q_bar, back.v_bar, back.u_bar, layers, found, back.health)
 
 
 class _Backward:
@@ -148,6 +165,7 @@ class _Backward:
         device, batch, shape = engine.device, len(u), network.shape
         self.shape, self.batch = shape, batch
         self.q_bar, self.v_bar = (x[:, -1].copy() for x in bars[:2])
+        self.u_bar = device.empty(u.shape)
         self.W_bars = [np.zeros(W.shape, device.dtype) for W, _ in network.layers]
         self.b_bars = [np.zeros(b.shape, device.dtype) for _, b in network.layers]
         row = sum(shape.sizes[:-1]) + sum(shape.sizes[1:])
@@ -188,6 +206,7 @@ class _Backward:
             **{f"{k}_bars": x[:, part] for k, x in zip("qvu", self.bars, strict=True)},
             q_bar=self.q_bar,
             v_bar=self.v_bar,
+            u_bar=self.u_bar[:, part],
             **tape,
             **self.fixed,
             **self.extra,

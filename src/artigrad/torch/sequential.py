@@ -8,8 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
-from ..kernels.devices import all_finite
 from ..model.state import State
 from ..simulate.arrays import params_of
 from ..simulate.policy_loop import Network, Tricks, policy_backward, policy_forward
@@ -81,10 +79,7 @@ class InsideLoop(torch.autograd.Function):
         start = State(*(x.detach().reshape(-1, x.shape[-1]).contiguous().numpy() for x in (q0, v0)))
         sim.checks.state(start)
         params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
-        states, u = policy_forward(sim.engine, _network(weights, activations), start, steps, params)
-        if not all_finite(u):
-            t = int((~np.isfinite(u)).any((0, 2)).argmax())
-            raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
+        states, u, _ = policy_forward(sim.engine, _network(weights, activations), start, steps, params)
         q, v, u = (torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u))
         ctx.sim, ctx.activations, ctx.tricks = sim, activations, tricks
         ctx.save_for_backward(q, v, u, flat, *weights)
