@@ -26,7 +26,7 @@ from ..simulate.differentiable import Call
 from ..simulate.engine import Inputs
 from ..simulate.simulator import Simulator
 from . import xla_handler
-from .xla_handler import AFTER, BEFORE, PROCESS, TARGET, Ask, Block
+from .xla_handler import AFTER, BEFORE, PROCESS, TARGET, Ask, CallBlock
 from .xla_interface import UnknownInterfaceError
 
 
@@ -57,7 +57,7 @@ class NativeCall:
     ):
         self.sim, self.places, self._look = sim, places, look
         self._keep: list[Any] = []
-        block = self._block = Block(operands=len(places[0]), results=len(places[1]), item=sim.real.itemsize)
+        block = self._block = CallBlock(operands=len(places[0]), results=len(places[1]), item=sim.real.itemsize)
         for k, batch in enumerate((1, 2)):
             found = bound(batch)
             kernel, const = found.kernel, sim.engine.constants(sim.params, batch)

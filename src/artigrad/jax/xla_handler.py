@@ -1,6 +1,6 @@
 """The one handler that XLA calls for every native call of artigrad, written in LLVM's language: no compiler is needed.
 
-It is told what to do by a `Block`: which kernel, which operands and results go to which of its arguments, what to copy first,
+It is told what to do by a `CallBlock`: which kernel, which operands and results go to which of its arguments, what to copy first,
 what to look at. Packs of robots are shared with the threads of XLA. If something it looked at is not as it should be (an
 operand that is not finite, a contact that was not solved), it asks Python, which raises or warns as everywhere else.
 """
@@ -50,7 +50,7 @@ class Variant(ctypes.Structure):
     _fields_ = [(name, c_int64) for name in ("entry", "scratch", "lanes", "table")]
 
 
-class Block(ctypes.Structure):
+class CallBlock(ctypes.Structure):
     """What a call does. steps_slot: the kernel's argument that the number of steps is. quaternions: where they start in the
     first operand, whose lengths must be one within the tolerance."""
 
@@ -201,10 +201,10 @@ class _Handler(LlvmText):
         return self.load(self.load(scalar, OFFSETS["Scalar"]["value"], "ptr"))
 
     def _of_block(self, field: str, kind: str = "i64") -> str:
-        return self.load(self.block, _at(Block, field), kind)
+        return self.load(self.block, _at(CallBlock, field), kind)
 
     def _of_array(self, k: str, field: str) -> str:
-        place = self.add(self.mul(k, ctypes.sizeof(Array)), _at(Block, "arrays") + _at(Array, field))
+        place = self.add(self.mul(k, ctypes.sizeof(Array)), _at(CallBlock, "arrays") + _at(Array, field))
         return self.load(self.block, place)
 
     def _entry(self, array: str, k: str) -> str:
@@ -259,7 +259,7 @@ class _Handler(LlvmText):
 
     def _look_at_quaternions(self) -> None:
         starts = self._of_block("quaternion_starts", "ptr")
-        low, high = (self.load(self.block, _at(Block, "lengths") + 8 * k, "double") for k in range(2))
+        low, high = (self.load(self.block, _at(CallBlock, "lengths") + 8 * k, "double") for k in range(2))
         with self.loop(self._of_block("quaternions")) as j, self.loop(self.batch) as row:
             first = self.add(self.mul(row, self._entry(self.strides, "0")), self.load(starts, self.mul(j, 8)))
             square = "0.0"
@@ -302,7 +302,7 @@ class _Handler(LlvmText):
         """The kernel over all packs, on this thread and on those of XLA."""
         size = ctypes.sizeof(Variant)
         which = self.select(self.compare("eq", self.batch, 1), 0, size)
-        variant = self.at(self.block, self.add(which, _at(Block, "variants")))
+        variant = self.at(self.block, self.add(which, _at(CallBlock, "variants")))
         lanes, template = self.load(variant, _at(Variant, "lanes")), self.load(variant, _at(Variant, "table"), "ptr")
         packs = self.op(f"sdiv i64 {self.sub(self.add(self.batch, lanes), 1)}, {lanes}")
         words = self.mul(self._of_block("words"), 8)

@@ -133,7 +133,7 @@ def policy_backward(
 ) -> PolicyBars:
     """Cotangents for those of all states (B, T+1, n) and controls (B, T, nu). product: of matrices; a framework has its own,
     with threads of its own."""
-    back = _Backward(engine, network, states, u, params, bars, tricks, with_params)
+    back = _PolicyCotangents(engine, network, states, u, params, bars, tricks, with_params)
     steps = u.shape[1]
     edges = {0, steps, *range(0, steps, back.chunk), *range(0, steps, tricks.truncate or max(steps, 1))}
     for end, first in zip(*(sorted(edges, reverse=True)[k:] for k in (0, 1)), strict=False):
@@ -147,7 +147,7 @@ def policy_backward(
     return PolicyBars(back.q_bar, back.v_bar, back.u_bar, layers, found, back.health)
 
 
-class _Backward:
+class _PolicyCotangents:
     """Cotangents of the state on their way back, and those of the weights so far."""
 
     def __init__(
