@@ -1,8 +1,8 @@
 """The one handler that XLA calls for every native call of artigrad, written in LLVM's language: no compiler is needed.
 
-It is told what to do by a `CallBlock`: which kernel, which operands and results go to which of its arguments, what to copy first,
-what to look at. Packs of robots are shared with the threads of XLA. If something it looked at is not as it should be (an
-operand that is not finite, a contact that was not solved), it asks Python, which raises or warns as everywhere else.
+It is told what to do by a `CallBlock`: which kernel, which operands and results go to which of its arguments, what to copy
+first, what to look at. Packs of robots are shared with the threads of XLA. If something it looked at is not as it should be
+(an operand that is not finite, a contact that was not solved), it asks Python, which raises or warns as everywhere else.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     x_0 = (q, v),   x_{i+1} = f_i(W_i x_i + b_i),   u = x_L,   (q, v)' = step(q, v, u)
 
-Weights are the same for all robots. They lie in blocks of BLOCK neurons: biases first, then for every input the weights of
-the block; so the inner loop reads them in order, and an entry of x, a pack of robots, meets BLOCK weights. The adjoint uses
-the same product with the matrix transposed; slopes of activations follow from their values. For the cotangents of the
-weights, sums of z x^T over robots and steps, it leaves x and z of every layer.
+Weights are the same for all robots. They lie in blocks of some neurons: biases first, then for every input the weights of the
+block; so the inner loop reads them in order, and an entry of x, a pack of robots, meets all weights of a block. Of one robot
+alone the neurons of a block go side by side. The adjoint uses the same product with the matrix transposed; slopes of
+activations follow from their values. For the cotangents of the weights, sums of z x^T over robots and steps, it leaves x and z
+of every layer.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ..staging import (
     ArgumentKind,
     Kernel,
     Reals,
+    Target,
     carry,
     copy,
     expm1,
@@ -37,11 +39,12 @@ from ..staging import (
     select,
     sqrt,
     tanh,
+    target,
 )
 from .key import KernelKey
 from .rollout import add_bars, adjoint_of_step, clear_status, get_state, put_state, report_status
 
-BLOCK = 8  # neurons that go through the inner loop together
+BLOCK, BLOCK_ALONE = 8, 32  # neurons that go through the inner loop together, for packs and for one robot
 ROOM = 64  # entries more than a layer has: whole blocks and whole packs are written
 
 
@@ -70,10 +73,9 @@ class Shape(NamedTuple):
     def layers(self) -> range:
         return range(len(self.activations))
 
-    @property
-    def counts(self) -> dict[str, int]:
+    def counts(self, block: int) -> dict[str, int]:
         """Arguments of the kernels: entries n0, n1, ... of each x, and how many blocks they make."""
-        blocks = {f"blocks{i}": -(-n // BLOCK) for i, n in enumerate(self.sizes)}
+        blocks = {f"blocks{i}": -(-n // block) for i, n in enumerate(self.sizes)}
         return {f"n{i}": n for i, n in enumerate(self.sizes)} | blocks
 
     def work(self, backward: bool) -> dict[str, int]:
@@ -81,16 +83,60 @@ class Shape(NamedTuple):
         return {f"{name}{i}": n + ROOM for name in ("xz" if backward else "x") for i, n in enumerate(self.sizes)}
 
 
-def packed_weights(W: np.ndarray, b: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """W (outputs, inputs) and b (outputs,) in blocks of BLOCK outputs."""
+def block_of(target: Target) -> int:
+    """Neurons of a block in kernels for this target."""
+    return BLOCK_ALONE if _alone(target) else BLOCK
+
+
+def _alone(target: Target) -> bool:
+    return target.native and target.lanes == 1 and target.cuda is None
+
+
+def packed_weights(W: np.ndarray, b: np.ndarray, dtype: np.dtype, block: int) -> np.ndarray:
+    """W (outputs, inputs) and b (outputs,) in blocks of so many outputs."""
     outputs, inputs = W.shape
-    blocks = -(-outputs // BLOCK)
-    full = np.zeros((blocks * BLOCK, inputs + 1), dtype)
+    blocks = -(-outputs // block)
+    full = np.zeros((blocks * block, inputs + 1), dtype)
     full[:outputs, 0], full[:outputs, 1:] = b, W
-    return np.ascontiguousarray(full.reshape(blocks, BLOCK, inputs + 1).transpose(0, 2, 1)).reshape(-1)
+    return np.ascontiguousarray(full.reshape(blocks, block, inputs + 1).transpose(0, 2, 1)).reshape(-1)
 
 
 # -- the network, staged -------------------------------------------------------------------------------------------------
+class _Layers:
+    """The network inside a kernel: a has its weights, sizes and scratch."""
+
+    def __init__(self, activations: tuple[str, ...], alone: bool, a: dict[str, Any]):
+        self.activations, self.last, self.a = activations, len(activations), a
+        self.product = _product_alone if alone else _product
+
+    def evaluate(self) -> Reals:
+        """x_L from x_0, which is there."""
+        a = self.a
+        for i, name in enumerate(self.activations):
+            f, out = ACTIVATIONS[name].value, a[f"x{i + 1}"]
+
+            def put(j: Any, total: Any, f: Any = f, out: Reals = out) -> None:
+                out[j] = f(total)
+
+            self.product(a[f"w{i}"], a[f"blocks{i + 1}"], a[f"n{i}"], a[f"x{i}"], put)
+        return a[f"x{self.last}"]
+
+    def evaluate_vjp(self, u_bar: Reals) -> Reals:
+        """z_L = f'(x_L) u_bar,  z_i = f'(x_i) W_i^T z_{i+1};  z_0, the cotangent of x_0, has no activation"""
+        a, slope = self.a, ACTIVATIONS[self.activations[-1]].slope
+        for k in loop(a[f"n{self.last}"]):
+            a[f"z{self.last}"][k] = slope(a[f"x{self.last}"][k]) * u_bar[k]
+        for i in reversed(range(self.last)):
+            slope = ACTIVATIONS[self.activations[i - 1] if i else "linear"].slope
+            x, out = a[f"x{i}"], a[f"z{i}"]
+
+            def put(j: Any, total: Any, slope: Any = slope, x: Reals = x, out: Reals = out) -> None:
+                out[j] = slope(x[j]) * total
+
+            self.product(a[f"transposed{i}"], a[f"blocks{i}"], a[f"n{i + 1}"], a[f"z{i + 1}"], put)
+        return a["z0"]
+
+
 def _product(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
     """finish(j, b_j + sum_k W_jk x_k) for every neuron j"""
     for block in loop(blocks):
@@ -104,33 +150,19 @@ def _product(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any
             finish(block * BLOCK + j, total.value)
 
 
-def _evaluate(shape: Shape, a: dict[str, Any]) -> Reals:
-    """x_L from x_0, which is there."""
-    for i in shape.layers:
-        f, out = ACTIVATIONS[shape.activations[i]].value, a[f"x{i + 1}"]
-
-        def put(j: Any, total: Any, f: Any = f, out: Reals = out) -> None:
-            out[j] = f(total)
-
-        _product(a[f"w{i}"], a[f"blocks{i + 1}"], a[f"n{i}"], a[f"x{i}"], put)
-    return a[f"x{len(shape.activations)}"]
-
-
-def _evaluate_vjp(shape: Shape, u_bar: Reals, a: dict[str, Any]) -> Reals:
-    """z_L = f'(x_L) u_bar,  z_i = f'(x_i) W_i^T z_{i+1};  z_0, the cotangent of x_0, has no activation"""
-    last = len(shape.activations)
-    slope = ACTIVATIONS[shape.activations[-1]].slope
-    for k in loop(a[f"n{last}"]):
-        a[f"z{last}"][k] = slope(a[f"x{last}"][k]) * u_bar[k]
-    for i in reversed(shape.layers):
-        slope = ACTIVATIONS[shape.activations[i - 1] if i else "linear"].slope
-        x, out = a[f"x{i}"], a[f"z{i}"]
-
-        def put(j: Any, total: Any, slope: Any = slope, x: Reals = x, out: Reals = out) -> None:
-            out[j] = slope(x[j]) * total
-
-        _product(a[f"transposed{i}"], a[f"blocks{i}"], a[f"n{i + 1}"], a[f"z{i + 1}"], put)
-    return a["z0"]
+def _product_alone(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
+    """The same for one robot, neurons of a block side by side; the same sums in the same order."""
+    e, n = target(), BLOCK_ALONE
+    for block in loop(blocks):
+        start = block * ((inputs + 1) * n)
+        with e.side_by_side(n):
+            total = carry(w.row(start))
+        for k in loop(inputs):
+            x_k = x[k].ref
+            with e.side_by_side(n):
+                total.value = total.value + w.row(start + (k + 1) * n) * e.splat(x_k)
+        with e.side_by_side(n):
+            finish(block * n, total.value)
 
 
 # -- kernels -------------------------------------------------------------------------------------------------------------
@@ -145,7 +177,7 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
     shape = Shape((0,) * (len(activations) + 1), activations)  # sizes are arguments: one kernel for all
 
     def body(**a: Any) -> None:
-        s = key.step(a)
+        s, network = key.step(a), _Layers(activations, _alone(key.target), a)
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
         get_state(s, a["q"], a["v"], 0)
         clear_status(s)
@@ -155,7 +187,7 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
                 x[k] = s.q[k]
             for k in loop(nv):
                 x[nq + k] = s.v[k]
-            u = _evaluate(shape, a)
+            u = network.evaluate()
             for k in loop(nu):
                 s.ws.u[k] = u[k]
             copy(s.ws.u, a["u"].shifted(t * nu), nu)
@@ -165,7 +197,7 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
 
     own: dict[str, ArgumentKind] = {
         "steps": INT,
-        **dict.fromkeys(shape.counts, INT),
+        **dict.fromkeys(shape.counts(BLOCK), INT),
         **dict.fromkeys(("q", "v", "u"), ROBOTS),
         **{f"w{i}": SHARED for i in shape.layers},
         **dict.fromkeys(shape.work(False), WORK),
@@ -190,7 +222,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
     shape = Shape((0,) * (len(activations) + 1), activations)
 
     def body(**a: Any) -> None:
-        s = key.step(a)
+        s, network = key.step(a), _Layers(activations, _alone(key.target), a)
         s = s.at(bars=key.bars(s, a.get("const_bar")))
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
         if s.constraints is not None:
@@ -205,8 +237,8 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
             copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
             copy(a["q"].shifted(t * nq), a["x0"], nq)
             copy(a["v"].shifted(t * nv), a["x0"].shifted(nq), nv)
-            _evaluate(shape, a)
-            x_bar = _evaluate_vjp(shape, s.bars.u, a)
+            network.evaluate()
+            x_bar = network.evaluate_vjp(s.bars.u)
             for k in loop(nq):
                 s.bars.q[k] = s.bars.q[k] + x_bar[k]
             for k in loop(nv):
@@ -224,7 +256,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("length", "clipped"), INT),
         **dict.fromkeys(("decay", "clip"), REAL),
-        **dict.fromkeys(shape.counts, INT),
+        **dict.fromkeys(shape.counts(BLOCK), INT),
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "u_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **{f"{name}{i}": SHARED for name in ("w", "transposed") for i in shape.layers},
         **{name: ROBOTS for i in shape.layers for name in (f"tape_x{i}", f"tape_z{i + 1}")},

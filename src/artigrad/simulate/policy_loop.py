@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.devices import all_finite
-from ..kernels.policy import ACTIVATIONS, Shape, packed_weights, policy_rollout, policy_rollout_vjp
+from ..kernels.policy import ACTIVATIONS, Shape, block_of, packed_weights, policy_rollout, policy_rollout_vjp
 from ..kernels.prepare import prepare_vjp
 from ..model.params import Params
 from ..model.state import State
@@ -82,12 +82,12 @@ class Network:
                 f"{sizes[-1]}"
             )
 
-    def packed(self, dtype: np.dtype, transposed: bool) -> dict[str, np.ndarray]:
+    def packed(self, dtype: np.dtype, block: int, transposed: bool) -> dict[str, np.ndarray]:
         """Weights as kernels read them."""
-        out = {f"w{i}": packed_weights(W, b, dtype) for i, (W, b) in enumerate(self.layers)}
+        out = {f"w{i}": packed_weights(W, b, dtype, block) for i, (W, b) in enumerate(self.layers)}
         if transposed:
             out |= {
-                f"transposed{i}": packed_weights(W.T, np.zeros(W.shape[1]), dtype)
+                f"transposed{i}": packed_weights(W.T, np.zeros(W.shape[1]), dtype, block)
                 for i, (W, _) in enumerate(self.layers)
             }
         return out
@@ -101,8 +101,8 @@ def policy_forward(
     q, v = (device.empty((batch, steps + 1, n)) for n in (m.nq, m.nv))
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
     q[:, 0], v[:, 0] = start
-    inputs = Inputs(batch, u, None, params)
-    engine.bound(policy_rollout(shape), inputs, False, shape.counts | shape.work(False))(
+    inputs, block = Inputs(batch, u, None, params), block_of(device.target(batch))
+    engine.bound(policy_rollout(shape), inputs, False, shape.counts(block) | shape.work(False))(
         batch,
         engine.threads,
         steps=steps,
@@ -110,7 +110,7 @@ def policy_forward(
         q=q,
         v=v,
         u=u,
-        **network.packed(device.dtype, False),
+        **network.packed(device.dtype, block, False),
         **({"status": status} if engine.constrained else {}),
     )
     engine.check_table(status)
@@ -163,7 +163,7 @@ class _PolicyCotangents:
     ):
         self.engine, self.states, self.u, self.bars, self.params = engine, states, u, bars, params
         device, batch, shape = engine.device, len(u), network.shape
-        self.shape, self.batch = shape, batch
+        self.shape, self.batch, block = shape, batch, block_of(device.target(batch))
         self.q_bar, self.v_bar = (x[:, -1].copy() for x in bars[:2])
         self.u_bar = device.empty(u.shape)
         self.W_bars = [np.zeros(W.shape, device.dtype) for W, _ in network.layers]
@@ -174,7 +174,7 @@ class _PolicyCotangents:
             policy_rollout_vjp(shape),
             Inputs(batch, u, None, params),
             True,
-            shape.counts | shape.work(True),
+            shape.counts(block) | shape.work(True),
             with_params=with_params,
         )
         clip = tricks.clip
@@ -183,7 +183,7 @@ class _PolicyCotangents:
             "clipped": int(clip is not None),
             "clip": 0.0 if clip is None else clip,
         }
-        self.fixed |= network.packed(device.dtype, True)
+        self.fixed |= network.packed(device.dtype, block, True)
         self.health = device.rows((0.0, FAR), batch)
         self.extra: dict[str, Any] = {"health": self.health} if engine.constrained else {}
         if with_params:
