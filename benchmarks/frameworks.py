@@ -107,7 +107,7 @@ def _framework_calls(sim: ag.Simulator, given: Inputs, in_torch: Callable, in_ja
 
     def slope(push: Any) -> Any:
         _, back = jax.vjp(lambda u: in_jax(sim, (place, speed), u), push)
-        return back(tuple(push_bars))
+        return back(ag.State(*push_bars))
 
     jax_forward, jax_gradient = jax.jit(lambda u: in_jax(sim, (place, speed), u)), jax.jit(slope)
     return {
