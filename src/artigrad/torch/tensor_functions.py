@@ -6,6 +6,7 @@ first derivatives exist: differentiating a gradient raises. Under `torch.compile
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any
 
@@ -73,6 +74,10 @@ class _Backward(torch.autograd.Function):
     ) -> Any:
         found = _Backward.apply(call, needed, *_axis_in_front(in_dims[2:], given))
         return found, (0,) * len(found)
+
+
+for _function in (_Forward.forward, _Backward.forward):
+    _function.__signature__ = inspect.signature(_function)  # type: ignore[attr-defined]  # PyTorch asks for it at every call
 
 
 def _arrays(call: Call, names: Iterable[str], given: tuple[Tensor | None, ...]) -> list[Any]:
