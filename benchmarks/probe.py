@@ -150,7 +150,7 @@ def torch_gradient(steps: int) -> dict[str, float]:
     home = torch.tensor(model.keyframe_control())
 
     def gradient(u: Any) -> None:
-        q_all, v_all = rollout(sim, q, v, u)
+        q_all, v_all = rollout(sim, (q, v), u)
         (q_all.square().sum() + v_all.square().sum()).backward()
 
     gradient(home.repeat(100, 1).requires_grad_())

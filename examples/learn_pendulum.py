@@ -39,7 +39,7 @@ def main():
     q, v = torch.tensor([0.9, -0.5], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
     u = torch.linspace(0, 6, STEPS, dtype=torch.float64).sin()[:, None].expand(-1, 2)  # torques make masses visible
     with torch.no_grad():
-        seen, _ = PhysicsLayer(sim, STEPS, learn=Rods(**TRUE))(q, v, u)
+        seen, _ = PhysicsLayer(sim, STEPS, learn=Rods(**TRUE))((q, v), u)
 
     rods = Rods(masses=[1.0, 1.0], lengths=[1.0, 1.0])
     layer = PhysicsLayer(sim, STEPS, learn=rods)
@@ -49,7 +49,7 @@ def main():
 
     def loss():
         optimiser.zero_grad()
-        error = (layer(q, v, u)[0] - seen).square().mean()
+        error = (layer((q, v), u)[0] - seen).square().mean()
         error.backward()
         return error
 

@@ -17,11 +17,11 @@ TARGET = jnp.array([1.0, 0.0, 0.5])
 
 def main():
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.05), dt=DT)
-    q0, v0 = map(jnp.asarray, sim.reset())
+    start = jax.tree.map(jnp.asarray, sim.reset())
 
     def tip_and_speed(u):
-        q, v = rollout(sim, q0, v0, u)
-        return sites(sim, q[-1])[0], v[-1]
+        last = jax.tree.map(lambda x: x[-1], rollout(sim, start, u))
+        return sites(sim, last)[0], last.v
 
     def loss(u):
         tip, speed = tip_and_speed(u)

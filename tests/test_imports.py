@@ -151,3 +151,11 @@ def test_options_of_a_simulator_are_those_of_options():
     """They stand in its signature, for completion and type checkers."""
     listed = inspect.signature(artigrad.Simulator.__init__).parameters
     assert set(inspect.signature(artigrad.Options).parameters) <= set(listed)
+
+
+def test_a_missing_framework_is_one_sentence():
+    for package, module, extra in (("torch", "torch", "torch"), ("jax", "jax", "jax"), ("gymnasium", "envs", "gym")):
+        code = f"import sys; sys.modules[{package!r}] = None; import artigrad.{module}"
+        found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert found.returncode != 0
+        assert f"not installed: pip install 'artigrad[{extra}]'" in found.stderr.strip().splitlines()[-1]

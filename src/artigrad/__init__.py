@@ -23,6 +23,7 @@ from .model.tangent import move, to_ambient, to_tangent
 from .model.visuals import Visual
 from .simulate.checkpoints import Binomial, EveryKth, EveryStep
 from .simulate.gradcheck import gradcheck
+from .simulate.policy_loop import Network
 from .simulate.results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .simulate.simulator import Simulator
 from .staging import Cuda, StagingError
@@ -44,6 +45,7 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "ModelError",
+    "Network",
     "Options",
     "Outputs",
     "Parameter",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import warnings
 
@@ -20,6 +21,18 @@ class ContactError(RuntimeError):
 
 class DeviceError(RuntimeError):
     """Something about the GPU or its driver: none there, out of memory, too old."""
+
+
+def need(package: str, what: str, extra: str) -> None:
+    """Raise one sentence where a package that only some of the library needs is not installed."""
+    try:
+        importlib.import_module(package)
+    except ModuleNotFoundError as e:
+        if e.name != package:
+            raise
+        raise ModuleNotFoundError(
+            f"{what}, which is not installed: pip install 'artigrad[{extra}]'", name=package
+        ) from None
 
 
 def warn(message: str) -> None:

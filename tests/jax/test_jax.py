@@ -9,7 +9,7 @@ import torch
 import artigrad as ag
 import artigrad.jax as aj
 import artigrad.torch as at
-from artigrad.simulate import arrays
+from artigrad.simulate import differentiable
 
 jax.config.update("jax_enable_x64", True)
 MODEL = ag.robots.laikago()
@@ -28,15 +28,19 @@ def inputs():
 
 
 def loss(q, v, u, mass):
-    q_all, v_all = aj.rollout(SIM, q, v, u, {"mass": mass})
-    return jnp.sin(q_all).sum() + jnp.cos(v_all).sum() + jnp.square(aj.sites(SIM, q_all[..., -1, :])).sum()
+    q_all, v_all = aj.rollout(SIM, (q, v), u, params={"mass": mass})
+    return (
+        jnp.sin(q_all).sum()
+        + jnp.cos(v_all).sum()
+        + jnp.square(aj.sites(SIM, (q_all[..., -1, :], v_all[..., -1, :]))).sum()
+    )
 
 
 def torch_gradients(inputs):
     tensors = [torch.tensor(x, requires_grad=True) for x in inputs]
     q, v, u, mass = tensors
-    q_all, v_all = at.rollout(SIM, q, v, u, {"mass": mass})
-    total = q_all.sin().sum() + v_all.cos().sum() + at.sites(SIM, q_all[..., -1, :]).square().sum()
+    q_all, v_all = at.rollout(SIM, (q, v), u, params={"mass": mass})
+    total = q_all.sin().sum() + v_all.cos().sum() + at.sites(SIM, (q_all[..., -1, :], v_all[..., -1, :])).square().sum()
     return torch.autograd.grad(total, tensors)
 
 
@@ -59,14 +63,15 @@ def test_gradients_are_those_of_torch_and_numpy(inputs):
 
 def test_vmap_is_one_native_call(inputs, monkeypatch):
     batches = []
-    for name in ("rollout", "rollout_vjp"):
-        plain = getattr(arrays, name)
+    for name in ("_forward", "_backward"):
+        plain = getattr(differentiable, name)
 
-        def counted(sim, q, *rest, plain=plain, **more):
-            batches.append(q.shape[0])
-            return plain(sim, q, *rest, **more)
+        def counted(sim, call, rows, *rest, plain=plain):
+            if call.name == "rollout":
+                batches.append(len(rows["u"]))
+            return plain(sim, call, rows, *rest)
 
-        monkeypatch.setattr(arrays, name, counted)
+        monkeypatch.setattr(differentiable, name, counted)
     q, v, u, mass = jax.vmap(jax.grad(loss, (0, 1, 2, 3)), (0, 0, 0, None))(*inputs)
     assert batches == [BATCH, BATCH]
     whole = jax.grad(loss, (0, 1, 2, 3))(*inputs)
@@ -82,7 +87,7 @@ def test_vmap_over_parameters_and_over_cotangents(inputs):
     )  # two robots' masses, all of the batch each
     for a, m in zip(many, masses, strict=True):
         np.testing.assert_allclose(a, jax.grad(loss, 3)(q, v, u, m), rtol=1e-12, atol=1e-12)
-    A = jax.jacrev(lambda v: aj.step(SIM, q[0], v, u[0, 0])[1])(v[0])
+    A = jax.jacrev(lambda v: aj.step(SIM, (q[0], v), u[0, 0])[1])(v[0])
     expected, _ = SIM.linearize(ag.State(q[0], v[0]), u[0, 0])
     np.testing.assert_allclose(A, expected[MODEL.nv :, MODEL.nv :], rtol=1e-12, atol=1e-12)
 
@@ -91,11 +96,11 @@ def test_scan_of_steps_is_the_rollout(inputs):
     q, v, u, _ = inputs
 
     def scanned(q, v, u):
-        (q, v), _ = jax.lax.scan(lambda s, u: (aj.step(SIM, *s, u), None), (q, v), u)
+        (q, v), _ = jax.lax.scan(lambda s, u: (aj.step(SIM, s, u), None), ag.State(q, v), u)
         return jnp.sin(q).sum() + jnp.cos(v).sum()
 
     def rolled(q, v, u):
-        q_all, v_all = aj.rollout(SIM, q, v, u)
+        q_all, v_all = aj.rollout(SIM, (q, v), u)
         return jnp.sin(q_all[-1]).sum() + jnp.cos(v_all[-1]).sum()
 
     a, b = (jax.jit(jax.vmap(jax.grad(f, (0, 1, 2))))(q, v, u) for f in (scanned, rolled))
@@ -106,7 +111,7 @@ def test_scan_of_steps_is_the_rollout(inputs):
 def test_single_precision(inputs):
     sim = ag.Simulator(MODEL, dtype="f32")
     q, v, u, mass = (jnp.asarray(x, jnp.float32) for x in inputs)
-    slope = jax.grad(lambda q, m: aj.rollout(sim, q, v, u, {"mass": m})[0].sum(), (0, 1))(q, mass)
+    slope = jax.grad(lambda q, m: aj.rollout(sim, (q, v), u, params={"mass": m})[0].sum(), (0, 1))(q, mass)
     assert slope[0].dtype == slope[1].dtype == jnp.float32
 
 
@@ -118,17 +123,17 @@ def test_errors_say_what_to_do(inputs):
             jax.block_until_ready(call())
 
     def speed(q):
-        return jnp.sin(aj.step(SIM, q, v[0], u[0, 0])[1]).sum()
+        return jnp.sin(aj.step(SIM, (q, v[0]), u[0, 0])[1]).sum()
 
     bad(
         ag.InputError,
         "q is float32 and this simulator computes in float64",
-        lambda: aj.rollout(SIM, q.astype("f4"), v, u),
+        lambda: aj.rollout(SIM, (q.astype("f4"), v), u),
     )
-    bad(ag.InputError, r"u of 'laikago' is \(..., 12\)", lambda: aj.step(SIM, q, v, u[..., :3]))
-    bad(ag.InputError, "do not broadcast", lambda: aj.rollout(SIM, q, v, u[:3]))
-    bad(ag.InputError, r"params\['mass'\] is \(17,\)", lambda: aj.rollout(SIM, q, v, u, {"mass": mass[:3]}))
-    bad(ag.InputError, "params is a mapping", lambda: aj.rollout(SIM, q, v, u, mass))
-    bad(Exception, r"q\[0, 0\] is nan", lambda: jax.jit(lambda q: aj.rollout(SIM, q, v, u))(q * jnp.nan))
+    bad(ag.InputError, r"u of 'laikago' is \(..., 12\)", lambda: aj.step(SIM, (q, v), u[..., :3]))
+    bad(ag.InputError, "do not broadcast", lambda: aj.rollout(SIM, (q, v), u[:3]))
+    bad(ag.InputError, r"params\['mass'\] is \(17,\)", lambda: aj.rollout(SIM, (q, v), u, params={"mass": mass[:3]}))
+    bad(ag.InputError, "params is a mapping", lambda: aj.rollout(SIM, (q, v), u, params=mass))
+    bad(Exception, r"q\[0, 0\] is nan", lambda: jax.jit(lambda q: aj.rollout(SIM, (q, v), u))(q * jnp.nan))
     bad(TypeError, "forward-mode", lambda: jax.jvp(speed, (q[0],), (q[0],)))
     bad(ag.InputError, "first derivatives only", lambda: jax.grad(lambda q: jax.grad(speed)(q).sum())(q[0]))

@@ -23,6 +23,7 @@ from artigrad.staging import (
     copy,
     disk,
     exp,
+    expm1,
     half_angle,
     log,
     loop,
@@ -30,6 +31,7 @@ from artigrad.staging import (
     sincos,
     sqrt,
     switch,
+    tanh,
     widest,
 )
 
@@ -217,11 +219,11 @@ def test_calls_release_the_interpreter():
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 @pytest.mark.parametrize("native", [True, False])
-def test_exponential_logarithm_and_arc_tangent(dtype, native):
+def test_exponentials_logarithm_and_tangents(dtype, native):
     def body(x, out):
         a, b = x[0], x[1]
         out[0], out[1] = exp(a), log(abs(a) + 1e-3)
-        out[2] = arctan2(abs(b), abs(a))
+        out[2], out[3], out[4] = arctan2(abs(b), abs(a)), tanh(a), expm1(a)
 
     target = Target(dtype, widest(dtype) if native else 1, native)
     kernel = Kernel("elementary", body, {"x": ROBOTS, "out": ROBOTS}, target)
@@ -230,10 +232,13 @@ def test_exponential_logarithm_and_arc_tangent(dtype, native):
         [rng.normal(size=(300, 2)) * 10.0 ** rng.uniform(-6, 1.4, size=(300, 1)), [[0.0, 1.0], [1.0, 0.0]]]
     )
     x = np.ascontiguousarray(x, target.numpy_dtype)
-    out = np.zeros((len(x), 3), target.numpy_dtype)
+    out = np.zeros((len(x), 5), target.numpy_dtype)
     kernel(len(x), 1, x=x, out=out)
     a, b = x.T.astype(float)
     tolerance = 4 * np.finfo(target.numpy_dtype).eps
     base = (np.abs(x[:, 0]) + target.numpy_dtype.type(1e-3)).astype(float)
-    for k, wanted in enumerate((np.exp(a), np.log(base), np.arctan2(np.abs(b), np.abs(a)))):
-        np.testing.assert_allclose(out[:, k], wanted, rtol=tolerance * (1 + (30 if k == 0 else 0)), atol=tolerance)
+    every = (np.exp(a), np.log(base), np.arctan2(np.abs(b), np.abs(a)), np.tanh(a), np.expm1(a))
+    for k, wanted in enumerate(every):
+        np.testing.assert_allclose(out[:, k], wanted, rtol=tolerance * (1 + (30 if k in (0, 4) else 0)), atol=tolerance)
+    small = np.abs(a) < 0.1
+    np.testing.assert_allclose(out[small, 3:], np.stack(every[3:], 1)[small], rtol=2 * tolerance)

@@ -43,7 +43,7 @@ def by_hand(q, v, mass, decay=1.0, truncate=None):
         if truncate and t and t % truncate == 0:
             q, v = q.detach(), v.detach()
         controls.append(POLICY(q, v, t))
-        q, v = step(SIM, q, v, controls[-1], {"mass": mass})
+        q, v = step(SIM, (q, v), controls[-1], params={"mass": mass})
         states.append((q, v))
         for x in (q, v):
             x.register_hook(lambda bar: decay * bar)

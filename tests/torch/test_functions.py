@@ -30,20 +30,15 @@ def test_gradcheck_of_a_step_in_contact():
     """All of q too, quaternions off the unit sphere by the difference: gradients are ambient and the pose is that of q/|q|."""
     q, v, u = standing()
     u = u[:, 0].detach().requires_grad_()
-    assert (at.sites(SIM, q)[..., 2] < 0.03).any(), "some foot is to touch"
-    assert gradcheck(lambda *x: at.step(SIM, *x), (q, v, u), eps=1e-6, atol=1e-5)
+    assert (at.sites(SIM, (q, v))[..., 2] < 0.03).any(), "some foot is to touch"
+    assert gradcheck(lambda q, v, u: at.step(SIM, (q, v), u), (q, v, u), eps=1e-6, atol=1e-5)
 
 
 def test_gradcheck_of_a_rollout_in_contact_with_params():
     def call(q, v, u, *fields):
-        return at.rollout(SIM, q, v, u, dict(zip(FIELDS, fields, strict=True)))
+        return at.rollout(SIM, (q, v), u, params=dict(zip(FIELDS, fields, strict=True)))
 
     assert gradcheck(call, (*standing(1), *field_tensors()), eps=1e-6, atol=1e-5)
-
-
-def test_gradcheck_of_sites():
-    places = torch.tensor(MODEL.params.site_position, requires_grad=True)
-    assert gradcheck(lambda q, p: at.sites(SIM, q, {"site_position": p}), (standing()[0], places), eps=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -52,7 +47,7 @@ def test_equals_vjp(own):
     q, v, u = standing(5)
     mass = torch.tensor(MODEL.params.mass)
     mass = (mass * torch.linspace(0.9, 1.1, 5)[:, None] if own else mass).requires_grad_()
-    q_all, v_all = at.rollout(SIM, q, v, u, {"mass": mass})
+    q_all, v_all = at.rollout(SIM, (q, v), u, params={"mass": mass})
     (q_all.sin().sum() + v_all.cos().sum()).backward()
     params = MODEL.params.replace(mass=mass.detach().numpy())
     traj = SIM.rollout(ag.State(q.detach().numpy(), v.detach().numpy()), u.detach().numpy(), params=params)
@@ -64,20 +59,20 @@ def test_equals_vjp(own):
 
 def test_any_mixture_of_inputs_and_leading_axes():
     q, v, u = (x.detach() for x in standing(6))
-    whole = at.rollout(SIM, q, v, u)
+    whole = at.rollout(SIM, (q, v), u)
     for k in range(3):
         inputs = [q, v, u]
         inputs[k] = inputs[k].clone().requires_grad_()
-        at.rollout(SIM, *inputs)[1].sum().backward()
+        at.rollout(SIM, inputs[:2], inputs[2])[1].sum().backward()
         assert inputs[k].grad.shape == inputs[k].shape and inputs[k].grad.any()
     grid = [x.reshape(2, 3, *x.shape[1:]) for x in (q, v, u)]
-    torch.testing.assert_close(at.rollout(SIM, *grid)[0], whole[0].reshape(2, 3, 4, -1), rtol=0, atol=0)
+    torch.testing.assert_close(at.rollout(SIM, grid[:2], grid[2])[0], whole[0].reshape(2, 3, 4, -1), rtol=0, atol=0)
     shared = u[0].clone().requires_grad_()  # controls without batch axis are everyone's, and so is their gradient
-    at.rollout(SIM, q, v, shared)[1].sum().backward()
+    at.rollout(SIM, (q, v), shared)[1].sum().backward()
     apart = u[0].expand(6, -1, -1).clone().requires_grad_()
-    at.rollout(SIM, q, v, apart)[1].sum().backward()
+    at.rollout(SIM, (q, v), apart)[1].sum().backward()
     torch.testing.assert_close(shared.grad, apart.grad.sum(0))
-    alone = at.step(SIM, q[0], v[0], u[0, 0])
+    alone = at.step(SIM, (q[0], v[0]), u[0, 0])
     assert alone[0].shape == (MODEL.nq,)
     torch.testing.assert_close(alone[0], whole[0][0, 1], rtol=0, atol=0)
 
@@ -90,7 +85,7 @@ def test_memory_in_any_order():
         results = []
         for inputs, view in ((plain, lambda x: x), (turned, lambda x: x.mT)):
             q, v, u = map(view, inputs)
-            out = call(SIM, q, v, last(u))
+            out = call(SIM, (q, v), last(u))
             slopes = torch.autograd.grad(sum(x.sin().sum() for x in out), inputs)
             results.append([*out, *map(view, slopes)])
         torch.testing.assert_close(*results, rtol=0, atol=0)
@@ -100,23 +95,23 @@ def test_single_precision():
     sim = ag.Simulator(MODEL, dtype="f32")
     q, v, u = (x.detach().float().requires_grad_() for x in standing())
     mass = torch.tensor(MODEL.params.mass, dtype=torch.float32, requires_grad=True)
-    q_all, _ = at.rollout(sim, q, v, u, {"mass": mass})
+    q_all, _ = at.rollout(sim, (q, v), u, params={"mass": mass})
     q_all.sum().backward()
     assert q_all.dtype == q.grad.dtype == mass.grad.dtype == torch.float32
-    torch.testing.assert_close(q_all.double(), at.rollout(SIM, *standing())[0], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(q_all.double(), at.rollout(SIM, standing()[:2], standing()[2]).q, rtol=1e-4, atol=1e-4)
 
 
 def test_keeps_states_and_nothing_else():
     q, v, u = standing()
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x):
-        q_all, v_all = at.rollout(SIM, q, v, u)
+        q_all, v_all = at.rollout(SIM, (q, v), u)
     assert sum(kept) == q_all.numel() + v_all.numel() + u.numel()
 
 
 def test_states_changed_after_the_rollout_are_noticed():
     q, v, u = standing()
-    q_all, _ = at.rollout(SIM, q, v, u)
+    q_all, _ = at.rollout(SIM, (q, v), u)
     loss = q_all.sum()
     with torch.no_grad():
         q_all.mul_(2.0)
@@ -126,7 +121,7 @@ def test_states_changed_after_the_rollout_are_noticed():
 
 def test_only_first_derivatives():
     q, v, u = standing()
-    (slope,) = torch.autograd.grad(at.rollout(SIM, q, v, u)[0].square().sum(), q, create_graph=True)
+    (slope,) = torch.autograd.grad(at.rollout(SIM, (q, v), u)[0].square().sum(), q, create_graph=True)
     with pytest.raises(ag.InputError, match="first derivatives only"):
         slope.sum().backward()
 
@@ -136,7 +131,7 @@ def test_compile_goes_around_it():
     q, v, u = standing()
 
     def loss(q, v, u):
-        q_next, v_next = at.step(SIM, q * 1.0, v, u)
+        q_next, v_next = at.step(SIM, (q * 1.0, v), u)
         return (q_next.square().sum() + v_next.square().sum()) * 2.0
 
     plain = torch.autograd.grad(loss(q, v, u[:, 0]), (q, u))
@@ -147,23 +142,23 @@ def test_compile_goes_around_it():
 def test_errors_say_what_to_do():
     q, v, u = (x.detach() for x in standing())
 
-    def bad(match, *arguments, **more):
+    def bad(match, q, v, u, **more):
         with pytest.raises(ag.InputError, match=match):
-            at.rollout(SIM, *arguments, **more)
+            at.rollout(SIM, (q, v), u, **more)
 
     bad(r"q is torch.float32 and this simulator computes in torch.float64: pass q.to", q.float(), v, u)
     bad(r"v of 'laikago' is \(..., 18\), not \(2, 19\)", q, q, u)
-    bad(r"controls of a rollout are \(..., T, 12\)", q, v, u[0, 0])
+    bad(r"u of .laikago. is \(..., T, 12\)", q, v, u[0, 0])
     bad("do not broadcast", q, v, u[:1].expand(3, -1, -1))
     bad(r"q is a tensor, not ndarray", q.numpy(), v, u)
-    bad(r"u is on 'meta' and this simulator runs on the CPU: pass u.cpu\(\)", q, v, u.to("meta"))  # as a GPU would be
+    bad(r"u is on 'meta' and this simulator runs on 'cpu': pass u.to\('cpu'\)", q, v, u.to("meta"))  # as a GPU would be
     bad(r"q\[0, 0\] is nan", q * torch.nan, v, u)
     bad(r"unknown parameter 'weight'", q, v, u, params={"weight": torch.ones(17)})
     bad(r"params\['mass'\] is \(17,\)", q, v, u, params={"mass": torch.ones(16)})
     bad(r"params have leading axes \(3,\), but the robots \(2,\)", q, v, u, params={"mass": torch.ones(3, 17)})
     bad("params is a mapping", q, v, u, params=torch.ones(17))
     with pytest.raises(ag.InputError, match=r"u of 'laikago' is \(..., 12\)"):
-        at.step(SIM, q, v, u[..., :5])
+        at.step(SIM, (q, v), u[..., :5])
 
 
 def test_contact_that_was_not_solved_is_told():
@@ -176,6 +171,6 @@ def test_contact_that_was_not_solved_is_told():
     q, v = (torch.tensor(x, requires_grad=True) for x in sim.reset())
     u = torch.zeros(5, 0, dtype=torch.float64)
     assert sim.rollout(sim.reset(), steps=5).violation[0] > 0.0
-    q_all, _ = at.rollout(sim, q, v, u)
+    q_all, _ = at.rollout(sim, (q, v), u)
     with pytest.warns(RuntimeWarning, match="was not solved in some step of robot 0"):
         q_all[-1].sum().backward()

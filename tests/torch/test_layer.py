@@ -49,12 +49,40 @@ def test_what_is_zero_everywhere_cannot_be_learned():
         LearnableParams(SIM, "weight")
 
 
+def test_names_are_those_of_fit():
+    sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1))
+    body, other = sim.model.bodies
+    params = LearnableParams(sim, f"mass[{body}]", f"com[{other}].z", f"inertia[{body}]", "gravity.z")
+    with torch.no_grad():
+        for theta in params.theta.values():
+            theta += 0.1
+    fields = params()
+    np.testing.assert_allclose(fields["mass"].detach(), sim.params.mass * [np.exp(0.1), 1.0])
+    np.testing.assert_allclose(fields["com"].detach(), sim.params.com + np.array([[0, 0, 0], [0, 0, 0.1]]))
+    np.testing.assert_allclose(fields["gravity"].detach(), sim.params.gravity + np.array([0, 0, 0.1]))
+    np.testing.assert_array_equal(fields["inertia"][1].detach(), sim.params.inertia[1])
+    assert not np.allclose(fields["inertia"][0].detach(), sim.params.inertia[0])
+    names = [n.replace(":", ".") for n in params.theta]
+
+    def call(*thetas):
+        out = torch.func.functional_call(
+            params, {f"theta.{n.replace('.', ':')}": t for n, t in zip(names, thetas, strict=True)}
+        )
+        return tuple(out.values())
+
+    assert torch.autograd.gradcheck(call, tuple(t.detach().requires_grad_() for t in params.theta.values()))
+    with pytest.raises(ag.InputError, match="named before"):
+        LearnableParams(sim, "mass", f"mass[{body}]")
+    with pytest.raises(ag.InputError, match="has no body 'tool'"):
+        LearnableParams(sim, "mass[tool]")
+
+
 def test_learns_what_made_a_motion():
     sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1), dt=0.02)
     q, v = torch.tensor([0.4, -0.2], dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
     u = torch.ones(40, 2, dtype=torch.float64)
     true = {"mass": torch.tensor([1.5, 0.7]), "damping": torch.tensor([0.2, 0.05])}
-    seen, _ = rollout(sim, q, v, u, true)
+    seen, _ = rollout(sim, (q, v), u, params=true)
     layer = PhysicsLayer(sim, 40, learn=("mass", "damping"))
     optimiser = torch.optim.LBFGS(
         layer.parameters(), max_iter=60, line_search_fn="strong_wolfe", tolerance_change=1e-14
@@ -62,7 +90,7 @@ def test_learns_what_made_a_motion():
 
     def loss():
         optimiser.zero_grad()
-        error = 1e3 * (layer(q, v, u)[0] - seen).square().mean()
+        error = 1e3 * (layer((q, v), u)[0] - seen).square().mean()
         error.backward()
         return error
 
@@ -74,15 +102,15 @@ def test_learns_what_made_a_motion():
 def test_is_a_module():
     layer = PhysicsLayer(SIM, 2, learn=("mass",))
     q, v = (torch.tensor(x) for x in SIM.reset(batch=3))
-    states, _ = layer(q, v)
+    states, _ = layer((q, v))
     assert states.shape == (3, 3, 19) and "laikago" in repr(layer)
     scatter(layer.params, 0.1)
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        torch.testing.assert_close(other(q, v), layer(q, v))
+        torch.testing.assert_close(other((q, v)), layer((q, v)))
     fresh = PhysicsLayer(SIM, 2, learn=("mass",))
     fresh.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(fresh(q, v), layer(q, v))
+    torch.testing.assert_close(fresh((q, v)), layer((q, v)))
     with pytest.raises(ag.InputError, match="horizon"):
         PhysicsLayer(SIM, 0)
     with pytest.raises(ag.InputError, match=r"controls are \(..., 2, 12\)"):
-        layer(q, v, torch.zeros(3, 5, 12, dtype=torch.float64))
+        layer((q, v), torch.zeros(3, 5, 12, dtype=torch.float64))

@@ -5,6 +5,10 @@ Ids: artigrad/CartpoleSwingUp-v0 (poles=n), artigrad/PendulumReach-v0 (links=n),
 artigrad/QuadrupedWalk-v0.
 """
 
+from ..errors import need
+
+need("gymnasium", "artigrad.envs needs Gymnasium", "gym")
+
 import gymnasium
 
 from .batch import TASKS, DifferentiableStep

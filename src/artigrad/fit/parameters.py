@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -173,8 +173,26 @@ class Parametrisation:
         return list(zip(self._blocks, np.split(theta, ends), strict=True))
 
 
-def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[str]) -> list[_Block]:
-    """The entries that 'field', 'field[part]' or 'field[part].component' names."""
+class Chosen(NamedTuple):
+    """What 'field', 'field[part]' or 'field[part].component' names. parts: labels by row; axes: names of the components;
+    components: which of them."""
+
+    field: str
+    parts: dict[int, str]
+    axes: tuple[str, ...]
+    components: list[int]
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """By which to index the field: all entries that are named."""
+        if FIELDS[self.field][0] == "world":
+            return (np.array(self.components),)
+        rows = np.array(list(self.parts))
+        return np.ix_(rows, np.array(self.components)) if self.axes[0] or self.field == "inertia" else (rows,)
+
+
+def chosen(base: Params, name: str) -> Chosen:
+    """The entries of Params that a name means; an error that says what there is for one that means none."""
     model = base.model
     match = re.fullmatch(r"(\w+)(?:\[([^\]]+)\])?(?:\.(\w+))?", name)
     field = match[1] if match else name
@@ -189,30 +207,36 @@ def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[st
     if match[2] is not None and match[2] not in names:
         known = ", ".join(dict.fromkeys(names)) or "none: write the name without brackets"
         raise InputError(f"'{model.name}' has no {per} '{match[2]}' for '{name}'; it has: {known}")
-    chosen = sorted(set(names.values())) if match[2] is None else [names[match[2]]]
-    whose = {i: n for n, i in reversed(names.items())} | ({} if match[2] is None else {chosen[0]: match[2]})
+    rows = sorted(set(names.values())) if match[2] is None else [names[match[2]]]
+    whose = {i: n for n, i in reversed(names.items())} | ({} if match[2] is None else {rows[0]: match[2]})
     axes = COMPONENTS.get(field, ("",))
     if match[3] is not None and match[3] not in axes:
         raise InputError(f"'{name}': {field} has {'components ' + ', '.join(axes) if axes[0] else 'no components'}")
+    parts = {i: field if per == "world" else f"{field}[{whose[i]}]" for i in rows}
+    every = range(6 if field == "inertia" else len(axes))
+    return Chosen(field, parts, axes, [k for k in every if match[3] is None or axes[k] == match[3]])
+
+
+def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[str]) -> list[_Block]:
+    """One block for each entry that a name means, one for the whole of an inertia."""
+    field, parts, axes, components = chosen(base, name)
+    per = FIELDS[field][0]
     blocks: list[_Block] = []
-    for i in chosen:
-        label = field if per == "world" else f"{field}[{whose[i]}]"
+    for i, label in parts.items():
         if field == "inertia":
             if _bounds_of([label, name], bounds, unused) is not None:
                 raise InputError(f"'{label}' takes no bounds: it is kept that of a body by itself")
             if base.inertia[i].any():
                 blocks.append(_Inertia(label, i, base.inertia[i]))
             continue
-        for k, axis in enumerate(axes):
-            if match[3] in (None, axis):
-                entry = (i, k)[: 1 + bool(axis)] if per != "world" else (k,)
-                full = f"{label}.{axis}" if axis else label
-                given = _bounds_of([full, label, name], bounds, unused)
-                x0 = float(base[field][entry])
-                if (field in POSITIVE and x0 == 0.0) or not math.isfinite(x0):
-                    continue  # would stay so
-                limits = given or _natural(field)
-                blocks.append(_Scalar(Parameter(full, _setter(field, entry), x0, limits)))
+        for k in components:
+            entry = (i, k)[: 1 + bool(axes[k])] if per != "world" else (k,)
+            full = f"{label}.{axes[k]}" if axes[k] else label
+            given = _bounds_of([full, label, name], bounds, unused)
+            x0 = float(base[field][entry])
+            if (field in POSITIVE and x0 == 0.0) or not math.isfinite(x0):
+                continue  # would stay so
+            blocks.append(_Scalar(Parameter(full, _setter(field, entry), x0, given or _natural(field))))
     if not blocks:
         raise InputError(
             f"every '{name}' is zero or infinite and would stay so: give the model a small one to start from"

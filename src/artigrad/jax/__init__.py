@@ -1,5 +1,32 @@
-"""The physics on JAX arrays: `step`, `rollout` and `sites` under `jit`, `grad`, `vmap` and `lax.scan`."""
+"""The physics on JAX arrays, under `jit`, `grad`, `vmap` and `lax.scan`."""
 
-from .array_functions import rollout, sites, step
+from ..errors import need
 
-__all__ = ["rollout", "sites", "step"]
+need("jax", "artigrad.jax needs JAX", "jax")
+
+
+from .array_functions import (
+    contacts,
+    forward_dynamics,
+    inverse_dynamics,
+    linearize,
+    mass_matrix,
+    outputs,
+    rollout,
+    sensors,
+    sites,
+    step,
+)
+
+__all__ = [
+    "contacts",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "linearize",
+    "mass_matrix",
+    "outputs",
+    "rollout",
+    "sensors",
+    "sites",
+    "step",
+]

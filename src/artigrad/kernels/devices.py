@@ -214,11 +214,13 @@ class Gpu:
         return self._arrays.foreign(self.gpu, name, value, self.dtype)
 
     def given(self, x: Any) -> Any:
-        """Also inside tuples."""
+        """Also inside tuples and dictionaries."""
         if isinstance(x, self._arrays.DeviceArray):
             return x.given()
         if isinstance(x, tuple):
             return type(x)(*map(self.given, x)) if hasattr(x, "_fields") else tuple(map(self.given, x))
+        if isinstance(x, dict):
+            return {name: self.given(value) for name, value in x.items()}
         return x
 
     def shown(self, x: Any) -> Any:

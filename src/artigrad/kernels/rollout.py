@@ -24,15 +24,13 @@ def rollout_kernel(key: KernelKey) -> Kernel:
 
     def body(**a: Any) -> None:
         s = key.step(a)
-        _get_state(s, a["q"], a["v"], 0)
-        _clear_status(s)
+        get_state(s, a["q"], a["v"], 0)
+        clear_status(s)
         for n in loop(a["stretches"]):
             for t in loop(n * a["length"], (n + 1) * a["length"]) if key.strided else (n,):
                 step(with_inputs(s, t, a))
-            _put_state(s, a["q"], a["v"], n + 1)
-        if s.constraints is not None:
-            worst, status = a["status"], s.constraints.status
-            worst[0], worst[1] = worse(worst[0], status[0]), maximum(worst[1], status[2])
+            put_state(s, a["q"], a["v"], n + 1)
+        report_status(s, a)
 
     own: dict[str, ArgumentKind] = {
         "stretches": INT,
@@ -67,8 +65,8 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
                 t = n * length + j
                 _step_vjp(s, j, t, a)
                 for _ in loop(a["every"]):
-                    _add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
-                    _add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
+                    add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
+                    add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
         copy(s.bars.q, a["q_bar"], nq)
         copy(s.bars.v, a["v_bar"], nv)
         if s.constraints is not None:
@@ -88,6 +86,15 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
 
 def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
     """The adjoint of step t, whose state is row j: cotangents of its controls and wrenches go to their places."""
+    adjoint_of_step(s, j, t, a)
+    nu, nw = s.model.nu, s.model.nb * 6
+    copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
+    if s.bars.wrench is not None:
+        copy(s.bars.wrench, a["wrench_bar"].shifted(t * nw), nw)
+
+
+def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
+    """The adjoint of step t, whose state is row j."""
     nq, nv, nu, nw = s.model.nq, s.model.nv, s.model.nu, s.model.nb * 6
     q, v = local(a["q"].shifted(j * nq), s.ws.q, nq), local(a["v"].shifted(j * nv), s.ws.v, nv)
     here = with_inputs(s, t, a).at(q=q, v=v, v_next=local(a["v"].shifted((j + 1) * nv), s.ws.v_after, nv))
@@ -100,19 +107,16 @@ def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
         size = s.constraints.all_points * 3
         s.constraints.force_bar = local(a["force_bars"].shifted(t * size), a["force_bar"], size)
     step_vjp(here)
-    copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
-    if s.bars.wrench is not None:
-        copy(s.bars.wrench, a["wrench_bar"].shifted(t * nw), nw)
 
 
 def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
     """The states of stretch n, from its first, to (q, v)."""
     length, nv = a["length"], s.model.nv
-    _get_state(s, a["q_kept"], a["v_kept"], n)
-    _put_state(s, a["q"], a["v"], 0)
+    get_state(s, a["q_kept"], a["v_kept"], n)
+    put_state(s, a["q"], a["v"], 0)
     for j in loop(length - 1):
         step(with_inputs(s, n * length + j, a))
-        _put_state(s, a["q"], a["v"], j + 1)
+        put_state(s, a["q"], a["v"], j + 1)
     copy(a["v_kept"].shifted((n + 1) * nv), s.ws.v, nv)  # all that is read of the state after the last step
     copy(s.ws.v, a["v"].shifted(length * nv), nv)
 
@@ -124,7 +128,7 @@ def contacts_kernel(key: KernelKey) -> Kernel:
     def body(**a: Any) -> None:
         s = key.step(a)
         nq, nv, size = s.model.nq, s.model.nv, s.constraints.all_points * REPORT.size
-        _clear_status(s)
+        clear_status(s)
         for t in loop(a["steps"]):
             q, v = local(a["q"].shifted(t * nq), s.ws.q, nq), local(a["v"].shifted(t * nv), s.ws.v, nv)
             here = with_inputs(s, t, a).at(q=q, v=v)
@@ -136,22 +140,29 @@ def contacts_kernel(key: KernelKey) -> Kernel:
     return Kernel("contacts", body, key.signature() | own, key.target)
 
 
-def _get_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
+def get_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
     copy(q.shifted(row * s.model.nq), s.q, s.model.nq)
     copy(v.shifted(row * s.model.nv), s.v, s.model.nv)
 
 
-def _put_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
+def put_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
     copy(s.q, q.shifted(row * s.model.nq), s.model.nq)
     copy(s.v, v.shifted(row * s.model.nv), s.model.nv)
 
 
-def _clear_status(s: Step) -> None:
+def clear_status(s: Step) -> None:
     if s.constraints is not None:
         s.constraints.status[0], s.constraints.status[2] = 0.0, 0.0
 
 
-def _add_bars(source: Reals, scratch: Reals, bars: Reals, n: Any) -> None:
+def report_status(s: Step, a: dict[str, Any]) -> None:
+    """The worst of all steps so far."""
+    if s.constraints is not None:
+        worst, status = a["status"], s.constraints.status
+        worst[0], worst[1] = worse(worst[0], status[0]), maximum(worst[1], status[2])
+
+
+def add_bars(source: Reals, scratch: Reals, bars: Reals, n: Any) -> None:
     copy(source, scratch, n)
     for k in loop(n):
         bars[k] = bars[k] + scratch[k]

@@ -144,6 +144,13 @@ class Params(Mapping[str, np.ndarray]):
         flat.setflags(write=False)
         self.model, self.flat, self._facts = model, flat, None
 
+    @classmethod
+    def of(cls, model: Model, flat: Any) -> Params:
+        """Params on an array of whatever library, unchecked: how JAX takes them apart and puts them together again."""
+        params = object.__new__(cls)
+        params.model, params.flat, params._facts = model, flat, None
+        return params
+
     @property
     def batch(self) -> int | None:
         """How many sets there are, or None for one set shared by all robots."""

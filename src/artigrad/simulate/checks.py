@@ -233,6 +233,15 @@ class Checks:
             f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
         )
 
+    def control_bar(self, bar: Any, traj: Trajectory) -> Any:
+        """(B, T, nu), None for zero."""
+        if bar is None:
+            return None
+        bar, wanted = self.numbers("u_bar", bar), (*((traj.batch,) if traj.batched else ()), traj.steps, self.model.nu)
+        if bar.shape != wanted:
+            raise InputError(f"u_bar is {wanted}, as the controls, not {bar.shape}")
+        return bar.reshape(traj.batch, traj.steps, self.model.nu)
+
     def force_bar(self, bar: Any, points: int, traj: Trajectory) -> Any:
         """(B, T, points, 3), None for zero."""
         if bar is None:

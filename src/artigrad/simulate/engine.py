@@ -53,7 +53,7 @@ class QueryBars(NamedTuple):
     q: Any
     v: Any
     x: Any
-    params: Params
+    params: Params | None
 
 
 class Engine:
@@ -243,9 +243,9 @@ class Engine:
             **({"status": status} if self.constrained else {}),
             **self.inputs_of(inputs, first, first + count * length),
         )
-        self._check_table(status)
+        self.check_table(status)
 
-    def _check_table(self, status: Any) -> None:
+    def check_table(self, status: Any) -> None:
         """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
         if not self.table_may_be_full:
             return
@@ -274,7 +274,7 @@ class Engine:
             **({"status": status} if self.constrained else {}),
             **self.inputs_of(inputs, 0, 1),
         )
-        self._check_table(status)
+        self.check_table(status)
         return A, B, status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State) -> Any:
@@ -303,7 +303,9 @@ class Engine:
         )
         return out
 
-    def query_vjp(self, name: str, state: State, x: Any, params: Params, out_bar: Any) -> QueryBars:
+    def query_vjp(
+        self, name: str, state: State, x: Any, params: Params, out_bar: Any, with_params: bool = True
+    ) -> QueryBars:
         """Its adjoint."""
         inputs, m, device = Inputs(len(state.q), None, None, params), self.model, self.device
         count, x_size = inputs.batch, QUERIES[name].x_size(m)
@@ -312,7 +314,7 @@ class Engine:
         const_bar = device.packed_zeros(bound.kernel.packed_shape(count, constants_size(m, bars=True)))
         arguments = self._query_arguments(state, x, inputs)
         bound(count, self.threads, **arguments, out_bar=out_bar, const_bar=const_bar, **bars)
-        params_bar = prepare_vjp(params, self.options, count, self.threads, device, const_bar)
+        params_bar = prepare_vjp(params, self.options, count, self.threads, device, const_bar) if with_params else None
         return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params_bar)
 
     def _query_arguments(self, state: State, x: Any, inputs: Inputs) -> dict[str, Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import os
 
     from ..view.browser import Viewer
+    from .policy_loop import Network
     from .simulator import Simulator
 
 
@@ -39,7 +40,8 @@ class Gradient(NamedTuple):
     q0: of the first positions, ambient: (nq,), with a batch (B, nq), in the plain numbers of q, quaternions included. v0: of
     the first velocities. u: of the controls; summed over the batch where they were shared. params: of all physical
     parameters, a Params (`grad.params.mass`), or None with with_params=False. wrench: of the external wrenches, None if
-    there were none. health: how far to trust it.
+    there were none. health: how far to trust it. layers: under a policy, of its weights, (W, b) of each layer, and u is that of
+    the controls it gave.
     """
 
     q0: np.ndarray
@@ -48,6 +50,7 @@ class Gradient(NamedTuple):
     params: Params | None
     wrench: np.ndarray | None
     health: Health
+    layers: list[tuple[np.ndarray, np.ndarray]] | None = None
 
 
 class Contacts(NamedTuple):
@@ -70,12 +73,13 @@ class Contacts(NamedTuple):
 class StateGradient(NamedTuple):
     """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
 
-    u: of the controls (`acceleration`, `sensors`), a: of joint accelerations (`inverse_dynamics`); None where there are none.
+    params: a Params, None with with_params=False. u: of the controls (`acceleration`, `sensors`), a: of joint accelerations
+    (`inverse_dynamics`); None where there are none.
     """
 
     q: np.ndarray
     v: np.ndarray
-    params: Params
+    params: Any
     u: np.ndarray | None = None
     a: np.ndarray | None = None
 
@@ -104,10 +108,10 @@ class Outputs(NamedTuple):
 class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
 
-    final: the last state. u, wrench, params, steps, checkpoints: as they were given; batched: whether there is a batch axis.
-    violation: (B,), how far the constraints of some step were from solved; 0 where every step was solved. Soft law: how
-    far forces were from balance, relative to them. Hard law: m/s, and gradients of such steps are those of the
-    active set that was found.
+    final: the last state. u, wrench, params, steps, checkpoints, policy: as they were given; under a policy u is what it gave.
+    batched: whether there is a batch axis. violation: (B,), how far the constraints of some step were from solved; 0 where
+    every step was solved. Soft law: how far forces were from balance, relative to them. Hard law: m/s, and
+    gradients of such steps are those of the active set that was found.
 
     `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
     """
@@ -123,6 +127,7 @@ class Trajectory:
     batched: bool
     violation: np.ndarray
     fingerprint: tuple[float, ...] = field(repr=False)
+    policy: Network | None = None
 
     @property
     def batch(self) -> int:

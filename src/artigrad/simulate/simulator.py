@@ -21,6 +21,7 @@ from .checkpoints import Checkpoints, EveryStep, forward_snapshots, reverse
 from .checks import Checks, check_options
 from .cotangents import Cotangents, LossBars
 from .engine import Engine, Inputs
+from .policy_loop import Network, Tricks, policy_backward, policy_forward
 from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .state_functions import StateFunctions
@@ -216,13 +217,17 @@ class Simulator(StateFunctions):
         params: Params | None = None,
         wrench: Any = None,
         checkpoints: Checkpoints | None = None,
+        policy: Network | None = None,
     ) -> Trajectory:
         """T steps from `state` under the controls u (T, nu), or (B, T, nu) for a batch; (T, nu) with a batch is shared.
 
         steps: in place of u, for zero control. params: one set, or one per robot. wrench: external wrenches on bodies
         (T, nb, 6) or (B, T, nb, 6): force then torque, world axes, at the centre of mass. checkpoints: which states to
-        keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB").
+        keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB"). policy: a `Network` that
+        gives the controls of `steps` steps in place of u, inside the compiled loop; on the CPU.
         """
+        if policy is not None:
+            return self._rollout_under(policy, state, u, steps, params, wrench, checkpoints)
         checkpoints = EveryStep() if checkpoints is None else checkpoints
         if isinstance(checkpoints, type) or not hasattr(checkpoints, "plan"):
             raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")
@@ -245,6 +250,28 @@ class Simulator(StateFunctions):
         return Trajectory(
             self, final, inputs.u, inputs.wrench, inputs.params, T, checkpoints, kept, batched, status[:, 0], mark
         )
+
+    def _rollout_under(
+        self, policy: Network, state: State, u: Any, steps: int | None, params: Any, wrench: Any, checkpoints: Any
+    ) -> Trajectory:
+        """The same with the controls of a policy."""
+        if not isinstance(policy, Network):
+            raise InputError(
+                f"policy is an ag.Network, not {type(policy).__name__}; modules of PyTorch: artigrad.torch.closed_loop"
+            )
+        if not self.checks.on_host:
+            raise InputError("a policy runs inside the loop on the CPU; on a GPU use artigrad.torch.RecordedLoop")
+        if any(x is not None for x in (u, wrench, checkpoints)):
+            raise InputError("under a policy there are no u, wrench and checkpoints: leave them out")
+        policy.check(self.engine)
+        inputs, start, batched = self._inputs(state, None, steps, None, params)
+        states, u, status = policy_forward(self.engine, policy, start, inputs.steps, inputs.params)
+        final = State(states.q[:, -1].copy(), states.v[:, -1].copy())
+        final = final if batched else State(final.q[0], final.v[0])
+        u = u if batched else u[0]
+        mark, kept = self.checks.fingerprint(u, None), {0: states}
+        about = (inputs.params, inputs.steps, EveryStep(), kept, batched, status[:, 0], mark, policy)
+        return Trajectory(self, final, u, None, *about)
 
     def _inputs(
         self, state: State, u: Any, steps: int | None, wrench: Any, params: Params | None
@@ -287,17 +314,24 @@ class Simulator(StateFunctions):
         v_bar: Any = None,
         force_bar: Any = None,
         *,
+        u_bar: Any = None,
         with_params: bool = True,
     ) -> Gradient:
         """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
 
         q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
         v_bar: likewise with nv. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis first if
-        `traj` has one. None means zero. with_params=False leaves out the gradient of the parameters, which
-        makes the call faster.
+        `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. with_params=False leaves out
+        the gradient of the parameters, which makes the call faster.
         """
         checks, engine = self.checks, self.engine
         checks.trajectory(traj)
+        if traj.policy is not None:
+            return self._vjp_under(traj, traj.policy, (q_bar, v_bar, u_bar), force_bar, with_params)
+        if u_bar is not None:
+            raise InputError(
+                "u_bar belongs to rollouts under a policy: the controls of others are inputs, add it to their gradient"
+            )
         bars = LossBars(
             checks.bar("q_bar", q_bar, self.model.nq, traj),
             checks.bar("v_bar", v_bar, self.model.nv, traj),
@@ -325,6 +359,33 @@ class Simulator(StateFunctions):
                     traj.kept.pop(b, None)
             reverse(blocks, snapshots, kept, advance, block_vjp)
         return self._gradient(traj, back)
+
+    def _vjp_under(self, traj: Trajectory, policy: Network, bars: Any, force_bar: Any, with_params: bool) -> Gradient:
+        """The same through the policy of a trajectory."""
+        if force_bar is not None:
+            raise InputError("a rollout under a policy has no gradients of contact forces: leave force_bar out")
+        checks, m, (q_bar, v_bar, u_bar) = self.checks, self.model, bars
+
+        def every(bar: Any, rows: int, n: int) -> Any:
+            """The cotangents of all rows, of which only the last may be given."""
+            if bar is not None and bar.ndim == 3:
+                return bar
+            whole = np.zeros((traj.batch, rows, n), self.real)
+            if bar is not None:
+                whole[:, -1] = bar
+            return whole
+
+        given = (
+            every(checks.bar("q_bar", q_bar, m.nq, traj), traj.steps + 1, m.nq),
+            every(checks.bar("v_bar", v_bar, m.nv, traj), traj.steps + 1, m.nv),
+            every(checks.control_bar(u_bar, traj), traj.steps, m.nu),
+        )
+        u = traj.u.reshape(traj.batch, traj.steps, m.nu)
+        back = policy_backward(self.engine, policy, traj.every_state(), u, traj.params, given, Tricks(), with_params)
+        pieces = [back.q, back.v, back.u, *([] if back.params is None else [back.params.flat])]
+        health = Health(checks.finite(pieces, traj.batch), back.health[:, 0], back.health[:, 1])
+        q, v, u = (back.q, back.v, back.u) if traj.batched else (back.q[0], back.v[0], back.u[0])
+        return Gradient(q, v, u, back.params, None, health, back.layers)
 
     def _gradient(self, traj: Trajectory, back: Cotangents) -> Gradient:
         params, total = back.params_gradient(), self.engine.device.total

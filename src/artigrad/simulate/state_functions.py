@@ -35,7 +35,7 @@ class StateQuery(NamedTuple):
 
 
 class StateFunctions:
-    """What a Simulator can say about a state, each with its adjoint."""
+    """What a Simulator can say about a state, each with its adjoint, which leaves out the parameters with with_params=False."""
 
     model: Model
     engine: Engine
@@ -49,7 +49,9 @@ class StateFunctions:
         return Outputs(**{k: x.reshape(query.lead + x.shape[1:]) for k, x in views.items()})
 
     @presented
-    def outputs_vjp(self, state: State, bars: Outputs, *, params: Params | None = None) -> StateGradient:
+    def outputs_vjp(
+        self, state: State, bars: Outputs, *, params: Params | None = None, with_params: bool = True
+    ) -> StateGradient:
         """Gradients of a loss whose cotangents with respect to `outputs(state)` are `bars`; None there means zero."""
         query = self._query("outputs", state, None, params)
         if not isinstance(bars, Outputs):
@@ -63,7 +65,7 @@ class StateFunctions:
                 if bar.shape != lead + view.shape[1:]:
                     raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
                 view[...] = bar.reshape(view.shape)
-        return self._state_gradient(query, flat)
+        return self._state_gradient(query, flat, with_params)
 
     def sites(self, state: State, *, params: Params | None = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""
@@ -77,10 +79,12 @@ class StateFunctions:
         return self._ask(query).reshape(*query.lead, self.model.nv)
 
     @presented
-    def acceleration_vjp(self, state: State, u: Any, bar: Any, *, params: Params | None = None) -> StateGradient:
+    def acceleration_vjp(
+        self, state: State, u: Any, bar: Any, *, params: Params | None = None, with_params: bool = True
+    ) -> StateGradient:
         """Gradients of a loss whose cotangent with respect to `acceleration(state, u)` is `bar`."""
         query = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
-        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), "u")
+        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), with_params, "u")
 
     @presented
     def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> Any:
@@ -89,10 +93,12 @@ class StateFunctions:
         return self._ask(query).reshape(*query.lead, self.model.nv)
 
     @presented
-    def inverse_dynamics_vjp(self, state: State, a: Any, bar: Any, *, params: Params | None = None) -> StateGradient:
+    def inverse_dynamics_vjp(
+        self, state: State, a: Any, bar: Any, *, params: Params | None = None, with_params: bool = True
+    ) -> StateGradient:
         """Gradients of a loss whose cotangent with respect to `inverse_dynamics(state, a)` is `bar`."""
         query = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
-        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), "a")
+        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), with_params, "a")
 
     @presented
     def mass_matrix(self, state: State, *, params: Params | None = None) -> Any:
@@ -104,7 +110,9 @@ class StateFunctions:
         return device.array(M.reshape(*query.lead, nv, nv))
 
     @presented
-    def mass_matrix_vjp(self, state: State, bar: Any, *, params: Params | None = None) -> StateGradient:
+    def mass_matrix_vjp(
+        self, state: State, bar: Any, *, params: Params | None = None, with_params: bool = True
+    ) -> StateGradient:
         """Gradients of a loss whose cotangent with respect to `mass_matrix(state)` is `bar` (..., nv, nv)."""
         query, device = self._query("mass_matrix", state, None, params), self.engine.device
         nv, (rows, columns) = self.model.nv, self._matrix_entries()
@@ -113,7 +121,7 @@ class StateFunctions:
             raise InputError(f"the cotangent of the mass matrix is {(*query.lead, nv, nv)}, not {bar.shape}")
         full = device.host(bar).reshape(query.rows, nv, nv)
         both = full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows])
-        return self._state_gradient(query, device.array(both))
+        return self._state_gradient(query, device.array(both), with_params)
 
     def _matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""
@@ -153,12 +161,14 @@ class StateFunctions:
             raise InputError(f"{name} is {(*lead, n)} for these states, not {x.shape}")
         return x.reshape(-1, n) if n else device.zeros((int(np.prod(lead)), 1))
 
-    def _state_gradient(self, query: StateQuery, out_bar: Any, x_name: str | None = None) -> StateGradient:
+    def _state_gradient(
+        self, query: StateQuery, out_bar: Any, with_params: bool, x_name: str | None = None
+    ) -> StateGradient:
         """x_name: which of its fields is the cotangent of what else the query needs."""
-        bars = self.engine.query_vjp(query.name, query.state, query.x, query.params, out_bar)
+        bars = self.engine.query_vjp(query.name, query.state, query.x, query.params, out_bar, with_params)
         self.checks.finite([bars.q, bars.v, bars.x], query.rows)
         lead, params = query.lead, bars.params
-        if query.params.batch is not None and len(lead) > 1:
+        if params is not None and params.batch is not None and len(lead) > 1:
             params = Params(self.model, params.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
         q, v = bars.q.reshape(*lead, self.model.nq), bars.v.reshape(*lead, self.model.nv)
         own = {x_name: bars.x.reshape(*lead, bars.x.shape[-1])} if x_name and bars.x.shape[-1] else {}

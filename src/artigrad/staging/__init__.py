@@ -1,7 +1,7 @@
 """Staging: physics written once in Python, run on NumPy or compiled to native code for one robot or a pack of robots."""
 
 from .control import carry, climb, counter, loop, switch, when_any
-from .elementary import arctan2, cotangent_excess, exp, half_angle, log, sincos
+from .elementary import arctan2, cotangent_excess, exp, expm1, half_angle, log, sincos, tanh
 from .kernel import (
     INT,
     INT_WORK,
@@ -51,6 +51,7 @@ __all__ = [
     "copy",
     "counter",
     "exp",
+    "expm1",
     "cotangent_excess",
     "half_angle",
     "local",
@@ -61,6 +62,7 @@ __all__ = [
     "select",
     "sincos",
     "sqrt",
+    "tanh",
     "switch",
     "target",
     "to_real",

@@ -1,4 +1,4 @@
-"""Sine, cosine, exponential, logarithm, arc tangent, and the functions of a rotation angle that stay smooth through zero.
+"""Sines, exponentials, logarithm, tangents, and the functions of a rotation angle that stay smooth through zero.
 
 Written out in additions, products and divisions rather than called, so that every target and every lane gives the same bits.
 """
@@ -113,6 +113,25 @@ def exp(x: Any) -> Any:
     return _polynomial(tuple(1.0 / factorial(j) for j in range(_EXP_TERMS[kind], -1, -1)), r) * target().power_of_two(
         turns
     )
+
+
+def expm1(x: Any) -> Any:
+    """e^x - 1, to rounding also near zero; beyond +-700 (f32: 87) that of the bound."""
+    kind = target().dtype
+    x = clamp(x, -_EXP_MOST[kind], _EXP_MOST[kind])
+    turns = x * 1.4426950408889634 + ROUNDER[kind]
+    k, (high, low) = turns - ROUNDER[kind], _LN2[kind]
+    r = (x - k * high) - k * low
+    series = _polynomial(tuple(1.0 / factorial(j) for j in range(_EXP_TERMS[kind], 1, -1)), r)
+    power = target().power_of_two(turns)
+    return (r + (r * r) * series) * power + (power - 1.0)
+
+
+def tanh(x: Any) -> Any:
+    """-e/(e + 2)  with  e = exp(-2 |x|) - 1,  and the sign of x"""
+    e = expm1(-2.0 * abs(x))
+    t = e / (e + 2.0)
+    return select(x < 0.0, t, -t)
 
 
 def log(x: Any) -> Any:

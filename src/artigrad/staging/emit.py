@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import struct as bits
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .struct import flatten, unflatten
@@ -89,6 +90,19 @@ class Emitter:
         self.block = "entry"
         self.scope = Scope({})
         self._count = 0
+
+    @contextmanager
+    def side_by_side(self, n: int) -> Iterator[None]:
+        """For one robot: inside, a value is n entries in a row in place of one, and memory is read and written so."""
+        if self.lanes != 1 or self.apart:
+            raise StagingError("entries of one robot go side by side only where it is alone")
+        before = self.lanes, self.type, self.mask_type, self.suffix
+        self.lanes, self.type, self.mask_type = n, f"<{n} x {self.element}>", f"<{n} x i1>"
+        self.suffix = f"v{n}{self.dtype}"
+        try:
+            yield
+        finally:
+            self.lanes, self.type, self.mask_type, self.suffix = before
 
     # -- text ----------------------------------------------------------------------------------------------------
     def name(self, prefix: str = "%v") -> str:

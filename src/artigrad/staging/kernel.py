@@ -145,10 +145,23 @@ class Kernel:
     def run(self, words: Any, scratch: int, first: int, end: int, keep: Any = None) -> None:
         """Native code over the packs first .. end. keep: what `words` point to, if nobody else holds on to it."""
         if self._entry is None:
-            with _compiling:
-                if self._entry is None:
-                    self._compile()
+            self._compile_once()
         self._entry(words, _scratch(scratch), first, end)
+
+    @property
+    def address(self) -> int:
+        """Where its native code (table, scratch, first pack, end) is, as long as this kernel lives."""
+        self._compile_once()
+        return ctypes.cast(self._entry, ctypes.c_void_p).value or 0
+
+    def slot(self, key: str) -> int:
+        """The word of a `table` where an argument stands."""
+        return self._slots[key]
+
+    def _compile_once(self) -> None:
+        with _compiling:
+            if self._entry is None:
+                self._compile()
 
     def interpret(self, batch: int, arguments: dict[str, Any]) -> None:
         """The body on NumPy arrays, all robots at once."""

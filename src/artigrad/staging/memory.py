@@ -54,6 +54,11 @@ class Reals:
         for j, leaf in enumerate(value.leaves()):
             self.memory.store(place, j, leaf)
 
+    def row(self, k: Any) -> Any:
+        """As many shared numbers in a row as a value has (`Emitter.side_by_side`)."""
+        memory: Any = self.memory
+        return memory.load_row(self.start + k)
+
     def shifted(self, by: Any) -> Reals:
         return Reals(self.memory, self.start + by)
 
@@ -197,6 +202,10 @@ class Shared:
         e = self.e
         spot = e.pure(f"getelementptr inbounds {e.element}, {e.pointer} {place}, {e.int} {offset}") if offset else place
         return e.splat(e.pure(f"load {e.element}, {e.pointer} {spot}, !invariant.load !0"))
+
+    def load_row(self, index: Any) -> Real:
+        e = self.e
+        return Real(e.pure(f"load {e.type}, {e.pointer} {self.at(index)}, align {e.element_bytes}"), e.scope)
 
     def store(self, place: str, offset: int, value: Any) -> None:
         raise StagingError("shared numbers are the same for every robot and cannot be written by one")

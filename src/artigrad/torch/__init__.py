@@ -1,7 +1,40 @@
-"""The physics on PyTorch tensors, with autograd: `step`, `rollout`, `sites`; as a layer; with a policy in the loop."""
+"""The physics on PyTorch tensors, with autograd, on the CPU and on a GPU; as a layer; with a policy in the loop."""
+
+from ..errors import need
+
+need("torch", "artigrad.torch needs PyTorch", "torch")
+
 
 from .closed_loop import Loop, closed_loop
 from .layer import LearnableParams, PhysicsLayer
-from .tensor_functions import rollout, sites, step
+from .recorded_loop import RecordedLoop
+from .tensor_functions import (
+    contacts,
+    forward_dynamics,
+    inverse_dynamics,
+    linearize,
+    mass_matrix,
+    outputs,
+    rollout,
+    sensors,
+    sites,
+    step,
+)
 
-__all__ = ["LearnableParams", "Loop", "PhysicsLayer", "closed_loop", "rollout", "sites", "step"]
+__all__ = [
+    "LearnableParams",
+    "Loop",
+    "PhysicsLayer",
+    "RecordedLoop",
+    "closed_loop",
+    "contacts",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "linearize",
+    "mass_matrix",
+    "outputs",
+    "rollout",
+    "sensors",
+    "sites",
+    "step",
+]

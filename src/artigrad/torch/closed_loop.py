@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,9 +19,12 @@ from ..kernels.devices import all_finite
 from ..model.state import State
 from ..simulate.arrays import params_of
 from ..simulate.cotangents import Cotangents, LossBars
-from ..simulate.engine import Inputs
+from ..simulate.engine import Engine, Inputs
+from ..simulate.policy_loop import Tricks
 from ..simulate.simulator import Simulator
-from .tensor_checks import Fields, first_only, flat_params, memory, native, tensor
+from .sequential import InsideLoop, OfState, layers_of
+from .tensor_checks import as_tensor, first_only, memory, native, tensor
+from .tensor_functions import functions
 
 
 class Loop(NamedTuple):
@@ -33,21 +35,13 @@ class Loop(NamedTuple):
     u: Tensor
 
 
-class _Tricks(NamedTuple):
-    """How the cotangent of the states is kept from growing on its way back in time."""
-
-    decay: float
-    clip: float | None
-    truncate: int | None
-
-
 @native
 def closed_loop(
     sim: Simulator,
     policy: nn.Module,
     state: tuple[Tensor, Tensor],
     steps: int,
-    params: Fields = None,
+    params: Any = None,
     *,
     decay: float = 1.0,
     clip: float | None = None,
@@ -56,23 +50,32 @@ def closed_loop(
     """The states and controls of `steps` steps under a policy, differentiable with respect to its weights, the first
     state and `params` (see `artigrad.torch.step`).
 
-    policy: a module; policy(q, v, t) gives the controls (..., nu) at step t, the same ones whenever it is asked.
+    policy: a module; policy(q, v, t) gives the controls (..., nu) at step t, the same ones whenever it is asked. An
+    `nn.Sequential` reads (q, v) in a row; on the CPU one of Linear, Tanh, ELU and ReLU runs inside the compiled loop.
     decay: the cotangent of the states is multiplied by it for each step back in time. clip: the norm that the cotangent
     of each robot's state is cut down to before each step back. truncate: gradients of later steps do not pass the states
     at multiples of this many steps.
     """
-    q, v = state
-    q, v = tensor(sim, "q", q, sim.model.nq), tensor(sim, "v", v, sim.model.nv)
-    if q.shape[:-1] != v.shape[:-1]:
-        raise InputError(f"q and v have the same leading axes, not {tuple(q.shape[:-1])} and {tuple(v.shape[:-1])}")
+    given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
+    weights = weights_of(policy, steps, tricks)
+    flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
+    if isinstance(policy, nn.Sequential):
+        inside = layers_of(sim, policy)
+        if inside is not None:
+            every = [w for layer in inside[0] for w in (layer.weight, layer.bias)]
+            return Loop(*InsideLoop.apply(sim, inside[1], steps, tricks, given["q"], given["v"], flat, *every))
+        policy = OfState(policy)
+    return Loop(*_ClosedLoop.apply(sim, policy, steps, tricks, given["q"], given["v"], flat, *weights))
+
+
+def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
+    """The weights of a policy that are learned, once what a loop is asked for makes sense."""
     if not isinstance(policy, nn.Module):
         raise InputError(f"the policy is a torch.nn.Module, so that its weights are known; not {type(policy).__name__}")
-    for name, value in (("steps", steps), ("truncate", truncate)):
+    for name, value in (("steps", steps), ("truncate", tricks.truncate)):
         if value is not None and (not isinstance(value, int) or value < 1):
             raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
-    weights = [w for w in policy.parameters() if w.requires_grad]
-    flat, tricks = flat_params(sim, params, q.shape[:-1]), _Tricks(decay, clip, truncate)
-    return Loop(*_ClosedLoop.apply(sim, policy, steps, tricks, q, v, flat, *weights))
+    return [w for w in policy.parameters() if w.requires_grad]
 
 
 class _ClosedLoop(torch.autograd.Function):
@@ -82,7 +85,7 @@ class _ClosedLoop(torch.autograd.Function):
         sim: Simulator,
         policy: nn.Module,
         steps: int,
-        tricks: _Tricks,
+        tricks: Tricks,
         q0: Tensor,
         v0: Tensor,
         flat: Tensor | None,
@@ -92,16 +95,12 @@ class _ClosedLoop(torch.autograd.Function):
         q, v = q0.new_empty(*lead, steps + 1, m.nq), q0.new_empty(*lead, steps + 1, m.nv)
         u = q0.new_empty(*lead, steps, m.nu)
         q[..., 0, :], v[..., 0, :] = q0, v0
-        inputs, states = _bind(sim, q, v, u, flat)
-        sim.checks.state(State(states.q[:, 0], states.v[:, 0]))
-        status = sim.engine.new_status(inputs.batch)
-        for t in range(steps):
-            u_t = tensor(sim, "what the policy gives", policy(q[..., t, :], v[..., t, :], t), m.nu)
-            if not all_finite(memory(u_t)):
-                raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
-            u[..., t, :] = u_t
-            sim.engine.extend(inputs, states, t, status)
-        ctx.sim, ctx.policy, ctx.tricks, ctx.violation = sim, policy, tricks, status[:, 0]
+        with sim.engine.device.working([q]):
+            inputs, states = bind(sim, q, v, u, flat)
+            if sim.checks.on_host:
+                sim.checks.state(State(states.q[:, 0], states.v[:, 0]))
+            unroll(sim, policy, Loop(q, v, u), inputs, states)
+        ctx.sim, ctx.policy, ctx.tricks = sim, policy, tricks
         ctx.save_for_backward(q, v, u, flat, *weights)
         ctx.set_materialize_grads(False)
         return q, v, u
@@ -109,47 +108,78 @@ class _ClosedLoop(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None, u_bar: Tensor | None) -> Any:
         q, v, u, flat, *weights = ctx.saved_tensors
-        sim, lead, needed = ctx.sim, q.shape[:-2], ctx.needs_input_grad[4:]
-        inputs, states = _bind(sim, q, v, u, flat)
-        bars = [_rows(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
-        for name, bar in zip(("q_bar", "v_bar"), bars, strict=True):
-            sim.checks.numbers(name, bar)
-        back = Cotangents(sim.engine, inputs, LossBars(bars[0], bars[1]), needed[2])
-        recomputed = _PolicyAdjoint(ctx.policy, weights)
-        for t in reversed(range(u.shape[-2])):
-            _restrain(ctx.tricks, t + 1, [back.q_bar, back.v_bar], bars)
-            back.segment(State(states.q[:, t : t + 2], states.v[:, t : t + 2]), t, t + 1)
-            u_t_bar = torch.from_numpy(back.u_bar[:, t]).reshape(*lead, -1)
-            if u_bar is not None:
-                u_t_bar = u_t_bar + u_bar[..., t, :]
-            for mine, added in zip((back.q_bar, back.v_bar), recomputed(q, v, u, t, u_t_bar), strict=True):
-                mine += _rows(added, 1)
-        sim.checks.finite([back.q_bar, back.v_bar, back.u_bar], inputs.batch)
-        sim.checks.warn_if_unsolved(ctx.violation)
-        params = back.params_gradient()
+        sim, needed = ctx.sim, ctx.needs_input_grad[4:]
+        recomputed = PolicyAdjoint(ctx.policy, weights, u)
+        with sim.engine.device.working([q]):
+            inputs, states = bind(sim, q, v, u, flat)
+            direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
+            bars = [sim.checks.numbers(f"{k}_bar", memory(sim, x)) for k, x in zip("qv", direct, strict=True)]
+            back = Cotangents(sim.engine, inputs, LossBars(*bars), needed[2])
+            through_loop(back, states, recomputed, ctx.tricks, Loop(q, v, u), direct, u_bar)
+            carried = [shared_memory(sim.engine, x).reshape(*q.shape[:-2], -1) for x in (back.q_bar, back.v_bar)]
+            params = back.params_gradient()
+        recomputed.check()
+        if sim.checks.on_host:
+            sim.checks.finite([back.q_bar, back.v_bar, back.u_bar], inputs.batch)
+            sim.checks.warn_if_unsolved(back.health[:, 0])
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
-        q0_bar, v0_bar = (torch.from_numpy(x).reshape(*lead, -1) for x in (back.q_bar, back.v_bar))
-        out = first_only((q0_bar, v0_bar, flat_bar, *recomputed.weight_bars), needed, (q, v, flat, *weights))
+        out = first_only((*carried, flat_bar, *recomputed.weight_bars), needed, (q, v, flat, *weights))
         return None, None, None, None, *out
 
 
-class _PolicyAdjoint:
+def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State) -> None:
+    """Policy and step in turn, from the first to the last, on the memory of a loop whose first state is there."""
+    status = sim.engine.new_status(inputs.batch)
+    for t in range(inputs.steps):
+        loop.u[..., t, :] = _controls(sim, policy, loop.q, loop.v, t)
+        sim.engine.extend(inputs, states, t, status)
+
+
+def _controls(sim: Simulator, policy: nn.Module, q: Tensor, v: Tensor, t: int) -> Tensor:
+    """What the policy gives at step t, looked at."""
+    u = tensor(sim, "what the policy gives", policy(q[..., t, :], v[..., t, :], t))
+    if u.ndim < 1 or u.shape[-1] != sim.model.nu:
+        raise InputError(f"what the policy gives of '{sim.model.name}' is (..., {sim.model.nu}), not {tuple(u.shape)}")
+    if sim.checks.on_host and not all_finite(memory(sim, u)):
+        raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
+    return u
+
+
+def through_loop(
+    back: Cotangents,
+    states: State,
+    policy: PolicyAdjoint,
+    tricks: Tricks,
+    loop: Loop,
+    direct: list[Tensor],
+    u_bar: Tensor | None,
+) -> None:
+    """Step and policy in turn, from the last to the first; cotangents of the state are added to where the step left them."""
+    q, v, u = loop
+    carried = [shared_memory(back.engine, x) for x in (back.q_bar, back.v_bar)]
+    u_bars = shared_memory(back.engine, back.u_bar).reshape(u.shape)
+    for t in reversed(range(u.shape[-2])):
+        _restrain(tricks, t + 1, carried, direct)
+        back.segment(State(states.q[:, t : t + 2], states.v[:, t : t + 2]), t, t + 1)
+        u_t_bar = u_bars[..., t, :] if u_bar is None else u_bars[..., t, :] + u_bar[..., t, :]
+        for mine, added in zip(carried, policy(q, v, u, t, u_t_bar), strict=True):
+            mine += added.reshape(mine.shape)
+
+
+class PolicyAdjoint:
     """The policy evaluated once more, to be differentiated; gathers the cotangents of its weights."""
 
-    def __init__(self, policy: nn.Module, weights: list[Tensor]):
+    def __init__(self, policy: nn.Module, weights: list[Tensor], u: Tensor):
         self.policy, self.weights = policy, weights
         self.weight_bars = tuple(map(torch.zeros_like, weights))
+        self.differs = torch.zeros(u.shape[-2], dtype=torch.bool, device=u.device)
 
     def __call__(self, q: Tensor, v: Tensor, u: Tensor, t: int, u_bar: Tensor) -> tuple[Tensor, Tensor]:
         """The cotangents of q[t] and v[t] for that of u[t]."""
         with torch.enable_grad():
             q_t, v_t = (x[..., t, :].detach().requires_grad_() for x in (q, v))
             u_t = self.policy(q_t, v_t, t).expand_as(u_bar)
-            if not torch.allclose(u_t, u[..., t, :], rtol=1e-3, atol=1e-6):
-                raise InputError(
-                    f"on the backward pass the policy gives other controls at step {t}: it must not draw noise, drop out or "
-                    "remember; pass noise in as a table that it reads by t, and call policy.eval()"
-                )
+            self.differs[t] = ~torch.isclose(u_t.detach(), u[..., t, :], rtol=1e-3, atol=1e-6).all()
             if not u_t.requires_grad:
                 return torch.zeros_like(q_t), torch.zeros_like(v_t)
             inputs = (q_t, v_t, *self.weights)
@@ -158,28 +188,43 @@ class _PolicyAdjoint:
             total += bar
         return q_bar, v_bar
 
+    def check(self) -> None:
+        """The gradient is wrong where the policy gave other controls than on the way forth."""
+        if self.differs.any():
+            raise InputError(
+                f"on the backward pass the policy gives other controls at step {int(self.differs.nonzero().max())}: it must "
+                "not draw noise, drop out or remember; pass noise in as a table that it reads by t, and call policy.eval()"
+            )
 
-def _restrain(tricks: _Tricks, t: int, carried: list[np.ndarray], bars: list[np.ndarray]) -> None:
+
+def _restrain(tricks: Tricks, t: int, carried: list[Tensor], direct: list[Tensor]) -> None:
     """Apply the tricks to the cotangent of state t, before it goes back through the step that led there."""
     if tricks.truncate is not None and t % tricks.truncate == 0:
-        for mine, direct in zip(carried, bars, strict=True):
-            mine[:] = direct[:, t]
+        for mine, bars in zip(carried, direct, strict=True):
+            mine.copy_(bars[:, t])
     if tricks.clip is not None:
-        norm = np.sqrt(sum(np.square(x).sum(1) for x in carried))
+        norm = sum(x.square().sum(1) for x in carried).sqrt()  # type: ignore[union-attr]
         for x in carried:
-            x *= np.minimum(1.0, tricks.clip / np.maximum(norm, 1e-30))[:, None]
+            x *= (tricks.clip / norm.clamp(min=1e-30)).clamp(max=1.0)[:, None]
     if tricks.decay != 1.0:
         for x in carried:
             x *= tricks.decay
 
 
-def _bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> tuple[Inputs, State]:
+def bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> tuple[Inputs, State]:
     """The kernels on the memory of these tensors."""
-    params = params_of(sim, memory(flat), tuple(q.shape[:-2]))
-    states = State(_rows(q, 2), _rows(v, 2))
-    return Inputs(len(states.q), _rows(u, 2), None, params), states
+    params = params_of(sim, None if flat is None else flat.detach().numpy(), tuple(q.shape[:-2]))
+    rows = [memory(sim, rows_of(x, 2)) for x in (q, v, u)]
+    if not sim.checks.on_host:
+        rows = [sim.checks.numbers(name, x) for name, x in zip("qvu", rows, strict=True)]
+    return Inputs(len(rows[0]), rows[2], None, params), State(rows[0], rows[1])
 
 
-def _rows(x: Tensor, own: int) -> np.ndarray:
-    """A contiguous array with one row per robot: on the memory of x if that is so already."""
-    return memory(x.reshape(-1, *x.shape[x.ndim - own :]).contiguous())
+def rows_of(x: Tensor, own: int) -> Tensor:
+    """A contiguous tensor with one row per robot: on the memory of x if that is so already."""
+    return x.reshape(-1, *x.shape[x.ndim - own :]).contiguous()
+
+
+def shared_memory(engine: Engine, x: Any) -> Tensor:
+    """A tensor on the memory of an array of the simulator."""
+    return as_tensor(engine.device.given(x))

@@ -1,7 +1,7 @@
 """Physics as a layer of a network, with parameters of the robot to learn.
 
-Each learnable field is a function of a tensor theta that starts at zero, where it has the model's own value; `model.physical`
-says which function keeps which field physical.
+What is learned is a function of a tensor theta that starts at zero, where it has the model's own value; `model.physical` says
+which function keeps which field physical, `fit.parameters` what a name means.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
+from ..fit.parameters import chosen
 from ..model.physical import KEPT_POSITIVE, Coordinates, coordinates_of
+from ..model.state import State
 from ..simulate.simulator import Simulator
-from .tensor_checks import DTYPES
 from .tensor_functions import rollout
 
 
@@ -36,37 +37,59 @@ class _Physical(torch.autograd.Function):
 
 
 class LearnableParams(nn.Module):
-    """Fields of `Params` to learn. Calling it gives them by name, as `step` and `rollout` take them.
+    """Entries of `Params` to learn, by the names that `ag.fit` takes: "mass", "mass[tool]", "com[tool].x". Calling it gives
+    whole fields by name, as `step` and `rollout` take them.
 
-    `theta` holds what an optimiser moves, one tensor per field, zero at the model's own values: added to what may have
+    `theta` holds what an optimiser moves, one tensor per name, zero at the model's own values: added to what may have
     either sign, the exponent of a factor for what is positive (masses, sizes, frictions); restitutions stay within 0 and 1
-    and inertias those of a body.
+    and inertias those of a body. A dot in a name is a colon there.
     """
 
-    def __init__(self, sim: Simulator, *fields: str):
+    def __init__(self, sim: Simulator, *names: str):
         super().__init__()
         self.theta = nn.ParameterDict()
         self._start: dict[str, np.ndarray] = {}
-        for name in fields:
-            start = np.array(sim.params[name])
-            if coordinates_of(name) is KEPT_POSITIVE and not start.any():
+        self._chosen: dict[str, tuple[str, tuple[Any, ...]]] = {}
+        taken: dict[str, np.ndarray] = {}
+        for name in names:
+            if not isinstance(name, str):
+                raise InputError(
+                    f"learn takes names such as 'mass[tool]', or a module that gives fields; not {type(name).__name__}"
+                )
+            found = chosen(sim.params, name)
+            field, index = found.field, found.place
+            start = self._start[field] = np.array(sim.params[field])
+            if coordinates_of(field) is KEPT_POSITIVE and not start[index].any():
                 raise InputError(
                     f"every {name} of '{sim.model.name}' is zero and would stay so: give the model a small one to start from"
                 )
-            self._start[name] = start
-            self.theta[name] = nn.Parameter(torch.zeros(start.shape, dtype=torch.float64))
+            learned = taken.setdefault(field, np.zeros(start.shape, bool))
+            if learned[index].any():
+                raise InputError(f"'{name}' has entries that were named before: name each once")
+            learned[index] = True
+            self._chosen[name] = field, index
+            self.theta[_key(name)] = nn.Parameter(torch.zeros(start[index].shape, dtype=torch.float64))
 
     def forward(self) -> dict[str, Tensor]:
         """The fields, physical whatever theta is."""
-        return {name: _Physical.apply(t, self._start[name], coordinates_of(name)) for name, t in self.theta.items()}
+        fields = {field: torch.tensor(start) for field, start in self._start.items()}
+        for name, (field, index) in self._chosen.items():
+            x = _Physical.apply(self.theta[_key(name)], self._start[field][index], coordinates_of(field))
+            fields[field] = fields[field].index_put([torch.as_tensor(i) for i in index], x)
+        return fields
+
+
+def _key(name: str) -> str:
+    """A name as PyTorch takes it for a parameter."""
+    return name.replace(".", ":")
 
 
 class PhysicsLayer(nn.Module):
-    """Unrolls `horizon` steps: layer(q, v, u) gives all states, q (..., H+1, nq) and v (..., H+1, nv).
+    """Unrolls `horizon` steps: layer(state, u) gives all states, q (..., H+1, nq) and v (..., H+1, nv).
 
-    learn: names of the fields of `Params` to learn, each kept physical (`LearnableParams`), or a module that returns
-    fields by name when called: link lengths, say, from which it makes positions. Controls are (..., H, nu), zero if
-    left out.
+    learn: what of `Params` to learn, by the names that `ag.fit` takes, each kept physical (`LearnableParams`), or a module
+    that returns fields by name when called: link lengths, say, from which it makes positions. Controls are (..., H, nu),
+    zero if left out.
     """
 
     def __init__(self, sim: Simulator, horizon: int, learn: tuple[str, ...] | nn.Module = ()):
@@ -76,13 +99,13 @@ class PhysicsLayer(nn.Module):
         self.sim, self.horizon = sim, horizon
         self.params = learn if isinstance(learn, nn.Module) else LearnableParams(sim, *learn)
 
-    def forward(self, q: Tensor, v: Tensor, u: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """All states from (q, v) on."""
+    def forward(self, state: tuple[Tensor, Tensor], u: Tensor | None = None) -> State:
+        """All states from `state` on."""
         if u is None:
-            u = torch.zeros(self.horizon, self.sim.model.nu, dtype=DTYPES[self.sim.dtype])
+            return rollout(self.sim, state, steps=self.horizon, params=self.params)
         if u.ndim < 2 or u.shape[-2] != self.horizon:
             raise InputError(f"controls are (..., {self.horizon}, {self.sim.model.nu}), not {tuple(u.shape)}")
-        return rollout(self.sim, q, v, u, self.params)
+        return rollout(self.sim, state, u, params=self.params)
 
     def extra_repr(self) -> str:
         return f"{self.sim.model.name!r}, horizon={self.horizon}"

@@ -1,19 +1,19 @@
-"""Checks of tensors: what they must be, and how they become arrays."""
+"""Checks of tensors: what they must be, and how they become arrays and come back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import InputError
-from ..simulate import arrays
 from ..simulate.simulator import Simulator
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32}
-Fields = Mapping[str, Any] | nn.Module | None
+FIRST_ONLY = "artigrad has first derivatives only: leave out create_graph=True, or take differences of gradients"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -22,42 +22,37 @@ def native(function: F) -> F:
     return torch.compiler.disable(function, reason="artigrad runs its own compiled code")
 
 
-def tensor(sim: Simulator, name: str, x: Any, n: int) -> Tensor:
-    """x (..., n), checked. Values are looked at by the simulator's own checks."""
-    arrays.on_cpu(sim)
+def tensor(sim: Simulator, name: str, x: Any) -> Tensor:
+    """A tensor of the simulator's dtype on its device. Values are looked at by the simulator's own checks."""
     if not isinstance(x, Tensor):
         raise InputError(f"{name} is a tensor, not {type(x).__name__}: torch.as_tensor(x) makes one")
-    if x.device.type != "cpu":
-        raise InputError(f"{name} is on '{x.device}' and this simulator runs on the CPU: pass {name}.cpu()")
+    if x.device != device_of(sim):
+        raise InputError(
+            f"{name} is on '{x.device}' and this simulator runs on '{sim.device}': pass {name}.to('{sim.device}')"
+        )
     if x.dtype != DTYPES[sim.dtype]:
         raise InputError(
             f"{name} is {x.dtype} and this simulator computes in {DTYPES[sim.dtype]}: "
             f"pass {name}.to({DTYPES[sim.dtype]}), or make a Simulator with another dtype"
         )
-    if x.ndim < 1 or x.shape[-1] != n:
-        raise InputError(f"{name} of '{sim.model.name}' is (..., {n}), not {tuple(x.shape)}")
     return x
 
 
-def flat_params(sim: Simulator, params: Fields, lead: tuple[int, ...]) -> Tensor | None:
-    """All parameters as one tensor of f64, (n,) or (*lead, n); None for the simulator's own."""
-    fields = params() if isinstance(params, nn.Module) else params
-    if fields is None:
+def device_of(sim: Simulator) -> torch.device:
+    """PyTorch's name of the device that a simulator runs on."""
+    return torch.device(sim.device)
+
+
+def memory(sim: Simulator, x: Tensor | None) -> Any:
+    """A tensor as the simulator takes it: its memory as an array, on a GPU the tensor itself."""
+    if x is None:
         return None
-    if not isinstance(fields, Mapping):
-        raise InputError(
-            f"params is a mapping from names to tensors, or a module that gives one; not {type(fields).__name__}"
-        )
-    tensors = {name: torch.as_tensor(x).to(torch.float64) for name, x in fields.items()}
-    flat = arrays.flatten(sim.params, tensors, torch.broadcast_to, torch.cat, torch.tensor(sim.params.flat))
-    if flat.ndim > 1 and flat.shape[:-1] != lead:
-        raise InputError(f"params have leading axes {tuple(flat.shape[:-1])}, but the robots {tuple(lead)}")
-    return flat
+    return x.detach().numpy() if sim.checks.on_host else x.detach()
 
 
-def memory(x: Tensor | None) -> Any:
-    """The memory of a tensor as an array."""
-    return None if x is None else x.detach().numpy()
+def as_tensor(x: Any) -> Tensor:
+    """An array of the simulator as a tensor on the same memory."""
+    return torch.from_numpy(x) if isinstance(x, np.ndarray) else x
 
 
 class _FirstOnly(torch.autograd.Function):
@@ -69,18 +64,15 @@ class _FirstOnly(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *bars: Tensor) -> Any:
-        raise InputError(
-            "artigrad has first derivatives only: leave out create_graph=True, or take differences of gradients"
-        )
+        raise InputError(FIRST_ONLY)
 
 
 def first_only(
-    bars: tuple[Any, ...], needed: tuple[bool, ...], inputs: tuple[Tensor | None, ...]
+    bars: tuple[Tensor | None, ...], needed: tuple[bool, ...], inputs: tuple[Tensor | None, ...]
 ) -> list[Tensor | None]:
-    """The cotangents that are asked for, arrays or tensors, as tensors; with create_graph=True such that differentiating
-    them raises."""
+    """The cotangents that are asked for; with create_graph=True such that differentiating them raises."""
     asked = [need and x is not None for x, need in zip(bars, needed, strict=True)]
-    wanted = [torch.as_tensor(x) for x, ask in zip(bars, asked, strict=True) if ask]
+    wanted = [x for x, ask in zip(bars, asked, strict=True) if ask]
     if torch.is_grad_enabled():
         wanted = list(_FirstOnly.apply(len(wanted), *wanted, *(x for x in inputs if x is not None)))
     out = iter(wanted)

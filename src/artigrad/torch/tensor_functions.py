@@ -1,117 +1,133 @@
-"""Steps, rollouts and sites on tensors, with autograd.
+"""The functions of a simulator on tensors, with autograd, `torch.func` and `vmap`, on the CPU and on a GPU.
 
-A backward pass reads the states of the rollout, its controls and its parameters; nothing else is kept. Only first
-derivatives exist: differentiating a gradient raises. Under `torch.compile` each call is a break in the graph.
+A backward pass reads what the description of the function keeps (for a rollout: its states, controls and parameters). Only
+first derivatives exist: differentiating a gradient raises. Under `torch.compile` each call is a break in the graph.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..errors import InputError
-from ..simulate import arrays
+from ..simulate import differentiable
+from ..simulate.arrays import Axes
+from ..simulate.differentiable import Call
+from ..simulate.family import Functions
 from ..simulate.simulator import Simulator
-from .tensor_checks import Fields, first_only, flat_params, memory, native, tensor
+from .tensor_checks import DTYPES, FIRST_ONLY, as_tensor, device_of, memory, native, tensor
 
 
-@native
-def step(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, params: Fields = None) -> tuple[Tensor, Tensor]:
-    """(q', v') = step(q, v, u): the state one dt later.
-
-    q (..., nq), v (..., nv), u (..., nu): tensors of the simulator's dtype on the CPU, with any leading axes, which
-    broadcast. params: fields of `Params` by name, as tensors (a field shaped as in `Params`, or with all leading axes
-    before it), or a module that returns them when called; the others are the simulator's own. The gradient of q is
-    ambient: a quaternion may have any length near one and stands for the rotation of q/|q|.
-    """
-    m = sim.model
-    q, v, u = tensor(sim, "q", q, m.nq), tensor(sim, "v", v, m.nv), tensor(sim, "u", u, m.nu)
-    q, v, u = _aligned(q, v, u, 1)
-    return _Step.apply(sim, q, v, u, flat_params(sim, params, q.shape[:-1]))
-
-
-@native
-def rollout(sim: Simulator, q0: Tensor, v0: Tensor, u: Tensor, params: Fields = None) -> tuple[Tensor, Tensor]:
-    """q (..., T+1, nq), v (..., T+1, nv): all states from (q0, v0) under controls u (..., T, nu); see `step`."""
-    m = sim.model
-    q0, v0, u = tensor(sim, "q", q0, m.nq), tensor(sim, "v", v0, m.nv), tensor(sim, "u", u, m.nu)
-    if u.ndim < 2:
-        raise InputError(f"controls of a rollout are (..., T, {m.nu}), not {tuple(u.shape)}")
-    q0, v0, u = _aligned(q0, v0, u, 2)
-    return _Rollout.apply(sim, q0, v0, u, flat_params(sim, params, q0.shape[:-1]))
-
-
-@native
-def sites(sim: Simulator, q: Tensor, params: Fields = None) -> Tensor:
-    """p(q): positions (..., ns, 3) of all sites in the world, m; see `step`."""
-    q = tensor(sim, "q", q, sim.model.nq)
-    return _Sites.apply(sim, q, flat_params(sim, params, q.shape[:-1]))
-
-
-def _aligned(q: Tensor, v: Tensor, u: Tensor, own: int) -> tuple[Tensor, Tensor, Tensor]:
-    """All three with the same leading axes; `own` axes of u are its own."""
-    leads = q.shape[:-1], v.shape[:-1], u.shape[:-own]
-    if leads[0] == leads[1] == leads[2]:
-        return q, v, u
-    try:
-        lead = np.broadcast_shapes(*leads)
-    except ValueError:
-        given = ", ".join(str(tuple(x)) for x in leads)
-        raise InputError(f"the leading axes of q, v and u do not broadcast: {given}") from None
-    return q.expand(*lead, -1), v.expand(*lead, -1), u.expand(*lead, *u.shape[-own:])
-
-
-class _Step(torch.autograd.Function):
-    """arrays.step and its adjoint."""
+class _Forward(torch.autograd.Function):
+    """A described function, on tensors. Parameters are on the CPU always."""
 
     @staticmethod
-    def forward(ctx: Any, sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> Any:
-        after = arrays.step(sim, memory(q), memory(v), memory(u), memory(flat))
-        q_next, v_next = map(torch.from_numpy, after)
-        ctx.sim = sim
-        ctx.save_for_backward(q, v, u, flat, v_next)
+    def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
+        return tuple(map(as_tensor, differentiable.forward(call, _arrays(call, call.function.inputs, given))))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        call, *given = inputs
+        ctx.call = call
+        ctx.save_for_backward(*call.kept(given, output))
         ctx.set_materialize_grads(False)
-        return q_next, v_next
 
     @staticmethod
-    def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None) -> Any:
-        given, needed = (*ctx.saved_tensors, q_bar, v_bar), ctx.needs_input_grad[1:]
-        bars = arrays.step_vjp(ctx.sim, *map(memory, given), with_params=needed[3])  # type: ignore[misc]
-        return None, *first_only(bars, needed, given)
-
-
-class _Rollout(torch.autograd.Function):
-    """arrays.rollout and its adjoint."""
+    def backward(ctx: Any, *bars: Tensor | None) -> Any:
+        needed = ctx.needs_input_grad[1:]
+        if all(bar is None for bar in bars):
+            return None, *(None for _ in needed)
+        found = iter(_Backward.apply(ctx.call, needed, *ctx.saved_tensors, *bars))
+        return None, *(next(found) if need else None for need in needed)
 
     @staticmethod
-    def forward(ctx: Any, sim: Simulator, q0: Tensor, v0: Tensor, u: Tensor, flat: Tensor | None) -> Any:
-        q, v = map(torch.from_numpy, arrays.rollout(sim, memory(q0), memory(v0), memory(u), memory(flat)))
-        ctx.sim = sim
-        ctx.save_for_backward(q, v, u, flat)
-        ctx.set_materialize_grads(False)
-        return q, v
+    def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
+        found = _Forward.apply(call, *_axis_in_front(in_dims[1:], given))
+        return found, (0,) * len(found)
+
+
+class _Backward(torch.autograd.Function):
+    """Its adjoint, which refuses to be differentiated: the cotangents that are needed."""
 
     @staticmethod
-    def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None) -> Any:
-        given, needed = (*ctx.saved_tensors, q_bar, v_bar), ctx.needs_input_grad[1:]
-        bars = arrays.rollout_vjp(ctx.sim, *map(memory, given), with_params=needed[3])  # type: ignore[misc]
-        return None, *first_only(bars, needed, given)
-
-
-class _Sites(torch.autograd.Function):
-    """arrays.sites and its adjoint."""
+    def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
+        count = len(call.function.kept)
+        kept, bars = given[:count], [memory(call.sim, x) for x in given[count:]]
+        found = differentiable.backward(call, _arrays(call, call.function.kept, kept), bars, needed[-1])
+        return tuple(as_tensor(x) for x, need in zip(found, needed, strict=True) if need)
 
     @staticmethod
-    def forward(ctx: Any, sim: Simulator, q: Tensor, flat: Tensor | None) -> Any:
-        ctx.sim = sim
-        ctx.save_for_backward(q, flat)
-        return torch.from_numpy(arrays.sites(sim, memory(q), memory(flat)))
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        pass
 
     @staticmethod
-    def backward(ctx: Any, p_bar: Tensor) -> Any:
-        given = (*ctx.saved_tensors, p_bar)
-        bars = arrays.sites_vjp(ctx.sim, *map(memory, given))
-        return None, *first_only(bars, ctx.needs_input_grad[1:], given)
+    def backward(ctx: Any, *bars: Tensor) -> Any:
+        raise InputError(FIRST_ONLY)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], call: Call, needed: tuple[bool, ...], *given: Tensor | None
+    ) -> Any:
+        found = _Backward.apply(call, needed, *_axis_in_front(in_dims[2:], given))
+        return found, (0,) * len(found)
+
+
+for _function in (_Forward.forward, _Backward.forward):
+    _function.__signature__ = inspect.signature(_function)  # type: ignore[attr-defined]  # PyTorch asks for it at every call
+
+
+def _arrays(call: Call, names: Iterable[str], given: tuple[Tensor | None, ...]) -> list[Any]:
+    """Tensors as the simulator takes them."""
+    return [
+        x.detach().numpy() if name == "params" and x is not None else memory(call.sim, x)
+        for name, x in zip(names, given, strict=True)
+    ]
+
+
+def _axis_in_front(in_dims: tuple[int | None, ...], given: tuple[Tensor | None, ...]) -> list[Tensor | None]:
+    """Tensors with the axis of `vmap` first, of length one where a tensor has none: what robots share stays shared."""
+    return [
+        None if x is None else x.unsqueeze(0) if dim is None else x.movedim(dim, 0)
+        for dim, x in zip(in_dims, given, strict=True)
+    ]
+
+
+class _TensorFunctions(Functions):
+    def _array(self, sim: Simulator, name: str, x: Any) -> Tensor:
+        return tensor(sim, name, x)
+
+    def _zeros(self, sim: Simulator, shape: Axes) -> Tensor:
+        return torch.zeros(shape, dtype=DTYPES[sim.dtype], device=device_of(sim))
+
+    def _broadcast(self, x: Tensor, shape: Axes) -> Tensor:
+        return x.expand(shape)
+
+    def _concatenate(self, pieces: list[Tensor], axis: int) -> Tensor:
+        return torch.cat(pieces, axis)
+
+    def _wide(self, x: Any) -> Tensor:
+        return x.to("cpu", torch.float64) if isinstance(x, Tensor) else torch.tensor(x, dtype=torch.float64)
+
+    def _fields(self, params: Any) -> Any:
+        """A module gives them when it is called."""
+        return params() if isinstance(params, nn.Module) else params
+
+    def _apply(self, call: Call, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        return _Forward.apply(call, *inputs)
+
+
+functions = _TensorFunctions()
+step = native(functions.step)
+rollout = native(functions.rollout)
+contacts = native(functions.contacts)
+linearize = native(functions.linearize)
+outputs = native(functions.outputs)
+sites = native(functions.sites)
+sensors = native(functions.sensors)
+mass_matrix = native(functions.mass_matrix)
+inverse_dynamics = native(functions.inverse_dynamics)
+forward_dynamics = native(functions.forward_dynamics)

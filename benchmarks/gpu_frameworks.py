@@ -1,0 +1,290 @@
+"""PyTorch on the GPU: `python -m benchmarks.gpu_frameworks [--quick] [--out FOLDER]`.
+
+Checks: every function of `artigrad.torch` on CUDA tensors against the same on the CPU, forward and gradients; a recorded loop
+against one that is not. Times, f32: a rollout beside the native call; a policy of 256 x 256 in the loop of Laikagos, in
+Python and recorded; a training loop on ants (32 steps, backward, Adam) beside the CPU's cores. Memory: 1000 steps of 4096
+robots under a policy of a million weights, and back.
+
+Needs an NVIDIA driver and PyTorch. A part that fails says so, and the others go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import traceback
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+import artigrad as ag
+from artigrad import torch as at
+
+STEPS, SEED = 32, 0
+TOLERANCE = {"f64": 1e-10, "f32": 1e-4}
+REALS = {"f64": torch.float64, "f32": torch.float32}
+TARGETS = {4096: 6.5, 32768: 16.0}  # million robot-steps/s, forward and backward
+Result = dict[str, Any]
+
+
+class Policy(nn.Module):
+    """Targets of servos, or torques, from the state, by hidden layers of tanh."""
+
+    def __init__(self, model: ag.Model, *widths: int):
+        super().__init__()
+        torch.manual_seed(SEED)
+        sizes = [model.nq - 2 + model.nv, *widths, model.nu]
+        layers: list[nn.Module] = []
+        for a, b in pairwise(sizes):
+            layers += [nn.Linear(a, b), nn.Tanh()]
+        self.net = nn.Sequential(*layers)
+        self.register_buffer("home", torch.tensor(model.keyframe_control(), dtype=torch.float32))
+
+    def forward(self, q: torch.Tensor, v: torch.Tensor, t: int) -> torch.Tensor:
+        return self.home + 0.2 * self.net(torch.cat([q[..., 2:], v], -1))
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+def calls(model: ag.Model) -> dict[str, Callable[[Any, dict[str, torch.Tensor]], Any]]:
+    """Each function of all its inputs."""
+    found: dict[str, Callable[[Any, dict[str, torch.Tensor]], Any]] = {
+        "step": lambda s, x: at.step(s, (x["q"], x["v"]), x["us"][:, 0], wrench=x["wrench"], params=_params(x)),
+        "rollout": lambda s, x: at.rollout(s, (x["q"], x["v"]), x["us"], params=_params(x)),
+        "checkpoints": lambda s, x: at.rollout(s, (x["q"], x["v"]), x["us"], checkpoints=ag.EveryKth(3)),
+        "contacts": lambda s, x: (at.contacts(s, (x["q"], x["v"]), x["us"][:, 0]).force,),
+        "outputs": lambda s, x: at.outputs(s, (x["q"], x["v"]), params=_params(x)),
+        "mass_matrix": lambda s, x: (at.mass_matrix(s, (x["q"], x["v"])),),
+        "inverse_dynamics": lambda s, x: (at.inverse_dynamics(s, (x["q"], x["v"]), x["a"]),),
+        "forward_dynamics": lambda s, x: (at.forward_dynamics(s, (x["q"], x["v"]), x["us"][:, 0]),),
+    }
+    if not ag.Simulator(model).contact_names:
+        del found["contacts"]
+    return found
+
+
+def _params(x: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {"mass": x["mass"]}
+
+
+def inputs(model: ag.Model, dtype: str, device: str, batch: int = 64) -> dict[str, torch.Tensor]:
+    """Robots around their keyframe, which move and are pushed."""
+    rng = np.random.default_rng(SEED)
+    q, v = (np.repeat(x[None], batch, 0) for x in model.keyframe())
+    x = {
+        "q": q,
+        "v": v + 0.1 * rng.normal(size=v.shape),
+        "us": model.keyframe_control() + 0.1 * rng.normal(size=(batch, 8, model.nu)),
+        "a": rng.normal(size=v.shape),
+        "wrench": 0.1 * rng.normal(size=(batch, model.nb, 6)),
+        "mass": np.array(model.params.mass),
+    }
+    return {k: torch.tensor(y, dtype=REALS[dtype], device=device).requires_grad_() for k, y in x.items()}
+
+
+def apart(found: Any, expected: Any) -> float:
+    """The largest difference, as a part of the largest number of its array."""
+    worst = 0.0
+    for a, b in zip(found, expected, strict=True):
+        if (a is None) != (b is None):
+            return float("inf")
+        if a is not None and a.numel():
+            scale = max(1.0, float(b.abs().max()))
+            worst = max(worst, float((a.detach().cpu().double() - b.detach().cpu().double()).abs().max()) / scale)
+    return worst
+
+
+def check_functions(quick: bool) -> list[Result]:
+    out = []
+    for name in ("laikago", "ant", "hopper", "cartpole"):
+        model = getattr(ag.robots, name)()
+        for dtype in ("f64", "f32"):
+            sims = {d: ag.Simulator(model, device=d, dtype=dtype) for d in ("cuda", "cpu")}
+            given = {d: inputs(model, dtype, d) for d in sims}
+            for function, call in calls(model).items():
+                found = {d: tuple(call(sims[d], given[d])) for d in sims}
+                slopes = {
+                    d: torch.autograd.grad(
+                        sum(y.sin().sum() for y in found[d]), list(given[d].values()), allow_unused=True
+                    )
+                    for d in sims
+                }
+                worst = max(apart(found["cuda"], found["cpu"]), apart(slopes["cuda"], slopes["cpu"]))
+                good = worst <= TOLERANCE[dtype]
+                out.append({"what": f"{name}, {dtype}, {function}: CUDA against CPU", "figure": worst, "good": good})
+    return out
+
+
+def check_recorded(quick: bool) -> list[Result]:
+    """The same loop in Python and recorded, twice, weights changed between."""
+    model = ag.robots.laikago()
+    sim, policy = ag.Simulator(model, device="cuda", dtype="f32"), Policy(model, 64).cuda()
+    recorded, worst = at.RecordedLoop(sim, policy, 256, 16, decay=0.95, clip=1.0), 0.0
+    for _ in range(2):
+        q, v = (x.clone().requires_grad_() for x in _start(sim, 256))
+        found = []
+        for loop in (recorded((q, v)), at.closed_loop(sim, policy, (q, v), 16, decay=0.95, clip=1.0)):
+            loss = sum(y.sin().mean() for y in loop)
+            found.append((*loop, *torch.autograd.grad(loss, (q, v, *policy.parameters()))))
+        worst = max(worst, apart(*found))
+        with torch.no_grad():
+            for w in policy.parameters():
+                w.mul_(1.01)
+    return [{"what": "recorded loop against closed_loop", "figure": worst, "good": worst <= 1e-5}]
+
+
+# -- times -------------------------------------------------------------------------------------------------------------
+def _start(sim: ag.Simulator, batch: int) -> ag.State:
+    device = sim.device
+    state = ag.State(
+        *(torch.tensor(np.repeat(x[None], batch, 0), dtype=REALS[sim.dtype]) for x in sim.model.keyframe())
+    )
+    state.v.add_(0.05 * torch.randn(state.v.shape, generator=torch.Generator().manual_seed(SEED), dtype=state.v.dtype))
+    return ag.State(state.q.to(device), state.v.to(device))
+
+
+def seconds(call: Callable[[], Any], rounds: int) -> float:
+    """Of one call, by the clock, after two to warm up."""
+    for _ in range(2):
+        call()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(rounds):
+        call()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / rounds
+
+
+def time_rollouts(quick: bool) -> list[Result]:
+    """100 steps, forward and with the gradient of the controls, beside the native calls, in turns."""
+    model, out = ag.robots.laikago(), []
+    sim = ag.Simulator(model, device="cuda", dtype="f32")
+    for batch in (4096, 32768):
+        state = _start(sim, batch)
+        home = torch.tensor(model.keyframe_control(), dtype=torch.float32, device="cuda")
+        u = home.repeat(batch, 100, 1).requires_grad_()
+        q_bar, v_bar = (torch.ones(batch, 101, n, device="cuda") for n in (model.nq, model.nv))
+
+        def native_gradient(state: Any = state, u: Any = u, bars: Any = (q_bar, v_bar)) -> None:
+            sim.vjp(sim.rollout(state, u.detach()), *bars, with_params=False)
+
+        def torch_gradient(state: Any = state, u: Any = u, bars: Any = (q_bar, v_bar)) -> None:
+            torch.autograd.grad(tuple(at.rollout(sim, state, u)), u, bars)
+
+        pairs = {
+            "forward": (lambda s=state, u=u: sim.rollout(s, u.detach()), lambda s=state, u=u: at.rollout(sim, s, u)),
+            "gradient": (native_gradient, torch_gradient),
+        }
+        for kind, (native, ours) in pairs.items():
+            times = np.array(
+                [[seconds(f, 2 if quick else 5) for f in (native, ours)] for _ in range(2 if quick else 5)]
+            )
+            ratio = float(np.median(times[:, 1] / times[:, 0]))
+            rate = batch * 100 / float(np.median(times[:, 1])) / 1e6
+            what = f"rollout of 100, {batch} Laikagos, {kind}: {rate:.1f} million robot-steps/s; PyTorch of native"
+            out.append({"what": what, "figure": ratio, "good": ratio <= 1.05})
+    return out
+
+
+def time_loops(quick: bool) -> list[Result]:
+    """A policy of 256 x 256 in the loop, 32 steps."""
+    model, out = ag.robots.laikago(), []
+    sim = ag.Simulator(model, device="cuda", dtype="f32")
+    for batch, target in TARGETS.items():
+        policy, state = Policy(model, 256, 256).cuda(), _start(sim, batch)
+        recorded = at.RecordedLoop(sim, policy, batch, STEPS)
+        ways = {
+            "in Python": lambda p=policy, s=state: at.closed_loop(sim, p, s, STEPS),
+            "recorded": lambda r=recorded, s=state: r(s),
+        }
+        for way, loop in ways.items():
+
+            def gradient(loop: Callable[[], Any] = loop, policy: nn.Module = policy) -> None:
+                torch.autograd.grad(loop().q[:, -1, 0].mean(), list(policy.parameters()))
+
+            for kind, call in (("forward", loop), ("forward and backward", gradient)):
+                took = seconds(call, 3 if quick else 10)
+                rate = batch * STEPS / took / 1e6
+                each = f"{took / STEPS * 1e6:.0f} us a step"
+                what = f"256 x 256 in the loop {way}, {batch} Laikagos, {kind}: {each}; million robot-steps/s"
+                aimed = way == "recorded" and kind != "forward"
+                out.append({"what": what, "figure": rate, "good": rate >= target if aimed else None})
+    return out
+
+
+def time_training(quick: bool) -> list[Result]:
+    """Rollouts of 32 steps, backward, Adam, on 4096 ants: the GPU beside this machine's cores."""
+    model, rates = ag.robots.ant(), {}
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    for device in ("cuda", "cpu"):
+        sim, policy = ag.Simulator(model, device=device, dtype="f32"), Policy(model, 64, 64).to(device)
+        state, adam = _start(sim, 4096), torch.optim.Adam(policy.parameters(), 1e-3)
+        loop = at.RecordedLoop(sim, policy, 4096, STEPS, decay=0.99) if device == "cuda" else None
+
+        def train(policy: Any = policy, sim: Any = sim, state: Any = state, adam: Any = adam, loop: Any = loop) -> None:
+            adam.zero_grad()
+            found = at.closed_loop(sim, policy, state, STEPS, decay=0.99) if loop is None else loop(state)
+            (-found.q[:, -1, 0].mean()).backward()
+            adam.step()
+
+        rates[device] = 4096 * STEPS / seconds(train, 2 if device == "cpu" or quick else 10) / 1e6
+    gain, cores = rates["cuda"] / rates["cpu"], len(os.sched_getaffinity(0))
+    what = f"training, 4096 ants: {rates['cuda']:.2f} million robot-steps/s, {cores} cores {rates['cpu']:.2f}; times as fast"
+    return [{"what": what, "figure": gain, "good": gain >= 10.0}]
+
+
+def memory(quick: bool) -> list[Result]:
+    model = ag.robots.laikago()
+    sim, policy = ag.Simulator(model, device="cuda", dtype="f32"), Policy(model, 1000, 1000).cuda()
+    state, steps = _start(sim, 4096), 100 if quick else 1000
+    torch.cuda.reset_peak_memory_stats()
+    at.closed_loop(sim, policy, state, steps, decay=0.99).q[:, -1, 0].mean().backward()
+    torch.cuda.synchronize()
+    peak = torch.cuda.max_memory_allocated() / 1e9
+    weights = sum(w.numel() for w in policy.parameters())
+    what = f"peak memory of {steps} steps and back, 4096 robots, {weights / 1e6:.2f} million weights, GB"
+    return [{"what": what, "figure": peak, "good": peak <= 8.0}]
+
+
+PARTS = (check_functions, check_recorded, time_rollouts, time_loops, time_training, memory)
+
+
+def main() -> None:
+    """Run all parts, print a line for each figure, save them."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="rough figures")
+    parser.add_argument("--only", nargs="*", default=[part.__name__ for part in PARTS], help="names of parts")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of gpu_frameworks.json")
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("PyTorch sees no GPU here: this benchmark is about PyTorch on an NVIDIA GPU")
+    about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "artigrad": ag.__version__}
+    print(", ".join(f"{k} {v}" for k, v in about.items()))
+    results: list[Result] = []
+    for part in PARTS:
+        if part.__name__ not in arguments.only:
+            continue
+        start = time.perf_counter()
+        try:
+            found = part(arguments.quick)
+        except Exception:
+            found = [
+                {"what": f"{part.__name__} failed: {traceback.format_exc()}", "figure": float("nan"), "good": False}
+            ]
+        for row in found:
+            mark = {True: "ok  ", False: "MISS", None: "    "}[row["good"]]
+            print(f"{mark} {row['what']}: {row['figure']:.3g}", flush=True)
+        print(f"     ({part.__name__}: {time.perf_counter() - start:.0f} s)", flush=True)
+        results += found
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "gpu_frameworks.json").write_text(json.dumps({"about": about, "results": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+"""Steps and rollouts as native calls from XLA's own threads, without Python: the same kernels, the same bits.
+
+A `NativeCall` describes one of them to the handler (`xla_handler`). Its block, and all that it points to, stays for good: a
+compiled program of JAX may call it until the process ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from ..kernels.rollout import rollout_kernel, rollout_vjp_kernel
+from ..model.state import State
+from ..physics.collision.gap import FAR
+from ..simulate.arrays import Axes
+from ..simulate.checks import UNIT_TOLERANCE
+from ..simulate.differentiable import Call
+from ..simulate.engine import Inputs
+from ..simulate.simulator import Simulator
+from . import xla_handler
+from .xla_handler import AFTER, BEFORE, PROCESS, TARGET, Ask, CallBlock
+from .xla_interface import UnknownInterfaceError
+
+
+@dataclass(frozen=True)
+class Place:
+    """An operand or result of a call: the shape of a row for so many steps, and what the handler does with it."""
+
+    name: str
+    shape: Callable[[int], Axes]
+    slot: str | None = None  # the kernel's argument that it is
+    other_slot: str | None = None  # another that may lie there too
+    copy_to: str | None = None  # the result to whose front it is copied
+    finite: bool = False
+    zero_column: int = -1
+
+
+class NativeCall:
+    """A kernel of a simulator with its operands and results. look(when, rows): looks at rows by name, and raises or warns."""
+
+    def __init__(
+        self,
+        sim: Simulator,
+        bound: Callable[[int], Any],
+        places: tuple[list[Place], list[Place]],
+        steps: str,
+        constants: dict[str, int],
+        look: Callable[[int, dict[str, np.ndarray]], None],
+    ):
+        self.sim, self.places, self._look = sim, places, look
+        self._keep: list[Any] = []
+        block = self._block = CallBlock(operands=len(places[0]), results=len(places[1]), item=sim.real.itemsize)
+        for k, batch in enumerate((1, 2)):
+            found = bound(batch)
+            kernel, const = found.kernel, sim.engine.constants(sim.params, batch)
+            table = kernel.table.from_buffer_copy(found.words)
+            kernel.put(table, "const", const)
+            for name, value in constants.items():
+                kernel.put(table, name, value)
+            variant = block.variants[k]
+            variant.entry, variant.scratch, variant.lanes = kernel.address, found.scratch, kernel.target.lanes
+            variant.table = ctypes.addressof(table)
+            self._keep += [found, const, table]
+        block.words, block.steps_slot, block.threads = len(table), kernel.slot(steps), sim.engine.threads
+        names = [place.name for place in (*places[0], *places[1])]
+        for k, place in enumerate((*places[0], *places[1])):
+            row = block.arrays[k]
+            row.own, row.finite, row.zero_column = len(place.shape(1)), place.finite, place.zero_column
+            row.slot, row.other_slot = (-1 if s is None else kernel.slot(s) for s in (place.slot, place.other_slot))
+            row.copy_to = -1 if place.copy_to is None else names.index(place.copy_to, len(places[0]))
+        self._ask = Ask(self._answer)
+        block.ask = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
+
+    def check_quaternions(self) -> None:
+        """Those of the first operand must have length one."""
+        starts = [a for a, _ in self.sim.checks.quaternions]
+        self._starts = (ctypes.c_int64 * len(starts))(*starts)
+        self._block.quaternions, self._block.quaternion_starts = len(starts), ctypes.addressof(self._starts)
+        self._block.lengths[:] = [(1.0 - UNIT_TOLERANCE) ** 2, (1.0 + UNIT_TOLERANCE) ** 2]
+
+    def __call__(self, lead: Axes, steps: int, *operands: Array) -> list[Array]:
+        """Results with these leading axes."""
+        like = [jax.ShapeDtypeStruct((*lead, *place.shape(steps)), self.sim.real) for place in self.places[1]]
+        about = {"block": ctypes.addressof(self._block), "process": PROCESS, "steps": steps}
+        run = jax.ffi.ffi_call(TARGET, like, vmap_method="broadcast_all")
+        return list(run(*operands, **{name: np.int64(x) for name, x in about.items()}))
+
+    def _answer(self, when: int, batch: int, steps: int, data: Any) -> int:
+        """What the handler asks: the address of a sentence if the call has to fail, else 0."""
+        try:
+            rows = {}
+            for k, place in enumerate((*self.places[0], *self.places[1])):
+                if (k < len(self.places[0])) == (when == BEFORE):
+                    rows[place.name] = _view(data[k], (batch, *place.shape(steps)), self.sim.real)
+            self._look(when, rows)
+        except Exception as e:
+            self._text = ctypes.create_string_buffer(str(e).encode())
+            return ctypes.addressof(self._text)
+        return 0
+
+
+def _view(address: int, shape: Axes, dtype: np.dtype) -> np.ndarray:
+    """An array on memory of XLA."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    return np.ndarray(shape, dtype, memory)
+
+
+# -- rollouts ------------------------------------------------------------------------------------------------------------
+@cache
+def _rollout(sim: Simulator, wrench: bool) -> NativeCall:
+    """(q, v, u [, wrench] [, status]) -> (q_all, v_all [, status])"""
+    m, engine = sim.model, sim.engine
+    given = [
+        Place("q", lambda T: (m.nq,), copy_to="q_all", finite=True),
+        Place("v", lambda T: (m.nv,), copy_to="v_all", finite=True),
+        Place("u", lambda T: (T, m.nu), "u", finite=True),
+        *([Place("wrench", lambda T: (T, m.nb, 6), "wrench", finite=True)] if wrench else []),
+    ]
+    found = [Place("q_all", lambda T: (T + 1, m.nq), "q"), Place("v_all", lambda T: (T + 1, m.nv), "v")]
+    if engine.constrained:
+        column = 1 if engine.table_may_be_full else -1
+        given.append(Place("no_status", lambda T: (2,), copy_to="status"))
+        found.append(Place("status", lambda T: (2,), "status", zero_column=column))
+
+    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+        if when == AFTER:
+            engine.check_table(rows["status"])
+            return
+        sim.checks.state(State(rows["q"], rows["v"]))
+        for name in ("u", "wrench"):
+            if name in rows:
+                sim.checks.numbers(name, rows[name])
+
+    call = NativeCall(
+        sim,
+        lambda batch: engine.bound(rollout_kernel, _inputs(sim, batch, wrench), False, strided=False),
+        (given, found),
+        "stretches",
+        {},
+        look,
+    )
+    call.check_quaternions()
+    return call
+
+
+@cache
+def _rollout_vjp(sim: Simulator, wrench: bool, every: bool) -> NativeCall:
+    """(q, v, u [, wrench] [, q_bars, v_bars], q_last, v_last [, health]) -> (q_bar, v_bar, u_bar [, wrench_bar] [, health]).
+    every: whether all states have cotangents; else q has rows of all but the last."""
+    m, engine = sim.model, sim.engine
+    given = [
+        Place("q_all", lambda T: (T + every, m.nq), "q"),
+        Place("v_all", lambda T: (T + 1, m.nv), "v"),
+        Place("u", lambda T: (T, m.nu), "u"),
+        *([Place("wrench", lambda T: (T, m.nb, 6), "wrench")] if wrench else []),
+    ]
+    if every:
+        given += [Place(f"{k}_bars", lambda T, n=n: (T + 1, n), f"{k}_bars", finite=True) for k, n in _sizes(sim)]  # type: ignore[misc]
+    given += [Place(f"{k}_last", lambda T, n=n: (n,), copy_to=f"{k}_bar", finite=True) for k, n in _sizes(sim)]  # type: ignore[misc]
+    found = [
+        Place(f"{k}_bar", lambda T, n=n: (n,), f"{k}_bar", None if every else f"{k}_bars", finite=True)  # type: ignore[misc]
+        for k, n in _sizes(sim)
+    ]
+    found.append(Place("u_bar", lambda T: (T, m.nu), "u_bar", finite=True))
+    if wrench:
+        found.append(Place("wrench_bar", lambda T: (T, m.nb, 6), "wrench_bar"))
+    if engine.constrained:
+        given.append(Place("no_health", lambda T: (2,), copy_to="health"))
+        found.append(Place("health", lambda T: (2,), "health", zero_column=0))
+
+    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+        if when == BEFORE:
+            for name, x in rows.items():
+                if name.endswith(("_bars", "_last")):
+                    sim.checks.numbers(f"{name[0]}_bar", x)
+            return
+        if "health" in rows:
+            sim.checks.warn_if_unsolved(rows["health"][:, 0])
+        sim.checks.finite([rows["q_bar"], rows["v_bar"], rows["u_bar"]], len(rows["q_bar"]))
+
+    flags = {"with_params": False, "force_bars": False, "strided": False}
+    return NativeCall(
+        sim,
+        lambda batch: engine.bound(rollout_vjp_kernel, _inputs(sim, batch, wrench), True, None, **flags),
+        (given, found),
+        "length",
+        {"every": int(every)},
+        look,
+    )
+
+
+def _sizes(sim: Simulator) -> tuple[tuple[str, int], tuple[str, int]]:
+    return ("q", sim.model.nq), ("v", sim.model.nv)
+
+
+def _inputs(sim: Simulator, batch: int, wrench: bool) -> Inputs:
+    """Inputs of the kind that the kernel is for."""
+    u = np.zeros((1, sim.model.nu), sim.real)
+    return Inputs(batch, u, np.zeros((1, sim.model.nb, 6), sim.real) if wrench else None, sim.params)
+
+
+# -- what JAX calls ------------------------------------------------------------------------------------------------------
+def serves(call: Call, flat: Array | None) -> bool:
+    """Whether there is a native call for this: steps and rollouts under the simulator's own parameters."""
+    known = call.name in ("step", "rollout") and flat is None and call.sim.backend == "native"
+    return known and available()
+
+
+@cache
+def available() -> bool:
+    """Whether this jaxlib takes our handler."""
+    try:
+        xla_handler.register()
+    except UnknownInterfaceError:
+        return False
+    return True
+
+
+def forward(call: Call, q: Array, v: Array, u: Array, wrench: Array | None) -> tuple[Array, ...]:
+    """The outputs of a step or a rollout."""
+    one = call.name == "step"
+    if one:
+        u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
+    lead = q.shape[:-1]
+    status = [jnp.zeros((*lead, 2), q.dtype)] if call.sim.engine.constrained else []
+    pushed = [] if wrench is None else [wrench]
+    q_all, v_all, *_ = _rollout(call.sim, wrench is not None)(lead, call.steps, q, v, u, *pushed, *status)
+    return (q_all[..., 1, :], v_all[..., 1, :]) if one else (q_all, v_all)
+
+
+def backward(call: Call, kept: tuple[Array | None, ...], bars: tuple[Array, ...]) -> tuple[Array | None, ...]:
+    """The cotangents of its inputs."""
+    known: dict[str, Any] = dict(zip(call.function.kept, kept, strict=True))
+    one, u, wrench = call.name == "step", known["u"], known["wrench"]
+    if one:
+        q_all, v_all = known["q"][..., None, :], jnp.stack([known["v"], known["v_next"]], -2)
+        u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
+        given = list(bars)
+    else:
+        q_all, v_all = known["q_all"], known["v_all"]
+        given = [*bars, *(bar[..., -1, :] for bar in bars)]
+    lead, constrained = u.shape[:-2], call.sim.engine.constrained
+    health = [jnp.broadcast_to(jnp.array([0.0, FAR], u.dtype), (*lead, 2))] if constrained else []
+    pushed = [] if wrench is None else [wrench]
+    run = _rollout_vjp(call.sim, wrench is not None, not one)
+    q_bar, v_bar, u_bar, *rest = run(lead, call.steps, q_all, v_all, u, *pushed, *given, *health)
+    wrench_bar = rest[0] if wrench is not None else None
+    if one:
+        u_bar, wrench_bar = u_bar[..., 0, :], None if wrench_bar is None else wrench_bar[..., 0, :, :]
+    return q_bar, v_bar, u_bar, wrench_bar, None

@@ -1,0 +1,284 @@
+"""A network in the loop, inside the kernel: rollouts under a multilayer perceptron, and back.
+
+    x_0 = (q, v),   x_{i+1} = f_i(W_i x_i + b_i),   u = x_L,   (q, v)' = step(q, v, u)
+
+Weights are the same for all robots. They lie in blocks of some neurons: biases first, then for every input the weights of the
+block; so the inner loop reads them in order, and an entry of x, a pack of robots, meets all weights of a block. Of one robot
+alone the neurons of a block go side by side. The adjoint uses the same product with the matrix transposed; slopes of
+activations follow from their values. For the cotangents of the weights, sums of z x^T over robots and steps, it leaves x and z
+of every layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..physics.context import Step
+from ..physics.step import step
+from ..staging import (
+    INT,
+    PACKED,
+    REAL,
+    ROBOTS,
+    SHARED,
+    WORK,
+    ArgumentKind,
+    Kernel,
+    Reals,
+    Target,
+    carry,
+    copy,
+    expm1,
+    loop,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+    tanh,
+    target,
+)
+from .key import KernelKey
+from .rollout import add_bars, adjoint_of_step, clear_status, get_state, put_state, report_status
+
+BLOCK, BLOCK_ALONE = 8, 32  # neurons that go through the inner loop together, for packs and for one robot
+ROOM = 64  # entries more than a layer has: whole blocks and whole packs are written
+
+
+class Activation(NamedTuple):
+    """y = value(x), and dy/dx as slope(y)."""
+
+    value: Callable[[Any], Any]
+    slope: Callable[[Any], Any]
+
+
+ACTIVATIONS = {
+    "linear": Activation(lambda x: x, lambda y: 1.0),
+    "tanh": Activation(tanh, lambda y: 1.0 - y * y),
+    "relu": Activation(lambda x: maximum(x, 0.0), lambda y: select(y > 0.0, 1.0, 0.0)),
+    "elu": Activation(lambda x: select(x > 0.0, x, expm1(minimum(x, 0.0))), lambda y: select(y > 0.0, 1.0, y + 1.0)),
+}
+
+
+class Shape(NamedTuple):
+    """Sizes of x_0 .. x_L and names of f_0 .. f_{L-1}."""
+
+    sizes: tuple[int, ...]
+    activations: tuple[str, ...]
+
+    @property
+    def layers(self) -> range:
+        return range(len(self.activations))
+
+    def counts(self, block: int) -> dict[str, int]:
+        """Arguments of the kernels: entries n0, n1, ... of each x, and how many blocks they make."""
+        blocks = {f"blocks{i}": -(-n // block) for i, n in enumerate(self.sizes)}
+        return {f"n{i}": n for i, n in enumerate(self.sizes)} | blocks
+
+    def work(self, backward: bool) -> dict[str, int]:
+        """Scratch: x of each layer, backward also z, its cotangent before the activation."""
+        return {f"{name}{i}": n + ROOM for name in ("xz" if backward else "x") for i, n in enumerate(self.sizes)}
+
+
+def block_of(target: Target) -> int:
+    """Neurons of a block in kernels for this target."""
+    return BLOCK_ALONE if _alone(target) else BLOCK
+
+
+def _alone(target: Target) -> bool:
+    return target.native and target.lanes == 1 and target.cuda is None
+
+
+def packed_weights(W: np.ndarray, b: np.ndarray, dtype: np.dtype, block: int) -> np.ndarray:
+    """W (outputs, inputs) and b (outputs,) in blocks of so many outputs."""
+    outputs, inputs = W.shape
+    blocks = -(-outputs // block)
+    full = np.zeros((blocks * block, inputs + 1), dtype)
+    full[:outputs, 0], full[:outputs, 1:] = b, W
+    return np.ascontiguousarray(full.reshape(blocks, block, inputs + 1).transpose(0, 2, 1)).reshape(-1)
+
+
+# -- the network, staged -------------------------------------------------------------------------------------------------
+class _Layers:
+    """The network inside a kernel: a has its weights, sizes and scratch."""
+
+    def __init__(self, activations: tuple[str, ...], alone: bool, a: dict[str, Any]):
+        self.activations, self.last, self.a = activations, len(activations), a
+        self.product = _product_alone if alone else _product
+
+    def evaluate(self) -> Reals:
+        """x_L from x_0, which is there."""
+        a = self.a
+        for i, name in enumerate(self.activations):
+            f, out = ACTIVATIONS[name].value, a[f"x{i + 1}"]
+
+            def put(j: Any, total: Any, f: Any = f, out: Reals = out) -> None:
+                out[j] = f(total)
+
+            self.product(a[f"w{i}"], a[f"blocks{i + 1}"], a[f"n{i}"], a[f"x{i}"], put)
+        return a[f"x{self.last}"]
+
+    def evaluate_vjp(self, u_bar: Reals) -> Reals:
+        """z_L = f'(x_L) u_bar,  z_i = f'(x_i) W_i^T z_{i+1};  z_0, the cotangent of x_0, has no activation"""
+        a, slope = self.a, ACTIVATIONS[self.activations[-1]].slope
+        for k in loop(a[f"n{self.last}"]):
+            a[f"z{self.last}"][k] = slope(a[f"x{self.last}"][k]) * u_bar[k]
+        for i in reversed(range(self.last)):
+            slope = ACTIVATIONS[self.activations[i - 1] if i else "linear"].slope
+            x, out = a[f"x{i}"], a[f"z{i}"]
+
+            def put(j: Any, total: Any, slope: Any = slope, x: Reals = x, out: Reals = out) -> None:
+                out[j] = slope(x[j]) * total
+
+            self.product(a[f"transposed{i}"], a[f"blocks{i}"], a[f"n{i + 1}"], a[f"z{i + 1}"], put)
+        return a["z0"]
+
+
+def _product(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
+    """finish(j, b_j + sum_k W_jk x_k) for every neuron j"""
+    for block in loop(blocks):
+        start = block * ((inputs + 1) * BLOCK)
+        sums = [carry(w[start + j]) for j in range(BLOCK)]
+        for k in loop(inputs):
+            row, x_k = start + (k + 1) * BLOCK, x[k]
+            for j, total in enumerate(sums):
+                total.value = total.value + w[row + j] * x_k
+        for j, total in enumerate(sums):
+            finish(block * BLOCK + j, total.value)
+
+
+def _product_alone(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
+    """The same for one robot, neurons of a block side by side; the same sums in the same order."""
+    e, n = target(), BLOCK_ALONE
+    for block in loop(blocks):
+        start = block * ((inputs + 1) * n)
+        with e.side_by_side(n):
+            total = carry(w.row(start))
+        for k in loop(inputs):
+            x_k = x[k].ref
+            with e.side_by_side(n):
+                total.value = total.value + w.row(start + (k + 1) * n) * e.splat(x_k)
+        with e.side_by_side(n):
+            finish(block * n, total.value)
+
+
+# -- kernels -------------------------------------------------------------------------------------------------------------
+@cache
+def policy_rollout(shape: Shape) -> Callable[[KernelKey], Kernel]:
+    """Maker of the kernel: `steps` steps from row 0 of (q, v); states go to the next rows, controls to u."""
+    return lambda key: _policy_rollout(key, shape.activations)
+
+
+@cache
+def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
+    shape = Shape((0,) * (len(activations) + 1), activations)  # sizes are arguments: one kernel for all
+
+    def body(**a: Any) -> None:
+        s, network = key.step(a), _Layers(activations, _alone(key.target), a)
+        nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
+        get_state(s, a["q"], a["v"], 0)
+        clear_status(s)
+        for t in loop(a["steps"]):
+            x = a["x0"]
+            for k in loop(nq):
+                x[k] = s.q[k]
+            for k in loop(nv):
+                x[nq + k] = s.v[k]
+            u = network.evaluate()
+            for k in loop(nu):
+                s.ws.u[k] = u[k]
+            copy(s.ws.u, a["u"].shifted(t * nu), nu)
+            step(s)
+            put_state(s, a["q"], a["v"], t + 1)
+        report_status(s, a)
+
+    own: dict[str, ArgumentKind] = {
+        "steps": INT,
+        **dict.fromkeys(shape.counts(BLOCK), INT),
+        **dict.fromkeys(("q", "v", "u"), ROBOTS),
+        **{f"w{i}": SHARED for i in shape.layers},
+        **dict.fromkeys(shape.work(False), WORK),
+        **({"status": ROBOTS} if key.contact else {}),
+    }
+    return Kernel("policy_rollout", body, key.signature() | own, key.target)
+
+
+@cache
+def policy_rollout_vjp(shape: Shape) -> Callable[[KernelKey], Kernel]:
+    """Maker of the adjoint: `length` steps whose states (q, v) and controls u are given, from the last to the first.
+
+    Before each step the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay`.
+    (q_bars, v_bars, u_bars) of all states and controls are added; u_bar is all that comes to the controls. x and z of every
+    layer and step go to tape_x0, tape_z1, ...
+    """
+    return lambda key: _policy_rollout_vjp(key, shape.activations)
+
+
+@cache
+def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
+    shape = Shape((0,) * (len(activations) + 1), activations)
+
+    def body(**a: Any) -> None:
+        s, network = key.step(a), _Layers(activations, _alone(key.target), a)
+        s = s.at(bars=key.bars(s, a.get("const_bar")))
+        nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
+        if s.constraints is not None:
+            status, health = s.constraints.status, a["health"]
+            status[0], status[1], status[2] = health[0], health[1], 0.0
+        copy(a["q_bar"], s.bars.q, nq)
+        copy(a["v_bar"], s.bars.v, nv)
+        for t in loop(a["length"], inwards=True):
+            _restrain(s, a)
+            adjoint_of_step(s, t, t, a)
+            add_bars(a["u_bars"].shifted(t * nu), s.ws.u, s.bars.u, nu)
+            copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
+            copy(a["q"].shifted(t * nq), a["x0"], nq)
+            copy(a["v"].shifted(t * nv), a["x0"].shifted(nq), nv)
+            network.evaluate()
+            x_bar = network.evaluate_vjp(s.bars.u)
+            for k in loop(nq):
+                s.bars.q[k] = s.bars.q[k] + x_bar[k]
+            for k in loop(nv):
+                s.bars.v[k] = s.bars.v[k] + x_bar[nq + k]
+            for i in shape.layers:
+                for name, j in (("x", i), ("z", i + 1)):
+                    copy(a[f"{name}{j}"], a[f"tape_{name}{j}"].shifted(t * a[f"n{j}"]), a[f"n{j}"])
+            add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
+            add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
+        copy(s.bars.q, a["q_bar"], nq)
+        copy(s.bars.v, a["v_bar"], nv)
+        if s.constraints is not None:
+            a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
+
+    own: dict[str, ArgumentKind] = {
+        **dict.fromkeys(("length", "clipped"), INT),
+        **dict.fromkeys(("decay", "clip"), REAL),
+        **dict.fromkeys(shape.counts(BLOCK), INT),
+        **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "u_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
+        **{f"{name}{i}": SHARED for name in ("w", "transposed") for i in shape.layers},
+        **{name: ROBOTS for i in shape.layers for name in (f"tape_x{i}", f"tape_z{i + 1}")},
+        **dict.fromkeys(shape.work(True), WORK),
+        **({"const_bar": PACKED} if key.with_params else {}),
+        **({"health": ROBOTS} if key.contact else {}),
+    }
+    return Kernel("policy_rollout_vjp", body, key.signature(key.taped) | own, key.target)
+
+
+def _restrain(s: Step, a: dict[str, Any]) -> None:
+    """What keeps the cotangent of the state from growing on its way back in time."""
+    parts = ((s.bars.q, s.model.nq), (s.bars.v, s.model.nv))
+    for _ in loop(a["clipped"]):
+        total = carry(0.0)
+        for bars, n in parts:
+            for k in loop(n):
+                total.value = total.value + bars[k] * bars[k]
+        share = minimum(1.0, a["clip"] / maximum(sqrt(total.value), 1e-30))
+        for bars, n in parts:
+            for k in loop(n):
+                bars[k] = bars[k] * share
+    for bars, n in parts:
+        for k in loop(n):
+            bars[k] = bars[k] * a["decay"]

@@ -1,0 +1,348 @@
+"""Functions of a simulator with their adjoints, described once: what PyTorch and JAX register.
+
+A function reads named arrays, one row per robot, and gives a tuple of arrays. Its adjoint reads what is kept of both, and the
+cotangents of what it gave; None there is zero. `forward` and `backward` are the two for arrays with any leading axes.
+
+Not differentiated: where contacts are and how wide their gaps (`contacts` gives both), and the Jacobians of `linearize`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from ..errors import InputError
+from ..model.params import Params
+from ..model.state import State
+from .arrays import Axes, in_rows, leading, params_bar, params_of
+from .checkpoints import Checkpoints
+from .cotangents import Cotangents, LossBars
+from .engine import Inputs
+from .presenting import presented
+from .results import Outputs, StateGradient
+from .simulator import Simulator
+
+Rows = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of one simulator, and what of it is known before any array is: steps of a rollout, which states to keep."""
+
+    name: str
+    sim: Simulator
+    steps: int = 1
+    checkpoints: Checkpoints | None = None
+
+    @property
+    def function(self) -> Differentiable:
+        return FUNCTIONS[self.name]
+
+    @cached_property
+    def outputs(self) -> dict[str, Axes]:
+        """Names of what it gives, and the shape of each for one robot."""
+        return self.function.outputs(self)
+
+    def kept(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
+        """What the adjoint reads."""
+        known = dict(zip(self.outputs, outputs, strict=True)) | dict(zip(self.function.inputs, inputs, strict=True))
+        return tuple(known[name] for name in self.function.kept)
+
+    @cached_property
+    def bar_axes(self) -> dict[str, int]:
+        """How many axes each output has of its own, and its cotangent."""
+        return {name: len(shape) for name, shape in self.outputs.items()}
+
+    @cached_property
+    def kept_axes(self) -> dict[str, int]:
+        """The same of what the adjoint reads."""
+        known = self.bar_axes | self.function.inputs
+        return {name: known[name] for name in self.function.kept}
+
+
+@dataclass(frozen=True)
+class Differentiable:
+    """inputs: names, and how many axes each has of its own; parameters are the last. outputs: shapes by name. kept: names of
+    inputs and outputs that the adjoint reads. forward(call, inputs) and vjp(call, kept, bars, with_params) work on rows."""
+
+    inputs: dict[str, int]
+    outputs: Callable[[Call], dict[str, Axes]]
+    kept: tuple[str, ...]
+    forward: Callable[[Call, Rows], tuple[Any, ...]]
+    vjp: Callable[[Call, Rows, Rows, bool], Rows]
+
+
+def forward(call: Call, given: Sequence[Any]) -> tuple[Any, ...]:
+    """The outputs of a function for its inputs, each with any leading axes; None for what is left out."""
+    axes = call.function.inputs
+    lead = leading(*zip(given, axes.values(), strict=True))
+    rows = _rows(given, axes, lead) | {"params": params_of(call.sim, given[-1], lead)}
+    return tuple(x.reshape((*lead, *x.shape[1:])) for x in _forward(call.sim, call, rows))
+
+
+def backward(call: Call, kept: Sequence[Any], bars: Sequence[Any], with_params: bool) -> tuple[Any, ...]:
+    """The cotangents of the inputs, with all leading axes, for those of the outputs; of the parameters with their own."""
+    axes = call.kept_axes
+    lead = leading(*zip((*kept, *bars), (*axes.values(), *call.bar_axes.values()), strict=True))
+    flat = dict(zip(axes, kept, strict=True))["params"]
+    own = with_params and flat is not None and prod(lead[: flat.ndim - 1]) > 1
+    rows = _rows(kept, axes, lead) | {"params": params_of(call.sim, flat, lead, own)}
+    found = _backward(call.sim, call, rows, _rows(bars, call.bar_axes, lead), with_params)
+    out = {name: x.reshape((*lead, *x.shape[1:])) for name, x in found.items() if x is not None and name != "params"}
+    if found.get("params") is not None:
+        out["params"] = params_bar(found["params"].flat, flat, lead)
+    return tuple(out.get(name) for name in call.function.inputs)
+
+
+def _rows(arrays: Sequence[Any], axes: dict[str, int], lead: Axes) -> Rows:
+    """Arrays by name, parameters apart."""
+    named = zip(axes.items(), arrays, strict=True)
+    return {name: None if x is None else in_rows(x, lead, own) for (name, own), x in named if name != "params"}
+
+
+@presented
+def _forward(sim: Simulator, call: Call, x: Rows) -> tuple[Any, ...]:
+    return call.function.forward(call, x)
+
+
+@presented
+def _backward(sim: Simulator, call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    return call.function.vjp(call, x, bars, with_params)
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+def _rollout(call: Call, x: Rows) -> tuple[Any, ...]:
+    """(q, v)[t+1] = step((q, v)[t], u[t])"""
+    return tuple(call.sim.rollout(_state(x), x["u"], params=x["params"], wrench=x["wrench"]).kept[0])
+
+
+def _rollout_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    states = State(_here(call, x["q_all"]), _here(call, x["v_all"]))
+    loss = LossBars(_bar(call, bars, "q_all"), _bar(call, bars, "v_all"))
+    return _through_steps(call, states, x["u"], x["wrench"], x["params"], loss, with_params)
+
+
+def _step(call: Call, x: Rows) -> tuple[Any, ...]:
+    """(q', v') = step(q, v, u)"""
+    return tuple(call.sim.step(_state(x), x["u"], params=x["params"], wrench=x["wrench"]))
+
+
+def _step_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    loss = LossBars(_bar(call, bars, "q_next"), _bar(call, bars, "v_next"))
+    return _through_one_step(call, x, x["v_next"], loss, with_params)
+
+
+def _last(call: Call, x: Rows) -> tuple[Any, ...]:
+    """The last state alone; few others are kept while it runs, and none after."""
+    return tuple(_checkpointed(call, x).final)
+
+
+def _last_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    """The rollout once more, and back."""
+    sim, traj = call.sim, _checkpointed(call, x)
+    grad = sim.vjp(traj, bars["q_last"], bars["v_last"], with_params=with_params)
+    if sim.checks.on_host:
+        sim.checks.warn_if_unsolved(grad.health.violation)
+    return {"q": grad.q0, "v": grad.v0, "u": grad.u, "wrench": grad.wrench, "params": grad.params}
+
+
+def _checkpointed(call: Call, x: Rows) -> Any:
+    given = {"params": x["params"], "wrench": x["wrench"], "checkpoints": call.checkpoints}
+    return call.sim.rollout(_state(x), x["u"], **given)
+
+
+def _contacts(call: Call, x: Rows) -> tuple[Any, ...]:
+    """Forces, places and gaps in the step that begins at a state."""
+    u, wrench = (None if x[k] is None else x[k][:, None] for k in ("u", "wrench"))
+    contacts = call.sim.contacts(call.sim.rollout(_state(x), u, params=x["params"], wrench=wrench))
+    return tuple(part[:, 0] for part in contacts)
+
+
+def _contacts_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    for name in ("point", "gap"):
+        if bars[name] is not None and (not call.sim.checks.on_host or bars[name].any()):
+            raise InputError(f"the {name} of contacts has no gradient: build the loss on their force, or on outputs")
+    force_bar = _bar(call, bars, "force")
+    after = call.sim.step(_state(x), x["u"], params=x["params"], wrench=x["wrench"])
+    loss = LossBars(force=None if force_bar is None else force_bar[:, None])
+    return _through_one_step(call, x, after.v, loss, with_params)
+
+
+def _through_one_step(call: Call, x: Rows, v_next: Any, loss: LossBars, with_params: bool) -> Rows:
+    """The adjoint of a single step, of whose next state the velocities are known."""
+    device, (batch, nv) = call.sim.engine.device, x["v"].shape
+    speeds = device.empty((batch, 2, nv))
+    speeds[:, 0], speeds[:, 1] = _here(call, x["v"]), _here(call, v_next)
+    states = State(_here(call, x["q"])[:, None], speeds)
+    u, wrench = (None if x[k] is None else x[k][:, None] for k in ("u", "wrench"))
+    found = _through_steps(call, states, u, wrench, x["params"], loss, with_params)
+    return found | {k: None if found[k] is None else found[k][:, 0] for k in ("u", "wrench")}
+
+
+def _through_steps(
+    call: Call, states: State, u: Any, wrench: Any, params: Params, loss: LossBars, with_params: bool
+) -> Rows:
+    """The adjoint of the steps with these states; of the last one only v is read. Inputs were checked on the forward pass.
+    Where a gradient is not to be trusted the host warns; nobody waits for a GPU to do so."""
+    sim, (batch, steps) = call.sim, u.shape[:2]
+    inputs = Inputs(batch, _here(call, u), None if wrench is None else _here(call, wrench), params)
+    back = Cotangents(sim.engine, inputs, loss, with_params)
+    back.segment(states, 0, steps)
+    found = back.params_gradient()
+    if sim.checks.on_host:
+        sim.checks.warn_if_unsolved(back.health[:, 0])
+        pieces = [back.q_bar, back.v_bar, back.u_bar]
+        sim.checks.finite(pieces if found is None else [*pieces, found.flat], batch)
+    return {"q": back.q_bar, "v": back.v_bar, "u": back.u_bar, "wrench": back.wrench_bar, "params": found}
+
+
+def _linearize(call: Call, x: Rows) -> tuple[Any, ...]:
+    return call.sim.linearize(_state(x), x["u"], params=x["params"])
+
+
+def _no_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    raise InputError(
+        "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
+    )
+
+
+# -- functions of a state ----------------------------------------------------------------------------------------------
+def _outputs(call: Call, x: Rows) -> tuple[Any, ...]:
+    return tuple(call.sim.outputs(_state(x), params=x["params"]))
+
+
+def _outputs_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    return _bars_of(x, call.sim.outputs_vjp(_state(x), Outputs(**bars), params=x["params"], with_params=with_params))
+
+
+def _mass_matrix(call: Call, x: Rows) -> tuple[Any, ...]:
+    return (call.sim.mass_matrix(_state(x), params=x["params"]),)
+
+
+def _mass_matrix_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    given = {"params": x["params"], "with_params": with_params}
+    return _bars_of(x, call.sim.mass_matrix_vjp(_state(x), bars["M"], **given))
+
+
+def _inverse_dynamics(call: Call, x: Rows) -> tuple[Any, ...]:
+    return (call.sim.inverse_dynamics(_state(x), x["a"], params=x["params"]),)
+
+
+def _inverse_dynamics_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    given = {"params": x["params"], "with_params": with_params}
+    return _bars_of(x, call.sim.inverse_dynamics_vjp(_state(x), x["a"], bars["force"], **given))
+
+
+def _forward_dynamics(call: Call, x: Rows) -> tuple[Any, ...]:
+    return (call.sim.acceleration(_state(x), x["u"], params=x["params"]),)
+
+
+def _forward_dynamics_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    given = {"params": x["params"], "with_params": with_params}
+    return _bars_of(x, call.sim.acceleration_vjp(_state(x), x["u"], bars["a"], **given))
+
+
+def _sensors(call: Call, x: Rows) -> tuple[Any, ...]:
+    readings = call.sim.sensors(_state(x), x["u"], params=x["params"])
+    return tuple(y.astype(call.sim.real, copy=False) for y in readings.values())
+
+
+def _sensors_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    given = {name: bar for name, bar in bars.items() if bar is not None}
+    return _bars_of(x, call.sim.sensors_vjp(_state(x), given, x["u"], params=x["params"]))
+
+
+def _bars_of(x: Rows, grad: StateGradient) -> Rows:
+    """Cotangents by name; that of an array without entries is one."""
+    empty = {name: x[name] for name in ("u", "a") if name in x and not prod(x[name].shape)}
+    return empty | {name: bar for name, bar in grad._asdict().items() if bar is not None}
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+def _all_states(call: Call) -> dict[str, Axes]:
+    m, rows = call.sim.model, call.steps + 1
+    return {"q_all": (rows, m.nq), "v_all": (rows, m.nv)}
+
+
+def _contact_shapes(call: Call) -> dict[str, Axes]:
+    points = len(call.sim.contact_names)
+    return {"force": (points, 3), "point": (points, 3), "gap": (points,)}
+
+
+def _output_shapes(call: Call) -> dict[str, Axes]:
+    m = call.sim.model
+    of_frame = {"position": (3,), "rotation": (3, 3), "velocity": (3,), "angular_velocity": (3,)}
+    shapes = {f"{what}_{name}": (n, *s) for what, n in (("body", m.nb), ("site", m.ns)) for name, s in of_frame.items()}
+    return shapes | {"com": (3,), "kinetic_energy": (), "potential_energy": ()}
+
+
+def _sensor_shapes(call: Call) -> dict[str, Axes]:
+    return {name: y.shape for name, y in call.sim.sensors(call.sim.state()).items()}
+
+
+def _jacobian_shapes(call: Call) -> dict[str, Axes]:
+    n = 2 * call.sim.model.nv
+    return {"A": (n, n), "B": (n, call.sim.model.nu)}
+
+
+def _next_state(call: Call) -> dict[str, Axes]:
+    return {"q_next": (call.sim.model.nq,), "v_next": (call.sim.model.nv,)}
+
+
+def _last_state(call: Call) -> dict[str, Axes]:
+    return {"q_last": (call.sim.model.nq,), "v_last": (call.sim.model.nv,)}
+
+
+_STATE = {"q": 1, "v": 1}
+_ONE_STEP = _STATE | {"u": 1, "wrench": 2, "params": 1}
+_STEPS = _STATE | {"u": 2, "wrench": 3, "params": 1}
+_CONTROLLED = _STATE | {"u": 1, "params": 1}
+
+FUNCTIONS = {
+    "step": Differentiable(_ONE_STEP, _next_state, (*_ONE_STEP, "v_next"), _step, _step_vjp),
+    "rollout": Differentiable(_STEPS, _all_states, ("q_all", "v_all", "u", "wrench", "params"), _rollout, _rollout_vjp),
+    "last": Differentiable(_STEPS, _last_state, tuple(_STEPS), _last, _last_vjp),
+    "contacts": Differentiable(_ONE_STEP, _contact_shapes, tuple(_ONE_STEP), _contacts, _contacts_vjp),
+    "linearize": Differentiable(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, _no_vjp),
+    "outputs": Differentiable(_STATE | {"params": 1}, _output_shapes, ("q", "v", "params"), _outputs, _outputs_vjp),
+    "sensors": Differentiable(_CONTROLLED, _sensor_shapes, tuple(_CONTROLLED), _sensors, _sensors_vjp),
+    "mass_matrix": Differentiable(
+        _STATE | {"params": 1},
+        lambda call: {"M": (call.sim.model.nv,) * 2},
+        ("q", "v", "params"),
+        _mass_matrix,
+        _mass_matrix_vjp,
+    ),
+    "inverse_dynamics": Differentiable(
+        _STATE | {"a": 1, "params": 1},
+        lambda call: {"force": (call.sim.model.nv,)},
+        ("q", "v", "a", "params"),
+        _inverse_dynamics,
+        _inverse_dynamics_vjp,
+    ),
+    "forward_dynamics": Differentiable(
+        _CONTROLLED,
+        lambda call: {"a": (call.sim.model.nv,)},
+        tuple(_CONTROLLED),
+        _forward_dynamics,
+        _forward_dynamics_vjp,
+    ),
+}
+
+
+# -- small helpers -------------------------------------------------------------------------------------------------------
+def _state(x: Rows) -> State:
+    return State(x["q"], x["v"])
+
+
+def _here(call: Call, x: Any) -> Any:
+    """An array as the engine takes it."""
+    return x if call.sim.checks.on_host else call.sim.checks.numbers("x", x)
+
+
+def _bar(call: Call, bars: Rows, name: str) -> Any:
+    """A cotangent, looked at."""
+    return None if bars[name] is None else call.sim.checks.numbers(f"{name}_bar", bars[name])

@@ -1,0 +1,209 @@
+"""The calls of a Simulator as functions of a framework's arrays, under the same names and with the same arguments.
+
+A framework says what its arrays are and how a described function (`differentiable`) becomes one that it can differentiate;
+`artigrad.torch` and `artigrad.jax` do. Everything else is here, once.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.params import Params
+from ..model.state import State
+from .arrays import Axes, flatten
+from .checkpoints import Checkpoints
+from .checks import two
+from .differentiable import Call
+from .results import Contacts, Outputs
+from .simulator import Simulator
+
+
+class Functions(ABC):
+    """Differentiable functions of states, controls, wrenches and physical parameters.
+
+    sim: a Simulator. state: State(q, v), or any pair; q (..., nq) and v (..., nv) of the simulator's dtype, on its device,
+    with any leading axes. u (..., nu), wrench (..., nb, 6): leading axes broadcast, so that what has none is everyone's.
+    u left out is zero. params: fields of `Params` by name (a field shaped as in `Params`, or with all leading axes before
+    it), or a Params; what is left out is the simulator's own. Gradients of q are ambient: a quaternion may have any
+    length near one and stands for the rotation of q/|q|. There are first derivatives only.
+    """
+
+    # -- steps -------------------------------------------------------------------------------------------------------
+    def step(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None) -> State:
+        """The state one dt later, under controls u (..., nu) and external wrenches (..., nb, 6)."""
+        given = self._inputs(sim, state, u, wrench)
+        return State(*self._call(Call("step", sim), given, params))
+
+    def rollout(
+        self,
+        sim: Simulator,
+        state: Any,
+        u: Any = None,
+        *,
+        steps: int | None = None,
+        params: Any = None,
+        wrench: Any = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> State:
+        """All states, q (..., T+1, nq) and v (..., T+1, nv), from `state` under controls u (..., T, nu).
+
+        steps: in place of u, for zero control. wrench: (..., T, nb, 6). checkpoints: EveryKth(k) or Binomial(memory=...)
+        give the last state alone, (..., nq) and (..., nv); nothing but the inputs is kept then, and the backward pass
+        runs the rollout again, keeping as many states as they say.
+        """
+        if u is None:
+            if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
+                raise InputError("pass the controls u (..., T, nu), or steps=T for zero control")
+            u = self._zeros(sim, (int(steps), sim.model.nu))
+        elif steps is not None:
+            raise InputError("pass u or steps, not both: the length of u is the number of steps")
+        given = self._inputs(sim, state, u, wrench, time=1)
+        call = Call("rollout" if checkpoints is None else "last", sim, given["u"].shape[-2], checkpoints)
+        return State(*self._call(call, given, params))
+
+    def contacts(
+        self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None
+    ) -> Contacts:
+        """Forces (..., points, 3), places and gaps of all points that may touch (`sim.contact_names`), in the step that begins
+        at `state` under u. Forces have gradients, places and gaps have none. Of a whole rollout: pass the states it went
+        through but the last, `State(q[..., :-1, :], v[..., :-1, :])`, and its controls."""
+        if not sim.contact_names:
+            raise InputError(f"'{sim.model.name}' has no shapes that may touch")
+        return Contacts(*self._call(Call("contacts", sim), self._inputs(sim, state, u, wrench), params))
+
+    def linearize(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> tuple[Any, Any]:
+        """(A, B): Jacobians (..., 2 nv, 2 nv) and (..., 2 nv, nu) of one step on the tangent space, dx' = A dx + B du with
+        x = (q, v). They have no gradient themselves."""
+        A, B = self._call(Call("linearize", sim), self._inputs(sim, state, u), params)
+        return A, B
+
+    # -- functions of a state ------------------------------------------------------------------------------------------
+    def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
+        """Poses and velocities of bodies and sites, centre of mass and energies."""
+        return Outputs(*self._call(Call("outputs", sim), self.given(sim, state), params))
+
+    def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
+        """Positions of all sites in the world, (..., ns, 3)."""
+        return self.outputs(sim, state, params=params).site_position
+
+    def sensors(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> dict[str, Any]:
+        """What the model's sensors read, by name: (..., n). u: the controls of the coming step, over which an accelerometer
+        takes its mean."""
+        call = Call("sensors", sim)
+        return dict(zip(call.outputs, self._call(call, self._inputs(sim, state, u), params), strict=True))
+
+    def mass_matrix(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
+        """M(q) (..., nv, nv), armature included."""
+        (M,) = self._call(Call("mass_matrix", sim), self.given(sim, state), params)
+        return M
+
+    def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
+        """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
+        given = self.given(sim, state, a=(a, (sim.model.nv,)))
+        (force,) = self._call(Call("inverse_dynamics", sim), given, params)
+        return force
+
+    def forward_dynamics(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> Any:
+        """Joint accelerations (..., nv) under controls u (..., nu), all damping explicit; contact, limits and dry friction are
+        left out."""
+        (a,) = self._call(Call("forward_dynamics", sim), self._inputs(sim, state, u), params)
+        return a
+
+    # -- what a framework says -----------------------------------------------------------------------------------------
+    @abstractmethod
+    def _array(self, sim: Simulator, name: str, x: Any) -> Any:
+        """An array of the framework, of the simulator's dtype and on its device; an error for another."""
+
+    @abstractmethod
+    def _zeros(self, sim: Simulator, shape: Axes) -> Any: ...
+
+    @abstractmethod
+    def _broadcast(self, x: Any, shape: Axes) -> Any: ...
+
+    @abstractmethod
+    def _concatenate(self, pieces: list[Any], axis: int) -> Any: ...
+
+    @abstractmethod
+    def _wide(self, x: Any) -> Any:
+        """Numbers of parameters as an array of the framework: float64 where it has that."""
+
+    @abstractmethod
+    def _apply(self, call: Call, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """`forward` of the call with its adjoint registered. The last of the inputs is the parameters."""
+
+    def _fields(self, params: Any) -> Any:
+        """A mapping from names of fields to arrays, if there are other ways to say that."""
+        return params
+
+    # -- inputs --------------------------------------------------------------------------------------------------------
+    def _inputs(self, sim: Simulator, state: Any, u: Any, wrench: Any = None, *, time: int = 0) -> dict[str, Any]:
+        """State, controls and wrenches; `time` axes stand before the own ones of the last two."""
+        u = self._zeros(sim, (sim.model.nu,)) if u is None else u
+        given = self.given(sim, state, u=(u, (sim.model.nu,)), wrench=(wrench, (sim.model.nb, 6)), time=time)
+        if wrench is not None and time and given["wrench"].shape[-3] != given["u"].shape[-2]:
+            steps, found = given["u"].shape[-2], tuple(given["wrench"].shape)
+            raise InputError(f"wrenches are (..., {steps}, {sim.model.nb}, 6), as many as controls, not {found}")
+        return given
+
+    def given(self, sim: Simulator, state: Any, *, time: int = 0, **more: tuple[Any, Axes]) -> dict[str, Any]:
+        """Arrays by name, each checked, all with the same leading axes. more: array and own axes of what comes beside the
+        state."""
+        (q, v), m = two(state), sim.model
+        named = {"q": (q, (m.nq,), 0), "v": (v, (m.nv,), 0)} | {k: (x, own, time) for k, (x, own) in more.items()}
+        found: dict[str, Any] = {}
+        leads: dict[str, Axes] = {}
+        for name, (x, own, steps) in named.items():
+            if x is None:
+                found[name] = None
+                continue
+            x = found[name] = self._array(sim, name, x)
+            axes = len(own) + steps
+            if x.ndim < axes or tuple(x.shape[x.ndim - len(own) :]) != own:
+                wanted = ", ".join([*(["..."] if not steps else ["...", "T"]), *map(str, own)])
+                raise InputError(f"{name} of '{m.name}' is ({wanted}), not {tuple(x.shape)}")
+            leads[name] = tuple(x.shape[: x.ndim - axes])
+        lead = _together(leads)
+        for name, own_lead in leads.items():
+            if own_lead != lead:
+                x = found[name]
+                found[name] = self._broadcast(x, lead + tuple(x.shape[len(own_lead) :]))
+        return found
+
+    def _call(self, call: Call, given: dict[str, Any], params: Any) -> tuple[Any, ...]:
+        flat = self.flat(call.sim, params, tuple(given["q"].shape[:-1]))
+        return self._apply(call, tuple(flat if name == "params" else given[name] for name in call.function.inputs))
+
+    def flat(self, sim: Simulator, params: Any, lead: Axes) -> Any:
+        """All parameters as one array, (n,) or (*lead, n); None for the simulator's own."""
+        fields = self._fields(params)
+        if fields is None:
+            return None
+        if isinstance(fields, Params):
+            if fields.model is not sim.model:
+                raise InputError(f"these params belong to another Model than the simulator's '{sim.model.name}'")
+            flat = self._wide(fields.flat)
+        elif isinstance(fields, Mapping):
+            known = {name: self._wide(x) for name, x in fields.items()}
+            flat = flatten(sim.params, known, self._broadcast, self._concatenate, self._wide(sim.params.flat))
+        else:
+            raise InputError(f"params is a mapping from names of fields to arrays, not {type(fields).__name__}")
+        if flat.ndim > 1 and tuple(flat.shape[:-1]) != lead:
+            raise InputError(f"params have leading axes {tuple(flat.shape[:-1])}, but the robots {lead}")
+        return flat
+
+
+def _together(leads: dict[str, Axes]) -> Axes:
+    """What these leading axes broadcast to."""
+    shapes = list(leads.values())
+    if shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = ", ".join(f"{name} {lead}" for name, lead in leads.items())
+        raise InputError(f"the leading axes do not broadcast: {given}") from None

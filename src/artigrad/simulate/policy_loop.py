@@ -1,0 +1,217 @@
+"""Rollouts under a network that is part of the kernel, and their adjoint: from step to step nothing returns to Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.devices import all_finite
+from ..kernels.policy import ACTIVATIONS, Shape, block_of, packed_weights, policy_rollout, policy_rollout_vjp
+from ..kernels.prepare import prepare_vjp
+from ..model.params import Params
+from ..model.state import State
+from ..physics.collision.gap import FAR
+from ..physics.tables import constants_size
+from .engine import Engine, Inputs
+
+TAPE = 1 << 25  # bytes that activations and their cotangents may take at a time
+
+
+class Tricks(NamedTuple):
+    """How the cotangent of the states is kept from growing on its way back in time: what it is multiplied by for each step,
+    the norm it is cut down to, and at multiples of how many steps it is dropped."""
+
+    decay: float = 1.0
+    clip: float | None = None
+    truncate: int | None = None
+
+
+class PolicyBars(NamedTuple):
+    """Cotangents of the first state, of all controls, of the weights (W, b) of each layer, and of the parameters; how far to
+    trust them."""
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    layers: list[tuple[np.ndarray, np.ndarray]]
+    params: Params | None
+    health: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A multilayer perceptron as a policy: it reads the state, q and v in a row, and gives the controls u.
+
+    layers: arrays (W, b) of each, W (outputs, inputs), as PyTorch's Linear has them. activations: what follows each layer,
+    "tanh", "elu", "relu" or "linear".
+    """
+
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+    activations: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.layers) != len(self.activations) or not self.layers:
+            raise InputError(
+                f"a network has as many activations as layers, not {len(self.activations)} and {len(self.layers)}"
+            )
+        for name in self.activations:
+            if name not in ACTIVATIONS:
+                raise InputError(f"an activation is one of {', '.join(ACTIVATIONS)}; not {name!r}")
+        before = self.layers[0][0].shape[1]
+        for W, b in self.layers:
+            if W.ndim != 2 or b.shape != W.shape[:1] or W.shape[1] != before:
+                raise InputError(
+                    f"a layer after {before} numbers is W (n, {before}) and b (n,), not {W.shape} and {b.shape}"
+                )
+            before = W.shape[0]
+
+    @property
+    def shape(self) -> Shape:
+        return Shape((self.layers[0][0].shape[1], *(len(b) for _, b in self.layers)), self.activations)
+
+    def check(self, engine: Engine) -> None:
+        """Whether it reads states of the model and gives its controls."""
+        m, sizes = engine.model, self.shape.sizes
+        if (sizes[0], sizes[-1]) != (m.nq + m.nv, m.nu):
+            raise InputError(
+                f"a policy of '{m.name}' reads {m.nq} + {m.nv} numbers (q, v) and gives {m.nu} controls, not {sizes[0]} and "
+                f"{sizes[-1]}"
+            )
+
+    def packed(self, dtype: np.dtype, block: int, transposed: bool) -> dict[str, np.ndarray]:
+        """Weights as kernels read them."""
+        out = {f"w{i}": packed_weights(W, b, dtype, block) for i, (W, b) in enumerate(self.layers)}
+        if transposed:
+            out |= {
+                f"transposed{i}": packed_weights(W.T, np.zeros(W.shape[1]), dtype, block)
+                for i, (W, _) in enumerate(self.layers)
+            }
+        return out
+
+
+def policy_forward(
+    engine: Engine, network: Network, start: State, steps: int, params: Params
+) -> tuple[State, Any, Any]:
+    """States (B, T+1, n), controls (B, T, nu) and status from the rows of `start` on."""
+    m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
+    q, v = (device.empty((batch, steps + 1, n)) for n in (m.nq, m.nv))
+    u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
+    q[:, 0], v[:, 0] = start
+    inputs, block = Inputs(batch, u, None, params), block_of(device.target(batch))
+    engine.bound(policy_rollout(shape), inputs, False, shape.counts(block) | shape.work(False))(
+        batch,
+        engine.threads,
+        steps=steps,
+        const=engine.constants(params, batch),
+        q=q,
+        v=v,
+        u=u,
+        **network.packed(device.dtype, block, False),
+        **({"status": status} if engine.constrained else {}),
+    )
+    engine.check_table(status)
+    if not all_finite(u):
+        t = int((~np.isfinite(u)).any((0, 2)).argmax())
+        raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
+    return State(q, v), u, status
+
+
+def policy_backward(
+    engine: Engine,
+    network: Network,
+    states: State,
+    u: Any,
+    params: Params,
+    bars: tuple[Any, Any, Any],
+    tricks: Tricks,
+    with_params: bool,
+    product: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.matmul,
+) -> PolicyBars:
+    """Cotangents for those of all states (B, T+1, n) and controls (B, T, nu). product: of matrices; a framework has its own,
+    with threads of its own."""
+    back = _PolicyCotangents(engine, network, states, u, params, bars, tricks, with_params)
+    steps = u.shape[1]
+    edges = {0, steps, *range(0, steps, back.chunk), *range(0, steps, tricks.truncate or max(steps, 1))}
+    for end, first in zip(*(sorted(edges, reverse=True)[k:] for k in (0, 1)), strict=False):
+        if tricks.truncate is not None and end % tricks.truncate == 0:
+            back.q_bar[:], back.v_bar[:] = bars[0][:, end], bars[1][:, end]
+        back.segment(first, end, product)
+    found = None
+    if with_params:
+        found = prepare_vjp(params, engine.options, len(u), engine.threads, engine.device, back.extra["const_bar"])
+    layers = list(zip(back.W_bars, back.b_bars, strict=True))
+    return PolicyBars(back.q_bar, back.v_bar, back.u_bar, layers, found, back.health)
+
+
+class _PolicyCotangents:
+    """Cotangents of the state on their way back, and those of the weights so far."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        network: Network,
+        states: State,
+        u: Any,
+        params: Params,
+        bars: tuple[Any, Any, Any],
+        tricks: Tricks,
+        with_params: bool,
+    ):
+        self.engine, self.states, self.u, self.bars, self.params = engine, states, u, bars, params
+        device, batch, shape = engine.device, len(u), network.shape
+        self.shape, self.batch, block = shape, batch, block_of(device.target(batch))
+        self.q_bar, self.v_bar = (x[:, -1].copy() for x in bars[:2])
+        self.u_bar = device.empty(u.shape)
+        self.W_bars = [np.zeros(W.shape, device.dtype) for W, _ in network.layers]
+        self.b_bars = [np.zeros(b.shape, device.dtype) for _, b in network.layers]
+        row = sum(shape.sizes[:-1]) + sum(shape.sizes[1:])
+        self.chunk = max(1, TAPE // (batch * row * device.dtype.itemsize))
+        self.kernel = engine.bound(
+            policy_rollout_vjp(shape),
+            Inputs(batch, u, None, params),
+            True,
+            shape.counts(block) | shape.work(True),
+            with_params=with_params,
+        )
+        clip = tricks.clip
+        self.fixed: dict[str, Any] = {
+            "decay": tricks.decay,
+            "clipped": int(clip is not None),
+            "clip": 0.0 if clip is None else clip,
+        }
+        self.fixed |= network.packed(device.dtype, block, True)
+        self.health = device.rows((0.0, FAR), batch)
+        self.extra: dict[str, Any] = {"health": self.health} if engine.constrained else {}
+        if with_params:
+            size = constants_size(engine.model, bars=True)
+            self.extra["const_bar"] = device.packed_zeros(self.kernel.kernel.packed_shape(batch, size))
+
+    def segment(self, first: int, end: int, product: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+        """Steps first .. end, from the last to the first."""
+        engine, sizes, part = self.engine, self.shape.sizes, slice(first, end)
+        names = [(f"tape_{name}{j}", sizes[j]) for i in self.shape.layers for name, j in (("x", i), ("z", i + 1))]
+        tape = {name: engine.device.empty((self.batch, end - first, n)) for name, n in names}
+        self.kernel(
+            self.batch,
+            engine.threads,
+            length=end - first,
+            const=engine.constants(self.params, self.batch),
+            q=self.states.q[:, first : end + 1],
+            v=self.states.v[:, first : end + 1],
+            u=self.u[:, part],
+            **{f"{k}_bars": x[:, part] for k, x in zip("qvu", self.bars, strict=True)},
+            q_bar=self.q_bar,
+            v_bar=self.v_bar,
+            u_bar=self.u_bar[:, part],
+            **tape,
+            **self.fixed,
+            **self.extra,
+        )
+        for i in self.shape.layers:
+            x, z = tape[f"tape_x{i}"].reshape(-1, sizes[i]), tape[f"tape_z{i + 1}"].reshape(-1, sizes[i + 1])
+            self.W_bars[i] += product(z.T, x)
+            self.b_bars[i] += z.sum(0)

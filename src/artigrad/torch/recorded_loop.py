@@ -1,0 +1,135 @@
+"""A policy in the loop on a GPU, recorded: the launches of all steps, of physics and network, become one CUDA graph forward
+and one backward, so that no Python runs between two steps.
+
+A graph works on the memory it was recorded with. Weights are read where they lie (optimisers change them in place), states
+go in and out by copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import InputError
+from ..simulate.cotangents import Cotangents, LossBars
+from ..simulate.policy_loop import Tricks
+from ..simulate.simulator import Simulator
+from .closed_loop import Loop, PolicyAdjoint, bind, shared_memory, through_loop, unroll, weights_of
+from .tensor_checks import DTYPES, device_of, first_only
+from .tensor_functions import functions
+
+WARM_UP = 3  # runs before recording, in which PyTorch's libraries make what they keep
+
+
+class RecordedLoop:
+    """`closed_loop` for `batch` robots and `steps` steps on a GPU, recorded once. Calling it with a state (batch, n) gives the
+    Loop, differentiable with respect to the weights of the policy and the state.
+
+    What the policy does must be the same kernels each time, without a look at the numbers from Python. Between a call and its
+    backward pass there is no other call. decay, clip, truncate: as in `closed_loop`.
+    """
+
+    def __init__(
+        self,
+        sim: Simulator,
+        policy: nn.Module,
+        batch: int,
+        steps: int,
+        *,
+        decay: float = 1.0,
+        clip: float | None = None,
+        truncate: int | None = None,
+    ):
+        if sim.checks.on_host:
+            raise InputError("a loop is recorded on a GPU: make a Simulator(device='cuda'), or call closed_loop")
+        if sim.engine.table_may_be_full:
+            raise InputError(
+                "after each step somebody has to look whether all contacts found room, which cannot be recorded: make the "
+                "Simulator with a larger max_contacts"
+            )
+        self.sim, self.policy, self.calls = sim, policy, 0
+        tricks, m = Tricks(decay, clip, truncate), sim.model
+        self.weights = weights_of(policy, steps, tricks)
+        self._places = [w.data_ptr() for w in self.weights]
+
+        def empty(rows: int, n: int) -> Tensor:
+            return torch.zeros(batch, rows, n, dtype=DTYPES[sim.dtype], device=device_of(sim))
+
+        self.loop = Loop(empty(steps + 1, m.nq), empty(steps + 1, m.nv), empty(steps, m.nu))
+        self.bars = Loop(*map(torch.zeros_like, self.loop))
+        start = sim.model.keyframe()
+        for whole, first in zip(self.loop[:2], start, strict=True):
+            whole[:, 0] = torch.tensor(first, dtype=whole.dtype, device=whole.device)
+        with sim.engine.device.working([self.loop.q]):
+            inputs, states = bind(sim, *self.loop, None)
+            self._constants = sim.engine.constants(sim.params, batch)  # stays while the graphs read it
+            direct = [sim.checks.numbers(f"{k}_bar", x) for k, x in zip("qv", self.bars[:2], strict=True)]
+            back = Cotangents(sim.engine, inputs, LossBars(*direct), False)
+            self.first_bars = [shared_memory(sim.engine, x) for x in (back.q_bar, back.v_bar)]
+        self.adjoint = PolicyAdjoint(policy, self.weights, self.loop.u)
+
+        def forward() -> None:
+            with torch.no_grad(), sim.engine.device.working([self.loop.q]):
+                unroll(sim, policy, self.loop, inputs, states)
+
+        def backward() -> None:
+            with sim.engine.device.working([self.loop.q]), torch.no_grad():
+                for mine, bars in zip(self.first_bars, self.bars[:2], strict=True):
+                    mine.copy_(bars[:, -1])
+                for bar in self.adjoint.weight_bars:
+                    bar.zero_()
+                through_loop(back, states, self.adjoint, tricks, self.loop, list(self.bars[:2]), self.bars.u)
+
+        self.play = record(forward)
+        self.play_backward = record(backward)
+
+    def __call__(self, state: tuple[Tensor, Tensor]) -> Loop:
+        given = functions.given(self.sim, state)
+        wanted = [tuple(x[:, 0].shape) for x in self.loop[:2]]
+        if [tuple(given[k].shape) for k in "qv"] != wanted:
+            raise InputError(
+                f"this loop was recorded for states {wanted[0]} and {wanted[1]}: record another for others"
+            )
+        if [w.data_ptr() for w in self.weights] != self._places:
+            raise InputError("the weights of the policy lie elsewhere than when the loop was recorded: record it again")
+        return Loop(*_Played.apply(self, given["q"], given["v"], *self.weights))
+
+
+class _Played(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, recorded: RecordedLoop, q0: Tensor, v0: Tensor, *weights: Tensor) -> Any:
+        recorded.loop.q[:, 0], recorded.loop.v[:, 0] = q0, v0
+        recorded.play()
+        recorded.calls += 1
+        ctx.recorded, ctx.call = recorded, recorded.calls
+        ctx.save_for_backward(*weights)  # so that a change before the backward pass is noticed
+        return tuple(x.clone() for x in recorded.loop)
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor) -> Any:
+        recorded, weights = ctx.recorded, ctx.saved_tensors
+        if recorded.calls != ctx.call:
+            raise InputError("this loop was called again before its backward pass, and keeps the states of one call")
+        for mine, bar in zip(recorded.bars, bars, strict=True):
+            mine.copy_(bar)
+        recorded.play_backward()
+        recorded.adjoint.check()
+        found = tuple(x.clone() for x in (*recorded.first_bars, *recorded.adjoint.weight_bars))
+        return None, *first_only(found, ctx.needs_input_grad[1:], weights)
+
+
+def record(work: Callable[[], None]) -> Callable[[], None]:
+    """Record what `work` launches; what comes back plays it."""
+    now, side = torch.cuda.current_stream(), torch.cuda.Stream()
+    side.wait_stream(now)
+    with torch.cuda.stream(side):
+        for _ in range(WARM_UP):
+            work()
+    now.wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return graph.replay

@@ -1,0 +1,126 @@
+"""PyTorch's own networks as ones that run inside the kernel: `nn.Sequential` of Linear, Tanh, ELU and ReLU, on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..model.state import State
+from ..simulate.arrays import params_of
+from ..simulate.policy_loop import Network, Tricks, policy_backward, policy_forward
+from ..simulate.simulator import Simulator
+from .tensor_checks import DTYPES, first_only
+
+WIDEST = 1024  # beyond, PyTorch's own products of matrices are as fast
+
+
+class OfState(nn.Module):
+    """A network that reads the state, as a policy: u = network((q, v))."""
+
+    def __init__(self, network: nn.Module):
+        super().__init__()
+        self.network = network
+
+    def forward(self, q: Tensor, v: Tensor, t: int) -> Tensor:
+        return self.network(torch.cat([q, v], -1))
+
+
+def layers_of(sim: Simulator, network: nn.Sequential) -> tuple[list[nn.Linear], tuple[str, ...]] | None:
+    """Its layers and the activations after them, if it is one that runs inside the kernel."""
+    linear: list[nn.Linear] = []
+    activations: list[str] = []
+    for module in network:
+        if type(module) is nn.Linear and module.bias is not None:
+            linear.append(module)
+            activations.append("linear")
+            continue
+        name = _activation(module)
+        if name is None or not linear or activations[-1] != "linear":
+            return None
+        activations[-1] = name
+    m = sim.model
+    good = (
+        sim.checks.on_host
+        and bool(linear)
+        and linear[0].in_features == m.nq + m.nv
+        and linear[-1].out_features == m.nu > 0
+        and max(layer.out_features for layer in linear) <= WIDEST
+        and all(layer.weight.dtype == DTYPES[sim.dtype] and layer.weight.device.type == "cpu" for layer in linear)
+        and not any(module._forward_hooks or module._forward_pre_hooks for module in (network, *network))
+    )
+    return (linear, tuple(activations)) if good else None
+
+
+def _activation(module: nn.Module) -> str | None:
+    if type(module) is nn.ELU:
+        return "elu" if module.alpha == 1.0 else None
+    return {nn.Tanh: "tanh", nn.ReLU: "relu"}.get(type(module))
+
+
+class InsideLoop(torch.autograd.Function):
+    """A closed loop whose policy runs inside the kernel. weights: W and b of each layer in turn."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        sim: Simulator,
+        activations: tuple[str, ...],
+        steps: int,
+        tricks: Tricks,
+        q0: Tensor,
+        v0: Tensor,
+        flat: Tensor | None,
+        *weights: Tensor,
+    ) -> Any:
+        lead = tuple(q0.shape[:-1])
+        start = State(*(x.detach().reshape(-1, x.shape[-1]).contiguous().numpy() for x in (q0, v0)))
+        sim.checks.state(start)
+        params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
+        states, u, _ = policy_forward(sim.engine, _network(weights, activations), start, steps, params)
+        q, v, u = (torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u))
+        ctx.sim, ctx.activations, ctx.tricks = sim, activations, tricks
+        ctx.save_for_backward(q, v, u, flat, *weights)
+        ctx.set_materialize_grads(False)
+        return q, v, u
+
+    @staticmethod
+    def backward(ctx: Any, *given: Tensor | None) -> Any:
+        q, v, u, flat, *weights = ctx.saved_tensors
+        sim, lead, needed = ctx.sim, tuple(q.shape[:-2]), ctx.needs_input_grad[4:]
+        rows = [x.reshape(-1, *x.shape[-2:]).numpy() for x in (q, v, u)]
+        bars = [torch.zeros_like(x) if bar is None else bar.detach() for x, bar in zip((q, v, u), given, strict=True)]
+        bar_rows = [
+            sim.checks.numbers(f"{k}_bar", x.reshape(-1, *x.shape[-2:]).contiguous().numpy())
+            for k, x in zip("qvu", bars, strict=True)
+        ]
+        params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
+        back = policy_backward(
+            sim.engine,
+            _network(weights, ctx.activations),
+            State(rows[0], rows[1]),
+            rows[2],
+            params,
+            (bar_rows[0], bar_rows[1], bar_rows[2]),
+            ctx.tricks,
+            needed[2],
+            _product,
+        )
+        sim.checks.finite([back.q, back.v], len(back.q))
+        sim.checks.warn_if_unsolved(back.health[:, 0])
+        flat_bar = None if back.params is None else torch.tensor(back.params.flat).reshape(flat.shape)
+        firsts = [torch.from_numpy(x).reshape(*lead, -1) for x in (back.q, back.v)]
+        of_weights = [torch.from_numpy(x) for layer in back.layers for x in layer]
+        out = first_only((*firsts, flat_bar, *of_weights), needed, (q, v, flat, *weights))
+        return None, None, None, None, *out
+
+
+def _network(weights: Any, activations: tuple[str, ...]) -> Network:
+    arrays = [w.detach().contiguous().numpy() for w in weights]
+    return Network(tuple(zip(arrays[::2], arrays[1::2], strict=True)), activations)
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (torch.from_numpy(a) @ torch.from_numpy(b)).numpy()
