@@ -64,6 +64,7 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     q, v, x, flat = total.q + grad.q, total.v + grad.v, total.u, np.array(grad.params.flat)
     if total.felt is not None:
         felt = sim.engine.query_vjp("sensing", here, at.u, sim.checks.params(params, len(q)), _packed(at, total.felt))
+        assert felt.params is not None
         q, v, x, flat = q + felt.q, v + felt.v, x + felt.x, flat + felt.params.flat
     if traj is not None and total.later is not None:
         after = sim.outputs_vjp(traj.final, total.later, params=params)

@@ -77,7 +77,7 @@ class _Backward(torch.autograd.Function):
 
 
 for _function in (_Forward.forward, _Backward.forward):
-    _function.__signature__ = inspect.signature(_function)  # type: ignore[attr-defined]  # PyTorch asks for it at every call
+    _function.__signature__ = inspect.signature(_function)  # type: ignore[union-attr]  # PyTorch asks for it at every call
 
 
 def _arrays(call: Call, names: Iterable[str], given: tuple[Tensor | None, ...]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The least overlap of two convex cores, apart or not, by nothing but support functions: GJK from outside  (theory 6.8).
+"""The least overlap of two convex cores, apart or not, by nothing but support functions: GJK from outside  (theory 6.9).
 
 K = A - B, h(n) = max over K of n . w: the overlap along n (negative: a gap). Wanted is the n of least h. For every n the point
 x = (h(n) + eps) n lies outside K, at least eps from it. So x is projected on K by GJK; the direction n' = (x - v)/|x - v| that

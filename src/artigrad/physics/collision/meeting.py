@@ -1,4 +1,4 @@
-"""What a pair of solids leaves of each point at which it touches, and the adjoint that all such pairs share  (theory 6.7).
+"""What a pair of solids leaves of each point at which it touches, and the adjoint that all such pairs share  (theory 6.8).
 
 A shape is a core and a radius around it. At a point of contact, a and b are points of the two cores with b - a = g n. With v
 the motion of the bodies at a and b (sizes included), theta their turns, C the Hessians of the support functions of the cores

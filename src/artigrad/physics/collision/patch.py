@@ -1,4 +1,4 @@
-"""Where two solids lie flat on each other: up to four points of the area that their faces or edges share  (theory 6.9).
+"""Where two solids lie flat on each other: up to four points of the area that their faces or edges share  (theory 6.10).
 
 What of a solid looks along its normal, within TILT, is a ring of eight corners in order, some of them the same: the furthest
 points in eight directions around the normal; of a cylinder its rim, or its line. Both rings are projected along the normal, and

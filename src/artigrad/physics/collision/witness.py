@@ -1,4 +1,4 @@
-"""Which features of two solids touch, to the last digit; and how the witness and its normal change  (theory 6.7).
+"""Which features of two solids touch, to the last digit; and how the witness and its normal change  (theory 6.8).
 
 A feature is a corner, an edge, a face, a curved surface, or a cylinder's line or rim. With it fixed, the conditions of
 `meeting` are smooth equations: Newton's method on them turns the few digits of a search into all, and the same matrix is that
