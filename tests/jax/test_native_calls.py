@@ -133,9 +133,12 @@ def test_warnings_are_not_lost():
     sim = ag.Simulator(b.build(), law="hard", softness=0.0)
     q, v = map(jnp.asarray, sim.reset())
     slope = jax.jit(jax.grad(lambda q: aj.rollout(sim, (q, v), steps=5).q[-1].sum()))
-    with pytest.warns(RuntimeWarning, match="was not solved in some step of robot 0"):
+    with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0"):
         jax.block_until_ready(slope(q))
     x = {k: jnp.asarray(y) for k, y in inputs((3,)).items()}
+    hasty = ag.Simulator(MODEL, iterations=1)
+    with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0 .* of the constraint forces"):
+        jax.block_until_ready(jax.jit(lambda q: aj.rollout(hasty, (q, x["v"]), steps=10).q)(x["q"].at[:, 2].add(-0.02)))
     speeds, back = jax.vjp(lambda v: aj.rollout(SIM, (x["q"], v), x["us"]).v, x["v"])
     with pytest.warns(RuntimeWarning, match="gradient of 3 of 3 robots is not finite"):
         jax.block_until_ready(back(jnp.full_like(speeds, 1.7e308)))

@@ -84,7 +84,7 @@ def test_torch_and_jax(name):
 
     given = torch.tensor(state.q, requires_grad=True), torch.tensor(state.v)
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 1"):
-        at.rollout(sim, *given, torch.tensor(u))[0].sum().backward()
+        at.rollout(sim, given, torch.tensor(u))[0].sum().backward()
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 1"):
         at.closed_loop(sim, Nothing(), given, 3).q.sum().backward()
     jax = pytest.importorskip("jax")
@@ -93,4 +93,4 @@ def test_torch_and_jax(name):
     jax.config.update("jax_enable_x64", True)
 
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 1"):
-        jax.block_until_ready(jax.grad(lambda q: aj.rollout(sim, q, state.v, u)[0].sum())(state.q))
+        jax.block_until_ready(jax.grad(lambda q: aj.rollout(sim, (q, state.v), u)[0].sum())(state.q))

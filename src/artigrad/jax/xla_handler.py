@@ -39,9 +39,12 @@ Ask = ctypes.CFUNCTYPE(
 
 class Array(ctypes.Structure):
     """An operand or result: how many axes are its own; the kernel's arguments that it is (-1: none); the result that it is
-    copied to the front of; whether all of it must be finite; the column that must be zero."""
+    copied to the front of; whether all of it must be finite; whether its rows are two numbers with limits, and those."""
 
-    _fields_ = [(name, c_int64) for name in ("own", "slot", "other_slot", "copy_to", "finite", "zero_column")]
+    _fields_ = [
+        *((name, c_int64) for name in ("own", "slot", "other_slot", "copy_to", "finite", "limited")),
+        ("limits", ctypes.c_double * 2),
+    ]
 
 
 class Variant(ctypes.Structure):
@@ -203,9 +206,9 @@ class _Handler(LlvmText):
     def _of_block(self, field: str, kind: str = "i64") -> str:
         return self.load(self.block, _at(CallBlock, field), kind)
 
-    def _of_array(self, k: str, field: str) -> str:
-        place = self.add(self.mul(k, ctypes.sizeof(Array)), _at(CallBlock, "arrays") + _at(Array, field))
-        return self.load(self.block, place)
+    def _of_array(self, k: str, field: str, kind: str = "i64", more: int = 0) -> str:
+        place = self.add(self.mul(k, ctypes.sizeof(Array)), _at(CallBlock, "arrays") + _at(Array, field) + more)
+        return self.load(self.block, place, kind)
 
     def _entry(self, array: str, k: str) -> str:
         return self.load(array, self.mul(k, 8))
@@ -244,10 +247,11 @@ class _Handler(LlvmText):
         with self.loop(end, start) as k:
             with self.when(self.compare("ne", self._of_array(k, "finite"), 0)):
                 self._ask_unless(self._all_finite(k))
-            column = self._of_array(k, "zero_column")
-            with self.when(self.compare("sge", column, 0)), self.loop(self.batch) as row:
-                number = self._number(k, self.add(self.mul(row, self._entry(self.strides, k)), column))
-                self._ask_unless(self.op(f"fcmp oeq double {number}, 0.0"))
+            with self.when(self.compare("ne", self._of_array(k, "limited"), 0)), self.loop(self.batch) as row:
+                for column in range(2):
+                    number = self._number(k, self.add(self.mul(row, self._entry(self.strides, k)), column))
+                    limit = self._of_array(k, "limits", "double", 8 * column)
+                    self._ask_unless(self.op(f"fcmp ole double {number}, {limit}"))
         if when == BEFORE:
             self._look_at_quaternions()
         with self.when(self.load(self.asked, kind="i1")):

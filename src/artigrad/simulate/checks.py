@@ -265,15 +265,22 @@ class Checks:
             )
         return good
 
+    @property
+    def negligible(self) -> float:
+        """The violation that gradients do not show. The hybrid solver says 0 where its set passed the check, and where none did
+        the adjoint may have a singular set, however little is left."""
+        options = self.options
+        hybrid = options.law == "hard" and options.solver == "hybrid"
+        return 0.0 if hybrid else max(options.tolerance, NEGLIGIBLE[self.device.dtype.itemsize])
+
     def warn_if_unsolved(self, violation: Any) -> None:
         """Warn of a gradient through a step that was not solved, where that does not mean to wait for a GPU. The adjoint of
-        the sweeps is that of what was run, solved or not. The hybrid solver says 0 where its set passed the check, and where
-        none did the adjoint may have a singular set, however little is left."""
+        the sweeps is that of what was run, solved or not."""
         options = self.options
-        soft, hybrid = options.law == "soft", options.law == "hard" and options.solver == "hybrid"
+        soft = options.law == "soft"
         if not self.on_host or (options.law == "hard" and options.gradient == "reverse"):
             return
-        unsolved = ~(violation <= (0.0 if hybrid else max(options.tolerance, NEGLIGIBLE[self.device.dtype.itemsize])))
+        unsolved = ~(violation <= self.negligible)
         if unsolved.any():
             worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
             unit = " of the constraint forces" if soft else " m/s"

@@ -114,9 +114,17 @@ def _backward(sim: Simulator, call: Call, x: Rows, bars: Rows, with_params: bool
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------
+def _trajectory(call: Call, x: Rows, u: Any, wrench: Any) -> Any:
+    """A rollout. What was not solved under the soft law is told here: its adjoint does not solve again."""
+    traj = call.sim.rollout(_state(x), u, params=x["params"], wrench=wrench)
+    if call.sim.options.law == "soft":
+        call.sim.checks.warn_if_unsolved(traj.violation)
+    return traj
+
+
 def _rollout(call: Call, x: Rows) -> tuple[Any, ...]:
     """(q, v)[t+1] = step((q, v)[t], u[t])"""
-    return tuple(call.sim.rollout(_state(x), x["u"], params=x["params"], wrench=x["wrench"]).kept[0])
+    return tuple(_trajectory(call, x, x["u"], x["wrench"]).kept[0])
 
 
 def _rollout_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
@@ -127,7 +135,7 @@ def _rollout_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
 
 def _step(call: Call, x: Rows) -> tuple[Any, ...]:
     """(q', v') = step(q, v, u)"""
-    return tuple(call.sim.step(_state(x), x["u"], params=x["params"], wrench=x["wrench"]))
+    return tuple(_trajectory(call, x, *_one_step(x)).final)
 
 
 def _step_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
@@ -144,8 +152,6 @@ def _last_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
     """The rollout once more, and back."""
     sim, traj = call.sim, _checkpointed(call, x)
     grad = sim.vjp(traj, bars["q_last"], bars["v_last"], with_params=with_params)
-    if sim.checks.on_host:
-        sim.checks.warn_if_unsolved(grad.health.violation)
     return {"q": grad.q0, "v": grad.v0, "u": grad.u, "wrench": grad.wrench, "params": grad.params}
 
 
@@ -156,9 +162,7 @@ def _checkpointed(call: Call, x: Rows) -> Any:
 
 def _contacts(call: Call, x: Rows) -> tuple[Any, ...]:
     """Forces, places and gaps in the step that begins at a state."""
-    u, wrench = (None if x[k] is None else x[k][:, None] for k in ("u", "wrench"))
-    contacts = call.sim.contacts(call.sim.rollout(_state(x), u, params=x["params"], wrench=wrench))
-    return tuple(part[:, 0] for part in contacts)
+    return tuple(part[:, 0] for part in call.sim.contacts(_trajectory(call, x, *_one_step(x))))
 
 
 def _contacts_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
@@ -177,8 +181,7 @@ def _through_one_step(call: Call, x: Rows, v_next: Any, loss: LossBars, with_par
     speeds = device.empty((batch, 2, nv))
     speeds[:, 0], speeds[:, 1] = _here(call, x["v"]), _here(call, v_next)
     states = State(_here(call, x["q"])[:, None], speeds)
-    u, wrench = (None if x[k] is None else x[k][:, None] for k in ("u", "wrench"))
-    found = _through_steps(call, states, u, wrench, x["params"], loss, with_params)
+    found = _through_steps(call, states, *_one_step(x), x["params"], loss, with_params)
     return found | {k: None if found[k] is None else found[k][:, 0] for k in ("u", "wrench")}
 
 
@@ -336,6 +339,11 @@ FUNCTIONS = {
 # -- small helpers -------------------------------------------------------------------------------------------------------
 def _state(x: Rows) -> State:
     return State(x["q"], x["v"])
+
+
+def _one_step(x: Rows) -> tuple[Any, Any]:
+    """Controls and wrenches of a single step, with an axis for time."""
+    return x["u"][:, None], None if x["wrench"] is None else x["wrench"][:, None]
 
 
 def _here(call: Call, x: Any) -> Any:

@@ -96,7 +96,7 @@ class Network:
 def policy_forward(
     engine: Engine, network: Network, start: State, steps: int, params: Params
 ) -> tuple[State, Any, Any]:
-    """States (B, T+1, n), controls (B, T, nu) and status from the rows of `start` on."""
+    """States (B, T+1, n), controls (B, T, nu) and violation (B,) from the rows of `start` on."""
     m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
     q, v = (device.empty((batch, steps + 1, n)) for n in (m.nq, m.nv))
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
@@ -117,7 +117,7 @@ def policy_forward(
     if not all_finite(u):
         t = int((~np.isfinite(u)).any((0, 2)).argmax())
         raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
-    return State(q, v), u, status
+    return State(q, v), u, status[:, 0]
 
 
 def policy_backward(

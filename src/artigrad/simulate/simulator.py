@@ -265,12 +265,12 @@ class Simulator(StateFunctions):
             raise InputError("under a policy there are no u, wrench and checkpoints: leave them out")
         policy.check(self.engine)
         inputs, start, batched = self._inputs(state, None, steps, None, params)
-        states, u, status = policy_forward(self.engine, policy, start, inputs.steps, inputs.params)
+        states, u, violation = policy_forward(self.engine, policy, start, inputs.steps, inputs.params)
         final = State(states.q[:, -1].copy(), states.v[:, -1].copy())
         final = final if batched else State(final.q[0], final.v[0])
         u = u if batched else u[0]
         mark, kept = self.checks.fingerprint(u, None), {0: states}
-        about = (inputs.params, inputs.steps, EveryStep(), kept, batched, status[:, 0], mark, policy)
+        about = (inputs.params, inputs.steps, EveryStep(), kept, batched, violation, mark, policy)
         return Trajectory(self, final, u, None, *about)
 
     def _inputs(
@@ -383,7 +383,8 @@ class Simulator(StateFunctions):
         u = traj.u.reshape(traj.batch, traj.steps, m.nu)
         back = policy_backward(self.engine, policy, traj.every_state(), u, traj.params, given, Tricks(), with_params)
         pieces = [back.q, back.v, back.u, *([] if back.params is None else [back.params.flat])]
-        health = Health(checks.finite(pieces, traj.batch), back.health[:, 0], back.health[:, 1])
+        health = Health(checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
+        checks.warn_if_unsolved(traj.violation)
         q, v, u = (back.q, back.v, back.u) if traj.batched else (back.q[0], back.v[0], back.u[0])
         return Gradient(q, v, u, back.params, None, health, back.layers)
 

@@ -99,7 +99,7 @@ class _ClosedLoop(torch.autograd.Function):
             inputs, states = bind(sim, q, v, u, flat)
             if sim.checks.on_host:
                 sim.checks.state(State(states.q[:, 0], states.v[:, 0]))
-            unroll(sim, policy, Loop(q, v, u), inputs, states)
+            ctx.violation = unroll(sim, policy, Loop(q, v, u), inputs, states)
         ctx.sim, ctx.policy, ctx.tricks = sim, policy, tricks
         ctx.save_for_backward(q, v, u, flat, *weights)
         ctx.set_materialize_grads(False)
@@ -121,18 +121,20 @@ class _ClosedLoop(torch.autograd.Function):
         recomputed.check()
         if sim.checks.on_host:
             sim.checks.finite([back.q_bar, back.v_bar, back.u_bar], inputs.batch)
-            sim.checks.warn_if_unsolved(back.health[:, 0])
+            sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
         out = first_only((*carried, flat_bar, *recomputed.weight_bars), needed, (q, v, flat, *weights))
         return None, None, None, None, *out
 
 
-def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State) -> None:
-    """Policy and step in turn, from the first to the last, on the memory of a loop whose first state is there."""
+def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State) -> Any:
+    """Policy and step in turn, from the first to the last, on the memory of a loop whose first state is there. How far
+    constraints were from solved."""
     status = sim.engine.new_status(inputs.batch)
     for t in range(inputs.steps):
         loop.u[..., t, :] = _controls(sim, policy, loop.q, loop.v, t)
         sim.engine.extend(inputs, states, t, status)
+    return status[:, 0]
 
 
 def _controls(sim: Simulator, policy: nn.Module, q: Tensor, v: Tensor, t: int) -> Tensor:

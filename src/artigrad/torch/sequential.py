@@ -79,7 +79,7 @@ class InsideLoop(torch.autograd.Function):
         start = State(*(x.detach().reshape(-1, x.shape[-1]).contiguous().numpy() for x in (q0, v0)))
         sim.checks.state(start)
         params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
-        states, u, _ = policy_forward(sim.engine, _network(weights, activations), start, steps, params)
+        states, u, ctx.violation = policy_forward(sim.engine, _network(weights, activations), start, steps, params)
         q, v, u = (torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u))
         ctx.sim, ctx.activations, ctx.tricks = sim, activations, tricks
         ctx.save_for_backward(q, v, u, flat, *weights)
@@ -109,7 +109,7 @@ class InsideLoop(torch.autograd.Function):
             _product,
         )
         sim.checks.finite([back.q, back.v], len(back.q))
-        sim.checks.warn_if_unsolved(back.health[:, 0])
+        sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if back.params is None else torch.tensor(back.params.flat).reshape(flat.shape)
         firsts = [torch.from_numpy(x).reshape(*lead, -1) for x in (back.q, back.v)]
         of_weights = [torch.from_numpy(x) for layer in back.layers for x in layer]
