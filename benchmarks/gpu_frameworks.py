@@ -95,16 +95,16 @@ def apart(found: Any, expected: Any) -> float:
         if (a is None) != (b is None):
             return float("inf")
         if a is not None and a.numel():
-            scale = max(1.0, float(b.abs().max()))
+            scale = max(1.0, float(b.detach().abs().max()))
             worst = max(worst, float((a.detach().cpu().double() - b.detach().cpu().double()).abs().max()) / scale)
     return worst
 
 
 def check_functions(quick: bool) -> list[Result]:
     out = []
-    for name in ("laikago", "ant", "hopper", "cartpole"):
+    for name, dtypes in {"laikago": ("f64", "f32"), "hopper": ("f64",), "cartpole": ("f32",)}.items():
         model = getattr(ag.robots, name)()
-        for dtype in ("f64", "f32"):
+        for dtype in dtypes:
             sims = {d: ag.Simulator(model, device=d, dtype=dtype) for d in ("cuda", "cpu")}
             given = {d: inputs(model, dtype, d) for d in sims}
             for function, call in calls(model).items():

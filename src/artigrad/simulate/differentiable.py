@@ -3,7 +3,7 @@
 A function reads named arrays, one row per robot, and gives a tuple of arrays. Its adjoint reads what is kept of both, and the
 cotangents of what it gave; None there is zero. `forward` and `backward` are the two for arrays with any leading axes.
 
-Not differentiated: where contacts are and how wide their gaps (`contacts` gives both), and the Jacobians of `linearize`.
+Not differentiated: of `contacts` all but the force in the world; the Jacobians of `linearize`.
 """
 
 from __future__ import annotations
@@ -161,12 +161,12 @@ def _checkpointed(call: Call, x: Rows) -> Any:
 
 
 def _contacts(call: Call, x: Rows) -> tuple[Any, ...]:
-    """Forces, places and gaps in the step that begins at a state."""
+    """Forces, places, gaps and normals in the step that begins at a state."""
     return tuple(part[:, 0] for part in call.sim.contacts(_trajectory(call, x, *_one_step(x))))
 
 
 def _contacts_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    for name in ("point", "gap"):
+    for name in ("point", "gap", "along", "normal"):
         if bars[name] is not None and (not call.sim.checks.on_host or bars[name].any()):
             raise InputError(f"the {name} of contacts has no gradient: build the loss on their force, or on outputs")
     force_bar = _bar(call, bars, "force")
@@ -272,7 +272,7 @@ def _all_states(call: Call) -> dict[str, Axes]:
 
 def _contact_shapes(call: Call) -> dict[str, Axes]:
     points = len(call.sim.contact_names)
-    return {"force": (points, 3), "point": (points, 3), "gap": (points,)}
+    return {"force": (points, 3), "point": (points, 3), "gap": (points,), "along": (points, 3), "normal": (points, 3)}
 
 
 def _output_shapes(call: Call) -> dict[str, Axes]:

@@ -83,6 +83,7 @@ class RecordedLoop:
                     bar.zero_()
                 through_loop(back, states, self.adjoint, tricks, self.loop, list(self.bars[:2]), self.bars.u)
 
+        self._work = forward, backward  # whose arrays the graphs write to as long as they play
         self.play = record(forward)
         self.play_backward = record(backward)
 
