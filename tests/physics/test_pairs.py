@@ -120,7 +120,8 @@ DOMAIN = {
         inputs[1] * np.where(rng.random(LANES) < 0.5, 0.1, 1.0),
     ],
     "cylinder.cylinder_ball": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
-    "box.box_segment": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
+    # an axis that passes through the box has a slope of zero there, and rounding chooses
+    "box.box_segment": lambda inputs, rng: [positive(inputs[0]), inputs[1] * 2.5, *inputs[2:]],
     "box.box_ball": lambda inputs, rng: [positive(inputs[0]), *inputs[1:]],
     "scalars.bounded": lambda inputs, rng: [inputs[0], inputs[1], inputs[1] + np.abs(inputs[2])],
     "pyramid.tangents": update,
@@ -250,7 +251,10 @@ def test_every_adjoint_of_the_leaves_is_registered():
         for key, thing in vars(module).items():
             if key.endswith("_vjp") and inspect.isfunction(thing) and thing.__module__ == name:
                 arguments = [p.annotation for p in inspect.signature(thing).parameters.values()]
-                staged = any(a in ("Step", "ContactProblem", "Any", "Callable", "Kind") for a in map(str, arguments))
+                staged = any(
+                    a in ("Step", "ContactProblem", "Any", "Callable", "Kind", "Solid", "Row")
+                    for a in map(str, arguments)
+                )
                 assert thing in registered or staged or key.startswith("_"), f"{name}.{key}"
 
 

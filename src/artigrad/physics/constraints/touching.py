@@ -144,6 +144,8 @@ def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
     """From the cotangents of a contact to the poses of its links (zeta, o_bar) and to the places and sizes of its shapes.
     which: its pair, its point, and its number."""
     problem, model, (k, m, n) = s.constraints, s.model, which
+    if not problem.routines:  # rows of joints alone: no contact is ever asked
+        return
     a, b = problem.a[k], problem.b[k]
     i, j = model.shape_link[a], model.shape_link[b]
     pair, apart = pair_of(s, k)

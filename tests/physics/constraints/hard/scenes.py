@@ -68,7 +68,7 @@ PAIRS = {
 
 ON_PLANE = {
     "box": (lambda b: b.box("b", (0.1, 0.2, 0.15)), 0.1499),
-    "cylinder": (lambda b: b.cylinder("b", 0.1, 0.2), 0.1999),
+    "cylinder": (lambda b: b.cylinder("b", 0.1, 0.2, rotation=(1, 1.02, 0.03, 0)), 0.0999),
     "capsule": (lambda b: b.capsule("b", 0.1, 0.2), 0.2999),
     "points": (lambda b: b.points("b", [[0.1, 0.1, -0.2], [0.1, -0.1, -0.2], [-0.1, 0, -0.2], [0, 0, 0.3]]), 0.1999),
 }
