@@ -30,7 +30,7 @@ ROBOT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/><worldbody><geom name="floo
     <body name="base" pos="0 0 .5"><freejoint/><geom size="0.2"/>
     <body name="arm" pos="0.3 0 0"><joint name="hinge" axis="0 1 0" damping="0.1"/>
       <geom name="lump" type="box" size="0.1 0.2 0.3" pos="0.1 0.2 0"/><site name="imu" pos="0.2 0.1 0" euler="10 20 30"/>
-      <body name="hand" pos="0.3 0 0.2"><joint name="ball" type="ball"/><geom size="0.1" pos="0.1 0 0"/>
+      <body name="hand" pos="0.3 0 0.2"><joint name="ball" type="ball"/><geom size="0.1" pos="0.1 0 0" condim="{{condim}}"/>
         <site name="palm" pos=".1 0 0" size=".3" euler="5 10 15"/><site name="skin" type="box" size=".2 .2 .2"/>
         <site name="away" type="capsule" size=".01 .02" pos="0 3 0"/></body>
     </body></body>
@@ -42,7 +42,7 @@ ROBOT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/><worldbody><geom name="floo
 ON_JOINTS = """<motor name="motor" joint="hinge" gear="2" ctrlrange="-.5 .5"/>
     <general name="servo" joint="turn" gear="1.5" gaintype="affine" gainprm="3 .2 -.3" biastype="affine"
       biasprm=".1 -3 -.4"/>"""
-ROBOT = ROBOT.format(actuators=ON_JOINTS)
+ROBOT, ROLLING = (ROBOT.format(actuators=ON_JOINTS, condim=condim) for condim in (3, 6))
 
 
 def pressed(model, rng, batch=None):
@@ -54,8 +54,9 @@ def pressed(model, rng, batch=None):
     return ag.State(*map(np.ascontiguousarray, state))
 
 
-def test_readings_are_mujocos():
-    model, m = ag.load(ROBOT), mujoco.MjModel.from_xml_string(ROBOT)
+@pytest.mark.parametrize("text", [ROBOT, ROLLING])
+def test_readings_are_mujocos(text):
+    model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
     m.opt.iterations, m.opt.tolerance = 200, 0
     assert {s.kind for s in model.sensors} == set(KINDS)
     sim, d, rng, felt = ag.Simulator(model, iterations=60), mujoco.MjData(m), np.random.default_rng(0), 0.0
@@ -95,9 +96,9 @@ def test_at_rest_on_the_floor_it_reads_gravity():
     np.testing.assert_allclose(sim.sensors(state)["imu"], [0, 0, 9.81], atol=1e-4)
 
 
-@pytest.mark.parametrize("batch", [None, 3])
-def test_gradients(batch):
-    model = ag.load(ROBOT)
+@pytest.mark.parametrize(("text", "batch"), [(ROBOT, None), (ROLLING, 3)])
+def test_gradients(text, batch):
+    model = ag.load(text)
     sim, rng = ag.Simulator(model, iterations=60), np.random.default_rng(1)
     state = pressed(model, rng, batch)
     u = rng.normal(size=(2,) if batch is None else (batch, 2))

@@ -45,7 +45,7 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     if kind == "jointactfrc" and any(a["on"][0] in ("tendon", "site") for a in b._actuators.values()):
         return " beside actuators on tendons or sites"
     if kind in ("force", "torque"):
-        return _unheld(m, kind)
+        return _unheld(m)
     return None
 
 
@@ -53,14 +53,10 @@ def _readable(b: ModelBuilder, actuator: str) -> bool:
     return not b._actuators[actuator]["gear_axes"].any() and b._actuators[actuator]["on"][0] in ("joint", "tendon")
 
 
-def _unheld(m: Any, kind: str) -> str | None:
-    """What a joint carries is known where nothing but contacts presses on bodies; their torques are not."""
-    if any(m.eq_active0[e] and m.eq_type[e] < SAME_BODIES for e in range(m.neq)):
-        return " beside equalities of bodies"
-    if kind == "force":
-        return None
-    wide = (m.geom_condim > 3) & ((m.geom_contype > 0) | (m.geom_conaffinity > 0))
-    return " beside contacts of condim 4 or 6" if wide.any() or (m.pair_dim > 3).any() else None
+def _unheld(m: Any) -> str | None:
+    """What a joint carries is known where nothing but contacts presses on bodies."""
+    held = any(m.eq_active0[e] and m.eq_type[e] < SAME_BODIES for e in range(m.neq))
+    return " beside equalities of bodies" if held else None
 
 
 def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:

@@ -17,7 +17,7 @@ OVERRIDE = 1  # bit of enableflags
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
 
-class Feature(NamedTuple):
+class Unsimulated(NamedTuple):
     """where(m, names): the names of the parts that use it, or [""] if the file as a whole does."""
 
     what: str
@@ -43,49 +43,53 @@ def _round(m: Any, names: Names, values: Any) -> list[str]:
 
 
 FEATURES = (
-    Feature("equality of distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
-    Feature("armature of a tendon", "left out", lambda m, n: _used(n.tendon, m.tendon_armature)),
-    Feature(
+    Unsimulated("equality of distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
+    Unsimulated("armature of a tendon", "left out", lambda m, n: _used(n.tendon, m.tendon_armature)),
+    Unsimulated(
         "spring or damper of a tendon that is not linear",
         "its linear part is kept",
         lambda m, n: _used(n.tendon, np.c_[m.tendon_stiffnesspoly, m.tendon_dampingpoly, m.tendon_springyield]),
     ),
-    Feature("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
-    Feature("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
-    Feature(
+    Unsimulated("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
+    Unsimulated("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
+    Unsimulated(
         "gravity compensation of a joint whose actuator force is limited",
         "not limited",
         lambda m, n: [n.joint[j] for j in range(m.njnt) if m.jnt_actgravcomp[j] and m.jnt_actfrclimited[j]],
     ),
-    Feature(
+    Unsimulated(
         "fluid that feels a shape as an ellipsoid",
         "it feels the body as a box",
         lambda m, n: _used(n.geom, m.geom_fluid[:, 0]) if m.opt.density or m.opt.viscosity else [],
     ),
-    Feature(
+    Unsimulated(
         "forces of a fluid at the end of the step (integrators implicit and implicitfast)",
         "taken at its beginning",
         lambda m, n: [""] if (m.opt.density or m.opt.viscosity) and m.opt.integrator in IMPLICIT else [],
     ),
-    Feature(
+    Unsimulated(
         "spring that is not linear",
         "its linear part is kept",
         lambda m, n: _used(n.joint, m.jnt_stiffnesspoly) + _used(n.joint, m.jnt_springyield),
     ),
-    Feature("damping that is not linear", "its linear part is kept", lambda m, n: _joints_of(m, n, m.dof_dampingpoly)),
-    Feature("spring of a ball or free joint", "left out", lambda m, n: _round(m, n, m.jnt_stiffness)),
-    Feature("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
-    Feature("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
-    Feature(
+    Unsimulated(
+        "damping that is not linear", "its linear part is kept", lambda m, n: _joints_of(m, n, m.dof_dampingpoly)
+    ),
+    Unsimulated("spring of a ball or free joint", "left out", lambda m, n: _round(m, n, m.jnt_stiffness)),
+    Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
+    Unsimulated("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
+    Unsimulated(
         "contact of bodies with their parents (flag filterparent)",
         "they do not touch",
         lambda m, n: [""] if off(m, Off.FILTERPARENT) else [],
     ),
-    Feature("override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []),
+    Unsimulated(
+        "override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []
+    ),
 )
 NOTES = (
-    Feature("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
-    Feature(
+    Unsimulated("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
+    Unsimulated(
         "mocap body",
         "fixed where the file places it",
         lambda m, n: [n.body[i] for i in range(m.nbody) if m.body_mocapid[i] >= 0],
@@ -97,7 +101,7 @@ def _other_equalities(m: Any, names: Names) -> list[str]:
     return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > TENDON_EQUALITY]
 
 
-def findings(features: Sequence[Feature], m: Any, names: Names) -> list[Finding]:
+def findings(features: Sequence[Unsimulated], m: Any, names: Names) -> list[Finding]:
     """Those features that a file uses."""
     found = [(f, tuple(f.where(m, names))) for f in features]
     return [Finding(f.what, tuple(w for w in where if w), f.effect) for f, where in found if where]

@@ -79,8 +79,8 @@ class KernelKey:
         if not self.contact:
             return None
         if self.soft:
-            shaped = (options.cone, self.features, self.square, options.iterations)
-            return SoftProblem.take(arguments, self.routines, self.solids, *shaped)
+            shapes, method = (self.routines, self.solids), (self.square, options.iterations)
+            return SoftProblem.take(arguments, shapes, options.cone, self.features, method)
         return ContactProblem.take(arguments, options.cone, self.routines, self.solids)
 
     def step(self, arguments: dict[str, Any]) -> Step:

@@ -129,6 +129,12 @@ class Engine:
         return integers | work | {"contact_options": np.array(self.options.contact_numbers, self.device.dtype)}
 
     @property
+    def _touch(self) -> dict[str, Any]:
+        """Whether kernels have rows, and for which shapes."""
+        routines, solids = routines_of(self.model), solids_of(self.model)
+        return {"contact": self.constrained, "routines": routines, "solids": solids}
+
+    @property
     def _forces(self) -> dict[str, Any]:
         """Which forces kernels have that not every model has."""
         return {"lines": line_features(self.model), "extras": self.model.extras}
@@ -138,8 +144,8 @@ class Engine:
         wrench = inputs.wrench is not None
         work = Workspace.sizes(self.model, self.options, backward, wrench)
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
-        contact, soft = self.constrained, dict[str, Any]()
-        if contact and self.options.law == "soft":
+        soft = dict[str, Any]()
+        if self.constrained and self.options.law == "soft":
             soft = {"features": self.features, "square": inputs.params.facts.square}
         damped = inputs.params.facts.damped or flags.get("with_params", False)
         in_factor = (
@@ -147,13 +153,8 @@ class Engine:
         )
         ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
         ends |= self._forces
-        touch: dict[str, Any] = {
-            "contact": contact,
-            "routines": routines_of(self.model),
-            "solids": solids_of(self.model),
-        }
         return KernelKey(
-            self.options, target, tuple(work), own, wrench=wrench, **touch, **flags, **soft, **ends
+            self.options, target, tuple(work), own, wrench=wrench, **self._touch, **flags, **soft, **ends
         ).staged, work
 
     def bound(
@@ -278,7 +279,7 @@ class Engine:
         return A, B, status[:, 0]
 
     def contacts(self, inputs: Inputs, states: State) -> Any:
-        """A row of REPORT for every point that may touch and every step, (B, T, points, 13)."""
+        """A row of REPORT for every point that may touch and every step, (B, T, points, 16)."""
         points, T = len(self.contact_names), inputs.steps
         out = self.device.empty((inputs.batch, T, points, REPORT.size))
         self.bound(contacts_kernel, inputs, False, {"row": points * REPORT.size})(
@@ -333,7 +334,7 @@ class Engine:
             query, integers = QUERIES[name], topology_arguments(self.model)
             rows = dict[str, Any]()
             if query.constrained and self.constrained:
-                rows = {"contact": True, "features": soft_features(self.model), "square": inputs.params.facts.square}
+                rows = {**self._touch, "features": self.features, "square": inputs.params.facts.square}
                 integers = integers | self.contact_arguments(False)
             kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}

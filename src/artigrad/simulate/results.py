@@ -60,7 +60,7 @@ class Contacts(NamedTuple):
     world axes, mean over the step. point: m, shaped alike, where, world axes; zero where nothing is near. gap: m, without
     the last axis, below zero where shapes overlap; where nothing is near, 1000 or, under the hard law, search_distance. along:
     N, shaped as force, the same force along the normal and two directions of friction. normal: from the first shape to the
-    second, world axes.
+    second, world axes. torque: N m, shaped as force, at the point, of contacts of condim 4 and 6.
     """
 
     force: np.ndarray
@@ -68,6 +68,7 @@ class Contacts(NamedTuple):
     gap: np.ndarray
     along: np.ndarray
     normal: np.ndarray
+    torque: np.ndarray
 
 
 class StateGradient(NamedTuple):

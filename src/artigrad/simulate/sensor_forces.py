@@ -54,7 +54,7 @@ def _outside(at: At, s: Sensor) -> np.ndarray:
 def _carried(at: At, s: Sensor) -> tuple[np.ndarray, np.ndarray]:
     """Force, and torque about the site, that the body of a site needs from its parent, world axes:
 
-    f = sum m A - sum contacts,   t = sum (c - x) x m A + I w' + w x I w - sum (p - x) x contact,
+    f = sum m A - sum contacts,   t = sum (c - x) x m A + I w' + w x I w - sum (p - x) x contact + its torque,
     A = a + w' x r + w x (w x r),  r from the body's frame to its centre of mass c
     """
     assert at.felt is not None
@@ -67,7 +67,7 @@ def _carried(at: At, s: Sensor) -> tuple[np.ndarray, np.ndarray]:
     pressed = sign * at.felt.force
     force = need.sum(1) - pressed.sum(1)
     torque = np.cross(at.now.body_position[:, b] + r - x, need) + turn(I_world, turning) + np.cross(w, turn(I_world, w))
-    return force, torque.sum(1) - np.cross(at.felt.point - x, pressed).sum(1)
+    return force, torque.sum(1) - (np.cross(at.felt.point - x, pressed) + sign * at.felt.torque).sum(1)
 
 
 def _carried_vjp(at: At, s: Sensor, force_bar: np.ndarray, torque_bar: np.ndarray, bars: At) -> None:
@@ -102,6 +102,7 @@ def _carried_vjp(at: At, s: Sensor, force_bar: np.ndarray, torque_bar: np.ndarra
     away_bar = -np.cross(pressed, t)
     bars.felt.force[:] -= sign * (f + np.cross(t, away))
     bars.felt.point[:] += away_bar
+    bars.felt.torque[:] -= sign * t
     bars.now.site_position[:, s.on] -= arm_bar.sum(1) + away_bar.sum(1)
 
 

@@ -29,7 +29,7 @@ def entries(what: str, count: int) -> SensorKind:
 
 
 # -- frames --------------------------------------------------------------------------------------------------------------
-class Frame(NamedTuple):
+class SiteFrame(NamedTuple):
     """Pose and velocities of a site, in the world or in its reference; (B, ...) each."""
 
     position: np.ndarray
@@ -38,16 +38,16 @@ class Frame(NamedTuple):
     angular_velocity: np.ndarray
 
 
-def _world(at: At, i: int) -> Frame:
-    return Frame(*(getattr(at.now, f"site_{name}")[:, i] for name in Frame._fields))
+def _world(at: At, i: int) -> SiteFrame:
+    return SiteFrame(*(getattr(at.now, f"site_{name}")[:, i] for name in SiteFrame._fields))
 
 
-def _add_world(bars: At, i: int, frame_bar: Frame) -> None:
+def _add_world(bars: At, i: int, frame_bar: SiteFrame) -> None:
     for name, bar in frame_bar._asdict().items():
         getattr(bars.now, f"site_{name}")[:, i] += bar
 
 
-def frame(at: At, s: Sensor) -> Frame:
+def frame(at: At, s: Sensor) -> SiteFrame:
     """x' = Rr^T (x - xr),  R' = Rr^T R,  v' = Rr^T (v - vr - wr x (x - xr)),  w' = Rr^T (w - wr)"""
     own = _world(at, s.on)
     if s.ref < 0:
@@ -57,10 +57,10 @@ def frame(at: At, s: Sensor) -> Frame:
     drift = own.velocity - ref.velocity - np.cross(ref.angular_velocity, apart)
     R = ref.rotation
     spin = own.angular_velocity - ref.angular_velocity
-    return Frame(turn_back(R, apart), R.transpose(0, 2, 1) @ own.rotation, turn_back(R, drift), turn_back(R, spin))
+    return SiteFrame(turn_back(R, apart), R.transpose(0, 2, 1) @ own.rotation, turn_back(R, drift), turn_back(R, spin))
 
 
-def frame_vjp(at: At, s: Sensor, bar: Frame, bars: At) -> None:
+def frame_vjp(at: At, s: Sensor, bar: SiteFrame, bars: At) -> None:
     if s.ref < 0:
         _add_world(bars, s.on, bar)
         return
@@ -72,8 +72,8 @@ def frame_vjp(at: At, s: Sensor, bar: Frame, bars: At) -> None:
     R_bar = outer(apart, bar.position) + outer(drift, bar.velocity) + outer(spin, bar.angular_velocity)
     R_bar = R_bar + own.rotation @ bar.rotation.transpose(0, 2, 1)
     x = x + np.cross(ref.angular_velocity, v)  # -(wr x apart) . v
-    _add_world(bars, s.on, Frame(x, R @ bar.rotation, v, w))
-    _add_world(bars, s.ref, Frame(-x, R_bar, -v, -w - np.cross(apart, v)))
+    _add_world(bars, s.on, SiteFrame(x, R @ bar.rotation, v, w))
+    _add_world(bars, s.ref, SiteFrame(-x, R_bar, -v, -w - np.cross(apart, v)))
 
 
 def _part(name: str) -> SensorKind:
@@ -85,9 +85,9 @@ def _part(name: str) -> SensorKind:
     return SensorKind("site", lambda at, s: getattr(frame(at, s), name), add)
 
 
-def _only(at: At, **parts: np.ndarray) -> Frame:
+def _only(at: At, **parts: np.ndarray) -> SiteFrame:
     B = len(at.q)
-    zero = Frame(np.zeros((B, 3)), np.zeros((B, 3, 3)), np.zeros((B, 3)), np.zeros((B, 3)))
+    zero = SiteFrame(np.zeros((B, 3)), np.zeros((B, 3, 3)), np.zeros((B, 3)), np.zeros((B, 3)))
     return zero._replace(**parts)
 
 

@@ -29,6 +29,7 @@ class Felt(NamedTuple):
     point: np.ndarray
     along: np.ndarray
     normal: np.ndarray
+    torque: np.ndarray
 
 
 @dataclass(frozen=True)

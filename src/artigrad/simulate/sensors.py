@@ -128,7 +128,7 @@ def _unpacked(sim: Simulator, rows: np.ndarray) -> Felt:
     points = rows[:, at:].reshape(B, -1, REPORT.size)
     linear, angular = frames[..., :3], frames[..., 3:]
     bodies, sites = slice(0, m.nb), slice(m.nb, None)
-    touching = (points[..., :3], points[..., 3:6], points[..., 7:10], points[..., 10:13])
+    touching = (points[..., :3], points[..., 3:6], points[..., 7:10], points[..., 10:13], points[..., 13:16])
     return Felt(linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites], *touching)
 
 
@@ -138,5 +138,6 @@ def _packed(at: At, bars: Felt) -> np.ndarray:
     frames = [np.concatenate([bars.body_linear, bars.body_angular], -1)]
     frames += [np.concatenate([bars.site_linear, bars.site_angular], -1)]
     points[..., :3], points[..., 3:6], points[..., 7:10] = bars.force, bars.point, bars.along
+    points[..., 13:16] = bars.torque
     parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in frames), points.reshape(B, -1)]
     return np.ascontiguousarray(np.concatenate(parts, 1))

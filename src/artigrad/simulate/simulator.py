@@ -302,7 +302,8 @@ class Simulator(StateFunctions):
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
         rows = self.engine.contacts(_inputs_of(traj), traj.every_state())
-        found = Contacts(rows[..., :3], rows[..., 3:6], rows[..., 6], rows[..., 7:10], rows[..., 10:13])
+        parts = (rows[..., a:b] for a, b in ((7, 10), (10, 13), (13, 16)))
+        found = Contacts(rows[..., :3], rows[..., 3:6], rows[..., 6], *parts)
         return found if traj.batched else Contacts(*(x[0] for x in found))
 
     # -- backward ----------------------------------------------------------------------------------------------------

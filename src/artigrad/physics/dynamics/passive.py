@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...spatial import bounded_vjp
-from ...staging import Reals, clamp, loop
+from ...staging import Reals, loop, select
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 
@@ -40,14 +39,16 @@ def passive_vjp(s: Step, tau_bar: Reals) -> None:
 def stretch_of(s: Step, t: Any) -> Any:
     """How far tendon t is beyond the lengths at which its spring rests."""
     own, length = s.const.line[t], s.ws.length[t]
-    return length - clamp(length, own.rest_low, own.rest_high)
+    beyond = select(length > own.rest_high, length - own.rest_high, 0.0)
+    return select(length < own.rest_low, length - own.rest_low, beyond)
 
 
 def stretch_bars(s: Step, t: Any, bar: Any) -> None:
     """To the length of tendon t and to the lengths at which its spring rests."""
-    own = s.const.line[t]
-    kept_bar, low_bar, high_bar = bounded_vjp(s.ws.length[t], own.rest_low, own.rest_high, -bar)
-    s.ws.length_bar[t] = s.ws.length_bar[t] + bar + kept_bar
+    own, length = s.const.line[t], s.ws.length[t]
+    below = length < own.rest_low
+    low_bar, high_bar = select(below, -bar, 0.0), select(below, 0.0, select(length > own.rest_high, -bar, 0.0))
+    s.ws.length_bar[t] = s.ws.length_bar[t] - low_bar - high_bar
     if s.bars.const is not None:
         s.bars.const.line[t].rest_low += low_bar
         s.bars.const.line[t].rest_high += high_bar

@@ -119,6 +119,8 @@ def report_contact(s: Step, family: Block, n: Any, row: Row, table: Table) -> No
     f = row.f.lin if family is WRENCH else row.f
     at.force, at.point = row.R @ f, row.p + origin(s, s.model.tree[link])
     at.along, at.normal = f, row.R.column(0)
+    if family is WRENCH:
+        at.torque = row.R @ row.f.ang
     at.gap = row.r + s.const.pair[k].margin
 
 
@@ -128,7 +130,9 @@ def force_cotangent(s: Step, family: Block, n: Any, row: Row) -> Any:
     f_bar = row.R.T @ world
     if told is not None:
         f_bar = f_bar + told.along
-    return Six(f_bar, Vec3.zero()) if family is WRENCH else f_bar
+    if family is not WRENCH:
+        return f_bar
+    return Six(f_bar, Vec3.zero() if told is None else row.R.T @ told.torque)
 
 
 def _told(s: Step, at: Any) -> tuple[Vec3, Row | None]:
@@ -192,6 +196,9 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
     if problem.asked:
         f, (f_bar, told) = row.f.lin if wide else row.f, _told(s, m)
         frame_bar = frame_bar + Mat3.columns(f_bar * f.x, f_bar * f.y, f_bar * f.z)
+        if told is not None and wide:
+            g, t = row.f.ang, told.torque
+            frame_bar = frame_bar + Mat3.columns(t * g.x, t * g.y, t * g.z)
         if told is not None:  # where it is; how far apart is not told
             p_b_bar = p_b_bar + told.point
             s.tree[s.model.tree[j]].o_bar += told.point

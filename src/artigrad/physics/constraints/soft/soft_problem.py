@@ -327,14 +327,14 @@ class SoftProblem(SimpleNamespace):
     def take(
         cls,
         arguments: dict[str, Any],
-        routines: frozenset[int],
-        solids: frozenset[int],
+        shapes: tuple[frozenset[int], frozenset[int]],
         cone: str,
         features: frozenset[str],
-        square: bool,
-        iterations: int,
+        method: tuple[bool, int],
     ) -> Any:
-        """Pick what belongs to the soft law out of a kernel's arguments."""
+        """Pick what belongs to the soft law out of a kernel's arguments. shapes: routines and solids; method: square and
+        iterations."""
+        (routines, solids), (square, iterations) = shapes, method
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
         own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
