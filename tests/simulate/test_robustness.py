@@ -27,6 +27,7 @@ def test_changed_controls_are_noticed():
         sim.vjp(traj, np.ones(19))
 
 
+@pytest.mark.filterwarnings("ignore:the motion is not finite")
 @pytest.mark.parametrize("steps", [6, 2000])
 @pytest.mark.parametrize("change", [lambda u: u[::-1].copy(), lambda u: -u, lambda u: np.roll(u, 1, 1)])
 def test_controls_in_another_order_are_noticed(change, steps):

@@ -110,18 +110,18 @@ class Simulator(StateFunctions):
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.backend = backend
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
+        if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
             raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
-        self.threads = threads or _cores()
+        self.threads = int(threads or _cores())
         allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
-        if lanes is not None and lanes not in allowed:
+        if lanes is not None and (isinstance(lanes, bool) or lanes not in allowed):
             raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
         alone = options.law == "soft" and model.has_contact and "pile" in soft_features(model)
         if alone and (lanes or 1) > 1:
             raise InputError(
                 f"'{model.name}' has many bodies that may touch each other, which run one by one: leave lanes out"
             )
-        self.lanes = 1 if alone else lanes or widest(self.dtype)
+        self.lanes = 1 if alone else int(lanes or widest(self.dtype))
         self.engine = Engine(model, options, self._open(device), self.threads)
         self.checks = Checks(self.engine, self.params)
 
@@ -205,6 +205,7 @@ class Simulator(StateFunctions):
             wrench = self.checks.one_step("wrench", wrench, 2)
         inputs, start, batched = self._inputs(state, u, None, wrench, params)
         after = self.engine.advance(inputs, start, (0, 1), self.engine.new_status(inputs.batch))
+        self.checks.motion(after, batched)
         return after if batched else State(after.q[0], after.v[0])
 
     @presented
@@ -245,6 +246,7 @@ class Simulator(StateFunctions):
                 kept[b] = at
             final = engine.advance(inputs, at, (last * block, T), status)
         final = State(final.q.copy(), final.v.copy())
+        self.checks.motion(final, batched, status, kept[0], block)
         final = final if batched else State(final.q[0], final.v[0])
         mark = self.checks.fingerprint(inputs.u, inputs.wrench)
         return Trajectory(
