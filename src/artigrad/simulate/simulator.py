@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from .policy_loop import Network, Tricks, policy_backward, policy_forward
 from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .state_functions import StateFunctions
+from .trajectory_files import read
 
 FIXED = ("model", "options", "dtype", "backend", "lanes")
 DTYPES: dict[Any, Real] = {"f64": "f64", "float64": "f64", "f32": "f32", "float32": "f32"}
@@ -140,6 +142,16 @@ class Simulator(StateFunctions):
         if name in FIXED and name in self.__dict__:
             raise AttributeError(f"{name} of a Simulator cannot be changed; make another one")
         super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        o = self.options
+        how = f"dt={o.dt:g}, law={o.law!r}, integrator={o.integrator!r}, {self.dtype}, {self.device!r}"
+        return f"Simulator({self.model.name!r}, {how})"
+
+    @property
+    def dt(self) -> float:
+        """The time step, s."""
+        return self.options.dt
 
     # -- the device --------------------------------------------------------------------------------------------------
     @property
@@ -269,11 +281,16 @@ class Simulator(StateFunctions):
         inputs, start, batched = self._inputs(state, None, steps, None, params)
         states, u, violation = policy_forward(self.engine, policy, start, inputs.steps, inputs.params)
         final = State(states.q[:, -1].copy(), states.v[:, -1].copy())
+        self.checks.motion(final, batched, violation[:, None], states)
         final = final if batched else State(final.q[0], final.v[0])
         u = u if batched else u[0]
         mark, kept = self.checks.fingerprint(u, None), {0: states}
         about = (inputs.params, inputs.steps, EveryStep(), kept, batched, violation, mark, policy)
         return Trajectory(self, final, u, None, *about)
+
+    def read(self, path: str | os.PathLike[str]) -> Trajectory:
+        """A trajectory of this model that was saved as a .npz or .csv file."""
+        return read(self, Path(path))
 
     def _inputs(
         self, state: State, u: Any, steps: int | None, wrench: Any, params: Params | None
