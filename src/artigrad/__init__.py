@@ -19,7 +19,7 @@ from .model.model import Model
 from .model.options import Options
 from .model.params import Params
 from .model.state import State
-from .model.tangent import move, to_ambient, to_tangent
+from .model.tangent import difference, move, to_ambient, to_tangent
 from .model.visuals import Visual
 from .simulate.checkpoints import Binomial, EveryKth, EveryStep
 from .simulate.gradcheck import gradcheck
@@ -59,6 +59,7 @@ __all__ = [
     "Trajectory",
     "Visual",
     "__version__",
+    "difference",
     "fit",
     "gradcheck",
     "load",

@@ -11,7 +11,7 @@ import urllib.request
 
 from typer.testing import CliRunner
 
-from artigrad import Trajectory
+from artigrad import Trajectory, __version__
 from artigrad.cli import app
 
 
@@ -22,6 +22,18 @@ def test_demo_throws_and_leaves_plots_and_animation(tmp_path):
         assert words in " ".join(result.output.split())
     for name in ("result.json", "curves.png", "motion.html", "motion.gif"):
         assert (tmp_path / "demo" / name).stat().st_size > 500
+
+
+def test_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.exit_code == 0 and result.output == f"artigrad {__version__}\n"
+
+
+def test_a_missing_package_is_named_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["artigrad.optimize.minimize"], "find_spec", lambda name: None)
+    result = CliRunner().invoke(app, ["run", "throw", "--method", "lbfgs", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 1 and "pip install 'artigrad[optimize]'" in result.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_too_few_iterations_fail_honestly(tmp_path):

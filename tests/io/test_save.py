@@ -70,6 +70,7 @@ def test_round_trip_of_bundled_robots(name, tmp_path):
     assert touching(ag.load(tmp_path / "saved.xml")) == touching(model)
 
 
+@pytest.mark.filterwarnings("ignore:the file has the joints")
 @pytest.mark.parametrize("seed", range(6))
 def test_round_trip_of_random_trees(seed, tmp_path):
     model = ag.robots.random_tree(seed, 12)
@@ -121,3 +122,19 @@ def test_what_mjcf_cannot_hold_is_said(tmp_path):
     assert not (tmp_path / "x.xml").exists()
     ag.save(model, tmp_path / "x.xml", strict=False)
     assert ag.load(tmp_path / "x.xml").nv == 6
+
+
+def test_keyframes_follow_the_order_of_the_file(tmp_path):
+    """MJCF has a body's children before the next body; a model may have them in another order."""
+    b = ag.ModelBuilder("branches")
+    for name, parent, joint in (("a", "world", "free"), ("b", "world", "spherical"), ("c", "a", "revolute")):
+        b.body(name, parent, joint=joint, mass=1.0, inertia=(0.1, 0.1, 0.1))
+    turn = [0.6, 0.8, 0.0, 0.0]
+    b.keyframe("home", q=[1, 2, 3, 1, 0, 0, 0, *turn, 0.5], v=np.arange(10))
+    with pytest.warns(RuntimeWarning, match="order of its tree: a, c, b"):
+        ag.save(b.build(), tmp_path / "branches.xml")
+    again = ag.load(tmp_path / "branches.xml")
+    q, v, _ = again.keyframes["home"]
+    assert again.joints == ("a", "c", "b")
+    np.testing.assert_array_equal(q, [1, 2, 3, 1, 0, 0, 0, 0.5, *turn])
+    np.testing.assert_array_equal(v, [0, 1, 2, 3, 4, 5, 9, 6, 7, 8])

@@ -15,17 +15,17 @@ def states(seed):
 
 def test_difference_undoes_move():
     model, q, rng = states(0)
-    d = 1e-4 * rng.standard_normal((5, model.nv))
+    d = 0.7 * rng.standard_normal((5, model.nv))
     there = tangent.move(model, q, d)
     np.testing.assert_allclose(tangent.difference(model, q, there), d, atol=1e-11)
     there[:, 3:7] *= -1  # the same rotation
     np.testing.assert_allclose(tangent.difference(model, q, there), d, atol=1e-11)
 
 
-def test_difference_and_its_adjoint():
+def test_chord_and_its_adjoint():
     model, q, rng = states(1)
     to, d_bar = tangent.move(model, q, 0.3 * rng.standard_normal(q[:, 1:].shape)), rng.standard_normal((5, model.nv))
     dq = rng.standard_normal(q.shape)
-    moved = tangent.difference(model, q, to + 1e-6 * dq) - tangent.difference(model, q, to - 1e-6 * dq)
-    along = np.sum(tangent.difference_vjp(model, q, to, d_bar) * dq)
+    moved = tangent.chord(model, q, to + 1e-6 * dq) - tangent.chord(model, q, to - 1e-6 * dq)
+    along = np.sum(tangent.chord_vjp(model, q, to, d_bar) * dq)
     np.testing.assert_allclose(along, np.sum(d_bar * moved) / 2e-6, rtol=1e-7)

@@ -27,6 +27,7 @@ def test_changed_controls_are_noticed():
         sim.vjp(traj, np.ones(19))
 
 
+@pytest.mark.filterwarnings("ignore:the motion is not finite")
 @pytest.mark.parametrize("steps", [6, 2000])
 @pytest.mark.parametrize("change", [lambda u: u[::-1].copy(), lambda u: -u, lambda u: np.roll(u, 1, 1)])
 def test_controls_in_another_order_are_noticed(change, steps):
@@ -158,6 +159,48 @@ def test_an_interrupt_waits_for_the_other_threads(monkeypatch):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
+@pytest.mark.parametrize("backward", [False, True])
+def test_an_interrupt_ends_a_long_call(backward):
+    """Native work is done in slices, so that Ctrl-C leaves most of a long rollout, or of its gradient, undone."""
+    sim = ag.Simulator(MODEL, threads=1)
+    traj = sim.rollout(sim.reset(), steps=50_000)
+    slices, sliced = [], sim.engine.sliced
+
+    def counted(what, count, robot_steps, run):
+        def counted_run(a, b):
+            run(a, b)
+            slices.append((b - a) / count)
+
+        sliced(what, count, robot_steps, counted_run)
+
+    sim.engine.sliced = counted
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+        with pytest.raises(KeyboardInterrupt):
+            sim.vjp(traj, np.ones(19)) if backward else sim.rollout(sim.reset(), steps=50_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert sum(slices) < 0.9
+
+
+def test_slices_have_the_bits_of_the_whole(monkeypatch):
+    sim, results = ag.Simulator(ag.robots.laikago(), threads=1), []
+    u = np.random.default_rng(0).normal(size=(9, 12))
+    for seconds in (0.0, 100.0):
+        monkeypatch.setattr("artigrad.simulate.engine.SLICE", seconds)
+        for policy in (ag.EveryStep(), ag.EveryKth(2)):
+            for _ in range(2):  # the pace is known then
+                traj = sim.rollout(sim.reset(), u, checkpoints=policy)
+                grad = sim.vjp(traj, np.ones(19), np.ones(18))
+            results.append([*traj.final, grad.q0, grad.v0, grad.u, grad.params.flat])
+    for other in results[1:]:
+        for a, b in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
 
 
 def test_copies_and_pickles():

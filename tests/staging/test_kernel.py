@@ -178,6 +178,18 @@ def test_a_damaged_file_is_compiled_anew(tmp_path, monkeypatch, damage):
     assert run(fresh()) is True
 
 
+def test_code_of_another_kernel_is_not_run(tmp_path, monkeypatch):
+    """A whole file, under a name that is not its own."""
+    monkeypatch.setenv("ARTIGRAD_CACHE", str(tmp_path))
+    run(fresh())
+    (file,) = tmp_path.iterdir()
+    other = Kernel("other", lambda x: None, {"x": ROBOTS}, Target())
+    other(1, 1, x=np.zeros((1, 1)))
+    (foreign,) = set(tmp_path.iterdir()) - {file}
+    file.write_bytes(foreign.read_bytes())
+    assert run(fresh()) is False
+
+
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path, monkeypatch):
     blocker = tmp_path / "file"
     blocker.write_text("not a folder")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from .._version import __version__
 from .check import check
 from .demo import demo
 from .info import info
@@ -13,8 +16,16 @@ from .view import view
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"artigrad {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
     """Differentiable simulation of articulated bodies."""
 
 

@@ -110,7 +110,7 @@ class _Inertia:
     def put(self, params: Params, x: np.ndarray) -> Params:
         inertia = np.array(params.inertia)
         inertia[self._body] = x
-        return params.replace(inertia=inertia)
+        return params.replace(unchecked=True, inertia=inertia)
 
 
 class Parametrisation:
@@ -262,7 +262,7 @@ def _setter(field: str, entry: tuple[int, ...]) -> Callable[[Params, float], Par
     def put(params: Params, x: float) -> Params:
         array = np.array(params[field])
         array[entry] = x
-        return params.replace(**{field: array})
+        return params.replace(unchecked=True, **{field: array})
 
     return put
 

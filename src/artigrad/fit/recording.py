@@ -127,7 +127,7 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
 def _scale(sim: Simulator, kind: str, measured: list[np.ndarray]) -> np.ndarray:
     """The range of each channel over all recordings; of a quaternion that of the angles from its first value."""
     if kind == "q":
-        measured = [tangent.difference(sim.model, measured[0][0], q) for q in measured]
+        measured = [tangent.chord(sim.model, measured[0][0], q) for q in measured]
     every = np.concatenate([x.reshape(len(x), -1) for x in measured])
     width = np.ptp(every, axis=0)
     return np.maximum(width, QUIET * width.max()) if width.any() else np.ones_like(width)
@@ -141,5 +141,5 @@ def _states(sim: Simulator, arrays: dict[str, np.ndarray], dt: float, params: Pa
     j = np.arange(-NEARBY, NEARBY + 1)
     at = np.arange(len(q))[:, None] + j
     there = ((at >= 0) & (at < len(q))) * 1.0
-    moved = tangent.difference(sim.model, q[:, None], q[np.clip(at, 0, len(q) - 1)])
+    moved = tangent.chord(sim.model, q[:, None], q[np.clip(at, 0, len(q) - 1)])
     return q, np.einsum("j,nj,njk->nk", j, there, moved) / (dt * (there * j**2).sum(1))[:, None]

@@ -104,7 +104,7 @@ class Residuals:
         q_bar, v_bar = np.zeros_like(traj.q), np.zeros_like(traj.v)
         q, flat, at = traj.q[:, self._seen], np.zeros(m.param_size), 0
         if d.q is not None:
-            q_bar[:, self._seen] += tangent.difference_vjp(m, d.q, q, bars[..., : m.nv])
+            q_bar[:, self._seen] += tangent.chord_vjp(m, d.q, q, bars[..., : m.nv])
             at += m.nv
         if d.v is not None:
             v_bar[:, self._seen] += bars[..., at : at + m.nv]
@@ -166,7 +166,7 @@ class Residuals:
         parts = []
         with np.errstate(over="ignore", invalid="ignore"):
             if measured[0] is not None:
-                parts.append(tangent.difference(m, measured[0], q))
+                parts.append(tangent.chord(m, measured[0], q))
             if measured[1] is not None:
                 parts.append(v - measured[1])
             if measured[2] is not None:

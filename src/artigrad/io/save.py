@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, warn
 from ..model.findings import Finding, Report
 from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
 from ..model.params import Params
@@ -45,7 +45,9 @@ TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp
 def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
     """Write a model as an MJCF file. params: in place of the model's own, say, those that were estimated.
 
-    What MJCF cannot hold (restitution, speed limits of servos) is an error that lists it, or with strict=False left out.
+    What MJCF cannot hold (restitution, speed limits of servos) is an error that lists it, or with strict=False left out. A file
+    has joints in the order of its tree, each body before its children and these before the next body; where that is not the
+    model's order, and so not that of its q and v, a warning says so.
     """
     if not isinstance(model, Model):
         raise ModelError(f"ag.save writes a Model, not {type(model).__name__}")
@@ -56,6 +58,9 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
             f"MJCF cannot hold all of '{model.name}'; save it with strict=False to go on without:\n"
             + str(Report(writer.lost))
         )
+    if writer.order != sorted(writer.order):
+        names = ", ".join(model.joints[i] for i in writer.order)
+        warn(f"the file has the joints of '{model.name}', and so q and v, in the order of its tree: {names}")
     Path(path).write_text(text)
 
 
@@ -73,6 +78,7 @@ class Writer:
         self.lost: list[Finding] = []
         self.root = ET.Element("mujoco", model=model.name)
         self.meshes = 0
+        self.order: list[int] = []  # of joints, as written
         self.reference = model.keyframes.get("reference", model.keyframes["zero"])[0]
         self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
 
@@ -173,6 +179,7 @@ class Writer:
 
     def _joint(self, own: ET.Element, i: int, anchor: np.ndarray, axis: np.ndarray) -> None:
         p, kind = self.p, self.model.joint_kind(i)
+        self.order.append(i)
         joint = ET.SubElement(own, "joint", name=self.model.joints[i], type=str(kind.mjcf))
         joint.set("damping", numbers(p.damping[i]))
         joint.set("armature", numbers(p.armature[i]))
@@ -383,7 +390,14 @@ class Writer:
         keys = ET.SubElement(self.root, "keyframe")
         for name, (q, v, u) in self.model.keyframes.items():
             if name != "zero":
+                q, v = self._written(q, "nq"), self._written(v, "nv")
                 ET.SubElement(keys, "key", name=name, qpos=numbers(q), qvel=numbers(v), ctrl=numbers(u))
+
+    def _written(self, x: np.ndarray, size: str) -> np.ndarray:
+        """Coordinates in the order of the file's joints."""
+        starts = self.model.joint_q if size == "nq" else self.model.joint_v
+        parts = [x[starts[i] : starts[i] + getattr(self.model.joint_kind(i), size)] for i in self.order]
+        return np.concatenate([np.zeros(0), *parts])
 
     def _check(self) -> None:
         """List what was lost."""

@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..joints.table import JOINTS
 from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
 from ..physics.collision.routines import BY_SHAPES
-from .validate import number, quaternion, soft_reference, vector
+from .validate import number, quaternion, soft_reference, vector, whole
 
 WORLD = "world"
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
@@ -130,9 +130,7 @@ class ShapeBuilder:
         needed = {SPHERE: 1, CAPSULE: 2, CYLINDER: 2, BOX: 3, ELLIPSOID: 3}.get(kind, 0)
         if (size[:needed] <= 0).any():
             raise ModelError(f"size of {what} is {size[:needed]}; lengths of a {SHAPES[kind]} are positive")
-        corners = np.array(vertices, dtype=np.float64).reshape(-1, 3) if kind == POINTS else np.zeros((0, 3))
-        if kind == POINTS and (len(corners) == 0 or not np.isfinite(corners).all()):
-            raise ModelError(f"vertices of {what} must be (n, 3) finite numbers, n at least 1")
+        corners = _corners(vertices, what) if kind == POINTS else np.zeros((0, 3))
         numbers = {
             "friction": friction,
             "torsional_friction": torsional_friction,
@@ -158,9 +156,9 @@ class ShapeBuilder:
             "solimp": vector(solimp, 5, f"solimp of {what}"),
             **numbers,
             "condim": _condim(condim, what),
-            "priority": int(priority),
-            "group": group,
-            "touches": touches,
+            "priority": whole(priority, f"priority of {what}"),
+            "group": whole(group, f"group of {what}"),
+            "touches": whole(touches, f"touches of {what}"),
             "vertices": corners,
         }
         return name
@@ -290,6 +288,16 @@ def _ordered(pair: tuple[int, int], shapes: list[dict[str, Any]], welded: dict[s
     """Two shapes in the order of their kinds, as MuJoCo has them; but the second one moves."""
     first, second = sorted(pair, key=lambda k: (shapes[k]["kind"], k))
     return (second, first) if welded[shapes[second]["body"]] == WORLD else (first, second)
+
+
+def _corners(vertices: Any, what: str) -> np.ndarray:
+    try:
+        corners = np.array(vertices, dtype=np.float64)
+    except (TypeError, ValueError):
+        corners = np.zeros(0)
+    if corners.ndim != 2 or corners.shape[1] != 3 or len(corners) == 0 or not np.isfinite(corners).all():
+        raise ModelError(f"vertices of {what} must be (n, 3) finite numbers, n at least 1")
+    return corners
 
 
 def _condim(condim: Any, what: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,20 @@ INF = float("inf")
 
 def number(x: Any, what: str, finite: bool = True) -> float:
     try:
+        if isinstance(x, bool | np.bool_) or np.ma.isMaskedArray(x):
+            raise TypeError
         x = float(x)
     except (TypeError, ValueError):
         raise ModelError(f"{what} must be a number, not {x!r}") from None
     if finite and not np.isfinite(x):
         raise ModelError(f"{what} is {x}; it must be finite")
     return x
+
+
+def whole(x: Any, what: str) -> int:
+    if not isinstance(x, Integral):
+        raise ModelError(f"{what} must be a whole number, not {x!r}")
+    return int(x)
 
 
 def vector(x: Any, n: int, what: str) -> np.ndarray:

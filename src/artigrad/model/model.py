@@ -6,6 +6,7 @@ joints are one link, and link 0 is the world.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -278,6 +279,21 @@ class Model:
         parent_, kind, q, v, nv, tree_, body = np.array(rows, np.int32).T.copy()
         of_body = np.array([0, *(link[a] for a in above)], np.int32)
         return Links(parent_, kind, q, v, nv, tree_, body, of_body, trees)
+
+    def _repr_html_(self) -> str:
+        """A table of the joints, for notebooks."""
+        heads = ("body", "on", "joint", "type", "limit", "mass (kg)")
+        rows = []
+        for i, body in enumerate(self.bodies):
+            on = "world" if self.parent[i] < 0 else self.bodies[self.parent[i]]
+            low, high = self.params.limit[i]
+            limit = f"{low:.4g} to {high:.4g}" if np.isfinite((low, high)).any() else ""
+            mass = f"{self.params.mass[i]:.4g}" if self.params.mass[i] else ""
+            rows.append((body, on, self.joints[i], self.joint_type[i], limit, mass))
+        head = "".join(f"<th>{name}</th>" for name in heads)
+        lines = ("".join(f"<td>{html.escape(str(x))}</td>" for x in row) for row in rows)
+        body = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, {self.nb} bodies, nq={self.nq}, nv={self.nv}, nu={self.nu})"

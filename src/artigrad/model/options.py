@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any, Literal
+
+import numpy as np
 
 from ..errors import InputError
 
@@ -83,7 +86,7 @@ class Options:
     iterations: int = 30
 
     def __post_init__(self) -> None:
-        if not isinstance(self.dt, int | float) or not (0.0 < self.dt < float("inf")):
+        if not _is_real(self.dt) or not (0.0 < self.dt < float("inf")):
             raise InputError(f"dt must be a positive number of seconds, not {self.dt!r}")
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
@@ -96,14 +99,20 @@ class Options:
             value = getattr(self, name)
             if value is None and name == "max_contacts":
                 continue
-            if not isinstance(value, int) or value < 1:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
         for name in (*NUMBERS, "impratio"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not (0.0 <= value < float("inf")):
+            if not _is_real(value) or not (0.0 <= value < float("inf")):
                 raise InputError(f"{name} is a number, zero or more, not {value!r}")
         if self.impratio == 0:
             raise InputError("impratio is above zero: how much stiffer friction is than the normal direction")
+        for name in ("implicit_damping", "refsafe"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise InputError(f"{name} is True or False, not {getattr(self, name)!r}")
+        for f in fields(self):  # NumPy's numbers become Python's
+            if isinstance(getattr(self, f.name), np.generic):
+                object.__setattr__(self, f.name, getattr(self, f.name).item())
 
     def changed(self, given: dict[str, Any]) -> Options:
         """These options with some replaced; an unknown one is named."""
@@ -138,6 +147,10 @@ class Options:
         """The options that shape a kernel, the others at their defaults: what kernels are compiled for."""
         shaping = {name: getattr(self, name) for name in (*CHOICES, "sweeps", "iterations", "implicit_damping")}
         return replace(Options(), **shaping)
+
+
+def _is_real(x: Any) -> bool:
+    return isinstance(x, Real) and not isinstance(x, bool)
 
 
 MOST_CONTACTS = {"soft": 512, "hard": 64}

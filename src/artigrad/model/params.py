@@ -132,23 +132,25 @@ class Facts(NamedTuple):
 class Params(Mapping[str, np.ndarray]):
     """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per robot."""
 
-    __slots__ = ("__weakref__", "_facts", "flat", "model")
+    __slots__ = ("__weakref__", "_facts", "checked", "flat", "model")
     _facts: Facts | None
+    checked: bool
 
-    def __init__(self, model: Model, flat: np.ndarray):
+    def __init__(self, model: Model, flat: np.ndarray, *, checked: bool = False):
+        """flat: all numbers. checked: whether a simulation refuses negative masses, reversed limits and the like among them."""
         flat = np.array(flat, dtype=np.float64)
         if flat.ndim not in (1, 2) or flat.shape[-1] != model.param_size:
             raise InputError(
                 f"params of '{model.name}' are ({model.param_size},) or (batch, {model.param_size}), not {flat.shape}"
             )
         flat.setflags(write=False)
-        self.model, self.flat, self._facts = model, flat, None
+        self.model, self.flat, self._facts, self.checked = model, flat, None, checked
 
     @classmethod
     def of(cls, model: Model, flat: Any) -> Params:
         """Params on an array of whatever library, unchecked: how JAX takes them apart and puts them together again."""
         params = object.__new__(cls)
-        params.model, params.flat, params._facts = model, flat, None
+        params.model, params.flat, params._facts, params.checked = model, flat, None, False
         return params
 
     @property
@@ -169,11 +171,11 @@ class Params(Mapping[str, np.ndarray]):
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 
-    def __getstate__(self) -> tuple[Model, np.ndarray]:
-        return self.model, np.array(self.flat)
+    def __getstate__(self) -> tuple[Model, np.ndarray, bool]:
+        return self.model, np.array(self.flat), self.checked
 
-    def __setstate__(self, state: tuple[Model, np.ndarray]) -> None:
-        self.model, self.flat = state
+    def __setstate__(self, state: tuple[Model, np.ndarray, bool]) -> None:
+        self.model, self.flat, self.checked = state
         self.flat.setflags(write=False)
         self._facts = None
 
@@ -192,8 +194,12 @@ class Params(Mapping[str, np.ndarray]):
             self._facts = Facts(bool(self.damping.any()), square)
         return self._facts
 
-    def replace(self, **fields: Any) -> Params:
-        """A copy with some fields changed; a field with a leading batch axis makes one set per robot."""
+    def replace(self, *, unchecked: bool = False, **fields: Any) -> Params:
+        """A copy with some fields changed; a field with a leading batch axis makes one set per robot.
+
+        What no robot has (a negative mass, reversed limits, a restitution above 1) is refused when it is simulated with;
+        unchecked=True lets it through, for an optimiser or a difference that steps a little beyond.
+        """
         fields = {k: _numbers(f"params.{k}", v) for k, v in fields.items()}
         batches = {v.shape[0] for k, v in fields.items() if v.ndim > len(self._slot(k)[1])}
         if self.batch is not None:
@@ -210,7 +216,7 @@ class Params(Mapping[str, np.ndarray]):
             lead = flat.shape[:-1]
             size = int(np.prod(shape))
             flat[..., start : start + size] = np.broadcast_to(value, lead + shape).reshape((*lead, size))
-        return Params(self.model, flat)
+        return Params(self.model, flat, checked=not unchecked)
 
     def _slot(self, name: str) -> tuple[int, tuple[int, ...]]:
         try:
@@ -225,6 +231,8 @@ class Params(Mapping[str, np.ndarray]):
 
 def _numbers(name: str, value: Any) -> np.ndarray:
     """An array of f64; an error for what is no number."""
+    if np.ma.isMaskedArray(value):
+        raise InputError(f"{name} is a masked array: fill its gaps first, as by .filled(0.0)")
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "fiu":
@@ -242,20 +250,31 @@ POSITIVE = (
 )
 # what a model is built with or without, and which params say so
 EXTRAS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity"), "slope": ("gain_slope",)}
+RANGES = ("limit", "control_range", "force_range", "tendon_limit")  # lowest, highest
 MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit")
 
 
 def check_params(params: Params) -> None:
-    """Refuse numbers that no physics can be made of: NaN, infinity, axes without direction.
-
-    Signs are the builder's matter: an optimiser or a finite difference may step a little below zero.
-    """
+    """Refuse numbers that no physics can be made of: NaN, infinity, axes without direction; and unless they are `unchecked`,
+    those that no robot has."""
     for name in FIELDS:
         x = params[name]
         bad = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
         _refuse(name, x, bad, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
         if name in ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation"):
             _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
+        if params.checked:
+            _check_signs(name, x)
+
+
+def _check_signs(name: str, x: np.ndarray) -> None:
+    through = " (replace(..., unchecked=True) lets an optimiser or a difference through)"
+    if name in POSITIVE:
+        _refuse(name, x, x < 0, "it cannot be negative" + through)
+    if name in RANGES:
+        _refuse(name, x, x[..., 0] > x[..., 1], "the lowest comes before the highest" + through)
+    if name == "restitution":
+        _refuse(name, x, (x < 0) | (x > 1), "it is between 0 and 1" + through)
 
 
 def check_structure(params: Params, law: str) -> None:

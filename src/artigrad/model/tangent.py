@@ -68,6 +68,16 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
 
 
 def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
+    """q_to (-) q_from: the tangent displacement d (..., nv) for which move(model, q_from, d) is q_to; the shorter way round."""
+    out = chord(model, q_from, q_to)
+    for _, j in quaternions(model):
+        th = out[..., j : j + 3]  # 2 sin(t/2) along its axis
+        half = 0.5 * np.linalg.norm(th, axis=-1, keepdims=True)
+        out[..., j : j + 3] = th / np.maximum(np.sinc(np.arcsin(np.minimum(half, 1.0)) / np.pi), 1e-30)
+    return out
+
+
+def chord(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
     """q_to (-) q_from, (..., nv): linear in q_to, for quaternions 2 sin(t/2) in place of the angle t between them."""
     a, k = _straight(model)
     out = np.empty((*np.broadcast_shapes(q_from.shape[:-1], q_to.shape[:-1]), model.nv))
@@ -78,7 +88,7 @@ def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray
     return out
 
 
-def difference_vjp(model: Model, q_from: np.ndarray, q_to: np.ndarray, d_bar: np.ndarray) -> np.ndarray:
+def chord_vjp(model: Model, q_from: np.ndarray, q_to: np.ndarray, d_bar: np.ndarray) -> np.ndarray:
     """(..., nv) -> (..., nq): the ambient cotangent of q_to; that of q_from is not made."""
     a, k = _straight(model)
     out = np.empty((*d_bar.shape[:-1], model.nq))

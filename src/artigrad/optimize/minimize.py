@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,16 @@ from .lbfgs import LBFGS
 from .problem import Iterate, Method, Problem, check_start
 
 METHODS: dict[str, Callable[..., Method]] = {"adam": Adam, "sgd": SGD, "lbfgs": LBFGS, "cma-es": CMAES}
+NEEDED = {"lbfgs": "scipy", "cma-es": "cma"}  # packages of the extra `optimize`
+
+
+def check_installed(method: str) -> None:
+    """One sentence if what a method needs is not there."""
+    package = NEEDED.get(method)
+    if package is not None and find_spec(package) is None:
+        raise InputError(f"method '{method}' needs {package}: pip install 'artigrad[optimize]', or choose adam or sgd")
+
+
 SAVE_EVERY = 5.0  # s, between two saves while running
 
 

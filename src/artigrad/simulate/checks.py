@@ -14,6 +14,7 @@ from ..model import tangent
 from ..model.model import Model
 from ..model.options import Options
 from ..model.params import Params
+from ..model.state import State
 from .engine import Engine
 from .results import Trajectory
 
@@ -98,10 +99,14 @@ class Checks:
         if usual and value.ndim and all_finite(value):  # what follows takes 5 us
             return value
         try:
+            if np.ma.isMaskedArray(value):
+                raise InputError(f"{name} is a masked array: fill its gaps first, as by {name}.filled(0.0)")
             given = np.asarray(value)
             if given.dtype.kind not in "fiubO":
                 raise TypeError
             out = np.ascontiguousarray(given, dtype=real)
+        except InputError:
+            raise
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"{name} must be an array of numbers, not {type(value).__name__}") from None
         if np.ndim(value) == 0:
@@ -253,6 +258,27 @@ class Checks:
         if bar.shape != wanted:
             raise InputError(f"force_bar is {wanted}, as the forces of contacts(traj), not {bar.shape}")
         return bar.reshape(traj.batch, traj.steps, points, 3)
+
+    def motion(
+        self, final: State, batched: bool, status: Any = None, kept: State | None = None, block: int = 1
+    ) -> None:
+        """Warn of robots whose motion is no number any more, where that does not mean to wait for a GPU; how far their
+        constraints were from solved (`status`) is no number then either. kept: the state after each block of steps."""
+        if not self.on_host or (all_finite(final.q) and all_finite(final.v)):
+            return
+        good = self.device.finite([final.q, final.v], len(final.q))
+        if status is not None:
+            status[~good, 0] = np.nan
+        robot = int(np.argmin(good))
+        which = f" of robot {robot}{' and others' if (~good).sum() > 1 else ''}" if batched else ""
+        since = ""
+        if kept is not None and kept.q.ndim == 3:
+            bad = ~(np.isfinite(kept.q[robot]).all(1) & np.isfinite(kept.v[robot]).all(1))
+            since = f" {'from' if block == 1 else 'by'} step {int(np.argmax(bad)) * block} on" if bad.any() else ""
+        warn(
+            f"the motion{which} is not finite{since}: it was too fast for dt={self.options.dt:g}; shorten dt, or look at "
+            "controls, gains and masses"
+        )
 
     def finite(self, pieces: list[Any], batch: int) -> Any:
         """Which robots' cotangents are finite; warns of those that are not, where that does not mean to wait for a GPU."""

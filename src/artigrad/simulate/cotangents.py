@@ -65,7 +65,12 @@ class Cotangents:
     def segment(self, states: State, first: int, end: int) -> None:
         """Differentiate the steps first .. end, whose states are given, or the first of every stretch."""
         if self.stretch == 1:
-            self._call(first, end, length=end - first, q=states.q, v=states.v)
+
+            def steps(a: int, b: int) -> None:  # counted from the end
+                q, v = states.q[:, end - first - b :], states.v[:, end - first - b :]
+                self._call(end - b, end - a, length=b - a, q=q, v=v)
+
+            self.engine.sliced("backward", end - first, self.inputs.batch, steps)
             return
         m, (whole, rest) = self.engine.model, divmod(end - first, self.stretch)
         shape = (self.inputs.batch, self.stretch + 1)
@@ -73,9 +78,14 @@ class Cotangents:
         if rest:
             last = {"q_kept": states.q[:, whole:], "v_kept": states.v[:, whole:]}
             self._call(end - rest, end, stretches=1, length=rest, **room, **last)
-        if whole:
-            kept = {"q_kept": states.q, "v_kept": states.v}
-            self._call(first, end - rest, stretches=whole, length=self.stretch, **room, **kept)
+        stop = end - rest
+
+        def stretches(a: int, b: int) -> None:
+            kept = {"q_kept": states.q[:, whole - b :], "v_kept": states.v[:, whole - b :]}
+            span = stop - b * self.stretch, stop - a * self.stretch
+            self._call(span[0], span[1], stretches=b - a, length=self.stretch, **room, **kept)
+
+        self.engine.sliced("strided", whole, self.inputs.batch * self.stretch, stretches)
 
     def _call(self, first: int, end: int, **states: Any) -> None:
         engine, inputs = self.engine, self.inputs

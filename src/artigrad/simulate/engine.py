@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import ContactError
-from ..kernels.devices import Device
+from ..kernels.devices import Device, Host
 from ..kernels.jacobian import jacobian_kernel
 from ..kernels.key import KernelKey
 from ..kernels.prepare import prepare, prepare_vjp
@@ -31,6 +32,8 @@ from ..physics.integrate import INTEGRATORS, slows
 from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
 from ..staging import Kernel
 
+SLICE = 0.05  # s, of native work at a time
+FIRST = 16  # steps of the first slice, after which their pace is known
 KEPT = 4  # sets of constants that are kept: those of several Params in turn are not made again
 
 
@@ -64,6 +67,8 @@ class Engine:
         self.constrained = model.has_contact
         self._bound: dict[tuple[Any, ...], Any] = {}
         self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
+        self.deaf = isinstance(device, Host) and device.target(1).native  # Ctrl-C is not heard while a kernel runs
+        self._pace: dict[str, float] = {}  # seconds that a step of a robot took, by what was done
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without compiled code, which is found or made again."""
@@ -202,6 +207,23 @@ class Engine:
             out["wrench"] = batch_first(inputs.wrench[..., first:end, :, :], 3)
         return out
 
+    def sliced(self, what: str, count: int, robot_steps: int, run: Callable[[int, int], None]) -> None:
+        """run(a, b) over 0 .. count in slices of about SLICE seconds, between which Ctrl-C is heard; robot_steps: steps of all
+        robots in each of `count`. A GPU is not waited for, and NumPy listens anyway."""
+        if not self.deaf:
+            if count:
+                run(0, count)
+            return
+        done = 0
+        while done < count:
+            pace = self._pace.get(what)
+            size = FIRST if pace is None else int(SLICE / (pace * robot_steps))
+            end = min(count, done + max(1, size))
+            began = perf_counter()
+            run(done, end)
+            self._pace[what] = max(perf_counter() - began, 1e-9) / ((end - done) * robot_steps)
+            done = end
+
     # -- forward -----------------------------------------------------------------------------------------------------
     def new_status(self, batch: int) -> Any:
         """What rollouts keep of their constraints over all steps: worst violation, whether a contact found no place."""
@@ -233,17 +255,22 @@ class Engine:
         """Rows of the states after the first, at step `first`; stretches: how many, and steps of each."""
         count, length = stretches
         strided = length > 1
-        self.bound(rollout_kernel, inputs, False, strided=strided)(
-            inputs.batch,
-            self.threads,
-            stretches=count,
-            **({"length": length} if strided else {}),
-            const=self.constants(inputs.params, inputs.batch),
-            q=states.q,
-            v=states.v,
-            **({"status": status} if self.constrained else {}),
-            **self.inputs_of(inputs, first, first + count * length),
-        )
+        kernel = self.bound(rollout_kernel, inputs, False, strided=strided)
+
+        def run(a: int, b: int) -> None:
+            kernel(
+                inputs.batch,
+                self.threads,
+                stretches=b - a,
+                **({"length": length} if strided else {}),
+                const=self.constants(inputs.params, inputs.batch),
+                q=states.q[:, a:],
+                v=states.v[:, a:],
+                **({"status": status} if self.constrained else {}),
+                **self.inputs_of(inputs, first + a * length, first + b * length),
+            )
+
+        self.sliced("forward", count, inputs.batch * length, run)
         self.check_table(status)
 
     def check_table(self, status: Any) -> None:

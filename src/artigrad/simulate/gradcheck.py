@@ -112,7 +112,7 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
                 us = us + moves.reshape(us.shape)
             else:
                 base = sim.params[what]
-                params = sim.params.replace(**{what: base + moves.reshape(n, *base.shape)})
+                params = sim.params.replace(unchecked=True, **{what: base + moves.reshape(n, *base.shape)})
             up, down = np.split(losses(q, v, us, params), 2)
             out.append((up - down) / (2 * h * scale))
         if what in HALVED:

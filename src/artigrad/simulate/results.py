@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -105,7 +106,7 @@ class Outputs(NamedTuple):
     potential_energy: Any = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
 
@@ -114,7 +115,8 @@ class Trajectory:
     every step was solved. Soft law: how far forces were from balance, relative to them. Hard law: m/s, and
     gradients of such steps are those of the active set that was found.
 
-    `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is.
+    `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is. `time`
+    (T+1,) has the moments of these states, s; `len(traj)` is their number, T+1.
     """
 
     simulator: Simulator = field(repr=False)
@@ -129,6 +131,25 @@ class Trajectory:
     violation: np.ndarray
     fingerprint: tuple[float, ...] = field(repr=False)
     policy: Network | None = None
+
+    def __len__(self) -> int:
+        return self.steps + 1
+
+    def __repr__(self) -> str:
+        sim = self.simulator
+        robots = f"{self.batch} robots, " if self.batched else ""
+        return f"Trajectory({sim.model.name!r}, {robots}{self.steps} steps of {sim.dt:g} s, {self.checkpoints})"
+
+    def _repr_html_(self) -> str:
+        """An animation, for notebooks; of a batch the first robot."""
+        from ..view import embedded
+
+        return embedded(self)
+
+    @property
+    def time(self) -> np.ndarray:
+        """The moments of the states, (T+1,), s."""
+        return np.arange(self.steps + 1) * self.simulator.dt
 
     @property
     def batch(self) -> int:
@@ -164,13 +185,18 @@ class Trajectory:
         fps: float | None = None,
         speed: float = 1.0,
     ) -> None:
-        """Write it to a .html (a page that plays offline), .gif or .mp4 file.
+        """Write it to a .html (a page that plays offline), .gif or .mp4 file; as numbers to a .npz file (all robots, inputs and
+        parameters) or a .csv file (one robot), which `Simulator.read` reads.
 
         robot: which of a batch. size: (width, height) of a film in pixels, even numbers. fps: frames a second. speed:
         of a film; 0.5 is half as fast as the robot moved.
         """
         from ..view import save
+        from .trajectory_files import ENDINGS, write
 
+        if Path(path).suffix.lower() in ENDINGS:
+            write(self, Path(path), robot)
+            return
         save(self, path, robot=robot, size=size, fps=fps, speed=speed)
 
     def every_state(self) -> State:

@@ -72,7 +72,7 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
         assert back.params is not None
         q, v, x = q + back.q0, v + back.v0, x + back.u[:, 0]
         flat = flat + after.params.flat + back.params.flat
-    own = Params(sim.model, np.zeros((len(q), sim.model.param_size))).replace(**total.params)
+    own = Params(sim.model, np.zeros((len(q), sim.model.param_size))).replace(unchecked=True, **total.params)
     flat = flat + (own.flat if flat.ndim == 2 else own.flat.sum(0))
     gradient = Params(sim.model, flat)
     return StateGradient(q, v, gradient, x) if batched else StateGradient(q[0], v[0], gradient, x[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ from .policy_loop import Network, Tricks, policy_backward, policy_forward
 from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .state_functions import StateFunctions
+from .trajectory_files import read
 
 FIXED = ("model", "options", "dtype", "backend", "lanes")
 DTYPES: dict[Any, Real] = {"f64": "f64", "float64": "f64", "f32": "f32", "float32": "f32"}
@@ -110,18 +112,18 @@ class Simulator(StateFunctions):
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.backend = backend
-        if threads is not None and (not isinstance(threads, int) or threads < 1):
+        if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
             raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
-        self.threads = threads or _cores()
+        self.threads = int(threads or _cores())
         allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
-        if lanes is not None and lanes not in allowed:
+        if lanes is not None and (isinstance(lanes, bool) or lanes not in allowed):
             raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
         alone = options.law == "soft" and model.has_contact and "pile" in soft_features(model)
         if alone and (lanes or 1) > 1:
             raise InputError(
                 f"'{model.name}' has many bodies that may touch each other, which run one by one: leave lanes out"
             )
-        self.lanes = 1 if alone else lanes or widest(self.dtype)
+        self.lanes = 1 if alone else int(lanes or widest(self.dtype))
         self.engine = Engine(model, options, self._open(device), self.threads)
         self.checks = Checks(self.engine, self.params)
 
@@ -140,6 +142,16 @@ class Simulator(StateFunctions):
         if name in FIXED and name in self.__dict__:
             raise AttributeError(f"{name} of a Simulator cannot be changed; make another one")
         super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        o = self.options
+        how = f"dt={o.dt:g}, law={o.law!r}, integrator={o.integrator!r}, {self.dtype}, {self.device!r}"
+        return f"Simulator({self.model.name!r}, {how})"
+
+    @property
+    def dt(self) -> float:
+        """The time step, s."""
+        return self.options.dt
 
     # -- the device --------------------------------------------------------------------------------------------------
     @property
@@ -205,6 +217,7 @@ class Simulator(StateFunctions):
             wrench = self.checks.one_step("wrench", wrench, 2)
         inputs, start, batched = self._inputs(state, u, None, wrench, params)
         after = self.engine.advance(inputs, start, (0, 1), self.engine.new_status(inputs.batch))
+        self.checks.motion(after, batched)
         return after if batched else State(after.q[0], after.v[0])
 
     @presented
@@ -245,6 +258,7 @@ class Simulator(StateFunctions):
                 kept[b] = at
             final = engine.advance(inputs, at, (last * block, T), status)
         final = State(final.q.copy(), final.v.copy())
+        self.checks.motion(final, batched, status, kept[0], block)
         final = final if batched else State(final.q[0], final.v[0])
         mark = self.checks.fingerprint(inputs.u, inputs.wrench)
         return Trajectory(
@@ -267,11 +281,16 @@ class Simulator(StateFunctions):
         inputs, start, batched = self._inputs(state, None, steps, None, params)
         states, u, violation = policy_forward(self.engine, policy, start, inputs.steps, inputs.params)
         final = State(states.q[:, -1].copy(), states.v[:, -1].copy())
+        self.checks.motion(final, batched, violation[:, None], states)
         final = final if batched else State(final.q[0], final.v[0])
         u = u if batched else u[0]
         mark, kept = self.checks.fingerprint(u, None), {0: states}
         about = (inputs.params, inputs.steps, EveryStep(), kept, batched, violation, mark, policy)
         return Trajectory(self, final, u, None, *about)
+
+    def read(self, path: str | os.PathLike[str]) -> Trajectory:
+        """A trajectory of this model that was saved as a .npz or .csv file."""
+        return read(self, Path(path))
 
     def _inputs(
         self, state: State, u: Any, steps: int | None, wrench: Any, params: Params | None

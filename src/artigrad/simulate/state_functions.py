@@ -72,6 +72,19 @@ class StateFunctions:
         return self.outputs(state, params=params).site_position
 
     @presented
+    def jacobian(self, state: State, of: str, *, params: Params | None = None) -> Any:
+        """J (..., 6, nv) of a site, or else a body, by its name: J v is the velocity of the origin of its frame and the angular
+        velocity, world axes."""
+        m, (q, v) = self.model, (self.checks.numbers(n, x) for n, x in zip("qv", two(state), strict=True))
+        kind, k = ("site", m.site(of)) if of in m.sites else ("body", m.body(of))
+        each = np.broadcast_to(np.eye(m.nv, dtype=self.engine.device.dtype), (*v.shape[:-1], m.nv, m.nv))
+        q = np.broadcast_to(self.engine.device.host(q)[..., None, :], (*q.shape[:-1], m.nv, m.nq))
+        out = self.outputs(State(q, each), params=params)
+        parts = [getattr(out, f"{kind}_{what}")[..., k, :] for what in ("velocity", "angular_velocity")]
+        J = np.concatenate([self.engine.device.host(x) for x in parts], -1)
+        return self.engine.device.array(np.ascontiguousarray(np.moveaxis(J, -1, -2)))
+
+    @presented
     def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
         """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit. Contact, limits
         and dry friction are left out; with them, (step(state, u).v - v) / dt is the mean over a step."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..staging import Linear, cotangent_excess, half_angle, select, sqrt, vjp_of
+from ..staging import Linear, cotangent_excess, half_angle, select, sqrt, target, vjp_of
 from .vectors import Mat3, Vec3, axial, cross, dot, hat
+
+ACROSS = {"f64": 1e-16, "f32": 1e-6}  # square of the part of a direction that is told apart from rounding
 
 
 class Quat(Linear):
@@ -161,29 +163,26 @@ def matrix_to_twist(R: Mat3, R_bar: Mat3) -> Vec3:
 
 
 def contact_frame(n: Vec3, along: Vec3) -> Mat3:
-    """Columns n, t1, t2 as MuJoCo lays them: t1 is `along` (if it has a length above 1/2, and a direction beside n), else the y
-    axis, else (where n is near y) the z axis, less its part along n; t2 = n x t1  (6.7)"""
-    t1 = _beside(n, along)
+    """Columns n, t1, t2 as MuJoCo lays them: t1 is `along` (if it has a length above 1/2 and is not along n), else the y axis,
+    else (where n is near y) the z axis, less its part along n; t2 = n x t1  (6.7)"""
+    t1, _ = _beside(n, along)
     u = t1 - n * dot(n, t1)
     t1 = u / sqrt(dot(u, u))
     return Mat3.columns(n, t1, cross(n, t1))
 
 
-def _beside(n: Vec3, along: Vec3) -> Vec3:
+def _beside(n: Vec3, along: Vec3) -> tuple[Vec3, Any]:
+    """What t1 is made of, and whether that is `along`."""
     near = abs(n.y) < 0.5
     axis = Vec3(0.0, select(near, 1.0, 0.0), select(near, 0.0, 1.0))
-    return select(_counts(n, along), along, axis)
-
-
-def _counts(n: Vec3, along: Vec3) -> Any:
-    """Whether `along` is there, and not along n."""
-    beside = along - n * dot(n, along)
-    return (dot(along, along) > 0.25) & (dot(beside, beside) > 1e-28)
+    across = cross(n, along)
+    given = (dot(along, along) > 0.25) & (dot(across, across) > ACROSS[target().dtype])
+    return select(given, along, axis), given
 
 
 @vjp_of(contact_frame)
 def contact_frame_vjp(n: Vec3, along: Vec3, R_bar: Mat3) -> tuple[Vec3, Vec3]:
-    given = _beside(n, along)
+    given, by_along = _beside(n, along)
     u = given - n * dot(n, given)
     inverse = 1.0 / sqrt(dot(u, u))
     t1 = u * inverse
@@ -193,7 +192,7 @@ def contact_frame_vjp(n: Vec3, along: Vec3, R_bar: Mat3) -> tuple[Vec3, Vec3]:
     u_bar = (t1_bar - t1 * dot(t1, t1_bar)) * inverse
     n_bar = n_bar - given * dot(n, u_bar) - u_bar * dot(n, given)
     along_bar = u_bar - n * dot(n, u_bar)
-    return n_bar, select(_counts(n, along), along_bar, Vec3.zero())
+    return n_bar, select(by_along, along_bar, Vec3.zero())
 
 
 def quat_of_matrix(R: Mat3) -> Quat:

@@ -26,7 +26,7 @@ def folder() -> Path | None:
 
 
 def read(where: Path | None, key: str) -> bytes | None:
-    """The stored bytes, or None if there are none or they are not what was written."""
+    """The stored bytes, or None if there are none or they are not what was written under this key."""
     if where is None:
         return None
     try:
@@ -34,7 +34,12 @@ def read(where: Path | None, key: str) -> bytes | None:
     except OSError:
         return None
     digest, payload = data[:32], data[32:]
-    return payload if payload and hashlib.sha256(payload).digest() == digest else None
+    return payload if payload and _digest(key, payload) == digest else None
+
+
+def _digest(key: str, payload: bytes) -> bytes:
+    """Of the bytes and of what they were stored as: code that belongs to another key, or was renamed, is not run."""
+    return hashlib.sha256(key.encode() + payload).digest()
 
 
 def write(where: Path | None, key: str, payload: bytes) -> None:
@@ -46,7 +51,7 @@ def write(where: Path | None, key: str, payload: bytes) -> None:
         where.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=where, delete=False) as f:
             unfinished = f.name
-            f.write(hashlib.sha256(payload).digest() + payload)
+            f.write(_digest(key, payload) + payload)
         os.replace(unfinished, where / key)
     except OSError:
         if unfinished is not None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..optimize import METHODS, History, minimize
+from ..optimize.minimize import check_installed
 from .task import Task
 
 BASELINE = "cma-es"
@@ -65,10 +66,12 @@ def study(
     method = task.method if method is None else method
     if method not in METHODS:
         raise InputError(f"a method is one of {', '.join(METHODS)}; not {method!r}")
+    methods = [method, BASELINE] if compare and method != BASELINE else [method]
+    for name in methods:
+        check_installed(name)
     folder.mkdir(parents=True, exist_ok=True)
     x = task.start(np.random.default_rng(seed), starts)
     out = Study(task, seed, folder, check_gradient(task, x))  # which also compiles what is timed below
-    methods = [method, BASELINE] if compare and method != BASELINE else [method]
     for name in methods:
         out.histories[name] = minimize(
             task,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +69,7 @@ def save(
     path = Path(path)
     ending = path.suffix.lower()
     if ending not in FPS:
-        raise InputError(f"a trajectory is saved as {', '.join(FPS)}; not as '{path.name}'")
+        raise InputError(f"a trajectory is saved as {', '.join(FPS)}, .npz, .csv; not as '{path.name}'")
     if not path.absolute().parent.is_dir():
         raise InputError(f"there is no folder {path.absolute().parent} to save '{path.name}' in: make it first")
     fps = _positive("fps", FPS[ending] if fps is None else fps)
@@ -92,6 +94,15 @@ def save(
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def embedded(traj: Trajectory, height: int = 420) -> str:
+    """The page of a trajectory inside another page, as notebooks show it."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "motion.html"
+        save(traj, page)
+        text = page.read_text(encoding="utf-8")
+    return f'<iframe srcdoc="{html.escape(text)}" style="width: 100%; height: {height}px; border: 0"></iframe>'
 
 
 def _positive(name: str, value: Any) -> float:

@@ -98,6 +98,16 @@ def loops(cone="pyramidal", integrator="Euler"):
     <actuator><motor joint="crank" gear="2"/></actuator></mujoco>"""
 
 
+def obstacles(cone="pyramidal", integrator="Euler"):
+    """A capsule and a box that lie on balls fixed to the world: the first shape of these pairs moves, the second does not."""
+    ball = '<geom type="sphere" size=".1" pos="{}" condim="{}" friction=".6 .01 .01"/>'
+    bar = '<geom type="capsule" size=".05 .2" euler="90 5 0" contype="0"/>'
+    brick = '<geom type="box" size=".1 .1 .1" euler="3 2 0" contype="0"/>'
+    return f"""<mujoco><option cone="{cone}" timestep=".002" integrator="{integrator}"/><worldbody>
+    {ball.format("0 -.1 0", 3)}{ball.format("0 .1 .01", 6)}{ball.format(".5 0 0", 3)}
+    {_free("0.02 0 .148", bar)}{_free(".5 .01 .198", brick)}</worldbody></mujoco>"""
+
+
 def both(text, **options):
     """The scene here and in MuJoCo."""
     return ag.Simulator(ag.load(text), threads=1, **options), tight(mujoco.MjModel.from_xml_string(text))

@@ -10,7 +10,7 @@ from benchmarks.parity import Beside, tight
 import artigrad as ag
 
 from ....packages import files
-from .scenes import CONES, INTEGRATORS, both, every_row, hand, loops
+from .scenes import CONES, INTEGRATORS, both, every_row, hand, loops, obstacles
 
 FILES = dict(files())
 GYM, SUITE = "gymnasium/envs/mujoco/assets", "dm_control/suite"
@@ -43,6 +43,12 @@ def test_hands_and_loops(scene, cone):
     for integrator in ("Euler", "implicitfast"):
         dv, dq, force = worst(Beside(*both(scene(cone, integrator))), 60)
         assert dv < 1e-8 and dq < 1e-9 and force < 1e-6
+
+
+@pytest.mark.parametrize("cone", CONES)
+def test_shapes_that_move_on_balls_that_do_not(cone):
+    dv, dq, force = worst(Beside(*both(obstacles(cone))), 20, every=3, speed=0.1)
+    assert dv < 1e-8 and dq < 1e-9 and force < 1e-6
 
 
 @pytest.mark.parametrize("name", ROBOTS)

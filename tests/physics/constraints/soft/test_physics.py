@@ -117,3 +117,17 @@ def test_a_top_under_implicit():
     start.v[3:] = 1.0, 0.0, 400.0
     traj = sim.rollout(start, steps=5000)
     assert np.isfinite(traj.q).all() and np.abs(traj.v).max() < 1e3 and traj.violation[0] == 0.0
+
+
+@pytest.mark.parametrize("law", ["soft", "hard"])
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+def test_a_capsule_stands_upright(law, dtype):
+    """Its own direction, which a tangent of the contact follows, is that of the normal."""
+    b = ag.ModelBuilder("post")
+    b.body("post", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.01), position=(0, 0, 0.2999))
+    b.capsule("post", 0.1, 0.2)
+    b.plane()
+    sim = ag.Simulator(b.build(), law=law, dtype=dtype, dt=2e-3)
+    traj = sim.rollout(sim.reset(), steps=200)
+    assert np.abs(traj.final.v).max() < 0.05 and abs(traj.final.q[2] - 0.3) < 2e-3
+    assert np.isfinite(sim.vjp(traj, np.ones(7)).v0).all()

@@ -1,0 +1,116 @@
+"""Trajectories as files: .npz with everything, .csv with the states and controls of one robot, a row per moment."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..joints.table import JOINTS
+from ..model.model import Model
+from ..model.params import Params
+from ..model.state import State
+from .checkpoints import EveryStep
+from .results import Trajectory
+
+if TYPE_CHECKING:
+    from .simulator import Simulator
+
+ENDINGS = (".npz", ".csv")
+
+
+def columns(model: Model) -> list[str]:
+    """time, then q and v of each joint and u of each actuator: q.hip, or q.base.0, q.base.1, ... where there are several."""
+    out = ["time"]
+    for letter, size in (("q", "nq"), ("v", "nv")):
+        for name, kind in zip(model.joints, model.joint_type, strict=True):
+            n = getattr(JOINTS[kind], size)
+            out += [f"{letter}.{name}"] if n == 1 else [f"{letter}.{name}.{k}" for k in range(n)]
+    return out + [f"u.{name}" for name in model.actuators]
+
+
+def write(traj: Trajectory, path: Path, robot: int) -> None:
+    """To a .npz or .csv file; of a batch, a .csv file has one robot."""
+    host, model = traj.simulator.engine.device.host, traj.simulator.model
+    q, v = (host(x) for x in traj.every_state())
+    if path.suffix.lower() == ".npz":
+        given: dict[str, Any] = {"u": host(traj.u), "params": traj.params.flat, "violation": host(traj.violation)}
+        given |= {} if traj.wrench is None else {"wrench": host(traj.wrench)}
+        q, v = (q, v) if traj.batched else (q[0], v[0])
+        with path.open("wb") as file:
+            np.savez_compressed(
+                file, model=model.name, columns=columns(model), dt=traj.simulator.dt, time=traj.time, q=q, v=v, **given
+            )
+        return
+    if not -traj.batch <= robot < traj.batch:
+        raise InputError(f"robot is one of {traj.batch}, not {robot!r}")
+    u = host(traj.u if traj.u.ndim == 2 else traj.u[robot])
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(columns(model))
+        for t, when in enumerate(traj.time):
+            controls = u[t].tolist() if t < traj.steps else [""] * model.nu
+            rows.writerow([float(when), *q[robot, t].tolist(), *v[robot, t].tolist(), *controls])
+
+
+def read(sim: Simulator, path: Path) -> Trajectory:
+    """What `write` wrote, as a trajectory of a simulator of the same model."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"trajectories are read from {' or '.join(ENDINGS)} files; not from '{path.name}'")
+    if not path.is_file():
+        raise InputError(f"there is no file '{path}'")
+    found = _read_npz(sim, path) if path.suffix.lower() == ".npz" else _read_csv(sim, path)
+    if not np.isclose(found["dt"], sim.dt, rtol=1e-9):
+        raise InputError(f"'{path.name}' has dt={found['dt']:g}, and this simulator dt={sim.dt:g}")
+    checks = sim.checks
+    q, v = (checks.numbers(name, found[name]) for name in "qv")
+    batched = q.ndim == 3
+    q, v = (q, v) if batched else (q[None], v[None])
+    batch, steps = len(q), q.shape[1] - 1
+    checks.state(State(q[:, 0], v[:, 0]))
+    u = checks.controls(found["u"], None, batch, batched)
+    if u.shape[-2] != steps or v.shape[:2] != q.shape[:2]:
+        raise InputError(f"'{path.name}' has {steps + 1} states, which do not fit {u.shape[-2]} controls")
+    wrench = checks.wrench(found.get("wrench"), steps, batch, batched)
+    params = sim.params if found.get("params") is None else Params(sim.model, found["params"])
+    violation = checks.numbers("violation", found.get("violation", np.zeros(batch)))
+    final = State(q[:, -1], v[:, -1]) if batched else State(q[0, -1], v[0, -1])
+    mark = checks.fingerprint(u, wrench)
+    return Trajectory(sim, final, u, wrench, params, steps, EveryStep(), {0: State(q, v)}, batched, violation, mark)
+
+
+def _same_columns(sim: Simulator, path: Path, found: list[str]) -> None:
+    wanted = columns(sim.model)
+    if found != wanted:
+        other = next((name for name in found if name not in wanted), "another order of columns")
+        raise InputError(f"'{path.name}' is not of '{sim.model.name}': it has {other}")
+
+
+def _read_npz(sim: Simulator, path: Path) -> dict[str, Any]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            found = dict(file)
+        _same_columns(sim, path, found["columns"].tolist())
+    except (OSError, KeyError, ValueError) as problem:
+        if isinstance(problem, InputError):
+            raise
+        raise InputError(f"'{path.name}' is not a saved trajectory: {problem}") from None
+    return found | {"dt": float(found["dt"])}
+
+
+def _read_csv(sim: Simulator, path: Path) -> dict[str, Any]:
+    """Times tell dt; parameters are the simulator's own."""
+    m = sim.model
+    with path.open(newline="") as file:
+        head, *rows = csv.reader(file)
+    _same_columns(sim, path, head)
+    try:
+        states = np.array([row[: 1 + m.nq + m.nv] for row in rows], float)
+        u = np.array([row[1 + m.nq + m.nv :] for row in rows[:-1]], float).reshape(len(rows) - 1, m.nu)
+    except ValueError as problem:
+        raise InputError(f"'{path.name}' is not a saved trajectory: {problem}") from None
+    dt = float(states[-1, 0] / max(len(rows) - 1, 1)) if len(rows) > 1 else sim.dt
+    return {"dt": dt, "q": states[:, 1 : 1 + m.nq], "v": states[:, 1 + m.nq :], "u": u}

@@ -1,0 +1,19 @@
+"""python -m tests.fuzz --minutes N [--seed S] [--only gradients mujoco ...]"""
+
+import argparse
+import sys
+
+from .checks import CHECKS
+from .run import run
+
+parser = argparse.ArgumentParser(
+    prog="python -m tests.fuzz", description="Random models against what must hold for all."
+)
+parser.add_argument("--minutes", type=float, default=1.0)
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument("--only", nargs="+", choices=CHECKS, default=tuple(CHECKS), metavar="CHECK")
+given = parser.parse_args()
+counts, findings = run(given.seed, minutes=given.minutes, checks=given.only)
+for (name, outcome), count in sorted(counts.items()):
+    print(f"{count:6}  {name}: {outcome}")
+sys.exit(1 if findings else 0)

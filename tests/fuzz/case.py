@@ -1,0 +1,101 @@
+"""A case: calls that build a model, its options, and a state and controls by the names of joints and actuators.
+
+By names, so that a case from which something was taken away is still a case.
+"""
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import artigrad as ag
+
+
+class Call(NamedTuple):
+    """One call of a ModelBuilder."""
+
+    method: str
+    args: tuple
+    options: dict[str, Any]
+
+    @property
+    def names(self):
+        """Names of bodies, joints, shapes and actuators in it."""
+        return {x for x in (*self.args, *self.options.values()) if isinstance(x, str)}
+
+    def __str__(self):
+        given = [plain(x) for x in self.args] + [f"{k}={plain(x)}" for k, x in self.options.items()]
+        return f"b.{self.method}({', '.join(given)})"
+
+
+@dataclass(frozen=True)
+class Case:
+    """q, v: of each joint; u: of each actuator, (steps,); options: of the Simulator; seed: of cotangents and neighbours."""
+
+    calls: tuple[Call, ...]
+    options: dict[str, Any]
+    q: dict[str, Any]
+    v: dict[str, Any]
+    u: dict[str, Any]
+    steps: int
+    seed: int
+
+    @cached_property
+    def model(self):
+        b = ag.ModelBuilder("fuzz")
+        b.options = b.options.changed(self.options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*no contact between")
+            for method, args, options in self.calls:
+                getattr(b, method)(*args, **options)
+            return b.build()
+
+    @cached_property
+    def sim(self):
+        return ag.Simulator(self.model, threads=1)
+
+    @cached_property
+    def state(self):
+        return self.state_of(self.model)
+
+    def state_of(self, model):
+        """The state in the order of a model, which may have the same joints in another order."""
+        moving = [name for i, name in enumerate(model.joints) if model.joint_kind(i).nv]
+        return ag.State(*(np.concatenate([np.zeros(0)] + [x[name] for name in moving]) for x in (self.q, self.v)))
+
+    @cached_property
+    def controls(self):
+        rows = [self.u[name][: self.steps] for name in self.model.actuators]
+        return np.array(rows, float).reshape(-1, self.steps).T.copy()
+
+    @property
+    def rng(self):
+        return np.random.default_rng(self.seed)
+
+    def changed(self, **fields):
+        return replace(self, **fields)
+
+    def code(self):
+        """Lines that can be pasted."""
+        options = ", ".join(f"{k}={x!r}" for k, x in self.options.items())
+        return "\n".join(
+            [
+                "import artigrad as ag",
+                'b = ag.ModelBuilder("fuzz")',
+                *map(str, self.calls),
+                f"sim = ag.Simulator(b.build(), {options})",
+                f"state = ag.State({plain(self.state.q)}, {plain(self.state.v)})",
+                f"u = {plain(self.controls)}",
+            ]
+        )
+
+
+def plain(x):
+    """As Python writes it, arrays as tuples."""
+    if isinstance(x, np.ndarray):
+        x = x.tolist()
+    if isinstance(x, list | tuple):
+        return f"[{', '.join(map(plain, x))}]"
+    return repr(x)

@@ -1,0 +1,298 @@
+"""What must hold for every case. A check returns a sentence about what does not, or None; it raises `Skip` where it cannot
+tell."""
+
+import tempfile
+import warnings
+from pathlib import Path
+
+import mujoco
+import numpy as np
+from benchmarks.parity import tight
+
+import artigrad as ag
+from artigrad.io.save import INTEGRATORS
+from artigrad.model.params import FIELDS, Params
+from artigrad.model.quaternions import matrix
+from artigrad.simulate.gradcheck import STRUCTURAL, _on_an_edge, _scales
+
+STEPS = (1e-4, 1e-5, 1e-6)
+TOLERANCE = 2e-5
+NEAR_A_KINK = 1e-6  # m/s
+
+
+class Skip(Exception):
+    """This case says nothing about this check, and why."""
+
+
+# -- gradients -----------------------------------------------------------------------------------------------------------
+def gradients(case):
+    """Of a random loss of all states against central differences: entry by entry to states and controls; along a direction of
+    each field of the parameters, and entry by entry where that is off."""
+    check = _Differences(case)
+    wrong = [line for what in ("q0", "v0", "u", *check.suspects(case.rng)) for line in check.wrong(what)]
+    return "; ".join(wrong[:3]) or None
+
+
+class _Differences:
+    def __init__(self, case):
+        self.sim, self.state, self.u, rng = case.sim, case.state, case.controls, case.rng
+        model, steps = case.model, len(self.u)
+        self.q_bar, self.v_bar = rng.normal(size=(steps + 1, model.nq)), rng.normal(size=(steps + 1, model.nv))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            traj = self.sim.rollout(self.state, self.u)
+            grad = self.sim.vjp(traj, self.q_bar, self.v_bar)
+        if told:
+            raise Skip(f"warned: {told[0].message}"[:60])
+        if (traj.violation > 0).any() or (grad.health.violation > 0).any():
+            raise Skip("contact was not solved, and it says so")
+        if grad.health.margin.min() < NEAR_A_KINK:
+            raise Skip("beside a kink, and it says so")
+        self.grad, self.floor = grad, max(1e-3, 1e-2 * float(np.abs(grad.v0).max(initial=0.0)))
+
+    def value(self, what):
+        if what in ("q0", "v0", "u"):
+            found = {"q0": (self.state.q, self.grad.q0), "v0": (self.state.v, self.grad.v0), "u": (self.u, self.grad.u)}
+            return found[what]
+        return self.sim.params[what], self.grad.params[what]
+
+    def losses(self, what, moves):
+        """Of the case with one input moved, a row per move."""
+        x, n = self.value(what)[0], len(moves)
+        given = {"q0": self.state.q, "v0": self.state.v, "u": self.u}
+        q, v, u = (np.repeat(given[k][None], n, 0) for k in given)
+        moved, params = np.repeat(x[None], n, 0) + moves.reshape(n, *x.shape), None
+        if what in given:
+            q, v, u = (moved if k == what else a for k, a in zip(given, (q, v, u), strict=True))
+        else:
+            params = self.sim.params.replace(unchecked=True, **{what: moved})
+        return self.loss(q, v, u, params)
+
+    def loss(self, q, v, u, params):
+        traj = self.sim.rollout(ag.State(q, v), u, params=params)
+        return np.sum(traj.q * self.q_bar, (1, 2)) + np.sum(traj.v * self.v_bar, (1, 2))
+
+    def slopes(self, what, entries, steps):
+        """(forward, backward) differences along some entries."""
+        size = self.value(what)[0].size
+        moves = np.zeros((len(entries), size))
+        moves[np.arange(len(entries)), entries] = steps
+        here, up, down = np.split(
+            self.losses(what, np.concatenate([np.zeros((1, size)), moves, -moves])), [1, 1 + len(entries)]
+        )
+        return (up - here) / steps, (here - down) / steps
+
+    def suspects(self, rng):
+        """The fields of the parameters along a direction of which differences do not agree, all found in one batch."""
+        model, params, rows, slopes, names = self.sim.model, self.sim.params, [], [], []
+        for what in FIELDS:
+            entries, scale = self.entries(what)
+            if len(entries):
+                start = model.param_slots[what][0] + entries
+                along = np.zeros(model.param_size)
+                along[start] = scale * rng.choice([-1.0, 1.0], len(entries))
+                rows += [params.flat + h * along for h in (2e-5, -2e-5, 1e-5, -1e-5)]
+                slopes.append(self.grad.params.flat[start] * along[start])
+                names.append(what)
+        q, v, u = (np.repeat(x[None], len(rows), 0) for x in (*self.state, self.u))
+        far_up, far_down, up, down = self.loss(q, v, u, Params(model, np.array(rows))).reshape(-1, 4).T
+        found = (4 * (up - down) / 2e-5 - (far_up - far_down) / 4e-5) / 3
+        for what, d, parts in zip(names, found, slopes, strict=True):
+            if not abs(d - parts.sum()) < 0.5 * TOLERANCE * max(np.abs(parts).max(), self.floor):
+                yield what
+
+    def entries(self, what):
+        """Those entries of an input that a difference to both sides makes sense for, and the size of a change of each."""
+        x = np.ravel(self.value(what)[0])
+        usable, plain = np.isfinite(x), np.where(np.isfinite(x), x, 0.0)
+        if what in ("q0", "v0", "u"):
+            return np.flatnonzero(usable), np.ones(usable.sum())
+        usable &= ~_on_an_edge(self.sim, what, plain)
+        if what in STRUCTURAL:
+            usable &= x > 0
+        scale = _scales(self.sim, self.state, what, plain)
+        return np.flatnonzero(usable), np.where(scale > 0, scale, 1.0)[usable]
+
+    def wrong(self, what):
+        """Sentences on entries that are wrong."""
+        g = np.ravel(self.value(what)[1])
+        entries, scale = self.entries(what)
+        if not len(entries):
+            return
+        g = g[entries]
+        central = {}
+        for h in STEPS:
+            coarse, fine = (np.mean(self.slopes(what, entries, k * h * scale), axis=0) for k in (2, 1))
+            central[h] = (4 * fine - coarse) / 3
+        found = np.array(list(central.values()))
+        off = np.abs(found - g).min(0)
+        largest = max(float(np.abs(found).max()), self.floor)
+        bad = off > TOLERANCE * largest
+        if bad.any():
+            yield from self.sure(what, entries[bad], scale[bad], g[bad], found[:, bad])
+
+    def sure(self, what, entries, scale, g, found):
+        """Of those that look wrong, those that are: differences of all sizes agree, and from both sides."""
+        sides = np.array([self.slopes(what, entries, h * scale) for h in (1e-6, 1e-7)])
+        central = np.concatenate([found[1:], sides.mean(1)])
+        off = np.abs(central - g).min(0)
+        smooth = (np.ptp(central, axis=0) < 0.2 * off) & (np.abs(sides[:, 0] - sides[:, 1]).min(0) < 0.2 * off)
+        for k in np.flatnonzero(smooth):
+            yield f"gradient of {what}[{entries[k]}] is {g[k]:.6g}, differences say {central[0, k]:.6g}"
+
+
+# -- physics -------------------------------------------------------------------------------------------------------------
+def mujoco_step(case):
+    """One step of the saved model in MuJoCo, and here once it is loaded again. A file has joints in the order of its tree."""
+    sim, u = case.sim, case.controls[:1]
+    if sim.options.law != "soft" or sim.options.integrator not in INTEGRATORS:
+        raise Skip("MuJoCo has no such law or integrator")
+    if not case.model.nv:
+        raise Skip("nothing moves")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "case.xml"
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*no contact between|the file has the joints")
+            ag.save(case.model, path)
+            m = tight(mujoco.MjModel.from_xml_path(str(path)))
+            loaded = ag.Simulator(ag.load(path, strict=False), threads=1)
+    ours = sim.rollout(case.state, u)
+    if ours.violation[0] > 0:
+        return f"one step has a violation of {ours.violation[0]:.1e}"
+    start = case.state_of(loaded.model)
+    again = loaded.step(start, u[0])
+    q, v = _ordered(case.model, loaded.model, ours.final)
+    change = max(np.abs(v - start.v).max(), 1e-3)
+    off = np.abs(again.v - v).max() / change
+    if not off < 1e-6:
+        return f"the saved model, loaded again, steps differently: by {off:.1e} of the change of velocities"
+    d = mujoco.MjData(m)
+    d.qpos[:], d.qvel[:], d.ctrl[:] = *start, u[0]
+    mujoco.mj_step(m, d)
+    if _different_contacts(m, d):
+        raise Skip("MuJoCo looks at other points of a box")
+    if _no_normal(m, d):
+        raise Skip("two shapes have one centre")
+    off = np.abs(v - d.qvel).max() / change
+    if not off < 1e-6:
+        return f"velocities differ from MuJoCo's by {off:.1e} of their change"
+    off = np.abs(q - d.qpos).max()
+    return f"positions differ from MuJoCo's by {off:.1e}" if not off < 1e-6 else None
+
+
+def _ordered(model, like, state):
+    """A state in the order that another model has the same joints in."""
+    q, v = state
+    rows = [(model.joints.index(name), like.joint_kind(i)) for i, name in enumerate(like.joints)]
+    q = [q[model.joint_q[i] : model.joint_q[i] + kind.nq] for i, kind in rows]
+    return np.concatenate(q), np.concatenate([v[model.joint_v[i] : model.joint_v[i] + kind.nv] for i, kind in rows])
+
+
+def _no_normal(m, d):
+    """Whether two round shapes have their axes at one place, where normals have no direction."""
+    round_ones = (mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE)
+    pairs = [(c.dist, c.geom) for c in d.contact if all(m.geom_type[g] in round_ones for g in c.geom)]
+    return any(dist + m.geom_size[geoms, 0].sum() < 1e-3 for dist, geoms in pairs)
+
+
+def _different_contacts(m, d):
+    """MuJoCo takes at most four corners of a box on a plane, and other points of boxes and what is long."""
+    box, plane, capsule = mujoco.mjtGeom.mjGEOM_BOX, mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_CAPSULE
+    kinds = [sorted(m.geom_type[c.geom].tolist()) for c in d.contact]
+    return [box, box] in kinds or [capsule, box] in kinds or kinds.count([plane, box]) >= 4
+
+
+def energy(case):
+    """Of the robot left alone, from where nothing touches or is beyond a limit, never more than at first: rows take energy
+    away, or lend it and give it back. A step may be wrong by a little, which tends to zero with dt."""
+    case = case.changed(calls=tuple(filter(None, map(_left_alone, case.calls))))
+    model, state = case.model, case.state
+    if not model.nv:
+        raise Skip("nothing moves")
+    sim = ag.Simulator(model, dt=1e-4, threads=1, **({"integrator": "euler"} if model.options.law == "soft" else {}))
+    traj = sim.rollout(state, steps=400)
+    if model.shapes.pairs and (sim.contacts(traj).gap[0] < 0).any():
+        raise Skip("touches from the beginning")
+    for i in model.shapes.limited:
+        low, high = model.params.limit[i]
+        if np.isfinite(high) and not (model.joint_kind(i).axial and low <= state.q[model.joint_q[i]] <= high):
+            raise Skip("beyond a limit from the beginning, or on a ball joint with one")
+    out = sim.outputs(ag.State(traj.q, traj.v))
+    total = out.kinetic_energy + out.potential_energy
+    allowed = 0.02 * (out.kinetic_energy.max() + np.ptp(out.potential_energy)) + 1e-6
+    gained = float((total - total[0]).max())
+    return (
+        f"energy grows by {gained:.2e} J, of {out.kinetic_energy.max():.2e} J in motion"
+        if not gained <= allowed
+        else None
+    )
+
+
+def _left_alone(call):
+    """Without what drives or holds, and the floor a centimetre lower."""
+    if call.method in ("motor", "position_servo", "velocity_servo", "actuator", "connect", "weld", "couple"):
+        return None
+    if call.method != "plane":
+        return call
+    normal = matrix(np.array(call.options.get("rotation", (1.0, 0.0, 0.0, 0.0))))[:, 2]
+    lower = np.array(call.options.get("position", np.zeros(3))) - 0.01 * normal
+    return call._replace(options=call.options | {"position": lower.tolist()})
+
+
+# -- bits ----------------------------------------------------------------------------------------------------------------
+def _results(sim, state, u, rng_seed=0, **how):
+    """States and gradients of a rollout; those of parameters apart, which are sums over a batch."""
+    traj = sim.rollout(state, u, **how)
+    rng, lead = np.random.default_rng(rng_seed), traj.final.q.shape[:-1]
+    bars = (np.broadcast_to(rng.normal(size=x.shape[-1]), x.shape) for x in traj.final)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        grad = sim.vjp(traj, *bars)
+    assert lead == grad.q0.shape[:-1]
+    return {"final q": traj.final.q, "final v": traj.final.v, "q0": grad.q0, "v0": grad.v0, "u": grad.u}, grad
+
+
+def bits(case):
+    """A robot has the same bits alone and in a batch, in both number types; with any checkpoints; in all threads."""
+    for dtype in ("f64", "f32") if case.seed % 3 == 0 else ("f64",):
+        sim = ag.Simulator(case.model, dtype=dtype, threads=1)
+        rng, count = case.rng, sim.lanes + 2
+        state = ag.State(
+            ag.move(
+                case.model, np.repeat(case.state.q[None], count, 0), 0.02 * rng.normal(size=(count, case.model.nv))
+            ),
+            case.state.v + 0.2 * rng.normal(size=(count, case.model.nv)),
+        )
+        state.q[0], state.v[0] = case.state
+        u = np.repeat(case.controls[None], count, 0)
+        whole, _ = _results(sim, state, u)
+        for k in (0, count - 1):
+            alone, _ = _results(sim, ag.State(state.q[k], state.v[k]), u[k])
+            for name, x in alone.items():
+                if not np.array_equal(whole[name][k], x, equal_nan=True):
+                    return f"{dtype}: {name} of robot {k} of {count} differs from the same robot alone"
+    sim = case.sim
+    every, grad = _results(sim, case.state, case.controls)
+    for policy in (ag.EveryKth(2), ag.Binomial(memory=3 * 8 * (case.model.nq + case.model.nv))):
+        some, other = _results(sim, case.state, case.controls, checkpoints=policy)
+        for name, x in (some | {"params": other.params.flat}).items():
+            if not np.array_equal((every | {"params": grad.params.flat})[name], x, equal_nan=True):
+                return f"{name} differs with {policy}"
+    return None
+
+
+def backends(case):
+    """NumPy runs the same source to the same numbers."""
+    steps = min(1, case.steps)
+    results = []
+    for sim in (case.sim, ag.Simulator(case.model, backend="numpy")):
+        found, grad = _results(sim, case.state, case.controls[:steps])
+        results.append(found | {"params": grad.params.flat})
+    for name, x in results[0].items():
+        off = np.abs(x - results[1][name]).max(initial=0.0) / max(1.0, np.abs(x).max(initial=0.0))
+        if not off < 1e-8:
+            return f"{name}: numpy differs from native by {off:.1e}"
+    return None
+
+
+CHECKS = {"gradients": gradients, "mujoco": mujoco_step, "energy": energy, "bits": bits, "backends": backends}

@@ -1,0 +1,273 @@
+"""Random cases. A theme fixes what kernels are compiled for: options, and which kinds of rows a model has; cases of a theme
+share their kernels."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import artigrad as ag
+from artigrad.joints.table import JOINTS
+from artigrad.model.quaternions import matrix
+
+from .case import Call, Case
+
+STEPS = 4
+KINDS = ("floor", "each other", "patch", "limit", "dry", "ball", "connect", "weld", "couple")
+HARD_KINDS = ("floor", "each other", "limit", "dry")
+AXIAL = ("revolute", "prismatic")
+
+
+class Theme(NamedTuple):
+    """options: of the Simulator. kinds: of rows that every model of the theme has. square: whether all powers are 2."""
+
+    options: dict[str, Any]
+    kinds: frozenset[str]
+    square: bool
+
+
+def theme(rng):
+    law = "soft" if rng.random() < 0.75 else "hard"
+    kinds = HARD_KINDS if law == "hard" else KINDS
+    options = {
+        "law": law,
+        "dt": float(rng.choice([5e-4, 2e-3, 5e-3])),
+        "cone": str(rng.choice(["pyramidal", "elliptic"])),
+    }
+    if law == "soft":
+        options["integrator"] = str(rng.choice(["euler", "implicitfast", "implicit", "rk4", "explicit"]))
+        options["impratio"] = float(rng.choice([1.0, 4.0]))
+    chosen = frozenset(k for k in kinds if rng.random() < 0.5)
+    return Theme(options, chosen, rng.random() < 0.7)
+
+
+def case(rng, theme):
+    """One case of a theme."""
+    return _Drawing(rng, theme).case()
+
+
+class _Drawing:
+    def __init__(self, rng, theme):
+        self.rng, self.kinds, self.theme = rng, theme.kinds, theme
+        self.calls: list[Call] = []
+        self.q, self.v, self.u, self.joints = {}, {}, {}, {}
+
+    def case(self):
+        rng = self.rng
+        for k in range(rng.integers(1, 7)):
+            self.body(f"b{k}")
+        if self.kinds & {"limit", "couple"}:
+            self.body("hinge", joint=str(rng.choice(AXIAL)))
+        if "couple" in self.kinds:
+            self.body("slider", joint=str(rng.choice(AXIAL)))
+        if "ball" in self.kinds:
+            self.body("socket", joint="spherical")
+        self.actuators()
+        self.equalities()
+        self.shapes()
+        return self.finished()
+
+    def finished(self):
+        fields = (tuple(self.calls), self.theme.options, self.q, self.v, self.u, STEPS)
+        return Case(*fields, seed=int(self.rng.integers(1 << 31)))
+
+    def chance(self, p):
+        return self.rng.random() < p
+
+    def vector(self, scale):
+        return (scale * self.rng.normal(size=3)).round(3).tolist()
+
+    def number(self, low, high):
+        return float(np.exp(self.rng.uniform(np.log(low), np.log(high))).round(4))
+
+    def turn(self):
+        if self.chance(0.4):
+            return [1.0, 0.0, 0.0, 0.0]
+        x = self.rng.normal(size=4)
+        return (x / np.linalg.norm(x)).tolist()
+
+    def soft(self, prefix=""):
+        """How soft a row is; mostly as it is by default."""
+        out = {}
+        if self.chance(0.3):
+            ref = (
+                [self.number(5e-3, 0.1), self.number(0.3, 2)]
+                if self.chance(0.6)
+                else [-self.number(50, 3e3), -self.number(3, 100)]
+            )
+            out[f"{prefix}solref"] = ref
+        if self.chance(0.3):
+            power = 2.0 if self.theme.square else self.number(1.0, 4.0)
+            width, middle = self.number(1e-3, 0.05), round(self.rng.uniform(0.2, 0.8), 3)
+            out[f"{prefix}solimp"] = [round(self.rng.uniform(0.3, 0.9), 3), 0.95, width, middle, power]
+        return out
+
+    # -- bodies ----------------------------------------------------------------------------------------------------------
+    def body(self, name, joint=None):
+        rng, options = self.rng, {}
+        parents = [c.args[0] for c in self.calls]
+        parent = str(rng.choice(parents)) if parents and self.chance(0.7) else "world"
+        if joint is None:
+            kinds = ["revolute", "prismatic", "spherical", "fixed"] + ["free"] * 4 * (parent == "world")
+            joint = str(rng.choice(kinds))
+        options |= {"joint": joint, "mass": self.number(0.1, 5), "com": self.vector(0.05), "inertia": self.inertia()}
+        if joint != "free":
+            options |= {"position": self.vector(0.2), "rotation": self.turn()}
+            options |= {"anchor": self.vector(0.1)} if self.chance(0.5) else {}
+        if joint in AXIAL:
+            options["axis"] = [0.0, 0.0, 1.0] if self.chance(0.4) else self.vector(1.0)
+            if self.chance(0.4):
+                options |= {"stiffness": self.number(0.1, 100), "spring_reference": round(rng.normal(), 2)}
+        if joint != "fixed":
+            options |= {"damping": self.number(0.01, 3)} if self.chance(0.5) else {}
+            options |= {"armature": self.number(1e-3, 0.3)} if self.chance(0.4) else {}
+        options |= self.joint_rows(name, joint)
+        args = (name,) if parent == "world" else (name, parent)
+        self.calls.append(Call("body", args, options))
+        self.joints[name] = joint
+        self.place(name, joint, options)
+
+    def inertia(self):
+        """Of some random points, at least a little round."""
+        points = 0.1 * self.rng.normal(size=(4, 3))
+        points -= points.mean(0)
+        C = points.T @ points + 1e-3 * np.eye(3)
+        J = np.trace(C) * np.eye(3) - C
+        return [float(x) for x in (J[0, 0], J[1, 1], J[2, 2], J[0, 1], J[0, 2], J[1, 2])]
+
+    def joint_rows(self, name, joint):
+        out, hard = {}, self.theme.options["law"] == "hard"
+        if joint in AXIAL and "limit" in self.kinds and (name == "hinge" or self.chance(0.5)):
+            out["limit"] = [-self.number(0.02, 1), self.number(0.02, 1)]
+            out |= {"limit_margin": self.number(1e-3, 0.1)} if self.chance(0.3) and not hard else {}
+            out |= {} if hard else self.soft("limit_")
+        if joint == "spherical" and "ball" in self.kinds and (name == "socket" or self.chance(0.5)):
+            out["limit"] = [0.0, self.number(0.05, 1.5)]
+            out |= self.soft("limit_")
+        one_axis_alone = hard and joint not in AXIAL
+        if (
+            joint != "fixed"
+            and not one_axis_alone
+            and "dry" in self.kinds
+            and (len(self.calls) == 0 or self.chance(0.5))
+        ):
+            out["dry_friction"] = self.number(0.01, 3)
+            out |= {} if hard else self.soft("dry_")
+        return out
+
+    def place(self, name, joint, options):
+        """Where the joint is: about zero, or beside its limit."""
+        rng, kind = self.rng, JOINTS[joint]
+        move = float(rng.choice([0.02, 0.2, 0.8])) * rng.normal(size=kind.nv)
+        if joint in AXIAL and "limit" in options and self.chance(0.6):
+            move = np.array([rng.choice(options["limit"])]) * (1 + 0.02 * rng.normal())
+        q = move
+        if kind.nq > kind.nv:
+            w = move[-3:]
+            if "limit" in options and self.chance(0.6):
+                w = w / np.linalg.norm(w) * options["limit"][1] * (1 + 0.02 * rng.normal())
+            angle = np.linalg.norm(w)
+            q = np.concatenate([move[:-3], [np.cos(angle / 2)], np.sin(angle / 2) * w / angle])
+        self.q[name], self.v[name] = (
+            q.tolist(),
+            (float(rng.choice([0.01, 0.5, 3.0])) * rng.normal(size=kind.nv)).tolist(),
+        )
+
+    # -- on them ---------------------------------------------------------------------------------------------------------
+    def actuators(self):
+        for name, joint in self.joints.items():
+            if joint not in AXIAL or self.chance(0.4):
+                continue
+            options = {"gear": self.number(0.3, 5)} if self.chance(0.5) else {}
+            options |= {"control_range": [-self.number(0.1, 1), self.number(0.1, 1)]} if self.chance(0.3) else {}
+            kind = str(self.rng.choice(["motor", "position_servo", "velocity_servo", "actuator"]))
+            if kind == "actuator":
+                options |= {"gain": self.number(0.3, 5), "bias": [*self.vector(1.0)[:2], -self.number(0.1, 2)]}
+                options |= {"force_range": [-self.number(0.1, 5), self.number(0.1, 5)]} if self.chance(0.3) else {}
+            elif self.chance(0.3):
+                options["max_force"] = self.number(0.1, 5)
+            if kind.endswith("servo"):
+                options["gain"] = self.number(1, 100)
+            if kind == "position_servo":
+                options["damping"] = self.number(0.1, 10)
+            self.calls.append(Call(kind, (f"on {name}", name), options))
+            self.u[f"on {name}"] = self.rng.normal(size=STEPS).tolist()
+
+    def equalities(self):
+        rng, names = self.rng, list(self.joints)
+        for kind in ("connect", "weld"):
+            if kind in self.kinds:
+                one = str(rng.choice(names))
+                other = str(rng.choice([n for n in ["world", *names] if n != one]))
+                options = {"anchor": self.vector(0.1)} | self.soft()
+                options |= {"rotation": self.turn(), "torque_scale": self.number(0.2, 3)} if kind == "weld" else {}
+                self.calls.append(Call(kind, (one, other), options))
+        if "couple" in self.kinds:
+            other = ("slider",) if self.chance(0.7) else ()
+            polynomial = (np.array([0.1, 1.0, 0.3, 0.1, 0.05]) * rng.normal(size=5)).round(3).tolist()
+            self.calls.append(Call("couple", ("hinge", *other), {"polynomial": polynomial} | self.soft()))
+
+    # -- shapes ----------------------------------------------------------------------------------------------------------
+    def shapes(self):
+        """Some on bodies, then a floor under them that they just touch."""
+        if not self.kinds & {"floor", "each other"}:
+            return
+        hard = self.theme.options["law"] == "hard"
+        for name in self.joints:
+            if self.chance(0.8) or name == "b0":
+                self.shape(name, {} if hard else self.soft())
+        if "floor" in self.kinds:
+            self.floor()
+
+    def shape(self, body, options):
+        kind = str(self.rng.choice(["sphere", "sphere", "capsule", "capsule", "box"]))
+        radius = self.number(0.02, 0.2)
+        size = {"sphere": (radius,), "capsule": (radius, self.number(0.02, 0.3)), "box": (None,)}[kind]
+        if kind == "box":
+            size = ([self.number(0.03, 0.2) for _ in range(3)],)
+        options |= {"position": self.vector(0.05), "rotation": self.turn()} if self.chance(0.6) else {}
+        options |= {"friction": self.number(0.05, 2)} if self.chance(0.6) else {}
+        if self.theme.options["law"] == "soft":
+            options |= {"condim": self.condim()}
+            options |= {"torsional_friction": self.number(1e-3, 0.1), "rolling_friction": self.number(1e-4, 0.03)}
+            options |= {"margin": self.number(1e-4, 0.02)} if self.chance(0.2) else {}
+            options |= (
+                {"priority": int(self.rng.integers(2)), "solmix": self.number(0.2, 3)} if self.chance(0.2) else {}
+            )
+        elif self.chance(0.3):
+            options |= {"restitution": round(self.rng.uniform(0, 1), 2)}
+        if "each other" not in self.kinds:
+            options |= {"group": 2, "touches": 1}
+        self.calls.append(Call(kind, (body, *size), options))
+
+    def condim(self):
+        narrow = [1, 3, 3]
+        return int(self.rng.choice([3, 4, 6] if "patch" in self.kinds else narrow))
+
+    def floor(self):
+        """Under the lowest of the shapes, or the next one, a little above its lowest point."""
+        turn = self.turn() if self.chance(0.3) else [1.0, 0.0, 0.0, 0.0]
+        normal = matrix(np.array(turn))[:, 2]
+        heights = sorted(_lowest(self.finished(), normal))
+        height = (
+            heights[min(len(heights) - 1, int(self.rng.integers(2)))]
+            + float(self.rng.choice([2e-3, 1e-4, -1e-4])) * self.rng.random()
+        )
+        options = {"position": (height * normal).tolist(), "rotation": turn}
+        options |= {"condim": 4} if "patch" in self.kinds else {}
+        if "each other" not in self.kinds:
+            options |= {"group": 1, "touches": 2}
+        self.calls.append(Call("plane", (), options))
+
+
+def _lowest(case, normal):
+    """How high the lowest point of each shape is, along a normal."""
+    model = case.model
+    poses = ag.Simulator(model).outputs(case.state)
+    for s, body in enumerate(model.shapes.body):
+        R, r, p = poses.body_rotation[body], poses.body_position[body], model.params
+        centre = (r + R @ p.shape_position[s]) @ normal
+        along = (R @ matrix(p.shape_rotation[s])).T @ normal
+        size = p.shape_size[s]
+        kind = ag.model.model.SHAPES[model.shapes.kind[s]]
+        reach = {"sphere": size[0], "capsule": size[0] + size[1] * abs(along[2]), "box": np.abs(along) @ size}[kind]
+        yield float(centre - reach)

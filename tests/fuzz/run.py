@@ -1,0 +1,42 @@
+"""Draws cases and checks them, for a number of minutes or of cases."""
+
+import time
+from collections import Counter
+
+import numpy as np
+
+from . import draw
+from .checks import CHECKS, Skip
+from .shrink import shrink
+
+PER_THEME = 100
+
+
+def run(seed, *, minutes=float("inf"), themes=None, per_theme=PER_THEME, checks=tuple(CHECKS), tell=print):
+    """Check cases of one theme after the other; returns how often what came out, and all findings."""
+    until, counts, findings, k = time.monotonic() + 60 * minutes, Counter(), [], 0
+    while time.monotonic() < until and (themes is None or k < themes):
+        theme = draw.theme(np.random.default_rng([seed, k]))
+        for j in range(per_theme):
+            if time.monotonic() > until:
+                break
+            case = draw.case(np.random.default_rng([seed, k, j]), theme)
+            for name in checks:
+                said, wrong = outcome(case, CHECKS[name])
+                counts[name, "failed" if wrong else said] += 1
+                if wrong:
+                    small = shrink(case, lambda c, check=CHECKS[name]: outcome(c, check)[1])
+                    findings.append(f"seed {seed}, theme {k}, case {j}, {name}: {wrong}\n{small.code()}")
+                    tell(findings[-1] + "\n")
+        k += 1
+    return counts, findings
+
+
+def outcome(case, check):
+    """(ok or why it was skipped, what does not hold or None)"""
+    try:
+        return "ok", check(case)
+    except Skip as why:
+        return str(why), None
+    except Exception as error:  # an error where there should be none is a finding too
+        return "error", f"{type(error).__name__}: {error}"

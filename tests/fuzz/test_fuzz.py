@@ -1,0 +1,55 @@
+"""A little of the fuzzer with fixed seeds; and the fuzzer itself, which must find what is wrong and make it small."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+from . import draw
+from .checks import gradients
+from .run import outcome, run
+from .shrink import shrink
+
+
+@pytest.mark.parametrize(
+    ("checks", "seed", "cases"),
+    [
+        (("gradients", "mujoco"), 11, 6),
+        (("gradients", "mujoco"), 1, 5),
+        (("energy",), 24, 10),
+        (("backends",), 3, 2),
+        (("bits",), 5, 2),
+    ],
+)
+def test_random_models(checks, seed, cases):
+    counts, findings = run(seed, themes=1, per_theme=cases, checks=checks, tell=lambda _: None)
+    assert not findings, "\n\n".join(findings)
+    assert all(counts[name, "ok"] >= cases / 2 for name in checks), counts
+
+
+def some_case(kinds=frozenset({"floor"}), seed=3):
+    return draw.case(np.random.default_rng(seed), draw.Theme({"law": "soft", "dt": 1e-3}, kinds, True))
+
+
+def test_a_wrong_gradient_is_found(monkeypatch):
+    right = ag.Simulator.vjp
+
+    def wrong(self, *args, **options):
+        grad = right(self, *args, **options)
+        return grad._replace(v0=grad.v0 * 1.001)
+
+    monkeypatch.setattr(ag.Simulator, "vjp", wrong)
+    assert gradients(some_case()).startswith("gradient of v0[")
+
+
+def test_a_finding_is_made_small():
+    """What a check says of balls needs no more than a body and a ball."""
+
+    def check(case):
+        balls = [call for call in case.calls if call.method == "sphere"]
+        return "has a ball" if balls and case.model.nb else None
+
+    cases = (some_case(frozenset({"floor", "limit", "dry", "weld"}), seed) for seed in range(99))
+    small = shrink(next(case for case in cases if check(case)), lambda case: outcome(case, check)[1])
+    assert [call.method for call in small.calls] == ["body", "sphere"]
+    exec(compile(small.code(), "pasted", "exec"), {})

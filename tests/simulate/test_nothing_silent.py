@@ -1,0 +1,115 @@
+"""What goes wrong is said at once, and where."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+MODEL = ag.robots.pendulum(2)
+
+
+def too_fast(sim, robot, batch=4):
+    state = sim.reset(batch=batch)
+    state.v[robot] = 1e200
+    return state
+
+
+@pytest.mark.parametrize("checkpoints", [ag.EveryStep(), ag.EveryKth(5), ag.Binomial(memory=8 * 4 * 4 * 4)])
+def test_a_motion_that_is_no_number_is_told_of(checkpoints):
+    sim = ag.Simulator(MODEL)
+    with pytest.warns(RuntimeWarning, match="robot 2 is not finite") as told:
+        traj = sim.rollout(too_fast(sim, 2), steps=20, checkpoints=checkpoints)
+    np.testing.assert_array_equal(np.isnan(traj.violation), [False, False, True, False])
+    assert told[0].filename == __file__  # the caller's line, not one of the library's
+
+
+def test_the_step_is_named():
+    sim = ag.Simulator(ag.robots.cartpole(1), dt=1e-2)
+    u = np.zeros((10, sim.model.nu))
+    u[6] = 1e300
+    with pytest.warns(RuntimeWarning, match="from step [789] on"):
+        sim.rollout(sim.reset(), u)
+
+
+def test_a_step_that_is_no_number():
+    sim = ag.Simulator(MODEL)
+    with pytest.warns(RuntimeWarning, match="not finite"):
+        sim.step(too_fast(sim, 0))
+
+
+def test_contact_too():
+    sim = ag.Simulator(ag.robots.laikago())
+    state = sim.reset()
+    state.v[:] = 1e200
+    with pytest.warns(RuntimeWarning, match="not finite"):
+        assert np.isnan(sim.rollout(state, steps=3).violation).all()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("mass", -1.0, "cannot be negative"),
+        ("friction", -0.1, "cannot be negative"),
+        ("restitution", 1.5, "between 0 and 1"),
+    ],
+)
+def test_numbers_that_no_robot_has(field, value, message):
+    sim = ag.Simulator(ag.robots.laikago(), law="hard")
+    changed = np.full(sim.params[field].shape, value)
+    with pytest.raises(ag.InputError, match=rf"params.{field}\[0\].*{message}.*unchecked=True"):
+        sim.step(sim.reset(), params=sim.params.replace(**{field: changed}))
+    sim.step(sim.reset(), params=sim.params.replace(unchecked=True, mass=sim.params.mass - 1e-9))
+
+
+@pytest.mark.parametrize("field", ["limit", "control_range", "force_range"])
+def test_reversed_ranges(field):
+    sim = ag.Simulator(ag.robots.laikago())
+    reversed_ones = sim.params[field].copy()
+    reversed_ones[-1] = (1.0, -1.0)
+    with pytest.raises(ag.InputError, match=rf"params.{field}\[\d+\].*lowest comes before"):
+        sim.step(sim.reset(), params=sim.params.replace(**{field: reversed_ones}))
+
+
+def test_masked_arrays_are_refused():
+    sim = ag.Simulator(MODEL)
+    gaps = np.ma.masked_equal(np.ones((3, MODEL.nu)), 1.0)
+    with pytest.raises(ag.InputError, match="u is a masked array"):
+        sim.rollout(sim.reset(), gaps)
+    with pytest.raises(ag.InputError, match=r"params.mass is a masked array"):
+        MODEL.params.replace(mass=np.ma.masked_equal([1.0, 2.0], 1.0))
+
+
+def test_numbers_of_numpy_are_numbers():
+    sim = ag.Simulator(MODEL, np.float32(0.5), threads=np.int64(1), lanes=np.int64(1), iterations=np.int64(7))
+    assert sim.options == ag.Options(dt=0.5, iterations=7) and type(sim.options.iterations) is int
+
+
+@pytest.mark.parametrize("options", [{"dt": True}, {"iterations": True}, {"refsafe": 1.5}, {"max_contacts": 3.0}])
+def test_options_of_the_wrong_kind(options):
+    with pytest.raises(ag.InputError, match=next(iter(options))):
+        ag.Simulator(MODEL, **options)
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (lambda b: b.sphere("ball", 0.1, group=1.0), "group of shape 'ball:sphere0' must be a whole number"),
+        (lambda b: b.points("ball", [[1, 2, 3], [1, 2]]), r"must be \(n, 3\) finite numbers"),
+        (lambda b: b.points("ball", [1, 2, 3, 4, 5, 6]), r"must be \(n, 3\) finite numbers"),
+        (lambda b: b.body("other", mass=True), "mass of body 'other' must be a number"),
+    ],
+)
+def test_shapes_and_bodies_of_the_wrong_kind(add, message):
+    b = ag.ModelBuilder("ball")
+    b.body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    with pytest.raises(ag.ModelError, match=message):
+        add(b)
+
+
+def test_nothing_is_said_of_what_is_well():
+    sim = ag.Simulator(ag.robots.laikago())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sim.rollout(sim.reset(batch=3), steps=5).violation.max() == 0
