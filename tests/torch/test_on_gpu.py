@@ -115,6 +115,8 @@ def test_a_recorded_loop(gpu, monkeypatch):
         loop.q.sum().backward()
     with pytest.raises(ag.InputError, match=r"recorded for states \(3, 8\) and \(3, 7\)"):
         recorded((x["q"][:2], x["v"][:2]))
+    sequential = at.RecordedLoop(sim, policy.net, 3, 5)((x["q"], x["v"]))
+    torch.testing.assert_close(sequential, at.closed_loop(sim, policy, (x["q"], x["v"]), 5), rtol=0, atol=0)
     policy.net[0].weight.data = policy.net[0].weight.data.clone()
     with pytest.raises(ag.InputError, match="lie elsewhere"):
         recorded((x["q"], x["v"]))

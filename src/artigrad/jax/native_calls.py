@@ -7,6 +7,7 @@ compiled program of JAX may call it until the process ends.
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -58,6 +59,7 @@ class NativeCall:
     ):
         self.sim, self.places, self._look = sim, places, look
         self._keep: list[Any] = []
+        self._texts: deque[Any] = deque(maxlen=64)
         block = self._block = CallBlock(operands=len(places[0]), results=len(places[1]), item=sim.real.itemsize)
         for k, batch in enumerate((1, 2)):
             found = bound(batch)
@@ -104,8 +106,9 @@ class NativeCall:
                     rows[place.name] = _view(data[k], (batch, *place.shape(steps)), self.sim.real)
             self._look(when, rows)
         except Exception as e:
-            self._text = ctypes.create_string_buffer(str(e).encode())
-            return ctypes.addressof(self._text)
+            text = ctypes.create_string_buffer(str(e).encode())
+            self._texts.append(text)  # until XLA has copied it
+            return ctypes.addressof(text)
         return 0
 
 

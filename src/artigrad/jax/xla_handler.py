@@ -20,6 +20,7 @@ from ..staging.compile import Code
 from .llvm_text import LlvmText
 from .xla_interface import (
     EXECUTE,
+    INT64,
     INVALID_ARGUMENT,
     MAJOR,
     METADATA,
@@ -201,6 +202,9 @@ class _Handler(LlvmText):
     def _attribute(self, k: int) -> str:
         scalars = self.load("%frame", OFFSETS["CallFrame"]["attrs.attrs"], "ptr")
         scalar = self.load(scalars, 8 * k, "ptr")
+        kind = self.load(scalar, OFFSETS["Scalar"]["dtype"], "i32")
+        with self.when(self.compare("ne", kind, INT64, "i32"), leaves=True):
+            self._fail("@other_kind")
         return self.load(self.load(scalar, OFFSETS["Scalar"]["value"], "ptr"))
 
     def _of_block(self, field: str, kind: str = "i64") -> str:
@@ -370,12 +374,14 @@ class _Handler(LlvmText):
 
 
 _OTHER = "this program was compiled in another process: artigrad's calls in it have to be traced again"
+_KIND = "artigrad's handler was given an attribute that is no 64-bit integer"
 _LIBRARY = f"""declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @sched_yield()
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 @process = internal global i64 0
 @other_process = internal constant [{len(_OTHER) + 1} x i8] c"{_OTHER}\\00"
+@other_kind = internal constant [{len(_KIND) + 1} x i8] c"{_KIND}\\00"
 define void @set_process(i64 %x) {{
   store i64 %x, ptr @process
   ret void

@@ -16,7 +16,7 @@ import jax
 
 MAJOR, MINOR = 0, 1  # the version that our handler declares: XLA takes any from 0.1 to its own
 EXECUTE, METADATA, INVALID_ARGUMENT = 3, 1, 3
-FLOATS = {"f32": 11, "f64": 12}  # XLA's numbers of dtypes
+INT64 = 5  # XLA's number of that dtype
 
 OFFSETS: dict[str, dict[str, int]] = {
     "CallFrame": {

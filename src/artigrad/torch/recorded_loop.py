@@ -18,6 +18,7 @@ from ..simulate.cotangents import Cotangents, LossBars
 from ..simulate.policy_loop import Tricks
 from ..simulate.simulator import Simulator
 from .closed_loop import Loop, PolicyAdjoint, bind, shared_memory, through_loop, unroll, weights_of
+from .sequential import OfState
 from .tensor_checks import DTYPES, device_of, first_only
 from .tensor_functions import functions
 
@@ -50,6 +51,7 @@ class RecordedLoop:
                 "after each step somebody has to look whether all contacts found room, which cannot be recorded: make the "
                 "Simulator with a larger max_contacts"
             )
+        policy = OfState(policy) if isinstance(policy, nn.Sequential) else policy
         self.sim, self.policy, self.calls = sim, policy, 0
         tricks, m = Tricks(decay, clip, truncate), sim.model
         self.weights = weights_of(policy, steps, tricks)
