@@ -14,7 +14,7 @@ that is done is frozen: its neighbours in the pack do not change its bits.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ....spatial import Mat3, Vec3, cross, dot
 from ....staging import Row, carry, loop, maximum, minimum, select, target, to_real, when_any
@@ -142,7 +142,7 @@ def hybrid(problem: ContactProblem, tolerance: Any) -> None:
                 for c in loop(start, end):
                     problem.row[c].swept = problem.row[c].lam
                 tries = to_real((r + 1) * problem.friction.TRIES) + TRIES_EACH * many
-                failed = solve_active_set(problem, start, end, go, tolerance, tries, left, own + TRY)
+                failed = solve_active_set(problem, start, end, go, tolerance, Work(left, own + TRY, tries))
                 for c in loop(start, end):  # robots that failed go on from their sweeps
                     row = problem.row[c]
                     row.lam = select(failed > 0.5, row.swept, row.lam)
@@ -190,23 +190,27 @@ def own_contacts(problem: ContactProblem, start: Any, end: Any) -> Any:
     return own.value
 
 
-def solve_active_set(
-    problem: ContactProblem, start: Any, end: Any, active: Any, tolerance: Any, tries: Any, left: carry, cost: Any
-) -> Any:
+class Work(NamedTuple):
+    """What a robot may do on a group: the sweeps' worth that is left, what an exact solve costs of it, and how many at most."""
+
+    left: carry
+    cost: Any
+    tries: Any
+
+
+def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any, tolerance: Any, work: Work) -> Any:
     """Name the active set at the impulses, and put the impulses that solve it in their place; again with another set for
-    the robots that fail the check (where the law is linear), or while directions of sliding turn. A try takes its cost off
-    the work that is left. K keeps the factor. Returns 1 where no solution was found."""
+    the robots that fail the check (where the law is linear), or while directions of sliding turn. K keeps the factor. Returns 1
+    where no solution was found."""
     law, go = problem.friction, carry(active)
     if law.LINEAR:
         name_active_set(problem, start, end, active)
     for t in loop(ROUNDS * law.TRIES + end - start):
-        here = select((left.value > 0.0) & (to_real(t) < tries), go.value, 0.0)
+        here = select((work.left.value > 0.0) & (to_real(t) < work.tries), go.value, 0.0)
         for _ in when_any(here > 0.5):
             turned = carry(0.0)
-            if not law.LINEAR:
-                name_active_set(
-                    problem, start, end, here
-                )  # before each try, so that K is always of the set that is named
+            if not law.LINEAR:  # before each try, so that K is always of the set that is named
+                name_active_set(problem, start, end, here)
             build(problem, start, end)
             factor(problem, start, end)
             for c in loop(start, end):
@@ -217,7 +221,7 @@ def solve_active_set(
                 lam, turn = law.settle(row, row.x)
                 row.lam = select(here > 0.5, lam, row.lam)
                 turned.value = maximum(turned.value, turn)
-            left.value = left.value - here * cost
+            work.left.value = work.left.value - here * work.cost
             if law.LINEAR:
                 bad, worst = check(problem, start, end, tolerance)
                 go.value = select(here > 0.5, bad, go.value)
