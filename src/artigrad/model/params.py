@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 # name: (counted per, shape of one entry, unit and meaning)
 FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "gravity": ("world", (3,), "m/s^2, acceleration of free fall, world axes"),
-    "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
-    "density": ("world", (), "kg/m^3, of the fluid around bodies"),
-    "viscosity": ("world", (), "Pa s, of that fluid"),
-    "wind": ("world", (3,), "m/s, velocity of that fluid, world axes"),
     "mass": ("body", (), "kg"),
     "com": ("body", (3,), "m, centre of mass in the body frame"),
     "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
@@ -119,6 +115,10 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "control_range": ("actuator", (2,), "lowest and highest control"),
     "force_range": ("actuator", (2,), "lowest and highest actuator force"),
     "max_velocity": ("actuator", (), "rad/s or m/s, the speed a servo drives at most"),
+    "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
+    "density": ("world", (), "kg/m^3, of the fluid around bodies"),
+    "viscosity": ("world", (), "Pa s, of that fluid"),
+    "wind": ("world", (3,), "m/s, velocity of that fluid, world axes"),
 }
 
 
