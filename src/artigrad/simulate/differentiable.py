@@ -22,7 +22,7 @@ from .checkpoints import Checkpoints
 from .cotangents import Cotangents, LossBars
 from .engine import Inputs
 from .presenting import presented
-from .results import Outputs, StateGradient
+from .results import Contacts, Outputs, StateGradient
 from .simulator import Simulator
 
 Rows = dict[str, Any]
@@ -166,7 +166,7 @@ def _contacts(call: Call, x: Rows) -> tuple[Any, ...]:
 
 
 def _contacts_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    for name in ("point", "gap", "along", "normal"):
+    for name in Contacts._fields[1:]:
         if bars[name] is not None and (not call.sim.checks.on_host or bars[name].any()):
             raise InputError(f"the {name} of contacts has no gradient: build the loss on their force, or on outputs")
     force_bar = _bar(call, bars, "force")
@@ -272,7 +272,7 @@ def _all_states(call: Call) -> dict[str, Axes]:
 
 def _contact_shapes(call: Call) -> dict[str, Axes]:
     points = len(call.sim.contact_names)
-    return {"force": (points, 3), "point": (points, 3), "gap": (points,), "along": (points, 3), "normal": (points, 3)}
+    return dict.fromkeys(Contacts._fields, (points, 3)) | {"gap": (points,)}
 
 
 def _output_shapes(call: Call) -> dict[str, Axes]:
