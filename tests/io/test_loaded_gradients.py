@@ -23,7 +23,7 @@ IN_THE_AIR = (
     "pybullet_data/quadruped/minitaur.urdf",
     "pybullet_data/racecar/racecar.urdf",
 )
-# these touch themselves wherever they are: fields that sit on a kink. One vertex of a face with many corners moves it on one side
+# these touch themselves wherever they are: fields that sit on a kink. A vertex of a face with many corners moves it on one side
 # only; bodies that are fixed to the world have no weight
 KINKS = {
     "pybullet_data/kuka_iiwa/model.urdf": ("vertex",),
