@@ -12,12 +12,12 @@ from .least_overlap import LOOSE, SHARP, Search, box_axis, least_overlap
 from .meeting import Slots, slip_vjp
 from .patch import DEEPER, TILT, Frame, Spot, frame, patch
 from .solids import CURVED, Solid
-from .witness import FINE, RHO, SHORT, Feature, Hold, features, hold, refine, solve
+from .witness import FINE, RHO, SHORT, Facet, Hold, features, hold, refine, solve
 
 SLOTS = 4
 
 
-def _touch(A: Solid, B: Solid, search: Search) -> tuple[Feature, Feature, Vec3]:
+def _touch(A: Solid, B: Solid, search: Search) -> tuple[Facet, Facet, Vec3]:
     """Features and normal of what touches: by the search alone for what has corners and edges. Where surfaces are curved, after
     Newton's method, if the solids agree with it: the overlap along its normal must be the one it believes in, and no larger
     than the search's."""
@@ -66,7 +66,7 @@ def _on_line(s: Solid, n: Vec3) -> Any:
     return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < TILT, 1.0, 0.0)})
 
 
-def _put(row: Row, c: Hold, fa: Feature, fb: Feature) -> None:
+def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:
     row.n, row.g, row.a, row.b, row.CA, row.CB = c.n, c.g, c.a, c.b, c.CA, c.CB
     row.e1, row.e2, row.e1_of, row.e2_of, row.k1, row.k2 = c.e1, c.e2, c.e1_of, c.e2_of, c.k1, c.k2
     row.a0, row.a1, row.a2, row.a_flat = fa.p0, fa.p1, fa.p2, fa.k

@@ -27,7 +27,7 @@ UPRIGHT = 0.999  # squared cosine between a cylinder's end and the normal, at le
 NEWTON = 3  # steps
 
 
-class Feature(Linear):
+class Facet(Linear):
     """Of a solid, in its frame: the point; up to three corners p0, p1, p2 of which k + 1 count, so that it is flat along
     p1 - p0 and p2 - p0; and 1 where a cylinder touches with its side or rim."""
 
@@ -57,7 +57,7 @@ class Hold(Linear):
     e2_of: float
 
 
-def feature(s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, Any], outwards: Vec3) -> Feature:
+def feature(s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, Any], outwards: Vec3) -> Facet:
     """From the points that a search has kept, and its normal out of the solid (common axes)."""
     P = [s.to_own(p) for p in points]
     W = [select(w > WEIGHT, w, 0.0) for w in weights]
@@ -70,21 +70,21 @@ def feature(s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, 
             low, high = low + select(p.z < 0.0, w, 0.0), high + select(p.z < 0.0, 0.0, w)
         return select(low * high > 0.0, 1.0, 0.0)
 
-    def smooth() -> Feature:
-        return Feature(at, at, at, at, 0.0, 0.0)
+    def smooth() -> Facet:
+        return Facet(at, at, at, at, 0.0, 0.0)
 
-    def capsule() -> Feature:
+    def capsule() -> Facet:
         end = Vec3(0.0, 0.0, s.size.y)
-        return Feature(at, -end, end, end, on_line(), 0.0)
+        return Facet(at, -end, end, end, on_line(), 0.0)
 
-    def cylinder() -> Feature:
+    def cylinder() -> Facet:
         line, upright = on_line(), dot(outwards, s.X.R.column(2))
         inside = at.x * at.x + at.y * at.y < ROUND * s.size.x * s.size.x
         end = select(inside & (upright * upright > UPRIGHT), 1.0 - line, 0.0)
         x, y, z = (Vec3(*(float(i == k) for k in range(3))) for i in range(3))
-        return Feature(at, at, at + select(line > 0.5, z, x), at + y, line + 2.0 * end, 1.0 - end)
+        return Facet(at, at, at + select(line > 0.5, z, x), at + y, line + 2.0 * end, 1.0 - end)
 
-    def corners() -> Feature:
+    def corners() -> Facet:
         p0 = select(W[0] > 0.0, P[0], select(W[1] > 0.0, P[1], P[2]))
         d1, d2 = (select(w > 0.0, p - p0, Vec3.zero()) for p, w in zip(P[1:], W[1:], strict=True))
         far = dot(d1, d1) > SHORT
@@ -92,13 +92,13 @@ def feature(s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, 
         area, square = cross(first, second), dot(first, first)
         edge = select(square > SHORT, 1.0, 0.0)
         face = select(dot(area, area) > PARALLEL * PARALLEL * square * maximum(dot(second, second), SHORT), edge, 0.0)
-        return Feature(at, p0, p0 + first, p0 + second, edge + face, 0.0)
+        return Facet(at, p0, p0 + first, p0 + second, edge + face, 0.0)
 
     cases = {SPHERE: smooth, ELLIPSOID: smooth, CAPSULE: capsule, CYLINDER: cylinder, BOX: corners, POINTS: corners}
     return s.by_kind(cases)
 
 
-def _core_point(s: Solid, f: Feature, l: Vec3) -> Vec3:
+def _core_point(s: Solid, f: Facet, l: Vec3) -> Vec3:
     """The point of the core for a normal l out of it, flat coordinates kept, all in its frame."""
     z = s.size
 
@@ -114,7 +114,7 @@ def _core_point(s: Solid, f: Feature, l: Vec3) -> Vec3:
     return s.by_kind(cases)
 
 
-def _curvature(s: Solid, f: Feature, l: Vec3, least: Any) -> Mat3:
+def _curvature(s: Solid, f: Facet, l: Vec3, least: Any) -> Mat3:
     """The Hessian of the core's support function, common axes."""
     z, R = s.size, s.X.R
 
@@ -139,7 +139,7 @@ def _unit(v: Vec3) -> Vec3:
     return v / sqrt(maximum(dot(v, v), SHORT))
 
 
-def hold(A: Solid, fa: Feature, B: Solid, fb: Feature, n: Vec3, least: Any = FINE) -> Hold:
+def hold(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3, least: Any = FINE) -> Hold:
     """What holds the normal n: a face of A's, else one of B's, else one edge of each; and curvatures, of a rim as if it were
     tilted by `least` at least."""
     la, lb = A.X.R.T @ n, B.X.R.T @ -n
@@ -206,11 +206,11 @@ def solve(c: Hold, y: Vec3, r1: Any, r2: Any) -> tuple[Vec3, Any, Any]:
     return e * x0 + f * x1, l1, l2
 
 
-def refine(A: Solid, fa: Feature, B: Solid, fb: Feature, n: Vec3) -> tuple[Feature, Feature, Vec3]:
+def refine(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Facet, Facet, Vec3]:
     """Newton's method on the conditions of the features: these with their points where they belong, and the normal."""
 
-    def moved(f: Feature, at: Vec3) -> Feature:
-        return Feature(at, f.p0, f.p1, f.p2, f.k, f.round)
+    def moved(f: Facet, at: Vec3) -> Facet:
+        return Facet(at, f.p0, f.p1, f.p2, f.k, f.round)
 
     state = carry((fa.at, fb.at, n))
     for _ in loop(NEWTON):
@@ -225,7 +225,7 @@ def refine(A: Solid, fa: Feature, B: Solid, fb: Feature, n: Vec3) -> tuple[Featu
     return moved(fa, a), moved(fb, b), m
 
 
-def features(A: Solid, B: Solid, s: Search) -> tuple[Feature, Feature]:
+def features(A: Solid, B: Solid, s: Search) -> tuple[Facet, Facet]:
     """Of both solids, from what a search has kept."""
     weights = (s.l0, s.l1, s.l2)
     of_a = (s.a0, s.a1, s.a2)
