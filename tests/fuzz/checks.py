@@ -11,7 +11,7 @@ from benchmarks.parity import tight
 
 import artigrad as ag
 from artigrad.io.save import INTEGRATORS
-from artigrad.model.params import FIELDS, Params
+from artigrad.model.params import EXTRAS, FIELDS, Params
 from artigrad.model.quaternions import matrix
 from artigrad.simulate.gradcheck import STRUCTURAL, _on_an_edge, _scales
 
@@ -110,6 +110,7 @@ class _Differences:
         usable &= ~_on_an_edge(self.sim, what, plain)
         if what in STRUCTURAL:
             usable &= x > 0
+        usable &= all(kind in self.sim.model.extras or what not in names for kind, names in EXTRAS.items())
         scale = _scales(self.sim, self.state, what, plain)
         return np.flatnonzero(usable), np.where(scale > 0, scale, 1.0)[usable]
 

@@ -304,7 +304,7 @@ class Checks:
         the sweeps is that of what was run, solved or not."""
         options = self.options
         soft = options.law == "soft"
-        if not self.on_host or (options.law == "hard" and options.gradient == "reverse"):
+        if not self.on_host or not self.model.has_contact or (options.law == "hard" and options.gradient == "reverse"):
             return
         unsolved = ~(violation <= self.negligible)
         if unsolved.any():

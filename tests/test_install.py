@@ -1,0 +1,52 @@
+"""What pip installs, from a wheel and from a source archive, is whole: it imports, simulates and differentiates."""
+
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+USE = """
+import numpy as np, artigrad as ag
+assert {folder!r} in ag.__file__, ag.__file__
+sim = ag.Simulator(ag.robots.pendulum(2))
+traj = sim.rollout(sim.reset(), steps=3)
+assert np.isfinite(sim.vjp(traj, np.ones(2)).v0).all()
+traj.save("motion.html")
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A wheel and a source archive, made in a copy of the project."""
+    copy, out = tmp_path_factory.mktemp("copy") / "artigrad", tmp_path_factory.mktemp("out")
+    copy.mkdir()
+    shutil.copytree(ROOT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    make = "from setuptools import build_meta as b; b.build_wheel({0!r}); b.build_sdist({0!r})".format(str(out))
+    subprocess.run([sys.executable, "-c", make], cwd=copy, check=True, capture_output=True)
+    return out
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_what_is_installed_is_whole(built, kind, tmp_path):
+    if kind == "wheel":
+        (file,) = built.glob("*.whl")
+        with zipfile.ZipFile(file) as archive:
+            archive.extractall(tmp_path)
+        where = tmp_path
+    else:
+        (file,) = built.glob("*.tar.gz")
+        with tarfile.open(file) as archive:
+            archive.extractall(tmp_path, filter="data")
+        (inner,) = tmp_path.iterdir()
+        where = inner / "src"
+    paths = [str(where), *(p for p in sys.path if "site-packages" in p)]
+    code = f"import sys; sys.path[:0] = {paths!r}\n" + USE.format(folder=str(where))
+    done = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
