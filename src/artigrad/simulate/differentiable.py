@@ -22,7 +22,7 @@ from .checkpoints import Checkpoints
 from .cotangents import Cotangents, LossBars
 from .engine import Inputs
 from .presenting import presented
-from .results import Outputs, StateGradient
+from .results import Contacts, Outputs, StateGradient
 from .simulator import Simulator
 
 Rows = dict[str, Any]
@@ -166,8 +166,8 @@ def _contacts(call: Call, x: Rows) -> tuple[Any, ...]:
 
 
 def _contacts_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    for name in ("point", "gap", "along", "normal"):
-        if bars[name] is not None and (not call.sim.checks.on_host or bars[name].any()):
+    for name in Contacts._fields:
+        if name != "force" and bars[name] is not None and (not call.sim.checks.on_host or bars[name].any()):
             raise InputError(f"the {name} of contacts has no gradient: build the loss on their force, or on outputs")
     force_bar = _bar(call, bars, "force")
     after = call.sim.step(_state(x), x["u"], params=x["params"], wrench=x["wrench"])
@@ -272,7 +272,7 @@ def _all_states(call: Call) -> dict[str, Axes]:
 
 def _contact_shapes(call: Call) -> dict[str, Axes]:
     points = len(call.sim.contact_names)
-    return {"force": (points, 3), "point": (points, 3), "gap": (points,), "along": (points, 3), "normal": (points, 3)}
+    return {name: (points,) if name == "gap" else (points, 3) for name in Contacts._fields}
 
 
 def _output_shapes(call: Call) -> dict[str, Axes]:
