@@ -24,11 +24,10 @@ IN_THE_AIR = (
     "pybullet_data/racecar/racecar.urdf",
 )
 # these touch themselves wherever they are: fields that sit on a kink. A vertex of a face with many corners moves it on one side
-# only; bodies that are fixed to the world have no weight
+# only
 KINKS = {
     "pybullet_data/kuka_iiwa/model.urdf": ("vertex",),
-    "pybullet_data/pr2_gripper.urdf": ("body_weight", "shape_size"),
-    "pybullet_data/quadruped/minitaur.urdf": ("body_weight",),
+    "pybullet_data/pr2_gripper.urdf": ("shape_size",),
 }
 # how many steps until they lie or stand on the floor
 ON_THE_FLOOR = {

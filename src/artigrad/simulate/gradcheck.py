@@ -145,7 +145,7 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
 
 def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
     """Which entries are where their meaning has an edge: there a difference to both sides says nothing."""
-    if what in ("friction", "restitution"):
+    if what in ("friction", "restitution", "body_weight", "dof_weight"):  # a weight of zero counts as a tiny one
         return x <= 0
     if what.endswith("solref") and sim.options.refsafe:  # time constants are at least two steps
         times = np.arange(x.size) % 2 == 0
