@@ -20,7 +20,7 @@ from artigrad.staging.values import ROUNDER, Mask, Real
 
 from .source import plain_integers, staged_step
 
-BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "and": "&", "or": "|"}
+BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "and": "*", "or": "|"}  # CasADi has no &
 MASKS = ("lt", "le", "and", "or")
 INFINITE = float("inf")
 UNWRITTEN = float("nan")  # what scratch holds: read, but never chosen

@@ -112,7 +112,8 @@ def test_a_motion_that_overflows_ends_the_episode():
     env = VectorEnv("CartpoleSwingUp", 2)
     env.reset(seed=0)
     env.state.v[0] = 1e30
-    seen, reward, terminated, _, _ = env.step(np.zeros((2, 1)))
+    with pytest.warns(RuntimeWarning, match="robot 0 is not finite"):
+        seen, reward, terminated, _, _ = env.step(np.zeros((2, 1)))
     assert terminated[0] and reward[0] == 0.0 and np.isfinite(seen).all()
 
 

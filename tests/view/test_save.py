@@ -63,7 +63,7 @@ def test_page_holds_all_and_is_small(tmp_path):
 
 
 def test_what_is_refused(tmp_path, fall):
-    with pytest.raises(ag.InputError, match=r"\.html, \.gif, \.mp4; not as 'x\.avi'"):
+    with pytest.raises(ag.InputError, match=r"\.html, \.gif, \.mp4, \.npz, \.csv; not as 'x\.avi'"):
         fall.save(tmp_path / "x.avi")
     with pytest.raises(ag.InputError, match=r"no folder .*gone"):
         fall.save(tmp_path / "gone" / "x.gif")

@@ -31,10 +31,10 @@ class _Managed(ctypes.Structure):
     _fields_ = [("tensor", _Tensor), ("context", c_void_p), ("deleter", c_void_p)]
 
 
+# prototypes of our own: other libraries change the arguments of the functions that ctypes.pythonapi hands out
 _api = ctypes.pythonapi
-_api.PyCapsule_New.restype, _api.PyCapsule_New.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
-_api.PyCapsule_GetPointer.restype = c_void_p
-_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, c_char_p]
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", _api))
+_inside = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(("PyCapsule_GetPointer", _api))
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, c_char_p)(("PyCapsule_IsValid", _api))
 _pointer_of = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", _api))
 _NAME = b"dltensor"
@@ -66,7 +66,7 @@ def lend(x: Any, device: tuple[int, int]) -> Any:
     managed.deleter = ctypes.cast(_deleter, c_void_p)
     address = ctypes.addressof(managed)
     _lent[address] = (x, managed, shape, strides)
-    return _api.PyCapsule_New(address, _NAME, ctypes.cast(_destructor, c_void_p))
+    return _new(address, _NAME, ctypes.cast(_destructor, c_void_p))
 
 
 class Borrowed(NamedTuple):
@@ -83,7 +83,7 @@ class Borrowed(NamedTuple):
 def borrow(x: Any, stream: int) -> Borrowed:
     """The memory of an array that speaks DLPack. The capsule is not consumed: it and the array are kept instead."""
     capsule = x.__dlpack__(stream=stream or 1)  # 1 is the default stream
-    address = _api.PyCapsule_GetPointer(capsule, _NAME)
+    address = _inside(capsule, _NAME)
     t = _Managed.from_address(address).tensor
     dtype = np.dtype(f"{_CODES.get(t.code, 'V')}{t.bits // 8}")
     shape = tuple(t.shape[k] for k in range(t.ndim))

@@ -206,7 +206,7 @@ def solve_active_set(problem: ContactProblem, start: Any, end: Any, active: Any,
     if law.LINEAR:
         name_active_set(problem, start, end, active)
     for t in loop(ROUNDS * law.TRIES + end - start):
-        here = select((work.left.value > 0.0) & (to_real(t) < work.tries), go.value, 0.0)
+        here = select(work.left.value > 0.0, select(to_real(t) < work.tries, go.value, 0.0), 0.0)
         for _ in when_any(here > 0.5):
             turned = carry(0.0)
             if not law.LINEAR:  # before each try, so that K is always of the set that is named
