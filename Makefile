@@ -8,7 +8,7 @@ demo: .venv/.demo
 	$(BIN)/artigrad demo
 
 test: .venv/.dev lint docs browser
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
 
 # The viewer is tested in chromium. Where it cannot be installed those tests are skipped and say so.
 browser:
