@@ -20,7 +20,16 @@ from artigrad.staging.values import ROUNDER, Mask, Real
 
 from .source import plain_integers, staged_step
 
-BINARY = {"add": "+", "sub": "-", "mul": "*", "div": "/", "lt": "<", "le": "<=", "and": "*", "or": "|"}  # CasADi has no &
+BINARY = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "lt": "<",
+    "le": "<=",
+    "and": "*",
+    "or": "|",
+}  # CasADi has no &
 MASKS = ("lt", "le", "and", "or")
 INFINITE = float("inf")
 UNWRITTEN = float("nan")  # what scratch holds: read, but never chosen
