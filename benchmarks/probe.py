@@ -39,11 +39,14 @@ def measure_start(robot: str, times: int, progress: Progress) -> dict[str, float
     cold: list[dict[str, float]] = []
     warm: list[dict[str, float]] = []
     task = progress.add_task("first gradient", total=2 * times)
-    for _ in range(times):
-        with tempfile.TemporaryDirectory() as folder:
-            for found in (cold, warm):
-                found.append(measure("first_gradient", robot, env={**os.environ, "ARTIGRAD_CACHE": folder}))
-                progress.advance(task)
+    with tempfile.TemporaryDirectory() as bytecode:  # as an installed package has it
+        own = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": bytecode}
+        measure("first_gradient", robot, env=own)
+        for _ in range(times):
+            with tempfile.TemporaryDirectory() as folder:
+                for found in (cold, warm):
+                    found.append(measure("first_gradient", robot, env=own | {"ARTIGRAD_CACHE": folder}))
+                    progress.advance(task)
     both = {key: median(run[key] for run in cold + warm) for key in ("import", "python")}
     return {"cold": median(run["gradient"] for run in cold), "warm": median(run["gradient"] for run in warm)} | both
 
