@@ -123,6 +123,13 @@ def compare(name: str, source: Any, states: int) -> list[list[str]]:
             if isinstance(source, Path)
             else mujoco.MjModel.from_xml_string(source)
         )
+    if m.na:  # actuators with a state of their own are not simulated yet
+        m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+        name += ", no actuators"
+    fields = m.geom_type == mujoco.mjtGeom.mjGEOM_HFIELD
+    if fields.any():  # nor are height fields
+        m.geom_contype[fields], m.geom_conaffinity[fields] = 0, 0
+        name += ", no height field"
     lines = []
     for cone, cone_id in CONES.items():
         for integrator, integrator_id in INTEGRATORS.items():
