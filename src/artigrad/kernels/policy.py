@@ -42,7 +42,16 @@ from ..staging import (
     target,
 )
 from .key import KernelKey
-from .rollout import add_bars, adjoint_of_step, clear_status, get_state, put_state, report_status
+from .rollout import (
+    add_bars,
+    adjoint_of_step,
+    clear_status,
+    get_state,
+    give_bars,
+    put_state,
+    report_status,
+    take_bars,
+)
 
 BLOCK, BLOCK_ALONE = 8, 32  # neurons that go through the inner loop together, for packs and for one robot
 ROOM = 64  # entries more than a layer has: whole blocks and whole packs are written
@@ -225,11 +234,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         s, network = key.step(a), _Layers(activations, _alone(key.target), a)
         s = s.at(bars=key.bars(s, a.get("const_bar")))
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
-        if s.constraints is not None:
-            status, health = s.constraints.status, a["health"]
-            status[0], status[1], status[2] = health[0], health[1], 0.0
-        copy(a["q_bar"], s.bars.q, nq)
-        copy(a["v_bar"], s.bars.v, nv)
+        take_bars(s, a)
         for t in loop(a["length"], inwards=True):
             _restrain(s, a)
             adjoint_of_step(s, t, t, a)
@@ -248,10 +253,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
                     copy(a[f"{name}{j}"], a[f"tape_{name}{j}"].shifted(t * a[f"n{j}"]), a[f"n{j}"])
             add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
             add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
-        copy(s.bars.q, a["q_bar"], nq)
-        copy(s.bars.v, a["v_bar"], nv)
-        if s.constraints is not None:
-            a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
+        give_bars(s, a)
 
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("length", "clipped"), INT),

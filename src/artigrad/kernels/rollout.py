@@ -53,11 +53,7 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
         s = key.step(a)
         s = s.at(bars=key.bars(s, a.get("const_bar")))
         length, nq, nv = a["length"], s.model.nq, s.model.nv
-        if s.constraints is not None:
-            status, health = s.constraints.status, a["health"]
-            status[0], status[1], status[2] = health[0], health[1], 0.0
-        copy(a["q_bar"], s.bars.q, nq)
-        copy(a["v_bar"], s.bars.v, nv)
+        take_bars(s, a)
         for n in loop(a["stretches"], inwards=True) if key.strided else (0,):
             if key.strided:
                 _recompute_stretch(s, n, a)
@@ -67,10 +63,7 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
                 for _ in loop(a["every"]):
                     add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
                     add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
-        copy(s.bars.q, a["q_bar"], nq)
-        copy(s.bars.v, a["v_bar"], nv)
-        if s.constraints is not None:
-            a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
+        give_bars(s, a)
 
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("length", "every"), INT),
@@ -82,6 +75,23 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
         **({"force_bars": ROBOTS, "force_bar": WORK} if key.force_bars else {}),
     }
     return Kernel("rollout_vjp", body, key.signature(key.taped) | own, key.target)
+
+
+def take_bars(s: Step, a: dict[str, Any]) -> None:
+    """The cotangent of the last state, and the health so far, at the start of an adjoint."""
+    if s.constraints is not None:
+        status, health = s.constraints.status, a["health"]
+        status[0], status[1], status[2] = health[0], health[1], 0.0
+    copy(a["q_bar"], s.bars.q, s.model.nq)
+    copy(a["v_bar"], s.bars.v, s.model.nv)
+
+
+def give_bars(s: Step, a: dict[str, Any]) -> None:
+    """The cotangent of the first state, and the health, at the end of it."""
+    copy(s.bars.q, a["q_bar"], s.model.nq)
+    copy(s.bars.v, a["v_bar"], s.model.nv)
+    if s.constraints is not None:
+        a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
 
 
 def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:

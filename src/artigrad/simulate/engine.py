@@ -109,11 +109,6 @@ class Engine:
         return arguments(self.model, self.options.contact_limit, self.device.dtype)
 
     @cached_property
-    def features(self) -> frozenset[str]:
-        """Which kinds of rows kernels are compiled for, under the soft law."""
-        return soft_features(self.model)
-
-    @cached_property
     def table_may_be_full(self) -> bool:
         """Whether more points could be near at a time than there is room for."""
         if not self.constrained:
@@ -151,7 +146,7 @@ class Engine:
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
         soft = dict[str, Any]()
         if self.constrained and self.options.law == "soft":
-            soft = {"features": self.features, "square": inputs.params.facts.square}
+            soft = {"features": soft_features(self.model), "square": inputs.params.facts.square}
         damped = inputs.params.facts.damped or flags.get("with_params", False)
         in_factor = (
             self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"
@@ -361,7 +356,7 @@ class Engine:
             query, integers = QUERIES[name], topology_arguments(self.model)
             rows = dict[str, Any]()
             if query.constrained and self.constrained:
-                rows = {**self._touch, "features": self.features, "square": inputs.params.facts.square}
+                rows = {**self._touch, "features": soft_features(self.model), "square": inputs.params.facts.square}
                 integers = integers | self.contact_arguments(False)
             kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}

@@ -103,26 +103,31 @@ _EXP_TERMS, _LOG_TERMS = {"f64": 14, "f32": 8}, {"f64": 11, "f32": 5}
 _EXP_MOST = {"f64": 700.0, "f32": 87.0}
 
 
-def exp(x: Any) -> Any:
-    """e^x; beyond +-700 (f32: 87) that of the bound."""
+def _reduced(x: Any) -> tuple[Any, Any]:
+    """(r, turns): x = r + k log 2 with r within half of log 2, x cut to what e^x can be; turns has k in its last bits."""
     kind = target().dtype
     x = clamp(x, -_EXP_MOST[kind], _EXP_MOST[kind])
     turns = x * 1.4426950408889634 + ROUNDER[kind]
     k, (high, low) = turns - ROUNDER[kind], _LN2[kind]
-    r = (x - k * high) - k * low
-    return _polynomial(tuple(1.0 / factorial(j) for j in range(_EXP_TERMS[kind], -1, -1)), r) * target().power_of_two(
-        turns
-    )
+    return (x - k * high) - k * low, turns
+
+
+def _exp_series(r: Any, first: int) -> Any:
+    """1/first! + r/(first + 1)! + ..."""
+    terms = range(_EXP_TERMS[target().dtype], first - 1, -1)
+    return _polynomial(tuple(1.0 / factorial(j) for j in terms), r)
+
+
+def exp(x: Any) -> Any:
+    """e^x; beyond +-700 (f32: 87) that of the bound."""
+    r, turns = _reduced(x)
+    return _exp_series(r, 0) * target().power_of_two(turns)
 
 
 def expm1(x: Any) -> Any:
     """e^x - 1, to rounding also near zero; beyond +-700 (f32: 87) that of the bound."""
-    kind = target().dtype
-    x = clamp(x, -_EXP_MOST[kind], _EXP_MOST[kind])
-    turns = x * 1.4426950408889634 + ROUNDER[kind]
-    k, (high, low) = turns - ROUNDER[kind], _LN2[kind]
-    r = (x - k * high) - k * low
-    series = _polynomial(tuple(1.0 / factorial(j) for j in range(_EXP_TERMS[kind], 1, -1)), r)
+    r, turns = _reduced(x)
+    series = _exp_series(r, 2)
     power = target().power_of_two(turns)
     return (r + (r * r) * series) * power + (power - 1.0)
 

@@ -7,6 +7,7 @@ and the far end of what lies over the same face.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...spatial import Force, Vec3, cross, dot
@@ -60,22 +61,38 @@ def box_ball_vjp(h: Vec3, c: Vec3, r: float, y_bar: Gap) -> tuple[Vec3, Vec3, fl
     return select(outside, h_out, h_in), select(outside, c_out, c_in), r_bar
 
 
+class BesideBall(NamedTuple):
+    """A solid of some size, in its own axes, and a ball (centre, radius): the gap and its adjoint; and both in the world."""
+
+    ball: Callable[[Vec3, Vec3, Any], Gap]
+    ball_vjp: Callable[[Vec3, Vec3, Any, Gap], tuple[Vec3, Vec3, Any]]
+
+    def sphere(self, A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> Gap:
+        found = self.ball(size_a, A.R.T @ (B.r - A.r), size_b.x)
+        return Gap(found.phi, A.r + A.R @ found.p, A.R @ found.n, ZERO)
+
+    def sphere_vjp(self, A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, y_bar: Gap) -> PairBars:
+        R = A.R
+        c = R.T @ (B.r - A.r)
+        own = self.ball(size_a, c, size_b.x)
+        local = Gap(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
+        h_bar, c_bar, r_bar = self.ball_vjp(size_a, c, size_b.x, local)
+        centre_bar = R @ c_bar
+        turn = R @ (cross(own.p, local.p) + cross(own.n, local.n) + cross(c_bar, c))
+        A_bar = moved(A.r, y_bar.p - centre_bar) + Force(turn, Vec3.zero())
+        return PairBars(A_bar, h_bar, moved(B.r, centre_bar), Vec3(r_bar, 0.0, 0.0), ZERO)
+
+
+BOX = BesideBall(box_ball, box_ball_vjp)
+
+
 def box_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    found = box_ball(size_a, A.R.T @ (B.r - A.r), size_b.x)
-    return Gap(found.phi, A.r + A.R @ found.p, A.R @ found.n, ZERO)
+    return BOX.sphere(A, size_a, B, size_b)
 
 
 @vjp_of(box_sphere)
 def box_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
-    R = A.R
-    c = R.T @ (B.r - A.r)
-    own = box_ball(size_a, c, size_b.x)
-    local = Gap(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
-    h_bar, c_bar, r_bar = box_ball_vjp(size_a, c, size_b.x, local)
-    centre_bar = R @ c_bar
-    turn = R @ (cross(own.p, local.p) + cross(own.n, local.n) + cross(c_bar, c))
-    A_bar = moved(A.r, y_bar.p - centre_bar) + Force(turn, Vec3.zero())
-    return PairBars(A_bar, h_bar, moved(B.r, centre_bar), Vec3(r_bar, 0.0, 0.0), ZERO)
+    return BOX.sphere_vjp(A, size_a, B, size_b, y_bar)
 
 
 # -- capsule ---------------------------------------------------------------------------------------------------------------

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...spatial import Force, Vec3, cross
+from ...spatial import Vec3
 from ...staging import select, sqrt, vjp_of
-from .box import box_ball, box_ball_vjp
-from .gap import FAR, ZERO, Gap, PairBars, Pose, moved
+from .box import BesideBall, box_ball, box_ball_vjp
+from .gap import FAR, ZERO, Gap, PairBars, Pose
 from .sphere import TINY
 
 
@@ -53,19 +53,13 @@ def cylinder_ball_vjp(size: Vec3, c: Vec3, r: float, y_bar: Gap) -> tuple[Vec3, 
     return Vec3(h_bar.x, h_bar.z, 0.0), c_bar, r_bar
 
 
+CYLINDER = BesideBall(cylinder_ball, cylinder_ball_vjp)
+
+
 def cylinder_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    met = cylinder_ball(size_a, A.R.T @ (B.r - A.r), size_b.x)
-    return Gap(met.phi, A.r + A.R @ met.p, A.R @ met.n, ZERO)
+    return CYLINDER.sphere(A, size_a, B, size_b)
 
 
 @vjp_of(cylinder_sphere)
 def cylinder_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
-    R = A.R
-    c = R.T @ (B.r - A.r)
-    met = cylinder_ball(size_a, c, size_b.x)
-    own = Gap(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
-    size_bar, c_bar, r_bar = cylinder_ball_vjp(size_a, c, size_b.x, own)
-    centre_bar = R @ c_bar
-    turn = R @ (cross(met.p, own.p) + cross(met.n, own.n) + cross(c_bar, c))
-    A_bar = moved(A.r, y_bar.p - centre_bar) + Force(turn, Vec3.zero())
-    return PairBars(A_bar, size_bar, moved(B.r, centre_bar), Vec3(r_bar, 0.0, 0.0), ZERO)
+    return CYLINDER.sphere_vjp(A, size_a, B, size_b, y_bar)

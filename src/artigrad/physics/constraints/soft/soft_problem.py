@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -73,7 +74,17 @@ COUPLE, BALL, FREE_DRY, TENDON_LOW, TENDON_HIGH, TENDON_DRY, TENDON_COUPLE = ran
 COMBOS = ("couple", "ball", "free_dry", "tendon_low", "tendon_high", "tendon_dry", "tendon_couple")
 
 
+_features: WeakKeyDictionary[Model, frozenset[str]] = WeakKeyDictionary()
+
+
 def soft_features(model: Model) -> frozenset[str]:
+    """Which kinds of rows a model may have, found once."""
+    if model not in _features:
+        _features[model] = _find_features(model)
+    return _features[model]
+
+
+def _find_features(model: Model) -> frozenset[str]:
     """Which kinds of rows a model may have: what its kernels are compiled for.
 
     contact, patch: of condim up to 3, and above; connect, weld, couple, tendon_couple: equalities; limit, dry, ball,
@@ -207,7 +218,8 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
 
 def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     """Sizes of the scratch."""
-    nl, nv, tied = len(model.links.parent), model.nv, "tied" in soft_features(model)
+    nl, nv, features = len(model.links.parent), model.nv, soft_features(model)
+    tied, piled = "tied" in features, "pile" in features
     points, wrenches, combos = (integers[f"s_{k}"] for k in ("points", "wrenches", "combos"))
     singles, ties = 2 * integers["s_limits"] + integers["s_drys"], (points + wrenches) * tied
     rows = {"point": points, "wrench": wrenches, "single": singles, "combo": combos, "base": nl}
@@ -225,7 +237,6 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     for family, n in (("point", points), ("wrench", wrenches)):
         sizes |= {f"{family}_{k}": n for k in BLOCK}
     sizes |= {f"single_{k}": singles for k in ("dof", "link", "kind")} | {f"tie_{k}": ties + 1 for k in "ab"}
-    piled = "pile" in soft_features(model)
     trees = (model.links.trees + 1) * piled
     sizes |= {"place": nv * piled, "near": trees**2, "waiting": trees, "fresh": trees}
     sizes |= {"count": 4, "mark": nv * nv * tied, "row_start": nv, "row_end": nv, "column": nv * (nv + 1) // 2 * tied}
