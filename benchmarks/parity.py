@@ -3,12 +3,13 @@
 Robots of files and of ours, a hand, loops: for both cones and all four integrators, N states along motions of MuJoCo, dropped,
 driven by random controls, jammed into the floor. MuJoCo runs to the last digit (Newton, no tolerance). Reported: the largest
 difference of velocities after the step, relative to the largest change of velocity in it, of positions, and of the summed sizes
-of contact forces, relative to the larger of weight and sum. An unsolved step is an error. It uses all cores.
+of contact forces, relative to the larger of weight and sum. An unsolved step is infinitely far. It uses all cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
@@ -75,7 +76,8 @@ class Beside:
         mujoco.mj_step(m, d)
         traj = self.sim.rollout(ag.State(q, v), u[None])
         if traj.violation[0] != 0.0:
-            raise ArithmeticError(f"not solved: {traj.violation[0]}")
+            warnings.warn(f"not solved: {traj.violation[0]:.1e}", stacklevel=2)
+            return np.inf, np.inf, np.inf
         change = np.abs(d.qvel - v).max(initial=0.0) + 1e-6
         force = 0.0
         if m.opt.integrator != mujoco.mjtIntegrator.mjINT_RK4 and self.sim.model.shapes.pairs:

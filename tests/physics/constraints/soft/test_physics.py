@@ -1,12 +1,14 @@
 """What the soft law must do whatever touches: be solved, rest, hold, and never make energy."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import artigrad as ag
 
 from ....packages import files
-from .scenes import CONES
+from .scenes import CONES, every_row
 
 FILES = dict(files())
 
@@ -131,3 +133,10 @@ def test_a_capsule_stands_upright(law, dtype):
     traj = sim.rollout(sim.reset(), steps=200)
     assert np.abs(traj.final.v).max() < 0.05 and abs(traj.final.q[2] - 0.3) < 2e-3
     assert np.isfinite(sim.vjp(traj, np.ones(7)).v0).all()
+
+
+def test_a_search_beside_the_tip_of_a_cone_goes_on():
+    """One state in 240,000: a contact of condim 6 slides past the tip of its cone, where Newton's steps along a line shrink."""
+    given = np.load(Path(__file__).parent / "beside_the_tip.npz")
+    sim = ag.Simulator(ag.load(every_row(), strict=False), cone="elliptic", integrator="euler", max_contacts=128)
+    assert sim.rollout(ag.State(given["q"], given["v"]), given["u"][None]).violation == 0.0

@@ -103,10 +103,12 @@ def _slope(s: Step, alpha: Any) -> tuple[Any, Any]:
 
 
 def _search(s: Step, along: Along, of: tuple[Any, Any], needed: Any, alpha: carry) -> None:
-    """The zero of the slope along the step, which only rises: Newton's method within a bracket.  (theory 9.10)"""
+    """The zero of the slope along the step, which only rises: Newton's method within a bracket, which is halved where that does
+    not halve the slope, as beside the tip of a cone.  (theory 9.10)"""
     end, enough = of
     quadratic = maximum(along.quadratic, 0.0)
     low, high, value, open_ = carry(0.0), carry(LONGEST), carry(end), carry(needed)
+    steep = carry(4.0 * abs(end))
     rate = carry(_slope(s, 1.0)[1])
     for _ in loop(SEARCHES):
         for _ in when_any(open_.value > 0.5):
@@ -114,9 +116,9 @@ def _search(s: Step, along: Along, of: tuple[Any, Any], needed: Any, alpha: carr
             low.value = select(slope < 0.0, at, low.value)
             high.value = select(slope < 0.0, high.value, at)
             step = at - slope / maximum(quadratic + rate.value, 1e-30)
-            inside = (step > low.value) & (step < high.value)
-            new = select(open_.value > 0.5, select(inside, step, 0.5 * (low.value + high.value)), at)
-            alpha.value = new
+            useful = (step > low.value) & (step < high.value) & (abs(slope) < 0.5 * steep.value)
+            new = select(open_.value > 0.5, select(useful, step, 0.5 * (low.value + high.value)), at)
+            alpha.value, steep.value = new, abs(slope)
             pressed, rate.value = _slope(s, new)
             value.value = along.linear + new * quadratic + pressed
             open_.value = select(abs(value.value) > enough, open_.value, 0.0)
