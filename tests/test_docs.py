@@ -91,6 +91,7 @@ def test_what_the_source_cites_of_the_theory_is_there():
 
 
 def test_every_public_name_is_in_the_reference():
+    import artigrad.camera
     import artigrad.envs
     import artigrad.jax
     import artigrad.optimize
@@ -107,6 +108,7 @@ def test_every_public_name_is_in_the_reference():
         ("optimize", set(artigrad.optimize.__all__) - {"METHODS"}),
         ("tasks", set(artigrad.tasks.__all__) - {"TASKS"}),
         ("torch", artigrad.torch.__all__),
+        ("camera", artigrad.camera.__all__),
         ("jax", artigrad.jax.__all__),
         ("envs", artigrad.envs.__all__),
     ):

@@ -14,7 +14,7 @@ ROOT = Path(artigrad.__file__).parent
 # leftmost first: a package imports from those before it, and from itself without cycles
 ORDER = [
     *("errors", "_version", "staging", "spatial", "joints", "model", "physics", "kernels", "simulate", "io", "robots"),
-    *("optimize", "fit", "torch", "jax", "envs", "view", "tasks", "cli"),
+    *("optimize", "fit", "torch", "jax", "envs", "view", "camera", "tasks", "cli"),
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself
 ON_DEMAND = {("simulate", "view")}
@@ -154,7 +154,12 @@ def test_options_of_a_simulator_are_those_of_options():
 
 
 def test_a_missing_framework_is_one_sentence():
-    for package, module, extra in (("torch", "torch", "torch"), ("jax", "jax", "jax"), ("gymnasium", "envs", "gym")):
+    for package, module, extra in (
+        ("torch", "torch", "torch"),
+        ("torch", "camera", "torch"),
+        ("jax", "jax", "jax"),
+        ("gymnasium", "envs", "gym"),
+    ):
         code = f"import sys; sys.modules[{package!r}] = None; import artigrad.{module}"
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert found.returncode != 0

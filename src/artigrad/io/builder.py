@@ -13,7 +13,7 @@ from ..model.findings import Finding
 from ..model.model import ACTUATORS, DIRECT, Model, Sensor, Zone
 from ..model.options import Options
 from ..model.transmissions import Transmission
-from ..model.visuals import Visual
+from ..model.visuals import Mount, Visual
 from ..simulate.sensors import KINDS
 from ..simulate.zones import ZONES
 from .equality_builder import EqualityBuilder
@@ -67,6 +67,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         self.magnetic = np.zeros(3)
         self._fluid: dict[str, Any] = {"density": 0.0, "viscosity": 0.0, "wind": np.zeros(3)}
         self._visuals: list[tuple[str, Visual]] = []
+        self._cameras: dict[str, tuple[str, Mount]] = {}
         self.options = Options()
         self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
         self.unsupported: list[Finding] = []
@@ -405,6 +406,30 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             raise ModelError(f"something to draw is on body '{body}', which does not exist")
         self._visuals.append((body, Visual(-1, kind, **looks)))
 
+    def camera(
+        self,
+        name: str,
+        body: str = WORLD,
+        *,
+        position: Any = (0.0, 0.0, 0.0),
+        rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        fov: float = 45.0,
+    ) -> str:
+        """A camera for `artigrad.camera`, fixed to a body or "world": it looks along -z of its frame, y is up.
+
+        rotation: quaternion w x y z. fov: degrees from top to bottom.
+        """
+        if name in self._cameras:
+            raise ModelError(f"there is a camera '{name}' already")
+        if body != WORLD and body not in self._bodies:
+            raise ModelError(f"camera '{name}' is on body '{body}', which does not exist")
+        if not 0 < number(fov, f"fov of camera '{name}'") < 180:
+            raise ModelError(f"the fov of camera '{name}' is between 0 and 180 degrees, not {fov}")
+        place = vector(position, 3, f"position of camera '{name}'")
+        turn = vector(rotation, 4, f"rotation of camera '{name}'")
+        self._cameras[name] = body, Mount(name, -1, tuple(place.tolist()), tuple(turn.tolist()), float(fov))
+        return name
+
     def _body_index(self, name: str) -> int:
         return -1 if name == WORLD else list(self._bodies).index(name)
 
@@ -472,6 +497,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             stopped_tendons=self._stopped_tendons(),
             sensors=[self._built_sensor(name, s) for name, s in self._sensors.items()],
             visuals=[replace(visual, body=self._body_index(body)) for body, visual in self._visuals],
+            cameras=[mount._replace(body=self._body_index(body)) for body, mount in self._cameras.values()],
             options=self.options,
             unsupported=self.unsupported,
             notes=self.notes,

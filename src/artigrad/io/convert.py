@@ -20,7 +20,7 @@ from .actuators import Motors, add_actuators
 from .builder import ModelBuilder
 from .compiler import Compiled
 from .contacts import add_shapes, reference
-from .drawn_geoms import add_visuals
+from .drawn_geoms import add_cameras, add_visuals
 from .equalities import add_equalities
 from .file_sensors import add_sensors
 from .flags import Off, apply_flags, off
@@ -68,6 +68,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | Non
     add_shapes(b, m, names, mesh_points)
     add_equalities(b, m, names)
     add_visuals(b, m, names)
+    add_cameras(b, m, names)
     add_sensors(b, m, names)
     for k in range(m.nkey):
         b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k])

@@ -1,4 +1,4 @@
-"""What the bodies of a compiled file look like: the geoms that MuJoCo draws by default."""
+"""What the bodies of a compiled file look like: the geoms that MuJoCo draws by default; and its cameras."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .names import Names
 # mjtGeom: kind and how many numbers of its size count; a height field is not drawn
 KINDS = {0: ("plane", 2), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
 MESH = 7
+FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or target a body are not offered
 
 
 def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
@@ -42,3 +43,10 @@ def mesh_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     v, f = int(m.mesh_vertadr[k]), int(m.mesh_faceadr[k])
     vertices = np.array(m.mesh_vert[v : v + m.mesh_vertnum[k]], float)
     return vertices, np.array(m.mesh_face[f : f + m.mesh_facenum[k]], int)
+
+
+def add_cameras(b: ModelBuilder, m: Any, names: Names) -> None:
+    for c in range(m.ncam):
+        if m.cam_mode[c] == FIXED and m.cam_projection[c] == PERSPECTIVE:
+            place = {"position": m.cam_pos[c], "rotation": m.cam_quat[c]}
+            b.camera(names.camera[c], names.body[int(m.cam_bodyid[c])], fov=float(m.cam_fovy[c]), **place)

@@ -19,6 +19,7 @@ class Names:
         self.geom = _unique([m.geom(g).name or self._geom(m, g) for g in range(m.ngeom)])
         self.site = _unique([m.site(s).name or f"site{s}" for s in range(m.nsite)])
         self.actuator = _unique([m.actuator(a).name or self._actuator(m, a) for a in range(m.nactuator)])
+        self.camera = _unique([m.camera(c).name or f"camera{c}" for c in range(m.ncam)])
         self.sensor = _unique([m.sensor(s).name or f"sensor{s}" for s in range(m.nsensor)])
         self.keyframe = _unique([m.key(k).name or f"key{k}" for k in range(m.nkey)])
         self.tendon = _unique([m.tendon(t).name or f"tendon{t}" for t in range(m.ntendon)])

@@ -123,7 +123,7 @@ class Writer:
         """Whether body i is nothing but a joint of the one it carries."""
         m, children = self.model, self._children(i)
         joint = m.joint_kind(i)
-        used = {*m.site_body, *m.shapes.body, *(v.body for v in m.visuals)}
+        used = {*m.site_body, *m.shapes.body, *(v.body for v in m.visuals), *(c.body for c in m.cameras)}
         used |= {s.on for s in m.sensors if KINDS[s.kind].on == "body"}
         if not joint.nv or joint.floating or not self._massless(i) or len(children) != 1 or i in used:
             return False
@@ -202,7 +202,7 @@ class Writer:
 
     # -- what bodies carry -------------------------------------------------------------------------------------------------
     def _on(self, own: ET.Element, i: int) -> None:
-        """Shapes, looks and sites of body i."""
+        """Shapes, looks, cameras and sites of body i."""
         m, p = self.model, self.p
         for s in (s for s, body in enumerate(m.shapes.body) if body == i):
             geom = ET.SubElement(own, "geom", name=m.shapes.names[s], group=HIDDEN if m.visuals else "0")
@@ -231,6 +231,9 @@ class Writer:
             else:
                 geom.set("type", look.kind)
                 geom.set("size", numbers(look.size) + (" 1" if look.kind == "plane" else ""))
+        for eye in (c for c in m.cameras if c.body == i):
+            place = {"pos": numbers(eye.position), "quat": numbers(eye.quaternion), "fovy": numbers([eye.fov])}
+            ET.SubElement(own, "camera", {"name": eye.name, **place})
         for s in (s for s, body in enumerate(m.site_body) if body == i):
             place = {"pos": numbers(p.site_position[s]), "quat": numbers(p.site_rotation[s])}
             zone = next((sensor.zone for sensor in m.sensors if sensor.zone is not None and sensor.on == s), None)

@@ -121,6 +121,10 @@ def _add(b: ModelBuilder, robot: Model, prefix: str, place: np.ndarray) -> None:
         if visual.body >= 0:
             looks = {f.name: getattr(visual, f.name) for f in fields(visual) if f.name not in ("body", "kind")}
             b.visual(prefix + robot.bodies[visual.body], visual.kind, **looks)
+    for eye in robot.cameras:
+        if eye.body >= 0:
+            body = prefix + robot.bodies[eye.body]
+            b.camera(prefix + eye.name, body, position=eye.position, rotation=eye.quaternion, fov=eye.fov)
 
 
 def parts_by_name(model: Model) -> dict[str, Sequence[str]]:

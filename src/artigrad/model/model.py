@@ -22,7 +22,7 @@ from .options import Options
 from .params import EXTRAS, Params, param_slots
 from .state import State
 from .transmissions import Line, Tendon, Transmission, lines_of
-from .visuals import Visual
+from .visuals import Mount, Visual
 
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
 ACTUATORS = ("force", "position", "velocity")  # what a control is: a force, or where or how fast a joint shall be
@@ -117,8 +117,9 @@ class Model:
     reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on. params: the default
     parameters.
 
-    options: what a Simulator starts from. visuals: what bodies look like. Of a loaded file, unsupported: what is not
-    simulated; notes: what is simulated differently, such as another integrator; print them to read them.
+    options: what a Simulator starts from. visuals: what bodies look like. cameras: where cameras are, for `artigrad.camera`. Of
+    a loaded file, unsupported: what is not simulated; notes: what is simulated differently, such as another integrator; print
+    them to read them.
     """
 
     def __init__(
@@ -142,6 +143,7 @@ class Model:
         stopped_tendons: Sequence[int] = (),
         sensors: Sequence[Sensor] = (),
         visuals: Sequence[Visual] = (),
+        cameras: Sequence[Mount] = (),
         options: Options | None = None,
         unsupported: Sequence[Finding] = (),
         notes: Sequence[Finding] = (),
@@ -158,6 +160,7 @@ class Model:
         self.joint_q = tuple(int(x) for x in ends[:, 0] - sizes[:, 0])
         self.joint_v = tuple(int(x) for x in ends[:, 1] - sizes[:, 1])
         self.shapes, self.sensors, self.visuals = shapes, tuple(sensors), tuple(visuals)
+        self.cameras = tuple(cameras)
         self.options = Options() if options is None else options
         self.unsupported, self.notes = Report(unsupported), Report(notes)
         self.equalities = tuple(equalities)
@@ -217,6 +220,11 @@ class Model:
     def actuator(self, name: str) -> int:
         """The index of an actuator: its place in u."""
         return self._index(name, self.actuators, "actuator")
+
+    def camera(self, name: str) -> Mount:
+        """The camera of this name."""
+        names = tuple(c.name for c in self.cameras)
+        return self.cameras[self._index(name, names, "camera fixed to a body")]
 
     def tendon(self, name: str) -> int:
         """The index of a tendon: its row in params.tendon_stiffness and the like."""

@@ -1,8 +1,9 @@
-"""Visual: what a body looks like. Physics never reads it."""
+"""Visual: what a body looks like; Mount: from where a camera looks. Physics never reads them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,3 +35,14 @@ class Visual:
     quaternion: tuple[float, float, float, float] = (1.0, 0.0, 0.0, 0.0)
     rgba: tuple[float, float, float, float] = (0.5, 0.5, 0.5, 1.0)
     mesh: tuple[np.ndarray, np.ndarray] | None = None
+
+
+class Mount(NamedTuple):
+    """A camera fixed to a body (-1: the world). position: m, and quaternion w x y z of its frame in the body's; it looks along
+    -z and y is up. fov: degrees from top to bottom."""
+
+    name: str
+    body: int
+    position: tuple[float, float, float]
+    quaternion: tuple[float, float, float, float]
+    fov: float

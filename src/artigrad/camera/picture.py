@@ -1,0 +1,242 @@
+"""render: the picture that a camera takes of a scene. Rays meet solids, solids have colours, the nearest one counts.
+
+All robots, solids and pixels are computed together, one tensor operation for all; where that would take more memory than
+PICTURE_MEMORY, in shares of the robots, each computed once more on the backward pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from ..errors import InputError
+from ..simulate.results import Outputs
+from .pinhole import Camera
+from .ray_kinds import KINDS, dot
+from .ray_scene import WORLD, RayScene, RaySolid
+
+PICTURE_MEMORY = 2e9  # bytes that the graph of one share may take
+NUMBERS = 120  # that are kept of one ray and one solid for the backward pass, about
+
+
+class Picture(NamedTuple):
+    """rgb: (..., height, width, 3), 0 to 1. alpha: (..., height, width), how much of each pixel is covered by solids. depth:
+    m, shaped alike, along the axis of the camera; 0 where there is nothing."""
+
+    rgb: Tensor
+    alpha: Tensor
+    depth: Tensor
+
+    @property
+    def grey(self) -> Tensor:
+        """Brightness, (..., height, width)."""
+        return self.rgb.mean(-1)
+
+
+class Places(NamedTuple):
+    """Where bodies and camera are, one row per robot: (B, nb, 3), (B, nb, 3, 3), (B, 3), (B, 3, 3), (B,)."""
+
+    position: Tensor
+    rotation: Tensor
+    eye: Tensor
+    axes: Tensor
+    fov: Tensor
+
+
+def render(scene: RayScene, camera: Camera, bodies: Any = None, *, soft: float = 0.0) -> Picture:
+    """What the camera sees, differentiable with respect to the poses of bodies, all tensors of the scene and the camera.
+
+    bodies: what `artigrad.torch.outputs` gives, or a pair of positions (..., nb, 3) and rotations (..., nb, 3, 3); a scene of
+    things that are all fixed to the world needs none. soft: over how many pixels an edge fades. With 0 it is sharp: where an
+    edge moves across a pixel the picture jumps, which no gradient tells; a soft edge has a gradient.
+    """
+    places, lead = _places(scene, camera, bodies)
+    if soft < 0:
+        raise InputError(f"soft is a number of pixels, zero or more, not {soft}")
+    count = prod(lead)
+    rows = Places(*(_rows(x, lead, own) for x, own in zip(places, (2, 3, 1, 2, 0), strict=True)))
+    solids = [_solid_rows(s, lead) for s in scene.solids]
+    bytes_each = NUMBERS * len(solids) * camera.width * camera.height * rows.eye.element_size()
+    share = max(1, int(PICTURE_MEMORY // bytes_each))
+    parts = []
+    for first in range(0, count, share):
+        own = slice(first, first + share)
+        given = (
+            replace(scene, solids=tuple(_share(s, own) for s in solids)),
+            camera,
+            Places(*(x[own] for x in rows)),
+            soft,
+        )
+        again = count > share and torch.is_grad_enabled()
+        parts.append(
+            checkpoint(_look, *given, use_reentrant=False, preserve_rng_state=False) if again else _look(*given)
+        )
+    shape = (*lead, camera.height, camera.width)
+    rgb, alpha, depth = (torch.cat(part) if len(parts) > 1 else part[0] for part in zip(*parts, strict=True))
+    return Picture(rgb.reshape(*shape, 3), alpha.reshape(shape), depth.reshape(shape))
+
+
+# -- what is where -------------------------------------------------------------------------------------------------------
+def _places(scene: RayScene, camera: Camera, bodies: Any) -> tuple[Places, tuple[int, ...]]:
+    """Poses with their leading axes, and what these broadcast to with those of solids."""
+    like = camera.position
+    if bodies is None:
+        if any(s.body != WORLD for s in scene.solids) or camera.body != WORLD:
+            raise InputError(
+                "solids of this scene, or its camera, move with bodies: pass what artigrad.torch.outputs gives"
+            )
+        position, rotation = like.new_zeros(0, 3), like.new_zeros(0, 3, 3)
+    else:
+        position, rotation = (
+            bodies[:2] if not isinstance(bodies, Outputs) else (bodies.body_position, bodies.body_rotation)
+        )
+    for name, x in (("the scene", scene.background), ("bodies", position)):
+        if x.dtype != like.dtype or x.device != like.device:
+            raise InputError(
+                f"{name}: {x.dtype} on {x.device}, and the camera: {like.dtype} on {like.device}; "
+                "make both with the same dtype= and device="
+            )
+    needed = max((*(s.body for s in scene.solids), camera.body)) + 1
+    if position.shape[-2] < needed:
+        raise InputError(f"bodies has {position.shape[-2]} rows, but the scene has solids on {needed} bodies")
+    eye, axes = camera.position, camera.rotation
+    if camera.body != WORLD:
+        turn = rotation[..., camera.body, :, :]
+        eye = position[..., camera.body, :] + (turn @ eye[..., None])[..., 0]
+        axes = turn @ axes
+    leads = [position.shape[:-2], eye.shape[:-1], axes.shape[:-2], camera.fov.shape]
+    leads += [x.shape[: x.ndim - own] for s in scene.solids for x, own in _own_axes(s)]
+    return Places(position, rotation, eye, axes, camera.fov), tuple(torch.broadcast_shapes(*leads))
+
+
+def _own_axes(solid: RaySolid) -> list[tuple[Tensor, int]]:
+    """Tensors of a solid that may have leading axes, and how many axes are their own."""
+    return [(solid.size, 2 if solid.kind == "hull" else 1), (solid.position, 1), (solid.rotation, 2)]
+
+
+def _rows(x: Tensor, lead: tuple[int, ...], own: int) -> Tensor:
+    """With one leading axis, (B, ...)."""
+    tail = x.shape[x.ndim - own :]
+    return x.expand((*lead, *tail)).reshape(prod(lead), *tail)
+
+
+def _solid_rows(solid: RaySolid, lead: tuple[int, ...]) -> RaySolid:
+    """What all robots share stays (1, ...)."""
+
+    def rows(x: Tensor, own: int) -> Tensor:
+        return x[None] if x.ndim == own else _rows(x, lead, own)
+
+    (size, n), (position, _), (rotation, _) = _own_axes(solid)
+    return replace(solid, size=rows(size, n), position=rows(position, 1), rotation=rows(rotation, 2))
+
+
+def _share(solid: RaySolid, own: slice) -> RaySolid:
+    def of(x: Tensor) -> Tensor:
+        return x if len(x) == 1 else x[own]
+
+    return replace(solid, size=of(solid.size), position=of(solid.position), rotation=of(solid.rotation))
+
+
+# -- one share of the robots ---------------------------------------------------------------------------------------------
+class _Seen(NamedTuple):
+    """Of each ray and solid: t and margin (B, S, n), colour (B, S, 3, n), whether the solid's front is before the camera."""
+
+    t: Tensor
+    margin: Tensor
+    colour: Tensor
+    front: Tensor
+
+
+def _look(scene: RayScene, camera: Camera, places: Places, soft: float) -> tuple[Tensor, Tensor, Tensor]:
+    lens = replace(camera, fov=places.fov)
+    inside = lens.directions()
+    rays = places.axes @ inside  # (B, 3, n)
+    seen = [_see(scene, [scene.solids[k] for k in group], places, rays) for group in scene.groups]
+    t, margin, colour, front = (torch.cat(part, 1) for part in zip(*seen, strict=True))
+    if soft > 0:
+        width = (soft * lens.pixel)[:, None, None] * t.clamp(min=1e-9)
+        cover = torch.sigmoid(-4 * margin / width) * front
+    else:
+        cover = (margin < 0).to(t) * front
+    opacity = torch.tensor([scene.solids[k].opacity for group in scene.groups for k in group]).to(t)
+    weight, behind = _in_front(cover * opacity[:, None], t.detach())
+    alpha = 1 - behind
+    rgb = (weight[:, :, None] * colour).sum(1) + behind[:, None] * scene.background[:, None]
+    depth = (weight * t).sum(1) * -inside[:, 2] / alpha.clamp(min=1e-6)
+    return rgb.movedim(1, -1), alpha, depth
+
+
+def _see(scene: RayScene, solids: list[RaySolid], places: Places, rays: Tensor) -> _Seen:
+    """Solids of one kind."""
+    kind = KINDS[solids[0].kind]
+    X, p = _poses(solids, places)
+    o = X.mT @ (places.eye[:, None] - p)[..., None]  # (B, S, 3, 1)
+    d = X.mT @ rays[:, None]  # (B, S, 3, n)
+    size = _stacked([s.size for s in solids])
+    t, normal, margin = kind.meet(o, d, size)
+    light = torch.nn.functional.normalize(scene.light, dim=0)
+    brightness = (1 + dot(normal, X.mT @ light[:, None])) / 2
+    brightness = scene.ambient + (1 - scene.ambient) * brightness**2
+    rgb = torch.stack([s.rgb for s in solids])[..., None].expand(*normal.shape)
+    if any(s.texture is not None for s in solids):
+        u, v = kind.unroll(o + t[..., None, :] * d, normal, size)
+        rgb = torch.stack(
+            [
+                rgb[:, k] if s.texture is None else read_texture(s.texture, u[:, k], v[:, k])
+                for k, s in enumerate(solids)
+            ],
+            1,
+        )
+    return _Seen(t, margin, brightness[..., None, :] * rgb, (t > 0).to(t))
+
+
+def _poses(solids: list[RaySolid], places: Places) -> tuple[Tensor, Tensor]:
+    """Axes (B, S, 3, 3) and places (B, S, 3) of solids in the world."""
+    place, turn = _stacked([s.position for s in solids]), _stacked([s.rotation for s in solids])
+    eye = torch.eye(3).to(place).expand(len(places.eye), 1, 3, 3)
+    rotation = torch.cat([eye, places.rotation], 1)[:, [s.body + 1 for s in solids]]
+    position = torch.cat([torch.zeros_like(eye[..., 0]), places.position], 1)[:, [s.body + 1 for s in solids]]
+    return rotation @ turn, position + (rotation @ place[..., None])[..., 0]
+
+
+def _stacked(tensors: list[Tensor]) -> Tensor:
+    """(B, S, ...), B = 1 where all share; hulls get as many planes as the one with most, its last repeated."""
+    rows = max(x.shape[1] for x in tensors)
+    full = [x if x.shape[1] == rows else x[:, [*range(x.shape[1]), *[-1] * (rows - x.shape[1])]] for x in tensors]
+    batch = max(len(x) for x in full)
+    return torch.stack([x.expand(batch, *x.shape[1:]) for x in full], 1)
+
+
+def _in_front(cover: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """How much of each pixel each solid fills that is not hidden by nearer ones (B, S, n), and what is left of it (B, n)."""
+    order = t.argsort(1)
+    ordered = torch.gather(cover, 1, order)
+    left, weights = torch.ones_like(cover[:, 0]), []
+    for k in range(cover.shape[1]):
+        weights.append(left * ordered[:, k])
+        left = left * (1 - ordered[:, k])
+    return torch.zeros_like(cover).scatter(1, order, torch.stack(weights, 1)), left
+
+
+def read_texture(texture: Tensor, u: Tensor, v: Tensor) -> Tensor:
+    """The colours (B, 3, n) of a texture (h, w, 3) at (u, v), linear between the middles of its pixels; it repeats."""
+    h, w, _ = texture.shape
+    x, y = u * w - 0.5, (1 - v) * h - 0.5
+    x0, y0 = torch.floor(x.detach()), torch.floor(y.detach())
+    fx, fy = x - x0, y - y0
+    left, top = (x0.long() % w), (y0.long() % h)
+    right, bottom = (left + 1) % w, (top + 1) % h
+    flat = texture.reshape(h * w, 3).T
+
+    def at(row: Tensor, column: Tensor) -> Tensor:
+        return flat[:, row * w + column].movedim(0, 1)
+
+    fx, fy = fx[:, None], fy[:, None]
+    upper = at(top, left) * (1 - fx) + at(top, right) * fx
+    lower = at(bottom, left) * (1 - fx) + at(bottom, right) * fx
+    return upper * (1 - fy) + lower * fy

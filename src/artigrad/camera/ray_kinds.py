@@ -1,0 +1,211 @@
+"""Where a ray meets a solid: one function a kind, in the frame of the solid, and how its surface is unrolled for a texture.
+
+A ray is o + t d with |d| = 1. Tensors are (..., 3, n) for vectors and (..., n) for numbers: n rays, 1 where all rays of a
+picture share a number. Every function gives what a ray that misses would have met at the edge too, so that an edge can be soft.
+
+Not differentiated: which solid a ray meets first, and which face of it. Where a ray grazes, slopes of t grow without bound: the
+half chord is held at GRAZING of the radius, over 2e-4 of it at its edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+GRAZING = 0.02
+PARALLEL = 1e-6  # of a direction to a face
+TINY = 1e-18  # under roots, where their slope would not be finite
+
+
+class Meeting(NamedTuple):
+    """t: m along the ray. normal: outwards, (..., 3, n). margin: m, how far outside of the solid the ray passes; below zero, it
+    meets it."""
+
+    t: Tensor
+    normal: Tensor
+    margin: Tensor
+
+
+class RayKind(NamedTuple):
+    """meet(o, d, size) gives a Meeting; unroll(point, normal, size) the place (u, v) in a texture, whose sides are 0 and 1."""
+
+    meet: Callable[[Tensor, Tensor, Tensor], Meeting]
+    unroll: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(-2)
+
+
+def _root(x: Tensor) -> Tensor:
+    """The root of what is zero or above, with a finite slope."""
+    return torch.sqrt(x.clamp(min=0.0) + TINY)
+
+
+def _nonzero(x: Tensor) -> Tensor:
+    """x, or where it is nearly zero the smallest that can be divided by."""
+    return torch.where(x.abs() < PARALLEL, torch.where(x < 0, -PARALLEL, PARALLEL).to(x), x)
+
+
+# -- ellipsoid and sphere ------------------------------------------------------------------------------------------------
+def meet_ellipsoid(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+    """|(o + t d) / s| = 1"""
+    s = size[..., None]
+    o, d = o / s, d / s
+    a = dot(d, d)
+    t = -dot(o, d) / a
+    nearest = o + t[..., None, :] * d
+    square = dot(nearest, nearest)
+    t = t - torch.sqrt((1 - square).clamp(min=GRAZING**2) / a)
+    p = (o + t[..., None, :] * d) / s
+    k0, k1 = _root(square), _root(dot(nearest / s, nearest / s))
+    return Meeting(t, p / _root(dot(p, p))[..., None, :], (k0 - 1) * k0 / k1)
+
+
+def meet_sphere(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+    return meet_ellipsoid(o, d, size[..., :1].expand(*size.shape[:-1], 3))
+
+
+def unroll_ball(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+    """Longitude and latitude."""
+    x, y, z = p.unbind(-2)
+    return _longitude(x, y), torch.atan2(z, _root(x * x + y * y)) / torch.pi + 0.5
+
+
+def _longitude(x: Tensor, y: Tensor) -> Tensor:
+    return torch.atan2(y, torch.where((x == 0) & (y == 0), 1.0, x)) / (2 * torch.pi) + 0.5
+
+
+# -- capsule and cylinder, along z ---------------------------------------------------------------------------------------
+def meet_capsule(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+    """All that is nearer to a segment than its radius: a tube, and a ball at either end."""
+    r, half = size[..., :1], size[..., 1:2]
+    t, h = _tube(o, d, r)
+    z_nearest = torch.clamp(o[..., 2, :] + t * d[..., 2, :], -half, half)
+    margin = _ball(o, d, r, z_nearest)[1]
+    t = t - h
+    z = o[..., 2, :] + t * d[..., 2, :]
+    on_axis = torch.clamp(z, -half, half)
+    t = torch.where(z.abs() < half, t, _ball(o, d, r, on_axis)[0])
+    p = o + t[..., None, :] * d
+    return Meeting(t, torch.cat([p[..., :2, :], (p[..., 2, :] - on_axis)[..., None, :]], -2) / r[..., None], margin)
+
+
+def meet_cylinder(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+    """A tube between two levels."""
+    r, half = size[..., :1], size[..., 1:2]
+    t, h = _tube(o, d, r)
+    dz = _nonzero(d[..., 2, :])
+    level, thick = -o[..., 2, :] / dz, half / dz.abs()
+    near = torch.maximum(t - h, level - thick)
+    x, y, z = _middle(o, d, near, torch.minimum(t + h, level + thick)).unbind(-2)
+    margin = _beyond(torch.stack([_root(x * x + y * y) - r, z.abs() - half], -2))
+    p = o + near[..., None, :] * d
+    flat = torch.stack([torch.zeros_like(near), torch.zeros_like(near), -torch.sign(dz).expand_as(near)], -2)
+    across = torch.cat([p[..., :2, :], torch.zeros_like(p[..., :1, :])], -2)
+    across = across / _root(dot(across, across))[..., None, :]
+    return Meeting(near, torch.where((level - thick > t - h)[..., None, :], flat, across), margin)
+
+
+def _tube(o: Tensor, d: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+    """Where a ray is nearest to the z axis, and half of its chord through the endless tube about it."""
+    o, d = o[..., :2, :], d[..., :2, :]
+    a = dot(d, d).clamp(min=PARALLEL**2)
+    t = -dot(o, d) / a
+    nearest = o + t[..., None, :] * d
+    return t, torch.sqrt(torch.maximum(r * r - dot(nearest, nearest), (GRAZING * r) ** 2) / a)
+
+
+def _ball(o: Tensor, d: Tensor, r: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+    """Where a ray meets a ball at a height on the axis, and how far outside it passes."""
+    x, y, _ = o.unbind(-2)
+    o = torch.stack(torch.broadcast_tensors(x, y, o[..., 2, :] - z), -2)
+    t = -dot(o, d)
+    nearest = o + t[..., None, :] * d
+    square = dot(nearest, nearest)
+    return t - torch.sqrt(torch.maximum(r * r - square, (GRAZING * r) ** 2)), _root(square) - r
+
+
+def unroll_tube(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+    """Around the axis, and along it from end to end."""
+    r, half = size[..., :1], size[..., 1:2]
+    x, y, z = p.unbind(-2)
+    return _longitude(x, y), z / (2 * (half + r)) + 0.5
+
+
+# -- box and hull --------------------------------------------------------------------------------------------------------
+def meet_box(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+    """Between three pairs of faces: after the last that it enters by, before the first that it leaves by."""
+    d = _nonzero(d)
+    middle, thick = -o / d, size[..., None] / d.abs()
+    near, face = (middle - thick).max(-2)
+    q = _middle(o, d, near, (middle + thick).amin(-2)).abs() - size[..., None]
+    normal = torch.nn.functional.one_hot(face, 3).movedim(-1, -2) * -torch.sign(d)
+    return Meeting(near, normal.detach(), _beyond(q))
+
+
+def unroll_box(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+    """The same picture on each face: of the two other axes, the later one is up."""
+    x, y, z = ((p / size[..., None]).clamp(-1.0, 1.0) / 2 + 0.5).unbind(-2)
+    along_x, _, along_z = (normal.abs() > 0.5).unbind(-2)
+    return torch.where(along_x, y, x), torch.where(along_z, y, z)
+
+
+def meet_hull(o: Tensor, d: Tensor, planes: Tensor) -> Meeting:
+    """Inside of all planes n . x = w, rows (n, w): as the box."""
+    n, w = planes[..., :3], planes[..., 3:]
+    height, rate = n @ o - w, _nonzero(n @ d)
+    t = -height / rate
+    near, face = torch.where(rate < 0, t, -torch.inf).max(-2)
+    p = _middle(o, d, near, torch.where(rate > 0, t, torch.inf).amin(-2))
+    index = face[..., None].expand(*face.shape, 3)
+    normal = torch.gather(n.expand(*face.shape[:-1], *n.shape[-2:]), -2, index).movedim(-1, -2)
+    return Meeting(near, normal, (n @ p - w).amax(-2))
+
+
+def unroll_nothing(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.zeros_like(p[..., 0, :]), torch.zeros_like(p[..., 0, :])
+
+
+def _middle(o: Tensor, d: Tensor, near: Tensor, far: Tensor) -> Tensor:
+    """Half way through: within a convex solid if the ray meets it, outside of it if not, on its edge if it grazes."""
+    return o + ((near + far) / 2)[..., None, :] * d
+
+
+def _beyond(q: Tensor) -> Tensor:
+    """How far a point is outside, from how far it is along each axis."""
+    out = q.clamp(min=0.0)
+    return _root(dot(out, out)) + q.amax(-2).clamp(max=0.0)
+
+
+# -- plane, z = 0, seen from above ---------------------------------------------------------------------------------------
+def meet_plane(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+    """Up to its half extents; endless, where they are zero, up to the horizon."""
+    rise = d[..., 2, :]
+    t = o[..., 2, :] / (-rise).clamp(min=PARALLEL)
+    x, y, _ = (o + t[..., None, :] * d).unbind(-2)
+    margin = rise * t
+    for coordinate, half in ((x, size[..., :1]), (y, size[..., 1:2])):
+        margin = torch.where(half > 0, torch.maximum(margin, coordinate.abs() - half), margin)
+    up = torch.stack([torch.zeros_like(t), torch.zeros_like(t), torch.ones_like(t)], -2)
+    return Meeting(t, up, margin)
+
+
+def unroll_plane(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
+    """From edge to edge; of an endless plane, one metre."""
+    half = torch.where(size > 0, size, 0.5)
+    return p[..., 0, :] / (2 * half[..., :1]) + 0.5, p[..., 1, :] / (2 * half[..., 1:2]) + 0.5
+
+
+KINDS = {
+    "plane": RayKind(meet_plane, unroll_plane),
+    "sphere": RayKind(meet_sphere, unroll_ball),
+    "capsule": RayKind(meet_capsule, unroll_tube),
+    "ellipsoid": RayKind(meet_ellipsoid, unroll_ball),
+    "cylinder": RayKind(meet_cylinder, unroll_tube),
+    "box": RayKind(meet_box, unroll_box),
+    "hull": RayKind(meet_hull, unroll_nothing),
+}
