@@ -19,6 +19,7 @@ CLOSED = [
     *(("plane", other) for other in ("sphere", "capsule", "ellipsoid", "cylinder", "box")),
     *(("sphere", other) for other in ("sphere", "capsule", "cylinder", "box")),
     ("capsule", "capsule"),
+    ("capsule", "box"),
     ("box", "box"),
     ("box", "plate"),
 ]
@@ -36,23 +37,11 @@ def both(one, other, count, tilt, seed=0):
 @pytest.mark.parametrize("tilt", [None, 0.0, 1e-3])
 @pytest.mark.parametrize(("one", "other"), CLOSED)
 def test_closed_forms_are_mujocos(one, other, tilt):
-    if tilt == 0.0 and (one, other) == ("plane", "cylinder"):
-        tilt = 1e-6  # of one that stands exactly MuJoCo normalises what rounding left
+    if tilt == 0.0 and (one, other) in (("plane", "cylinder"), ("capsule", "box")):
+        tilt = 1e-6  # of what is exactly level or upright MuJoCo asks what rounding left
     found = both(one, other, 1000 if tilt is None else 300, tilt)
     assert len(found) > 50
     assert sum(not same(mine, theirs, 1e-6) for mine, theirs in found) == 0
-
-
-def test_a_capsule_touches_a_box_where_mujocos_does():
-    """The deepest point is MuJoCo's wherever the axis is outside the box; its second one is found by rules of thumb."""
-    for tilt in (None, 0.0):
-        found = [
-            pair for pair in both("capsule", "box", 1000, tilt) if min(*pair[0].gaps, *pair[1].gaps, 0.0) > -0.0799
-        ]
-        assert len(found) > 100
-        for mine, theirs in found:
-            assert abs(min(mine.gaps, default=MARGIN) - min(theirs.gaps, default=MARGIN)) < 1e-9
-        assert np.mean([same(mine, theirs, 1e-6) for mine, theirs in found]) > 0.75
 
 
 def test_a_capsule_lying_on_a_box_has_two_points():

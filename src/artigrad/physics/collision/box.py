@@ -2,7 +2,7 @@
 
 Outside, the closest point of the box; inside, the nearest face. On the planes where the nearest face changes, and along
 edges and corners, the normal is not differentiable. A capsule touches with two balls on its axis: the one nearest to the box,
-and the far end of what lies over the same face.
+and one further on over the same face; both are where MuJoCo has them, also where it has two at one place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...spatial import Force, Vec3, cross, dot
-from ...staging import clamp, maximum, minimum, select, sqrt, target, vjp_of
+from ...staging import clamp, maximum, select, sqrt, vjp_of
 from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
 
 
@@ -96,9 +96,123 @@ def box_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar
 
 
 # -- capsule ---------------------------------------------------------------------------------------------------------------
-LEVEL = {"f64": 1e-14, "f32": 1e-8}  # m^2, slope of the squared distance that counts as none
-SHORT = 1e-6  # of the half length: nearer points of a capsule are one
-ALONG = 1e-12  # m, a move across a face that counts as none
+NONE = 1e-12  # m, a length that counts as none
+TIE = 1e-15  # m^2, by how much a place must be nearer than one before
+EDGES = tuple((j, sides) for j in range(3) for sides in ((-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)))
+
+
+class _Nearest(NamedTuple):
+    """The point c + t e of a capsule's axis that is nearest to the box, as MuJoCo finds it: an end of the axis over a face, or
+    the nearest to an edge. across: 1 for each axis of the box along which the two are apart: one beside a face, two beside an
+    edge, three beside a corner. side: on which side of the box, of these."""
+
+    t: Any
+    across: Vec3
+    side: Vec3
+
+
+class _Second(NamedTuple):
+    """Where else the capsule touches: t, 1 if there is such a place, and what it hangs on: slab, the axis of the box whose face
+    it lies over the rim of; or shift, the one along which it is a whole width of the box from the first point, in the
+    direction `on` of the axis. Neither: an end of the capsule."""
+
+    t: Any
+    there: Any
+    slab: Vec3
+    shift: Vec3
+    on: Any
+
+
+def _ended(t: Any) -> tuple[Any, Any]:
+    """Within -1..1, and 1 where that held it."""
+    return clamp(t, -1.0, 1.0), select(abs(t) > 1.0, 1.0, 0.0)
+
+
+def _put(j: int, along: Any, others: tuple[Any, Any]) -> Vec3:
+    """A vector with this entry at j, and these at the other places in their order."""
+    rest = iter(others)
+    return Vec3(*(along if k == j else next(rest) for k in range(3)))
+
+
+def _nearest(h: Vec3, c: Vec3, e: Vec3) -> _Nearest:
+    best, found = 1.0 / NONE, _Nearest(0.0, ZERO, ZERO)
+
+    def offer(square: Any, new: _Nearest) -> None:
+        nonlocal best, found
+        less = square < best - TIE
+        best = select(less, square, best)
+        found = _Nearest(*(select(less, x, y) for x, y in zip(new, found, strict=True)))
+
+    for end in (-1.0, 1.0):
+        x = c + e * end
+        out, d = x.map(lambda a, b: select(abs(a) > b, 1.0, 0.0), h), _beyond(h, x)
+        offer(select(out.x + out.y + out.z < 1.5, dot(d, d), 1.0 / NONE), _Nearest(end + 0.0 * best, out, x.map(_sign)))
+    length = dot(e, e)
+    for j, sides in EDGES:
+        k = _put(j, 0.0, sides).map(lambda a, b: a * b, h)
+        d, width, slope = k - c, h.leaves()[j], e.leaves()[j]
+        u, v, mixed = -(width * d.leaves()[j]), dot(e, d), -(width * slope)
+        det = width * width * length - mixed * mixed
+        crossing = det > TIE
+        s, corner = _ended((length * u - mixed * v) / select(crossing, det, 1.0))
+        free = (width * width * v - mixed * u) / select(crossing, det, 1.0)
+        t, held = _ended(select(corner > 0.5, (v - mixed * s) / length, free))
+        at, other = _ended((u - mixed * t) / (width * width))  # beside an end of the axis
+        end, other = select(other > 0.5, _sign(at), _sign(s)), maximum(corner, other)
+        apart = d - e * t + _put(j, width * select(held > 0.5, at, s), (0.0, 0.0))
+        square = select(crossing, dot(apart, apart), 1.0 / NONE)
+        offer(square, _Nearest(t, _put(j, select(held > 0.5, other, corner), (1.0, 1.0)), _put(j, end, sides)))
+    return found
+
+
+def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
+    """As MuJoCo finds it: how far the axis goes on over the face that it is least steep to."""
+    t, (across, side) = first.t, first[1:]
+    safe = e.map(lambda x: select(abs(x) > NONE, abs(x), NONE))
+    towards = e.map(_sign)
+    slopes = e.map(lambda a, b: abs(a) * b, across)
+    x_most = select((slopes.x >= slopes.y) & (slopes.x >= slopes.z), 1.0, 0.0)
+    y_most = (1.0 - x_most) * select(slopes.y >= slopes.z, 1.0, 0.0)
+    most = Vec3(x_most, y_most, 1.0 - x_most - y_most)
+    differ = side.map(lambda a, b: select(a * b < 0.0, 1.0, 0.0), towards)
+    lead = most.x * differ.x + most.y * differ.y + most.z * differ.z
+    differ = differ.map(lambda a, b: select(abs(b) > NONE, a, 1.0 - lead), e)  # level with the box: it goes on over it
+    widths = h.map(lambda a, b: 2.0 * a / b, safe)
+    dims = across.x + across.y + across.z
+    # a corner: along the edge, or over the face, that the axis points along
+    count = differ.x + differ.y + differ.z
+    one = select(count < 1.5, 1.0, 0.0)
+    ax = differ.map(lambda a: a * one + (1.0 - a) * (1.0 - one))
+    steep = e.map(lambda a, b: a * a * b, ax)
+    lengthwise = steep.x + steep.y + steep.z > 0.5 * dot(e, e)
+    corner_on = (2.0 * one - 1.0) * select(lengthwise, 1.0, -1.0)
+    corner_axes = select(lengthwise, ax, ax.map(lambda a: 1.0 - a))
+    corner_there = select((count > 0.5) & (count < 2.5), 1.0, 0.0)
+    # an edge: over the face that the axis is nearer to, if it does not lead away from the box
+    free = across.map(lambda a: 1.0 - a)
+    leads = differ.map(lambda a, b: a * b, across)
+    edge_there = select(abs(leads.x + leads.y + leads.z - 1.0) < 0.5, 1.0, 0.0)
+    edge_on = 2.0 * lead - 1.0
+    # a face: on to where the axis leaves it
+    face_there, face_on = select(dims > 0.5, 1.0, 0.0), -t
+    corner, edge = dims > 2.5, (dims > 1.5) & (dims < 2.5)
+    on = select(corner, corner_on, select(edge, edge_on, face_on))
+    shifts = select(corner, corner_axes, select(edge, most, ZERO))
+    slabs = select(corner, ZERO, free)
+    x = c + e * t
+    step, slab, shift = 1.0 - on * t, ZERO, ZERO
+    for k in range(3):
+        one_hot = Vec3(*(float(i == k) for i in range(3)))
+        wide = select(shifts.leaves()[k] > 0.5, widths.leaves()[k], 1.0 / NONE)
+        less = wide < step
+        step, shift, slab = select(less, wide, step), select(less, one_hot, shift), select(less, ZERO, slab)
+        way = on * towards.leaves()[k]
+        for face in (way, -way):
+            out = (h.leaves()[k] * face - x.leaves()[k]) * way / safe.leaves()[k]
+            less = (slabs.leaves()[k] > 0.5) & (out > 0.0) & (out < step)
+            step, slab, shift = select(less, out, step), select(less, one_hot, slab), select(less, ZERO, shift)
+    there = select(corner, corner_there, select(edge, edge_there, face_there))
+    return _Second(t + on * step, there, slab, shift, on)
 
 
 def _beyond(h: Vec3, x: Vec3) -> Vec3:
@@ -106,110 +220,56 @@ def _beyond(h: Vec3, x: Vec3) -> Vec3:
     return x.map(lambda a, b: a - clamp(a, -b, b), h)
 
 
-def _slabs(h: Vec3, c: Vec3, e: Vec3) -> tuple[Vec3, Vec3]:
-    """Where c + t e enters and leaves the slab of each pair of faces."""
-    safe = e.map(lambda x: select(abs(x) > ALONG, x, ALONG))
-    ends = [c.map(lambda x, b, g, s=s: (s * b - x) / g, h, safe) for s in (-1.0, 1.0)]
-    return ends[0].map(minimum, ends[1]), ends[0].map(maximum, ends[1])
-
-
-class _Ball(NamedTuple):
-    """A point c + t e of a capsule's axis: t, 1 where it is held at an end of the axis, and whether it counts."""
-
-    t: Any
-    held: Any
-    there: Any
-
-
-def _nearest(h: Vec3, c: Vec3, e: Vec3) -> Any:
-    """t of the point c + t e, -1 <= t <= 1, that is nearest to the box.
-
-    The slope of the squared distance rises with t and is linear between the places where a coordinate enters or leaves the
-    box. Its zero lies between the last place where it is not positive and the first where it is not negative; where it is
-    zero over a stretch (axis and face parallel), the stretch's end is taken.
-    """
-    level = LEVEL[target().dtype]
-    places = [clamp(x, -1.0, 1.0) for end in _slabs(h, c, e) for x in end.leaves()]
-    first, last = (dot(_beyond(h, c + e * t), e) for t in (-1.0, 1.0))
-    low, low_slope, high, high_slope = -1.0, first, 1.0, last
-    for t, slope in [*((t, dot(_beyond(h, c + e * t), e)) for t in places), (1.0, last)]:
-        lower = (slope <= level) & (t > low)
-        low, low_slope = select(lower, t, low), select(lower, slope, low_slope)
-        upper = (slope >= -level) & (t < high)
-        high, high_slope = select(upper, t, high), select(upper, slope, high_slope)
-    rise = high_slope - low_slope
-    root = low - low_slope * (high - low) / select(rise > 0.0, rise, 1.0)
-    inside = select(low < high, clamp(root, -1.0, 1.0), low)
-    return select(first > level, -1.0, select(last < -level, 1.0, inside))
-
-
-def _far_end(h: Vec3, c: Vec3, e: Vec3, t: Any) -> tuple[Any, Any]:
-    """(s, whether it counts): the other end of what of the axis lies over the face that c + t e is over."""
-    out = (c + e * t).map(lambda x, b: abs(x) - b, h)
-    x_face = (out.x >= out.y) & (out.x >= out.z)
-    x_on = select(x_face, 1.0, 0.0)
-    y_on = select(out.y >= out.z, 1.0 - x_on, 0.0)
-    over = Vec3(x_on, y_on, 1.0 - x_on - y_on)
-    enters, leaves = _slabs(h, c, e)
-    first, last = -1.0, 1.0
-    for on, begin, end in zip(over.leaves(), enters.leaves(), leaves.leaves(), strict=True):
-        first, last = maximum(first, select(on > 0.5, -1.0, begin)), minimum(last, select(on > 0.5, 1.0, end))
-    s = select(abs(last - t) > abs(first - t), last, first)
-    return s, (last > first) & (abs(s - t) > SHORT)
-
-
-def _ball(h: Vec3, c: Vec3, e: Vec3, which: Any) -> _Ball:
-    """The first (which = 0) or second (1) ball of a capsule that touches a box."""
-    t = _nearest(h, c, e)
-    s, two = _far_end(h, c, e, t)
-    second = which > 0.5
-    x = select(second & two, s, t)
-    return _Ball(x, select(abs(x) < 1.0, 0.0, 1.0), select(second, select(two, 1.0, 0.0), 1.0) > 0.5)
+def _over_rim(h: Vec3, x: Vec3, slab: Vec3) -> Vec3:
+    """The point, with its coordinate along the slab to the last digit."""
+    return x.map(lambda a, b, on: select(on > 0.5, clamp(a, -b, b), a), h, slab)
 
 
 def box_segment(h: Vec3, c: Vec3, e: Vec3, r: float, which: float) -> Gap:
-    """A box at the origin, and the first or second ball of a capsule c + t e, -1 <= t <= 1."""
-    ball = _ball(h, c, e, which)
-    met = box_ball(h, c + e * ball.t, r)
-    return Gap(select(ball.there, met.phi, FAR), met.p, met.n, ZERO)
+    """A box at the origin, and the first (which = 0) or second (1) ball of a capsule c + t e, -1 <= t <= 1."""
+    first = _nearest(h, c, e)
+    second = _second(h, c, e, first)
+    use = which > 0.5
+    met = box_ball(h, select(use, _over_rim(h, c + e * second.t, second.slab), c + e * first.t), r)
+    there = select(use, second.there, 1.0) > 0.5
+    return Gap(select(there, met.phi, FAR), met.p, met.n, ZERO)
 
 
 @vjp_of(box_segment)
 def box_segment_vjp(
     h: Vec3, c: Vec3, e: Vec3, r: float, which: float, y_bar: Gap
 ) -> tuple[Vec3, Vec3, Vec3, float, float]:
-    """t is held at an end; or the slope is zero there: e . (x - k) = 0 with k the closest point of the box; or c + t e is
-    where the axis enters a slab."""
-    ball = _ball(h, c, e, which)
-    t = ball.t
-    x = c + e * t
-    seen = Gap(select(ball.there, y_bar.phi, 0.0), y_bar.p, y_bar.n, ZERO)
-    h_bar, x_bar, r_bar = box_ball_vjp(h, x, r, seen)
-    t_bar = dot(e, x_bar) * (1.0 - ball.held)
-    clamped = x.map(lambda a, b: select(abs(a) > b, 1.0, 0.0), h)
-    steep = e.map(lambda a, m: a * m, clamped)  # dt = -(d e . (x - k) + steep . (dc + t de - sign dh)) / steep . e
+    """The first point is held at an end, or e . (x - k) = 0 over the axes across, k on the edge or at the corner. The second
+    is held at an end; or its coordinate along `slab` is a half size; or it is `shift`ed from the first by a whole width."""
+    first = _nearest(h, c, e)
+    second = _second(h, c, e, first)
+    use = which > 0.5
+    t, there = select(use, second.t, first.t), select(use, second.there, 1.0) > 0.5
+    seen = Gap(select(there, y_bar.phi, 0.0), y_bar.p, y_bar.n, ZERO)
+    slab, shift = select(use, second.slab, ZERO), select(use, second.shift, ZERO)
+    h_bar, x_bar, r_bar = box_ball_vjp(h, _over_rim(h, c + e * t, slab), r, seen)
+    c_bar, e_bar, t_bar = x_bar, x_bar * t, dot(e, x_bar)
+    safe = e.map(lambda a: select(abs(a) > NONE, a, NONE))
+    # the second point
+    pull = slab.map(lambda a, b: -(a * t_bar / b), safe)  # slab: dt = (side dh - dc - t de) / e
+    c_bar, e_bar = c_bar + pull, e_bar + pull * t
+    h_bar = h_bar - pull.map(lambda a, b: a * _sign(b), c + e * t)
+    widen = shift.map(lambda a, b: 2.0 * a * second.on * t_bar / abs(b), safe)  # shift: dt = dt_1 + d(2 on h / |e|)
+    h_bar, e_bar = h_bar + widen, e_bar - widen.map(lambda a, b, w: a * w / b, safe, h)
+    # the first point
+    shifted = shift.x + shift.y + shift.z
+    first_bar = select(abs(first.t) < 1.0, t_bar * select(use, shifted, 1.0), 0.0)
+    steep = e.map(lambda a, m: a * m, first.across)
     bend = dot(steep, e)
-    by_slope = select((which > 0.5) & ball.there, 0.0, bend) > ALONG
-    w = select(by_slope, -t_bar / select(by_slope, bend, 1.0), 0.0)
-    near = x.map(lambda a, b: abs(abs(a) - b), h)  # the slab: dt = (sign dh - dc - t de) / e of its axis
-    reach = near.map(lambda a, g: select(abs(g) > ALONG, a, FAR), e)
-    on_x = select((reach.x <= reach.y) & (reach.x <= reach.z), 1.0, 0.0)
-    on_y = select(reach.y <= reach.z, 1.0 - on_x, 0.0)
-    axis = Vec3(on_x, on_y, 1.0 - on_x - on_y)
-    slab = axis.map(lambda on, g: on * select(by_slope, 0.0, -t_bar) / select(abs(g) > ALONG, g, 1.0), e)
-    pull = steep * w + slab  # the cotangent of x at fixed t
-    total = x_bar + pull
-    return (
-        h_bar - pull.map(lambda a, b: a * _sign(b), x),
-        total,
-        total * t + _beyond(h, x) * w,
-        r_bar,
-        0.0,
-    )
+    w = select(bend > NONE * NONE, -first_bar / select(bend > NONE * NONE, bend, 1.0), 0.0)
+    x = c + e * first.t
+    apart = x.map(lambda a, b, s, m: (a - s * b) * m, h, first.side, first.across)
+    c_bar, e_bar = c_bar + steep * w, e_bar + steep * (w * first.t) + apart * w
+    return h_bar - steep.map(lambda a, s: a * s * w, first.side), c_bar, e_bar, r_bar, 0.0
 
 
 def box_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    """at.x = 0: the ball of the capsule nearest to the box; 1: the far end over the same face, if there is one."""
+    """at.x = 0: the ball of the capsule nearest to the box; 1: the one further on, if there is one."""
     R = A.R
     met = box_segment(size_a, R.T @ (B.r - A.r), R.T @ (B.R.column(2) * size_b.y), size_b.x, at.x)
     return Gap(met.phi, A.r + R @ met.p, R @ met.n, ZERO)
