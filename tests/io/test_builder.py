@@ -69,7 +69,7 @@ def test_bad_actuators_and_sites():
         b.position_servo("m", "base", gain=1.0, max_velocity=1.0)
     with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
         b.actuator("m", "base", max_velocity=5.0)
-    with pytest.raises(ag.ModelError, match="force, position, velocity; not 7"):
+    with pytest.raises(ag.ModelError, match="force, position, velocity, servo, speed; not 7"):
         b.actuator("m", "base", kind=7)
     with pytest.raises(ag.ModelError, match="must be a number"):
         b.motor("m", "base", max_force="much")

@@ -230,7 +230,16 @@ def test_urdf():
     assert (servo.params.control_range == [-1, 1]).all() and (servo.params.force_range == [-5, 5]).all()
     assert ag.Simulator(servo).acceleration(servo.keyframe(), [0.1]) > 0
     assert ag.load(text, motors="velocity", gains=(0.0, 2.0)).params.gain == [2.0]
-    for wrong in ({"motors": "hope"}, {"motors": "position"}, {"motors": True, "gains": (1.0, 1.0)}):
+    motor = ag.load(text, motors="servo", gains=30.0)
+    assert (motor.servos, motor.params.gain, motor.params.max_velocity) == ((0,), [30.0], [3.0]) and not motor.notes
+    assert (motor.params.control_range == [-1, 1]).all() and (motor.params.force_range == [-5, 5]).all()
+    assert "limit of velocity" in str(ag.load(text, motors=True).notes)
+    for wrong in (
+        {"motors": "hope"},
+        {"motors": "servo"},
+        {"motors": "position"},
+        {"motors": True, "gains": (1.0, 1.0)},
+    ):
         with pytest.raises(ag.InputError, match=r"motors"):
             ag.load(text, **wrong)
 

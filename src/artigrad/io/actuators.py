@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..model.findings import Finding
 from .builder import ModelBuilder
 from .names import Names
-from .validate import vector
+from .validate import number, vector
 
 HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 # mjtTrn and mjtDyn, mjtGain, mjtBias: what is beyond a joint's affine actuator
@@ -23,7 +23,8 @@ IDLE = "keeps its place in u and does nothing"
 
 
 class Motors(NamedTuple):
-    """What drives the joints of a file without actuators. kind: "torque", "position" or "velocity"; gains as of `ag.load`."""
+    """What drives the joints of a file without actuators. kind: "torque", "position", "velocity" or "servo"; gains as of
+    `ag.load`."""
 
     kind: str
     stiffness: float
@@ -35,20 +36,29 @@ class Motors(NamedTuple):
         if given is False or given is None:
             return None
         kind = "torque" if given is True else given
-        if kind not in ("torque", "position", "velocity"):
-            raise InputError(f"motors is True, 'torque', 'position' or 'velocity', not {given!r}")
+        if kind not in ("torque", "position", "velocity", "servo"):
+            raise InputError(f"motors is True, 'torque', 'position', 'velocity' or 'servo', not {given!r}")
         if (gains is None) != (kind == "torque"):
-            raise InputError("gains=(stiffness, damping) are of motors='position' or 'velocity', which need them")
+            raise InputError(
+                "gains=(stiffness, damping) are of motors='position' or 'velocity', which need them; of 'servo' one number"
+            )
+        if kind == "servo":
+            return cls(kind, number(gains, "gains of motors='servo', one number in 1/s,"), 0.0)
         stiffness, damping = (0.0, 0.0) if gains is None else vector(gains, 2, "gains")
         return cls(kind, float(stiffness), float(damping))
 
-    def add(self, b: ModelBuilder, m: Any, name: str, j: int) -> None:
-        """One on joint j. Torques are within its effort limit, and so is what is asked for; positions within its range."""
+    def add(self, b: ModelBuilder, m: Any, name: str, j: int, speed: float) -> None:
+        """One on joint j. Torques are within its effort limit, and so is what is asked for; positions within its range; servo
+        motors also within its limit of velocity."""
         effort = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] else None
+        reach = m.jnt_range[j] if m.jnt_limited[j] else None
         if self.kind == "torque":
             b.actuator(name, name, control_range=effort, force_range=effort)
+        elif self.kind == "servo":
+            own: dict[str, Any] = {"control_range": reach, "force_range": effort, "max_velocity": speed}
+            b.actuator(name, name, kind="servo", gain=self.stiffness, **own)
         elif self.kind == "position":
-            reach, bias = m.jnt_range[j] if m.jnt_limited[j] else None, (0.0, 0.0, -self.damping)
+            bias = (0.0, 0.0, -self.damping)
             b.actuator(
                 name, name, kind="position", gain=self.stiffness, bias=bias, control_range=reach, force_range=effort
             )
@@ -56,8 +66,18 @@ class Motors(NamedTuple):
             b.actuator(name, name, kind="velocity", gain=self.damping, force_range=effort)
 
 
-def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: Motors | None) -> None:
-    """All actuators in the file's order; with `motors`, these on the joints of a file that has none."""
+def add_motors(b: ModelBuilder, m: Any, names: Names, motors: Motors | None, speeds: dict[str, float]) -> None:
+    """`motors` on the joints of a file that has no actuators; speeds: what limits of velocity it has."""
+    if speeds and (motors is None or motors.kind != "servo"):
+        b.notes.append(Finding("limit of velocity", tuple(speeds), "skipped"))
+    if motors is not None and not m.nactuator:
+        for j in range(m.njnt):
+            if m.jnt_type[j] in HINGE_OR_SLIDE:
+                motors.add(b, m, names.joint[j], j, speeds.get(names.joint[j], np.inf))
+
+
+def add_actuators(b: ModelBuilder, m: Any, names: Names) -> None:
+    """All actuators in the file's order."""
     beyond: dict[str, list[str]] = {}
     for a in range(m.nactuator):
         problem = _problem(b, m, names, a)
@@ -67,10 +87,6 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names, motors: Motors | None) 
         else:
             _add(b, m, names, a)
     b.unsupported += [Finding(what, tuple(where), IDLE) for what, where in beyond.items()]
-    if motors is not None and not m.nactuator:
-        for j in range(m.njnt):
-            if m.jnt_type[j] in HINGE_OR_SLIDE:
-                motors.add(b, m, names.joint[j], j)
 
 
 def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -264,6 +264,31 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             max_velocity=max_velocity,
         )
 
+    def servo_motor(
+        self,
+        name: str,
+        joint: str,
+        *,
+        target: Literal["position", "velocity"] = "position",
+        gain: float = 1.0,
+        max_force: float = INF,
+        max_velocity: float = INF,
+        gear: float = 1.0,
+        control_range: Any = None,
+    ) -> str:
+        """A motor that holds a velocity, with at most max_force, as a constraint of the step: implicit, stable with any gain.
+
+        target: what u is. "position": the velocity is gain (u - length) at the end of the step, gain in 1/s; "velocity": it
+        is gain u. Both within +-max_velocity.
+        """
+        kinds = {"position": "servo", "velocity": "speed"}
+        if target not in kinds:
+            raise ModelError(f"target of actuator '{name}' is {' or '.join(kinds)}, not {target!r}")
+        limits: dict[str, Any] = {"force_range": symmetric(max_force), "max_velocity": max_velocity}
+        return self.actuator(
+            name, joint, kind=kinds[target], gain=gain, gear=gear, control_range=control_range, **limits
+        )
+
     def actuator(
         self,
         name: str,
@@ -284,12 +309,12 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
 
         It acts on a joint, on a tendon, or at a site. kind: what u is: a "force" (x = 0), or the "position" (x = length) or
-        "velocity" that is wanted. Of a joint with one axis and of a tendon, length and velocity are its own times `gear`, and
-        the force on it is gear times this one. Of a spherical joint gear is three numbers, of a free one or a site six, a
-        force and a torque per unit of actuator force, in the axes of the site, or of a joint in those of its body (shifts of a
-        free one: the world's); in_parent: turns in the axes of the parent. control_range, force_range: (lower, upper) of
-        u and of the force. max_velocity: at which the drive and its damping balance. gain_slope: how much the gain on u grows
-        with length and velocity; (0, -1) is a damper whose strength is u.
+        "velocity" that is wanted; "servo" and "speed" are of `servo_motor`. Of a joint with one axis and of a tendon, length
+        and velocity are its own times `gear`, and the force on it is gear times this one. Of a spherical joint gear is three
+        numbers, of a free one or a site six, a force and a torque per unit of actuator force, in the axes of the site, or of
+        a joint in those of its body (shifts of a free one: the world's); in_parent: turns in the axes of the parent.
+        control_range, force_range: (lower, upper) of u and of the force. max_velocity: at which the drive and its damping
+        balance. gain_slope: how much the gain on u grows with length and velocity; (0, -1) is a damper whose strength is u.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
@@ -300,7 +325,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         max_velocity = number(max_velocity, f"max_velocity of {what}", finite=False)
         if not max_velocity > 0:
             raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
-        if max_velocity < INF and bias[2] - gain * (kind == "velocity") >= 0:
+        if kind in ("servo", "speed"):
+            self._check_servo_motor(what, on, axes, (gain, gear), (bias, gain_slope))
+        elif max_velocity < INF and bias[2] - gain * (kind == "velocity") >= 0:
             raise ModelError(
                 f"{what}: max_velocity needs damping, which is what balances the drive: bias[2] below zero"
             )
@@ -317,6 +344,19 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "max_velocity": max_velocity,
         }
         return name
+
+    @staticmethod
+    def _check_servo_motor(what: str, on: tuple[str, str], axes: Any, numbers: tuple[float, Any], zero: Any) -> None:
+        """A servo motor drives one axis of a joint, by a gain alone."""
+        if on[0] != "joint" or axes is not None:
+            raise ModelError(
+                f"{what} is a servo motor: it drives a {EITHER_AXIAL} joint, not a {on[0]} of another kind"
+            )
+        gain, gear = numbers
+        if gain <= 0 or gear == 0:
+            raise ModelError(f"{what} is a servo motor: its gain is above zero and its gear not zero")
+        if any(np.any(x) for x in zero):
+            raise ModelError(f"{what} is a servo motor: it has no bias and no gain_slope")
 
     def _acted_on(
         self, what: str, given: dict[str, str | None], in_parent: bool, gear: Any
@@ -453,6 +493,16 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         ref = -1 if s["ref"] is None else list(self._sites).index(s["ref"])
         return Sensor(name, s["kind"], self._sensed(s["kind"], s["on"]), ref, s["cutoff"], s["zone"])
 
+    @staticmethod
+    def _check_servo_sensors(model: Model) -> None:
+        """The force of a servo motor is found with all rows of a step; sensors read forces before it."""
+        joints = [model.transmissions[j].a for j in model.servos]
+        for s in model.sensors:
+            if (s.kind == "actuatorfrc" and s.on in model.servos) or (s.kind == "jointactfrc" and s.on in joints):
+                raise ModelError(
+                    f"sensor '{s.name}' ({s.kind}) reads the force of a servo motor, which no sensor reads yet"
+                )
+
     def build(self) -> Model:
         """The finished model."""
         if not self._bodies:
@@ -502,6 +552,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             unsupported=self.unsupported,
             notes=self.notes,
         )
+        self._check_servo_sensors(model)
         check_mass_matrix(model)
         resting = self._equality_values(model) | self._resting_tendons(model)
         model.params = model.params.replace(**(weights(model) | self.weights), **resting)

@@ -32,6 +32,7 @@ class Compiled(NamedTuple):
     m: Any
     unsupported: list[Finding]
     notes: list[Finding]
+    speeds: dict[str, float]  # limits of velocity of a URDF's joints
 
 
 def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
@@ -54,13 +55,13 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
         raise ModelError(f"{source.label}: {_sentence(str(problem), source)}") from None
     notes = [Finding("warning of MuJoCo's compiler", (), " ".join(str(w.message).split())) for w in said]
     if prepared is None:
-        return Compiled(m, [], notes)
+        return Compiled(m, [], notes, {})
     for name, mass in prepared.masses.items():  # taken from shapes of equal density, to the mass that was given
         body = m.body(name)
         body.inertia[:] *= mass / body.mass
         body.mass[:] = mass
     _hide_what_has_looks(m)
-    return Compiled(m, prepared.unsupported, prepared.notes + notes)
+    return Compiled(m, prepared.unsupported, prepared.notes + notes, prepared.speeds)
 
 
 def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:

@@ -16,7 +16,7 @@ from ..model.findings import Finding
 from ..model.model import Model
 from ..model.options import Integrator, Options
 from ..model.quaternions import inertia_in, product, rotate, turn
-from .actuators import Motors, add_actuators
+from .actuators import Motors, add_actuators, add_motors
 from .builder import ModelBuilder
 from .compiler import Compiled
 from .contacts import add_shapes, reference
@@ -64,7 +64,8 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | Non
         place = {"position": m.site_pos[s], "rotation": m.site_quat[s]}
         b.site(names.site[s], names.body[int(m.site_bodyid[s])], **place)
     add_tendons(b, m, names)
-    add_actuators(b, m, names, motors)
+    add_actuators(b, m, names)
+    add_motors(b, m, names, motors, read.speeds)
     add_shapes(b, m, names, mesh_points)
     add_equalities(b, m, names)
     add_visuals(b, m, names)

@@ -13,8 +13,8 @@ def load(
     source: str | Path,
     *,
     floating: bool = False,
-    motors: bool | Literal["torque", "position", "velocity"] = False,
-    gains: tuple[float, float] | None = None,
+    motors: bool | Literal["torque", "position", "velocity", "servo"] = False,
+    gains: tuple[float, float] | float | None = None,
     strict: bool = True,
     mesh_points: int = 32,
 ) -> Model:
@@ -22,8 +22,9 @@ def load(
 
     `q` is MuJoCo's qpos, `v` its qvel and `u` its ctrl, entry for entry; `model.options` has the file's time step and
     integrator. floating: free the base of a robot that is fixed to the world. motors: what drives every hinge and slide joint,
-    within its effort limit, if the file has no actuators: a "torque" motor (or True), or a servo to a "position" or a
-    "velocity"; gains: (stiffness, damping) of a servo to a position, (0, damping) of one to a velocity. strict: raise
+    within its effort limit, if the file has no actuators: a "torque" motor (or True), a servo to a "position" or a
+    "velocity", or a "servo" motor, which holds a velocity as a constraint within the joint's limits of effort and velocity;
+    gains: (stiffness, damping) of a servo to a position, (0, damping) of one to a velocity, 1/s of a servo motor. strict: raise
     ModelError if the file has anything that is not simulated; with strict=False the list is in `model.unsupported`.
     mesh_points: how many corners of a mesh may touch, at most.
     """

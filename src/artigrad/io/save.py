@@ -45,9 +45,9 @@ TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp
 def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
     """Write a model as an MJCF file. params: in place of the model's own, say, those that were estimated.
 
-    What MJCF cannot hold (restitution, speed limits of servos) is an error that lists it, or with strict=False left out. A file
-    has joints in the order of its tree, each body before its children and these before the next body; where that is not the
-    model's order, and so not that of its q and v, a warning says so.
+    What MJCF cannot hold (restitution, servo motors, speed limits of servos) is an error that lists it, or with strict=False
+    left out. A file has joints in the order of its tree, each body before its children and these before the next body; where
+    that is not the model's order, and so not that of its q and v, a warning says so.
     """
     if not isinstance(model, Model):
         raise ModelError(f"ag.save writes a Model, not {type(model).__name__}")
@@ -350,7 +350,7 @@ class Writer:
         m, p = self.model, self.p
         actuators = ET.SubElement(self.root, "actuator")
         for a, name in enumerate(m.actuators):
-            gain, bias = p.gain[a], np.array(p.bias[a])
+            gain, bias = 0.0 if a in m.servos else p.gain[a], np.array(p.bias[a])
             bias[1] -= gain * (m.actuator_kind[a] == POSITION)
             bias[2] -= gain * (m.actuator_kind[a] == VELOCITY)
             kind, on = m.transmissions[a]
@@ -412,7 +412,8 @@ class Writer:
 
         bounces = [m.shapes.names[s] for s in range(len(m.shapes.names)) if p.restitution[s] > 0]
         lose("restitution", bounces, "contacts do not bounce")
-        slow = [m.actuators[a] for a in range(m.nu) if np.isfinite(p.max_velocity[a])]
+        lose("servo motor", [m.actuators[a] for a in m.servos], "becomes an actuator without force")
+        slow = [m.actuators[a] for a in range(m.nu) if np.isfinite(p.max_velocity[a]) and a not in m.servos]
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")

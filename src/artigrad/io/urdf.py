@@ -54,6 +54,7 @@ class Preparation:
         self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
         self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
         self.mimics: list[Mimic] = []
+        self.speeds: dict[str, float] = {}  # limits of velocity of joints
         self._joined: dict[Path, str] = {}
         self._found: dict[tuple[str, str], list[str]] = {}
 
@@ -109,7 +110,7 @@ class Preparation:
                     self._found.setdefault((f"element <{child.tag}>", "skipped"), []).append(element.get("name", ""))
             limit = element.find("limit") if element.tag == "joint" else None
             if limit is not None and 0 < numbers(limit, "velocity", 0.0)[0] < 1e6:
-                self._found.setdefault(("limit of velocity", "skipped"), []).append(element.get("name", ""))
+                self.speeds[element.get("name", "")] = numbers(limit, "velocity")[0]
 
     def _mend(self, what: str, where: str, effect: str, sentence: str) -> None:
         """An error if strict, else a finding."""

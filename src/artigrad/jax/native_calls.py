@@ -220,7 +220,7 @@ def _inputs(sim: Simulator, batch: int, wrench: bool) -> Inputs:
 # -- what JAX calls ------------------------------------------------------------------------------------------------------
 def serves(call: Call, flat: Array | None) -> bool:
     """Whether there is a native call for this: steps and rollouts under the simulator's own parameters."""
-    known = call.name in ("step", "rollout") and flat is None and call.sim.backend == "native"
+    known = call.name in ("step", "rollout") and flat is None and call.tricks is None and call.sim.backend == "native"
     return known and available()
 
 

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..physics.context import Step
 from ..physics.step import step
 from ..staging import (
     INT,
@@ -37,7 +36,6 @@ from ..staging import (
     maximum,
     minimum,
     select,
-    sqrt,
     tanh,
     target,
 )
@@ -50,6 +48,7 @@ from .rollout import (
     give_bars,
     put_state,
     report_status,
+    restrain,
     take_bars,
 )
 
@@ -236,7 +235,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
         take_bars(s, a)
         for t in loop(a["length"], inwards=True):
-            _restrain(s, a)
+            restrain(s, a)
             adjoint_of_step(s, t, t, a)
             add_bars(a["u_bars"].shifted(t * nu), s.ws.u, s.bars.u, nu)
             copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
@@ -267,20 +266,3 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         **({"health": ROBOTS} if key.contact else {}),
     }
     return Kernel("policy_rollout_vjp", body, key.signature(key.taped) | own, key.target)
-
-
-def _restrain(s: Step, a: dict[str, Any]) -> None:
-    """What keeps the cotangent of the state from growing on its way back in time."""
-    parts = ((s.bars.q, s.model.nq), (s.bars.v, s.model.nv))
-    for _ in loop(a["clipped"]):
-        total = carry(0.0)
-        for bars, n in parts:
-            for k in loop(n):
-                total.value = total.value + bars[k] * bars[k]
-        share = minimum(1.0, a["clip"] / maximum(sqrt(total.value), 1e-30))
-        for bars, n in parts:
-            for k in loop(n):
-                bars[k] = bars[k] * share
-    for bars, n in parts:
-        for k in loop(n):
-            bars[k] = bars[k] * a["decay"]

@@ -13,7 +13,23 @@ from ..physics.constraints.hard.solver import worse
 from ..physics.constraints.report import REPORT, report
 from ..physics.context import Step
 from ..physics.step import accelerations, step, step_vjp
-from ..staging import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, copy, local, loop, maximum
+from ..staging import (
+    INT,
+    PACKED,
+    REAL,
+    ROBOTS,
+    WORK,
+    ArgumentKind,
+    Kernel,
+    Reals,
+    carry,
+    copy,
+    local,
+    loop,
+    maximum,
+    minimum,
+    sqrt,
+)
 from .key import KernelKey, with_inputs
 
 
@@ -47,6 +63,8 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
 
     (q, v) are all states of `length` steps. Strided, they are room for as many, and (q_kept, v_kept) have the first states
     of `stretches`: each stretch is run again, then differentiated. (q_bars, v_bars) of all states are read if `every`.
+    Restrained, the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay` before each
+    stretch of `length` steps, all of whose states are in (q, v).
     """
 
     def body(**a: Any) -> None:
@@ -54,12 +72,14 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
         s = s.at(bars=key.bars(s, a.get("const_bar")))
         length, nq, nv = a["length"], s.model.nq, s.model.nv
         take_bars(s, a)
-        for n in loop(a["stretches"], inwards=True) if key.strided else (0,):
+        for n in loop(a["stretches"], inwards=True) if key.strided or key.restrained else (0,):
             if key.strided:
                 _recompute_stretch(s, n, a)
+            if key.restrained:
+                restrain(s, a)
             for j in loop(length, inwards=True):
                 t = n * length + j
-                _step_vjp(s, j, t, a)
+                _step_vjp(s, j if key.strided else t, t, a)
                 for _ in loop(a["every"]):
                     add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
                     add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
@@ -69,6 +89,7 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
         **dict.fromkeys(("length", "every"), INT),
         **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
         **({"stretches": INT} | dict.fromkeys(("q_kept", "v_kept"), ROBOTS) if key.strided else {}),
+        **({"stretches": INT, "clipped": INT, "clip": REAL, "decay": REAL} if key.restrained else {}),
         **({"const_bar": PACKED} if key.with_params else {}),
         **({"wrench_bar": ROBOTS} if key.wrench else {}),
         **({"health": ROBOTS} if key.contact else {}),
@@ -92,6 +113,23 @@ def give_bars(s: Step, a: dict[str, Any]) -> None:
     copy(s.bars.v, a["v_bar"], s.model.nv)
     if s.constraints is not None:
         a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
+
+
+def restrain(s: Step, a: dict[str, Any]) -> None:
+    """What keeps the cotangent of the state from growing on its way back in time."""
+    parts = ((s.bars.q, s.model.nq), (s.bars.v, s.model.nv))
+    for _ in loop(a["clipped"]):
+        total = carry(0.0)
+        for bars, n in parts:
+            for k in loop(n):
+                total.value = total.value + bars[k] * bars[k]
+        share = minimum(1.0, a["clip"] / maximum(sqrt(total.value), 1e-30))
+        for bars, n in parts:
+            for k in loop(n):
+                bars[k] = bars[k] * share
+    for bars, n in parts:
+        for k in loop(n):
+            bars[k] = bars[k] * a["decay"]
 
 
 def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:

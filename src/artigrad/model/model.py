@@ -25,8 +25,10 @@ from .transmissions import Line, Tendon, Transmission, lines_of
 from .visuals import Mount, Visual
 
 # what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
-ACTUATORS = ("force", "position", "velocity")  # what a control is: a force, or where or how fast a joint shall be
-DIRECT, POSITION, VELOCITY = range(3)
+# what a control is: a force, or where or how fast a joint shall be; the last two are servo motors, which hold a velocity as
+# constraints do
+ACTUATORS = ("force", "position", "velocity", "servo", "speed")
+DIRECT, POSITION, VELOCITY, SERVO, SPEED = range(5)
 # shapes for contact, in MuJoCo's order: the normal of a contact points from the earlier to the later one
 PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS = range(7)
 SHAPES = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "points")
@@ -243,13 +245,21 @@ class Model:
 
     @property
     def has_contact(self) -> bool:
-        """Whether a step has to look for contacts, limits, dry friction or equalities."""
-        return bool(self.shapes.pairs or self.shapes.limited or self.equalities or self.stopped_tendons)
+        """Whether a step may have rows: contacts, limits, dry friction, equalities, servo motors."""
+        some = self.shapes.pairs or self.shapes.limited or self.equalities or self.stopped_tendons
+        return bool(some or self.servos)
+
+    @cached_property
+    def servos(self) -> tuple[int, ...]:
+        """The actuators that are servo motors."""
+        return tuple(j for j, kind in enumerate(self.actuator_kind) if kind in (SERVO, SPEED))
 
     @cached_property
     def extras(self) -> frozenset[str]:
-        """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope"."""
-        return frozenset(what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names))
+        """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
+        motors that are a "servo"."""
+        found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
+        return frozenset(found | ({"servo"} if self.servos else set()))
 
     @property
     def actuator_joint(self) -> tuple[int, ...]:

@@ -109,12 +109,12 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         (6,),
         "force and torque per unit of actuator force, of one on a ball or free joint or a site; a ball has the first three",
     ),
-    "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error)"),
+    "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error; servo motors: 1/s)"),
     "gain_slope": ("actuator", (2,), "how the gain changes with length and velocity, as that of a damper does"),
     "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
     "control_range": ("actuator", (2,), "lowest and highest control"),
     "force_range": ("actuator", (2,), "lowest and highest actuator force"),
-    "max_velocity": ("actuator", (), "rad/s or m/s, the speed a servo drives at most"),
+    "max_velocity": ("actuator", (), "rad/s or m/s, the speed a servo or servo motor drives at most"),
     "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
     "density": ("world", (), "kg/m^3, of the fluid around bodies"),
     "viscosity": ("world", (), "Pa s, of that fluid"),
@@ -288,6 +288,8 @@ def check_structure(params: Params, law: str) -> None:
         )
     _check_tendons(params)
     _check_extras(params)
+    if params.checked:
+        _check_servos(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
     if law == "hard":  # one row serves both
@@ -315,6 +317,17 @@ def _check_tendons(params: Params) -> None:
                 f"params give tendon '{tendon}' a {name[7:].replace('_', ' ')}, and '{model.name}' was built without: build "
                 "it with one, large or small, that params then change"
             )
+
+
+def _check_servos(params: Params) -> None:
+    """Servo motors have no bias and no slope of a gain."""
+    for j in params.model.servos:
+        name = params.model.actuators[j]
+        for key in ("bias", "gain_slope"):
+            if params[key][..., j, :].any():
+                raise InputError(
+                    f"actuator '{name}' is a servo motor, which has no {key}; params.{key} must be zero there"
+                )
 
 
 def _check_extras(params: Params) -> None:

@@ -33,11 +33,12 @@ from ..spatial import (
     dot,
     force_to_child,
     point_velocity,
+    quat_log,
     quat_matrix,
     quat_normalise,
     rotation_vector_rate_vjp,
 )
-from ..staging import Reals, arctan2, carry, climb, loop, maximum, select, sqrt, switch
+from ..staging import Reals, carry, climb, loop, maximum, select, sqrt, switch
 from .context import Step
 from .kinematics import add_placement_bar, kinematics, origin
 
@@ -237,23 +238,15 @@ def _turned(s: Step, t: Any) -> Quat:
     return quat_normalise(s.q.struct(s.model.line_at[t], Quat))
 
 
-def _rotation_vector(q: Quat) -> Vec3:
-    """Of a unit quaternion, its angle within pi either way."""
-    flip = select(q.w < 0.0, -1.0, 1.0)
-    u, w = q.u * flip, q.w * flip
-    sine = sqrt(maximum(dot(u, u), 1e-30))
-    return u * select(sine > 1e-12, 2.0 * arctan2(sine, w) / sine, 2.0)
-
-
 def _ball(s: Step, t: Any, in_parent: bool = False) -> None:
     gear, q = s.const.line[t].force, _turned(s, t)
-    s.ws.length[t] = dot(gear, _rotation_vector(q))
+    s.ws.length[t] = dot(gear, quat_log(q))
     _put_moment(s, t, quat_matrix(q).T @ gear if in_parent else gear)
 
 
 def _ball_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
     gear, q, length_bar = s.const.line[t].force, _turned(s, t), s.ws.length_bar[t]
-    k, phi = s.model.entry_dof[s.model.line_entry[t]], _rotation_vector(q)
+    k, phi = s.model.entry_dof[s.model.line_entry[t]], quat_log(q)
     _, turn_bar = rotation_vector_rate_vjp(phi, Vec3.zero(), gear * length_bar)
     gear_bar, more = _turned_vjp(q, gear, _moment_bar(s, t), in_parent)
     s.bars.tangent.put(k, s.bars.tangent.struct(k, Vec3) + turn_bar + more)

@@ -64,6 +64,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("piece_a", "piece_b"), INTS),
     **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
     "nslope": INT,  # actuators, if the gain of any has a slope
+    "nservo": INT,  # actuators, if any is a servo motor
     "fluid_body": INTS,
 }
 
@@ -142,7 +143,9 @@ def _surroundings(model: Model) -> dict[str, Any]:
     wet = [b + 1 for b in range(model.nb) if fluid and model.params.fluid_box[b].any() and model.links.of_body[b + 1]]
     lifted = len(model.links.parent) if "compensation" in model.extras else 0
     slopes = model.nu if "slope" in model.extras else 0
-    return {"nslope": slopes, "nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "fluid_body": _ints(wet)}
+    servos = model.nu if model.servos else 0
+    sizes = {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "nslope": slopes, "nservo": servos}
+    return sizes | {"fluid_body": _ints(wet)}
 
 
 def _lines(model: Model) -> dict[str, Any]:
@@ -327,6 +330,7 @@ class Topology(SimpleNamespace):
     nfluid: Any
     nmedium: Any
     nslope: Any
+    nservo: Any
     fluid_body: Any
 
     @classmethod
@@ -390,6 +394,8 @@ _PIECE: dict[str, type] = {"scale": float}
 _LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment
 _FLUID: dict[str, type] = {"X": Transform, "box": Vec3}
 _SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}
+# of a servo motor: velocity wanted per unit of control, whether the position counts, speed and force limits, stiffness
+_SERVO: dict[str, type] = dict.fromkeys(("gain", "on_length", "top", "low", "high", "D"), float)
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 
 
@@ -400,7 +406,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
-    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -413,14 +419,14 @@ class Constants:
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
         rows = [t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality]
-        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope]
+        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope, t.nservo]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
-        self.lifted, self.fluid, self.medium, self.slope = tables[12:]
+        self.lifted, self.fluid, self.medium, self.slope, self.servo = tables[12:]
         self.reals, self.size = reals, start
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..errors import InputError
 from ..kernels.prepare import prepare_vjp
 from ..kernels.rollout import rollout_vjp_kernel
 from ..model.params import Params
@@ -11,6 +12,24 @@ from ..model.state import State
 from ..physics.collision.gap import FAR
 from ..physics.tables import constants_size
 from .engine import Engine, Inputs
+
+
+class Tricks(NamedTuple):
+    """How the cotangent of the states is kept from growing on its way back in time: what it is multiplied by for each control
+    step, the norm it is cut down to, and at multiples of how many control steps it is dropped."""
+
+    decay: float = 1.0
+    clip: float | None = None
+    truncate: int | None = None
+
+    def check(self) -> None:
+        """Whether they make sense."""
+        if self.truncate is not None and (not isinstance(self.truncate, int) or self.truncate < 1):
+            raise InputError(f"truncate is a whole number, at least 1, not {self.truncate!r}")
+        if not 0.0 <= self.decay <= 1.0:
+            raise InputError(f"decay is between 0 and 1, not {self.decay!r}")
+        if self.clip is not None and not self.clip > 0.0:
+            raise InputError(f"clip is a norm above zero, not {self.clip!r}")
 
 
 class LossBars(NamedTuple):
@@ -23,10 +42,22 @@ class LossBars(NamedTuple):
 
 class Cotangents:
     """Of the state (q_bar, v_bar), which go from step to step, and of what went in. stretch: of so many steps the first state
-    is given, and the others are run again."""
+    is given, and the others are run again. tricks: what is done to the cotangents of the state at control steps, each of
+    `hold` steps."""
 
-    def __init__(self, engine: Engine, inputs: Inputs, bars: LossBars, with_params: bool, stretch: int = 1):
+    def __init__(
+        self,
+        engine: Engine,
+        inputs: Inputs,
+        bars: LossBars,
+        with_params: bool,
+        *,
+        stretch: int = 1,
+        tricks: Tricks | None = None,
+        hold: int = 1,
+    ):
         self.engine, self.inputs, self.stretch, self.device = engine, inputs, stretch, engine.device
+        self.tricks, self.hold = tricks, hold
         m, batch, steps = engine.model, inputs.batch, inputs.steps
         self.every = int(any(x is not None and x.ndim == 3 for x in (bars.q, bars.v)))
         self.q_bar, self.q_bars = self._split(bars.q, m.nq)
@@ -42,6 +73,7 @@ class Cotangents:
             with_params=with_params,
             force_bars=bars.force is not None,
             strided=stretch > 1,
+            **({} if tricks is None else {"restrained": True}),
         )
         self.health = self.device.rows((0.0, FAR), batch)  # worst violation, least margin
         self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
@@ -61,6 +93,27 @@ class Cotangents:
         every = self.device.zeros((batch, steps + 1, n))
         every[:, -1] = last
         return last, every
+
+    def restrained(self, states: State) -> None:
+        """Differentiate all steps, whose states are given; the tricks are applied before each control step."""
+        tricks, hold, steps = self.tricks or Tricks(), self.hold, self.inputs.steps
+        own: dict[str, Any] = {
+            "decay": tricks.decay,
+            "clipped": int(tricks.clip is not None),
+            "clip": tricks.clip or 0.0,
+        }
+        edges = range(0, steps, (tricks.truncate or max(steps, 1)) * hold)
+        for first, end in reversed([*zip(edges, [*edges[1:], steps], strict=True)]):
+            if end < steps:  # truncated here: what goes on is the loss's own
+                for bar, bars in ((self.q_bar, self.q_bars), (self.v_bar, self.v_bars)):
+                    bar[:] = bars[:, end] if self.every else 0.0
+
+            def run(a: int, b: int, end: int = end) -> None:  # control steps, counted from the end
+                begin = end - b * hold
+                kept = {"q": states.q[:, begin:], "v": states.v[:, begin:]}
+                self._call(begin, end - a * hold, stretches=b - a, length=hold, **kept, **own)
+
+            self.engine.sliced("backward", (end - first) // hold, self.inputs.batch * hold, run)
 
     def segment(self, states: State, first: int, end: int) -> None:
         """Differentiate the steps first .. end, whose states are given, or the first of every stretch."""

@@ -19,7 +19,7 @@ from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, in_rows, leading, params_bar, params_of
 from .checkpoints import Checkpoints
-from .cotangents import Cotangents, LossBars
+from .cotangents import Cotangents, LossBars, Tricks
 from .engine import Inputs
 from .presenting import presented
 from .results import Contacts, Outputs, StateGradient
@@ -30,12 +30,15 @@ Rows = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """A function of one simulator, and what of it is known before any array is: steps of a rollout, which states to keep."""
+    """A function of one simulator, and what of it is known before any array is: steps of a rollout, which states to keep,
+    what keeps its gradients from growing at control steps, each of `hold` steps."""
 
     name: str
     sim: Simulator
     steps: int = 1
     checkpoints: Checkpoints | None = None
+    tricks: Tricks | None = None
+    hold: int = 1
 
     @property
     def function(self) -> Differentiable:
@@ -192,8 +195,11 @@ def _through_steps(
     Where a gradient is not to be trusted the host warns; nobody waits for a GPU to do so."""
     sim, (batch, steps) = call.sim, u.shape[:2]
     inputs = Inputs(batch, _here(call, u), None if wrench is None else _here(call, wrench), params)
-    back = Cotangents(sim.engine, inputs, loss, with_params)
-    back.segment(states, 0, steps)
+    back = Cotangents(sim.engine, inputs, loss, with_params, tricks=call.tricks, hold=call.hold)
+    if call.tricks is None:
+        back.segment(states, 0, steps)
+    else:
+        back.restrained(states)
     found = back.params_gradient()
     if sim.checks.on_host:
         sim.checks.warn_if_unsolved(back.health[:, 0])

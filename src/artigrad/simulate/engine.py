@@ -224,9 +224,9 @@ class Engine:
         """What rollouts keep of their constraints over all steps: worst violation, whether a contact found no place."""
         return self.device.zeros((batch, 2))
 
-    def extend(self, inputs: Inputs, states: State, t: int, status: Any) -> None:
-        """Fill row t+1 of the states (B, T+1, n) from row t."""
-        self._rollout(inputs, State(states.q[:, t:], states.v[:, t:]), t, (1, 1), status)
+    def extend(self, inputs: Inputs, states: State, t: int, status: Any, steps: int = 1) -> None:
+        """Fill so many rows of the states (B, T+1, n) from row t on."""
+        self._rollout(inputs, State(states.q[:, t:], states.v[:, t:]), t, (steps, 1), status)
 
     def states(self, inputs: Inputs, start: State, span: tuple[int, int], every: int, status: Any) -> State:
         """The states at steps first, first + every, ... and end, of span = (first, end): arrays (B, rows, n)."""

@@ -18,6 +18,7 @@ from ..model.state import State
 from .arrays import Axes, flatten
 from .checkpoints import Checkpoints
 from .checks import two
+from .cotangents import Tricks
 from .differentiable import Call
 from .results import Contacts, Outputs
 from .simulator import Simulator
@@ -49,12 +50,18 @@ class Functions(ABC):
         params: Any = None,
         wrench: Any = None,
         checkpoints: Checkpoints | None = None,
+        hold: int = 1,
+        decay: float = 1.0,
+        clip: float | None = None,
+        truncate: int | None = None,
     ) -> State:
         """All states, q (..., T+1, nq) and v (..., T+1, nv), from `state` under controls u (..., T, nu).
 
         steps: in place of u, for zero control. wrench: (..., T, nb, 6). checkpoints: EveryKth(k) or Binomial(memory=...)
         give the last state alone, (..., nq) and (..., nv); nothing but the inputs is kept then, and the backward pass
-        runs the rollout again, keeping as many states as they say.
+        runs the rollout again, keeping as many states as they say. hold: for how many steps each of the T controls and
+        wrenches is held (frame skip), so that there are hold T + 1 states. decay, clip, truncate: what keeps gradients of long
+        rollouts from growing, by control steps, as in `Simulator.vjp`.
         """
         if u is None:
             if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
@@ -62,8 +69,18 @@ class Functions(ABC):
             u = self._zeros(sim, (int(steps), sim.model.nu))
         elif steps is not None:
             raise InputError("pass u or steps, not both: the length of u is the number of steps")
-        given = self._inputs(sim, state, u, wrench, time=1)
-        call = Call("rollout" if checkpoints is None else "last", sim, given["u"].shape[-2], checkpoints)
+        if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
+            raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
+        given, tricks = self._inputs(sim, state, u, wrench, time=1), Tricks(decay, clip, truncate)
+        tricks.check()
+        if hold > 1:
+            for name, axis in (("u", 2), ("wrench", 3)):
+                given[name] = None if given[name] is None else self._held(given[name], hold, axis)
+        used = None if tricks == Tricks() else tricks
+        if used is not None and checkpoints is not None:
+            raise InputError("decay, clip and truncate need all states: leave checkpoints out")
+        steps = given["u"].shape[-2]
+        call = Call("rollout" if checkpoints is None else "last", sim, steps, checkpoints, used, hold)
         return State(*self._call(call, given, params))
 
     def contacts(
@@ -141,6 +158,12 @@ class Functions(ABC):
         return params
 
     # -- inputs --------------------------------------------------------------------------------------------------------
+    def _held(self, x: Any, hold: int, own: int) -> Any:
+        """Every entry along time for so many steps; own: axes from time on."""
+        lead, (steps, *rest) = x.shape[: x.ndim - own], x.shape[x.ndim - own :]
+        wide = self._broadcast(x.reshape(*lead, steps, 1, *rest), (*lead, steps, hold, *rest))
+        return wide.reshape(*lead, steps * hold, *rest)
+
     def _inputs(self, sim: Simulator, state: Any, u: Any, wrench: Any = None, *, time: int = 0) -> dict[str, Any]:
         """State, controls and wrenches; `time` axes stand before the own ones of the last two."""
         u = self._zeros(sim, (sim.model.nu,)) if u is None else u

@@ -16,18 +16,10 @@ from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.gap import FAR
 from ..physics.tables import constants_size
+from .cotangents import Tricks
 from .engine import Engine, Inputs
 
 TAPE = 1 << 25  # bytes that activations and their cotangents may take at a time
-
-
-class Tricks(NamedTuple):
-    """How the cotangent of the states is kept from growing on its way back in time: what it is multiplied by for each step,
-    the norm it is cut down to, and at multiples of how many steps it is dropped."""
-
-    decay: float = 1.0
-    clip: float | None = None
-    truncate: int | None = None
 
 
 class PolicyBars(NamedTuple):

@@ -110,7 +110,8 @@ class Outputs(NamedTuple):
 class Trajectory:
     """A rollout: states, and what made them. Batch axis first, then time.
 
-    final: the last state. u, wrench, params, steps, checkpoints, policy: as they were given; under a policy u is what it gave.
+    final: the last state. u, wrench, params, steps, checkpoints, policy, hold: as they were given, controls and wrenches that
+    are held once for every step; under a policy u is what it gave.
     batched: whether there is a batch axis. violation: (B,), how far the constraints of some step were from solved; 0 where
     every step was solved. Soft law: how far forces were from balance, relative to them. Hard law: m/s, and
     gradients of such steps are those of the active set that was found.
@@ -131,6 +132,7 @@ class Trajectory:
     violation: np.ndarray
     fingerprint: tuple[float, ...] = field(repr=False)
     policy: Network | None = None
+    hold: int = 1
 
     def __len__(self) -> int:
         return self.steps + 1

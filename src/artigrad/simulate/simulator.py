@@ -20,9 +20,9 @@ from ..staging import Cuda, widest
 from . import sensors
 from .checkpoints import Checkpoints, EveryStep, forward_snapshots, reverse
 from .checks import Checks, check_options
-from .cotangents import Cotangents, LossBars
+from .cotangents import Cotangents, LossBars, Tricks
 from .engine import Engine, Inputs
-from .policy_loop import Network, Tricks, policy_backward, policy_forward
+from .policy_loop import Network, policy_backward, policy_forward
 from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .state_functions import StateFunctions
@@ -231,20 +231,28 @@ class Simulator(StateFunctions):
         wrench: Any = None,
         checkpoints: Checkpoints | None = None,
         policy: Network | None = None,
+        hold: int = 1,
     ) -> Trajectory:
         """T steps from `state` under the controls u (T, nu), or (B, T, nu) for a batch; (T, nu) with a batch is shared.
 
         steps: in place of u, for zero control. params: one set, or one per robot. wrench: external wrenches on bodies
         (T, nb, 6) or (B, T, nb, 6): force then torque, world axes, at the centre of mass. checkpoints: which states to
         keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB"). policy: a `Network` that
-        gives the controls of `steps` steps in place of u, inside the compiled loop; on the CPU.
+        gives the controls of `steps` steps in place of u, inside the compiled loop; on the CPU. hold: for how many steps each
+        control (and wrench) is held, so that T controls make hold T steps (frame skip); gradients are those of the T controls.
         """
+        if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
+            raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
         if policy is not None:
+            if hold > 1:
+                raise InputError("a policy inside the loop is asked at every step: leave hold out")
             return self._rollout_under(policy, state, u, steps, params, wrench, checkpoints)
         checkpoints = EveryStep() if checkpoints is None else checkpoints
         if isinstance(checkpoints, type) or not hasattr(checkpoints, "plan"):
             raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")
         inputs, start, batched = self._inputs(state, u, steps, wrench, params)
+        if hold > 1:
+            inputs = self._held(inputs, hold)
         engine, status, T = self.engine, self.engine.new_status(inputs.batch), inputs.steps
         block, blocks, snapshots = self._plan(checkpoints, T, inputs.batch)
         kept: dict[int, State] = {}
@@ -262,7 +270,18 @@ class Simulator(StateFunctions):
         final = final if batched else State(final.q[0], final.v[0])
         mark = self.checks.fingerprint(inputs.u, inputs.wrench)
         return Trajectory(
-            self, final, inputs.u, inputs.wrench, inputs.params, T, checkpoints, kept, batched, status[:, 0], mark
+            self,
+            final,
+            inputs.u,
+            inputs.wrench,
+            inputs.params,
+            T,
+            checkpoints,
+            kept,
+            batched,
+            status[:, 0],
+            mark,
+            hold=hold,
         )
 
     def _rollout_under(
@@ -303,6 +322,15 @@ class Simulator(StateFunctions):
         wrench = checks.wrench(wrench, u.shape[-2], batch, batched)
         return Inputs(batch, u, wrench, checks.params(params, batch)), State(q, v), batched
 
+    def _held(self, inputs: Inputs, hold: int) -> Inputs:
+        """Every control and wrench for so many steps."""
+        device = self.engine.device
+
+        def repeat(x: Any, axis: int) -> Any:
+            return None if x is None else device.array(np.repeat(device.host(x), hold, axis))
+
+        return inputs._replace(u=repeat(inputs.u, -2), wrench=repeat(inputs.wrench, -3))
+
     def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> tuple[int, int, int]:
         """Steps of a block, how many blocks there are, and the first states of how many are kept at a time."""
         size = batch * (self.model.nq + self.model.nv) * self.real.itemsize
@@ -336,6 +364,9 @@ class Simulator(StateFunctions):
         *,
         u_bar: Any = None,
         with_params: bool = True,
+        decay: float = 1.0,
+        clip: float | None = None,
+        truncate: int | None = None,
     ) -> Gradient:
         """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
 
@@ -343,11 +374,16 @@ class Simulator(StateFunctions):
         v_bar: likewise with nv. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis first if
         `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. with_params=False leaves out
         the gradient of the parameters, which makes the call faster.
+
+        What keeps gradients of long rollouts from growing, each robot by itself: decay, by which the cotangent of the state is
+        multiplied for each control step back in time; clip, the norm it is cut down to before each; truncate: gradients of
+        later steps do not pass the states at multiples of this many control steps. They need a rollout that kept every step.
         """
-        checks, engine = self.checks, self.engine
+        checks, engine, tricks = self.checks, self.engine, Tricks(decay, clip, truncate)
         checks.trajectory(traj)
+        tricks.check()
         if traj.policy is not None:
-            return self._vjp_under(traj, traj.policy, (q_bar, v_bar, u_bar), force_bar, with_params)
+            return self._vjp_under(traj, traj.policy, (q_bar, v_bar, u_bar), force_bar, with_params, tricks)
         if u_bar is not None:
             raise InputError(
                 "u_bar belongs to rollouts under a policy: the controls of others are inputs, add it to their gradient"
@@ -358,6 +394,10 @@ class Simulator(StateFunctions):
             checks.force_bar(force_bar, len(self.contact_names), traj),
         )
         inputs, T = _inputs_of(traj), traj.steps
+        if tricks != Tricks():
+            back = Cotangents(engine, inputs, bars, with_params, tricks=tricks, hold=traj.hold)
+            back.restrained(traj.every_state())
+            return self._gradient(traj, back)
         block, blocks, snapshots = self._plan(traj.checkpoints, T, traj.batch)
         all_kept = snapshots >= blocks
         back = Cotangents(engine, inputs, bars, with_params, stretch=block if all_kept else 1)
@@ -380,7 +420,9 @@ class Simulator(StateFunctions):
             reverse(blocks, snapshots, kept, advance, block_vjp)
         return self._gradient(traj, back)
 
-    def _vjp_under(self, traj: Trajectory, policy: Network, bars: Any, force_bar: Any, with_params: bool) -> Gradient:
+    def _vjp_under(
+        self, traj: Trajectory, policy: Network, bars: Any, force_bar: Any, with_params: bool, tricks: Tricks
+    ) -> Gradient:
         """The same through the policy of a trajectory."""
         if force_bar is not None:
             raise InputError("a rollout under a policy has no gradients of contact forces: leave force_bar out")
@@ -401,7 +443,7 @@ class Simulator(StateFunctions):
             every(checks.control_bar(u_bar, traj), traj.steps, m.nu),
         )
         u = traj.u.reshape(traj.batch, traj.steps, m.nu)
-        back = policy_backward(self.engine, policy, traj.every_state(), u, traj.params, given, Tricks(), with_params)
+        back = policy_backward(self.engine, policy, traj.every_state(), u, traj.params, given, tricks, with_params)
         pieces = [back.q, back.v, back.u, *([] if back.params is None else [back.params.flat])]
         health = Health(checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
         checks.warn_if_unsolved(traj.violation)
@@ -413,7 +455,7 @@ class Simulator(StateFunctions):
         pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
         health = Health(self.checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
         self.checks.warn_if_unsolved(traj.violation)
-        u_bar, wrench_bar = back.u_bar, back.wrench_bar
+        u_bar, wrench_bar = _of_held(back.u_bar, traj.hold, 2), _of_held(back.wrench_bar, traj.hold, 3)
         if traj.u.ndim == 2:
             u_bar = total(u_bar)
         if wrench_bar is not None and traj.wrench is not None and traj.wrench.ndim == 3:
@@ -449,6 +491,15 @@ class Simulator(StateFunctions):
     ) -> StateGradient:
         """Gradients of a loss whose cotangents with respect to `sensors(state, u)` are `bars`, by name."""
         return sensors.read_vjp(self, state, bars, u, params)
+
+
+def _of_held(bar: Any, hold: int, own: int) -> Any:
+    """The cotangents of inputs that were held for so many steps, from those of every step; own: axes from time on."""
+    if bar is None or hold == 1:
+        return bar
+    lead, (steps, *rest) = bar.shape[: bar.ndim - own], bar.shape[bar.ndim - own :]
+    parts = bar.reshape(*lead, steps // hold, hold, *rest)
+    return sum(parts[(slice(None),) * (len(lead) + 1) + (k,)] for k in range(hold))
 
 
 def _inputs_of(traj: Trajectory) -> Inputs:

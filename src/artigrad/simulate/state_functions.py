@@ -86,8 +86,8 @@ class StateFunctions:
 
     @presented
     def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
-        """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit. Contact, limits
-        and dry friction are left out; with them, (step(state, u).v - v) / dt is the mean over a step."""
+        """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit. Contact, limits,
+        dry friction and servo motors are left out; with them, (step(state, u).v - v) / dt is the mean over a step."""
         query = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
         return self._ask(query).reshape(*query.lead, self.model.nv)
 

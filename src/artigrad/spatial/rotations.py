@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..staging import Linear, cotangent_excess, half_angle, select, sqrt, target, vjp_of
+from ..staging import Linear, arctan2, cotangent_excess, half_angle, maximum, select, sqrt, target, vjp_of
 from .vectors import Mat3, Vec3, axial, cross, dot, hat
 
 ACROSS = {"f64": 1e-16, "f32": 1e-6}  # square of the part of a direction that is told apart from rounding
@@ -96,6 +96,14 @@ def quat_exp_vjp(phi: Vec3, e_bar: Quat) -> Vec3:
     """phi_bar = k u_bar + (kappa (phi . u_bar) - k/2 w_bar) phi"""
     _, k, kappa = half_angle(dot(phi, phi))
     return e_bar.u * k + phi * (kappa * dot(phi, e_bar.u) - 0.5 * k * e_bar.w)
+
+
+def quat_log(q: Quat) -> Vec3:
+    """The rotation vector of a unit quaternion, its angle within pi either way; not differentiated here."""
+    flip = select(q.w < 0.0, -1.0, 1.0)
+    u, w = q.u * flip, q.w * flip
+    sine = sqrt(maximum(dot(u, u), 1e-30))
+    return u * select(sine > 1e-12, 2.0 * arctan2(sine, w) / sine, 2.0)
 
 
 def quat_to_ambient(q: Quat, th_bar: Vec3) -> Quat:

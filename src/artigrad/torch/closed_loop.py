@@ -18,9 +18,8 @@ from ..errors import InputError
 from ..kernels.devices import all_finite
 from ..model.state import State
 from ..simulate.arrays import params_of
-from ..simulate.cotangents import Cotangents, LossBars
+from ..simulate.cotangents import Cotangents, LossBars, Tricks
 from ..simulate.engine import Engine, Inputs
-from ..simulate.policy_loop import Tricks
 from ..simulate.simulator import Simulator
 from .sequential import InsideLoop, OfState, layers_of
 from .tensor_checks import as_tensor, first_only, memory, native, tensor
@@ -43,6 +42,7 @@ def closed_loop(
     steps: int,
     params: Any = None,
     *,
+    hold: int = 1,
     decay: float = 1.0,
     clip: float | None = None,
     truncate: int | None = None,
@@ -52,20 +52,23 @@ def closed_loop(
 
     policy: a module; policy(q, v, t) gives the controls (..., nu) at step t, the same ones whenever it is asked. An
     `nn.Sequential` reads (q, v) in a row; on the CPU one of Linear, Tanh, ELU and ReLU runs inside the compiled loop.
-    decay: the cotangent of the states is multiplied by it for each step back in time. clip: the norm that the cotangent
-    of each robot's state is cut down to before each step back. truncate: gradients of later steps do not pass the states
-    at multiples of this many steps.
+    hold: the policy is asked every so many steps, of which `steps` is a multiple, and its controls are held (frame skip).
+    decay: the cotangent of the states is multiplied by it for each control step back in time. clip: the norm that the
+    cotangent of each robot's state is cut down to before each control step back. truncate: gradients of later steps do not pass
+    the states at multiples of this many control steps.
     """
     given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
+    if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1 or steps % hold:
+        raise InputError(f"hold is a whole number of which steps ({steps}) is a multiple, not {hold!r}")
     weights = weights_of(policy, steps, tricks)
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
     if isinstance(policy, nn.Sequential):
         inside = layers_of(sim, policy)
-        if inside is not None:
+        if inside is not None and hold == 1:
             every = [w for layer in inside[0] for w in (layer.weight, layer.bias)]
             return Loop(*InsideLoop.apply(sim, inside[1], steps, tricks, given["q"], given["v"], flat, *every))
         policy = OfState(policy)
-    return Loop(*_ClosedLoop.apply(sim, policy, steps, tricks, given["q"], given["v"], flat, *weights))
+    return Loop(*_ClosedLoop.apply(sim, policy, (steps, hold), tricks, given["q"], given["v"], flat, *weights))
 
 
 def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
@@ -84,14 +87,14 @@ class _ClosedLoop(torch.autograd.Function):
         ctx: Any,
         sim: Simulator,
         policy: nn.Module,
-        steps: int,
+        length: tuple[int, int],
         tricks: Tricks,
         q0: Tensor,
         v0: Tensor,
         flat: Tensor | None,
         *weights: Tensor,
     ) -> Any:
-        lead, m = q0.shape[:-1], sim.model
+        lead, m, (steps, hold) = q0.shape[:-1], sim.model, length
         q, v = q0.new_empty(*lead, steps + 1, m.nq), q0.new_empty(*lead, steps + 1, m.nv)
         u = q0.new_empty(*lead, steps, m.nu)
         q[..., 0, :], v[..., 0, :] = q0, v0
@@ -99,8 +102,8 @@ class _ClosedLoop(torch.autograd.Function):
             inputs, states = bind(sim, q, v, u, flat)
             if sim.checks.on_host:
                 sim.checks.state(State(states.q[:, 0], states.v[:, 0]))
-            ctx.violation = unroll(sim, policy, Loop(q, v, u), inputs, states)
-        ctx.sim, ctx.policy, ctx.tricks = sim, policy, tricks
+            ctx.violation = unroll(sim, policy, Loop(q, v, u), inputs, states, hold)
+        ctx.sim, ctx.policy, ctx.tricks, ctx.hold = sim, policy, tricks, hold
         ctx.save_for_backward(q, v, u, flat, *weights)
         ctx.set_materialize_grads(False)
         return q, v, u
@@ -115,7 +118,7 @@ class _ClosedLoop(torch.autograd.Function):
             direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
             bars = [sim.checks.numbers(f"{k}_bar", memory(sim, x)) for k, x in zip("qv", direct, strict=True)]
             back = Cotangents(sim.engine, inputs, LossBars(*bars), needed[2])
-            through_loop(back, states, recomputed, ctx.tricks, Loop(q, v, u), direct, u_bar)
+            through_loop(back, states, recomputed, ctx.tricks, Loop(q, v, u), direct, u_bar, ctx.hold)
             carried = [shared_memory(sim.engine, x).reshape(*q.shape[:-2], -1) for x in (back.q_bar, back.v_bar)]
             params = back.params_gradient()
         recomputed.check()
@@ -127,13 +130,13 @@ class _ClosedLoop(torch.autograd.Function):
         return None, None, None, None, *out
 
 
-def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State) -> Any:
-    """Policy and step in turn, from the first to the last, on the memory of a loop whose first state is there. How far
+def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State, hold: int = 1) -> Any:
+    """Policy and steps in turn, from the first to the last, on the memory of a loop whose first state is there. How far
     constraints were from solved."""
     status = sim.engine.new_status(inputs.batch)
-    for t in range(inputs.steps):
-        loop.u[..., t, :] = _controls(sim, policy, loop.q, loop.v, t)
-        sim.engine.extend(inputs, states, t, status)
+    for t in range(0, inputs.steps, hold):
+        loop.u[..., t : t + hold, :] = _controls(sim, policy, loop.q, loop.v, t)[..., None, :]
+        sim.engine.extend(inputs, states, t, status, hold)
     return status[:, 0]
 
 
@@ -155,15 +158,19 @@ def through_loop(
     loop: Loop,
     direct: list[Tensor],
     u_bar: Tensor | None,
+    hold: int = 1,
 ) -> None:
     """Step and policy in turn, from the last to the first; cotangents of the state are added to where the step left them."""
     q, v, u = loop
     carried = [shared_memory(back.engine, x) for x in (back.q_bar, back.v_bar)]
     u_bars = shared_memory(back.engine, back.u_bar).reshape(u.shape)
-    for t in reversed(range(u.shape[-2])):
-        _restrain(tricks, t + 1, carried, direct)
-        back.segment(State(states.q[:, t : t + 2], states.v[:, t : t + 2]), t, t + 1)
-        u_t_bar = u_bars[..., t, :] if u_bar is None else u_bars[..., t, :] + u_bar[..., t, :]
+    for t in reversed(range(0, u.shape[-2], hold)):
+        end = t + hold
+        _restrain(tricks, end, hold, carried, direct)
+        back.segment(State(states.q[:, t : end + 1], states.v[:, t : end + 1]), t, end)
+        u_t_bar = u_bars[..., t:end, :].sum(-2)
+        if u_bar is not None:
+            u_t_bar = u_t_bar + u_bar[..., t:end, :].sum(-2)
         for mine, added in zip(carried, policy(q, v, u, t, u_t_bar), strict=True):
             mine += added.reshape(mine.shape)
 
@@ -199,9 +206,9 @@ class PolicyAdjoint:
             )
 
 
-def _restrain(tricks: Tricks, t: int, carried: list[Tensor], direct: list[Tensor]) -> None:
+def _restrain(tricks: Tricks, t: int, hold: int, carried: list[Tensor], direct: list[Tensor]) -> None:
     """Apply the tricks to the cotangent of state t, before it goes back through the step that led there."""
-    if tricks.truncate is not None and t % tricks.truncate == 0:
+    if tricks.truncate is not None and t % (tricks.truncate * hold) == 0:
         for mine, bars in zip(carried, direct, strict=True):
             mine.copy_(bars[:, t])
     if tricks.clip is not None:

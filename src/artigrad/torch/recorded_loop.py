@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..simulate.cotangents import Cotangents, LossBars
-from ..simulate.policy_loop import Tricks
+from ..simulate.cotangents import Cotangents, LossBars, Tricks
 from ..simulate.simulator import Simulator
 from .closed_loop import Loop, PolicyAdjoint, bind, shared_memory, through_loop, unroll, weights_of
 from .sequential import OfState

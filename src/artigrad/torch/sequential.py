@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from ..model.state import State
 from ..simulate.arrays import params_of
-from ..simulate.policy_loop import Network, Tricks, policy_backward, policy_forward
+from ..simulate.cotangents import Tricks
+from ..simulate.policy_loop import Network, policy_backward, policy_forward
 from ..simulate.simulator import Simulator
 from .tensor_checks import DTYPES, first_only
 

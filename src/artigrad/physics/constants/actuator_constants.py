@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...model.model import POSITION, VELOCITY
+from ...model.model import DIRECT, POSITION, SERVO, SPEED, VELOCITY
 from ...staging import loop, select, switch
 from .making import NO_LIMIT, Fields, Making
 
-_SERVO = {0: lambda: (0.0, 0.0), POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
+_SERVO = {POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
+_SERVO |= dict.fromkeys((DIRECT, SERVO, SPEED), lambda: (0.0, 0.0))  # servo motors are rows: `servo_constants`
 
 
 def actuators(m: Making) -> None:

@@ -9,6 +9,7 @@ from .line_constants import lines, lines_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .making import Making
 from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
+from .servo_constants import servos, servos_vjp
 from .surrounding_constants import lifted_masses_vjp, surroundings, surroundings_vjp
 
 
@@ -18,6 +19,8 @@ def constants(m: Making) -> None:
     bodies(m)
     sites(m)
     actuators(m)
+    if "servo" in m.extras:
+        servos(m)
     shapes(m)
     dry_friction(m)
     pairs(m)
@@ -41,6 +44,8 @@ def constants_vjp(m: Making) -> None:
     dry_friction_vjp(m)
     shapes_vjp(m)
     actuators_vjp(m)
+    if "servo" in m.extras:
+        servos_vjp(m)
     sites_vjp(m)
     bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies
     lifted_masses_vjp(m)

@@ -308,7 +308,7 @@ POINT, WRENCH, SINGLE, COMBO = PointFamily(), WrenchFamily(), SingleFamily(), Co
 MEMBERS: dict[Family, tuple[str, ...]] = {
     POINT: ("contact", "connect"),
     WRENCH: ("patch", "weld"),
-    SINGLE: ("limit", "dry"),
+    SINGLE: ("limit", "dry", "motor"),
     COMBO: COMBOS,
 }
 

@@ -4,7 +4,7 @@ Rows come in four families:
 
     point    three rows at a point of one link or between two: contacts of condim 1 and 3, equalities `connect`
     wrench   six rows, a shift and a turn: contacts of condim 4 and 6, equalities `weld`
-    single   one row on one degree of freedom: limits, dry friction
+    single   one row on one degree of freedom: limits, dry friction, servo motors
     combo    one row on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones; limits,
              dry friction and couplings of tendons
 """
@@ -42,11 +42,11 @@ TABLES = {
     "composite": Layout(I=Articulated, F=Force),  # one row per link: stiffened inertia, and force, of all it carries
     "cross": Layout(C=Cross),  # one row per coupling of two moving links
 }
-COUNTS = ("points", "wrenches", "limits", "drys", "combos", "pairs", "capacity", "wide_capacity")
+COUNTS = ("points", "wrenches", "limits", "drys", "motors", "combos", "pairs", "capacity", "wide_capacity")
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
     **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first_point", "s_vertex", "s_wide", "s_two"), INTS),
-    **dict.fromkeys(("s_limit", "s_dry", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
+    **dict.fromkeys(("s_limit", "s_dry", "s_motor", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
@@ -68,7 +68,7 @@ SCRATCH = (
 MANY = 16  # trees
 POINTS, WRENCHES, SINGLES, TIES = range(4)  # places in `count`
 CONTACT, HELD = range(2)  # kinds of blocks: between shapes, or an equality
-LIMIT, DRY = range(2)  # kinds of single rows
+LIMIT, DRY, MOTOR = range(3)  # kinds of single rows
 # kinds of combos, and what the features are called that have them
 COUPLE, BALL, FREE_DRY, TENDON_LOW, TENDON_HIGH, TENDON_DRY, TENDON_COUPLE = range(7)
 COMBOS = ("couple", "ball", "free_dry", "tendon_low", "tendon_high", "tendon_dry", "tendon_couple")
@@ -88,7 +88,7 @@ def _find_features(model: Model) -> frozenset[str]:
     """Which kinds of rows a model may have: what its kernels are compiled for.
 
     contact, patch: of condim up to 3, and above; connect, weld, couple, tendon_couple: equalities; limit, dry, ball,
-    free_dry: of joints; tendon_low, tendon_high, tendon_dry: of tendons;
+    free_dry, motor: of joints; tendon_low, tendon_high, tendon_dry: of tendons;
     tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so
     many trees may be tied together that their order matters.
     """
@@ -96,6 +96,7 @@ def _find_features(model: Model) -> frozenset[str]:
     link = [int(links.of_body[b + 1]) for b in shapes.body]
     found = {("patch" if shapes.pair_condim(a, b) > 3 else "contact") for a, b in shapes.pairs}
     found |= {{"joint": "couple", "tendon": "tendon_couple"}.get(e.kind, e.kind) for e in model.equalities}
+    found |= {"motor"} if model.servos else set()
     found |= {COMBOS[kind] for kind, *_ in _tendon_stops(model)}
     for i in shapes.limited:
         joint = model.joint_kind(i)
@@ -184,6 +185,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_wide_capacity": capacity[1],
         "s_limits": len(limited),
         "s_drys": len(dry),
+        "s_motors": len(model.servos),
         "s_combos": len(combos),
         "s_pairs": len(pairs),
         "s_routine": c.routine,
@@ -195,6 +197,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_two": ints(bool(links[a] and links[b]) for a, b in pairs),
         "s_limit": ints(_link(model, i) for i in limited),
         "s_dry": ints(dry),
+        "s_motor": ints(model.servos),
         "s_held": ints(kinds),
         "s_eq_a": ints(a for a, _ in ends),
         "s_eq_b": ints(b for _, b in ends),
@@ -221,7 +224,8 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     nl, nv, features = len(model.links.parent), model.nv, soft_features(model)
     tied, piled = "tied" in features, "pile" in features
     points, wrenches, combos = (integers[f"s_{k}"] for k in ("points", "wrenches", "combos"))
-    singles, ties = 2 * integers["s_limits"] + integers["s_drys"], (points + wrenches) * tied
+    singles = 2 * integers["s_limits"] + integers["s_drys"] + integers["s_motors"]
+    ties = (points + wrenches) * tied
     rows = {"point": points, "wrench": wrenches, "single": singles, "combo": combos, "base": nl}
     rows |= {"placed": len(model.shapes.names), "composite": nl * tied, "cross": ties + 1}
     sizes = {name: n * TABLES[name].size for name, n in rows.items()}
@@ -269,6 +273,7 @@ class SoftProblem(SimpleNamespace):
     wide_capacity: Any
     limits: Any
     drys: Any
+    motors: Any
     combos: Any
     pairs: Any
     routine: Any
@@ -280,6 +285,7 @@ class SoftProblem(SimpleNamespace):
     two: Any  # 1 for a pair of two moving links
     limit: Any  # links
     dry: Any  # degrees of freedom
+    motor: Any  # actuators
     held: Any  # kind of each equality
     eq_a: Any
     eq_b: Any
@@ -318,7 +324,7 @@ class SoftProblem(SimpleNamespace):
     coupled: Reals  # 1 for a robot whose rows tie links or joints together
     load: Reals
     single_dof: Any
-    single_link: Any
+    single_link: Any  # of a motor, its actuator
     single_kind: Any
     tie_a: Any  # links of each coupling, counted from 1
     tie_b: Any

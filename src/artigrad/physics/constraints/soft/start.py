@@ -1,7 +1,7 @@
 """Stage 3 under the soft law: which rows there are, and with what reference and stiffness.
 
-Equalities come first, then contacts, limits, dry friction, and what ties several joints. A row that is there for a neighbour
-in the pack has no stiffness, so no force, and changes none of a robot's bits.
+Equalities come first, then contacts, limits, dry friction, motors, and what ties several joints. A row that is there for a
+neighbour in the pack has no stiffness, so no force, and changes none of a robot's bits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from ...context import Step
 from .combo_rows import combine
 from .contact_rows import touch
 from .held_rows import hold
+from .motor_rows import drive_joints
 from .soft_problem import SINGLES
 from .stop_rows import stop_joints
 
@@ -23,6 +24,7 @@ def start_rows(s: Step) -> None:
     hold(s, counts)
     touch(s, counts)
     stop_joints(s, counts[SINGLES])
+    drive_joints(s, counts[SINGLES])
     for k, count in enumerate(counts):
         problem.count[k] = count.value
     combine(s)

@@ -12,7 +12,8 @@ from ....staging import Row, counter, loop, select, switch, when_any
 from ...context import Step
 from .families import BIG
 from .impedance import Soft, impedance, impedance_vjp
-from .soft_problem import DRY, LIMIT
+from .motor_rows import motor_bars
+from .soft_problem import DRY, LIMIT, MOTOR
 
 
 def stop_joints(s: Step, count: counter) -> None:
@@ -57,7 +58,11 @@ def single_bars(s: Step, n: Any, row: Row) -> None:
     problem = s.constraints
     cases = {
         kind: (lambda f=f: f(s, n, row))
-        for kind, f, name in ((LIMIT, _limit_bars, "limit"), (DRY, _dry_bars, "dry"))
+        for kind, f, name in (
+            (LIMIT, _limit_bars, "limit"),
+            (DRY, _dry_bars, "dry"),
+            (MOTOR, motor_bars, "motor"),
+        )
         if problem.has(name)
     }
     switch(problem.single_kind[n], cases) if len(cases) > 1 else next(iter(cases.values()))()

@@ -1,0 +1,282 @@
+"""iLQR: controls that minimise the cost of a motion, and gains that keep to it (Li and Todorov 2004; Tassa et al. 2012, 2014).
+
+An iteration linearizes all steps of all problems at once, goes backwards through them in one kernel (`kernels/riccati.py`), and
+tries several lengths of the step side by side, each a rollout under feedback (`kernels/feedback.py`). Problems of a batch
+go their own ways: one that fails or is done does not hold up the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.feedback import feedback_rollout
+from ..kernels.riccati import FOUND, riccati, riccati_work
+from ..model.params import Params
+from ..model.state import State
+from ..simulate.engine import Inputs
+from ..simulate.simulator import Simulator
+from .costs import Cost, Expansion
+
+SHARES = 1.1 ** (-(np.arange(10.0) ** 2))  # lengths of a step that are tried: 1, 0.9, 0.7, ... 0.0004
+SWEEPS = 20  # of projected Gauss-Seidel, where controls have limits
+LEAST_MU, MOST_MU = 1e-6, 1e10
+GROWTH = 2.0
+UNLIMITED = 1e30
+
+
+@dataclass
+class Plan:
+    """A motion and how to keep to it. With a batch, the batch axis comes first.
+
+    u: (T, nu). q, v: (T+1, ...), the states it goes through, one for every control and the last. gain: K (T, nu, 2 nv),
+    feedback `u + K (x (-) x_ref)` on the tangent space. cost: of the motion. costs: after every iteration, (iterations +
+    1, ...). solved: whether no step makes it less by more than the tolerance. iterations: how many each took. seconds: it
+    took.
+    """
+
+    u: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    gain: np.ndarray
+    cost: Any
+    costs: np.ndarray
+    solved: Any
+    iterations: Any
+    seconds: float
+
+    @property
+    def states(self) -> State:
+        """q and v."""
+        return State(self.q, self.v)
+
+
+def ilqr(
+    sim: Simulator,
+    cost: Cost,
+    state: State,
+    u: Any,
+    *,
+    hold: int = 1,
+    limits: Any = None,
+    iterations: int = 100,
+    tolerance: float = 1e-7,
+    seconds: float = np.inf,
+    params: Params | None = None,
+    watch: Callable[[Plan], None] | None = None,
+) -> Plan:
+    """The controls of a motion from `state`, starting from u (T, nu), that minimise `cost`.
+
+    state: of one robot, or of a batch, each of which is a problem of its own; u then is everyone's or (B, T, nu). hold: steps
+    that each control is held for; the cost is of the states at which controls change.
+    limits: (lower, upper) of the controls, numbers or (nu,); by default the actuators' control ranges. tolerance: relative,
+    of what an iteration makes the cost less by; at it a problem is solved. seconds: after which no further iteration begins.
+    watch: called after every iteration with the plan so far.
+    """
+    q, v, batched = sim.checks.state(state)
+    if not sim.checks.on_host:
+        raise InputError("ilqr works on the CPU: make a Simulator(model) without device")
+    u = sim.checks.numbers("u", u)
+    if u.ndim not in (2, 3) or u.shape[-1] != sim.model.nu or (u.ndim == 3 and len(u) != len(q)):
+        raise InputError(f"u is (T, {sim.model.nu}), or with the batch axis of the state, not {u.shape}")
+    if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
+        raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
+    search = _Search(sim, cost, sim.checks.params(params, len(q)), _limits(sim, limits, params), hold)
+    search.begin(State(q, v), np.array(np.broadcast_to(u, (len(q), *u.shape[-2:]))))
+    began = time.perf_counter()
+    for _ in range(iterations):
+        if search.done.all() or time.perf_counter() - began > seconds:
+            break
+        search.iterate(tolerance)
+        if watch is not None:
+            watch(search.plan(batched, time.perf_counter() - began))
+    return search.plan(batched, time.perf_counter() - began)
+
+
+def _limits(sim: Simulator, limits: Any, params: Params | None) -> np.ndarray:
+    """Lowest and highest controls, (2, nu)."""
+    if limits is None:
+        own = (sim.params if params is None else params).control_range
+        limits = np.array([own[..., 0].reshape(-1, sim.model.nu).max(0), own[..., 1].reshape(-1, sim.model.nu).min(0)])
+    try:
+        low, high = (np.broadcast_to(np.asarray(x, sim.real), (sim.model.nu,)) for x in limits)
+    except (TypeError, ValueError):
+        raise InputError(f"limits are (lower, upper), each a number or ({sim.model.nu},)") from None
+    if not (low < high).all():
+        raise InputError("the lower limit of every control is below its upper one")
+    return np.ascontiguousarray(np.clip([low, high], -UNLIMITED, UNLIMITED))
+
+
+class _Search:
+    """Where all problems of a batch are."""
+
+    def __init__(self, sim: Simulator, cost: Cost, params: Params, limits: np.ndarray, hold: int):
+        self.sim, self.cost, self.params, self.limits, self.hold = sim, cost, params, limits, hold
+        self.sweeps = SWEEPS if (np.abs(limits) < UNLIMITED).any() else 0
+
+    def begin(self, start: State, u: np.ndarray) -> None:
+        """The motion under the first controls."""
+        batch, T, m = u.shape
+        n = 2 * self.sim.model.nv
+        self.u, self.gain = np.clip(u, *self.limits), np.zeros((batch, T, m, n))
+        self.q, self.v = (np.repeat(x[:, None], T * self.hold + 1, 1) for x in start)
+        zero = np.zeros((batch, T, m))
+        self.q, self.v, self.u = self._rollout(np.arange(batch), np.zeros(batch), zero, self.gain)
+        self.best = self._cost(self.q, self.v, self.u)
+        self.mu, self.growth = np.zeros(batch), np.ones(batch)
+        self.done, self.solved, self.taken = ~np.isfinite(self.best), np.zeros(batch, bool), np.zeros(batch, int)
+        self.costs = [self.best.copy()]
+        self._known: tuple[Any, ...] | None = None
+
+    def _cost(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """Of every motion; infinite where it is no number."""
+        q, v = q[:, :: self.hold], v[:, :: self.hold]
+        with np.errstate(all="ignore"):
+            total = self.cost.value(q[:, :-1], v[:, :-1], u).sum(1) + self.cost.value(q[:, -1], v[:, -1], None)
+            finite = np.isfinite(total) & np.isfinite(q[:, -1]).all(1) & np.isfinite(v[:, -1]).all(1)
+        return np.where(finite, total, np.inf)
+
+    def iterate(self, tolerance: float) -> None:
+        """One iteration of all problems that are not done."""
+        now = np.flatnonzero(~self.done)
+        push, gain, change, bad = self._gains(now)
+        lengths, each = len(SHARES), np.repeat(now, len(SHARES))
+        shares = np.tile(SHARES, len(now))
+        many = (np.repeat(x, lengths, 0) for x in (push, gain))
+        q, v, u = self._rollout(each, shares, *many)
+        costs = self._cost(q, v, u).reshape(len(now), lengths)
+        best = costs.argmin(1)
+        picked = np.arange(len(now)) * lengths + best
+        lowest = costs[np.arange(len(now)), best]
+        expected = -(SHARES[best] * change[:, 0] + SHARES[best] ** 2 * change[:, 1])
+        less = self.best[now] - lowest
+        better = ~bad & (less > 1e-4 * np.abs(expected)) & (less > 0)
+        size = np.abs(self.best[now]) + 1e-12
+        # nothing to gain: by the model where no step was found, by the step where one was
+        small = np.where(better, less, np.abs(change[:, 0])) < tolerance * size
+        self._accept(now[better], picked[better], (q, v, u), gain[better], lowest[better])
+        self._regularise(now, better)
+        self.solved[now] = (
+            small & ~bad & (better | (self.mu[now] <= LEAST_MU) | (np.abs(change[:, 0]) < tolerance * size))
+        )
+        self.done[now] = self.solved[now] | (self.mu[now] > MOST_MU)
+        self.taken[now] += 1
+        self.costs.append(self.best.copy())
+
+    def _accept(self, which: np.ndarray, picked: np.ndarray, motions: Any, gain: np.ndarray, cost: np.ndarray) -> None:
+        for mine, found in zip((self.q, self.v, self.u), motions, strict=True):
+            mine[which] = found[picked]
+        self.gain[which], self.best[which] = gain, cost
+
+    def _regularise(self, now: np.ndarray, better: np.ndarray) -> None:
+        """Less of it where a step was found, more where none was, faster and faster  (Tassa et al. 2012)."""
+        growth = self.growth[now]
+        growth = np.where(better, np.minimum(1 / GROWTH, growth / GROWTH), np.maximum(GROWTH, growth * GROWTH))
+        mu = np.maximum(self.mu[now], np.where(better, 0.0, LEAST_MU)) * growth
+        self.growth[now], self.mu[now] = growth, np.where(mu < LEAST_MU, 0.0, mu)
+
+    # -- kernels -------------------------------------------------------------------------------------------------------
+    def _params(self, which: np.ndarray) -> Params:
+        return self.params if self.params.batch is None else Params(self.sim.model, self.params.flat[which])
+
+    def _rollout(
+        self, which: np.ndarray, share: np.ndarray, push: np.ndarray, gain: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rollouts about the motions of these problems; share: of `push` that is taken."""
+        engine, m, real = self.sim.engine, self.sim.model, self.sim.real
+        count, T = len(which), self.u.shape[1]
+        q, v = (np.empty((count, T * self.hold + 1, n), real) for n in (m.nq, m.nv))
+        at_controls = (self.q[:, :: self.hold], self.v[:, :: self.hold], self.u)
+        q_ref, v_ref, u_ref = (np.ascontiguousarray(x[which], real) for x in at_controls)
+        q[:, 0], v[:, 0], u = q_ref[:, 0], v_ref[:, 0], np.empty((count, T, m.nu), real)
+        inputs, status = Inputs(count, u, None, self._params(which)), engine.new_status(count)
+        engine.bound(feedback_rollout, inputs, False, {"away": 2 * m.nv})(
+            count,
+            engine.threads,
+            controls=T,
+            hold=self.hold,
+            const=engine.constants(inputs.params, count),
+            q=q,
+            v=v,
+            u=u,
+            q_ref=q_ref,
+            v_ref=v_ref,
+            u_ref=u_ref,
+            push=np.ascontiguousarray(push, real),
+            gain=np.ascontiguousarray(gain, real),
+            share=np.ascontiguousarray(share[:, None], real),
+            low=self.limits[0],
+            high=self.limits[1],
+            **({"status": status} if engine.constrained else {}),
+        )
+        engine.check_table(status)
+        return q, v, u
+
+    def _gains(self, now: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """push (B, T, m), gain (B, T, m, n), what the cost changes by (B, 2), and where there are none (B,)."""
+        m, n, real = self.sim.model.nu, 2 * self.sim.model.nv, self.sim.real
+        q, v, u = (self.q[now], self.v[now], self.u[now]) if len(now) < len(self.q) else (self.q, self.v, self.u)
+        batch, T = u.shape[:2]
+        A, B = self._linearized(q, v, u, now)
+        q, v = q[:, :: self.hold], v[:, :: self.hold]
+        stage, last = self.cost.expand(q[:, :-1], v[:, :-1], u), self.cost.expand(q[:, -1], v[:, -1], None)
+        given = {"A": A, "B": B, "u": u, "mu": self.mu[now][:, None]} | _rows(stage, last)
+        given = {name: np.ascontiguousarray(x, real) for name, x in given.items()}
+        shapes = ((T, m), (T, m, n), (2,), (1,))
+        found = {name: np.empty((batch, *shape), real) for name, shape in zip(FOUND, shapes, strict=True)}
+        kernel = riccati(self.sim.engine.device.target(batch))
+        kernel(
+            batch,
+            self.sim.engine.threads,
+            steps=T,
+            n=n,
+            m=m,
+            sweeps=self.sweeps,
+            low=self.limits[0],
+            high=self.limits[1],
+            **given,
+            **found,
+            **riccati_work(n, m),
+        )
+        finite = np.isfinite(found["gain"]).all((1, 2, 3)) & np.isfinite(found["push"]).all((1, 2))
+        bad = (found["bad"][:, 0] > 0.5) | ~finite
+        push, gain = (np.where(bad.reshape(-1, *(1,) * (x.ndim - 1)), 0.0, x) for x in (found["push"], found["gain"]))
+        return push, gain, np.where(bad[:, None], 0.0, found["gains"]), bad
+
+    def _linearized(
+        self, q: np.ndarray, v: np.ndarray, u: np.ndarray, now: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A and B of all controls of all motions: the Jacobians of all steps in one call, then over the steps of a control."""
+        (batch, T), hold = u.shape[:2], self.hold
+        count, params = batch * T * hold, self._params(now)
+        if params.batch is not None:
+            params = Params(self.sim.model, np.repeat(params.flat, T * hold, 0))
+        states = State(*(np.ascontiguousarray(x[:, :-1]).reshape(count, -1) for x in (q, v)))
+        inputs = Inputs(count, np.repeat(u, hold, 1).reshape(count, 1, -1), None, params)
+        A, B, _ = self.sim.engine.jacobian(inputs, states)
+        A, B = (x.reshape(batch, T, hold, *x.shape[1:]) for x in (A, B))
+        whole, driven = A[:, :, 0], B[:, :, 0]
+        for k in range(1, hold):
+            whole, driven = A[:, :, k] @ whole, A[:, :, k] @ driven + B[:, :, k]
+        return whole, driven
+
+    def plan(self, batched: bool, seconds: float) -> Plan:
+        """What was found so far."""
+        parts = (self.u, self.q[:, :: self.hold], self.v[:, :: self.hold], self.gain, self.best)
+        u, q, v, gain, best = (x.copy() if batched else x[0].copy() for x in parts)
+        costs, solved, taken = np.array(self.costs), self.solved.copy(), self.taken.copy()
+        if batched:
+            return Plan(u, q, v, gain, best, costs, solved, taken, seconds)
+        return Plan(u, q, v, gain, float(best), costs[:, 0], bool(solved[0]), int(taken[0]), seconds)
+
+
+def _rows(stage: Expansion, last: Expansion) -> dict[str, np.ndarray]:
+    """Derivatives of the cost as the backward pass reads them; those of x have a row more, of the last state."""
+    x = np.concatenate([stage.x, last.x[:, None]], 1)
+    xx = np.concatenate([stage.xx, last.xx[:, None]], 1)
+    return {"lx": x, "lxx": xx, "lu": stage.u, "lux": stage.ux, "luu": stage.uu}

@@ -1,0 +1,74 @@
+"""LQR: the gain that keeps a robot at a state where its motors hold it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.params import Params
+from ..model.state import State
+from ..model.tangent import difference
+from ..simulate.simulator import Simulator
+from .costs import _matrix
+
+DOUBLINGS = 60
+
+
+class LQR(NamedTuple):
+    """Feedback u = u0 + K (x (-) x0) on the tangent space. gain: K (nu, 2 nv). value: P (2 nv, 2 nv), so that the cost from x
+    on is (x (-) x0)^T P (x (-) x0)/2. poles: the largest |eigenvalue| of the closed loop, below 1."""
+
+    sim: Simulator
+    state: State
+    u: np.ndarray
+    gain: np.ndarray
+    value: np.ndarray
+    poles: float
+
+    def __call__(self, state: State) -> np.ndarray:
+        """The controls at a state, with any leading axes."""
+        q, v = (np.asarray(x) for x in state)
+        x = np.concatenate([difference(self.sim.model, self.state.q, q), v - self.state.v], -1)
+        return self.u + x @ self.gain.T
+
+
+def lqr(
+    sim: Simulator, state: State, u: Any = None, *, Q: Any = 1.0, R: Any = 1.0, params: Params | None = None
+) -> LQR:
+    """The feedback about a resting state and its controls u that minimises the sum of x^T Q x/2 + u^T R u/2 over all steps.
+
+    Q: a number, (2 nv,) or (2 nv, 2 nv); R: likewise with nu, positive. Raises InputError where no feedback keeps the robot
+    there.
+    """
+    n, m = 2 * sim.model.nv, sim.model.nu
+    if not m:
+        raise InputError(f"'{sim.model.name}' has no actuators to control it with")
+    u = np.zeros(m) if u is None else np.asarray(u, float)
+    A, B = sim.linearize(state, u, params=params)
+    Q, R = _matrix("Q", Q, n), _matrix("R", R, m)
+    P = _riccati(np.asarray(A, float), np.asarray(B, float), Q, R)
+    K = -np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    poles = float(np.abs(np.linalg.eigvals(A + B @ K)).max())
+    if not poles < 1.0:
+        raise InputError(
+            f"no feedback keeps '{sim.model.name}' here: its motors do not reach all of its motion, or Q is zero"
+        )
+    return LQR(sim, State(*(np.asarray(x, float) for x in state)), u, K, P, poles)
+
+
+def _riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
+    """P = Q + A^T P (1 + G P)^-1 A, by doubling: each round stands for twice as many steps as the one before."""
+    F, G, P = A, B @ np.linalg.solve(R, B.T), Q
+    one = np.eye(len(A))
+    for _ in range(DOUBLINGS):
+        W = np.linalg.inv(one + G @ P)
+        more = F.T @ P @ W @ F
+        F, G, P = F @ W @ F, G + F @ W @ G @ F.T, P + 0.5 * (more + more.T)
+        size = np.abs(P).max()
+        if not np.isfinite(size) or size > 1e150:
+            raise InputError("no feedback keeps the robot here: the cost of staying has no bound")
+        if np.abs(more).max() <= 1e-14 * size:
+            break
+    return P

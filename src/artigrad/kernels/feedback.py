@@ -1,0 +1,64 @@
+"""Kernel of a rollout under feedback about a reference: what iLQR tries, many lengths of a step side by side.
+
+u[t] = clamp(u_ref[t] + share k[t] + K[t] (x (-) x_ref[t]), low, high),   x = (q, v) on the tangent space
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..joints import coordinates
+from ..physics.context import Step
+from ..physics.step import step
+from ..spatial import Quat, quat_log
+from ..staging import INT, ROBOTS, SHARED, WORK, ArgumentKind, Kernel, Reals, carry, clamp, copy, loop
+from .key import KernelKey
+from .rollout import clear_status, get_state, put_state, report_status
+
+
+@cache
+def feedback_rollout(key: KernelKey) -> Kernel:
+    """Kernel: so many controls, each held for `hold` steps, from row 0 of (q, v); states go to the next rows, controls to u."""
+
+    def body(**a: Any) -> None:
+        s, away = key.step(a), a["away"]
+        nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
+        get_state(s, a["q"], a["v"], 0)
+        clear_status(s)
+        for t in loop(a["controls"]):
+            _difference(s, a["q_ref"].shifted(t * nq), away)
+            for k in loop(nv):
+                away[nv + k] = s.v[k] - a["v_ref"][t * nv + k]
+            for j in loop(nu):
+                at = t * nu + j
+                total = carry(a["u_ref"][at] + a["share"][0] * a["push"][at])
+                for k in loop(2 * nv):
+                    total.value = total.value + a["gain"][at * (2 * nv) + k] * away[k]
+                s.ws.u[j] = clamp(total.value, a["low"][j], a["high"][j])
+            copy(s.ws.u, a["u"].shifted(t * nu), nu)
+            for i in loop(a["hold"]):
+                step(s)
+                put_state(s, a["q"], a["v"], t * a["hold"] + i + 1)
+        report_status(s, a)
+
+    own: dict[str, ArgumentKind] = {
+        **dict.fromkeys(("controls", "hold"), INT),
+        **dict.fromkeys(("q", "v", "u", "q_ref", "v_ref", "u_ref", "push", "gain", "share"), ROBOTS),
+        **dict.fromkeys(("low", "high"), SHARED),
+        "away": WORK,
+        **({"status": ROBOTS} if key.contact else {}),
+    }
+    return Kernel("feedback_rollout", body, key.signature() | own, key.target)
+
+
+def _difference(s: Step, q_ref: Reals, out: Reals) -> None:
+    """out = q (-) q_ref"""
+
+    def number(a: Any, k: Any) -> None:
+        out[k] = s.q[a] - q_ref[a]
+
+    def quaternion(a: Any, k: Any) -> None:
+        out.put(k, quat_log(q_ref.struct(a, Quat).conjugate @ s.q.struct(a, Quat)))
+
+    coordinates.each(s, number, quaternion)
