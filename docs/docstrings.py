@@ -15,13 +15,19 @@ class Names(griffe.Extension):
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
         init = cls.members.get("__init__")
-        names = {name for name, member in cls.members.items() if member.is_attribute}
+        names = set(_fields(cls))
         if isinstance(init, griffe.Function):
             names |= {p.name for p in init.parameters}
         _itemise(cls, names)
-        if cls.docstring and any(str(base) == "NamedTuple" for base in cls.bases):
-            fields = [f"`{name}`" for name, member in cls.members.items() if member.is_attribute]
+        if cls.docstring and any(str(base) == "NamedTuple" or str(base).endswith("Fields") for base in cls.bases):
+            fields = [f"`{name}`" for name in _fields(cls)]
             cls.docstring.value += f"\n\nA named tuple of {', '.join(fields)}."
+
+
+def _fields(cls: griffe.Class) -> list[str]:
+    """Attributes of a class, and those of the named tuple it is made of."""
+    tuples = [cls.parent.members[str(base)] for base in cls.bases if str(base).endswith("Fields") and cls.parent]
+    return [name for c in (*tuples, cls) for name, member in c.members.items() if member.is_attribute]
 
 
 def _itemise(thing: griffe.Function | griffe.Class, names: set[str]) -> None:

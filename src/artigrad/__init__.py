@@ -11,8 +11,9 @@ from ._version import __version__
 from .errors import ContactError, DeviceError, InputError, ModelError
 from .fit import Fit, Parameter, Recording, fit
 from .io.builder import ModelBuilder
+from .io.edit import edit
 from .io.load import load
-from .io.save import save
+from .io.save import save, spec
 from .io.scene import scene
 from .model.findings import Finding, Report
 from .model.model import Model
@@ -60,6 +61,7 @@ __all__ = [
     "Visual",
     "__version__",
     "difference",
+    "edit",
     "fit",
     "gradcheck",
     "load",
@@ -67,6 +69,7 @@ __all__ = [
     "robots",
     "save",
     "scene",
+    "spec",
     "to_ambient",
     "to_tangent",
     "view",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 import warnings
+from collections.abc import Sequence
 
 
 class ModelError(ValueError):
@@ -33,6 +35,14 @@ def need(package: str, what: str, extra: str) -> None:
         raise ModuleNotFoundError(
             f"{what}, which is not installed: pip install 'artigrad[{extra}]'", name=package
         ) from None
+
+
+def near(name: object, names: Sequence[str], most: int = 20) -> str:
+    """The end of a sentence about a wrong name: those that are like it, and all there are, or the first of many."""
+    like = difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
+    guess = f"did you mean {' or '.join(repr(x) for x in like)}? " if like else ""
+    more = f", ... ({len(names)} in all)" if len(names) > most else ""
+    return f"{guess}it has: {', '.join(names[:most]) or 'none'}{more}"
 
 
 def warn(message: str) -> None:

@@ -163,7 +163,7 @@ def test_cameras_of_a_file(tmp_path):
     ag.save(robot, tmp_path / "robot.xml")
     for m in (robot, ag.load(tmp_path / "robot.xml"), ag.scene([robot, robot])):
         names = [c.name for c in m.cameras]
-        assert [n.split("/")[-1] for n in names] in (["still", "wrist"], ["wrist", "wrist"])
+        assert [n.split("/")[-1] for n in names] in (["still", "wrist"], ["still", "wrist"] * 2)
     sim = ag.Simulator(robot)
     camera = Camera.of(robot, "wrist", width=6, height=4)
     assert camera.fov == 45.0 and robot.bodies[camera.body] == "arm"

@@ -1,5 +1,7 @@
 """Every robot file of the installed packages loads or says why not; what loads agrees with MuJoCo to 1e-9."""
 
+import warnings
+
 import mujoco
 import numpy as np
 import pytest
@@ -79,6 +81,26 @@ def test_agrees_with_mujoco(path):
         close(bias[k], d.qfrc_bias)
         close(M[k] @ a[k] + bias[k], d.qfrc_passive + d.qfrc_actuator)
         close(a[k], d.qacc_smooth)
+
+
+@robots
+def test_two_of_them_are_a_scene(path):
+    """Each in its own place keeps what it is, and an edit without changes is the model."""
+    model = ag.load(path, strict=False)
+    if not model.nb:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of pairs without a routine
+        scene, again = ag.scene([model, model]), ag.edit(model).build()
+    assert (scene.nq, scene.nv, scene.nu, scene.ns) == tuple(2 * n for n in (model.nq, model.nv, model.nu, model.ns))
+    assert {*model.keyframes} <= {*scene.keyframes}
+    for key, (q, v, u) in model.keyframes.items():
+        np.testing.assert_allclose(again.keyframes[key][0], q, atol=1e-15)
+        np.testing.assert_array_equal(scene.keyframes[key][1], np.tile(v, 2))
+        np.testing.assert_array_equal(scene.keyframes[key][2], np.tile(u, 2))
+    assert again.shapes == model.shapes and again.sensors == model.sensors and again.tendons == model.tendons
+    for field in ("mass", "inertia", "shape_size", "gain", "stiffness", "tendon_limit", "equality_anchor", "friction"):
+        np.testing.assert_allclose(again.params[field], model.params[field], atol=1e-15)
 
 
 @robots

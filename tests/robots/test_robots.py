@@ -71,3 +71,26 @@ def test_gradcheck_prints_a_table(capsys):
         ag.gradcheck(ag.Simulator(ag.robots.ball(), dtype="f32"))
     with pytest.raises(ag.InputError, match="takes a Model"):
         ag.gradcheck("ball")
+
+
+def test_a_laikago_with_shapes_on_its_links_falls_as_a_body_does():
+    feet, whole = ag.robots.laikago(), ag.robots.laikago(links=True)
+    assert len(whole.shapes.names) == len(feet.shapes.names) + 9
+    on_its_side = feet.keyframe().q
+    on_its_side[2:7] = [0.3, np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0]
+    height = {}
+    for model in (feet, whole):
+        sim = ag.Simulator(model, dt=2e-3)
+        traj = sim.rollout(ag.State(on_its_side, np.zeros(model.nv)), np.tile(model.keyframe_control(), (750, 1)))
+        height[model] = traj.body("trunk").position[-1, 2]
+    assert height[whole] > 0.05 and height[feet] < height[whole] - 0.02
+    standing = [
+        ag.Simulator(m).rollout(m.keyframe(), np.tile(m.keyframe_control(), (100, 1))).final for m in (feet, whole)
+    ]
+    np.testing.assert_allclose(standing[0].q, standing[1].q, rtol=0, atol=1e-12)
+
+
+def test_a_ball_has_its_shape_without_a_floor():
+    assert ag.robots.ball().shapes.names == ag.robots.ball(floor=True).shapes.names[:1]
+    two = ag.scene([ag.robots.ball(), ag.robots.ball()], positions=[(0, 0, 0), (0.15, 0, 0)], floor=False)
+    assert len(two.shapes.pairs) == 1

@@ -113,3 +113,18 @@ def test_nothing_is_said_of_what_is_well():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert sim.rollout(sim.reset(batch=3), steps=5).violation.max() == 0
+
+
+@pytest.mark.parametrize("dtype, angle", [("f64", 1e13), ("f32", 1e4)])
+def test_angles_that_are_not_told_apart_are_reported(dtype, angle):
+    sim = ag.Simulator(ag.robots.pendulum(2), dtype=dtype)
+    with pytest.warns(
+        RuntimeWarning, match="joint 'rod2' of robot 1 is at .* rad, where angles are no longer told apart"
+    ):
+        sim.outputs(ag.State(np.array([[0.0, 1.0], [0.0, angle]]), np.zeros((2, 2))))
+    fast = ag.Simulator(ag.robots.pendulum(1), dtype=dtype)
+    with pytest.warns(RuntimeWarning, match="joint 'rod1' is at"):
+        fast.rollout(ag.State(np.zeros(1), np.array([0.3 * angle / fast.dt])), steps=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.step(ag.State(np.array([0.1 * angle, 0.0]), np.zeros(2)))

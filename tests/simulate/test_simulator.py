@@ -55,7 +55,7 @@ def test_params():
     bad("unknown parameter 'weight'", lambda: MODEL.params.replace(weight=1.0))
     bad(r"params.mass has shape \(13,\)", lambda: MODEL.params.replace(mass=np.ones(4)))
     bad("different batch sizes", lambda: many.replace(damping=np.ones((4, 13))))
-    with pytest.raises(AttributeError, match="params have gravity"):
+    with pytest.raises(AttributeError, match="params have no"):
         _ = MODEL.params.weight
     with pytest.raises(ValueError, match="read-only"):
         MODEL.params.mass[0] = 1.0
@@ -71,7 +71,7 @@ def test_options():
     bad("lanes is one of 1, 2", lambda: ag.Simulator(MODEL, lanes=3))
     bad("backend is", lambda: ag.Simulator(MODEL, backend="cobol"))
     bad("takes a Model", lambda: ag.Simulator("quadruped"))
-    bad("keyframes zero, home", lambda: SIM.reset("jump"))
+    bad("no keyframe 'jump'; it has: zero, home", lambda: SIM.reset("jump"))
     bad("no joint 'knee'; it has: trunk", lambda: MODEL.joint("knee"))
 
 

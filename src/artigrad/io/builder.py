@@ -63,6 +63,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         self._sites: dict[str, dict[str, Any]] = {}
         self._actuators: dict[str, dict[str, Any]] = {}
         self._keyframes: dict[str, tuple[Any, Any, Any]] = {}
+        # those of models that were put in, by what the numbers are of: ("q", joint), ("v", joint), ("u", actuator)
+        self._keyframe_parts: dict[str, dict[tuple[str, str], np.ndarray]] = {}
         self._sensors: dict[str, dict[str, Any]] = {}
         self.magnetic = np.zeros(3)
         self._fluid: dict[str, Any] = {"density": 0.0, "viscosity": 0.0, "wind": np.zeros(3)}
@@ -385,7 +387,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
     def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None) -> str:
         """A named state and control for `sim.reset(name)`; what is left out is zero (q: as the model is placed)."""
-        self._new(name, self._keyframes, "keyframe")
+        self._new(name, self._keyframes | self._keyframe_parts, "keyframe")
         self._keyframes[name] = (q, v, u)
         return name
 
@@ -554,13 +556,24 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         )
         self._check_servo_sensors(model)
         check_mass_matrix(model)
+        self._add_keyframes_to(model)
         resting = self._equality_values(model) | self._resting_tendons(model)
-        model.params = model.params.replace(**(weights(model) | self.weights), **resting)
-        for name, (q, v, u) in self._keyframes.items():
-            zero = model.keyframes["zero"]
+        reference = model.keyframes.get("reference", (None,))[0]
+        model.params = model.params.replace(**(weights(model, reference) | self.weights), **resting)
+        return model
+
+    def _add_keyframes_to(self, model: Model) -> None:
+        zero = model.keyframes["zero"]
+        for name, parts in self._keyframe_parts.items():
+            q, v, u = (x.copy() for x in zero)
+            for (letter, part), value in parts.items():
+                start = {"q": model.joint_q, "v": model.joint_v}.get(letter)
+                k = model.actuator(part) if start is None else start[model.joint(part)]
+                {"q": q, "v": v, "u": u}[letter][k : k + len(value)] = value
+            model.keyframes[name] = (q, v, u)
+        for name, given in self._keyframes.items():
             frame = tuple(
                 vector(zero[k] if x is None else x, len(zero[k]), f"{'qvu'[k]} of keyframe '{name}'")
-                for k, x in enumerate((q, v, u))
+                for k, x in enumerate(given)
             )
             model.keyframes[name] = frame  # type: ignore[assignment]
-        return model

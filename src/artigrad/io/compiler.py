@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from typing import Any, NamedTuple
@@ -44,7 +45,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
             warnings.simplefilter("always")
             spec = _parsed(mj, source, prepared.assets if prepared else {})
             if floating:
-                _float(spec, source)
+                _float(spec, source.label)
             if prepared is not None:
                 _looks_without_volume(mj, spec)
                 _couple(mj, spec, prepared)
@@ -60,8 +61,30 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
         body = m.body(name)
         body.inertia[:] *= mass / body.mass
         body.mass[:] = mass
+    if prepared.masses:
+        mj.mj_setConst(m, mj.MjData(m))  # weights of constraints, for these masses
     _hide_what_has_looks(m)
     return Compiled(m, prepared.unsupported, prepared.notes + notes, prepared.speeds)
+
+
+def of_mujoco(given: Any, *, floating: bool) -> tuple[Compiled, str, str]:
+    """What MuJoCo has in hand, an MjSpec or an MjModel, which stays as it is; its name; and what to call it."""
+    mj = mujoco()
+    if isinstance(given, mj.MjModel):
+        name = given.names.split(b"\0", 1)[0].decode() or "robot"
+        if floating:
+            raise ModelError(f"floating=True frees the base of a file or an MjSpec; '{name}' is compiled already")
+        return Compiled(copy.copy(given), [], []), name, f"'{name}'"
+    spec, name = given.copy(), given.modelname or "robot"
+    label = f"'{name}'"
+    try:
+        if floating:
+            _float(spec, label)
+        return Compiled(spec.compile(), [], []), name, label
+    except (ValueError, mj.FatalError) as problem:
+        if isinstance(problem, ModelError):
+            raise
+        raise ModelError(f"{label}: {_sentence(str(problem))}") from None
 
 
 def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
@@ -103,15 +126,13 @@ def _hide_what_has_looks(m: Any) -> None:
     m.geom_group[~looks & np.isin(m.geom_bodyid, m.geom_bodyid[looks])] = HIDDEN
 
 
-def _float(spec: Any, source: Source) -> None:
+def _float(spec: Any, label: str) -> None:
     """Free the one body on the world."""
     roots = list(spec.worldbody.bodies)
     if len(roots) != 1:
-        raise ModelError(
-            f"floating=True frees the body on the world; {source.label} has {len(roots)} bodies on the world"
-        )
+        raise ModelError(f"floating=True frees the body on the world; {label} has {len(roots)} bodies on the world")
     if list(roots[0].joints):
-        raise ModelError(f"floating=True: '{roots[0].name}' of {source.label} has joints to the world already")
+        raise ModelError(f"floating=True: '{roots[0].name}' of {label} has joints to the world already")
     roots[0].add_freejoint(name=f"{roots[0].name or 'root'}_free")
 
 
@@ -122,13 +143,13 @@ HINTS = {
 }
 
 
-def _sentence(message: str, source: Source) -> str:
+def _sentence(message: str, source: Source | None = None) -> str:
     """MuJoCo's message in one line, without its prefixes, and what to do about it. A line number of text that was changed
     here means nothing to its author, so that line is shown instead."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     text = ", ".join(line.removeprefix("XML Error:").strip().removeprefix("Error:").strip() for line in lines)
     number = re.search(r", line (\d+)$", text)
-    if number and source.kind == "urdf":
+    if number and source is not None and source.kind == "urdf":
         text = text[: number.start()] + f": {source.text.splitlines()[int(number[1]) - 1].strip():.120}"
     hint = next((advice for sign, advice in HINTS.items() if sign in message), None)
     return f"{text}; {hint}" if hint else text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -152,8 +153,9 @@ class EqualityBuilder:
         }
         return name
 
-    def add_equalities(self, robot: Model, prefix: str, place: np.ndarray) -> None:
-        """The equalities of another model under a prefix, what it holds to the world moved to `place`."""
+    def add_equalities(self, robot: Model, prefix: str, body: Callable[[int], str], pose: Callable[..., Any]) -> None:
+        """The equalities of another model under a prefix; body(i) is the name of its body i here, and pose(i, position,
+        rotation) where something on it is here."""
         for k, (name, kind, a, b) in enumerate(robot.equalities):
             own = {key: robot.params[f"equality_{key}"][k] for key in FIELDS}
             soft = {"name": prefix + name, "solref": own["solref"], "solimp": own["solimp"]}
@@ -165,15 +167,15 @@ class EqualityBuilder:
                 other = None if b < 0 else prefix + robot.tendons[b].name
                 self.couple_tendons(prefix + robot.tendons[a].name, other, polynomial=own["polynomial"], **soft)
                 continue
-            bodies = [WORLD if i < 0 else prefix + robot.bodies[i] for i in (a, b)]
-            one, other_one = (x + (place if i < 0 else 0.0) for x, i in zip(own["anchor"], (a, b), strict=True))
-            soft |= {"anchor": one, "other_anchor": other_one}
+            one, two = (
+                pose(i, *x) for i, x in zip((a, b), zip(own["anchor"], own["rotation"], strict=True), strict=True)
+            )
+            soft |= {"anchor": one["position"], "other_anchor": two["position"]}
             if kind == "connect":
-                self.connect(*bodies, **soft)
+                self.connect(body(a), body(b), **soft)
             else:
-                turn, other_turn = own["rotation"]
-                scale = own["torque_scale"]
-                self.weld(*bodies, rotation=turn, other_rotation=other_turn, torque_scale=scale, **soft)
+                turns = {"rotation": one["rotation"], "other_rotation": two["rotation"]}
+                self.weld(body(a), body(b), **turns, torque_scale=own["torque_scale"], **soft)
 
     def _build_equalities(self, bodies: list[str]) -> list[Equality]:
         def index(name: str | None, kind: str) -> int:

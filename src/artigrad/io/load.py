@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import InputError, ModelError
 from ..model.model import Model
 
 
 def load(
-    source: str | Path,
+    source: str | Path | Any,
     *,
     floating: bool = False,
     motors: bool | Literal["torque", "position", "velocity", "servo"] = False,
@@ -18,7 +18,7 @@ def load(
     strict: bool = True,
     mesh_points: int = 32,
 ) -> Model:
-    """The robot of an MJCF or URDF file, or of its XML given as text. Read by MuJoCo's compiler.
+    """The robot of an MJCF or URDF file, of its XML given as text, or of an `MjSpec` or `MjModel`. Read by MuJoCo's compiler.
 
     `q` is MuJoCo's qpos, `v` its qvel and `u` its ctrl, entry for entry; `model.options` has the file's time step and
     integrator. floating: free the base of a robot that is fixed to the world. motors: what drives every hinge and slide joint,
@@ -29,19 +29,22 @@ def load(
     mesh_points: how many corners of a mesh may touch, at most.
     """
     from .actuators import Motors
-    from .compiler import compiled  # what reads files is loaded with the first one
+    from .compiler import compiled, of_mujoco  # what reads files is loaded with the first one
     from .convert import convert
     from .source import open_source
 
     if not isinstance(mesh_points, int) or mesh_points < 1:
         raise InputError(f"mesh_points is a whole number, at least 1, not {mesh_points!r}")
-    description = open_source(source)
     chosen = Motors.of(motors, gains)
-    read = compiled(description, floating=floating, strict=strict)
-    model = convert(read, description.name, mesh_points=mesh_points, motors=chosen)
+    if type(source).__name__ in ("MjSpec", "MjModel"):
+        read, name, label = of_mujoco(source, floating=floating)
+    else:
+        description = open_source(source)
+        read, name, label = compiled(description, floating=floating, strict=strict), description.name, description.label
+    model = convert(read, name, mesh_points=mesh_points, motors=chosen)
     if model.unsupported and strict:
         raise ModelError(
-            f"{description.label} has what is not simulated yet; load it with strict=False to go on without:\n"
+            f"{label} has what is not simulated yet; load it with strict=False to go on without:\n"
             + str(model.unsupported)
         )
     return model

@@ -19,7 +19,7 @@ from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..simulate.sensors import KINDS
-from .scene import parts_by_name
+from .edit import parts_by_name
 from .weights import poses, tendon_weights
 
 # shape: type of geom, how many numbers its size has
@@ -49,6 +49,22 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
     left out. A file has joints in the order of its tree, each body before its children and these before the next body; where
     that is not the model's order, and so not that of its q and v, a warning says so.
     """
+    if Path(path).suffix.lower() not in ("", ".xml", ".mjcf"):
+        kind = Path(path).suffix
+        hint = "URDF holds no actuators, sites, tendons or softness of contact" if kind == ".urdf" else "name it .xml"
+        raise ModelError(f"ag.save writes MJCF, not '{kind}': {hint}")
+    Path(path).write_text(_written(model, params, strict))
+
+
+def spec(model: Model, *, params: Params | None = None, strict: bool = True) -> Any:
+    """A model as MuJoCo's `MjSpec`, as `save` writes it; `ag.load` takes it back."""
+    from .compiler import mujoco
+
+    return mujoco().MjSpec.from_string(_written(model, params, strict))
+
+
+def _written(model: Model, params: Params | None, strict: bool) -> str:
+    """Its MJCF."""
     if not isinstance(model, Model):
         raise ModelError(f"ag.save writes a Model, not {type(model).__name__}")
     writer = Writer(model, model.params if params is None else params)
@@ -61,7 +77,7 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
     if writer.order != sorted(writer.order):
         names = ", ".join(model.joints[i] for i in writer.order)
         warn(f"the file has the joints of '{model.name}', and so q and v, in the order of its tree: {names}")
-    Path(path).write_text(text)
+    return text
 
 
 def numbers(x: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -163,20 +163,20 @@ class ShapeBuilder:
         }
         return name
 
-    def add_shapes(self, robot: Model, prefix: str) -> None:
-        """The shapes of another model under a prefix, without those it has fixed to the world."""
+    def add_shapes(
+        self, robot: Model, prefix: str, kept: list[int], body: Callable[[int], str], pose: Callable[..., Any]
+    ) -> None:
+        """Some shapes of another model under a prefix; body(i) is the name of its body i here, and pose(i, position, rotation)
+        where something on it is here."""
         p, shapes = robot.params, robot.shapes
-        for k, name in enumerate(shapes.names):
-            if shapes.body[k] < 0:
-                continue
+        for k in kept:
             first, count = shapes.vertices[k]
             self._shape(
-                prefix + robot.bodies[shapes.body[k]],
+                body(shapes.body[k]),
                 shapes.kind[k],
                 p.shape_size[k],
-                name=prefix + name,
-                position=p.shape_position[k],
-                rotation=p.shape_rotation[k],
+                name=prefix + shapes.names[k],
+                **pose(shapes.body[k], p.shape_position[k], p.shape_rotation[k]),
                 condim=shapes.condim[k],
                 priority=shapes.priority[k],
                 **{key: p[key][k] for key in NUMBERS},
@@ -185,9 +185,9 @@ class ShapeBuilder:
                 vertices=p.vertex[first : first + count],
             )
         for a, c in shapes.excluded:
-            self.exclude(*(WORLD if i < 0 else prefix + robot.bodies[i] for i in (a, c)))
+            self.exclude(body(a), body(c))
         for k, (a, c, condim) in enumerate(shapes.included):
-            if shapes.body[a] >= 0 and shapes.body[c] >= 0:
+            if a in kept and c in kept:
                 numbers = {key: p[f"pair_{key}"][k] for key in PAIR_NUMBERS}
                 self.include(prefix + shapes.names[a], prefix + shapes.names[c], condim=condim, **numbers)
 

@@ -100,7 +100,8 @@ class TendonBuilder:
                 (p.kind, prefix + names[p.a], None if p.b < 0 else prefix + names[p.b], float(c))
                 for p, c in zip(tendon.pieces, scales, strict=True)
             ]
-            self._tendon(prefix + tendon.name, pieces, {key: robot.params[f"tendon_{key}"][t] for key in FIELDS})
+            own = {key: robot.params[f"tendon_{key}"][t] for key in FIELDS if key != "weight"}
+            self._tendon(prefix + tendon.name, pieces, own)
 
     def _build_tendons(self) -> list[Tendon]:
         joints, sites = list(self._joints), list(self._sites)
@@ -132,6 +133,8 @@ class TendonBuilder:
         if not self._tendons:
             return {}
         lengths, found = tendon_weights(model)
+        if "reference" in model.keyframes:
+            found = tendon_weights(model, model.keyframes["reference"][0])[1]
         own = list(self._tendons.values())
         rest = [(x, x) if t["rest"] is None else t["rest"] for t, x in zip(own, lengths, strict=True)]
         weight = [w if t["weight"] is None else t["weight"] for t, w in zip(own, found, strict=True)]

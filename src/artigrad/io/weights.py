@@ -39,10 +39,11 @@ def _columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
     return np.concatenate([w, v + hat(r) @ w])
 
 
-def weights(model: Model) -> dict[str, Any]:
-    """body_weight (nb, 2): of translation and rotation at the centre of mass. dof_weight (nv,), equal within a joint."""
+def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
+    """body_weight (nb, 2): of translation and rotation at the centre of mass. dof_weight (nv,), equal within a joint. With
+    every joint at zero, or axial joints at q."""
     p, nb = model.params, model.nb
-    R, r = poses(model)
+    R, r = poses(model, q)
     root = np.arange(nb)
     for i, above in enumerate(model.parent):
         root[i] = i if above < 0 else root[above]

@@ -22,11 +22,15 @@ from ..simulate import differentiable
 from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
 from ..simulate.family import Functions
+from ..simulate.results import Outputs
 from ..simulate.simulator import Simulator
 from . import native_calls
 
 jax.tree_util.register_pytree_node(
     Params, lambda params: ((params.flat,), params.model), lambda model, leaves: Params.of(model, leaves[0])
+)
+jax.tree_util.register_pytree_node(  # a named tuple, but for the model that it knows
+    Outputs, lambda out: (tuple(out), out.model), lambda model, leaves: Outputs(*leaves).of(model)
 )
 
 

@@ -218,7 +218,9 @@ class Gpu:
         if isinstance(x, self._arrays.DeviceArray):
             return x.given()
         if isinstance(x, tuple):
-            return type(x)(*map(self.given, x)) if hasattr(x, "_fields") else tuple(map(self.given, x))
+            given = tuple(map(self.given, x))
+            fields = getattr(x, "_fields", None)
+            return given if fields is None else x._replace(**dict(zip(fields, given, strict=True)))  # type: ignore[attr-defined]
         if isinstance(x, dict):
             return {name: self.given(value) for name, value in x.items()}
         return x

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, near
 from ..joints.joint import Joint
 from ..joints.table import JOINTS, KIND
 from .findings import Finding, Report
@@ -197,14 +197,19 @@ class Model:
         q, v, _ = self._keyframe(name)
         return State(q.copy(), v.copy())
 
+    @property
+    def default_keyframe(self) -> str:
+        """The name of the one that a reset takes."""
+        return next(k for k in DEFAULTS if k in self.keyframes)
+
     def keyframe_control(self, name: str | None = None) -> np.ndarray:
         """The controls of the named keyframe."""
         return self._keyframe(name)[2].copy()
 
     def _keyframe(self, name: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        name = name or next(k for k in DEFAULTS if k in self.keyframes)
+        name = name or self.default_keyframe
         if name not in self.keyframes:
-            raise InputError(f"'{self.name}' has keyframes {', '.join(self.keyframes)}; not '{name}'")
+            raise InputError(f"'{self.name}' has no keyframe '{name}'; {near(name, tuple(self.keyframes))}")
         return self.keyframes[name]
 
     def body(self, name: str) -> int:
@@ -236,12 +241,19 @@ class Model:
         """The index of a shape: its row in params.friction, params.shape_size and the like."""
         return self._index(name, tuple(self.shapes.names), "shape")
 
+    def sensor(self, name: str) -> int:
+        """The index of a sensor: its place in `sensors`."""
+        return self._index(name, tuple(s.name for s in self.sensors), "sensor")
+
+    def equality(self, name: str) -> int:
+        """The index of an equality: its row in params.equality_anchor and the like."""
+        return self._index(name, tuple(e.name for e in self.equalities), "equality")
+
     def _index(self, name: str, names: tuple[str, ...], what: str) -> int:
         try:
             return names.index(name)
         except ValueError:
-            known = ", ".join(names) or "none"
-            raise InputError(f"'{self.name}' has no {what} '{name}'; it has: {known}") from None
+            raise InputError(f"'{self.name}' has no {what} '{name}'; {near(name, names)}") from None
 
     @property
     def has_contact(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, near
 
 if TYPE_CHECKING:
     from .model import Model
@@ -129,6 +129,25 @@ class Facts(NamedTuple):
     square: bool
 
 
+class PartParams:
+    """The parameters of one part of a model, by attribute; each with the batch axis of the Params it is of, if there is one."""
+
+    def __init__(self, params: Params, per: str, row: int):
+        self._params, self._per, self._row = params, per, row
+
+    def __dir__(self) -> list[str]:
+        return [name for name, (per, _, _) in FIELDS.items() if per == self._per]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name not in dir(self):
+            raise AttributeError(f"a {self._per} has no parameter '{name}'; {near(name, dir(self), 99)}")
+        row: Any = (..., self._row, *(slice(None) for _ in FIELDS[name][1]))
+        return self._params[name][row]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{name}: {getattr(self, name)}" for name in dir(self))
+
+
 class Params(Mapping[str, np.ndarray]):
     """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per robot."""
 
@@ -166,7 +185,7 @@ class Params(Mapping[str, np.ndarray]):
     def __getattr__(self, name: str) -> np.ndarray:
         if name in FIELDS:
             return self[name]
-        raise AttributeError(f"params have {', '.join(FIELDS)}; not '{name}'")
+        raise AttributeError(f"params have no '{name}'; {near(name, tuple(FIELDS), len(FIELDS))}")
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -194,13 +213,56 @@ class Params(Mapping[str, np.ndarray]):
             self._facts = Facts(bool(self.damping.any()), square)
         return self._facts
 
+    # -- by name ---------------------------------------------------------------------------------------------------------
+    def body(self, name: str) -> PartParams:
+        """The parameters of one body: `params.body("hand").mass`."""
+        return PartParams(self, "body", self.model.body(name))
+
+    def joint(self, name: str) -> PartParams:
+        """Those of the body that a joint moves, among them the joint's: `params.joint("knee").damping`."""
+        return PartParams(self, "body", self.model.joint(name))
+
+    def shape(self, name: str) -> PartParams:
+        """Those of one shape: `params.shape("foot").friction`."""
+        return PartParams(self, "shape", self.model.shape(name))
+
+    def site(self, name: str) -> PartParams:
+        """Those of one site."""
+        return PartParams(self, "site", self.model.site(name))
+
+    def actuator(self, name: str) -> PartParams:
+        """Those of one actuator."""
+        return PartParams(self, "actuator", self.model.actuator(name))
+
+    def tendon(self, name: str) -> PartParams:
+        """Those of one tendon."""
+        return PartParams(self, "tendon", self.model.tendon(name))
+
+    def equality(self, name: str) -> PartParams:
+        """Those of one equality."""
+        return PartParams(self, "equality", self.model.equality(name))
+
+    def _row(self, field: str, name: str) -> int:
+        """The row of a field that belongs to a name; fields of joints know names of joints first."""
+        per, m = FIELDS[field][0], self.model
+        if per == "body":
+            of_joint = name in m.joints and (field in OF_JOINTS or name not in m.bodies)
+            return m.joint(name) if of_joint else m.body(name)
+        if per not in NAMED:
+            raise InputError(f"params.{field} has no names: pass the whole array")
+        return int(getattr(m, per)(name))
+
     def replace(self, *, unchecked: bool = False, **fields: Any) -> Params:
-        """A copy with some fields changed; a field with a leading batch axis makes one set per robot.
+        """A copy with some fields changed; a field with a leading batch axis makes one set per robot. A dictionary by name
+        changes some rows of a field: `mass={"hand": 0.8}`.
 
         What no robot has (a negative mass, reversed limits, a restitution above 1) is refused when it is simulated with;
         unchecked=True lets it through, for an optimiser or a difference that steps a little beyond.
         """
-        fields = {k: _numbers(f"params.{k}", v) for k, v in fields.items()}
+        fields = {
+            k: self._with_rows(k, v) if isinstance(v, Mapping) else _numbers(f"params.{k}", v)
+            for k, v in fields.items()
+        }
         batches = {v.shape[0] for k, v in fields.items() if v.ndim > len(self._slot(k)[1])}
         if self.batch is not None:
             batches.add(self.batch)
@@ -218,11 +280,26 @@ class Params(Mapping[str, np.ndarray]):
             flat[..., start : start + size] = np.broadcast_to(value, lead + shape).reshape((*lead, size))
         return Params(self.model, flat, checked=not unchecked)
 
+    def _with_rows(self, field: str, rows: Mapping[str, Any]) -> np.ndarray:
+        """A field with the rows of some names changed, each (entry) or (batch, entry)."""
+        self._slot(field)
+        shape, new = FIELDS[field][1], np.array(self[field])
+        for name, value in rows.items():
+            k, x = self._row(field, name), _numbers(f"params.{field} of '{name}'", value)
+            if x.shape[x.ndim - len(shape) :] != shape or x.ndim > len(shape) + 1:
+                raise InputError(f"params.{field} of '{name}' has shape {shape}, with a batch (B, ...), not {x.shape}")
+            if x.ndim > len(shape) and new.ndim == len(shape) + 1:
+                new = np.repeat(new[None], len(x), 0)
+            if x.ndim > len(shape) and len(x) != len(new):
+                raise InputError(f"params.{field} of '{name}' is of {len(x)} robots, and others are of {len(new)}")
+            new[(..., k) + (slice(None),) * len(shape)] = x
+        return new
+
     def _slot(self, name: str) -> tuple[int, tuple[int, ...]]:
         try:
             return self.model.param_slots[name]
         except KeyError:
-            raise InputError(f"unknown parameter '{name}'; params have {', '.join(FIELDS)}") from None
+            raise InputError(f"unknown parameter '{name}'; {near(name, tuple(FIELDS), len(FIELDS))}") from None
 
     def __repr__(self) -> str:
         sets = "shared" if self.batch is None else f"{self.batch} sets"
@@ -242,6 +319,22 @@ def _numbers(name: str, value: Any) -> np.ndarray:
         raise InputError(f"{name} must be an array of real numbers, not {type(value).__name__}") from None
 
 
+NAMED = ("shape", "site", "actuator", "tendon", "equality")  # counted per what has a name of its own
+# fields of a body that are its joint's
+OF_JOINTS = (
+    *(
+        "axis",
+        "anchor",
+        "damping",
+        "armature",
+        "stiffness",
+        "spring_reference",
+        "dry_friction",
+        "dry_solref",
+        "dry_solimp",
+    ),
+    *("limit", "limit_margin", "limit_solref", "limit_solimp"),
+)
 # what cannot be negative
 POSITIVE = (
     *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),

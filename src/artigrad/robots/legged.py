@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..io.builder import ModelBuilder
 from ..model.model import Model
+from ..model.quaternions import along
 from .inertias import box, sphere
 
 
@@ -60,11 +61,13 @@ def quadruped() -> Model:
     return b.build()
 
 
-def laikago(*, floor: bool = True) -> Model:
+def laikago(*, floor: bool = True, links: bool = False) -> Model:
     """Unitree's Laikago: a 13.7 kg trunk, twelve joints with PD servos (100 N m/rad, 2 N m s/rad, at most 50 N m) whose
     controls are target angles, and a ball of radius 0.03 m as each foot. 25.6 kg in all.
 
     Sites: `fr_foot`, `fl_foot`, `rr_foot`, `rl_foot`. Keyframe `home`: standing. floor: a plane at z = 0, friction 1.
+    links: trunk, thighs and shanks touch the floor too, so that it falls as a body does; of one that stands, whose toes alone
+    touch, a step then takes about a tenth longer.
     """
     b = ModelBuilder("laikago")
     b.body("trunk", joint="free", mass=13.715, inertia=(0.22, 0.431, 0.565), position=(0.0, 0.0, 0.483))
@@ -104,8 +107,16 @@ def laikago(*, floor: bool = True) -> Model:
         b.body(toe, lower, position=(0.0, -0.25, -0.022), mass=0.1, inertia=sphere(0.1, 0.025))
         b.site(f"{name}_foot", toe)
         b.sphere(toe, 0.03, name=f"{name}_foot", friction=1.0, group=1, touches=2)
+        if links:
+            ends = {upper: (-0.02069 * left, -0.20833, -0.1422), lower: (0.0, -0.25, -0.022)}
+            for part, end in ends.items():
+                middle, turn, half = along((0.0, 0.0, 0.0), end)
+                radius = 0.03 if part == upper else 0.015
+                b.capsule(part, radius, half, name=part, position=middle, rotation=turn, group=1, touches=2)
         for part in (hip, upper, lower):
             b.position_servo(part, part, gain=100.0, damping=2.0, max_force=50.0)
+    if links:
+        b.box("trunk", (0.25, 0.09, 0.055), name="trunk", group=1, touches=2)
     if floor:
         b.plane(name="floor", friction=1.0, group=2, touches=1)
     pose = [0.2, 0.0, -0.5] * 4

@@ -20,8 +20,8 @@ def ball(
     b = ModelBuilder("ball")
     b.body("ball", joint="free", mass=mass, inertia=sphere(mass, radius), position=(0.0, 0.0, radius))
     b.site("centre", "ball")
+    b.sphere("ball", radius, friction=friction, restitution=restitution)
     if floor:
-        b.sphere("ball", radius, friction=friction, restitution=restitution)
         b.plane(name="floor", friction=friction, restitution=restitution)
     return b.build()
 

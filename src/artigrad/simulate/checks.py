@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError, warn
 from ..joints.table import EITHER_AXIAL
-from ..kernels.devices import Host, all_finite
+from ..kernels.devices import Host, all_finite, square
 from ..model import tangent
 from ..model.model import Model
 from ..model.options import Options
@@ -85,6 +85,9 @@ class Checks:
         self.model, self.device, self.options = engine.model, engine.device, engine.options
         self.default_params, self.on_host = params, isinstance(self.device, Host)
         self.quaternions = tangent.quaternions(self.model)
+        kinds = [self.model.joint_kind(i) for i in range(self.model.nb)]
+        turning = [a for a, kind in zip(self.model.joint_q, kinds, strict=True) if kind.axial and kind.angular]
+        self.angles = np.array(turning, int)
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def numbers(self, name: str, value: Any) -> Any:
@@ -136,6 +139,7 @@ class Checks:
             raise InputError("the batch is empty")
         if q_host is not None:
             self._unit_quaternions(q_host if batched else q_host[None], batched)
+            self._resolved(q_host if batched else q_host[None], batched)
         return (q, v, True) if batched else (q[None], v[None], False)
 
     def _unit_quaternions(self, q: np.ndarray, batched: bool) -> None:
@@ -150,6 +154,21 @@ class Checks:
                     f"q[{a}:{a + 4}] is a quaternion w x y z and must have length 1, not {length[bad[0]]:.4g}"
                     f"{f' (robot {bad[0]})' if batched else ''}: divide it by its norm"
                 )
+
+    def _resolved(self, q: np.ndarray, batched: bool) -> None:
+        """Warn of angles so large that the numbers beside them are a thousandth of a radian or more away."""
+        largest = 1e-3 / float(np.finfo(self.device.dtype).eps)
+        if square(q) < largest**2 or not self.angles.size:  # the sum of all squares; NaN is told of elsewhere
+            return
+        far = np.abs(q[:, self.angles]) > largest
+        if far.any():
+            robot, k = (int(x) for x in np.argwhere(far)[0])
+            joint = self.model.joints[self.model.joint_q.index(int(self.angles[k]))]
+            which = f" of robot {robot}" if batched else ""
+            warn(
+                f"joint '{joint}'{which} is at {q[robot, self.angles[k]]:.3g} rad, where angles are no longer told apart: "
+                "take whole turns off it, or look at what drives it so fast"
+            )
 
     def one_step(self, name: str, x: Any, own: int) -> Any:
         """The input of a single step, with a time axis of length one before its own axes."""
@@ -267,7 +286,10 @@ class Checks:
     ) -> None:
         """Warn of robots whose motion is no number any more, where that does not mean to wait for a GPU; how far their
         constraints were from solved (`status`) is no number then either. kept: the state after each block of steps."""
-        if not self.on_host or (all_finite(final.q) and all_finite(final.v)):
+        if not self.on_host:
+            return
+        if all_finite(final.q) and all_finite(final.v):
+            self._resolved(final.q, batched)
             return
         good = self.device.finite([final.q, final.v], len(final.q))
         if status is not None:

@@ -102,7 +102,7 @@ class Functions(ABC):
     # -- functions of a state ------------------------------------------------------------------------------------------
     def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies."""
-        return Outputs(*self._call(Call("outputs", sim), self.given(sim, state), params))
+        return Outputs(*self._call(Call("outputs", sim), self.given(sim, state), params)).of(sim.model)
 
     def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""

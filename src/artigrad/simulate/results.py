@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ from ..errors import InputError
 from ..model.params import Params
 from ..model.state import State
 from .checkpoints import Checkpoints
+from .named import JointMotion, NamedFrame, OfModel, control, frame, joint_motion
 
 if TYPE_CHECKING:
     import os
@@ -35,7 +37,19 @@ class Health(NamedTuple):
     margin: np.ndarray
 
 
-class Gradient(NamedTuple):
+class GradientFields(NamedTuple):
+    """Those of `Gradient`."""
+
+    q0: np.ndarray
+    v0: np.ndarray
+    u: np.ndarray
+    params: Params | None
+    wrench: np.ndarray | None
+    health: Health
+    layers: list[tuple[np.ndarray, np.ndarray]] | None = None
+
+
+class Gradient(OfModel, GradientFields):
     """Cotangents of what went into a rollout, each shaped as it was passed.
 
     q0: of the first positions, ambient: (nq,), with a batch (B, nq), in the plain numbers of q, quaternions included. v0: of
@@ -45,13 +59,13 @@ class Gradient(NamedTuple):
     the controls it gave.
     """
 
-    q0: np.ndarray
-    v0: np.ndarray
-    u: np.ndarray
-    params: Params | None
-    wrench: np.ndarray | None
-    health: Health
-    layers: list[tuple[np.ndarray, np.ndarray]] | None = None
+    def joint(self, name: str) -> JointMotion:
+        """Of the first position and velocity of a joint."""
+        return joint_motion(self._named(), name, self.q0, self.v0)
+
+    def actuator(self, name: str) -> Any:
+        """Of the controls of an actuator, (..., T)."""
+        return control(self._named(), name, self.u)
 
 
 class Contacts(NamedTuple):
@@ -72,12 +86,8 @@ class Contacts(NamedTuple):
     torque: np.ndarray
 
 
-class StateGradient(NamedTuple):
-    """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
-
-    params: a Params, None with with_params=False. u: of the controls (`acceleration`, `sensors`), a: of joint accelerations
-    (`inverse_dynamics`); None where there are none.
-    """
+class StateGradientFields(NamedTuple):
+    """Those of `StateGradient`."""
 
     q: np.ndarray
     v: np.ndarray
@@ -86,12 +96,26 @@ class StateGradient(NamedTuple):
     a: np.ndarray | None = None
 
 
-class Outputs(NamedTuple):
-    """Quantities to build losses on; world axes, SI units. Leading axes are those of the state.
+class StateGradient(OfModel, StateGradientFields):
+    """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
 
-    body_*, site_*: one row per body or site. position (3,) and rotation (3, 3) of its frame, velocity (3,) of the
-    frame's origin, angular_velocity (3,). com: centre of mass (3,) of the whole model. Energies: joules.
+    params: a Params, None with with_params=False. u: of the controls (`acceleration`, `sensors`), a: of joint accelerations
+    (`inverse_dynamics`); None where there are none.
     """
+
+    def joint(self, name: str) -> JointMotion:
+        """Of the position and velocity of a joint."""
+        return joint_motion(self._named(), name, self.q, self.v)
+
+    def actuator(self, name: str) -> Any:
+        """Of the control of an actuator."""
+        if self.u is None:
+            raise InputError("this is the gradient of a function without controls")
+        return control(self._named(), name, self.u)
+
+
+class OutputFields(NamedTuple):
+    """Those of `Outputs`."""
 
     body_position: Any = None
     body_rotation: Any = None
@@ -104,6 +128,22 @@ class Outputs(NamedTuple):
     com: Any = None
     kinetic_energy: Any = None
     potential_energy: Any = None
+
+
+class Outputs(OfModel, OutputFields):
+    """Quantities to build losses on; world axes, SI units. Leading axes are those of the state.
+
+    body_*, site_*: one row per body or site. position (3,) and rotation (3, 3) of its frame, velocity (3,) of the
+    frame's origin, angular_velocity (3,). com: centre of mass (3,) of the whole model. Energies: joules.
+    """
+
+    def body(self, name: str) -> NamedFrame:
+        """The frame of one body."""
+        return frame(self, "body", self._named().body(name))
+
+    def site(self, name: str) -> NamedFrame:
+        """The frame of one site."""
+        return frame(self, "site", self._named().site(name))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,6 +207,40 @@ class Trajectory:
     def v(self) -> np.ndarray:
         """Velocities of every step."""
         return self._shown(self.every_state().v)
+
+    # -- by name -----------------------------------------------------------------------------------------------------
+    @cached_property
+    def outputs(self) -> Outputs:
+        """Poses, velocities and energies of every state, found when first asked for: `Simulator.outputs`."""
+        states = State(*(self._shown(x) for x in self.every_state()))
+        return self.simulator.outputs(states, params=self.params)
+
+    def body(self, name: str) -> NamedFrame:
+        """The frame of a body in every state: `traj.body("hand").position` is (..., T+1, 3)."""
+        return self.outputs.body(name)
+
+    def site(self, name: str) -> NamedFrame:
+        """The frame of a site in every state."""
+        return self.outputs.site(name)
+
+    def joint(self, name: str) -> JointMotion:
+        """q and v of a joint in every state: `traj.joint("knee").q` is (..., T+1)."""
+        return joint_motion(self.simulator.model, name, self.q, self.v)
+
+    def actuator(self, name: str) -> Any:
+        """The controls of an actuator in every step, (..., T)."""
+        return control(self.simulator.model, name, self.u)
+
+    def sensor(self, name: str) -> np.ndarray:
+        """What a sensor reads at the beginning of every step, under the controls of that step: (..., T, n)."""
+        self.simulator.model.sensor(name)
+        return self._readings[name]
+
+    @cached_property
+    def _readings(self) -> dict[str, np.ndarray]:
+        from .sensors import read_rollout
+
+        return read_rollout(self)
 
     def show(self, *, port: int | None = None, block: bool = True) -> Viewer:
         """Look at it in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch.

@@ -24,6 +24,7 @@ from .sensor_kind import FIELDS, At, Felt, SensorKind
 from .sensor_lines import LINES
 
 if TYPE_CHECKING:
+    from .results import Trajectory
     from .simulator import Simulator
 
 KINDS: dict[str, SensorKind] = {**JOINTS_AND_FRAMES, **BODIES, **LINES, **FORCES}
@@ -37,6 +38,20 @@ def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[st
     return rows if batched else {name: row[0] for name, row in rows.items()}
 
 
+def read_rollout(traj: Trajectory) -> dict[str, np.ndarray]:
+    """Readings at the beginning of every step by name, (T, n) or (B, T, n)."""
+    sim, B, T = traj.simulator, traj.batch, traj.steps
+    felt = [s.name for s in sim.model.sensors if KINDS[s.kind].felt]
+    if traj.wrench is not None and felt:
+        raise InputError(f"sensor '{felt[0]}' does not know the wrenches of this rollout, which change what it reads")
+    states = State(*(x[:, :-1].reshape(B * T, -1) for x in traj.every_state()))
+    u = np.broadcast_to(traj.u, (B, T, sim.model.nu)).reshape(B * T, sim.model.nu)
+    params = traj.params if traj.params.batch is None else Params(sim.model, np.repeat(traj.params.flat, T, 0))
+    rows = read(sim, states, u, params)
+    lead = (B, T) if traj.batched else (T,)
+    return {name: row.reshape(*lead, -1) for name, row in rows.items()}
+
+
 def _cut(s: Sensor, y: np.ndarray) -> np.ndarray:
     """A reading within its cutoff."""
     cut = KINDS[s.kind].cut if s.cutoff > 0 else ""
@@ -47,11 +62,8 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     """Cotangents of state, controls and params for those of readings, by name."""
     at, traj, batched = _look(sim, state, u, params)
     total = at.zeros()
-    known = {s.name: s for s in sim.model.sensors}
     for name, bar in bars.items():
-        if name not in known:
-            raise InputError(f"'{sim.model.name}' has no sensor '{name}'; it has: {', '.join(known) or 'none'}")
-        s = known[name]
+        s = sim.model.sensors[sim.model.sensor(name)]
         y = KINDS[s.kind].read(at, s)
         bar = np.asarray(bar, float)
         if bar.shape != (y.shape if batched else y.shape[1:]):
@@ -75,7 +87,8 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     own = Params(sim.model, np.zeros((len(q), sim.model.param_size))).replace(unchecked=True, **total.params)
     flat = flat + (own.flat if flat.ndim == 2 else own.flat.sum(0))
     gradient = Params(sim.model, flat)
-    return StateGradient(q, v, gradient, x) if batched else StateGradient(q[0], v[0], gradient, x[0])
+    found = StateGradient(q, v, gradient, x) if batched else StateGradient(q[0], v[0], gradient, x[0])
+    return found.of(sim.model)
 
 
 def _look(sim: Simulator, state: State, u: Any, params: Params | None) -> tuple[At, Any, bool]:

@@ -448,7 +448,7 @@ class Simulator(StateFunctions):
         health = Health(checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
         checks.warn_if_unsolved(traj.violation)
         q, v, u = (back.q, back.v, back.u) if traj.batched else (back.q[0], back.v[0], back.u[0])
-        return Gradient(q, v, u, back.params, None, health, back.layers)
+        return Gradient(q, v, u, back.params, None, health, back.layers).of(m)
 
     def _gradient(self, traj: Trajectory, back: Cotangents) -> Gradient:
         params, total = back.params_gradient(), self.engine.device.total
@@ -461,7 +461,7 @@ class Simulator(StateFunctions):
         if wrench_bar is not None and traj.wrench is not None and traj.wrench.ndim == 3:
             wrench_bar = total(wrench_bar)
         q_bar, v_bar = (back.q_bar, back.v_bar) if traj.batched else (back.q_bar[0], back.v_bar[0])
-        return Gradient(q_bar, v_bar, u_bar, params, wrench_bar, health)
+        return Gradient(q_bar, v_bar, u_bar, params, wrench_bar, health).of(self.model)
 
     @presented
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:

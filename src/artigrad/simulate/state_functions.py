@@ -46,7 +46,7 @@ class StateFunctions:
         """Poses and velocities of bodies and sites, centre of mass and energies, for states with any leading axes."""
         query = self._query("outputs", state, None, params)
         views = self._unpack(self._ask(query))
-        return Outputs(**{k: x.reshape(query.lead + x.shape[1:]) for k, x in views.items()})
+        return Outputs(**{k: x.reshape(query.lead + x.shape[1:]) for k, x in views.items()}).of(self.model)
 
     @presented
     def outputs_vjp(
@@ -185,7 +185,7 @@ class StateFunctions:
             params = Params(self.model, params.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
         q, v = bars.q.reshape(*lead, self.model.nq), bars.v.reshape(*lead, self.model.nv)
         own = {x_name: bars.x.reshape(*lead, bars.x.shape[-1])} if x_name and bars.x.shape[-1] else {}
-        return StateGradient(q, v, params, **own)
+        return StateGradient(q, v, params, **own).of(self.model)
 
     def _unpack(self, flat: Any) -> dict[str, Any]:
         """Views of a flat array of outputs (n, size) by name."""
