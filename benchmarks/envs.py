@@ -1,6 +1,7 @@
 """Environment steps per second beside Gymnasium's MuJoCo: `python -m benchmarks.envs [--quick] [--out FOLDER]`.
 
-Ant and Hopper with random actions, the same observations and rewards, episodes that end and start anew. Gymnasium's are vectorised in all its ways; the unit of comparison is the fastest per core. Ours use one
+Ant and Hopper with random actions, the same observations and rewards, episodes that end and start anew. Gymnasium's are
+vectorised in all its ways; the unit of comparison is the fastest per core. Ours use one
 thread. All rows are timed in one run, in rounds, as in `benchmarks.engine`, but in seconds of the core that they ran on,
 which other work on the machine hardly changes; processes of their own in seconds that passed, times their number.
 """

@@ -14,7 +14,7 @@ ROOT = Path(artigrad.__file__).parent
 # leftmost first: a package imports from those before it, and from itself without cycles
 ORDER = [
     *("errors", "_version", "staging", "spatial", "joints", "model", "physics", "kernels", "simulate", "io", "robots"),
-    *("optimize", "fit", "torch", "jax", "envs", "view", "camera", "tasks", "cli"),
+    *("optimize", "fit", "torch", "jax", "envs", "learn", "view", "camera", "tasks", "cli"),
 ]
 # imported inside a method, for the user's comfort: a trajectory can show and save itself
 ON_DEMAND = {("simulate", "view")}

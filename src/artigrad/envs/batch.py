@@ -81,7 +81,7 @@ class Batch:
         come out of the step."""
         task = self.task
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
-        q0, v0, u = Restrained.apply(clip, lost, before.q, before.v, task.controls(action))
+        q0, v0, u = Restrained.apply(clip, task.hidden, lost, before.q, before.v, task.controls(action))
         states: Any = rollout(self.sim, (q0, v0), u[:, None].expand(-1, task.frame_skip, -1))
         found = [states.q[:, -1], states.v[:, -1], self._see(states.q[:, -2], states.v[:, -2], u)]
         lost |= ~torch.stack([x.isfinite().all(-1) for x in found]).all(0)
@@ -95,20 +95,23 @@ class Batch:
 class Restrained(torch.autograd.Function):
     """q, v and u as they are; backwards, cotangents of (q, v) and of u within `clip`, and none of robots that are lost.
 
-    `lost` is filled after the forward pass, once it is known."""
+    What the cotangents of the first `hidden` entries of q are does not grow, and is neither counted nor cut down: where a
+    robot is. `lost` is filled after the forward pass, once it is known."""
 
     @staticmethod
-    def forward(ctx: Any, clip: float | None, lost: Tensor, q: Tensor, v: Tensor, u: Tensor) -> Any:
-        ctx.clip, ctx.lost = clip, lost
+    def forward(ctx: Any, clip: float | None, hidden: int, lost: Tensor, q: Tensor, v: Tensor, u: Tensor) -> Any:
+        ctx.clip, ctx.hidden, ctx.lost = clip, hidden, lost
         return q.view_as(q), v.view_as(v), u.view_as(u)
 
     @staticmethod
     def backward(ctx: Any, *bars: Tensor) -> Any:
         q_bar, v_bar, u_bar = (torch.where(ctx.lost[:, None], 0.0, x) for x in bars)
         if ctx.clip is not None:
-            scale = _scale(ctx.clip, torch.cat([q_bar, v_bar], -1))
-            q_bar, v_bar, u_bar = q_bar * scale, v_bar * scale, u_bar * _scale(ctx.clip, u_bar)
-        return None, None, q_bar, v_bar, u_bar
+            where, shape = q_bar.split([ctx.hidden, q_bar.shape[-1] - ctx.hidden], -1)
+            scale = _scale(ctx.clip, torch.cat([shape, v_bar], -1))
+            q_bar, v_bar = torch.cat([where, scale * shape], -1), scale * v_bar
+            u_bar = _scale(ctx.clip, u_bar) * u_bar
+        return None, None, None, q_bar, v_bar, u_bar
 
 
 def _scale(clip: float, x: Tensor) -> Tensor:

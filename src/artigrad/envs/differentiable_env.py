@@ -84,12 +84,32 @@ class DifferentiableEnv:
         truncated = (after.steps >= self.task.episode) & ~terminated
         ended = terminated | truncated
         last = observation = self.task.observe(after)
-        if self.batch.device.type != "cpu" or ended.any():  # nobody waits for a GPU to look
+        if self.batch.device.type != "cpu":  # nobody waits for a GPU to look
             fresh = self.batch.start(self.draw, self.num_envs)
             after = Moment(*(_where(ended, x, y) for x, y in zip(fresh, after, strict=True)))
             observation = self.task.observe(after)
+        elif ended.any():
+            rows = ended.nonzero()[:, 0]
+            fresh = self.batch.start(self.draw, len(rows))
+            after = Moment(*(y.index_copy(0, rows, x) for x, y in zip(fresh, after, strict=True)))
+            observation = observation.index_copy(0, rows, self.task.observe(fresh))
         self.now = after
         return EnvStep(observation, reward, terminated, truncated, last)
+
+    def jacobian(self, action: Tensor) -> tuple[Tensor, Tensor]:
+        """How `last` (B, observations, actions) and the reward (B, actions) of step(action) depend on the action; the robots
+        stay where they are. It takes a step of one robot for each entry of the observation."""
+        if self.now is None:
+            raise InputError("call reset() before jacobian()")
+        rows = self.observation_size + 1
+        now = Moment(*(x.detach().repeat_interleave(rows, 0) for x in self.now))
+        with torch.enable_grad():
+            actions = action.detach().repeat_interleave(rows, 0).requires_grad_()
+            after, reward, _ = self.batch.step(now, actions)
+            found = torch.cat([self.task.observe(after), reward[:, None]], -1).reshape(-1, rows, rows)
+            (slope,) = torch.autograd.grad(found.diagonal(dim1=1, dim2=2).sum(), actions)
+        slope = slope.reshape(-1, rows, self.action_size)
+        return slope[:, :-1], slope[:, -1]
 
     def detach(self) -> Tensor:
         """Cut the graph here: what follows has no gradient with respect to what came before. Gives the observation."""

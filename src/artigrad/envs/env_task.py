@@ -54,7 +54,8 @@ class EnvTask(ABC):
     """A robot and what it is to do. Subclasses set the fields and write the functions.
 
     model: the robot. frame_skip: steps of the simulator in one of the environment. episode: steps of the environment until it
-    is cut off. limit: actions lie within -limit and limit. options: of the Simulator. seen_size, goal_size: of `Moment`.
+    is cut off. hidden: nothing but rewards depends on so many first entries of q. limit: actions lie within -limit and limit.
+    options: of the Simulator. seen_size, goal_size: of `Moment`.
     """
 
     model: Model
@@ -62,6 +63,7 @@ class EnvTask(ABC):
     episode: int
     observation_size: int
     limit: float = 1.0
+    hidden: int = 0
     seen_size: int = 0
     goal_size: int = 0
     options: dict[str, Any] = {}
@@ -93,3 +95,7 @@ class EnvTask(ABC):
     def over(self, now: Moment) -> Tensor:
         """Which robots (B,) have failed, so that their episode ends."""
         return torch.zeros_like(now.q[:, 0], dtype=torch.bool)
+
+    def recall(self, observation: Tensor) -> Moment:
+        """A moment that looks like this, as far as `over` needs it: for whoever learns a model of the environment."""
+        raise NotImplementedError(f"{type(self).__name__} does not tell from an observation whether an episode is over")

@@ -65,6 +65,11 @@ class Locomotion(EnvTask):
     def observe(self, now: Moment) -> Tensor:
         return torch.cat([now.q[:, self.hidden :], now.v.clamp(-self.fastest, self.fastest)], -1)
 
+    def recall(self, observation: Tensor) -> Moment:
+        nq, nv, none = self.model.nq - self.hidden, self.model.nv, observation[:, :0]
+        q = torch.cat([observation.new_zeros(len(observation), self.hidden), observation[:, :nq]], -1)
+        return Moment(q, observation[:, nq : nq + nv], none, none, none)
+
     def progress(self, now: Moment) -> Tensor:
         """The place along x that counts."""
         return now.q[:, 0]
@@ -128,10 +133,11 @@ class Ant(Locomotion):
         """Where the torso is along x, and the wrenches."""
         if u is None:
             return torch.cat([q[:, :1], q.new_zeros(len(q), self.seen_size - 1)], -1)
-        q, v = fields.last_stage(q, v, u)
+        place = fields.last_place(q, v, u)
         with torch.no_grad():
+            q, v = fields.last_stage(q, v, u)
             wrenches = fields.wrenches(q, v, u, fields.outputs(q, v).com)
-        return torch.cat([q[:, :1], wrenches.flatten(1).clamp(-1.0, 1.0)], -1)
+        return torch.cat([place[:, :1], wrenches.flatten(1).clamp(-1.0, 1.0)], -1)
 
     def observe(self, now: Moment) -> Tensor:
         own = super().observe(now)
