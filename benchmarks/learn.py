@@ -37,17 +37,78 @@ def job(
 def sweep() -> list[dict[str, Any]]:
     """Settings of SHAC, for whoever tunes it."""
     bare = {"options": {"contact_forces": False}, "seconds": 200}
-    jobs = [job("Ant", "shac", name=f"clip-{c:g}", clip=c, **bare) for c in (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)]
-    jobs += [job("Ant", "shac", name=f"horizon-{h}", horizon=h, clip=3.0, **bare) for h in (8, 16)]
-    jobs += [job("Ant", "shac", name="slow", actor_rate=5e-4, clip=3.0, **bare)]
-    jobs += [job("Ant", "shac", name="wide", envs=256, clip=3.0, **bare)]
-    jobs += [job("Ant", "shac", name="few", envs=32, clip=3.0, **bare)]
+    jobs = [job("Ant", "shac", name=f"span-{x:g}", span=x, **bare) for x in (0.2, 0.4, 0.6)]
+    jobs += [job("Ant", "shac", name=f"clip-{x:g}", clip=x, **bare) for x in (3.0, 10.0, 300.0)]
+    jobs += [job("Ant", "shac", name=f"envs-{n}", envs=n, **bare) for n in (64, 256)]
+    jobs += [job("Ant", "shac", name=f"rate-{x:g}", actor_rate=x, **bare) for x in (5e-4, 5e-3)]
+    jobs += [job("Ant", "shac", name="gamma-0.98", gamma=0.98, **bare)]
     jobs += [job("Ant", "ppo", name="ppo", **bare)]
-    jobs += [job(task, "shac", seconds=200, clip=3.0) for task in ("HalfCheetah", "Hopper", "Walker2d")]
+    jobs += [job(task, "shac", seconds=200) for task in ("HalfCheetah", "Hopper", "Walker2d", "Laikago")]
     return jobs
 
 
-SUITES = {"sweep": sweep}
+def gym() -> list[dict[str, Any]]:
+    """Gymnasium's robots, SHAC and PPO, two seeds each."""
+    tasks = ("Ant", "HalfCheetah", "Hopper", "Walker2d")
+    jobs = [job(t, a, seed, seconds=300) for t in tasks for a in ("shac", "ppo") for seed in range(2)]
+    return jobs
+
+
+def humanoid() -> list[dict[str, Any]]:
+    """The humanoid on a GPU."""
+    shared = {"device": "cuda", "hidden": (256, 128), "critic_hidden": (256, 256), "seconds": 540}
+    return [
+        job("Humanoid", "ppo", envs=4096, horizon=16, pieces=8, **shared),
+        job("Humanoid", "shac", envs=1024, decay_steps=100_000_000, **shared),
+    ]
+
+
+def pendulum(*algorithms: str) -> list[dict[str, Any]]:
+    """Table 4 of Qiao et al. (2021): n links, five seeds, at the published time step and, below, at a tenth of it."""
+    seconds = {"policy-enhancement": 90, "sac": 90, "mbpo": 90, "bptt": 25}
+    small = {"policy-enhancement": {"hidden": (128, 128)}, "sac": {"hidden": (128, 128)}, "bptt": {}}
+    small["mbpo"] = {
+        "hidden": (128, 128),
+        "envs": 4,
+        "first": 1000,
+        "model_every": 500,
+        "rollouts": 4000,
+        "horizon": (1, 1, 0, 1),
+    }
+    return [
+        job("PendulumReach", a, seed, name=f"{a}-{n}-{seed}", seconds=seconds[a], options={"links": n}, **small[a])
+        for a in algorithms
+        for n in range(1, 8)
+        for seed in range(5)
+    ]
+
+
+def laikago() -> list[dict[str, Any]]:
+    """Walking at a commanded speed, five seeds."""
+    return [job("Laikago", "shac", seed, seconds=400) for seed in range(5)]
+
+
+def figure_5() -> list[dict[str, Any]]:
+    """Sample enhancement on the ant, beside others, four seeds."""
+    shared: dict[str, Any] = {"options": {"contact_forces": False}, "steps": 50_000, "seconds": 540}
+    small = {"envs": 5, "updates": 20, "first": 5000}
+    model = {"model_every": 1000, "rollouts": 10_000}
+    return [
+        job("Ant", algorithm, seed, **shared, **small, **(model if "m" in algorithm else {}))
+        for algorithm in ("mbpo", "sample-enhancement", "sac", "sql")
+        for seed in range(4)
+    ]
+
+
+SUITES = {
+    "sweep": sweep,
+    "gym": gym,
+    "humanoid": humanoid,
+    "table-4": lambda: pendulum("policy-enhancement", "bptt"),
+    "table-4-others": lambda: pendulum("sac", "mbpo"),
+    "laikago": laikago,
+    "figure-5": figure_5,
+}
 
 
 def run(job: dict[str, Any], models: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from artigrad.learn.parts import Normalizer, lambda_returns
 from artigrad.learn.replay import Replay
 
 SMALL = {  # so that an update is short, and something is learned in the second
-    "shac": {"envs": 4, "horizon": 4, "critic_passes": 2},
+    "shac": {"envs": 4, "span": 0.07, "critic_passes": 2},
     "ppo": {"envs": 4, "horizon": 8, "passes": 2, "pieces": 2},
     "bptt": {"envs": 2, "horizon": 6},
     "sac": {"envs": 4, "first": 4, "updates": 2, "batch": 8},
@@ -129,9 +129,9 @@ def test_the_gradient_lifts_a_pendulum():
 def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     run = training("shac", tmp_path, task="Hopper")
     seen = []
-    run.run(steps=48, watch=seen.append)
+    run.run(steps=60, watch=seen.append)
     rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
-    assert [float(r["steps"]) for r in rows] == [16.0, 32.0, 48.0] == [f["steps"] for f in seen]
+    assert [float(r["steps"]) for r in rows] == [36.0, 72.0] == [f["steps"] for f in seen]
     player = Player(tmp_path / "checkpoint.pt")
     observation = np.linspace(-1, 1, 11)
     expected = run.learner.policy(torch.tensor(observation[None], dtype=torch.float32))[0]

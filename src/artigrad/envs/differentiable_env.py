@@ -62,6 +62,11 @@ class DifferentiableEnv:
         return self.task.observation_size
 
     @property
+    def dt(self) -> float:
+        """s, of one step."""
+        return self.batch.sim.dt * self.task.frame_skip
+
+    @property
     def action_size(self) -> int:
         return self.task.model.nu
 

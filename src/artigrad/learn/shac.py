@@ -17,22 +17,23 @@ from .parts import descend, lambda_returns, mlp
 
 @dataclass
 class ShacSettings(Settings):
-    """horizon: steps that gradients go through. clip: see `DifferentiableEnv`, in units of the return of one robot.
+    """span: s of simulated time that gradients go through: long enough to feel what an action does, and short of the time
+    in which gradients of contact grow beyond use. clip: see `DifferentiableEnv`, in units of the return of one robot.
 
     The critic is taught `critic_passes` passes over what was seen, in `critic_pieces` pieces; of the target critic that stands
     for the future, `target_rate` stays at each update. Learning rates fall linearly to `last_rate` of their first value at
     `decay_steps` steps of the environment."""
 
-    envs: int = 64
-    horizon: int = 32
-    clip: float = 10.0
+    envs: int = 128
+    span: float = 0.4
+    clip: float = 30.0
     actor_rate: float = 2e-3
     critic_rate: float = 2e-3
     decay_steps: int = 3_000_000
     last_rate: float = 0.1
     lam: float = 0.95
     critic_hidden: tuple[int, ...] = (128, 128)
-    critic_passes: int = 8
+    critic_passes: int = 4
     critic_pieces: int = 4
     target_rate: float = 0.4
     max_norm: float = 1.0
@@ -45,6 +46,7 @@ class Shac(Learner):
 
     def setup(self) -> None:
         s, size = self.settings, self.env.observation_size
+        self.horizon = max(2, round(s.span / self.env.dt))
         self.critic = self.keep("critic", mlp([size, *s.critic_hidden, 1]))
         self.target = self.keep("target", mlp([size, *s.critic_hidden, 1]))
         self.target.load_state_dict(self.critic.state_dict())
@@ -63,7 +65,7 @@ class Shac(Learner):
         with torch.no_grad():
             for old, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
                 old.lerp_(new, 1.0 - s.target_rate)
-        self.steps += s.envs * s.horizon
+        self.steps += s.envs * self.horizon
         return {**self.tally.figures(), "gradient": norm, "critic": error}
 
     def climb(self) -> float:
@@ -72,11 +74,11 @@ class Shac(Learner):
         observation, seen = env.detach(), []
         total = torch.zeros(s.envs, device=self.device)
         worth = torch.ones(s.envs, device=self.device)
-        for t in range(s.horizon):
+        for t in range(self.horizon):
             found = env.step(policy(observation, self.noise(s.envs, env.action_size)))
             ended = found.terminated | found.truncated
             total = total + worth * found.reward
-            bootstrap = found.truncated if t < s.horizon - 1 else ~found.terminated
+            bootstrap = found.truncated if t < self.horizon - 1 else ~found.terminated
             total = total + torch.where(bootstrap, s.gamma * worth * self.value(found.last), 0.0)
             worth = torch.where(ended, 1.0, s.gamma * worth)
             seen.append([x.detach() for x in (observation, found.last, found.reward, found.terminated, ended)])
@@ -86,7 +88,7 @@ class Shac(Learner):
         (-total.sum()).backward()
         for weight in policy.parameters():
             assert weight.grad is not None
-            weight.grad /= s.envs * s.horizon
+            weight.grad /= s.envs * self.horizon
         norm = descend(self.actor_adam, list(policy.parameters()), s.max_norm)
         self.seen = [torch.stack(x) for x in zip(*seen, strict=True)]
         return norm
