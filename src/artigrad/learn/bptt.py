@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import torch
 
 from .learner import Learner, Settings
-from .parts import descend
 
 
 @dataclass
@@ -46,7 +45,7 @@ class Bptt(Learner):
             observation, worth = found.observation, worth * s.gamma
         self.adam.zero_grad()
         (-total.mean()).backward()
-        norm = descend(self.adam, list(self.policy.parameters()), s.max_norm)
+        norm = self.descend(self.adam, list(self.policy.parameters()))
         env.detach()
-        self.steps += s.envs * horizon
+        self.steps += s.envs * horizon * self.workers.count
         return {"return": float(total.detach().mean()), "length": float(length.mean()), "gradient": norm}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..envs import DifferentiableEnv, EnvTask, Moment
-from .parts import GaussianPolicy, Tally
+from .parts import GaussianPolicy, Tally, descend
 
 
 @dataclass
@@ -24,10 +25,18 @@ class Settings:
     seed: int = 0
 
 
+class Together:
+    """This process among those that train one policy together: alone. `learn.many` has others."""
+
+    rank, count = 0, 1
+    total: Callable[[Tensor], Tensor] | None = None
+    mean: Callable[[Tensor], Tensor] | None = None
+
+
 class Learner(ABC):
     """An algorithm at work on a task. Subclasses make networks and optimisers, and write `update`.
 
-    steps: of the environment, of all robots together. policy: what is learned; policy(observation) is an action.
+    steps: of the environment, of all robots and workers together. policy: what is learned; policy(observation) is an action.
     """
 
     Settings: ClassVar[type[Settings]] = Settings
@@ -39,14 +48,17 @@ class Learner(ABC):
         *,
         device: str = "cpu",
         threads: int | None = None,
+        workers: Together | None = None,
         **options: Any,
     ):
         self.settings: Any = settings or self.Settings()
         s = self.settings
         torch.manual_seed(s.seed)  # first weights are drawn on the CPU, the same ones for all devices
-        how: dict[str, Any] = {"device": device, "threads": threads, "seed": s.seed, "clip": getattr(s, "clip", None)}
+        self.workers = workers or Together()
+        seed = s.seed + 1_000_003 * self.workers.rank
+        how: dict[str, Any] = {"device": device, "threads": threads, "seed": seed, "clip": getattr(s, "clip", None)}
         self.env = DifferentiableEnv(task, s.envs, **how, **options)
-        self.generator = torch.Generator(self.env.batch.device).manual_seed(s.seed)
+        self.generator = torch.Generator(self.env.batch.device).manual_seed(seed)
         self.device, self.steps = self.env.batch.device, 0
         self.tally = Tally(self.env)
         self.policy: Any = self.policy_for(self.env.task, s).to(self.device)
@@ -71,6 +83,10 @@ class Learner(ABC):
         """A network, an optimiser or whatever else has a state_dict, which goes into checkpoints."""
         self.parts[name] = part.to(self.device) if isinstance(part, nn.Module) else part
         return self.parts[name]
+
+    def descend(self, optimizer: torch.optim.Optimizer, weights: list[nn.Parameter]) -> float:
+        """A step along gradients that all workers share; the norm of the gradient."""
+        return descend(optimizer, weights, self.settings.max_norm, self.workers.mean)
 
     def noise(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator, device=self.device)

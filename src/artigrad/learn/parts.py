@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -32,14 +32,15 @@ class Normalizer(nn.Module):
         return ((x - self.mean.to(x)) / spread.to(x)).clamp(-10.0, 10.0)
 
     @torch.no_grad()
-    def update(self, x: Tensor) -> None:
-        """Take in more observations (..., size)."""
-        rows = x.reshape(-1, x.shape[-1]).double()
-        more, middle = float(len(rows)), rows.mean(0)
-        total, shift = self.count + more, middle - self.mean
-        self.square += (rows - middle).square().sum(0) + shift.square() * self.count * more / total
-        self.mean += shift * more / total
-        self.count.copy_(total)
+    def update(self, x: Tensor, total: Callable[[Tensor], Tensor] | None = None) -> None:
+        """Take in more observations (..., size). total: adds up a tensor over workers, whose observations are taken in too."""
+        off = x.reshape(-1, x.shape[-1]).double() - self.mean
+        sums = torch.stack([off.sum(0), off.square().sum(0), torch.full_like(self.mean, float(len(off)))])
+        first, second, more = sums if total is None else total(sums)
+        count = self.count + more[0]
+        self.square += second - first.square() / count
+        self.mean += first / count
+        self.count.copy_(count)
 
 
 def mlp(sizes: Iterable[int], *, norm: bool = True, gain: float = 1.0) -> nn.Sequential:
@@ -134,8 +135,18 @@ def lambda_returns(
     return targets
 
 
-def descend(optimizer: torch.optim.Optimizer, weights: list[nn.Parameter], max_norm: float) -> float:
-    """A step of an optimiser on gradients within a norm; which norm they had. Gradients that are no numbers are not taken."""
+def descend(
+    optimizer: torch.optim.Optimizer,
+    weights: list[nn.Parameter],
+    max_norm: float,
+    mean: Callable[[Tensor], Tensor] | None = None,
+) -> float:
+    """A step of an optimiser on gradients within a norm; which norm they had. Gradients that are no numbers are not taken.
+    mean: of a tensor over workers, by which their gradients become one."""
+    if mean is not None:
+        together = mean(torch.cat([w.grad.flatten() for w in weights if w.grad is not None]))
+        for weight, part in zip(weights, together.split([w.numel() for w in weights]), strict=True):
+            weight.grad = part.view_as(weight)
     norm = nn.utils.clip_grad_norm_(weights, max_norm)
     if not bool(norm.isfinite()):
         return math.nan

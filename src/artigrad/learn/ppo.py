@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from .learner import Learner, Settings
-from .parts import descend, lambda_returns, mlp
+from .parts import lambda_returns, mlp
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Ppo(Learner):
         s = self.settings
         self.act()
         kl = self.learn()
-        self.steps += s.envs * s.horizon
+        self.steps += s.envs * s.horizon * self.workers.count
         return {**self.tally.figures(), "kl": kl, "spread": float(self.policy.log_spread.detach().exp().mean())}
 
     @torch.no_grad()
@@ -87,11 +87,12 @@ class Ppo(Learner):
                 error = (self.value(seen) - target).square().mean()
                 self.adam.zero_grad()
                 (0.5 * error - surrogate).backward()
-                descend(self.adam, self.weights, s.max_norm)
+                self.descend(self.adam, self.weights)
                 kl = float((ratio.detach() - 1.0 - ratio.detach().log()).mean())
+                kl = kl if self.workers.mean is None else float(self.workers.mean(torch.tensor(kl)))
                 self._steer(kl)
                 count, total = count + 1, total + kl
-        policy.normalizer.update(before)
+        policy.normalizer.update(before, self.workers.total)
         return total / count
 
     def _steer(self, kl: float) -> None:

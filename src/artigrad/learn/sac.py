@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import descend, mlp
+from .parts import mlp
 from .replay import Replay
 
 
@@ -167,7 +167,7 @@ class Sac(Learner):
         adam, weights = self.parts[f"{name}_adam"], list(module.parameters())
         for weight, grad in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = grad
-        descend(adam, weights, self.settings.max_norm)
+        self.descend(adam, weights)
 
 
 class PolicyEnhancement(Sac):

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .learner import Learner, Settings
-from .parts import descend, lambda_returns, mlp
+from .parts import lambda_returns, mlp
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Shac(Learner):
         with torch.no_grad():
             for old, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
                 old.lerp_(new, 1.0 - s.target_rate)
-        self.steps += s.envs * self.horizon
+        self.steps += s.envs * self.horizon * self.workers.count
         return {**self.tally.figures(), "gradient": norm, "critic": error}
 
     def climb(self) -> float:
@@ -89,7 +89,7 @@ class Shac(Learner):
         for weight in policy.parameters():
             assert weight.grad is not None
             weight.grad /= s.envs * self.horizon
-        norm = descend(self.actor_adam, list(policy.parameters()), s.max_norm)
+        norm = self.descend(self.actor_adam, list(policy.parameters()))
         self.seen = [torch.stack(x) for x in zip(*seen, strict=True)]
         return norm
 
@@ -111,7 +111,7 @@ class Shac(Learner):
                 loss = (self.critic(rows[piece])[:, 0] - targets[piece]).square().mean()
                 self.critic_adam.zero_grad()
                 loss.backward()
-                descend(self.critic_adam, list(self.critic.parameters()), s.max_norm)
+                self.descend(self.critic_adam, list(self.critic.parameters()))
                 error = loss.detach()
-        normalizer.update(before)
+        normalizer.update(before, self.workers.total)
         return float(error)
