@@ -42,7 +42,7 @@ ENDS = {
         names["mass"].grad.any()
         and names["u"].grad.any()
         and names["slope"].shape == (8, 20, 12)
-        and names["there"].observation_action.shape == (16, 27, 8)
+        and names["action"].grad.shape == (16, 8)
     ),
     "loading.md": lambda names: names["grad"].v.any() and names["walker"].nu == 1,
     "index.md": lambda names: names["grad"].u.shape == (200, 12) and names["grad"].params.mass.any(),

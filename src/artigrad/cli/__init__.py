@@ -1,4 +1,5 @@
-"""The command line: `artigrad demo`, `run TASK`, `info FILE`, `check FILE`, `view FILE`; one file a command."""
+"""The command line: `artigrad demo`, `run TASK`, `train TASK`, `play FILE`, `info FILE`, `check FILE`, `view FILE`; one file a
+command."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from .._version import __version__
 from .check import check
 from .demo import demo
 from .info import info
+from .play import play
 from .run import run
+from .train import train
 from .view import view
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
@@ -29,5 +32,5 @@ def main(
     """Differentiable simulation of articulated bodies."""
 
 
-for command in (demo, run, info, check, view):
+for command in (demo, run, train, play, info, check, view):
     app.command()(command)

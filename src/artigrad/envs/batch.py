@@ -1,121 +1,119 @@
-"""A batch of robots at a task: what single and vectorised environments share. One step is one native call."""
+"""A batch of robots at a task: what all environments share. One step is one native call, and autograd goes through it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
+import torch
+from torch import Tensor
 
 from ..errors import InputError
-from ..model.state import State
+from ..model.tangent import quaternions
 from ..simulate.simulator import Simulator
+from ..torch import rollout
+from ..torch.tensor_checks import DTYPES, device_of
 from .balancing import CartpoleSwingUp, PendulumReach
-from .env_task import EnvTask, Transition
-from .locomotion import Ant, Hopper, QuadrupedWalk
+from .env_task import Draw, EnvTask, Moment
+from .locomotion import Ant, HalfCheetah, Hopper, Humanoid, Laikago, Walker2d
+from .mujoco_fields import MujocoFields
 
-TASKS: dict[str, Callable[..., EnvTask]] = {
+TASKS: dict[str, type[EnvTask]] = {
+    "Ant": Ant,
+    "HalfCheetah": HalfCheetah,
+    "Hopper": Hopper,
+    "Humanoid": Humanoid,
+    "Walker2d": Walker2d,
     "CartpoleSwingUp": CartpoleSwingUp,
     "PendulumReach": PendulumReach,
-    "Ant": Ant,
-    "Hopper": Hopper,
-    "QuadrupedWalk": QuadrupedWalk,
+    "Laikago": Laikago,
 }
 
 
 class Moved(NamedTuple):
     """What one step of the environment gives, one row per robot."""
 
-    state: State
-    reward: np.ndarray
-    terminated: np.ndarray
-
-
-class DifferentiableStep(NamedTuple):
-    """What `step(action)` would give, and how it depends on the action; a vectorised environment has its axis first.
-
-    state: the next q (nq,) and v (nv,). observation: (no,). reward, terminated: as of `step`. q_action (nq, na), v_action
-    (nv, na), observation_action (no, na), reward_action (na,): Jacobians with respect to the action, zero for entries
-    of it that lie beyond -1 or 1. violation: m/s, how far contact was from solved in some step; the Jacobians are exact
-    where it is 0 (see `Health`).
-    """
-
-    state: State
-    observation: np.ndarray
-    reward: np.ndarray
-    terminated: np.ndarray
-    q_action: np.ndarray
-    v_action: np.ndarray
-    observation_action: np.ndarray
-    reward_action: np.ndarray
-    violation: np.ndarray
+    now: Moment
+    reward: Tensor
+    terminated: Tensor
 
 
 class Batch:
-    """Robots at a task, without memory of where they are: states go in and come out."""
+    """Robots at a task, without memory of where they are: moments go in and come out."""
 
-    def __init__(self, task: str | EnvTask, dtype: Literal["f32", "f64"], threads: int | None, **options: Any):
+    def __init__(
+        self,
+        task: str | EnvTask,
+        *,
+        device: str = "cpu",
+        dtype: Literal["f32", "f64"] = "f32",
+        threads: int | None = None,
+        **options: Any,
+    ):
         if isinstance(task, str):
             if task not in TASKS:
                 raise InputError(f"tasks are {', '.join(TASKS)}; not '{task}'")
             task = TASKS[task](**options)
         elif options:
-            raise InputError(f"{', '.join(options)}: options go to a task given by name, not to a EnvTask")
+            raise InputError(f"{', '.join(options)}: options go to a task given by name, not to an EnvTask")
         self.task = task
-        self.sim = Simulator(task.model, task.dt, dtype=dtype, threads=threads, **task.options)
+        self.sim = Simulator(task.model, device=device, dtype=dtype, threads=threads, **task.options)
+        self.fields = MujocoFields(self.sim) if task.seen_size else None
+        self.dtype, self.device = DTYPES[self.sim.dtype], device_of(self.sim)
 
-    def start(self, rng: np.random.Generator, count: int) -> State:
-        q, v = self.task.start(rng, count)
-        return State(q.astype(self.sim.real), v.astype(self.sim.real))
+    def draw(self, seed: int) -> Draw:
+        """Random tensors for this batch."""
+        return Draw(torch.Generator(self.device).manual_seed(seed), self.dtype)
 
-    def observe(self, state: State, steps: np.ndarray) -> np.ndarray:
-        """What the robots see after so many steps."""
-        return self.task.observe(state, steps / self.task.episode).astype(self.sim.real)
+    def start(self, draw: Draw, count: int) -> Moment:
+        """First moments of `count` episodes."""
+        q, v = self.task.start(draw, count)
+        for first, _ in quaternions(self.task.model):
+            q[:, first : first + 4] /= q[:, first : first + 4].norm(dim=-1, keepdim=True)
+        steps = torch.zeros(count, dtype=torch.long, device=self.device)
+        return Moment(q, v, self._see(q, v, None), self.task.goals(draw, count), steps)
 
-    def controls(self, action: np.ndarray) -> np.ndarray:
-        """The controls (B, frame_skip, nu) of an action, which is cut off at -1 and 1."""
+    def _see(self, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
+        return q[:, :0] if self.fields is None else self.task.see(self.fields, q, v, u)
+
+    def step(self, before: Moment, action: Tensor, clip: float | None = None) -> Moved:
+        """One step. A robot whose motion overflowed stays where it was, without reward, and has failed; no gradient goes
+        through its step. clip: the norms that cotangents of each robot's state and controls are cut down to where they
+        come out of the step."""
         task = self.task
-        u = (task.offset + task.scale * np.clip(action, -1.0, 1.0)).astype(self.sim.real)
-        return np.broadcast_to(u[:, None], (len(u), task.frame_skip, u.shape[-1]))
+        lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
+        q0, v0, u = Restrained.apply(clip, task.hidden, lost, before.q, before.v, task.controls(action))
+        states: Any = rollout(self.sim, (q0, v0), u[:, None].expand(-1, task.frame_skip, -1))
+        found = [states.q[:, -1], states.v[:, -1], self._see(states.q[:, -2], states.v[:, -2], u)]
+        lost |= ~torch.stack([x.isfinite().all(-1) for x in found]).all(0)
+        stay = (x.detach() for x in (before.q, before.v, before.seen))
+        q, v, seen = (torch.where(lost[:, None], x, y) for x, y in zip(stay, found, strict=True))
+        after = Moment(q, v, seen, before.goal, before.steps + 1)
+        reward = torch.where(lost, 0.0, task.reward(before, action, after))
+        return Moved(after, reward, task.over(after) | lost)
 
-    def step(self, state: State, action: np.ndarray) -> Moved:
-        """One step. A robot whose motion overflowed stays where it was, without reward, and has failed."""
-        q, v = self.sim.rollout(state, self.controls(action)).final
-        lost = ~(np.isfinite(q).all(1) & np.isfinite(v).all(1))
-        if lost.any():
-            q[lost], v[lost] = state.q[lost], state.v[lost]
-        after = State(q, v)
-        with np.errstate(over="ignore", invalid="ignore"):
-            reward = self.task.reward(Transition(state, np.clip(action, -1.0, 1.0), after)).astype(np.float64)
-        return Moved(after, np.where(lost, 0.0, reward), self.task.over(after) | lost)
 
-    def differentiable_step(self, state: State, action: np.ndarray, steps: np.ndarray) -> DifferentiableStep:
-        """One step and its Jacobians: dr/da = r_a + r_q dq'/da + r_v dv'/da, do/da = o_q dq'/da + o_v dv'/da"""
-        task, moved = self.task, self.step(state, action)
-        dq, dv, violation = self._jacobians(state, action)
-        wide = State(*(x[:, None] for x in moved.state))
-        rows = np.broadcast_to(np.eye(task.observation_size), (len(action), *[task.observation_size] * 2))
-        o_q, o_v = task.observe_vjp(wide, rows)
-        r = task.reward_vjp(Transition(state, np.clip(action, -1.0, 1.0), moved.state))
-        within = np.abs(action) <= 1.0
-        return DifferentiableStep(
-            moved.state,
-            self.observe(moved.state, steps),
-            moved.reward,
-            moved.terminated,
-            q_action=dq,
-            v_action=dv,
-            observation_action=o_q @ dq + o_v @ dv,
-            reward_action=r.action * within + np.einsum("bi,bia->ba", r.q, dq) + np.einsum("bi,bia->ba", r.v, dv),
-            violation=violation,
-        )
+class Restrained(torch.autograd.Function):
+    """q, v and u as they are; backwards, cotangents of (q, v) and of u within `clip`, and none of robots that are lost.
 
-    def _jacobians(self, state: State, action: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """dq'/da (B, nq, na), dv'/da (B, nv, na): one row of cotangents per entry of the next state; and the violation."""
-        m, count = self.task.model, len(action)
-        n = m.nq + m.nv
-        q, v, u = (np.repeat(x, n, 0) for x in (*state, self.controls(action)))
-        rows = np.tile(np.eye(n, dtype=self.sim.real), (count, 1))
-        grad = self.sim.vjp(self.sim.rollout(State(q, v), u), rows[:, : m.nq], rows[:, m.nq :], with_params=False)
-        da = (grad.u.sum(1) * self.task.scale).reshape(count, n, m.nu) * (np.abs(action) <= 1.0)[:, None]
-        return da[:, : m.nq], da[:, m.nq :], grad.health.violation.reshape(count, n).max(1)
+    What the cotangents of the first `hidden` entries of q are does not grow, and is neither counted nor cut down: where a
+    robot is. `lost` is filled after the forward pass, once it is known."""
+
+    @staticmethod
+    def forward(ctx: Any, clip: float | None, hidden: int, lost: Tensor, q: Tensor, v: Tensor, u: Tensor) -> Any:
+        ctx.clip, ctx.hidden, ctx.lost = clip, hidden, lost
+        return q.view_as(q), v.view_as(v), u.view_as(u)
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor) -> Any:
+        q_bar, v_bar, u_bar = (torch.where(ctx.lost[:, None], 0.0, x) for x in bars)
+        if ctx.clip is not None:
+            where, shape = q_bar.split([ctx.hidden, q_bar.shape[-1] - ctx.hidden], -1)
+            scale = _scale(ctx.clip, torch.cat([shape, v_bar], -1))
+            q_bar, v_bar = torch.cat([where, scale * shape], -1), scale * v_bar
+            u_bar = _scale(ctx.clip, u_bar) * u_bar
+        return None, None, None, q_bar, v_bar, u_bar
+
+
+def _scale(clip: float, x: Tensor) -> Tensor:
+    """What brings each row within a norm."""
+    return (clip / x.norm(dim=-1, keepdim=True).clamp(min=1e-30)).clamp(max=1.0)

@@ -1,73 +1,101 @@
 """What makes an environment of a robot: how actions drive it, what is observed, what is rewarded, when it is over.
 
-Functions are on arrays with one row per robot and come with their adjoints, so that an environment can tell how its
-observations and rewards depend on the action.
+Everything is plain PyTorch on tensors with one row per robot, so that autograd differentiates it; the physics between two
+moments is `artigrad.torch.rollout`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
+import torch
+from torch import Tensor
 
 from ..model.model import Model
-from ..model.state import State
+
+if TYPE_CHECKING:
+    from .mujoco_fields import MujocoFields
 
 
-class Transition(NamedTuple):
-    """One step of an environment: the states before and after it, and the action within -1 and 1, (..., nu)."""
+class Moment(NamedTuple):
+    """Robots between two steps of an environment, one row each.
 
-    before: State
-    action: np.ndarray
-    after: State
+    q, v: the state. seen: (B, seen_size), what the task looked up in the simulator (`EnvTask.see`). goal: (B, goal_size), what
+    the episode asks for. steps: (B,), steps of the environment since the episode began.
+    """
+
+    q: Tensor
+    v: Tensor
+    seen: Tensor
+    goal: Tensor
+    steps: Tensor
 
 
-class RewardBars(NamedTuple):
-    """Cotangents of a reward: of the action and of the state after it."""
+class Draw:
+    """Random tensors of one generator, of one dtype, on one device."""
 
-    action: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
+    def __init__(self, generator: torch.Generator, dtype: torch.dtype):
+        self.generator, self.dtype = generator, dtype
+
+    def tensor(self, x: Any) -> Tensor:
+        """Given numbers, beside drawn ones."""
+        return torch.as_tensor(x, dtype=self.dtype, device=self.generator.device)
+
+    def uniform(self, low: float, high: float, *shape: int) -> Tensor:
+        device = self.generator.device
+        return low + (high - low) * torch.rand(shape, generator=self.generator, dtype=self.dtype, device=device)
+
+    def normal(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self.generator, dtype=self.dtype, device=self.generator.device)
 
 
 class EnvTask(ABC):
     """A robot and what it is to do. Subclasses set the fields and write the functions.
 
-    model: the robot. dt: s, one step of the simulator. frame_skip: steps of the simulator in one of the environment.
-    episode: steps of the environment until it is cut off. scale, offset: (nu,), controls = offset + scale * action.
-    options: of the Simulator.
+    model: the robot. frame_skip: steps of the simulator in one of the environment. episode: steps of the environment until it
+    is cut off. hidden: nothing but rewards depends on so many first entries of q. limit: actions lie within -limit and limit.
+    options: of the Simulator. seen_size, goal_size: of `Moment`.
     """
 
     model: Model
-    dt: float
     frame_skip: int
     episode: int
-    scale: np.ndarray
-    offset: np.ndarray
     observation_size: int
+    limit: float = 1.0
+    hidden: int = 0
+    seen_size: int = 0
+    goal_size: int = 0
     options: dict[str, Any] = {}
 
-    @abstractmethod
-    def start(self, rng: np.random.Generator, count: int) -> State:
-        """Random first states of `count` robots."""
+    def controls(self, action: Tensor) -> Tensor:
+        """The controls (B, nu) of an action (B, nu)."""
+        return action
 
     @abstractmethod
-    def observe(self, state: State, progress: np.ndarray) -> np.ndarray:
-        """Observations (..., observation_size). progress: (...), which part of the episode is over."""
+    def start(self, draw: Draw, count: int) -> tuple[Tensor, Tensor]:
+        """Random first states of `count` robots; quaternions need not have length 1."""
+
+    def goals(self, draw: Draw, count: int) -> Tensor:
+        """What new episodes ask for, (count, goal_size)."""
+        return draw.uniform(0.0, 0.0, count, self.goal_size)
+
+    def see(self, fields: MujocoFields, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
+        """What MuJoCo's fields hold after a step whose last part began at (q, v) under u; u is None in a first state."""
+        raise NotImplementedError
 
     @abstractmethod
-    def observe_vjp(self, state: State, o_bar: np.ndarray) -> State:
-        """The cotangents of q and v for that of the observations."""
+    def observe(self, now: Moment) -> Tensor:
+        """Observations (B, observation_size)."""
 
     @abstractmethod
-    def reward(self, step: Transition) -> np.ndarray:
-        """Rewards (...)."""
+    def reward(self, before: Moment, action: Tensor, after: Moment) -> Tensor:
+        """Rewards (B,) of a step."""
 
-    @abstractmethod
-    def reward_vjp(self, step: Transition) -> RewardBars:
-        """The gradient of the reward with respect to the action and to the state after it."""
+    def over(self, now: Moment) -> Tensor:
+        """Which robots (B,) have failed, so that their episode ends."""
+        return torch.zeros_like(now.q[:, 0], dtype=torch.bool)
 
-    @abstractmethod
-    def over(self, state: State) -> np.ndarray:
-        """Which robots (...) have failed, so that their episode ends."""
+    def recall(self, observation: Tensor) -> Moment:
+        """A moment that looks like this, as far as `over` needs it: for whoever learns a model of the environment."""
+        raise NotImplementedError(f"{type(self).__name__} does not tell from an observation whether an episode is over")

@@ -6,50 +6,55 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
+import torch
 
-from ..model.state import State
-from .batch import Batch, DifferentiableStep
-from .env_task import EnvTask
+from .batch import Batch
+from .env_task import EnvTask, Moment
 
 
 class Env(gym.Env[np.ndarray, np.ndarray]):
-    """One robot at a task, given by name (`artigrad.envs.TASKS`, with its options) or as a `EnvTask`."""
+    """One robot at a task, given by name (`artigrad.envs.TASKS`, with its options) or as an `EnvTask`."""
 
     metadata: dict[str, Any] = {"render_modes": []}
 
     def __init__(self, task: str | EnvTask, *, dtype: Literal["f32", "f64"] = "f32", **options: Any):
-        self.batch = Batch(task, dtype, threads=1, **options)
+        self.batch = Batch(task, dtype=dtype, threads=1, **options)
         self.observation_space, self.action_space = spaces(self.batch)
-        self.state: State | None = None
-        self.steps = np.zeros(1, int)
+        self.draw = self.batch.draw(0)
+        self.now: Moment | None = None
 
+    @torch.no_grad()
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        self.state, self.steps[:] = self.batch.start(self.np_random, 1), 0
-        return self.batch.observe(self.state, self.steps)[0], {}
+        if seed is not None or self.now is None:
+            self.draw = self.batch.draw(int(self.np_random.integers(1 << 62)))
+        self.now = self.batch.start(self.draw, 1)
+        return self.batch.task.observe(self.now)[0].numpy(), {}
 
+    @torch.no_grad()
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        moved = self.batch.step(self._started(), np.asarray(action)[None])
-        self.state = moved.state
-        self.steps += 1
-        observation = self.batch.observe(self.state, self.steps)[0]
+        moved = self.batch.step(started(self.now), actions_of(self.batch, action[None]))
+        self.now = moved.now
+        observation = self.batch.task.observe(self.now)[0].numpy()
         return observation, float(moved.reward[0]), bool(moved.terminated[0]), False, {}
-
-    def differentiable_step(self, action: np.ndarray) -> DifferentiableStep:
-        """What `step(action)` would give, with Jacobians with respect to the action; the robot stays where it is."""
-        found = self.batch.differentiable_step(self._started(), np.asarray(action)[None], self.steps + 1)
-        return DifferentiableStep(State(*(x[0] for x in found.state)), *(x[0] for x in found[1:]))
-
-    def _started(self) -> State:
-        if self.state is None:
-            raise gym.error.ResetNeeded("call reset() before the first step")
-        return self.state
 
 
 def spaces(batch: Batch) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     """Observations and actions of one robot."""
-    dtype = batch.sim.real.type
-    observation = gym.spaces.Box(-np.inf, np.inf, (batch.task.observation_size,), dtype)
-    return observation, gym.spaces.Box(-1.0, 1.0, (batch.task.model.nu,), dtype)
+    task, dtype = batch.task, batch.sim.real.type
+    observation = gym.spaces.Box(-np.inf, np.inf, (task.observation_size,), dtype)
+    return observation, gym.spaces.Box(-task.limit, task.limit, (task.model.nu,), dtype)
+
+
+def actions_of(batch: Batch, actions: np.ndarray) -> torch.Tensor:
+    """Actions as a tensor, cut off at the ends of their range."""
+    limit = batch.task.limit
+    return torch.as_tensor(np.asarray(actions), dtype=batch.dtype).clamp(-limit, limit)
+
+
+def started(now: Moment | None) -> Moment:
+    if now is None:
+        raise gym.error.ResetNeeded("call reset() before the first step")
+    return now

@@ -6,14 +6,14 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
+import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from ..errors import InputError
-from ..model.state import State
-from .batch import Batch, DifferentiableStep
-from .env_task import EnvTask
-from .single import spaces
+from .batch import Batch
+from .env_task import EnvTask, Moment
+from .single import actions_of, spaces, started
 
 
 class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
@@ -34,52 +34,43 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     ):
         if not isinstance(num_envs, int) or num_envs < 1:
             raise InputError(f"num_envs is a whole number, at least 1, not {num_envs!r}")
-        self.batch, self.num_envs = Batch(task, dtype, threads, **options), num_envs
+        self.batch, self.num_envs = Batch(task, dtype=dtype, threads=threads, **options), num_envs
         self.max_episode_steps = max_episode_steps or self.batch.task.episode
         self.single_observation_space, self.single_action_space = spaces(self.batch)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self.state: State | None = None
-        self.steps, self.ended = np.zeros(num_envs, int), np.zeros(num_envs, bool)
+        self.now: Moment | None = None
+        self.draw, self.ended = self.batch.draw(0), np.zeros(num_envs, bool)
 
+    @torch.no_grad()
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         if isinstance(seed, list):
             raise InputError("all robots draw from one generator: pass one seed")
         super().reset(seed=seed)
-        self.state = self.batch.start(self.np_random, self.num_envs)
-        self.steps[:], self.ended[:] = 0, False
-        return self.batch.observe(self.state, self.steps), {}
+        if seed is not None or self.now is None:
+            self.draw = self.batch.draw(int(self.np_random.integers(1 << 62)))
+        self.now = self.batch.start(self.draw, self.num_envs)
+        self.ended[:] = False
+        return self.batch.task.observe(self.now).numpy(), {}
 
+    @torch.no_grad()
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        before, anew = self._started(), self.ended
-        if anew.any():
-            starts = self.batch.start(self.np_random, int(anew.sum()))
-            before.q[anew], before.v[anew] = starts
-        (q, v), reward, terminated = self.batch.step(before, self._check(actions))
-        self.steps += 1
-        if anew.any():
-            q[anew], v[anew] = starts
-            reward[anew], terminated[anew], self.steps[anew] = 0.0, False, 0
-        truncated = self.steps >= self.max_episode_steps
-        self.state, self.ended = State(q, v), terminated | truncated
-        return self.batch.observe(self.state, self.steps), reward, terminated, truncated, {}
+        before, anew = started(self.now), torch.from_numpy(self.ended)
+        now, reward, terminated = self.batch.step(before, self._check(actions))
+        if self.ended.any():
+            fresh = self.batch.start(self.draw, int(self.ended.sum()))
+            for mine, new in zip(now, fresh, strict=True):
+                mine[anew] = new
+            reward[anew], terminated[anew] = 0.0, False
+        truncated = now.steps >= self.max_episode_steps
+        self.now, self.ended = now, (terminated | truncated).numpy()
+        seen = self.batch.task.observe(now).numpy()
+        return seen, reward.double().numpy(), terminated.numpy(), truncated.numpy(), {}
 
-    def differentiable_step(self, actions: np.ndarray) -> DifferentiableStep:
-        """What `step(actions)` would give, with Jacobians with respect to the actions; the robots stay where they are.
-
-        A robot that is to start anew is looked at where its episode ended: mask it out.
-        """
-        return self.batch.differentiable_step(self._started(), self._check(actions), self.steps + 1)
-
-    def _check(self, actions: np.ndarray) -> np.ndarray:
+    def _check(self, actions: np.ndarray) -> torch.Tensor:
         actions = np.asarray(actions)
         if actions.shape != self.action_space.shape:
             raise InputError(f"actions are {self.action_space.shape}, not {actions.shape}")
-        return actions
-
-    def _started(self) -> State:
-        if self.state is None:
-            raise gym.error.ResetNeeded("call reset() before the first step")
-        return self.state
+        return actions_of(self.batch, actions)

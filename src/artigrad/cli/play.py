@@ -1,0 +1,37 @@
+"""`artigrad play FILE`: what a trained policy is worth, here and in Gymnasium's own environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..errors import InputError
+
+
+def play(
+    file: Annotated[Path, typer.Argument(help="The checkpoint.pt of a training.")],
+    episodes: Annotated[int, typer.Option(help="How many.")] = 20,
+    seed: Annotated[int, typer.Option(help="Of first states.")] = 0,
+) -> None:
+    """Play a trained policy and print its returns."""
+    from ..learn import Player
+    from ..learn.playing import GYMNASIUM
+
+    console = Console()
+    try:
+        player = Player(file)
+    except InputError as problem:
+        console.print(f"[red]{problem}[/red]")
+        raise typer.Exit(1) from None
+    name = player.about["task"]
+    table = Table("", "mean return", "least", "most", title=f"{name}, {player.about['algorithm']}, {episodes} episodes")
+    found = {"artigrad": player.returns(episodes, seed=seed)}
+    if name in GYMNASIUM:
+        found[f"Gymnasium's {name}-v5"] = player.gymnasium_returns(episodes, seed=seed)
+    for where, returns in found.items():
+        table.add_row(where, *(f"{x:.1f}" for x in (returns.mean(), returns.min(), returns.max())))
+    console.print(table)

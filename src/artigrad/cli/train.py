@@ -1,0 +1,56 @@
+"""`artigrad train TASK`: a policy learns; progress on the screen, figures and checkpoints in a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ..errors import InputError
+
+
+def train(
+    task: Annotated[
+        str, typer.Argument(help="What to learn: ant, hopper, halfcheetah, walker2d, humanoid, laikago, ...")
+    ],
+    algorithm: Annotated[
+        str, typer.Option(help="shac, ppo, bptt, sac, policy-enhancement, mbpo, sample-enhancement, sql.")
+    ] = "shac",
+    minutes: Annotated[float, typer.Option(help="How long.")] = 5.0,
+    steps: Annotated[int | None, typer.Option(help="Or until so many steps of the environment.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where to keep it; a run that is there is gone on with.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    threads: Annotated[int | None, typer.Option(help="Of the simulator.")] = None,
+    tensorboard: Annotated[bool, typer.Option(help="Write a log for TensorBoard too.")] = False,
+) -> None:
+    """Train a policy."""
+    from ..learn import Training
+
+    console = Console()
+    folder = folder or Path("training") / f"{task.lower()}-{algorithm}-{seed}"
+    try:
+        training = Training(task, algorithm, folder, device=device, threads=threads, tensorboard=tensorboard, seed=seed)
+    except (InputError, ModuleNotFoundError) as problem:
+        console.print(f"[red]{problem}[/red]")
+        raise typer.Exit(1) from None
+    if training.learner.steps:
+        console.print(f"goes on with {folder} at {training.learner.steps:,} steps")
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn()
+    with Progress(*columns, console=console) as progress:
+        total = float(steps) if steps is not None else 60.0 * minutes
+        bar = progress.add_task(f"{task} {algorithm}", total=total, text="")
+
+        def watch(found: dict[str, float]) -> None:
+            text = f"return {found['return']:.1f}, {found['steps']:,.0f} steps"
+            progress.update(bar, completed=found["steps"] if steps is not None else found["seconds"], text=text)
+
+        try:
+            training.run(steps, seconds=None if steps is not None else 60.0 * minutes, watch=watch)
+        except KeyboardInterrupt:
+            training.save()
+            console.print("stopped; the same command goes on")
+    console.print(f"saved {training.checkpoint}: artigrad play {training.checkpoint}")

@@ -1,0 +1,129 @@
+"""Many robots as one environment in PyTorch, differentiable, on the CPU or on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from .batch import Batch
+from .env_task import EnvTask, Moment
+
+
+class EnvStep(NamedTuple):
+    """What a step gives, one row per robot.
+
+    observation: what the next action is for; of a new episode where one ended. reward. terminated: the robot failed.
+    truncated: the episode was cut off by its length. last: the observation that the step itself led to, also where the
+    episode ended.
+    """
+
+    observation: Tensor
+    reward: Tensor
+    terminated: Tensor
+    truncated: Tensor
+    last: Tensor
+
+
+class DifferentiableEnv:
+    """`num_envs` robots at a task, given by name (`artigrad.envs.TASKS`, with its options) or as an `EnvTask`.
+
+    Rewards and observations are differentiable with respect to this action and all before it, back to the beginning of each
+    episode or the last `detach`. A robot whose episode ended starts anew within the same step, and no gradient passes.
+    clip: the norms that the cotangents of a robot's state and of its controls are cut down to at each step back in time;
+    without it gradients of contact grow by orders of magnitude within tens of steps.
+    """
+
+    def __init__(
+        self,
+        task: str | EnvTask,
+        num_envs: int,
+        *,
+        device: str = "cpu",
+        dtype: Literal["f32", "f64"] = "f32",
+        threads: int | None = None,
+        seed: int = 0,
+        clip: float | None = None,
+        **options: Any,
+    ):
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise InputError(f"num_envs is a whole number, at least 1, not {num_envs!r}")
+        if clip is not None and not clip > 0.0:
+            raise InputError(f"clip is a norm above zero, not {clip!r}")
+        self.batch = Batch(task, device=device, dtype=dtype, threads=threads, **options)
+        self.task, self.num_envs, self.clip = self.batch.task, num_envs, clip
+        self.draw = self.batch.draw(seed)
+        self.now: Moment | None = None
+
+    @property
+    def observation_size(self) -> int:
+        return self.task.observation_size
+
+    @property
+    def dt(self) -> float:
+        """s, of one step."""
+        return self.batch.sim.dt * self.task.frame_skip
+
+    @property
+    def action_size(self) -> int:
+        return self.task.model.nu
+
+    def reset(self, *, spread: bool = False) -> Tensor:
+        """All robots begin an episode. spread: at random steps of it, so that they do not all end it together."""
+        now = self.batch.start(self.draw, self.num_envs)
+        if spread:
+            steps = self.draw.uniform(0.0, float(self.task.episode), self.num_envs).long()
+            now = now._replace(steps=steps.clamp(max=self.task.episode - 1))
+        self.now = now
+        return self.task.observe(now)
+
+    def step(self, action: Tensor) -> EnvStep:
+        if self.now is None:
+            raise InputError("call reset() before the first step")
+        wanted = (self.num_envs, self.action_size)
+        if not isinstance(action, Tensor) or tuple(action.shape) != wanted:
+            raise InputError(f"actions are a tensor {wanted}, not {tuple(getattr(action, 'shape', ()))}")
+        after, reward, terminated = self.batch.step(self.now, action, self.clip)
+        truncated = (after.steps >= self.task.episode) & ~terminated
+        ended = terminated | truncated
+        last = observation = self.task.observe(after)
+        if self.batch.device.type != "cpu":  # nobody waits for a GPU to look
+            fresh = self.batch.start(self.draw, self.num_envs)
+            after = Moment(*(_where(ended, x, y) for x, y in zip(fresh, after, strict=True)))
+            observation = self.task.observe(after)
+        elif ended.any():
+            rows = ended.nonzero()[:, 0]
+            fresh = self.batch.start(self.draw, len(rows))
+            after = Moment(*(y.index_copy(0, rows, x) for x, y in zip(fresh, after, strict=True)))
+            observation = observation.index_copy(0, rows, self.task.observe(fresh))
+        self.now = after
+        return EnvStep(observation, reward, terminated, truncated, last)
+
+    def jacobian(self, action: Tensor) -> tuple[Tensor, Tensor]:
+        """How `last` (B, observations, actions) and the reward (B, actions) of step(action) depend on the action; the robots
+        stay where they are. It takes a step of one robot for each entry of the observation."""
+        if self.now is None:
+            raise InputError("call reset() before jacobian()")
+        rows = self.observation_size + 1
+        now = Moment(*(x.detach().repeat_interleave(rows, 0) for x in self.now))
+        with torch.enable_grad():
+            actions = action.detach().repeat_interleave(rows, 0).requires_grad_()
+            after, reward, _ = self.batch.step(now, actions)
+            found = torch.cat([self.task.observe(after), reward[:, None]], -1).reshape(-1, rows, rows)
+            (slope,) = torch.autograd.grad(found.diagonal(dim1=1, dim2=2).sum(), actions)
+        slope = slope.reshape(-1, rows, self.action_size)
+        return slope[:, :-1], slope[:, -1]
+
+    def detach(self) -> Tensor:
+        """Cut the graph here: what follows has no gradient with respect to what came before. Gives the observation."""
+        if self.now is None:
+            raise InputError("call reset() before detach()")
+        self.now = Moment(*(x.detach() for x in self.now))
+        return self.task.observe(self.now)
+
+
+def _where(rows: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Rows of x where they are asked for, else of y."""
+    return torch.where(rows.reshape(-1, *[1] * (x.ndim - 1)), x, y)

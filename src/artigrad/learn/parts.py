@@ -1,0 +1,154 @@
+"""What the algorithms share: networks, observations brought to one scale, values of episodes, scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..envs import DifferentiableEnv, EnvStep
+
+
+class Normalizer(nn.Module):
+    """Observations less their mean, over their spread, of all that were seen so far; within -10 and 10."""
+
+    mean: Tensor
+    square: Tensor
+    count: Tensor
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
+        self.register_buffer("square", torch.zeros(size, dtype=torch.float64))  # sum of squared deviations
+        self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        spread = (self.square / self.count.clamp(min=1.0)).sqrt().clamp(min=1e-4)
+        spread = torch.where(self.count > 0, spread, 1.0)
+        return ((x - self.mean.to(x)) / spread.to(x)).clamp(-10.0, 10.0)
+
+    @torch.no_grad()
+    def update(self, x: Tensor, total: Callable[[Tensor], Tensor] | None = None) -> None:
+        """Take in more observations (..., size). total: adds up a tensor over workers, whose observations are taken in too."""
+        off = x.reshape(-1, x.shape[-1]).double() - self.mean
+        sums = torch.stack([off.sum(0), off.square().sum(0), torch.full_like(self.mean, float(len(off)))])
+        first, second, more = sums if total is None else total(sums)
+        count = self.count + more[0]
+        self.square += second - first.square() / count
+        self.mean += first / count
+        self.count.copy_(count)
+
+
+def mlp(sizes: Iterable[int], *, norm: bool = True, gain: float = 1.0) -> nn.Sequential:
+    """A network with ELU between its layers; the weights of the last are multiplied by `gain`."""
+    wide = list(sizes)
+    layers: list[nn.Module] = []
+    for a, b in pairwise(wide[:-1]):
+        layers += [nn.Linear(a, b), nn.ELU(), *([nn.LayerNorm(b)] if norm else [])]
+    last = nn.Linear(wide[-2], wide[-1])
+    with torch.no_grad():
+        last.weight *= gain
+        last.bias.zero_()
+    return nn.Sequential(*layers, last)
+
+
+class GaussianPolicy(nn.Module):
+    """Actions limit tanh(mean(observation) + spread noise), with one spread per entry of the action."""
+
+    def __init__(self, observations: int, actions: int, limit: float, hidden: Iterable[int], log_spread: float = -1.0):
+        super().__init__()
+        self.limit = limit
+        self.normalizer = Normalizer(observations)
+        self.mean = mlp([observations, *hidden, actions], gain=0.1)
+        self.log_spread = nn.Parameter(torch.full((actions,), log_spread))
+
+    def forward(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
+        """An action; without noise the one that it holds for the best."""
+        x = self.mean(self.normalizer(observation))
+        if noise is not None:
+            x = x + self.log_spread.exp() * noise
+        return self.limit * torch.tanh(x)
+
+    def log_density(self, observation: Tensor, x: Tensor) -> Tensor:
+        """Of x, of which the action is limit tanh(x)."""
+        z = (x - self.mean(self.normalizer(observation))) / self.log_spread.exp()
+        return -(0.5 * z.square() + self.log_spread + 0.5 * math.log(2.0 * math.pi)).sum(-1)
+
+
+class Tally:
+    """Returns and lengths of the episodes that ended, robot by robot."""
+
+    def __init__(self, env: DifferentiableEnv):
+        self.score = torch.zeros(env.num_envs, dtype=torch.float64, device=env.batch.device)
+        self.length = torch.zeros_like(self.score)
+        self.ended = torch.zeros(
+            5, dtype=torch.float64, device=env.batch.device
+        )  # count, returns, lengths; steps, rewards
+        self.latest = {"return": math.nan, "length": math.nan}
+
+    @torch.no_grad()
+    def add(self, found: EnvStep) -> None:
+        self.score += found.reward
+        self.length += 1.0
+        over = (found.terminated | found.truncated).double()
+        steps = torch.full_like(over[0], float(len(over)))
+        sums = [over.sum(), (over * self.score).sum(), (over * self.length).sum(), steps, found.reward.sum().double()]
+        self.ended += torch.stack(sums)
+        self.score *= 1.0 - over
+        self.length *= 1.0 - over
+
+    def figures(self) -> dict[str, float]:
+        """Means over the episodes that ended since this was last asked, those of before where none did; and over all steps."""
+        count, total, length, steps, rewards = self.ended.tolist()
+        if count:
+            self.latest = {"return": total / count, "length": length / count}
+        self.ended.zero_()
+        return {**self.latest, "reward": rewards / max(steps, 1.0)}
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"score": self.score, "length": self.length, "ended": self.ended, "latest": self.latest}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for name in ("score", "length", "ended"):
+            getattr(self, name).copy_(state[name])
+        self.latest = dict(state["latest"])
+
+
+@torch.no_grad()
+def lambda_returns(
+    rewards: Tensor, values: Tensor, last_values: Tensor, terminated: Tensor, ended: Tensor, gamma: float, lam: float
+) -> Tensor:
+    """Targets (T, B) of values by TD(lambda):  G_t = r_t + gamma ((1 - lambda) V(s_t+1) + lambda G_t+1).
+
+    values: (T, B), of the observation before each step. last_values: (T, B), of what each step led to, also at the end of an
+    episode. Beyond a failure there is nothing, beyond the end of an episode or of the data its value.
+    """
+    targets = torch.empty_like(rewards)
+    later = last_values[-1]
+    for t in reversed(range(len(rewards))):
+        ahead = torch.where(ended[t], last_values[t], (1.0 - lam) * last_values[t] + lam * later)
+        targets[t] = later = rewards[t] + gamma * torch.where(terminated[t], 0.0, ahead)
+    return targets
+
+
+def descend(
+    optimizer: torch.optim.Optimizer,
+    weights: list[nn.Parameter],
+    max_norm: float,
+    mean: Callable[[Tensor], Tensor] | None = None,
+) -> float:
+    """A step of an optimiser on gradients within a norm; which norm they had. Gradients that are no numbers are not taken.
+    mean: of a tensor over workers, by which their gradients become one."""
+    if mean is not None:
+        together = mean(torch.cat([w.grad.flatten() for w in weights if w.grad is not None]))
+        for weight, part in zip(weights, together.split([w.numel() for w in weights]), strict=True):
+            weight.grad = part.view_as(weight)
+    norm = nn.utils.clip_grad_norm_(weights, max_norm)
+    if not bool(norm.isfinite()):
+        return math.nan
+    optimizer.step()
+    return float(norm)

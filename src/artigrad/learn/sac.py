@@ -1,0 +1,191 @@
+"""Soft actor-critic (Haarnoja et al. 2018), and policy enhancement (Qiao et al. 2021) on top of it.
+
+A critic Q learns from all that was ever seen; the policy goes where Q less the price of certainty is high. Policy enhancement
+knows at each transition (s, a0, r, s') also how reward and next observation depend on the action, and looks at
+the physics where Q would only guess:
+
+    Q(s, a) ~ r + r_a (a - a0) + gamma Q(s' + J (a - a0), a')      with weight exp(-|a - a0|)
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..envs import EnvTask
+from .learner import Learner, Settings
+from .parts import mlp
+from .replay import Replay
+
+
+@dataclass
+class SacSettings(Settings):
+    """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned.
+    capacity: transitions that are kept. target_rate: how much of the new critic enters the slow one at each update."""
+
+    envs: int = 32
+    hidden: tuple[int, ...] = (256, 256)
+    updates: int = 16
+    batch: int = 256
+    first: int = 2000
+    capacity: int = 1_000_000
+    rate: float = 3e-4
+    target_rate: float = 0.005
+    max_norm: float = 10.0
+
+
+class SquashedPolicy(nn.Module):
+    """Actions limit tanh(x), x normal with a mean and a spread that depend on the observation."""
+
+    def __init__(self, observations: int, actions: int, limit: float, hidden: tuple[int, ...]):
+        super().__init__()
+        self.limit = limit
+        self.both = mlp([observations, *hidden, 2 * actions], norm=False)
+
+    def forward(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
+        return (
+            self.draw(observation, noise)[0]
+            if noise is not None
+            else self.limit * torch.tanh(self._normal(observation)[0])
+        )
+
+    def _normal(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        mean, log_spread = self.both(observation).chunk(2, -1)
+        return mean, log_spread.clamp(-5.0, 2.0)
+
+    def draw(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """An action and the logarithm of its density, of action/limit."""
+        mean, log_spread = self._normal(observation)
+        x = mean + log_spread.exp() * noise
+        squash = 2.0 * (0.6931471805599453 - x - nn.functional.softplus(-2.0 * x))  # log(1 - tanh(x)^2)
+        density = -(0.5 * noise.square() + log_spread + 0.9189385332046727 + squash).sum(-1)
+        return self.limit * torch.tanh(x), density
+
+
+class TwoCritics(nn.Module):
+    """The smaller of two estimates of Q, so that errors are not sought out."""
+
+    def __init__(self, observations: int, actions: int, hidden: tuple[int, ...]):
+        super().__init__()
+        self.both = nn.ModuleList(mlp([observations + actions, *hidden, 1], norm=False) for _ in range(2))
+
+    def each(self, observation: Tensor, action: Tensor) -> Tensor:
+        x = torch.cat([observation, action], -1)
+        return torch.stack([q(x)[..., 0] for q in self.both])
+
+    def forward(self, observation: Tensor, action: Tensor) -> Tensor:
+        return self.each(observation, action).amin(0)
+
+
+class Sac(Learner):
+    """See the head of this file."""
+
+    Settings = SacSettings
+
+    @staticmethod
+    def policy_for(task: EnvTask, settings: Any) -> nn.Module:
+        return SquashedPolicy(task.observation_size, task.model.nu, task.limit, settings.hidden)
+
+    def setup(self) -> None:
+        s, env = self.settings, self.env
+        self.critic = self.keep("critic", TwoCritics(env.observation_size, env.action_size, s.hidden))
+        self.target = self.keep("target", copy.deepcopy(self.critic))
+        self.log_price = self.keep("price", nn.ParameterList([torch.zeros(())]))
+        for name, weights in (("actor", self.policy), ("critic", self.critic), ("price", self.log_price)):
+            self.keep(f"{name}_adam", torch.optim.Adam(weights.parameters(), s.rate))
+        self.replay = self.keep("replay", Replay(s.capacity, self.device))
+
+    def update(self) -> dict[str, float]:
+        s = self.settings
+        self.act()
+        self.steps += s.envs
+        losses: dict[str, float] = {}
+        if self.steps >= s.first:
+            for _ in range(s.updates):
+                losses = self.learn(self.replay.sample(s.batch, self.generator))
+        return {
+            **self.tally.figures(),
+            "critic": losses.get("critic", 0.0),
+            "price": float(self.log_price[0].detach().exp()),
+        }
+
+    def act(self) -> None:
+        """One step of all robots into the replay."""
+        s, env = self.settings, self.env
+        with torch.no_grad():
+            action = self.policy(self.observation, self.noise(s.envs, env.action_size))
+            if self.steps < s.first:
+                action = env.task.limit * (
+                    2.0 * torch.rand(action.shape, generator=self.generator, device=self.device) - 1.0
+                )
+        more = self.more(action)
+        with torch.no_grad():
+            found = env.step(action)
+        failed = found.terminated.to(action)
+        seen = {
+            "before": self.observation,
+            "action": action,
+            "reward": found.reward,
+            "after": found.last,
+            "failed": failed,
+        }
+        self.replay.add(**seen, **more)
+        self.tally.add(found)
+        self.observation = found.observation
+
+    def more(self, action: Tensor) -> dict[str, Tensor]:
+        """What else of a transition is kept."""
+        return {}
+
+    def learn(self, seen: dict[str, Tensor]) -> dict[str, float]:
+        """One step of the critic, of the policy and of the price of certainty."""
+        s, price, actions = self.settings, self.log_price[0].exp().detach(), self.env.action_size
+        with torch.no_grad():
+            action, density = self.policy.draw(seen["after"], self.noise(len(seen["after"]), actions))
+            ahead = self.target(seen["after"], action) - price * density
+            wanted = seen["reward"] + s.gamma * (1.0 - seen["failed"]) * ahead
+        error = (self.critic.each(seen["before"], seen["action"]) - wanted).square().mean()
+        self._descend("critic", error, self.critic)
+
+        action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
+        self._descend("actor", (price * density - self.worth(seen, action)).mean(), self.policy)
+        self._descend("price", -(self.log_price[0] * (density.detach() - actions).mean()), self.log_price)
+        with torch.no_grad():
+            for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
+                slow.lerp_(new, s.target_rate)
+        return {"critic": float(error.detach())}
+
+    def worth(self, seen: dict[str, Tensor], action: Tensor) -> Tensor:
+        """Q(s, a)"""
+        return self.critic(seen["before"], action)
+
+    def _descend(self, name: str, loss: Tensor, module: nn.Module) -> None:
+        adam, weights = self.parts[f"{name}_adam"], list(module.parameters())
+        for weight, grad in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+            weight.grad = grad
+        self.descend(adam, weights)
+
+
+class PolicyEnhancement(Sac):
+    """See the head of this file."""
+
+    def more(self, action: Tensor) -> dict[str, Tensor]:
+        J, r = self.env.jacobian(action)
+        return {"J": J, "r": r}
+
+    def worth(self, seen: dict[str, Tensor], action: Tensor) -> Tensor:
+        s, d = self.settings, action - seen["action"]
+        weight = torch.exp(-d.detach().norm(dim=-1) / self.env.task.limit)
+        after = seen["after"] + (seen["J"] @ d[..., None])[..., 0]
+        with torch.no_grad():
+            next_action = self.policy(after, self.noise(*d.shape))
+        ahead = (
+            seen["reward"]
+            + (seen["r"] * d).sum(-1)
+            + s.gamma * (1.0 - seen["failed"]) * self.critic(after, next_action)
+        )
+        return weight * ahead + (1.0 - weight) * self.critic(seen["before"], action)

@@ -1,0 +1,117 @@
+"""Short-horizon actor-critic (Xu et al. 2022): the policy climbs the gradient of its return through a short stretch of
+simulation, and a critic stands for what comes after.
+
+    maximise  sum_t gamma^t r_t + gamma^h V(s_h)      by the gradient through policy, physics, reward and V
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .learner import Learner, Settings
+from .parts import lambda_returns, mlp
+
+
+@dataclass
+class ShacSettings(Settings):
+    """span: s of simulated time that gradients go through: long enough to feel what an action does, and short of the time
+    in which gradients of contact grow beyond use. clip: see `DifferentiableEnv`, in units of the return of one robot.
+
+    The critic is taught `critic_passes` passes over what was seen, in `critic_pieces` pieces; of the target critic that stands
+    for the future, `target_rate` stays at each update. Learning rates fall linearly to `last_rate` of their first value at
+    `decay_steps` steps of the environment."""
+
+    envs: int = 128
+    span: float = 0.4
+    clip: float = 30.0
+    actor_rate: float = 2e-3
+    critic_rate: float = 2e-3
+    decay_steps: int = 3_000_000
+    last_rate: float = 0.1
+    lam: float = 0.95
+    critic_hidden: tuple[int, ...] = (128, 128)
+    critic_passes: int = 4
+    critic_pieces: int = 4
+    target_rate: float = 0.4
+    max_norm: float = 1.0
+
+
+class Shac(Learner):
+    """See the head of this file."""
+
+    Settings = ShacSettings
+
+    def setup(self) -> None:
+        s, size = self.settings, self.env.observation_size
+        self.horizon = max(2, round(s.span / self.env.dt))
+        self.critic = self.keep("critic", mlp([size, *s.critic_hidden, 1]))
+        self.target = self.keep("target", mlp([size, *s.critic_hidden, 1]))
+        self.target.load_state_dict(self.critic.state_dict())
+        self.actor_adam = self.keep("actor_adam", torch.optim.Adam(self.policy.parameters(), s.actor_rate, (0.7, 0.95)))
+        self.critic_adam = self.keep(
+            "critic_adam", torch.optim.Adam(self.critic.parameters(), s.critic_rate, (0.7, 0.95))
+        )
+
+    def update(self) -> dict[str, float]:
+        s = self.settings
+        left = max(0.0, 1.0 - self.steps / s.decay_steps)
+        for adam, rate in ((self.actor_adam, s.actor_rate), (self.critic_adam, s.critic_rate)):
+            adam.param_groups[0]["lr"] = rate * (s.last_rate + (1.0 - s.last_rate) * left)
+        norm = self.climb()
+        error = self.teach()
+        with torch.no_grad():
+            for old, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
+                old.lerp_(new, 1.0 - s.target_rate)
+        self.steps += s.envs * self.horizon * self.workers.count
+        return {**self.tally.figures(), "gradient": norm, "critic": error}
+
+    def climb(self) -> float:
+        """The return of a stretch and one step of the policy along its gradient; keeps what was seen for the critic."""
+        s, env, policy = self.settings, self.env, self.policy
+        observation, seen = env.detach(), []
+        total = torch.zeros(s.envs, device=self.device)
+        worth = torch.ones(s.envs, device=self.device)
+        for t in range(self.horizon):
+            found = env.step(policy(observation, self.noise(s.envs, env.action_size)))
+            ended = found.terminated | found.truncated
+            total = total + worth * found.reward
+            bootstrap = found.truncated if t < self.horizon - 1 else ~found.terminated
+            total = total + torch.where(bootstrap, s.gamma * worth * self.value(found.last), 0.0)
+            worth = torch.where(ended, 1.0, s.gamma * worth)
+            seen.append([x.detach() for x in (observation, found.last, found.reward, found.terminated, ended)])
+            observation = found.observation
+            self.tally.add(found)
+        self.actor_adam.zero_grad()
+        (-total.sum()).backward()
+        for weight in policy.parameters():
+            assert weight.grad is not None
+            weight.grad /= s.envs * self.horizon
+        norm = self.descend(self.actor_adam, list(policy.parameters()))
+        self.seen = [torch.stack(x) for x in zip(*seen, strict=True)]
+        return norm
+
+    def value(self, observation: Tensor) -> Tensor:
+        """V of observations, by the critic that follows slowly."""
+        return self.target(self.policy.normalizer(observation))[:, 0]
+
+    def teach(self) -> float:
+        """The critic learns the lambda-returns of what was seen."""
+        s, normalizer = self.settings, self.policy.normalizer
+        before, after, rewards, terminated, ended = self.seen
+        with torch.no_grad():
+            values, last_values = (self.target(normalizer(x))[..., 0] for x in (before, after))
+        targets = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, s.lam).reshape(-1)
+        rows = normalizer(before).reshape(-1, before.shape[-1])
+        error = torch.zeros((), device=self.device)
+        for _ in range(s.critic_passes):
+            for piece in torch.randperm(len(rows), device=self.device, generator=self.generator).chunk(s.critic_pieces):
+                loss = (self.critic(rows[piece])[:, 0] - targets[piece]).square().mean()
+                self.critic_adam.zero_grad()
+                loss.backward()
+                self.descend(self.critic_adam, list(self.critic.parameters()))
+                error = loss.detach()
+        normalizer.update(before, self.workers.total)
+        return float(error)

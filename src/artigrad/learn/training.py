@@ -1,0 +1,152 @@
+"""Training from beginning to end: updates, progress, logs, checkpoints that a run goes on from."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..envs import TASKS
+from ..errors import InputError, need
+from ..model.model import Model
+from .bptt import Bptt
+from .learner import Learner
+from .mbpo import Mbpo, SampleEnhancement
+from .ppo import Ppo
+from .sac import PolicyEnhancement, Sac
+from .shac import Shac
+from .sql import Sql
+
+ALGORITHMS: dict[str, type[Learner]] = {
+    "shac": Shac,
+    "ppo": Ppo,
+    "bptt": Bptt,
+    "sac": Sac,
+    "policy-enhancement": PolicyEnhancement,
+    "mbpo": Mbpo,
+    "sample-enhancement": SampleEnhancement,
+    "sql": Sql,
+}
+
+
+class Training:
+    """A learner and where its run is kept: `progress.csv`, `checkpoint.pt`, and TensorBoard's file if asked for.
+
+    task: a name of `artigrad.envs.TASKS` with its `options`. settings: fields of the algorithm's settings. model: the robot,
+    where its file is not at hand. A folder that holds a checkpoint of the same training is gone on with.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        algorithm: str = "shac",
+        folder: str | os.PathLike[str] | None = None,
+        *,
+        device: str = "cpu",
+        threads: int | None = None,
+        tensorboard: bool = False,
+        options: dict[str, Any] | None = None,
+        model: Model | None = None,
+        **settings: Any,
+    ):
+        self.about: dict[str, Any] = {
+            "task": named(task, TASKS, "tasks"),
+            "algorithm": algorithm,
+            "options": options or {},
+        }
+        kind = ALGORITHMS[named(algorithm, ALGORITHMS, "algorithms")]
+        known = [field.name for field in fields(kind.Settings)]
+        for name in settings:
+            named(name, known, f"settings of {algorithm}")
+        robot = {} if model is None else {"model": model}
+        how: dict[str, Any] = {"device": device, "threads": threads, **self.about["options"], **robot}
+        self.learner = kind(self.about["task"], kind.Settings(**settings), **how)
+        self.seconds = 0.0
+        self.folder = None if folder is None else Path(folder)
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self.checkpoint.exists():
+                self._take_up(torch.load(self.checkpoint, weights_only=True, map_location="cpu"))
+        self.board: Any = None
+        if tensorboard:
+            if self.folder is None:
+                raise InputError("tensorboard writes into the folder of a run: pass folder=")
+            need("tensorboard", "a log for TensorBoard needs it", "learn")
+            from torch.utils.tensorboard import SummaryWriter
+
+            self.board = SummaryWriter(str(self.folder))
+
+    @property
+    def checkpoint(self) -> Path:
+        assert self.folder is not None
+        return self.folder / "checkpoint.pt"
+
+    def _take_up(self, saved: dict[str, Any]) -> None:
+        if saved["about"] != self.about:
+            raise InputError(f"{self.folder} holds another training, {saved['about']}: choose another folder")
+        self.learner.load_state_dict(saved["learner"])
+        self.seconds = saved["seconds"]
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> None:
+        """All that is needed to go on, and to play the policy. A run that is stopped while writing keeps the one before."""
+        path = self.checkpoint if path is None else Path(path)
+        whole = {"about": self.about, "seconds": self.seconds, "learner": self.learner.state_dict()}
+        fresh = path.with_suffix(".new")
+        torch.save(whole, fresh)
+        fresh.replace(path)
+
+    def run(
+        self,
+        steps: int | None = None,
+        *,
+        seconds: float | None = None,
+        watch: Callable[[dict[str, float]], None] | None = None,
+        every: float = 30.0,
+    ) -> dict[str, float]:
+        """Updates until so many steps of the environment or seconds are reached, those of earlier runs included. watch: called
+        with the figures after each. every: seconds between two checkpoints. The last figures."""
+        if steps is None and seconds is None:
+            raise InputError("pass steps= or seconds=, or nothing ends the training")
+        found: dict[str, float] = {}
+        began, saved = time.perf_counter() - self.seconds, time.perf_counter()
+        while (steps is None or self.learner.steps < steps) and (seconds is None or self.seconds < seconds):
+            figures = self.learner.update()
+            self.seconds = time.perf_counter() - began
+            found = {"steps": float(self.learner.steps), "seconds": self.seconds, **figures}
+            self._log(found)
+            if watch is not None:
+                watch(found)
+            if self.folder is not None and time.perf_counter() - saved > every:
+                self.save()
+                saved = time.perf_counter()
+        if self.folder is not None:
+            self.save()
+        return found
+
+    def _log(self, found: dict[str, float]) -> None:
+        if self.folder is None:
+            return
+        path = self.folder / "progress.csv"
+        fresh = not path.exists()
+        with path.open("a", newline="") as file:
+            writer = csv.DictWriter(file, list(found))
+            if fresh:
+                writer.writeheader()
+            writer.writerow(found)
+        if self.board is not None:
+            for name, value in found.items():
+                self.board.add_scalar(name, value, int(found["steps"]))
+
+
+def named(name: str, known: Any, what: str) -> str:
+    """A name that is known, however it is spelt."""
+    for one in known:
+        if str(one).lower() == name.lower():
+            return str(one)
+    raise InputError(f"{what} are {', '.join(map(str, known))}; not '{name}'")

@@ -1,0 +1,164 @@
+"""Learning: parts by hand, every algorithm reproduces from its seed and goes on where it stopped, and the gradient teaches."""
+
+import csv
+import math
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import artigrad as ag
+from artigrad.cli import app
+from artigrad.envs import DifferentiableEnv
+from artigrad.learn import ALGORITHMS, Player, Training
+from artigrad.learn.parts import Normalizer, lambda_returns
+from artigrad.learn.replay import Replay
+
+SMALL = {  # so that an update is short, and something is learned in the second
+    "shac": {"envs": 4, "span": 0.07, "critic_passes": 2},
+    "ppo": {"envs": 4, "horizon": 8, "passes": 2, "pieces": 2},
+    "bptt": {"envs": 2, "horizon": 6},
+    "sac": {"envs": 4, "first": 4, "updates": 2, "batch": 8},
+    "policy-enhancement": {"envs": 4, "first": 4, "updates": 2, "batch": 8},
+    "mbpo": {"envs": 4, "first": 4, "updates": 2, "batch": 8, "rollouts": 16, "model_every": 4, "model_passes": 1},
+    "sample-enhancement": {
+        "envs": 4,
+        "first": 4,
+        "updates": 2,
+        "batch": 8,
+        "rollouts": 16,
+        "model_every": 4,
+        "model_passes": 1,
+    },
+    "sql": {"envs": 4, "first": 4, "updates": 2, "batch": 8, "particles": 4},
+}
+each = pytest.mark.parametrize("algorithm", ALGORITHMS)
+
+
+def training(algorithm, folder=None, seed=3, task="PendulumReach"):
+    return Training(task, algorithm, folder, threads=1, seed=seed, hidden=(16, 16), **SMALL[algorithm])
+
+
+def weights(run):
+    return torch.cat([w.detach().flatten() for w in run.learner.policy.parameters()])
+
+
+@each
+def test_goes_on_where_it_stopped_to_the_bit(algorithm, tmp_path):
+    whole = training(algorithm)
+    first = weights(whole).clone()
+    for _ in range(4):
+        whole.learner.update()
+    assert not torch.equal(first, weights(whole))
+    part = training(algorithm, tmp_path)
+    for _ in range(2):
+        part.learner.update()
+    part.save()
+    rest = training(algorithm, tmp_path)
+    assert rest.learner.steps == part.learner.steps
+    for _ in range(2):
+        rest.learner.update()
+    assert torch.equal(weights(whole), weights(rest))
+    other = training(algorithm, seed=4)
+    for _ in range(4):
+        other.learner.update()
+    assert not torch.equal(weights(whole), weights(other))
+
+
+def test_values_of_episodes_by_hand():
+    """One robot fails after the second step, another's episode is cut off there, a third goes on."""
+    rewards = torch.tensor([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [3.0, 3.0, 3.0]])
+    last = torch.tensor([[10.0] * 3, [20.0] * 3, [30.0] * 3])
+    terminated = torch.tensor([[False] * 3, [True, False, False], [False] * 3])
+    ended = torch.tensor([[False] * 3, [True, True, False], [False] * 3])
+    g, lam = 0.9, 0.8
+    found = lambda_returns(rewards, rewards, last, terminated, ended, g, lam)
+    third = 3 + g * 30
+    second = [2.0, 2 + g * 20, 2 + g * (0.2 * 20 + lam * third)]
+    expected = [[1 + g * (0.2 * 10 + lam * x) for x in second], second, [third] * 3]
+    torch.testing.assert_close(found, torch.tensor(expected))
+
+
+def test_observations_are_brought_to_one_scale():
+    rows = torch.randn(300, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 10.0, 0.1]) + 5.0
+    normalizer = Normalizer(3)
+    assert torch.equal(normalizer(rows[:5].clamp(max=9.0)), rows[:5].clamp(max=9.0).clamp(-10, 10))
+    for piece in rows.split((100, 50, 150)):
+        normalizer.update(piece)
+    torch.testing.assert_close(normalizer.mean, rows.double().mean(0))
+    torch.testing.assert_close(normalizer.square / 300, rows.double().var(0, correction=0))
+    assert normalizer(rows).std(0).sub(1).abs().max() < 0.02
+
+
+def test_replay_keeps_the_latest():
+    replay = Replay(1500, torch.device("cpu"))
+    for k in range(20):
+        replay.add(x=torch.arange(100.0) + 100 * k)
+    assert replay.count == 1500 and set(replay.rows["x"].tolist()) == set(map(float, range(500, 2000)))
+    assert len(replay.sample(64, torch.Generator().manual_seed(0))["x"]) == 64
+
+
+def test_jacobians_match_differences():
+    env = DifferentiableEnv("PendulumReach", 2, dtype="f64", threads=1, links=2)
+    env.reset()
+    action = torch.tensor([[0.5, -0.3], [0.2, 0.9]], dtype=torch.float64)
+    for _ in range(3):
+        env.step(action)
+    env.detach()
+    J, r = env.jacobian(action)
+    now, h = env.now, 1e-6
+    for k in range(2):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = action.clone()
+            moved[:, k] += sign * h
+            env.now = now
+            ends.append(env.step(moved))
+        torch.testing.assert_close(J[..., k], (ends[0].last - ends[1].last) / (2 * h), rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(r[..., k], (ends[0].reward - ends[1].reward) / (2 * h), rtol=1e-6, atol=1e-7)
+
+
+def test_the_gradient_lifts_a_pendulum():
+    run = Training("PendulumReach", "bptt", threads=1, options={"links": 1}, rate=3e-2, hidden=(32,), horizon=40)
+    found = [run.learner.update()["return"] for _ in range(12)]
+    assert found[0] < 0.1 and max(found) > 0.3  # 0.5 at best
+    assert max(found) <= 0.5 + 1e-6
+
+
+def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
+    run = training("shac", tmp_path, task="Hopper")
+    seen = []
+    run.run(steps=60, watch=seen.append)
+    rows = list(csv.DictReader((tmp_path / "progress.csv").read_text().splitlines()))
+    assert [float(r["steps"]) for r in rows] == [36.0, 72.0] == [f["steps"] for f in seen]
+    player = Player(tmp_path / "checkpoint.pt")
+    observation = np.linspace(-1, 1, 11)
+    expected = run.learner.policy(torch.tensor(observation[None], dtype=torch.float32))[0]
+    np.testing.assert_array_equal(player(observation), expected.detach())
+    ours, theirs = player.returns(3), player.gymnasium_returns(3)
+    assert np.isfinite(ours).all() and np.isfinite(theirs).all() and ours.shape == theirs.shape == (3,)
+
+
+def test_command_line(tmp_path):
+    call = ["train", "cartpoleswingup", "--algorithm", "ppo", "--steps", "100", "--folder", str(tmp_path)]
+    found = CliRunner().invoke(app, call)
+    assert found.exit_code == 0 and "artigrad play" in " ".join(found.output.split())
+    assert "goes on" in CliRunner().invoke(app, call).output
+    wrong = CliRunner().invoke(app, ["train", "unicorn"])
+    assert wrong.exit_code == 1 and "tasks are Ant" in " ".join(wrong.output.split())
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    with pytest.raises(ag.InputError, match="algorithms are shac"):
+        Training("Ant", "dreamer")
+    with pytest.raises(ag.InputError, match="settings of shac are"):
+        Training("Hopper", "shac", learning_rate=1.0)
+    with pytest.raises(ag.InputError, match="nothing ends the training"):
+        training("bptt").run()
+    training("bptt", tmp_path).save()
+    with pytest.raises(ag.InputError, match="holds another training"):
+        training("shac", tmp_path)
+    with pytest.raises(ag.InputError, match="there is no file"):
+        Player(tmp_path / "none.pt")
+    assert math.isnan(training("ppo").learner.tally.figures()["return"])
