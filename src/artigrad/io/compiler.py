@@ -74,13 +74,13 @@ def of_mujoco(given: Any, *, floating: bool) -> tuple[Compiled, str, str]:
         name = given.names.split(b"\0", 1)[0].decode() or "robot"
         if floating:
             raise ModelError(f"floating=True frees the base of a file or an MjSpec; '{name}' is compiled already")
-        return Compiled(copy.copy(given), [], []), name, f"'{name}'"
+        return Compiled(copy.copy(given), [], [], {}), name, f"'{name}'"
     spec, name = given.copy(), given.modelname or "robot"
     label = f"'{name}'"
     try:
         if floating:
             _float(spec, label)
-        return Compiled(spec.compile(), [], []), name, label
+        return Compiled(spec.compile(), [], [], {}), name, label
     except (ValueError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
             raise
