@@ -169,13 +169,10 @@ def _options(m: Any, b: FileBuilder) -> Options:
     """How the file says that it is stepped."""
     if not m.opt.timestep > 0:
         raise ModelError(f"timestep of '{b.name}' is {m.opt.timestep:g}; it must be above zero, in seconds")
-    number = int(m.opt.integrator)
-    if number >= len(INTEGRATORS):
-        b.notes.append(Finding("integrator discrete", (), "stepped by euler"))
-        number = 0
+    known = m.opt.integrator < len(INTEGRATORS)
     return Options(
         dt=float(m.opt.timestep),
-        integrator=INTEGRATORS[number],
+        integrator=INTEGRATORS[m.opt.integrator if known else 0],
         implicit_damping=not off(m, Off.EULERDAMP),
         cone="elliptic" if m.opt.cone else "pyramidal",
         impratio=float(m.opt.impratio),

@@ -22,6 +22,7 @@ class Off(IntFlag):
     ACTUATION = 1 << 11
     REFSAFE = 1 << 12
     EULERDAMP = 1 << 15
+    MULTICCD = 1 << 19
 
 
 # the arrays that a flag makes zero

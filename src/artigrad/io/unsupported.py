@@ -14,6 +14,7 @@ from .names import Names
 BALL_OR_FREE = (0, 1)  # mjtJoint
 IMPLICIT = (2, 3)  # mjtIntegrator
 OVERRIDE = 1  # bit of enableflags
+METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # more of them
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
 
@@ -85,6 +86,22 @@ FEATURES = (
     ),
     Unsimulated(
         "override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []
+    ),
+    Unsimulated("integrator discrete", "euler takes its place", lambda m, n: [""] if m.opt.integrator > 3 else []),
+    Unsimulated(
+        "correction of creeping contacts (noslip_iterations)",
+        "they creep as far as impratio allows",
+        lambda m, n: [""] if m.opt.noslip_iterations > 0 else [],
+    ),
+    Unsimulated(
+        "one point for each pair of shapes (flag multiccd)",
+        "flat ones touch at several",
+        lambda m, n: [""] if off(m, Off.MULTICCD) else [],
+    ),
+    Unsimulated(
+        "another method of constraints",
+        "the flag is not regarded",
+        lambda m, n: [name for name, bit in METHODS.items() if m.opt.enableflags & bit],
     ),
 )
 NOTES = (
