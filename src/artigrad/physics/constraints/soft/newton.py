@@ -20,6 +20,7 @@ SEARCHES = 10  # evaluations of a line search
 LONGEST = 16.0  # whole steps that a search may go
 ENOUGH = 1e-2  # of the slope at its start, at which a search ends
 FINE = {"f64": 1e-10, "f32": 1e-5}  # |z - f| of |f| that counts as solved
+LEAST = {"f64": 1e-4, "f32": 1e-1}  # m/s^2, at least as large as what every row answers; less is rounding
 
 
 class Along(NamedTuple):
@@ -38,15 +39,18 @@ def newton(s: Step) -> None:
         problem.base[i].F = s.link[i].F
     for k in loop(s.model.nv):
         problem.accel[k] = 0.0
+    stiff = carry(0.0)
     for family, n, row in every_row(s):
-        y = -row.ref
+        y, D = -row.ref, row.D
         row.y, row.z = y, y * 0.0
         row.f, row.K = family.respond(s, n, row, y)
+        stiff.value = stiff.value + D * D
     if problem.has("tied"):
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.structure(s)
     going, first, left = carry(1.0), carry(1.0), carry(0.0)
-    fine = FINE[target().dtype]
+    kind = target().dtype
+    fine, floor = FINE[kind], LEAST[kind] * LEAST[kind] * stiff.value
     for _ in loop(problem.iterations):
         for _ in when_any(going.value > 0.5):
             assemble(s, with_forces=True)
@@ -56,13 +60,14 @@ def newton(s: Step) -> None:
             end = along.linear + along.quadratic + along.at_end
             enough, alpha = ENOUGH * abs(start), carry(1.0)
             # the whole step, unless its slope says that the minimum is elsewhere; searching in rounding leads anywhere
-            rounding = 1e-13 if target().dtype == "f64" else 1e-5
+            rounding = 1e-13 if kind == "f64" else 1e-5
             noise = rounding * (abs(along.linear) + abs(along.at_start))
             elsewhere = select(abs(end) > enough, select(abs(start) > noise, going.value, 0.0), 0.0)
             needed = select(first.value > 0.5, 0.0, elsewhere)
             for _ in when_any(needed > 0.5):
                 _search(s, along, (end, enough), needed, alpha)
             error, size = _move(s, select(going.value > 0.5, alpha.value, 0.0))
+            size = size + floor
             left.value = select(going.value > 0.5, sqrt(error / maximum(size, 1e-30)), left.value)
             going.value = select(
                 error <= fine * fine * size, 0.0, going.value
