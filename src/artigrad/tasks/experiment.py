@@ -70,7 +70,7 @@ class Experiment(ABC):
         return numbers, [file, *self.draw(numbers, how.folder)]
 
 
-class Training:
+class Resumable:
     """Iterations of a training that can be taken up again: its parts are kept in a file, with a record of numbers."""
 
     def __init__(self, how: Running, name: str, parts: dict[str, Any]):

@@ -19,7 +19,7 @@ from ..model.state import State
 from ..robots.inertias import box, rod, sphere
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Running, Training, film_of, plotting
+from .experiment import Experiment, Resumable, Running, film_of, plotting
 
 TORSO, FEMUR, TIBIA, FOOT = 21.0, 1.0, 0.7, 0.225  # kg: 28.7 in all
 LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.2)}  # m, hips
@@ -60,10 +60,13 @@ def quadruped(torque: float) -> Model:
 
 def walked(sim: Simulator, q: np.ndarray) -> np.ndarray:
     """Mean speed along x of motions q (B, T+1, nq), m/s; none where the torso came to lie on the floor, or turned over."""
-    up = 1 - 2 * (q[..., 4] ** 2 + q[..., 5] ** 2)
-    upright = (q[..., 2] > HEIGHT) & (up > 0.5)
     seconds = (q.shape[1] - 1) * sim.options.dt
-    return np.where(upright.all(1), (q[:, -1, 0] - q[:, 0, 0]) / seconds, 0.0)
+    return np.where(upright(q).all(1), (q[:, -1, 0] - q[:, 0, 0]) / seconds, 0.0)
+
+
+def upright(q: np.ndarray) -> np.ndarray:
+    """When the torso was above the floor and the right way up, (B, T+1)."""
+    return (q[..., 2] > HEIGHT) & (q[..., 4] ** 2 + q[..., 5] ** 2 < 0.25)
 
 
 # -- is there a gait? ----------------------------------------------------------------------------------------------------
@@ -88,10 +91,11 @@ def search(torque: float, motions: int, how: Running, *, seed: int = 0, batch: i
         x = mean + spread * rng.normal(size=(batch, 33))
         traj = sim.rollout(start, sinusoids(x, steps, DT))
         found = walked(sim, traj.q)
-        order = np.argsort(-found)
+        order = np.argsort(-found + (~upright(traj.q)).mean(1))  # of those that fall, those that do so late
         elite = x[order[: batch // 10]]
-        if found[order[0]] > speed:
-            best, speed = x[order[0]], float(found[order[0]])
+        first = int(found.argmax())
+        if found[first] > speed:
+            best, speed = x[first], float(found[first])
         mean, spread = elite.mean(0), np.maximum(elite.std(0), 0.05)
         curve.append(round(speed, 4))
         how.watch((k + 1) * batch, motions, f"{torque:g} N m: {speed:.2f} m/s")
@@ -131,7 +135,6 @@ class Gait(Experiment):
 
     def _train(self, how: Running, torque: float) -> dict[str, Any]:
         import torch
-        from torch import nn
 
         import artigrad.torch as at
 
@@ -141,40 +144,17 @@ class Gait(Experiment):
         steps = round(SECONDS / DT)
         bank = Bank((2, 128, 128, 8), how.seeds, skip=True).to(how.device, torch.float64)
         method = torch.optim.Adam(bank.parameters(), lr=self.rate)
-        training = Training(how, f"gait-{torque:g}", {"bank": bank, "method": method})
+        training = Resumable(how, f"gait-{torque:g}", {"bank": bank, "method": method})
 
-        class Clock(nn.Module):
-            """Angles of the servos from the time."""
-
-            def __init__(self) -> None:
-                super().__init__()
-                self.bank = bank
-                angle = 2 * np.pi * RATE * DT * torch.arange(steps, dtype=torch.float64, device=how.device)
-                self.register_buffer("wave", torch.stack([angle.sin(), angle.cos()], -1))
-                self.register_buffer("home", torch.tensor([BEND, -2 * BEND] * 4, device=how.device))
-
-            def forward(self, q: Any, v: Any, t: int) -> Any:
-                x = self.wave[t].expand(how.seeds, 1, 2)  # type: ignore[index]
-                return self.home + 0.8 * self.bank(x)[:, 0].tanh()
-
-        policy = Clock()
-        home = sim.model.keyframe()
-        q, v = (torch.tensor(x, device=how.device).expand(how.seeds, -1).contiguous() for x in home)
-        state = q, v
-        if how.device == "cpu":
-            tricks: dict[str, Any] = {"decay": self.decay, "clip": self.clip}
-
-            def loop() -> Any:
-                return at.closed_loop(sim, policy, state, steps, **tricks)
-        else:
-            recorded = at.RecordedLoop(sim, policy, how.seeds, steps, decay=self.decay, clip=self.clip)
-
-            def loop() -> Any:
-                return recorded(state)
-
+        angle = 2 * np.pi * RATE * DT * torch.arange(steps, dtype=torch.float64, device=how.device)
+        wave = torch.stack([angle.sin(), angle.cos()], -1).expand(how.seeds, steps, 2)
+        home, state = torch.tensor([BEND, -2 * BEND] * 4, device=how.device), sim.model.keyframe()
+        start = tuple(torch.tensor(x, device=how.device).expand(how.seeds, -1).contiguous() for x in state)
         best, kept = np.zeros(how.seeds), np.zeros((how.seeds, steps, 8))
         for _ in training.iterations(self.updates):
-            q, v, u = loop()
+            u = home + 0.8 * bank(wave).tanh()
+            states: Any = at.rollout(sim, start, u, decay=self.decay, clip=self.clip)
+            q, v = states
             loss = -v[..., 0].mean(1)  # of the torso's own speed, so that every step has its share
             method.zero_grad()
             loss.sum().backward()

@@ -20,7 +20,7 @@ from ..model.model import Model
 from ..robots.inertias import rod
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Running, Training, film_of, plotting
+from .experiment import Experiment, Resumable, Running, film_of, plotting
 
 DT, FINE, AHEAD = 0.05, 10, 20  # s between frames, steps of the simulator in that time, frames ahead
 TRUE, GUESS = (3.0, 3.0, 3.0), (1.0, 5.0, 0.5)  # m
@@ -86,7 +86,7 @@ class Lengths(Experiment):
         log_lengths = torch.nn.Parameter(torch.tensor(GUESS, dtype=torch.float64).log())
         method = torch.optim.Adam([{"params": net.parameters(), "lr": 1e-3}, {"params": [log_lengths], "lr": 5e-3}])
         holder = torch.nn.ParameterDict({"log_lengths": log_lengths})
-        training = Training(how, f"lengths-{seed}", {"net": net, "lengths": holder, "method": method})
+        training = Resumable(how, f"lengths-{seed}", {"net": net, "lengths": holder, "method": method})
         rng = np.random.default_rng(seed)
         for _ in training.iterations(self.updates):
             m, t = rng.integers(MOTIONS, size=16), rng.integers(1, FRAMES - AHEAD, size=16)
@@ -125,7 +125,7 @@ class Lengths(Experiment):
         net = graph_network().to(how.device)
         method = torch.optim.Adam(net.parameters(), lr=1e-3)
         x, y = (torch.stack([torch.cat([q, v], -1)[:, s].reshape(-1, 6)], 0)[0] for s in (slice(0, -1), slice(1, None)))
-        training = Training(how, f"graph-{seed}", {"net": net, "method": method})
+        training = Resumable(how, f"graph-{seed}", {"net": net, "method": method})
         for _ in training.iterations(self.graph_updates):
             rows = torch.randint(len(x), (128,), device=x.device)
             loss = (net(x[rows]) - y[rows]).square().mean()

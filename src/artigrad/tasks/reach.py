@@ -21,7 +21,7 @@ from ..model.model import Model
 from ..robots.inertias import rod
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Running, Training, film_of, plotting
+from .experiment import Experiment, Resumable, Running, film_of, plotting
 
 LINK, MASS = 0.5, 16.0  # m and kg, of each of the two
 GAIN, SPEED = 30.0, np.radians(45.0)  # 1/s, rad/s
@@ -88,7 +88,7 @@ class Reach(Experiment):
         sim = Simulator(arm(*SCENES[scene]), dt=DT, dtype=dtype, device=how.device)
         bank = Bank(self.sizes, how.seeds).to(how.device, torch.float64 if dtype == "f64" else torch.float32)
         method = torch.optim.Adam(bank.parameters(), lr=self.rate)
-        training = Training(how, f"{self.name}-{scene}", {"bank": bank, "method": method})
+        training = Resumable(how, f"{self.name}-{scene}", {"bank": bank, "method": method})
         for k in training.iterations(self.updates):
             targets = self.targets(k, how.seeds, bank.weights[0])
             loss, last = self.distances(sim, bank, targets)
@@ -118,23 +118,10 @@ class Reach(Experiment):
     def distances(self, sim: Simulator, bank: Any, targets: Any, fine: int = 1) -> tuple[Any, Any]:
         """The mean distance of the tip from its point over eight seconds, and over the last of them, each (seeds,). fine: by
         what steps are shorter."""
-        from torch import nn
-
         import artigrad.torch as at
 
-        class Told(nn.Module):
-            """Angles of the servos from the distance of the tip."""
-
-            def __init__(self) -> None:
-                super().__init__()
-                self.bank = bank
-
-            def forward(self, q: Any, v: Any, t: int) -> Any:
-                off = at.sites(sim, (q, v))[..., 0, :] - targets
-                return RANGE * self.bank((off.square().sum(-1, keepdim=True) + 1e-12).sqrt()).tanh()
-
         q = targets.new_zeros(*targets.shape[:2], 4)
-        loop = at.closed_loop(sim, Told(), (q, q), STEPS * fine, decay=0.95 ** (1 / fine))
+        loop = at.closed_loop(sim, _told(sim, bank, targets), (q, q), STEPS * fine, decay=0.95 ** (1 / fine))
         return _means(at.sites(sim, (loop.q[..., fine::fine, :], loop.v[..., fine::fine, :]))[..., 0, :], targets)
 
     def draw(self, numbers: dict[str, Any], folder: Path) -> list[Path]:
@@ -178,17 +165,10 @@ class Reach(Experiment):
 
     def controls(self, sim: Simulator, bank: Any, targets: Any) -> Any:
         """Of all steps, (seeds, batch, steps, 4)."""
-        from torch import nn
-
         import artigrad.torch as at
 
-        class Told(nn.Module):
-            def forward(self, q: Any, v: Any, t: int) -> Any:
-                off = at.sites(sim, (q, v))[..., 0, :] - targets
-                return RANGE * bank((off.square().sum(-1, keepdim=True) + 1e-12).sqrt()).tanh()
-
         q = targets.new_zeros(*targets.shape[:2], 4)
-        return at.closed_loop(sim, Told(), (q, q), STEPS).u
+        return at.closed_loop(sim, _told(sim, bank, targets), (q, q), STEPS).u
 
 
 class ReachAny(Reach):
@@ -217,6 +197,24 @@ class ReachAny(Reach):
 
     def controls(self, sim: Simulator, bank: Any, targets: Any) -> Any:
         return (RANGE * bank(targets).tanh())[..., None, :].expand(*targets.shape[:2], STEPS, 4)
+
+
+def _told(sim: Simulator, bank: Any, targets: Any) -> Any:
+    """A policy: angles of the servos from the distance of the tip."""
+    from torch import nn
+
+    import artigrad.torch as at
+
+    class Told(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bank = bank
+
+        def forward(self, q: Any, v: Any, t: int) -> Any:
+            away = at.sites(sim, (q, v))[..., 0, :] - targets
+            return RANGE * self.bank((away.square().sum(-1, keepdim=True) + 1e-12).sqrt()).tanh()
+
+    return Told()
 
 
 def _means(tip: Any, targets: Any) -> tuple[Any, Any]:
