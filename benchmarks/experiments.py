@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("name", choices=list(EXPERIMENTS))
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--iterations", type=int)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--folder", type=Path, required=True)
@@ -34,14 +35,17 @@ def main() -> None:
             said[0] = time.monotonic()
             print(f"{said[0] - began:6.0f} s  {given.name} {done} {text}", flush=True)
 
-    how = Running(given.folder, given.seeds, given.iterations, given.seconds, True, given.device, watch)
+    how = Running(
+        given.folder, given.seeds, given.iterations, given.seconds, True, given.device, watch, given.first_seed
+    )
     numbers, files = experiment(given.name)(how)
     for key, value in numbers.items():
         print(f"{key}: {str(value)[:400]}")
     for file in [*files, *given.folder.glob("*.npy")]:
         if given.out is not None and file.stat().st_size < SMALL:
-            (given.out / given.name).mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, given.out / given.name / file.name)
+            place = given.out / given.folder.name
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place / file.name)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def run(
     try:
         if name in EXPERIMENTS:
             folder = out or Path("results") / name
-            run_experiment(console, name, Running(folder, starts, iterations, seconds, resume, device))
+            run_experiment(console, name, Running(folder, starts, iterations, seconds, resume, device, first_seed=seed))
             return
         if name not in TASKS:
             raise InputError(f"there is no task '{name}'; tasks are {NAMES}")

@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "reach-any": ("reach", "ReachAny", "one network for an arm learns to touch any point (Degrave 2019)"),
     "gait": ("gait", "Gait", "a quadruped learns to trot; first, whether its motors can at all (Degrave 2019)"),
     "speed": ("speed", "Speed", "how long a gradient through robot and network takes (Degrave 2019, table 1)"),
+    "pixels": ("pixels", "Pixels", "a cart swings its pendulum up from what a camera sees (Degrave 2019)"),
     "lengths": (
         "lengths",
         "Lengths",

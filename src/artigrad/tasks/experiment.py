@@ -25,7 +25,7 @@ Watch = Callable[[int, int, str], None]  # iterations done, of how many, and a f
 class Running:
     """How an experiment is run. folder: for what it leaves. seeds: how many. iterations: of a training, in place of the
     experiment's own number. seconds: after which trainings end and keep where they are. resume: whether to go on from there.
-    device: "cpu" or "cuda". watch: told of every iteration."""
+    device: "cpu" or "cuda". watch: told of every iteration. first_seed: where seeds begin."""
 
     folder: Path
     seeds: int = 5
@@ -34,7 +34,12 @@ class Running:
     resume: bool = False
     device: str = "cpu"
     watch: Watch = field(default=lambda done, total, text: None)
+    first_seed: int = 0
     began: float = field(default_factory=time.monotonic)
+
+    @property
+    def each_seed(self) -> range:
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
     def out_of_time(self) -> bool:

@@ -142,7 +142,7 @@ class Gait(Experiment):
 
         sim = Simulator(quadruped(torque), dt=DT, device=how.device)
         steps = round(SECONDS / DT)
-        bank = Bank((2, 128, 128, 8), how.seeds, skip=True).to(how.device, torch.float64)
+        bank = Bank((2, 128, 128, 8), how.seeds, skip=True, first_seed=how.first_seed).to(how.device, torch.float64)
         method = torch.optim.Adam(bank.parameters(), lr=self.rate)
         training = Resumable(how, f"gait-{torque:g}", {"bank": bank, "method": method})
 

@@ -65,7 +65,7 @@ class Lengths(Experiment):
         data = recordings()
         sets = [tuple(x[part].to(how.device) for x in data) for part in (slice(0, MOTIONS), slice(MOTIONS, None))]
         out: dict[str, Any] = {"lengths": [], "off": [], "error": [], "graph_error": []}
-        for seed in range(how.seeds):
+        for seed in how.each_seed:
             torch.manual_seed(seed)
             found = self._physics(how, seed, sets)
             baseline = self._graph(how, seed, sets)

@@ -86,7 +86,9 @@ class Reach(Experiment):
 
         dtype = "f32" if self.batch > 1 else "f64"
         sim = Simulator(arm(*SCENES[scene]), dt=DT, dtype=dtype, device=how.device)
-        bank = Bank(self.sizes, how.seeds).to(how.device, torch.float64 if dtype == "f64" else torch.float32)
+        bank = Bank(self.sizes, how.seeds, first_seed=how.first_seed).to(
+            how.device, torch.float64 if dtype == "f64" else torch.float32
+        )
         method = torch.optim.Adam(bank.parameters(), lr=self.rate)
         training = Resumable(how, f"{self.name}-{scene}", {"bank": bank, "method": method})
         for k in training.iterations(self.updates):
