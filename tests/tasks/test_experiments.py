@@ -92,3 +92,24 @@ def test_lengths_have_gradients():
     for k, e in enumerate(torch.eye(3, dtype=torch.float64)):
         slope = (end(x + 1e-6 * e) - end(x - 1e-6 * e)) / 2e-6
         assert abs(slope - bar[k]) < 1e-6 * max(1.0, abs(slope))
+
+
+def test_pixels_runs_through_the_camera(tmp_path, monkeypatch):
+    """Each part moves what it should, and pictures have a gradient to the state."""
+    from artigrad.tasks import pixels
+
+    monkeypatch.setattr(pixels, "AHEAD", 3)
+    small = pixels.Pixels()
+    small.parts, small.robots, small.width, small.height = (1, 1, 1), (2, 4, 2), 24, 8
+    monkeypatch.setattr(small, "minute", lambda dt: (0.0, 0.0, [0.0]))
+    eyes = []
+    for iterations in (1, 2, 3):
+        small.run(Running(tmp_path, seeds=1, iterations=iterations, resume=True))
+        eyes.append([w.detach().clone() for w in small.eyes.parameters()])
+    same = [
+        all(torch.equal(a, b) for a, b in zip(*pair, strict=True)) for pair in ((eyes[0], eyes[1]), (eyes[1], eyes[2]))
+    ]
+    assert same == [True, False]
+    q = torch.tensor([[0.1, 0.3]], requires_grad=True)
+    (bar,) = torch.autograd.grad(small.look(q, torch.zeros(1, 2)).square().sum(), q)
+    assert (bar != 0).all()
