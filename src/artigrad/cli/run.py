@@ -14,11 +14,11 @@ from rich.table import Table
 
 from ..errors import InputError
 from ..optimize import METHODS, History
-from ..tasks import TASKS, Task
+from ..tasks import EXPERIMENTS, TASKS, Running, Task, experiment
 from ..tasks.study import Study, study, verdict
 from ..tasks.write_up import result, write
 
-NAMES = ", ".join(TASKS)
+NAMES = ", ".join([*TASKS, *EXPERIMENTS])
 
 
 class Watch:
@@ -56,9 +56,13 @@ class Watch:
 
 
 def run(
-    name: Annotated[str, typer.Argument(metavar="TASK", help=f"One of {NAMES}.")],
+    name: Annotated[str | None, typer.Argument(metavar="TASK", help=f"One of {NAMES}; none lists them.")] = None,
     method: Annotated[str | None, typer.Option(help=f"One of {', '.join(METHODS)}; by default the task's own.")] = None,
     starts: Annotated[int, typer.Option(min=1, help="How many starts, simulated together.")] = 5,
+    device: Annotated[str, typer.Option(help="Of experiments with networks: cpu or cuda.")] = "cpu",
+    seconds: Annotated[float, typer.Option(help="After which such an experiment stops and keeps where it is.")] = float(
+        "inf"
+    ),
     seed: Annotated[int, typer.Option(help="Of the starts and of CMA-ES.")] = 0,
     iterations: Annotated[int | None, typer.Option(min=1, help="Of the method, at most.")] = None,
     compare: Annotated[bool, typer.Option(help="Run CMA-ES beside it.")] = True,
@@ -68,7 +72,14 @@ def run(
 ) -> None:
     """Optimise through simulated motion: progress here; numbers, curves and an animation in a folder."""
     console = Console()
+    if name is None:
+        listing(console)
+        return
     try:
+        if name in EXPERIMENTS:
+            folder = out or Path("results") / name
+            run_experiment(console, name, Running(folder, starts, iterations, seconds, resume, device, first_seed=seed))
+            return
         if name not in TASKS:
             raise InputError(f"there is no task '{name}'; tasks are {NAMES}")
         task = TASKS[name]()
@@ -103,6 +114,34 @@ def run(
         raise typer.Exit(130)
     if not (done.main.best <= task.loss_goal()).any():
         raise typer.Exit(1)
+
+
+def listing(console: Console) -> None:
+    """All tasks and experiments, a line each."""
+    table = Table("name", "what", box=None)
+    for name, task in TASKS.items():
+        table.add_row(f"[bold]{name}[/]", task.summary)
+    for name, (_, _, summary) in EXPERIMENTS.items():
+        table.add_row(f"[bold]{name}[/]", summary)
+    console.print(table)
+
+
+def run_experiment(console: Console, name: str, how: Running) -> None:
+    """One experiment with a bar, its numbers and its files."""
+    console.print(f"[bold]{name}[/]: {EXPERIMENTS[name][2]}; {how.seeds} seeds, {how.device}")
+    columns = BarColumn(), TextColumn("{task.completed} {task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("", total=None)
+
+        def watch(done: int, total: int, text: str) -> None:
+            progress.update(bar, completed=done, total=total or None, description=text)
+
+        how.watch = watch
+        numbers, files = experiment(name)(how)
+    for key, value in numbers.items():
+        if not isinstance(value, dict | list) or len(str(value)) < 100:
+            console.print(f"{key}: {value}", markup=False)
+    console.print("results: " + ", ".join(f"[bold]{file}[/]" for file in files))
 
 
 def summarise(console: Console, done: Study) -> None:

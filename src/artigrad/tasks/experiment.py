@@ -1,0 +1,140 @@
+"""Experiment: what is more than one minimisation, such as training networks from several seeds. One file each; this is what
+they share: how they are run, and that a run can be interrupted and taken up again.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._version import __version__
+from ..errors import need
+
+Watch = Callable[[int, int, str], None]  # iterations done, of how many, and a few words
+
+
+@dataclass
+class Running:
+    """How an experiment is run. folder: for what it leaves. seeds: how many. iterations: of a training, in place of the
+    experiment's own number. seconds: after which trainings end and keep where they are. resume: whether to go on from there.
+    device: "cpu" or "cuda". watch: told of every iteration. first_seed: where seeds begin."""
+
+    folder: Path
+    seeds: int = 5
+    iterations: int | None = None
+    seconds: float = float("inf")
+    resume: bool = False
+    device: str = "cpu"
+    watch: Watch = field(default=lambda done, total, text: None)
+    first_seed: int = 0
+    began: float = field(default_factory=time.monotonic)
+
+    @property
+    def each_seed(self) -> range:
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+    @property
+    def out_of_time(self) -> bool:
+        return time.monotonic() - self.began > self.seconds
+
+
+class Experiment(ABC):
+    """name: as on the command line. summary: one line."""
+
+    name: str
+    summary: str
+    torch = True  # whether it needs PyTorch
+
+    @abstractmethod
+    def run(self, how: Running) -> dict[str, Any]:
+        """Do it; the numbers that came out."""
+
+    @abstractmethod
+    def draw(self, numbers: dict[str, Any], folder: Path) -> list[Path]:
+        """Figures and films of what came out."""
+
+    def __call__(self, how: Running) -> tuple[dict[str, Any], list[Path]]:
+        """Run it, write its numbers, draw it."""
+        if self.torch:
+            need("torch", f"the experiment '{self.name}' needs PyTorch", "torch")
+        how.folder.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        numbers = {"experiment": self.name, "summary": self.summary, "seeds": how.seeds, **self.run(how)}
+        numbers["seconds"] = round(time.monotonic() - began, 1)
+        numbers |= {"device": how.device, "artigrad": __version__, "python": platform.python_version()}
+        file = how.folder / "result.json"
+        file.write_text(json.dumps(numbers, indent=2) + "\n")
+        return numbers, [file, *self.draw(numbers, how.folder)]
+
+
+class Resumable:
+    """Iterations of a training that can be taken up again: its parts are kept in a file, with a record of numbers."""
+
+    def __init__(self, how: Running, name: str, parts: dict[str, Any]):
+        self.how, self.parts, self.file = how, parts, how.folder / f"{name}.pt"
+        self.record: list[list[float]] = []
+        if how.resume and self.file.exists():
+            import torch
+
+            kept = torch.load(self.file, map_location=how.device, weights_only=True)
+            self.record = kept.pop("record")
+            for key, state in kept.items():
+                parts[key].load_state_dict(state)
+
+    def iterations(self, total: int) -> Iterator[int]:
+        """The numbers of iterations that are left to do, until they or the time are out."""
+        total = total if self.how.iterations is None else self.how.iterations
+        saved = time.monotonic()
+        while len(self.record) < total and not self.how.out_of_time:
+            before = len(self.record)
+            yield before
+            if len(self.record) != before + 1:
+                raise RuntimeError("an iteration adds one row to the record")
+            if time.monotonic() - saved > 60:
+                self.save()
+                saved = time.monotonic()
+        self.save()
+
+    def note(self, text: str, *numbers: Any) -> None:
+        """The numbers of one iteration, and a few words for who is watching."""
+        self.record.append([float(x) for x in np.ravel(np.concatenate([np.ravel(n) for n in numbers]))])
+        self.how.watch(len(self.record), self.how.iterations or 0, text)
+
+    def save(self) -> None:
+        import torch
+
+        kept = {key: part.state_dict() for key, part in self.parts.items()}
+        partial = self.file.with_suffix(".part")
+        torch.save(kept | {"record": self.record}, partial)
+        partial.replace(self.file)
+
+
+def plotting() -> Any:
+    """Matplotlib's pyplot for files, or None where it is not installed."""
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        import matplotlib.pyplot as plt
+    except ImportError:
+        return None
+    return plt
+
+
+def film_of(traj: Any, folder: Path, name: str = "motion", **options: Any) -> list[Path]:
+    """A trajectory as a page and, where Pillow is installed, as a film."""
+    files = [folder / f"{name}.html"]
+    traj.save(files[0])
+    try:
+        traj.save(folder / f"{name}.gif", **({"size": (480, 300), "fps": 12} | options))
+    except ImportError:
+        return files
+    return [*files, folder / f"{name}.gif"]

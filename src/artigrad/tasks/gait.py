@@ -1,0 +1,210 @@
+"""Gait: a quadruped learns to trot by gradients through ten seconds of motion with contact (Degrave et al. 2019).
+
+28.7 kg on four legs of two joints, driven by servo motors; a network of sine and cosine of 1.5 Hz gives the angles. The
+paper's motors have 4 N m. Whether a robot of this weight can walk with those is asked first, of sinusoids: a middle, an
+amplitude and a phase for each joint, by the cross-entropy method over 20,000 motions; and again with stronger motors, until
+there is a gait.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..io.builder import ModelBuilder
+from ..model.model import Model
+from ..model.state import State
+from ..robots.inertias import box, rod, sphere
+from ..simulate.simulator import Simulator
+from . import props as looks
+from .experiment import Experiment, Resumable, Running, film_of, plotting
+
+TORSO, FEMUR, TIBIA, FOOT = 21.0, 1.0, 0.7, 0.225  # kg: 28.7 in all
+LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.2)}  # m, hips
+THIGH, SHANK, RADIUS = 0.2, 0.15, 0.05  # m
+BEND = 0.6  # rad, of hips at home; knees twice as much the other way
+DT, SECONDS, RATE = 0.01, 10.0, 1.5  # s, s, Hz
+GAIN, SPEED = 30.0, 2 * np.pi  # 1/s, rad/s, of the motors
+TORQUES = (4.0, 8.0, 12.0, 16.0, 24.0, 32.0)  # N m
+WALKS = 0.3  # m/s: slower than this is not called a gait
+HEIGHT = 0.12  # m: lower than this the torso lies on the floor
+
+
+def quadruped(torque: float) -> Model:
+    """A torso with four legs of two hinges about y, feet that are balls, a floor."""
+    b = ModelBuilder("gait")
+    height = THIGH * np.cos(BEND) + SHANK * np.cos(BEND) + RADIUS
+    b.body("torso", joint="free", mass=TORSO, inertia=box(TORSO, 0.7, 0.3, 0.1), position=(0.0, 0.0, height))
+    b.box("torso", (0.35, 0.15, 0.05), name="torso", friction=0.5, group=1, touches=2)
+    looks.box(b, "torso", (0.35, 0.15, 0.05), (0.0, 0.0, 0.0), looks.ORANGE)
+    for leg, (x, y) in LEGS.items():
+        hip, knee = f"{leg}_hip", f"{leg}_knee"
+        femur: dict[str, Any] = {"mass": FEMUR, "com": (0.0, 0.0, -THIGH / 2), "inertia": rod(FEMUR, THIGH, 0.03)}
+        b.body(hip, "torso", joint="revolute", axis=(0.0, 1.0, 0.0), position=(x, y, 0.0), **femur)
+        tibia: dict[str, Any] = {"mass": TIBIA, "com": (0.0, 0.0, -SHANK / 2), "inertia": rod(TIBIA, SHANK, 0.02)}
+        b.body(knee, hip, joint="revolute", axis=(0.0, 1.0, 0.0), position=(0.0, 0.0, -THIGH), **tibia)
+        b.body(f"{leg}_foot", knee, position=(0.0, 0.0, -SHANK), mass=FOOT, inertia=sphere(FOOT, RADIUS))
+        b.sphere(f"{leg}_foot", RADIUS, name=f"{leg}_foot", friction=0.5, group=1, touches=2)
+        looks.stick(b, hip, (0.0, 0.0, 0.0), (0.0, 0.0, -THIGH), 0.03)
+        looks.stick(b, knee, (0.0, 0.0, 0.0), (0.0, 0.0, -SHANK), 0.025, looks.BLUE)
+        looks.ball(b, f"{leg}_foot", RADIUS, rgba=looks.DARK)
+        for joint in (hip, knee):
+            b.servo_motor(joint, joint, gain=GAIN, max_force=torque, max_velocity=SPEED)
+    b.plane(name="floor", friction=0.5, group=2, touches=1)
+    looks.floor(b, 0.0)
+    b.keyframe("home", q=[0.0, 0.0, height, 1.0, 0.0, 0.0, 0.0, *[BEND, -2 * BEND] * 4])
+    return b.build()
+
+
+def walked(sim: Simulator, q: np.ndarray) -> np.ndarray:
+    """Mean speed along x of motions q (B, T+1, nq), m/s; none where the torso came to lie on the floor, or turned over."""
+    seconds = (q.shape[1] - 1) * sim.options.dt
+    return np.where(upright(q).all(1), (q[:, -1, 0] - q[:, 0, 0]) / seconds, 0.0)
+
+
+def upright(q: np.ndarray) -> np.ndarray:
+    """When the torso was above the floor and the right way up, (B, T+1)."""
+    return (q[..., 2] > HEIGHT) & (q[..., 4] ** 2 + q[..., 5] ** 2 < 0.25)
+
+
+# -- is there a gait? ----------------------------------------------------------------------------------------------------
+def sinusoids(x: np.ndarray, steps: int, dt: float) -> np.ndarray:
+    """Angles (B, steps, 8) of 4 numbers per joint and how fast: middle, amplitude, sine and cosine of the phase; Hz."""
+    rate = np.clip(RATE + x[:, -1:], 0.5, 4.0)
+    middle, size, s, c = np.moveaxis(x[:, :-1].reshape(len(x), 8, 4), 2, 0)
+    phase = 2 * np.pi * rate * np.arange(steps) * dt
+    wave = np.sin(phase[:, :, None] + np.arctan2(s, c)[:, None])
+    return np.tile([BEND, -2 * BEND], 4) + 0.3 * middle[:, None] + 0.4 * size[:, None] * wave
+
+
+def search(torque: float, motions: int, how: Running, *, seed: int = 0, batch: int = 500) -> dict[str, Any]:
+    """The cross-entropy method: the fastest walk that so many motions found."""
+    sim = Simulator(quadruped(torque), dt=DT)
+    rng, steps = np.random.default_rng(seed), round(SECONDS / DT)
+    mean, spread = np.zeros(33), np.ones(33)
+    mean[1:-1:4], mean[2:-1:4] = 0.5, np.repeat([1.0, -1.0, -1.0, 1.0], 2)  # a trot, to begin with
+    best, speed, curve = mean, 0.0, []
+    start = sim.reset(batch=batch)
+    for k in range(motions // batch):
+        x = mean + spread * rng.normal(size=(batch, 33))
+        traj = sim.rollout(start, sinusoids(x, steps, DT))
+        found = walked(sim, traj.q)
+        order = np.argsort(-found + (~upright(traj.q)).mean(1))  # of those that fall, those that do so late
+        elite = x[order[: batch // 10]]
+        first = int(found.argmax())
+        if found[first] > speed:
+            best, speed = x[first], float(found[first])
+        mean, spread = elite.mean(0), np.maximum(elite.std(0), 0.05)
+        curve.append(round(speed, 4))
+        how.watch((k + 1) * batch, motions, f"{torque:g} N m: {speed:.2f} m/s")
+    fine = Simulator(quadruped(torque), dt=DT / 10)
+    again = fine.rollout(fine.reset(batch=1), np.repeat(sinusoids(best[None], steps, DT), 10, 1))
+    return {
+        "torque": torque,
+        "motions": motions,
+        "speed": round(speed, 4),
+        "speed_at_a_tenth_of_dt": round(float(walked(fine, again.q)[0]), 4),
+        "curve": curve,
+        "x": best.tolist(),
+    }
+
+
+# -- by gradients --------------------------------------------------------------------------------------------------------
+class Gait(Experiment):
+    """2-128-128-8 with a skip, fed sine and cosine; mean speed over ten seconds, by Adam."""
+
+    name = "gait"
+    summary = "a quadruped learns to trot; first, whether its motors can at all (Degrave 2019)"
+    updates, rate, motions = 500, 1e-3, 20_000
+    decay, clip = 0.98, 1.0
+
+    def run(self, how: Running) -> dict[str, Any]:
+        motions = self.motions if how.iterations is None else 20 * how.iterations
+        scan = []
+        for torque in TORQUES:
+            scan.append(search(torque, motions, how, batch=min(500, motions)))
+            if scan[-1]["speed_at_a_tenth_of_dt"] >= WALKS:
+                break
+        enough = scan[-1]["torque"]
+        out: dict[str, Any] = {"scan": scan, "least_torque_with_a_gait": enough}
+        for torque in dict.fromkeys((TORQUES[0], enough)):
+            out[f"{torque:g} N m"] = self._train(how, torque)
+        return out
+
+    def _train(self, how: Running, torque: float) -> dict[str, Any]:
+        import torch
+
+        import artigrad.torch as at
+
+        from .networks import Bank, clip_each
+
+        sim = Simulator(quadruped(torque), dt=DT, device=how.device)
+        steps = round(SECONDS / DT)
+        bank = Bank((2, 128, 128, 8), how.seeds, skip=True, first_seed=how.first_seed).to(how.device, torch.float64)
+        method = torch.optim.Adam(bank.parameters(), lr=self.rate)
+        training = Resumable(how, f"gait-{torque:g}", {"bank": bank, "method": method})
+
+        angle = 2 * np.pi * RATE * DT * torch.arange(steps, dtype=torch.float64, device=how.device)
+        wave = torch.stack([angle.sin(), angle.cos()], -1).expand(how.seeds, steps, 2)
+        home, state = torch.tensor([BEND, -2 * BEND] * 4, device=how.device), sim.model.keyframe()
+        start = tuple(torch.tensor(x, device=how.device).expand(how.seeds, -1).contiguous() for x in state)
+        best, kept = np.zeros(how.seeds), np.zeros((how.seeds, steps, 8))
+        for _ in training.iterations(self.updates):
+            u = home + 0.8 * bank(wave).tanh()
+            states: Any = at.rollout(sim, start, u, decay=self.decay, clip=self.clip)
+            q, v = states
+            loss = -v[..., 0].mean(1)  # of the torso's own speed, so that every step has its share
+            method.zero_grad()
+            loss.sum().backward()
+            norm = clip_each(bank, 1.0)
+            method.step()
+            speed = walked(sim, q.detach().cpu().numpy())
+            better = speed > best
+            best, kept[better] = np.maximum(best, speed), u.detach().cpu().numpy()[better]
+            training.note(f"{torque:g} N m: {best.max():.2f} m/s", speed, loss.detach().cpu(), norm.cpu())
+        np.save(how.folder / f"gait-{torque:g}.npy", kept[[int(best.argmax())]].astype(np.float32))
+        fine = Simulator(quadruped(torque), dt=DT / 10)
+        again = fine.rollout(fine.reset(batch=how.seeds), np.repeat(kept, 10, 1))
+        record = np.array(training.record).reshape(-1, 3, how.seeds)
+        return {
+            "weights": bank.per_seed,
+            "evaluations": len(record),
+            "speed": [round(float(x), 4) for x in best],
+            "speed_at_a_tenth_of_dt": [round(float(x), 4) for x in walked(fine, again.q)],
+            "curve": np.round(record[:, 0], 4).tolist(),
+            "largest_gradient": float(record[:, 2].max()) if len(record) else 0.0,
+        }
+
+    def draw(self, numbers: dict[str, Any], folder: Path) -> list[Path]:
+        files = []
+        plt, enough = plotting(), numbers["least_torque_with_a_gait"]
+        if plt is not None:
+            figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+            torques = [s["torque"] for s in numbers["scan"]]
+            left.plot(torques, [s["speed"] for s in numbers["scan"]], "o-", label="steps of 10 ms")
+            left.plot(torques, [s["speed_at_a_tenth_of_dt"] for s in numbers["scan"]], "s--", label="the same at 1 ms")
+            left.set(
+                xlabel="torque of the motors / N m", ylabel="speed / (m/s)", title="sinusoids, cross-entropy method"
+            )
+            left.legend(frameon=False)
+            curve = np.maximum.accumulate(np.array(numbers[f"{enough:g} N m"]["curve"]), axis=0)
+            right.plot(curve, color="C0", alpha=0.4, lw=1)
+            right.plot(np.median(curve, axis=1), color="C0", lw=2)
+            right.set(
+                xlabel="evaluations", ylabel="best speed / (m/s)", title=f"a network by gradients, {enough:g} N m"
+            )
+            for axis in (left, right):
+                axis.grid(alpha=0.2)
+            files.append(folder / "curves.png")
+            figure.savefig(files[0], dpi=110)
+            plt.close(figure)
+        sim = Simulator(quadruped(enough), dt=DT)
+        best = max(numbers["scan"], key=lambda s: s["speed"] * (s["torque"] == enough))
+        u = sinusoids(np.array([best["x"]]), 400, DT)[0]
+        kept = folder / f"gait-{enough:g}.npy"
+        if kept.exists() and max(numbers[f"{enough:g} N m"]["speed"]) > best["speed"]:
+            u = np.load(kept)[0, :400].astype(float)
+        start: State = sim.reset()
+        return files + film_of(sim.rollout(start, u), folder)

@@ -1,0 +1,62 @@
+"""Networks for several seeds at once: each layer has a weight matrix per seed, so that all trainings are one batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+class Bank(nn.Module):
+    """Multilayer perceptrons, one per seed: x (seeds, batch, inputs) to (seeds, batch, outputs).
+
+    sizes: of all layers. skip: whether a linear layer leads past the hidden ones. quiet: the last layers are zero at first.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        seeds: int,
+        *,
+        skip: bool = False,
+        quiet: bool = True,
+        activation: Callable[[Tensor], Tensor] = torch.tanh,
+        first_seed: int = 0,
+    ):
+        super().__init__()
+        self.activation = activation
+        pairs = list(pairwise(sizes)) + ([(sizes[0], sizes[-1])] if skip else [])
+        draws = [torch.Generator().manual_seed(first_seed + k) for k in range(seeds)]
+        weights = []
+        for n, m in pairs:
+            scale = 0.0 if quiet and m == sizes[-1] else n**-0.5
+            weights.append(torch.stack([scale * torch.randn(n, m, generator=g) for g in draws]))
+        self.skip = skip
+        self.weights = nn.ParameterList(weights)
+        self.biases = nn.ParameterList([torch.zeros(seeds, 1, m) for _, m in pairs])
+
+    @property
+    def per_seed(self) -> int:
+        """How many weights each network has."""
+        return sum(w[0].numel() for w in self.parameters())
+
+    def forward(self, x: Tensor) -> Tensor:
+        layers = list(zip(self.weights, self.biases, strict=True))
+        past = torch.baddbmm(layers[-1][1], x, layers[-1][0]) if self.skip else 0.0
+        inner = layers[:-1] if self.skip else layers
+        for k, (w, b) in enumerate(inner):
+            x = torch.baddbmm(b, x, w)
+            x = self.activation(x) if k < len(inner) - 1 else x
+        return x + past
+
+
+def clip_each(bank: nn.Module, limit: float) -> Tensor:
+    """Cut the gradient of each seed down to a norm; the norms before, (seeds,)."""
+    bars = [w.grad for w in bank.parameters() if w.grad is not None]
+    norm = torch.stack([bar.flatten(1).square().sum(1) for bar in bars]).sum(0).sqrt()
+    factor = (limit / norm.clamp(min=1e-30)).clamp(max=1.0)
+    for bar in bars:
+        bar *= factor.reshape(-1, *[1] * (bar.ndim - 1))
+    return norm

@@ -1,0 +1,225 @@
+"""Reach: a network moves the tip of an arm to a point, by gradients through eight seconds of motion (Degrave et al. 2019).
+
+An arm of 1 m and 32 kg on two joints of two axes each, driven by servo motors (30 1/s, 45 degrees a second). `reach`: one
+point, and the network is told how far the tip is from it, at every step. `reach-any`: random points, of which the network is
+told where they are.
+
+The paper's motors have 30 N m. Under gravity that does not hold such an arm: stretched out it weighs 157 N m. So there are
+two scenes: the paper's motors without gravity, and gravity with motors of 200 N m; what it takes to hold still at the point
+is among the numbers.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..io.builder import ModelBuilder
+from ..model.model import Model
+from ..robots.inertias import rod
+from ..simulate.simulator import Simulator
+from . import props as looks
+from .experiment import Experiment, Resumable, Running, film_of, plotting
+
+LINK, MASS = 0.5, 16.0  # m and kg, of each of the two
+GAIN, SPEED = 30.0, np.radians(45.0)  # 1/s, rad/s
+SCENES = {"paper": (0.0, 30.0), "gravity": (9.81, 200.0)}  # m/s^2, N m
+DT, STEPS = 0.01, 800
+POINT = (0.5, 0.5, 0.5)
+RANGE = 2.5  # rad, of what a network may ask a joint for
+
+
+def arm(gravity: float, torque: float, target: Any = None) -> Model:
+    """Two links, upright at q = 0, each on a joint about x and y. Site `tip`."""
+    b = ModelBuilder("arm", gravity=(0.0, 0.0, -gravity))
+    middle: dict[str, Any] = {"mass": MASS, "com": (0.0, 0.0, LINK / 2), "inertia": rod(MASS, LINK, 0.05)}
+    b.universal("upper", **middle)
+    b.universal("fore", "upper", position=(0.0, 0.0, LINK), **middle)
+    b.site("tip", "fore", position=(0.0, 0.0, LINK))
+    for joint in ("upper:1", "upper", "fore:1", "fore"):
+        b.servo_motor(joint, joint, gain=GAIN, max_force=torque, max_velocity=SPEED)
+    looks.stick(b, "upper", (0.0, 0.0, 0.0), (0.0, 0.0, LINK), 0.05)
+    looks.stick(b, "fore", (0.0, 0.0, 0.0), (0.0, 0.0, LINK), 0.04, looks.BLUE)
+    if target is not None:
+        looks.ball(b, "world", 0.05, target, looks.GOAL)
+    return b.build()
+
+
+def holding_torque(target: Any) -> float:
+    """The least of the largest joint torques with which the arm holds its tip at a point under gravity, N m."""
+    sim = Simulator(arm(9.81, 1e4), dt=DT)
+    rng = np.random.default_rng(0)
+    q = rng.uniform(-np.pi, np.pi, size=(4000, 4))
+    for _ in range(60):  # damped least squares towards the point
+        states = type(sim.reset())(q, np.zeros_like(q))
+        off = sim.sites(states)[:, 0] - np.asarray(target)
+        h = 1e-6
+        J = np.stack([(sim.sites(type(states)(q + h * e, states.v))[:, 0] - off - target) / h for e in np.eye(4)], -1)
+        q = q - np.einsum("bki,bk->bi", J, np.linalg.solve(J @ J.mT + 1e-3 * np.eye(3), off[..., None])[..., 0])
+    states = type(states)(q, np.zeros_like(q))
+    there = np.linalg.norm(sim.sites(states)[:, 0] - target, axis=1) < 1e-3
+    held = np.abs(sim.inverse_dynamics(states, np.zeros_like(q))).max(1)
+    return float(held[there].min())
+
+
+class Reach(Experiment):
+    """One point: 1-128-128-4, told the distance; loss the distance, averaged over time."""
+
+    name = "reach"
+    summary = "an arm with servo motors learns to touch a point (Degrave 2019)"
+    sizes: tuple[int, ...] = (1, 128, 128, 4)
+    batch, updates, rate = 1, 150, 1e-3
+    scenes = tuple(SCENES)
+
+    def run(self, how: Running) -> dict[str, Any]:
+        numbers: dict[str, Any] = {"holding_torque_under_gravity": round(holding_torque(np.array(POINT)), 1)}
+        for scene in self.scenes:
+            numbers[scene] = self._scene(how, scene)
+        return numbers
+
+    def _scene(self, how: Running, scene: str) -> dict[str, Any]:
+        import torch
+
+        from .networks import Bank, clip_each
+
+        dtype = "f32" if self.batch > 1 else "f64"
+        sim = Simulator(arm(*SCENES[scene]), dt=DT, dtype=dtype, device=how.device)
+        bank = Bank(self.sizes, how.seeds, first_seed=how.first_seed).to(
+            how.device, torch.float64 if dtype == "f64" else torch.float32
+        )
+        method = torch.optim.Adam(bank.parameters(), lr=self.rate)
+        training = Resumable(how, f"{self.name}-{scene}", {"bank": bank, "method": method})
+        for k in training.iterations(self.updates):
+            targets = self.targets(k, how.seeds, bank.weights[0])
+            loss, last = self.distances(sim, bank, targets)
+            method.zero_grad()
+            loss.sum().backward()
+            clip_each(bank, 1.0)
+            method.step()
+            training.note(f"{scene}: {100 * float(last.median()):.1f} cm", loss.detach().cpu(), last.cpu())
+        record = np.array(training.record).reshape(len(training.record), 2, how.seeds)
+        out: dict[str, Any] = {
+            "weights": bank.per_seed,
+            "updates": len(record),
+            "mean_distance": record[:, 0].tolist(),
+            "last_distance": record[:, 1].tolist(),
+        }
+        with torch.no_grad():
+            for name, dt in (("test", DT), ("test_at_a_tenth_of_dt", DT / 10)):
+                finer = Simulator(sim.model, dt=dt, dtype=dtype, device=how.device)
+                found = self.distances(finer, bank, self.targets(10**6, how.seeds, bank.weights[0]), round(DT / dt))[1]
+                out[name] = [round(float(x), 5) for x in found]
+        return out
+
+    def targets(self, k: int, seeds: int, like: Any) -> Any:
+        """Points (seeds, batch, 3) of iteration k."""
+        return like.new_tensor(POINT).expand(seeds, self.batch, 3)
+
+    def distances(self, sim: Simulator, bank: Any, targets: Any, fine: int = 1) -> tuple[Any, Any]:
+        """The mean distance of the tip from its point over eight seconds, and over the last of them, each (seeds,). fine: by
+        what steps are shorter."""
+        import artigrad.torch as at
+
+        q = targets.new_zeros(*targets.shape[:2], 4)
+        loop = at.closed_loop(sim, _told(sim, bank, targets), (q, q), STEPS * fine, decay=0.95 ** (1 / fine))
+        return _means(at.sites(sim, (loop.q[..., fine::fine, :], loop.v[..., fine::fine, :]))[..., 0, :], targets)
+
+    def draw(self, numbers: dict[str, Any], folder: Path) -> list[Path]:
+        files = []
+        plt = plotting()
+        if plt is not None:
+            figure, axes = plt.subplots(
+                1, len(self.scenes), figsize=(5 * len(self.scenes), 3.6), layout="constrained", sharey=True
+            )
+            for axis, scene in zip(np.atleast_1d(axes), self.scenes, strict=True):
+                axis.plot(100 * np.array(numbers[scene]["last_distance"]), color="C0", alpha=0.4, lw=1)
+                axis.plot(100 * np.median(numbers[scene]["last_distance"], axis=1), color="C0", lw=2)
+                for goal in (4, 1) if self.batch == 1 else (10, 5):
+                    axis.axhline(goal, color="0.5", ls=":", lw=1)
+                title = "no gravity, 30 N m" if scene == "paper" else "gravity, 200 N m"
+                axis.set(title=title, xlabel="updates", yscale="log")
+                axis.grid(alpha=0.2)
+            np.atleast_1d(axes)[0].set_ylabel("distance in the last second / cm")
+            files.append(folder / "curves.png")
+            figure.savefig(files[0], dpi=110)
+            plt.close(figure)
+        return files + self._film(folder)
+
+    def _film(self, folder: Path) -> list[Path]:
+        import torch
+
+        from .networks import Bank
+
+        scene = self.scenes[-1]
+        kept = torch.load(folder / f"{self.name}-{scene}.pt", map_location="cpu", weights_only=True)["bank"]
+        bank = Bank(self.sizes, len(next(iter(kept.values()))))
+        bank.load_state_dict(kept)
+        bank.double()
+        with torch.no_grad():
+            targets = self.targets(7, 1, bank.weights[0])[:1, :1]
+            one = Bank(self.sizes, 1).double()
+            one.load_state_dict({key: x[:1] for key, x in kept.items()})
+            sim = Simulator(arm(*SCENES[scene], tuple(targets[0, 0].tolist())), dt=DT)
+            u = self.controls(sim, one, targets)
+        return film_of(sim.rollout(sim.reset(), u[0, 0].numpy()), folder)
+
+    def controls(self, sim: Simulator, bank: Any, targets: Any) -> Any:
+        """Of all steps, (seeds, batch, steps, 4)."""
+        import artigrad.torch as at
+
+        q = targets.new_zeros(*targets.shape[:2], 4)
+        return at.closed_loop(sim, _told(sim, bank, targets), (q, q), STEPS).u
+
+
+class ReachAny(Reach):
+    """Random points: 3-1024-1024-1024-4, told where the point is; 128 at a time."""
+
+    name = "reach-any"
+    summary = "one network for an arm learns to touch any point (Degrave 2019)"
+    sizes = (3, 1024, 1024, 1024, 4)
+    batch, updates, rate = 128, 2563, 1e-4
+
+    def targets(self, k: int, seeds: int, like: Any) -> Any:
+        """Within reach, on the side of positive x and above the base: 0.3 to 0.9 m away."""
+        rng = np.random.default_rng([k, 1])
+        away, z = rng.uniform(0.3, 0.9, (seeds, self.batch)), rng.uniform(0.0, 0.9, (seeds, self.batch))
+        angle = rng.uniform(-np.pi / 2, np.pi / 2, (seeds, self.batch))
+        flat = np.sqrt(1 - z**2)
+        return like.new_tensor(np.stack([away * flat * np.cos(angle), away * flat * np.sin(angle), away * z], -1))
+
+    def distances(self, sim: Simulator, bank: Any, targets: Any, fine: int = 1) -> tuple[Any, Any]:
+        import artigrad.torch as at
+
+        u = (RANGE * bank(targets).tanh())[..., None, :].expand(*targets.shape[:2], STEPS * fine, 4)
+        q = targets.new_zeros(*targets.shape[:2], 4)
+        states = at.rollout(sim, (q, q), u)
+        return _means(at.sites(sim, (states.q[..., fine::fine, :], states.v[..., fine::fine, :]))[..., 0, :], targets)
+
+    def controls(self, sim: Simulator, bank: Any, targets: Any) -> Any:
+        return (RANGE * bank(targets).tanh())[..., None, :].expand(*targets.shape[:2], STEPS, 4)
+
+
+def _told(sim: Simulator, bank: Any, targets: Any) -> Any:
+    """A policy: angles of the servos from the distance of the tip."""
+    from torch import nn
+
+    import artigrad.torch as at
+
+    class Told(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bank = bank
+
+        def forward(self, q: Any, v: Any, t: int) -> Any:
+            away = at.sites(sim, (q, v))[..., 0, :] - targets
+            return RANGE * self.bank((away.square().sum(-1, keepdim=True) + 1e-12).sqrt()).tanh()
+
+    return Told()
+
+
+def _means(tip: Any, targets: Any) -> tuple[Any, Any]:
+    """Of the distance over all steps and over those of the last second, (seeds,) each."""
+    away = ((tip - targets[..., None, :]).square().sum(-1) + 1e-12).sqrt()
+    return away.mean((1, 2)), away[..., -round(1 / DT) :].detach().mean((1, 2))

@@ -1,0 +1,188 @@
+"""Speed: what a gradient through a robot with a network in its loop takes (Degrave et al. 2019, table 1, made anew).
+
+A quadruped of 17 bodies and 16 motors, 10 s at steps of 0.01 s. At every step a network of 1,296 or 1,147,904 weights reads
+81 sensors and says what each motor does; asked for is the gradient of the distance travelled to all weights, for one robot
+and for 128.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..io.builder import ModelBuilder
+from ..model.model import Model
+from ..robots.inertias import box, rod, sphere
+from ..simulate.simulator import Simulator
+from .experiment import Experiment, Running, film_of, plotting
+
+DT, STEPS = 0.01, 1000
+DECAY = 0.95  # of gradients for each step back in time, as in the paper: those of ten seconds of contact would not be finite
+NETWORKS = {
+    "1,296": (81, 16),
+    "1,147,904": (81, 1024, 1024, 16),
+}  # weights, and the sizes of layers, which have no biases
+ROBOTS = (1, 128)
+# seconds of the paper: with gradient on a CPU and a GPU, without on both (i7-5930K, GTX 1080)
+PAPER = {
+    (1, "1,296"): (8.17, 69.6, 1.06, 9.69),
+    (1, "1,147,904"): (13.2, 75.0, 2.04, 9.69),
+    (128, "1,296"): (263.0, 128.0, 47.7, 17.8),
+    (128, "1,147,904"): (311.0, 129.0, 50.4, 18.3),
+}
+LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.2)}
+
+
+def quadruped() -> Model:
+    """A torso and four legs of four hinges: 17 bodies, 16 servo motors of 30 N m; feet that are balls, and a floor."""
+    b = ModelBuilder("speed")
+    b.body("torso", joint="free", mass=20.0, inertia=box(20.0, 0.7, 0.3, 0.1), position=(0.0, 0.0, 0.42))
+    for leg, (x, y) in LEGS.items():
+        above, place = "torso", (x, y, 0.0)
+        for name, axis, length, mass in (
+            ("abduct", (1.0, 0.0, 0.0), 0.02, 0.3),
+            ("hip", (0.0, 1.0, 0.0), 0.2, 1.0),
+            ("knee", (0.0, 1.0, 0.0), 0.15, 0.7),
+            ("ankle", (0.0, 1.0, 0.0), 0.05, 0.2),
+        ):
+            inertia = sphere(mass, 0.04) if length < 0.1 else rod(mass, length, 0.03)
+            body = f"{leg}_{name}"
+            b.body(
+                body,
+                above,
+                joint="revolute",
+                axis=axis,
+                position=place,
+                mass=mass,
+                com=(0.0, 0.0, -length / 2),
+                inertia=inertia,
+            )
+            b.servo_motor(body, body, gain=30.0, max_force=30.0, max_velocity=2 * np.pi)
+            above, place = body, (0.0, 0.0, -length)
+        b.sphere(above, 0.05, name=above, position=place, group=1, touches=2)
+        b.site(f"{leg}_foot", above, position=place)
+    b.plane(name="floor", group=2, touches=1)
+    b.keyframe("home", q=[0.0, 0.0, 0.42, 1.0, 0.0, 0.0, 0.0, *[0.0, 0.5, -1.0, 0.5] * 4])
+    return b.build()
+
+
+class Speed(Experiment):
+    """Seconds with and without gradient, the second time that a loop runs: compiled, warm."""
+
+    name = "speed"
+    summary = "how long a gradient through robot and network takes (Degrave 2019, table 1)"
+
+    def run(self, how: Running) -> dict[str, Any]:
+        cells = []
+        for robots in ROBOTS:
+            for weights in NETWORKS:
+                cells.append(self._cell(how, robots, weights))
+                how.watch(len(cells), len(ROBOTS) * len(NETWORKS), f"{robots} robots, {weights} weights")
+        return {"steps": STEPS, "dt": DT, "sensors": 81, "cells": cells}
+
+    def _cell(self, how: Running, robots: int, weights: str) -> dict[str, Any]:
+        import torch
+
+        sim = Simulator(quadruped(), dt=DT, dtype="f32", device=how.device)
+        policy = sensing_policy(sim, NETWORKS[weights]).to(how.device)
+        steps = STEPS if how.iterations is None else how.iterations
+        loop, state = _loop(sim, policy, robots, steps, how.device)
+        seconds: dict[str, list[float]] = {"gradient": [], "forward": []}
+        for _ in range(3):
+            for p in policy.parameters():
+                p.grad = None
+            began = _now(how.device)
+            q = loop(state).q
+            (-q[:, -1, 0].mean()).backward()
+            seconds["gradient"].append(_now(how.device) - began)
+            with torch.no_grad():
+                began = _now(how.device)
+                loop(state)
+                seconds["forward"].append(_now(how.device) - began)
+        norm = float(sum(p.grad.square().sum() for p in policy.parameters() if p.grad is not None) ** 0.5)
+        if not np.isfinite(norm) or norm == 0:
+            raise ArithmeticError(f"the gradient of {robots} robots with {weights} weights has norm {norm}")
+        paper = dict(
+            zip(("gradient_cpu", "gradient_gpu", "forward_cpu", "forward_gpu"), PAPER[robots, weights], strict=True)
+        )
+        best = {name: round(min(found[1:]), 3) for name, found in seconds.items()}
+        return {"robots": robots, "weights": weights, **best, "gradient_norm": norm, "paper": paper}
+
+    def draw(self, numbers: dict[str, Any], folder: Path) -> list[Path]:
+        plt = plotting()
+        files = []
+        if plt is not None:
+            figure, axis = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+            names = [f"{c['robots']} robots\n{c['weights']} weights" for c in numbers["cells"]]
+            where = np.arange(len(names))
+            kind = "gpu" if numbers.get("device") == "cuda" else "cpu"
+            axis.bar(
+                where - 0.2,
+                [c["paper"][f"gradient_{kind}"] for c in numbers["cells"]],
+                0.38,
+                color="0.7",
+                label="the paper",
+            )
+            axis.bar(where + 0.2, [c["gradient"] for c in numbers["cells"]], 0.38, color="C0", label="artigrad")
+            axis.set(yscale="log", ylabel="seconds with gradient")
+            axis.set_xticks(where, names)
+            axis.legend(frameon=False)
+            files.append(folder / "curves.png")
+            figure.savefig(files[0], dpi=110)
+            plt.close(figure)
+        sim = Simulator(quadruped(), dt=DT)
+        home = sim.model.keyframe().q[7:]
+        swing = 0.25 * np.sin(2 * np.pi * 1.5 * DT * np.arange(200))[:, None] * np.repeat([1, -1, -1, 1], 4)
+        return files + film_of(sim.rollout(sim.reset(), home + swing), folder)
+
+
+def sensing_policy(sim: Simulator, sizes: tuple[int, ...]) -> Any:
+    """A network without biases that reads 81 sensors: q, v, and of each foot place, velocity and the direction of its leg."""
+    import torch
+    from torch import nn
+
+    import artigrad.torch as at
+
+    torch.manual_seed(0)
+    layers: list[nn.Module] = []
+    for n, m in pairwise(sizes):
+        layers += [nn.Linear(n, m, bias=False), nn.Tanh()]
+    nn.init.normal_(layers[-2].weight, std=0.02)  # type: ignore[arg-type]
+
+    class Sensing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = nn.Sequential(*layers)
+            self.register_buffer("home", torch.tensor(sim.model.keyframe().q[7:], dtype=torch.float32))
+
+        def forward(self, q: Any, v: Any, t: int) -> Any:
+            out = at.outputs(sim, (q, v))
+            feet = torch.cat([out.site_position - q[..., None, :3], out.site_velocity, out.site_rotation[..., 2]], -1)
+            return self.home + self.network(torch.cat([q, v, feet.flatten(-2)], -1))
+
+    return Sensing()
+
+
+def _loop(sim: Simulator, policy: Any, robots: int, steps: int, device: str) -> tuple[Any, Any]:
+    """The loop to be timed, on a GPU recorded, and its first state."""
+    import torch
+
+    import artigrad.torch as at
+
+    start = tuple(torch.tensor(x, dtype=torch.float32, device=device) for x in sim.model.keyframe())
+    state = tuple(x.expand(robots, -1).contiguous() for x in start)
+    if device == "cpu":
+        return lambda given: at.closed_loop(sim, policy, given, steps, decay=DECAY), state
+    return at.RecordedLoop(sim, policy, robots, steps, decay=DECAY), state
+
+
+def _now(device: str) -> float:
+    if device != "cpu":
+        import torch
+
+        torch.cuda.synchronize()
+    return time.perf_counter()
