@@ -1,4 +1,4 @@
-"""Environments on a GPU, without one (as tests/torch/test_on_gpu.py): the numbers of the CPU, and resets that nobody waits for."""
+"""Environments on a GPU, without one (as tests/torch/test_on_gpu.py): the numbers of the CPU, resets that nobody waits for."""
 
 import pytest
 import torch

@@ -78,8 +78,9 @@ class Shac(Learner):
             found = env.step(policy(observation, self.noise(s.envs, env.action_size)))
             ended = found.terminated | found.truncated
             total = total + worth * found.reward
-            bootstrap = found.truncated if t < self.horizon - 1 else ~found.terminated
-            total = total + torch.where(bootstrap, s.gamma * worth * self.value(found.last), 0.0)
+            cut = found.truncated if t < self.horizon - 1 else ~found.terminated
+            if self.device.type != "cpu" or cut.any():  # nobody waits for a GPU to look
+                total = total + torch.where(cut, s.gamma * worth * self.value(found.last), 0.0)
             worth = torch.where(ended, 1.0, s.gamma * worth)
             seen.append([x.detach() for x in (observation, found.last, found.reward, found.terminated, ended)])
             observation = found.observation
