@@ -1,8 +1,8 @@
 """What trained policies are worth: `python -m benchmarks.learned [--results FOLDER] [--episodes N]`.
 
-Reads what `benchmarks.learn` left (learn-SUITE.json, policies-SUITE.zip), plays the best policy of each task and algorithm in artigrad
-and in Gymnasium's own MuJoCo environment, those of the pendulum also at a tenth of the time step, and those of the Laikago in
-MuJoCo, and writes learn.md, learn.json and figures into benchmarks/results.
+Reads what `benchmarks.learn` left (learn-SUITE.json, policies-SUITE.zip), plays the best policy of each task and algorithm in
+artigrad and in Gymnasium's own MuJoCo environment, those of the pendulum also at a tenth of the time step, and those of the
+Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/results.
 """
 
 from __future__ import annotations
