@@ -26,7 +26,8 @@ from .replay import Replay
 @dataclass
 class SacSettings(Settings):
     """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned.
-    capacity: transitions that are kept. price: of certainty, at first. target_rate: how much of the new critic enters the slow one at each update."""
+    capacity: transitions that are kept. price: of certainty, at first. target_rate: how much of the new critic enters the slow
+    one at each update."""
 
     envs: int = 32
     hidden: tuple[int, ...] = (256, 256)
