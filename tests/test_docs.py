@@ -95,6 +95,7 @@ def test_every_public_name_is_in_the_reference():
     import artigrad.control
     import artigrad.envs
     import artigrad.jax
+    import artigrad.learn
     import artigrad.optimize
     import artigrad.tasks
     import artigrad.torch
@@ -113,6 +114,7 @@ def test_every_public_name_is_in_the_reference():
         ("camera", artigrad.camera.__all__),
         ("jax", artigrad.jax.__all__),
         ("envs", artigrad.envs.__all__),
+        ("learn", artigrad.learn.__all__),
     ):
         for name in names:
             assert f"artigrad.{module}.{name}" in pages[module], name

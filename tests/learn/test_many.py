@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 import torch
@@ -18,8 +19,8 @@ SMALL = {"envs": 2, "span": 0.05, "critic_passes": 1, "hidden": (8,), "critic_hi
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
-    source = os.path.dirname(os.path.dirname(ag.__file__))
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": source}})
+    path = os.pathsep.join(p for p in sys.path if p)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": path}})
     yield
     ray.shutdown()
 

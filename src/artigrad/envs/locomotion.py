@@ -115,7 +115,8 @@ class Ant(Locomotion):
     1 m. The last 78 observations are wrenches of contact on the bodies, each within -1 and 1; neither they nor their cost have
     a gradient.
 
-    contact_forces: False leaves them out of the observations, as include_cfrc_ext_in_observation does.
+    contact_forces: False leaves them and their cost out, which is faster; Gymnasium has include_cfrc_ext_in_observation=False
+    and contact_cost_weight=0 for that.
     """
 
     file, frame_skip, hidden, cost, noise = "ant.xml", 5, 2, 0.5, 0.1
@@ -123,8 +124,8 @@ class Ant(Locomotion):
 
     def __init__(self, model: Model | None = None, *, contact_forces: bool = True):
         super().__init__(model)
-        self.contact_forces, self.seen_size = contact_forces, 1 + 6 * self.model.nb
-        self.observation_size += 6 * self.model.nb * contact_forces
+        self.seen_size = 1 + 6 * self.model.nb * contact_forces
+        self.observation_size += self.seen_size - 1
 
     def _speeds(self, draw: Draw, count: int) -> Tensor:
         return self.noise * draw.normal(count, self.model.nv)
@@ -134,14 +135,15 @@ class Ant(Locomotion):
         if u is None:
             return torch.cat([q[:, :1], q.new_zeros(len(q), self.seen_size - 1)], -1)
         place = fields.last_place(q, v, u)
+        if self.seen_size == 1:
+            return place[:, :1]
         with torch.no_grad():
             q, v = fields.last_stage(q, v, u)
             wrenches = fields.wrenches(q, v, u, fields.outputs(q, v).com)
         return torch.cat([place[:, :1], wrenches.flatten(1).clamp(-1.0, 1.0)], -1)
 
     def observe(self, now: Moment) -> Tensor:
-        own = super().observe(now)
-        return torch.cat([own, now.seen[:, 1:]], -1) if self.contact_forces else own
+        return torch.cat([super().observe(now), now.seen[:, 1:]], -1)
 
     def progress(self, now: Moment) -> Tensor:
         return now.seen[:, 0]

@@ -10,6 +10,7 @@ the physics where Q would only guess:
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,8 @@ from .replay import Replay
 @dataclass
 class SacSettings(Settings):
     """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned.
-    capacity: transitions that are kept. target_rate: how much of the new critic enters the slow one at each update."""
+    capacity: transitions that are kept. price: of certainty, at first. target_rate: how much of the new critic enters the slow
+    one at each update."""
 
     envs: int = 32
     hidden: tuple[int, ...] = (256, 256)
@@ -34,6 +36,7 @@ class SacSettings(Settings):
     first: int = 2000
     capacity: int = 1_000_000
     rate: float = 3e-4
+    price: float = 0.1
     target_rate: float = 0.005
     max_norm: float = 10.0
 
@@ -94,7 +97,7 @@ class Sac(Learner):
         s, env = self.settings, self.env
         self.critic = self.keep("critic", TwoCritics(env.observation_size, env.action_size, s.hidden))
         self.target = self.keep("target", copy.deepcopy(self.critic))
-        self.log_price = self.keep("price", nn.ParameterList([torch.zeros(())]))
+        self.log_price = self.keep("price", nn.ParameterList([torch.tensor(math.log(s.price))]))
         for name, weights in (("actor", self.policy), ("critic", self.critic), ("price", self.log_price)):
             self.keep(f"{name}_adam", torch.optim.Adam(weights.parameters(), s.rate))
         self.replay = self.keep("replay", Replay(s.capacity, self.device))

@@ -49,11 +49,6 @@ class Sql(Sac):
     def policy_for(task: EnvTask, settings: Any) -> nn.Module:
         return NoisePolicy(task.observation_size, task.model.nu, task.limit, settings.hidden)
 
-    def setup(self) -> None:
-        super().setup()
-        with torch.no_grad():
-            self.log_price[0].fill_(math.log(self.settings.price))
-
     def learn(self, seen: dict[str, Tensor]) -> dict[str, float]:
         s = self.settings
         with torch.no_grad():

@@ -1,0 +1,234 @@
+"""What trained policies are worth: `python -m benchmarks.learned [--results FOLDER] [--episodes N]`.
+
+Reads what `benchmarks.learn` left (learn-SUITE.json, policies-SUITE.zip), plays the best policy of each task and algorithm in
+artigrad and in Gymnasium's own MuJoCo environment, those of the pendulum also at a tenth of the time step, and those of the
+Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import warnings
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import artigrad as ag
+from artigrad.envs import DifferentiableEnv
+from artigrad.learn import Player
+
+from .learn import GYM
+from .report import Sheet
+
+OUT = Path("benchmarks/results")
+PAPER = (0.49, 1.93, 4.28, 7.81, 12.31, 17.78, 24.34)  # Qiao et al. (2021), table 4
+
+
+def read(folder: Path) -> list[dict[str, Any]]:
+    """All trainings: their job and curve, and where their policy lies."""
+    place, found = Path(tempfile.mkdtemp()), []
+    for file in sorted(folder.glob("learn-*.json")):
+        suite = file.stem.removeprefix("learn-")
+        if suite == "sweep":
+            continue
+        with zipfile.ZipFile(folder / f"policies-{suite}.zip") as policies:
+            policies.extractall(place / suite)
+        for one in json.loads(file.read_text()):
+            found.append({**one, "policy": place / suite / f"{one['job']['name']}.pt"})
+    return found
+
+
+def best_return(curve: list[dict[str, float]]) -> float:
+    """The best mean over five neighbouring points of a curve."""
+    returns = np.array([row["return"] for row in curve])
+    returns = returns[np.isfinite(returns)]
+    if len(returns) < 5:
+        return float(returns.max()) if len(returns) else float("nan")
+    return float(np.convolve(returns, np.ones(5) / 5, "valid").max())
+
+
+def steps_to(curve: list[dict[str, float]], wanted: float) -> float:
+    """Steps of the environment after which the return first was so high."""
+    return next((row["steps"] for row in curve if row["return"] >= wanted), float("inf"))
+
+
+def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
+    """The best policy of each robot, here and in Gymnasium."""
+    lines = []
+    for task in GYM:
+        of_task = [r for r in runs if r["job"]["task"] == task and r["job"]["algorithm"] in ("shac", "ppo")]
+        for algorithm in ("shac", "ppo"):
+            mine = [r for r in of_task if r["job"]["algorithm"] == algorithm]
+            if not mine:
+                continue
+            run = max(mine, key=lambda r: r["curve"][-1]["return"])
+            player, last = Player(run["policy"]), run["curve"][-1]
+            here, there = player.returns(episodes), player.gymnasium_returns(episodes)
+            ratio = there.mean() / here.mean()
+            figures = [f"{last['steps'] / 1e6:.1f} M", f"{last['seconds']:.0f}"]
+            returns = [f"{x.mean():,.0f} +- {x.std() / len(x) ** 0.5:,.0f}" for x in (here, there)]
+            lines.append([f"{task}, {algorithm}", *figures, *returns, f"{ratio:.3f}"])
+            print(lines[-1], flush=True)
+    columns = ["", "steps", "seconds", "return in artigrad", "in Gymnasium's own", "ratio"]
+    return Sheet(f"Trained here, played in MuJoCo ({episodes} episodes each)", columns, lines)
+
+
+def economy(runs: list[dict[str, Any]]) -> Sheet:
+    """Steps that SHAC and PPO need for nine tenths of PPO's best return."""
+    lines = []
+    for task in GYM:
+        curves = defaultdict(list)
+        for r in runs:
+            if r["job"]["task"] == task:
+                curves[r["job"]["algorithm"]].append(r["curve"])
+        if not curves["ppo"] or not curves["shac"]:
+            continue
+        wanted = 0.9 * max(map(best_return, curves["ppo"]))
+        steps = {name: min(steps_to(c, wanted) for c in curves[name]) for name in ("shac", "ppo")}
+        text = ["never" if np.isinf(x) else f"{x / 1e6:.2f} M" for x in steps.values()]
+        lines.append([task, f"{wanted:,.0f}", *text, f"{steps['ppo'] / steps['shac']:.1f}"])
+    return Sheet("Steps to nine tenths of PPO's best return", ["", "return", "SHAC", "PPO", "PPO / SHAC"], lines)
+
+
+@torch.no_grad()
+def finer(path: Path, substeps: int) -> float:
+    """The return of a pendulum's policy with smaller steps of the simulator."""
+    player = Player(path)
+    env = DifferentiableEnv("PendulumReach", 1, dtype="f64", threads=1, **player.options, substeps=substeps)
+    observation, total = env.reset(), 0.0
+    for _ in range(env.task.episode):
+        found = env.step(player.policy(observation.float()).double())
+        total += float(found.reward)
+        if found.terminated:
+            break
+        observation = found.observation
+    return total
+
+
+def table_4(runs: list[dict[str, Any]]) -> Sheet:
+    """Medians and quartiles over seeds of what policies without noise reach, at the published step and at a tenth of it."""
+    groups: dict[tuple[str, int], list[Path]] = defaultdict(list)
+    for r in runs:
+        if r["job"]["task"] == "PendulumReach":
+            groups[r["job"]["algorithm"], r["job"]["options"]["links"]].append(r["policy"])
+    lines = []
+    for algorithm in dict.fromkeys(name for name, _ in groups):
+        for substeps in (1, 10):
+            cells = []
+            for n in range(1, 8):
+                found = [finer(path, substeps) for path in groups[algorithm, n]]
+                low, middle, high = np.percentile(found, (25, 50, 75)) if found else (np.nan,) * 3
+                cells.append(f"{middle:.2f} ({low:.2f} - {high:.2f})")
+            lines.append([f"{algorithm}{', a tenth of the step' if substeps > 1 else ''}", *cells])
+            print(lines[-1], flush=True)
+    lines.append(["the paper's", *(f"{x:.2f}" for x in PAPER)])
+    lines.append(["at best", *(f"{n * n / 2:.1f}" for n in range(1, 8))])
+    return Sheet("n-link pendulum: median return (quartiles)", ["", *(f"n = {n}" for n in range(1, 8))], lines)
+
+
+def walking(runs: list[dict[str, Any]]) -> Sheet:
+    """Mean speeds over 10 s of Laikagos that are told 0.5 and 1.0 m/s."""
+    lines = []
+    for r in runs:
+        if r["job"]["task"] == "Laikago":
+            player = Player(r["policy"])
+            cells = [f"{place(player, goal):.3f}" for place in (in_artigrad, in_mujoco) for goal in (0.5, 1.0)]
+            lines.append([r["job"]["name"], *cells])
+            print(lines[-1], flush=True)
+    columns = ["mean speed over 10 s, m/s", "0.5, artigrad", "1.0, artigrad", "0.5, MuJoCo", "1.0, MuJoCo"]
+    return Sheet("Laikago at a commanded speed", columns, lines)
+
+
+@torch.no_grad()
+def in_artigrad(player: Player, goal: float) -> float:
+    env = DifferentiableEnv(player.task, 1, dtype="f64", threads=1)
+    env.reset()
+    assert env.now is not None
+    env.now = env.now._replace(goal=torch.full((1, 1), goal, dtype=torch.float64))
+    observation, first = env.task.observe(env.now), float(env.now.q[0, 0])
+    steps = env.task.episode - 1
+    for _ in range(steps):
+        found = env.step(player.policy(observation.float()).double())
+        if found.terminated:
+            return float("nan")
+        observation = found.observation
+    return (float(env.now.q[0, 0]) - first) / (steps * env.dt)
+
+
+def in_mujoco(player: Player, goal: float) -> float:
+    import mujoco
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "laikago.xml"
+        ag.save(player.task.model, file)
+        model = mujoco.MjModel.from_xml_path(str(file))
+    data, task = mujoco.MjData(model), player.task
+    model.opt.timestep = task.options["dt"]
+    data.qpos[:], data.qvel[:] = task.model.keyframe()
+    for _ in range(task.episode):
+        seen = np.concatenate([data.qpos[2:], data.qvel, [goal]])
+        action = torch.as_tensor(player(seen[None]), dtype=torch.float64)
+        data.ctrl[:] = task.controls(action)[0]
+        mujoco.mj_step(model, data, nstep=task.frame_skip)
+        if data.qpos[2] < 0.3:
+            return float("nan")
+    return float(data.qpos[0]) / data.time
+
+
+def figure(runs: list[dict[str, Any]], file: Path) -> None:
+    """Returns over steps and over seconds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    tasks = [t for t in GYM if any(r["job"]["task"] == t for r in runs)]
+    fig, axes = plt.subplots(2, len(tasks), figsize=(3.2 * len(tasks), 5.5), squeeze=False)
+    colours = dict(zip(("shac", "ppo", "mbpo", "sample-enhancement", "sac", "sql"), plt.cm.tab10.colors, strict=False))
+    for column, task in enumerate(tasks):
+        for row, (over, scale, label) in enumerate((("steps", 1e6, "million steps"), ("seconds", 1.0, "seconds"))):
+            ax, named = axes[row, column], set[str]()
+            for r in runs:
+                if r["job"]["task"] != task:
+                    continue
+                name = r["job"]["algorithm"]
+                xs, ys = ([c[k] for c in r["curve"]] for k in (over, "return"))
+                ax.plot(np.array(xs) / scale, ys, color=colours[name], lw=1, label=None if name in named else name)
+                named.add(name)
+            ax.set_xlabel(label)
+            ax.set_title(task if row == 0 else "")
+            ax.legend(fontsize=7)
+    axes[0, 0].set_ylabel("return")
+    axes[1, 0].set_ylabel("return")
+    fig.tight_layout()
+    fig.savefig(file, dpi=110)
+
+
+def main() -> None:
+    """Play, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--results", type=Path, default=Path("results"))
+    parser.add_argument("--episodes", type=int, default=20)
+    parser.add_argument("--out", type=Path, default=OUT)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    runs = read(given.results)
+    sheets = [transfer(runs, given.episodes), economy(runs), table_4(runs), walking(runs)]
+    sheets = [s for s in sheets if s.lines]
+    figure(runs, given.out / "learn.png")
+    head = "# Learning\n\nMade by `python -m benchmarks.learn` and `python -m benchmarks.learned`, one core each unless told.\n"
+    (given.out / "learn.md").write_text("\n".join([head, "![returns](learn.png)\n", *(s.markdown() for s in sheets)]))
+    kept = [{"job": r["job"], "curve": r["curve"]} for r in runs]
+    tables = {s.title: {"columns": s.columns, "lines": s.lines} for s in sheets}
+    (given.out / "learn.json").write_text(json.dumps({"tables": tables, "runs": kept}))
+
+
+if __name__ == "__main__":
+    main()
