@@ -41,7 +41,7 @@ SUITE = ("humanoid", "walker", "quadruped", "cheetah", "hopper")
 
 def tight(m: mujoco.MjModel) -> mujoco.MjModel:
     """MuJoCo's Newton to the last digit."""
-    m.opt.tolerance, m.opt.iterations, m.opt.solver = 0.0, 500, mujoco.mjtSolver.mjSOL_NEWTON
+    m.opt.tolerance, m.opt.iterations, m.opt.solver = 0.0, 60, mujoco.mjtSolver.mjSOL_NEWTON
     m.opt.ls_iterations, m.opt.ls_tolerance = 200, 1e-15
     return m
 
