@@ -67,6 +67,37 @@ def test_code_of_page(page, tmp_path, monkeypatch):
     assert ENDS.get(page.name, lambda names: True)(names)
 
 
+# what a reader's own file may be: links and joints, no sites, no actuators, no limits of effort
+PLAIN_URDF = """
+<robot name="arm">
+  <link name="base"/>
+  <link name="upper"><inertial><origin xyz="0 0 0.25"/><mass value="2.8"/>
+    <inertia ixx="0.07" iyy="0.07" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="fore"><inertial><origin xyz="0 0 0.2"/><mass value="1.2"/>
+    <inertia ixx="0.02" iyy="0.02" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="tool"/>
+  <joint name="shoulder" type="continuous"><parent link="base"/><child link="upper"/><origin xyz="0 0 0.6"/>
+    <axis xyz="0 1 0"/><dynamics damping="0.1"/></joint>
+  <joint name="elbow" type="continuous"><parent link="upper"/><child link="fore"/><origin xyz="0 0 0.5"/>
+    <axis xyz="0 1 0"/><dynamics damping="0.1"/></joint>
+  <joint name="wrist" type="fixed"><parent link="fore"/><child link="tool"/><origin xyz="0 0 0.4"/></joint>
+</robot>"""
+MAKING = re.compile(r'^model = (?:ag\.robots.*?$|ag\.load\("""(?:.*?)"""\)$)', re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["gradient", "trajectory", "policy"])
+def test_tutorial_on_a_plain_urdf(name, tmp_path, monkeypatch):
+    """As the pages say: with `ag.load("your.urdf", motors=True)` in place of their robot."""
+    monkeypatch.chdir(tmp_path)
+    Path("your.urdf").write_text(PLAIN_URDF)
+    code = "\n".join(
+        block[2] for block in BLOCK.finditer((DOCS / "tutorials" / f"{name}.md").read_text()) if block[1] == "python"
+    )
+    code, count = MAKING.subn('model = ag.load("your.urdf", motors=True)', code, count=1)
+    assert count == 1
+    exec(compile(code, name, "exec"), {"__name__": name})
+
+
 def run_commands(block: str):
     for line in block.splitlines():
         words = shlex.split(line, comments=True)

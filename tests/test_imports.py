@@ -16,8 +16,8 @@ ORDER = [
     *("errors", "_version", "staging", "spatial", "joints", "model", "physics", "kernels", "simulate", "io", "robots"),
     *("optimize", "control", "fit", "torch", "jax", "envs", "learn", "view", "camera", "tasks", "cli"),
 ]
-# imported inside a method, for the user's comfort: a trajectory can show and save itself
-ON_DEMAND = {("simulate", "view")}
+# imported inside a method, for the user's comfort: trajectories and environments can show themselves
+ON_DEMAND = {("simulate", "view"), ("envs", "view")}
 FILES = sorted(f for f in ROOT.rglob("*.py") if f != ROOT / "__init__.py")
 
 

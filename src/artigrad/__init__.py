@@ -28,7 +28,7 @@ from .simulate.policy_loop import Network
 from .simulate.results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .simulate.simulator import Simulator
 from .staging import Cuda, StagingError
-from .view import view
+from .view import play, view
 
 __all__ = [
     "Binomial",
@@ -66,6 +66,7 @@ __all__ = [
     "gradcheck",
     "load",
     "move",
+    "play",
     "robots",
     "save",
     "scene",

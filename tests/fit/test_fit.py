@@ -100,6 +100,57 @@ def test_inertias_stay_those_of_bodies():
     assert xx > 0 and zz < xx + yy
 
 
+def test_labels_that_it_prints_can_be_given():
+    sim = ag.Simulator(ag.robots.pendulum(2, damping=0.2), dt=0.01)
+    inertia = np.array(sim.params.inertia)
+    inertia[0, 1] *= 1.4
+    data, _ = swinging(sim, sim.params.replace(inertia=inertia), steps=150)
+    found = ag.fit(sim, data, ["inertia[rod1].yy", "com[rod1].z"])
+    assert found.values["inertia[rod1].yy"] == pytest.approx(inertia[0, 1], rel=1e-5)
+    assert list(found.values) == ["inertia[rod1].yy", "com[rod1].z"]
+    other = np.delete(np.array(found.params.inertia[0]), 1)
+    assert np.array_equal(other, np.delete(sim.params.inertia[0], 1))
+
+
+def test_first_states_alone():
+    sim = ag.Simulator(ag.robots.pendulum(2, damping=0.2), dt=0.01)
+    true = sim.params.replace(mass=[1.4, 0.6])
+    data = [swinging(sim, true, noise=0.01, steps=80, seed=k)[0] for k in range(2)]
+    found = ag.fit(sim, [ag.Recording(q=d.q) for d in data], [], params=true)
+    assert found.start.q.shape == (2, 2) and found.values == {} and np.array_equal(found.params.flat, true.flat)
+    np.testing.assert_allclose(found.start.q, [[1.2, -0.5]] * 2, atol=0.02)
+    np.testing.assert_allclose(found.start.v, np.zeros((2, 2)), atol=0.15)
+    assert abs(found.start.q - [d.q[0] for d in data]).max() > 0  # not what was measured
+
+
+@pytest.mark.parametrize("velocities", [False, True])
+def test_angles_that_jump_are_unwrapped(velocities):
+    """A pendulum that goes over the top, seen by a sensor that wraps around, in two recordings that count differently."""
+    sim = ag.Simulator(ag.robots.pendulum(1, damping=0.2), dt=0.01)
+    true, data, plain = sim.params.replace(damping=[0.5]), [], []
+    for turns in (0, 3):
+        start = ag.State(np.array([1.0]), np.array([14.0]))
+        traj = sim.rollout(start, steps=120, params=true)
+        wrapped = (traj.q + np.pi) % (2 * np.pi) - np.pi + 2 * np.pi * turns
+        assert np.abs(np.diff(wrapped[:, 0])).max() > 5
+        data.append(ag.Recording(q=wrapped, v=traj.v if velocities else None))
+        plain.append(ag.Recording(q=traj.q, v=traj.v if velocities else None))
+    found, want = (ag.fit(sim, d, ["damping"]) for d in (data, plain))
+    assert found.values["damping[rod1]"] == pytest.approx(want.values["damping[rod1]"], rel=1e-9)
+    assert "jumps by whole turns" in found.notes[0] and "whole turns" in str(found) and not want.notes
+
+
+def test_a_joint_with_a_spring_knows_its_turns():
+    b = ag.ModelBuilder("sprung")
+    b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), stiffness=0.5, damping=0.1)
+    sim = ag.Simulator(b.build(), dt=0.01)
+    true = sim.params.replace(damping=[0.3])
+    starts = [0.5, 0.5 + 2 * np.pi]
+    data = [ag.Recording(q=sim.rollout(ag.State(np.array([x]), np.zeros(1)), steps=100, params=true).q) for x in starts]
+    found = ag.fit(sim, data, ["damping"])
+    assert found.values["damping[rod]"] == pytest.approx(0.3, rel=1e-6) and found.notes == ()
+
+
 def test_a_value_that_wants_beyond_its_bound_stays_at_it():
     sim = ag.Simulator(ag.robots.pendulum(1, damping=0.2), dt=0.01)
     data, _ = swinging(sim, sim.params.replace(damping=[0.5]), noise=0.01)

@@ -136,3 +136,67 @@ def test_model_in_viser(page):
         assert page.complaints == []
     finally:
         viewer.stop()
+
+
+def test_physics_in_viser(page):
+    """Played, paused, stepped, driven by a slider, reset, and pulled with the mouse."""
+    sim = ag.Simulator(ag.robots.pendulum(2, damping=0.5), dt=2e-3)
+    viewer = ag.play(sim, block=False)
+    live = viewer.live
+    try:
+        page.tab.goto(viewer.url)
+        page.wait_until(lambda: dark(page.pixels()) > 20, "the robot is drawn")
+        page.tab.wait_for_timeout(500)
+        assert np.abs(live.state.q).max() < 1e-6  # it hangs at rest
+        rest = page.pixels()
+
+        drive = page.tab.get_by_role("slider").nth(1)
+        drive.focus()
+        page.tab.keyboard.press("End")
+        page.wait_until(lambda: live.state.q[0] > 0.02, "its motor moves it")
+        page.wait_until(lambda: changed(rest, page.pixels()) > 50, "and that is seen")
+
+        page.tab.get_by_label("play").uncheck()
+        page.tab.wait_for_timeout(300)
+        q = live.state.q.copy()
+        page.tab.wait_for_timeout(300)
+        assert np.array_equal(q, live.state.q)
+        page.tab.get_by_role("button", name="step").click()
+        page.wait_until(lambda: not np.array_equal(q, live.state.q), "a step is made")
+        assert np.abs(live.state.q - q).max() < 0.05
+
+        page.tab.get_by_role("button", name="reset").click()
+        page.wait_until(lambda: not live.state.q.any() and not live.u.any(), "it is where it began")
+        page.tab.get_by_label("play").check()
+        page.tab.wait_for_timeout(300)
+        ys, xs = np.nonzero(page.pixels().max(2) < 85)
+        x, y = 100 + int(np.median(xs)), 150 + int(ys.max()) - 4
+        page.tab.mouse.move(x, y)
+        page.tab.mouse.down()
+        page.tab.mouse.move(x + 60, y, steps=6)
+        page.wait_until(lambda: np.abs(live.state.q).max() > 0.1, "the mouse pulls at it")
+        page.tab.mouse.up()
+        page.wait_until(lambda: live.grip is None, "and lets go")
+        assert page.complaints == []
+    finally:
+        viewer.stop()
+
+
+def test_what_else_is_shown(page):
+    model = ag.robots.laikago(links=True)
+    viewer = ag.play(ag.Simulator(model, dt=2e-3), block=False)
+    try:
+        page.tab.goto(viewer.url)
+        page.wait_until(lambda: dark(page.pixels()) > 20, "the robot is drawn")
+        page.tab.get_by_label("play").uncheck()
+        page.tab.get_by_text("show", exact=True).click()
+        page.tab.wait_for_timeout(800)
+        for label in ("collision shapes", "frames", "centres of mass", "contact points", "contact forces"):
+            before = page.pixels()
+            page.tab.get_by_label(label).check()
+            page.wait_until(lambda before=before: changed(before, page.pixels()) > 8, f"{label} are drawn")
+            page.tab.get_by_label(label).uncheck()
+            page.tab.wait_for_timeout(400)
+        assert page.complaints == []
+    finally:
+        viewer.stop()

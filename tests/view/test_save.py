@@ -203,3 +203,19 @@ def test_arrows_carry_the_weight_and_the_push():
     last = motion.forces[-1]
     assert last.vectors.sum(0) == pytest.approx([0.0, 0.0, weight], abs=0.02 * weight)
     assert len(motion.forces) == len(motion.times) and np.abs(last.points[:, 2]).max() < 0.01
+
+
+def test_no_body_hides_an_arrow(pushes):
+    """A force inside the trunk is seen as well as one beside it."""
+    from artigrad.view.frames import Forces
+
+    model = ag.robots.laikago()
+    trunk = pushes.motion.position[:, model.body("trunk") + 1]
+    lengths = []
+    for aside in (0.0, 0.6):
+        forces = [Forces(p[None] + [[aside, 0.0, -0.04]], np.array([[0.0, 0.0, 1.0]])) for p in trunk]
+        studio = Studio(pushes.scene, pushes.motion._replace(forces=forces), pushes.framing, (320, 240))
+        studio.force_scale = 0.08  # m/N: no longer than the trunk is high
+        picture = studio.picture(0).astype(int)
+        lengths.append(int(((picture[..., 0] > 120) & (picture[..., 0] - picture[..., 1] > 60)).sum()))
+    assert lengths[0] > 0.7 * lengths[1] > 10

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
+from ..view import play
 from ..view import view as look
 from .robot import Floating, Robot, open_robot
 
@@ -14,12 +15,15 @@ from .robot import Floating, Robot, open_robot
 def view(
     file: Robot,
     floating: Floating = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Let its physics move it, and pull at it with the mouse.")
+    ] = False,
     port: Annotated[int | None, typer.Option(help="Of the page on this machine; by default a free one.")] = None,
 ) -> None:
-    """Look at a robot in the browser and move its joints."""
+    """Look at a robot in the browser and move its joints, or let its physics move it."""
     model = open_robot(file, floating)
     try:
-        look(model, port=port)
+        (play if live else look)(model, port=port)
     except (InputError, ImportError) as problem:
         typer.echo(f"error: {problem}", err=True)
         raise typer.Exit(1) from None

@@ -10,15 +10,29 @@ import torch
 
 from .batch import Batch
 from .env_task import EnvTask, Moment
+from .rendering import RENDER_MODES, Rendering
 
 
 class Env(gym.Env[np.ndarray, np.ndarray]):
-    """One robot at a task, given by name (`artigrad.envs.TASKS`, with its options) or as an `EnvTask`."""
+    """One robot at a task, given by name (`artigrad.envs.TASKS`, with its options) or as an `EnvTask`.
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    render_mode: "rgb_array", for pictures (height, width, 3) by `render()`, or "human", for a page in the browser that each
+    step shows, which needs artigrad[view].
+    """
 
-    def __init__(self, task: str | EnvTask, *, dtype: Literal["f32", "f64"] = "f32", **options: Any):
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
+
+    def __init__(
+        self,
+        task: str | EnvTask,
+        *,
+        dtype: Literal["f32", "f64"] = "f32",
+        render_mode: Literal["rgb_array", "human"] | None = None,
+        **options: Any,
+    ):
         self.batch = Batch(task, dtype=dtype, threads=1, **options)
+        self.rendering, self.render_mode = Rendering(self.batch, render_mode), render_mode
+        self.metadata = type(self).metadata | {"render_fps": self.rendering.fps}
         self.observation_space, self.action_space = spaces(self.batch)
         self.draw = self.batch.draw(0)
         self.now: Moment | None = None
@@ -31,14 +45,24 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
         if seed is not None or self.now is None:
             self.draw = self.batch.draw(int(self.np_random.integers(1 << 62)))
         self.now = self.batch.start(self.draw, 1)
+        self.rendering.show(self.now)
         return self.batch.task.observe(self.now)[0].numpy(), {}
 
     @torch.no_grad()
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         moved = self.batch.step(started(self.now), actions_of(self.batch, action[None]))
         self.now = moved.now
+        self.rendering.show(self.now)
         observation = self.batch.task.observe(self.now)[0].numpy()
         return observation, float(moved.reward[0]), bool(moved.terminated[0]), False, {}
+
+    def render(self) -> Any:
+        """A picture of the robot as it is, with render_mode="rgb_array"."""
+        return self.rendering.pictures(started(self.now))[0] if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        """End the page of render_mode="human"."""
+        self.rendering.close()
 
 
 def spaces(batch: Batch) -> tuple[gym.spaces.Box, gym.spaces.Box]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..errors import InputError
+from ..model.params import Params
+from ..model.state import State
 from ..simulate.simulator import Simulator
 from .identify import deviations, in_words
 from .levenberg import Minimum, minimize, reduced
@@ -27,21 +29,23 @@ def fit(
     data: Recording | Sequence[Recording],
     parameters: Sequence[str | Parameter],
     *,
+    params: Params | None = None,
     bounds: Mapping[str, Bounds] | None = None,
     window: int | None = None,
     iterations: int = 100,
 ) -> Fit:
-    """Estimate parameters of the simulator's model from what was recorded, starting from `sim.params`.
+    """Estimate parameters of the simulator's model from what was recorded, and the states in which recordings begin.
 
     parameters: names of entries of Params: "friction" for all of a field, "mass[rod1]" for one part, "com[rod1].z" for
-    one component; or `Parameter` for a scalar of your own. bounds: (lowest, highest) by name; without any, what cannot be
+    one component; or `Parameter` for a scalar of your own; none of them to find first states alone. params: to start from,
+    by default `sim.params`. bounds: (lowest, highest) by name; without any, what cannot be
     negative stays so, and inertias stay those of bodies. window: measurements that are simulated in one go, from a first
     state that is estimated too. Longer ones tell more, as long as the motion can be predicted that far; by default
     they grow from 50 on until it cannot. iterations: at most, for each length.
     """
     if not isinstance(sim, Simulator) or sim.device != "cpu" or sim.dtype != "f64":
         raise InputError("fit takes a Simulator on the CPU with dtype='f64'")
-    chosen = Parametrisation(sim.params, parameters, bounds or {})
+    chosen = Parametrisation(sim.checks.params(params, 1), parameters, bounds or {})
     start = np.zeros(len(chosen))
     length = FIRST if window is None else window
     problem = _problem(sim, data, chosen, length)
@@ -85,7 +89,7 @@ def _result(problem: Residuals, found: Minimum) -> Fit:
     values = chosen.values(point.theta)
     slope, _ = chosen.derivative(point.theta)
     size = np.maximum(np.abs(values), chosen.size)
-    most = np.max(np.abs(slope) / size[:, None], axis=0)
+    most = np.max(np.abs(slope) / size[:, None], axis=0, initial=0.0)
     unit = 1.0 / np.where(most > 0.0, most, 1.0)  # the step of each coordinate that changes a value by its own size
     S = (reduced(found.normal) * unit * unit[:, None])[np.ix_(free, free)]
     share, directions = deviations(S, (slope * unit / size[:, None])[:, free], noise)
@@ -100,4 +104,6 @@ def _result(problem: Residuals, found: Minimum) -> Fit:
         losses=found.losses,
         window=problem.data.counts.shape[1],
         converged=found.converged,
+        start=State(*(x[~problem.data.follows] for x in point.start)),
+        notes=problem.data.notes,
     )

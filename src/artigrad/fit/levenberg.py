@@ -72,7 +72,7 @@ def _downhill(
     """The first damped step that lowers the loss, and the damping for the next; None if even short ones do not."""
     while damping.theta < 1e12:
         step = damped_step(normal, g, damping, held)
-        step = Slope(*(x * min(1.0, _LONGEST / max(np.abs(step.theta).max(), 1e-300)) for x in step))
+        step = Slope(*(x * min(1.0, _LONGEST / np.abs(step.theta).max(initial=1e-300)) for x in step))
         far = np.abs(step.start / problem.data.reach).max(1, keepdims=True)
         start = step.start * np.minimum(1.0, _LONGEST / np.maximum(far, 1e-300))
         inside = np.clip(here.theta + step.theta, problem.chosen.low, problem.chosen.high)
@@ -109,8 +109,8 @@ def reduced(normal: Normal) -> np.ndarray:
 def _lifted(A: np.ndarray, damping: float | np.ndarray) -> np.ndarray:
     """A + damping diag(A), and enough on the diagonal to be regular."""
     d = np.einsum("...ii->...i", A)
-    least = 1e-13 * d.max(-1, keepdims=True) + 1e-300
-    return A + np.eye(A.shape[-1]) * (damping * np.maximum(d, 1e-6 * d.max(-1, keepdims=True)) + least)[..., None, :]
+    largest = d.max(-1, keepdims=True, initial=0.0)
+    return A + np.eye(A.shape[-1]) * (damping * np.maximum(d, 1e-6 * largest) + 1e-13 * largest + 1e-300)[..., None, :]
 
 
 def _promise(normal: Normal, g: Slope, step: Slope) -> float:

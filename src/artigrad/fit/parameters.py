@@ -31,9 +31,19 @@ _XYZ = ("x", "y", "z")
 COMPONENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gravity", "com", "position", "anchor", "shape_position", "shape_size", "site_position"), _XYZ),
     "bias": ("constant", "length", "velocity"),
-    **dict.fromkeys(("limit", "control_range", "force_range"), ("low", "high")),
+    **dict.fromkeys(("limit", "control_range", "force_range", "tendon_limit"), ("low", "high")),
+    "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
 }
-_DIRECTIONS = ("rotation", "axis", "shape_rotation", "site_rotation", "vertex")
+_DIRECTIONS = ("rotation", "axis", "shape_rotation", "site_rotation", "fluid_rotation", "vertex")
+NAMED = (
+    "world",
+    "body",
+    "shape",
+    "site",
+    "actuator",
+    "tendon",
+    "equality",
+)  # what fields are counted by and has a name
 _DERIVATIVE = 1e-5  # step in theta of the differences in `derivative`: exact to about 1e-10
 
 
@@ -99,7 +109,7 @@ class _Inertia:
     """The inertia of one body, xx yy zz xy xz yz, always that of some distribution of mass."""
 
     def __init__(self, label: str, body: int, start: np.ndarray):
-        self.labels = tuple(f"{label}.{axes}" for axes in ("xx", "yy", "zz", "xy", "xz", "yz"))
+        self.labels = tuple(f"{label}.{axes}" for axes in COMPONENTS["inertia"])
         self.size, self._body = np.full(6, np.abs(start).max()), body
         self.low, self.high = np.full(6, -np.inf), np.full(6, np.inf)
         self._start = np.array(start)
@@ -117,7 +127,7 @@ class Parametrisation:
     """All values that are estimated, as a function of one vector theta."""
 
     def __init__(self, base: Params, parameters: Sequence[str | Parameter], bounds: Mapping[str, Bounds]):
-        if isinstance(parameters, str | Parameter) or not len(parameters):
+        if isinstance(parameters, str | Parameter):
             raise InputError('parameters is a list of what to estimate, such as ["mass", "damping[rod1]"]')
         self._base, unused = base, set(bounds)
         self._blocks: list[_Block] = []
@@ -139,7 +149,7 @@ class Parametrisation:
         if twice:
             raise InputError(f"'{twice[0]}' is listed twice; name each parameter once")
         self.size, self.low, self.high = (
-            np.concatenate([getattr(b, what) for b in self._blocks]) for what in ("size", "low", "high")
+            np.concatenate([np.zeros(0), *(getattr(b, what) for b in self._blocks)]) for what in ("size", "low", "high")
         )
 
     def __len__(self) -> int:
@@ -147,7 +157,7 @@ class Parametrisation:
 
     def values(self, theta: np.ndarray) -> np.ndarray:
         """x(theta)"""
-        return np.concatenate([b.values(t) for b, t in self._split(theta)])
+        return np.concatenate([np.zeros(0), *(b.values(t) for b, t in self._split(theta))])
 
     def params(self, theta: np.ndarray) -> Params:
         """The simulator's Params with the values at theta."""
@@ -158,6 +168,8 @@ class Parametrisation:
 
     def derivative(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """dx/dtheta (p, p) and d(Params.flat)/dtheta (n, p)"""
+        if not len(theta):
+            return np.zeros((0, 0)), np.zeros((self._base.flat.size, 0))
         h = _DERIVATIVE * np.eye(len(theta))
         x = [(self.values(theta + d) - self.values(theta - d)) / (2 * _DERIVATIVE) for d in h]
         flat = [(self._flat(theta + d) - self._flat(theta - d)) / (2 * _DERIVATIVE) for d in h]
@@ -169,8 +181,8 @@ class Parametrisation:
         return np.where(np.isinf(flat), 0.0, flat)
 
     def _split(self, theta: np.ndarray) -> list[tuple[_Block, np.ndarray]]:
-        ends = np.cumsum([len(b.labels) for b in self._blocks])[:-1]
-        return list(zip(self._blocks, np.split(theta, ends), strict=True))
+        ends = np.cumsum([0] + [len(b.labels) for b in self._blocks])
+        return [(b, theta[start:end]) for b, start, end in zip(self._blocks, ends[:-1], ends[1:], strict=True)]
 
 
 class Chosen(NamedTuple):
@@ -186,9 +198,9 @@ class Chosen(NamedTuple):
     def place(self) -> tuple[Any, ...]:
         """By which to index the field: all entries that are named."""
         if FIELDS[self.field][0] == "world":
-            return (np.array(self.components),)
+            return (np.array(self.components),) if self.axes[0] else ()
         rows = np.array(list(self.parts))
-        return np.ix_(rows, np.array(self.components)) if self.axes[0] or self.field == "inertia" else (rows,)
+        return np.ix_(rows, np.array(self.components)) if self.axes[0] else (rows,)
 
 
 def chosen(base: Params, name: str) -> Chosen:
@@ -200,7 +212,7 @@ def chosen(base: Params, name: str) -> Chosen:
         raise InputError(
             f"unknown parameter '{name}': it is field, field[part] or field[part].x, of {', '.join(FIELDS)}"
         )
-    if field in _DIRECTIONS:
+    if field in _DIRECTIONS or len(FIELDS[field][1]) > 1 or FIELDS[field][0] not in NAMED:
         raise InputError(f"'{field}' has no entries that can be moved one by one: write an ag.Parameter that sets it")
     per = FIELDS[field][0]
     names = _parts(model, per)
@@ -209,34 +221,43 @@ def chosen(base: Params, name: str) -> Chosen:
         raise InputError(f"'{model.name}' has no {per} '{match[2]}' for '{name}'; it has: {known}")
     rows = sorted(set(names.values())) if match[2] is None else [names[match[2]]]
     whose = {i: n for n, i in reversed(names.items())} | ({} if match[2] is None else {rows[0]: match[2]})
-    axes = COMPONENTS.get(field, ("",))
+    axes = _axes(field)
     if match[3] is not None and match[3] not in axes:
         raise InputError(f"'{name}': {field} has {'components ' + ', '.join(axes) if axes[0] else 'no components'}")
     parts = {i: field if per == "world" else f"{field}[{whose[i]}]" for i in rows}
-    every = range(6 if field == "inertia" else len(axes))
-    return Chosen(field, parts, axes, [k for k in every if match[3] is None or axes[k] == match[3]])
+    return Chosen(field, parts, axes, [k for k in range(len(axes)) if match[3] is None or axes[k] == match[3]])
+
+
+def _axes(field: str) -> tuple[str, ...]:
+    """Names of the components of a field, or their numbers; one without a name of what has none."""
+    shape = FIELDS[field][1]
+    return COMPONENTS.get(field, tuple(map(str, range(shape[0]))) if shape else ("",))
 
 
 def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[str]) -> list[_Block]:
-    """One block for each entry that a name means, one for the whole of an inertia."""
+    """One block for each entry that a name means, one for the whole of an inertia; one of which a component is named is not
+    kept that of a body."""
     field, parts, axes, components = chosen(base, name)
+    whole = field == "inertia" and len(components) == len(axes)
     per = FIELDS[field][0]
     blocks: list[_Block] = []
     for i, label in parts.items():
-        if field == "inertia":
+        if whole:
             if _bounds_of([label, name], bounds, unused) is not None:
                 raise InputError(f"'{label}' takes no bounds: it is kept that of a body by itself")
             if base.inertia[i].any():
                 blocks.append(_Inertia(label, i, base.inertia[i]))
             continue
         for k in components:
-            entry = (i, k)[: 1 + bool(axes[k])] if per != "world" else (k,)
+            entry = (() if per == "world" else (i,)) + ((k,) if axes[k] else ())
             full = f"{label}.{axes[k]}" if axes[k] else label
             given = _bounds_of([full, label, name], bounds, unused)
             x0 = float(base[field][entry])
             if (field in POSITIVE and x0 == 0.0) or not math.isfinite(x0):
                 continue  # would stay so
-            blocks.append(_Scalar(Parameter(full, _setter(field, entry), x0, given or _natural(field))))
+            moment = field == "inertia" and k < 3
+            natural = (0.0, math.inf) if moment else _natural(field)
+            blocks.append(_Scalar(Parameter(full, _setter(field, entry), x0, given or natural)))
     if not blocks:
         raise InputError(
             f"every '{name}' is zero or infinite and would stay so: give the model a small one to start from"
@@ -250,7 +271,9 @@ def _parts(model: Model, per: str) -> dict[str, int]:
         return {n: i for names in (model.bodies, model.joints) for i, n in enumerate(names)}
     if per == "world":
         return {"": 0}
-    names = {"shape": model.shapes.names, "site": model.sites, "actuator": model.actuators}[per]
+    names = {"shape": model.shapes.names, "site": model.sites, "actuator": model.actuators}.get(per)
+    if names is None:
+        names = tuple(part.name for part in (model.tendons if per == "tendon" else model.equalities))
     return {n: i for i, n in enumerate(names)}
 
 

@@ -14,6 +14,7 @@ from ..model.params import Params
 from ..model.state import State
 from ..simulate.simulator import Simulator
 from .poses import poses_from_sites
+from .turns import unwrap
 
 QUIET = 0.1  # a channel's scale is at least this share of the widest of its kind, so that one at rest does not rule
 NEARBY = 4  # measurements to each side from which a velocity is made where none was recorded
@@ -41,7 +42,8 @@ class Windows(NamedTuple):
     u: (W, steps, nu), to the first measurement of the window that follows. start: the states recorded first in each.
     scale: by which residuals are divided: the range of each measured channel, in the order q (nv), v, sites.
     reach: (2 nv,), the range of positions and velocities, measured or made of what was.
-    every: steps of the simulator between two measurements. longest: measurements in the longest recording.
+    every: steps of the simulator between two measurements. longest: measurements in the longest recording. notes: what was
+    done to angles that jumped.
     """
 
     q: np.ndarray | None
@@ -55,6 +57,7 @@ class Windows(NamedTuple):
     reach: np.ndarray
     every: int
     longest: int
+    notes: tuple[str, ...]
 
 
 def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, params: Params) -> Windows:
@@ -68,6 +71,7 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
     if len({(frozenset(c), every) for c, every in checked}) > 1:
         raise InputError("recordings that are fitted together must have measured the same things at the same dt")
     every = checked[0][1]
+    notes = unwrap(sim, [c for c, _ in checked], every * sim.options.dt)
     kinds = [k for k in ("q", "v", "sites") if k in checked[0][0]]
     scale = np.concatenate([_scale(sim, k, [c[k] for c, _ in checked]) for k in kinds])
     counted = [len(c[kinds[0]]) for c, _ in checked]
@@ -91,7 +95,8 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
     start = State(stacked["q0"], stacked["v0"])
     q_, v_, sites = (stacked.get(k) for k in ("q", "v", "sites"))
     return Windows(
-        q_, v_, sites, stacked["counts"], stacked["follows"], stacked["u"], start, scale, reach, every, max(counted)
+        *(q_, v_, sites, stacked["counts"], stacked["follows"], stacked["u"], start, scale, reach, every, max(counted)),
+        notes,
     )
 
 

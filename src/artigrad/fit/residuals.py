@@ -134,6 +134,8 @@ class Residuals:
     def _theta_columns(self, point: Evaluation, directions: np.ndarray) -> np.ndarray:
         both = _STEP * np.concatenate([directions, -directions])
         W, n = len(point.r), len(both)
+        if not n:
+            return np.zeros((0, *point.r.shape))
         flat = np.stack([self.chosen.params(point.theta + d).flat for d in both])
         start = State(*(np.tile(x, (n, 1)) for x in point.start))
         return self._differences(start, Params(self.sim.model, np.repeat(flat, W, 0)), n)

@@ -88,6 +88,7 @@ class Checks:
         kinds = [self.model.joint_kind(i) for i in range(self.model.nb)]
         turning = [a for a, kind in zip(self.model.joint_q, kinds, strict=True) if kind.axial and kind.angular]
         self.angles = np.array(turning, int)
+        self.resolved = 1e-3 / float(np.finfo(self.device.dtype).eps)  # rad, beyond which neighbours are that far apart
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def numbers(self, name: str, value: Any) -> Any:
@@ -157,10 +158,9 @@ class Checks:
 
     def _resolved(self, q: np.ndarray, batched: bool) -> None:
         """Warn of angles so large that the numbers beside them are a thousandth of a radian or more away."""
-        largest = 1e-3 / float(np.finfo(self.device.dtype).eps)
-        if square(q) < largest**2 or not self.angles.size:  # the sum of all squares; NaN is told of elsewhere
+        if square(q) < self.resolved**2 or not self.angles.size:  # the sum of all squares; NaN is told of elsewhere
             return
-        far = np.abs(q[:, self.angles]) > largest
+        far = np.abs(q[:, self.angles]) > self.resolved
         if far.any():
             robot, k = (int(x) for x in np.argwhere(far)[0])
             joint = self.model.joints[self.model.joint_q.index(int(self.angles[k]))]

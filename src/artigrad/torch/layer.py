@@ -58,6 +58,8 @@ class LearnableParams(nn.Module):
                 )
             found = chosen(sim.params, name)
             field, index = found.field, found.place
+            if field == "inertia" and len(found.components) < len(found.axes):
+                raise InputError(f"'{name}': an inertia is learned as a whole, so that it stays that of a body")
             start = self._start[field] = np.array(sim.params[field])
             if coordinates_of(field) is KEPT_POSITIVE and not start[index].any():
                 raise InputError(

@@ -40,6 +40,26 @@ def view(model: Model, *, port: int | None = None, block: bool = True) -> Viewer
     return viewer.run(block)
 
 
+def play(robot: Model | Simulator, *, port: int | None = None, block: bool = True) -> Viewer:
+    """A robot that moves in the browser by its physics: play, pause, step, speed, sliders for its controls, reset to a
+    keyframe; the mouse pulls at bodies as with a spring.
+
+    robot: a Simulator, which says by which law, dt and integrator, or a Model. port, block: as of `view`.
+    """
+    from .browser import Viewer
+    from .live import Live
+
+    if not isinstance(robot, Model | Simulator):
+        raise InputError(f"play takes a Simulator or a Model, not {type(robot).__name__}")
+    sim = Simulator(robot) if isinstance(robot, Model) else robot
+    if sim.device != "cpu":
+        raise InputError("play steps one robot on the CPU: make a Simulator(model)")
+    viewer = Viewer(sim.model.name, port)
+    with viewer.stopped_on_error():
+        viewer.live = Live(viewer, sim)
+    return viewer.run(block)
+
+
 def show(traj: Trajectory, *, port: int | None = None, block: bool = True) -> Viewer:
     """Look at a trajectory in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch."""
     from .browser import Viewer

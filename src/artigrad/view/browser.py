@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
 from ..model.quaternions import of_matrix
 from .extras import need
 from .frames import Frames, Framing
 from .look import ARROW, LIGHT, VIEW_ANGLE, arrows_of, camera_distance, force_scale, tile_length, towards_camera
-from .scenery import Scene
+from .scenery import Part, Scene
 
 FIRST_PORT, PORTS = 8080, 100
 RATE = 60.0  # updates a second
+GLASS = 0.6  # how opaque bodies are that are seen through
+POINT = (0.10, 0.55, 0.20)  # the colour of points that touch
 
 
 class Viewer:
@@ -37,17 +41,25 @@ class Viewer:
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(59, 127, 208))
         self._world = scene.add_frame("/world", show_axes=False)
         self._frames: dict[int, Any] = {}
+        self._solid: list[tuple[Any, float]] = []  # handles of parts, and how opaque they are
+        self._parts: list[tuple[int, Any]] = []  # the body of each
         self._arrows: Any = None
+        self._points: Any = None
+        self.show_points = False  # where bodies touch
+        self.show_axes = False  # of bodies
+        self.live: Any = None  # what moves the robot, where physics does
         self._ended = threading.Event()
         self._ticks: list[Callable[[float], None]] = []
         self._lock = threading.Lock()
 
-    def put(self, scene: Scene, motion: Frames, frame: Framing) -> None:
-        """Show a motion in place of what was there; `pose` chooses the moment."""
+    def put(self, scene: Scene, motion: Frames, frame: Framing, scale: float | None = None) -> None:
+        """Show a motion in place of what was there; `pose` chooses the moment. scale: m/N, of the arrows of forces, by default
+        such that most of the motion's fit."""
         with self._lock, self.server.atomic():
             for handle in self._frames.values():
                 handle.remove()
-            self._motion, self._framing, self._scale = motion, frame, force_scale(motion, frame)
+            self._motion, self._framing = motion, frame
+            self._scale = force_scale(motion, frame) if scale is None else scale
             self._add_parts(scene)
             self._add_floor()
             camera, focus = self.server.initial_camera, frame.focus[0]
@@ -56,17 +68,37 @@ class Viewer:
 
     def _add_parts(self, scene: Scene) -> None:
         s = self.server.scene
-        bodies = {part.body for part in scene.parts}
-        self._frames = {b: s.add_frame(f"/world/{b}", show_axes=False) for b in bodies}
-        for k, part in enumerate(scene.parts):
-            *colour, opacity = part.rgba
-            s.add_mesh_simple(
-                f"/world/{part.body}/{k}",
-                part.mesh.vertices,
-                part.mesh.faces,
-                color=_bytes(colour),
-                opacity=opacity if opacity < 1 else None,
-            )
+        length = 0.25 * self._framing.radius
+        axes = {"show_axes": False, "axes_length": length, "axes_radius": 0.04 * length}
+        self._frames = {b: s.add_frame(f"/world/{b}", **axes) for b in range(-1, self._motion.position.shape[1] - 1)}
+        self._parts = [(part.body, self.add_part(f"part{k}", part)) for k, part in enumerate(scene.parts)]
+        self._solid = [(handle, part.rgba[3]) for (_, handle), part in zip(self._parts, scene.parts, strict=True)]
+
+    def add_part(self, name: str, part: Part, *, wires: bool = False) -> Any:
+        """Draw something more on a body, its edges alone with `wires`; what is returned has `remove()`."""
+        *colour, opacity = part.rgba
+        return self.server.scene.add_mesh_simple(
+            f"/world/{part.body}/{name}",
+            part.mesh.vertices,
+            part.mesh.faces,
+            color=_bytes(colour),
+            opacity=opacity if opacity < 1 else None,
+            wireframe=wires,
+        )
+
+    def see_through(self, wanted: bool) -> None:
+        """Let bodies be a little transparent, where arrows of forces may be inside them."""
+        for handle, opacity in self._solid:
+            handle.opacity = min(opacity, GLASS) if wanted else opacity if opacity < 1 else None
+
+    def on_drag(self, call: Callable[[int, Any], None]) -> None:
+        """Have a function called with the body and viser's event while a body is dragged with the mouse."""
+        for body, handle in self._parts:
+
+            async def dragged(event: Any, body: int = body) -> None:
+                call(body, event)
+
+            handle.on_drag(dragged)
 
     def _add_floor(self) -> None:
         tile = tile_length(self._framing)
@@ -84,11 +116,11 @@ class Viewer:
             position=(0.0, 0.0, self._framing.floor),
         )
 
-    def move(self, motion: Frames) -> None:
+    def move(self, motion: Frames, *, forces: bool = True) -> None:
         """Show the first frame of another motion of the same scene."""
         with self._lock:
             self._motion = motion
-        self.pose(0)
+        self.pose(0, forces=forces)
 
     def pose(self, k: int, *, forces: bool = True) -> None:
         """Show frame k. A robot that goes away stays in view: the world moves below it."""
@@ -98,16 +130,28 @@ class Viewer:
             self._world.position = focus[0] - focus[k]
             for body, handle in self._frames.items():
                 handle.position, handle.wxyz = motion.position[k, body + 1], turn[body + 1]
+                handle.show_axes = self.show_axes and body >= 0
             if self._arrows is not None:
                 self._arrows.remove()
                 self._arrows = None
             arrows = (
                 arrows_of(motion.forces[k], self._scale, self._framing.radius) if forces and motion.forces else None
             )
+            self._pose_points(motion.forces[k].points if self.show_points and motion.forces else None)
             if arrows is not None and len(arrows.faces):
                 self._arrows = self.server.scene.add_mesh_simple(
                     "/world/forces", arrows.vertices, arrows.faces, color=_bytes(ARROW)
                 )
+
+    def _pose_points(self, points: np.ndarray | None) -> None:
+        if self._points is not None:
+            self._points.remove()
+            self._points = None
+        if points is not None and len(points):
+            size = 0.03 * self._framing.radius
+            self._points = self.server.scene.add_point_cloud(
+                "/world/touching", points, _bytes(POINT), point_size=size, point_shape="circle", precision="float32"
+            )
 
     def every_tick(self, call: Callable[[float], None]) -> None:
         """Have a function called with the seconds since its last call, as long as the page is there."""

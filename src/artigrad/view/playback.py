@@ -8,6 +8,7 @@ import numpy as np
 
 from .browser import RATE, Viewer
 from .frames import frames_of, framing, params_of
+from .overlays import Overlays
 from .scenery import scene_of
 
 if TYPE_CHECKING:
@@ -27,11 +28,12 @@ class Playback:
         self.speed = gui.add_slider("speed", min=0.05, max=3.0, step=0.05, initial_value=1.0)
         self.robot = gui.add_slider("robot", min=0, max=max(batch - 1, 1), step=1, initial_value=0, visible=batch > 1)
         self.arrows = gui.add_checkbox("contact forces", True)
+        self.overlays = Overlays(viewer, traj.simulator.model, self._show)
         self._choose()
         self.arrows.visible = bool(self.motion.forces)
         self.robot.on_update(lambda _: self._choose())
-        for handle in (self.scrub, self.arrows):
-            handle.on_update(lambda _: self._draw())
+        self.scrub.on_update(lambda _: self._draw())
+        self.arrows.on_update(lambda _: self._show())
         viewer.every_tick(self._tick)
 
     def _choose(self) -> None:
@@ -39,7 +41,13 @@ class Playback:
         robot = int(self.robot.value)
         scene = scene_of(self.traj.simulator.model, params_of(self.traj, robot))
         self.motion = frames_of(self.traj, robot, RATE)
-        self.viewer.put(scene, self.motion, framing(scene, self.motion))
+        self.framing = framing(scene, self.motion)
+        self.viewer.put(scene, self.motion, self.framing)
+        self._show()
+
+    def _show(self) -> None:
+        forces = self.arrows.value and bool(self.motion.forces)
+        self.overlays.draw(params_of(self.traj, int(self.robot.value)), self.framing.radius, forces=forces)
         self._draw()
 
     def _draw(self) -> None:

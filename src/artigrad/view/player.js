@@ -187,14 +187,15 @@ async function main() {
         const f = [...force.subarray(6 * i + 3, 6 * i + 6)], length = Math.hypot(...f), z = unit(f);
         const turned = z[2] > -0.999 ? unit([1 + z[2], -z[1], z[0], 0]) : [0, 1, 0, 0];
         out.push({ mesh: arrow, model: pose([...force.subarray(6 * i, 6 * i + 3)], turned),
-          scale: [header.radius, header.radius, length], paint: [0.86, 0.2, 0.2, 1] });
+          scale: [header.radius, header.radius, length], paint: [0.86, 0.2, 0.2, 1], before: true });
       }
     return out.sort((a, b) => b.paint[3] - a.paint[3]);  // what is seen through comes last
   }
 
   function draw(shader, list, view) {
     gl.uniformMatrix4fv(shader.at.view, false, view);
-    for (const { mesh, model, scale, paint, nearer } of list) {
+    for (const { mesh, model, scale, paint, nearer, before } of list) {
+      gl.depthRange(0, before && shader !== depth ? 0.01 : 1);  // arrows are seen through bodies
       gl.uniformMatrix4fv(shader.at.model, false, model);
       gl.uniform3fv(shader.at.scale, scale);
       gl.uniform1f(shader.at.nearer, nearer || 0);
@@ -202,6 +203,7 @@ async function main() {
       gl.bindVertexArray(mesh.array);
       gl.drawElements(gl.TRIANGLES, mesh.count, gl.UNSIGNED_INT, 0);
     }
+    gl.depthRange(0, 1);
   }
 
   function paint() {

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model.model import DEFAULTS
 from ..simulate.simulator import Simulator
 from .browser import Viewer
 from .frames import Frames, framing, poses
+from .overlays import Overlays
 from .scenery import scene_of
 
 
@@ -33,9 +33,10 @@ class Posing:
         self.framing = framing(scene, motion)
         viewer.put(scene, motion, self.framing)
         gui = viewer.server.gui
-        start = next(name for name in DEFAULTS if name in self.model.keyframes)
+        start = self.model.default_keyframe
         self.keyframe = gui.add_dropdown("keyframe", list(self.model.keyframes), initial_value=start)
         self.controls = [c for i, kind in enumerate(self.model.joint_type) for c in self._controls(i)]
+        self.overlays = Overlays(viewer, self.model, self._show)
         self.keyframe.on_update(lambda _: self._reset())
         for control in self.controls:
             control.handle.on_update(lambda _, control=control: self._changed(control))
@@ -44,6 +45,10 @@ class Posing:
     def _motion(self) -> Frames:
         position, rotation = poses(self.sim, self.q[None], np.zeros((1, self.model.nv)))
         return Frames(np.zeros(1), position, rotation, [])
+
+    def _show(self) -> None:
+        self.overlays.draw(self.model.params, self.framing.radius)
+        self._draw()
 
     def _draw(self) -> None:
         self.viewer.move(self._motion())

@@ -54,6 +54,11 @@ def scene_of(model: Model, params: Params) -> Scene:
     return Scene(tuple(parts), max(floors, default=None))
 
 
+def shapes_of(model: Model, params: Params) -> list[Part]:
+    """The shapes for contact, whatever the model looks like."""
+    return _from_shapes(model, params)[0]
+
+
 def _from_visuals(model: Model, touched: list[float]) -> Scene:
     """The looks; where none of them is a floor, the floor is one that bodies touch."""
     parts, floors = [], []

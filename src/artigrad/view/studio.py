@@ -12,6 +12,7 @@ from .raster import Seen, rasterise, weights
 from .scenery import Scene
 from .shadow import Lamp
 
+BEFORE = 100.0  # by how much nearer than it is an arrow counts
 FINE = 2  # each pixel is the mean of FINE x FINE
 
 
@@ -69,6 +70,7 @@ class Studio:
     def _look(self, points: np.ndarray, faces: np.ndarray) -> Seen:
         screen, nearness = self.eye.project(points)
         nearness[: len(self.nearer)] *= self.nearer
+        nearness[len(self.nearer) :] *= BEFORE  # arrows are seen through bodies
         return rasterise(screen, nearness, faces, self.eye.width, self.eye.height)
 
     def _shade(

@@ -1,0 +1,158 @@
+"""Physics in the browser as it happens: play, pause, step, controls, keyframes, and bodies that are pulled with the mouse."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..simulate.simulator import Simulator
+from .browser import Viewer
+from .frames import Forces, Frames, framing, poses
+from .overlays import Overlays
+from .scenery import scene_of
+
+LONGEST = 0.05  # s of motion that are simulated in one go: a slow machine falls behind and stays responsive
+PULL = 2 * np.pi * 2.0  # rad/s, of the whole robot on the spring between the mouse and what it holds
+SHARE = 0.7  # of critical damping
+BROKEN = "**The motion is not finite any more**: reset it."
+
+
+class Grip:
+    """What the mouse holds: a body, the place on it (in its frame), and where the mouse is."""
+
+    def __init__(self, body: int, place: np.ndarray, target: np.ndarray):
+        self.body, self.place, self.target = body, place, target
+
+
+class Live:
+    """One robot, the controls beside it, and what they do."""
+
+    def __init__(self, viewer: Viewer, sim: Simulator):
+        self.viewer, self.sim, self.model = viewer, sim, sim.model
+        self.lock = threading.Lock()
+        self.state, self.u = sim.reset(), self.model.keyframe_control()
+        self.grip: Grip | None = None
+        self.behind = 0.0  # s that are to be simulated
+        self.mass = float(self.model.params.mass.sum()) or 1.0
+        scene, motion = scene_of(self.model, self.model.params), self._motion()
+        self.framing = framing(scene, motion)
+        weight = self.mass * max(float(np.linalg.norm(self.model.params.gravity)), 1e-3)
+        viewer.put(scene, motion, self.framing, scale=0.6 * self.framing.radius / weight)
+        self._add_controls()
+        viewer.on_drag(self._dragged)
+        viewer.every_tick(self._tick)
+        self._show()
+
+    def _add_controls(self) -> None:
+        gui, names = self.viewer.server.gui, list(self.model.keyframes)
+        self.play = gui.add_checkbox("play", True)
+        self.step = gui.add_button("step")
+        self.speed = gui.add_slider("speed", min=0.05, max=2.0, step=0.05, initial_value=1.0)
+        self.keyframe = gui.add_dropdown("keyframe", names, initial_value=self.model.default_keyframe)
+        self.reset_button = gui.add_button("reset")
+        self.arrows = gui.add_checkbox("contact forces", False, visible=bool(self.sim.contact_names))
+        self.said = gui.add_markdown("", visible=False)
+        self.sliders = []
+        with gui.add_folder("controls", visible=self.model.nu > 0):
+            for k, name in enumerate(self.model.actuators):
+                self.sliders.append(self._slider(k, name))
+        self.overlays = Overlays(self.viewer, self.model, self._show)
+        self.step.on_click(lambda _: self.advance(self.sim.dt, pause=True))
+        self.reset_button.on_click(lambda _: self.reset())
+        self.keyframe.on_update(lambda _: self.reset())
+        self.arrows.on_update(lambda _: self._show())
+
+    def _slider(self, k: int, name: str) -> Any:
+        """Within the control's range; without one, as far as its keyframes go and one more."""
+        low, high = self.model.params.control_range[k]
+        usual = 1.0 + max(abs(float(u[k])) for _, _, u in self.model.keyframes.values())
+        low, high = (float(x) if np.isfinite(x) else side * usual for x, side in ((low, -1), (high, 1)))
+        high = max(high, low + 1e-6)
+        now = float(np.clip(self.u[k], low, high))
+        slider = self.viewer.server.gui.add_slider(name, min=low, max=high, step=(high - low) / 400, initial_value=now)
+
+        def changed(_: Any) -> None:
+            self.u[k] = slider.value
+
+        slider.on_update(changed)
+        return slider
+
+    # -- motion ------------------------------------------------------------------------------------------------------------
+    def reset(self) -> None:
+        """To the keyframe that is chosen, its controls included."""
+        with self.lock:
+            self.state, self.behind, self.grip = self.sim.reset(self.keyframe.value), 0.0, None
+            self.u = self.model.keyframe_control(self.keyframe.value)
+            self.said.visible = False
+        for slider, value in zip(self.sliders, self.u.tolist(), strict=True):
+            slider.value = float(np.clip(value, slider.min, slider.max))
+        self._draw()
+
+    def advance(self, seconds: float, *, pause: bool = False) -> None:
+        """Simulate so much of the motion, in whole steps; what is left over counts the next time."""
+        if pause:
+            self.play.value = False
+        with self.lock:
+            self.behind = min(self.behind + seconds, LONGEST)
+            steps = int(self.behind / self.sim.dt + 1e-9)
+            if steps and np.isfinite(self.state.q).all():
+                self.behind -= steps * self.sim.dt
+                wrench = (
+                    None if self.grip is None else np.broadcast_to(self._pull(self.grip), (steps, self.model.nb, 6))
+                )
+                self.state = self.sim.rollout(self.state, np.tile(self.u, (steps, 1)), wrench=wrench).final
+                if not np.isfinite(np.concatenate(self.state)).all():
+                    self.play.value, self.said.content, self.said.visible = False, BROKEN, True
+        self._draw()
+
+    def _tick(self, seconds: float) -> None:
+        if self.play.value:
+            self.advance(self.speed.value * seconds)
+
+    # -- the mouse ---------------------------------------------------------------------------------------------------------
+    def _dragged(self, body: int, event: Any) -> None:
+        if event.phase == "end" or body < 0:
+            self.grip = None
+            return
+        start, target = (np.array(x, float) for x in (event.start_position, event.end_position))
+        if event.phase == "start":
+            out = self.sim.outputs(self.state)
+            place = out.body_rotation[body].T @ (start - out.body_position[body])
+            self.grip = Grip(body, place, target)
+        elif self.grip is not None:
+            self.grip.target = target
+
+    def _pull(self, grip: Grip) -> np.ndarray:
+        """(nb, 6): the force of a spring and a damper between the mouse and the place that it holds, and its torque about the
+        centre of mass."""
+        out, i = self.sim.outputs(self.state), grip.body
+        R, com = out.body_rotation[i], self.model.params.com[i]
+        arm = R @ grip.place
+        velocity = out.body_velocity[i] + np.cross(out.body_angular_velocity[i], arm)
+        stiffness, damping = self.mass * PULL**2, 2 * SHARE * self.mass * PULL
+        force = stiffness * (grip.target - out.body_position[i] - arm) - damping * velocity
+        wrench = np.zeros((self.model.nb, 6))
+        wrench[i] = np.concatenate([force, np.cross(arm - R @ com, force)])
+        return wrench
+
+    # -- what is seen ------------------------------------------------------------------------------------------------------
+    def _show(self) -> None:
+        self.overlays.draw(self.model.params, self.framing.radius, forces=self.arrows.value)
+        self._draw()
+
+    def _motion(self, forces: bool = False) -> Frames:
+        q, v = (x[None] for x in self.state)
+        position, rotation = poses(self.sim, q, v)
+        return Frames(np.zeros(1), position, rotation, [self._forces()] if forces else [])
+
+    def _forces(self) -> Forces:
+        found = self.sim.contacts(self.sim.rollout(self.state, self.u[None]))
+        touching = found.force[0].any(1)
+        return Forces(found.point[0][touching].astype(float), found.force[0][touching].astype(float))
+
+    def _draw(self) -> None:
+        if np.isfinite(np.concatenate(self.state)).all():
+            wanted = bool(self.sim.contact_names) and (self.arrows.value or self.overlays.points.value)
+            self.viewer.move(self._motion(wanted), forces=self.arrows.value)
