@@ -211,7 +211,9 @@ class Emitter:
     def compare(self, how: str, a: Any, b: Any) -> Mask:
         return Mask(self.pure(f"fcmp {how} {self.type} {self.ref(a)}, {self.ref(b)}"), self.scope)
 
-    def mask_op(self, op: str, a: Mask, b: Mask) -> Mask:
+    def mask_op(self, op: str, a: Mask, b: Any) -> Any:
+        if isinstance(b, bool):  # both sides were Python numbers
+            return a if b == (op == "and") else b
         return Mask(self.pure(f"{op} {self.mask_type} {self.live(a)}, {self.live(b)}"), self.scope)
 
     def select(self, mask: Any, a: Any, b: Any) -> Any:
