@@ -9,6 +9,7 @@ import pytest
 import artigrad as ag
 from artigrad.physics.collision.candidates import contact_names
 from artigrad.view.meshes import height_field
+from tests.packages import folder
 
 ROWS, COLS, SIZE = 7, 9, (0.8, 0.6, 0.25, 0.3)
 WEDGE = np.array([[-1, -1, -1], [1, -1, -1], [0.1, 1.2, -1], [0.2, 0.1, 1.4], [0.5, -0.4, 1.0]]) * 0.1
@@ -108,10 +109,10 @@ def test_depths_of_corners_and_edges_are_exact(name):
         mine = -gap[k][gap[k] < 0]
         assert len(mine) == len(wanted)
         off, depths = [*off, *(mine - wanted)], [*depths, *wanted]
-    wrong, shallow = np.array(off) > 1e-6, np.array(depths) < 0.03
-    assert len(off) > 30 and min(off) > -1e-6
-    assert np.mean(wrong[~shallow]) < 0.15  # another minimum
-    assert np.mean(wrong[shallow]) <= (0.05 if name == "mesh" else 0.0)
+    off, shallow = np.array(off), np.array(depths) < 0.03
+    assert len(off) > 30 and off.min() > -1e-6
+    assert np.mean(off[~shallow] > 1e-6) < 0.15  # another minimum
+    assert off[shallow].max() < (1e-3 if name == "mesh" else 1e-6)
 
 
 SIZES = {
@@ -129,10 +130,10 @@ SIZES = {
 def patches(moving=False, kinds=tuple(SIZES)):
     """A patch of ground for each kind of solid, far from each other; the ground may hang on a hinge, and the solid be fixed."""
     rng, b, q = np.random.default_rng(1), ag.ModelBuilder("patches"), []
-    places = {"sphere": 0.177, "capsule": 0.38, "ellipsoid": 0.258, "cylinder": 0.228, "box": 0.252, "points": 0.24}
+    places = {"sphere": 0.167, "capsule": 0.373, "ellipsoid": 0.231, "cylinder": 0.219, "box": 0.215, "points": 0.232}
     for k, name in enumerate(kinds):
         z, mask = places[name], {"group": 1 << k, "touches": 1 << k, "friction": 0.6}
-        place, over = np.array([3.0 * k, 0.0, 0.0]), np.array([0.08, -0.05, z])
+        place, over = np.array([3.0 * k, 0.0, 0.0]), np.array([0.08, -0.05, z + 0.02 * moving])
         heights = 0.15 * rng.uniform(size=(5, 6))
         at = {"position": place + np.array([0.05, 0.02, 0.01]), "rotation": (1, 0.02, 0.03, 0.1)}
         rotation = np.array([1, 0.13, 0.21, 0.08]) / np.linalg.norm([1, 0.13, 0.21, 0.08])
@@ -203,7 +204,7 @@ def test_a_ball_rolls_into_a_valley():
         mujoco.mj_step(m, d)
         if t == 500:
             assert np.abs(traj.q[t, :3] - d.qpos[:3]).max() < 1e-3
-    assert np.linalg.norm(traj.q[-1, :2] - (0.1, -0.2)) < 0.4 and traj.q[-1, 2] < 0.4
+    assert np.linalg.norm(traj.q[-1, :2] - (0.1, -0.2)) < 0.5 and traj.q[-1, 2] < 0.4  # it goes to and fro
 
 
 def test_files_keep_it(tmp_path):
@@ -261,3 +262,26 @@ def test_names_of_contacts():
     assert set(contact_names(model)) == {
         (a, b) for a, b in zip(model.shapes.names[::2], model.shapes.names[1::2], strict=True)
     }
+
+
+@pytest.mark.skipif(folder("dm_control") is None, reason="needs dm_control's files")
+def test_a_quadruped_on_its_terrain_steps_as_mujocos():
+    path = str(folder("dm_control") / "suite" / "quadruped.xml")
+    model, m = ag.load(path, strict=False), mujoco.MjModel.from_xml_path(path)
+    m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+    m.opt.ccd_tolerance, m.opt.ccd_iterations = 1e-12, 200  # by default normals are half a degree off
+    rng, ground = np.random.default_rng(0), mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_GEOM, "terrain")
+    m.hfield_data[:] = 0.04 * rng.uniform(size=m.hfield_data.size)
+    params = model.params.replace(height=m.hfield_data.astype(float) * m.hfield_size[0, 2])
+    sim, errors, touched = ag.Simulator(model), [], 0
+    for _ in range(30):
+        d = mujoco.MjData(m)
+        d.qpos[:2], d.qpos[2] = rng.uniform(-3, 3, 2), rng.uniform(0.55, 0.7)
+        d.qpos[7:23] += 0.2 * rng.normal(size=16)
+        d.qvel[:] = 0.5 * rng.normal(size=m.nv)
+        traj = sim.rollout(ag.State(d.qpos.copy(), d.qvel.copy()), np.zeros((1, model.nu)), params=params)
+        mujoco.mj_step(m, d)
+        touched += any(ground in (c.geom1, c.geom2) for c in d.contact)
+        errors.append(np.abs(traj.v[-1] - d.qvel).max() / (1 + np.abs(d.qvel).max()))
+    assert touched > 20
+    assert np.median(errors) < 1e-6 and np.mean(np.array(errors) < 1e-4) > 0.9, np.sort(errors)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from ...model.model import HEIGHT_FIELD
+from ...model.model import HEIGHT_FIELD, PLANE
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
 from ...staging import Reals, Row, loop, select, sqrt, target, to_real
 from ..collision.collide import (
@@ -27,7 +27,7 @@ from ..collision.collide import (
 from ..collision.convex import CornerBars
 from ..collision.gap import Gap, PairPoses, Pose
 from ..collision.height_field import Grid, field_bars
-from ..collision.routines import Routine
+from ..collision.routines import ROUTINES, Routine
 from ..collision.solids import Solid
 from ..context import Step
 from ..kinematics import origin
@@ -149,13 +149,28 @@ def slip(s: Step, i: Any, j: Any, p: Vec3, apart: Vec3) -> Vec3:
 
 
 def fastest(s: Step, k: Any) -> Any:
-    """An upper bound of the speed at which any point of B moves against A, of pair k."""
+    """An upper bound of the speed at which B moves against A where they may touch, of pair k: all over B, or all over A where B
+    is a plane, which has no end."""
     problem, m = s.constraints, s.model
-    i, j = m.shape_link[problem.a[k]], m.shape_link[problem.b[k]]
+    a, b = problem.a[k], problem.b[k]
+    i, j = m.shape_link[a], m.shape_link[b]
     apart = origin(s, m.tree[j]) - origin(s, m.tree[i])
-    centre = slip(s, i, j, problem.placed[problem.b[k]].X.r, apart)
     turn = s.link[j].v.w - s.link[i].v.w
-    return sqrt(dot(centre, centre)) + s.const.shape[problem.b[k]].radius * sqrt(dot(turn, turn))
+
+    def around(p: Vec3, radius: Any) -> Any:
+        centre = slip(s, i, j, p, apart)
+        return sqrt(dot(centre, centre)) + radius * sqrt(dot(turn, turn))
+
+    def around_a() -> Any:
+        return around(problem.placed[a].X.r - apart, s.const.shape[a].radius)
+
+    def around_b() -> Any:
+        return around(problem.placed[b].X.r, s.const.shape[b].radius)
+
+    kind = kind_of(s, k)
+    if all(ROUTINES[r].shapes[1] != PLANE for r in kind.among):
+        return around_b()
+    return kind.switch(lambda routine: around_a if routine.shapes[1] == PLANE else around_b)
 
 
 class GapBars(NamedTuple):
