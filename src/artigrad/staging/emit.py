@@ -301,6 +301,8 @@ class Emitter:
 
     def any_lane(self, mask: Any) -> Any:
         """1 if the mask holds for any robot of the pack, else 0."""
+        if isinstance(mask, bool):  # both sides were Python numbers
+            return int(mask)
         bit = self.live(mask)
         if self.lanes > 1:
             word = f"i{self.lanes}"

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 from ...model.model import HEIGHT_FIELD, PLANE, POINTS
 from ...spatial import Vec3, dot
-from ...staging import Row, maximum, sqrt, switch
+from ...staging import Row, maximum, switch, target
 from .convex import CornerBars, corner_bars
 from .gap import FAR, Gap, PairBars, PairPoses, Pose
 from .height_field import Grid, prism_corner_bars
 from .meeting import Slots, found
 from .routines import CONVEX, ROUTINES, Routine
+
+SLACK = {"f64": 1e-9, "f32": 1e-4}  # m, what places in the world may be off
 
 
 class Kind(NamedTuple):
@@ -50,33 +52,34 @@ class Point(NamedTuple):
         return self.feature() if routine.features is not None else self.vertex()
 
 
-def distance(kind: Kind, place: Callable[[], PairPoses], a: Row, b: Row) -> Any:
-    """A lower bound of the gap, by the spheres around the shapes; a, b: their constants. A height field has a box around it."""
-    radius_a, radius_b = a.radius, b.radius
+def out_of_reach(kind: Kind, place: Callable[[], tuple[Pose, Pose]], a: Row, b: Row, near: Any) -> Any:
+    """Below zero where the shapes may be nearer than `near`, by the spheres around them; a, b: their constants. A height field
+    has a box around it. No root is taken: of hundreds of pairs most are passed over here."""
+    radius_a, radius_b, near = a.radius, b.radius, near + SLACK[target().dtype]
 
     def over_plane() -> Any:
-        A, _, B, _ = place()
-        return dot(A.R.column(2), B.r - A.r) - radius_b
+        A, B = place()
+        return dot(A.R.column(2), B.r - A.r) - radius_b - near
 
     def under_plane() -> Any:
-        A, _, B, _ = place()
-        return dot(B.R.column(2), A.r - B.r) - radius_a
+        A, B = place()
+        return dot(B.R.column(2), A.r - B.r) - radius_a - near
 
     def between() -> Any:
-        A, _, B, _ = place()
-        apart = B.r - A.r
-        return sqrt(dot(apart, apart)) - radius_a - radius_b
+        A, B = place()
+        d, reach = B.r - A.r, maximum(radius_a + radius_b + near, 0.0)
+        return dot(d, d) - reach * reach
 
     def beside_box(X: Pose, own: Row, centre: Vec3) -> Any:
         x, y, z = ((X.R.T @ (centre - X.r)) - own.centre).map(lambda p, h: abs(p) - h, own.extent).leaves()
-        return maximum(maximum(x, y), z)
+        return maximum(maximum(x, y), z) - near
 
     def over_field() -> Any:
-        A, _, B, _ = place()
+        A, B = place()
         return beside_box(A, a, B.r) - radius_b
 
     def under_field() -> Any:
-        A, _, B, _ = place()
+        A, B = place()
         return beside_box(B, b, A.r) - radius_a
 
     def bound(routine: Routine) -> Callable[[], Any]:

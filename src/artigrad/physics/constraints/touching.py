@@ -19,9 +19,9 @@ from ..collision.collide import (
     add_vertex_bar,
     collide,
     collide_one,
-    distance,
     gap,
     gap_vjp,
+    out_of_reach,
     when_together,
 )
 from ..collision.convex import CornerBars
@@ -39,7 +39,9 @@ SAME = {"f64": 1e-16, "f32": 1e-10}  # m^2, a vertex and a corner that are one
 def place_shapes(s: Step) -> None:
     """The poses of all shapes, once for all their pairs."""
     for k in loop(s.model.nshape):
-        s.constraints.placed[k].X = s.link[s.model.shape_link[k]].X @ s.const.shape[k].X
+        i = s.model.shape_link[k]
+        X, row = s.link[i].X @ s.const.shape[k].X, s.constraints.placed[k]
+        row.X, row.at = X, X.r + origin(s, s.model.tree[i])
 
 
 def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:
@@ -102,10 +104,15 @@ def kind_of(s: Step, k: Any) -> Kind:
     return Kind(s.constraints.routine[k], s.constraints.routines)
 
 
-def lower_bound(s: Step, k: Any) -> Any:
-    """Of the gaps of pair k."""
-    a, b = s.const.shape[s.constraints.a[k]], s.const.shape[s.constraints.b[k]]
-    return distance(kind_of(s, k), lambda: pair_of(s, k)[0], a, b)
+def may_touch(s: Step, k: Any, near: Any) -> Any:
+    """Where the shapes of pair k may be nearer than `near`."""
+    a, b = s.constraints.a[k], s.constraints.b[k]
+
+    def place() -> tuple[Pose, Pose]:
+        A, B = s.constraints.placed[a], s.constraints.placed[b]
+        return Pose(A.X.R, A.at), Pose(B.X.R, B.at)
+
+    return out_of_reach(kind_of(s, k), place, s.const.shape[a], s.const.shape[b], near) < 0.0
 
 
 def meet(s: Step, k: Any, near: Any) -> None:
