@@ -3,7 +3,8 @@
 The Laikago on its four feet and the humanoid on its soles (8 points, dry friction and limits in all 29 joints) stand (the
 controls of their keyframes) and stumble (the same, with noise that changes every 50 steps), under both laws. The unit of
 comparison is, for each motion, MuJoCo's fastest solver and cone that stays upright, on one robot. A plate on more and more
-feet shows what redundant contacts cost. All rows are timed in one run, in rounds, as in `benchmarks.engine`.
+feet shows what redundant contacts cost, and `benchmarks.pairs` what pairs of shapes do. All rows are timed in one run, in
+rounds, as in `benchmarks.engine`.
 
 The gradient of a rollout keeps states alone and makes every step again on the backward pass.
 """
@@ -26,6 +27,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 import artigrad as ag
 
 from . import peers, report
+from .pairs import pair_rows, pair_sheet, pair_targets
 from .probe import measure, measure_start
 from .report import Sheet, at_least, at_most
 from .rows import DT, FLOATS, FORWARD, FULL, GRADIENT, QUICK, Ours, Row, Rows, time_rows
@@ -315,17 +317,17 @@ def main() -> None:
         posture, solved = measure_posture(motions, engines), measure_solved(motions)
         tables = {m.name: mujoco_rows(m, engines[m.robot.name]) + our_rows(m) for m in motions}
         plates = [row for feet in FEET for row in plate_rows(feet)]
-        rows = [row for table in tables.values() for row in table] + plates
+        rows = [row for table in tables.values() for row in table] + plates + pair_rows()
         about |= time_rows(rows, scale, progress)
     by_key = {row.key: row for row in rows}
     stands = {m.name: [p["engine"] for p in posture if p["motion"] == m.name and p["upright"]][1:] for m in motions}
     units = {m.name: fastest(by_key, m.name, stands[m.name]) for m in motions}
-    reached = targets(by_key, motions, units, start)
+    reached = targets(by_key, motions, units, start) + pair_targets(by_key)
     sheets = [
         report.row_sheet(f"{name}: us per robot and step. Unit: {units[name].name.split(': ')[1]}", table, units[name])
         for name, table in tables.items()
     ]
-    sheets += [plate_sheet(by_key), posture_sheet(posture), solved_sheet(solved)]
+    sheets += [plate_sheet(by_key), pair_sheet(by_key), posture_sheet(posture), solved_sheet(solved)]
     sheets += [report.start_sheet(times, scale.starts) for times in start.values()]
     lines = [
         [f"{name}: {key.replace('_', ' ')}", f"{value:g}"]

@@ -131,10 +131,6 @@ def compare(name: str, source: Any, cone: Any, integrator: Any, states: int) -> 
     if m.na:  # actuators with a state of their own are not simulated yet
         m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
         name += ", no actuators"
-    fields = m.geom_type == mujoco.mjtGeom.mjGEOM_HFIELD
-    if fields.any():  # nor are height fields
-        m.geom_contype[fields], m.geom_conaffinity[fields] = 0, 0
-        name += ", no height field"
     m.opt.cone, m.opt.integrator = CONES[cone], INTEGRATORS[integrator]
     sim = ag.Simulator(model, cone=cone, integrator=integrator, threads=1, max_contacts=128)
     beside, rng = Beside(sim, m), np.random.default_rng(0)

@@ -158,6 +158,7 @@ def test_the_table_of_parameters_is_that_of_the_source():
         "actuator": "nu",
         "shape": "shapes",
         "vertex": "vertices",
+        "height": "heights",
         "dof": "nv",
         "pair": "pairs",
         "equality": "equalities",

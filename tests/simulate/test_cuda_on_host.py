@@ -20,6 +20,16 @@ from tests.physics.constraints.soft.scenes import every_row
 from tests.staging.host_device import HostDevice
 from tests.staging.on_devices import check, inputs, same
 
+
+def on_ground():
+    """A capsule that touches a height field."""
+    b = ag.ModelBuilder("ground")
+    b.height_field("world", 0.15 * np.random.default_rng(1).uniform(size=(5, 6)), (0.7, 0.6), 0.2)
+    b.body("b", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015), position=(0.08, -0.05, 0.36))
+    b.capsule("b", 0.1, 0.2)
+    return b.build()
+
+
 ROBOTS = {
     "laikago": ag.robots.laikago,
     "ant": ag.robots.ant,
@@ -27,6 +37,7 @@ ROBOTS = {
     "cartpole": ag.robots.cartpole,
     "ball": lambda: ag.robots.ball(floor=True),
     "every row": lambda: ag.load(every_row("elliptic", "implicitfast")),
+    "ground": on_ground,
 }
 
 

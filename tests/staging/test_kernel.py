@@ -13,6 +13,7 @@ from artigrad.staging import (
     INTS,
     PACKED,
     ROBOTS,
+    SHARED,
     WORK,
     Kernel,
     Target,
@@ -34,6 +35,7 @@ from artigrad.staging import (
     tanh,
     widest,
 )
+from artigrad.staging.kernel import zeros as aligned_zeros
 
 TARGETS = [Target("f64", 1), Target("f64", widest("f64")), Target("f32", widest("f32")), Target("f64", 1, native=False)]
 
@@ -254,3 +256,40 @@ def test_exponentials_logarithm_and_tangents(dtype, native):
         np.testing.assert_allclose(out[:, k], wanted, rtol=tolerance * (1 + (30 if k in (0, 4) else 0)), atol=tolerance)
     small = np.abs(a) < 0.1
     np.testing.assert_allclose(out[small, 3:], np.stack(every[3:], 1)[small], rtol=2 * tolerance)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_each_robot_reads_and_adds_where_its_own_index_says(target):
+    def body(n, x, table, packed, index, w, y):
+        for k in loop(n):
+            w[k] = x[k]
+        for k in loop(n):
+            w.shifted(1).scatter_add(index[k], n - 1, 10.0 * x[k])
+        for k in loop(n):
+            i = index[k]
+            y[k] = w.gather(i, n) + 100.0 * table.shifted(2).gather(i, n) + packed.gather(i, n) + x.gather(i, n)
+
+    rng = np.random.default_rng(0)
+    batch, n = 11, 5
+    x, table = rng.integers(-9, 9, (batch, n)).astype(float), np.arange(n + 2.0)
+    index = rng.uniform(-2, n + 2, (batch, n))
+    index[3, 1], index[4, 2] = np.nan, np.inf
+    kernel = Kernel(
+        "test",
+        body,
+        {"n": INT, "x": ROBOTS, "table": SHARED, "packed": PACKED, "index": ROBOTS, "w": WORK, "y": ROBOTS},
+        target,
+    )
+    packed = aligned_zeros(kernel.packed_shape(batch, n), target.numpy_dtype)
+    packed += np.arange(n)[None, :, None] * 1e3
+    y = np.zeros((batch, n), target.numpy_dtype)
+    own = {"x": x, "table": table, "index": index}
+    kernel(batch, 1, n=n, packed=packed, w=n, y=y, **{k: a.astype(target.numpy_dtype) for k, a in own.items()})
+    at = np.clip(np.floor(np.nan_to_num(index, nan=0.0, posinf=99.0)), 0, n - 1).astype(int)
+    at_tail = np.clip(at, 0, n - 2) + 1
+    w = x.copy()
+    for robot in range(batch):
+        for k in range(n):
+            w[robot, at_tail[robot, k]] += 10 * x[robot, k]
+    rows = np.arange(batch)[:, None]
+    np.testing.assert_array_equal(y, w[rows, at] + 100 * (at + 2) + 1e3 * at + x[rows, at])

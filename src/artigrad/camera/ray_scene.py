@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..errors import InputError
 from ..io.hull import thinned
-from ..model.model import POINTS, SHAPES, Model
+from ..model.model import HEIGHT_FIELD, POINTS, SHAPES, Model
 from ..view.meshes import hull
 from ..view.scenery import PALETTE, SLAB, depths
 from .pinhole import rotation_of
@@ -153,6 +153,8 @@ def _from_shapes(model: Model, params: Mapping[str, Tensor], like: dict[str, Any
 
     solids = []
     for k, (kind, body) in enumerate(zip(model.shapes.kind, model.shapes.body, strict=True)):
+        if kind == HEIGHT_FIELD:  # not offered
+            continue
         size, name = field("shape_size", k), SHAPES[kind]
         if kind == POINTS:
             first, count = model.shapes.vertices[k]

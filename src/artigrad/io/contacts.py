@@ -15,8 +15,8 @@ from .shape_builder import SOLREF
 
 # mjtGeom: the builder's method, and how many numbers of its size it takes (three are taken as one vector)
 METHODS = {0: ("plane", 0), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
-MESH = 7
-OTHERS = {1: "a height field", 8: "a signed distance field"}
+FIELD, MESH = 1, 7
+OTHERS = {8: "a signed distance field"}
 
 
 def touching(m: Any) -> list[int]:
@@ -54,6 +54,9 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
             b.points(body, points, **options)
             if error > 0:
                 coarse[names.geom[g]] = error
+        elif kind == FIELD:
+            heights, size = heights_of(m, int(m.geom_dataid[g]))
+            b.height_field(body, heights, size[:2], float(size[3]), **options)
         else:
             method, count = METHODS[kind]
             size = m.geom_size[g, :count]
@@ -76,6 +79,13 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
                 solimp=m.pair_solimp[k],
                 margin=m.pair_margin[k],
             )
+
+
+def heights_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Heights (rows, columns) of height field k in metres, and its four sizes: half extents, elevation, base."""
+    first, rows, cols = (int(x[k]) for x in (m.hfield_adr, m.hfield_nrow, m.hfield_ncol))
+    data = np.array(m.hfield_data[first : first + rows * cols], float)
+    return data.reshape(rows, cols) * m.hfield_size[k, 2], m.hfield_size[k]
 
 
 def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:

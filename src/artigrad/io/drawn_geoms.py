@@ -10,7 +10,7 @@ from .builder import ModelBuilder
 from .compiler import HIDDEN
 from .names import Names
 
-# mjtGeom: kind and how many numbers of its size count; a height field is not drawn
+# mjtGeom: kind and how many numbers of its size count; of a height field its shape is drawn
 KINDS = {0: ("plane", 2), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
 MESH = 7
 FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or target a body are not offered

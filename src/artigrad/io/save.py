@@ -14,7 +14,19 @@ import numpy as np
 
 from ..errors import ModelError, warn
 from ..model.findings import Finding, Report
-from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, POSITION, SPHERE, VELOCITY, Model
+from ..model.model import (
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    ELLIPSOID,
+    HEIGHT_FIELD,
+    PLANE,
+    POINTS,
+    POSITION,
+    SPHERE,
+    VELOCITY,
+    Model,
+)
 from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
@@ -234,6 +246,8 @@ class Writer:
             if m.shapes.kind[s] == POINTS:
                 first, count = m.shapes.vertices[s]
                 self._mesh(geom, p.vertex[first : first + count], None)
+            elif m.shapes.kind[s] == HEIGHT_FIELD:
+                self._height_field(geom, s)
             else:
                 kind, count = GEOMS[m.shapes.kind[s]]
                 geom.set("type", kind)
@@ -266,6 +280,20 @@ class Writer:
             mesh.set("inertia", "shell")
         geom.set("type", "mesh")
         geom.set("mesh", name)
+
+    def _height_field(self, geom: ET.Element, s: int) -> None:
+        """Heights of a file start at zero, and its first row is the last one along y: the geom stands as high as the lowest."""
+        p, (first, rows, cols) = self.p, self.model.shapes.grids[s]
+        heights, (x, y, base) = p.height[first : first + rows * cols], p.shape_size[s]
+        low, span = heights.min(), np.ptp(heights)
+        name = f"field{len(self.assets)}"
+        field = ET.SubElement(self.assets, "hfield", name=name, nrow=str(rows), ncol=str(cols))
+        field.set("size", numbers([x, y, span or 1.0, base + low]))
+        field.set("elevation", numbers((heights - low).reshape(rows, cols)[::-1]))
+        up = matrix(p.shape_rotation[s] / np.linalg.norm(p.shape_rotation[s]))[:, 2]
+        geom.set("pos", numbers(p.shape_position[s] + low * up))
+        geom.set("type", "hfield")
+        geom.set("hfield", name)
 
     # -- the rest ----------------------------------------------------------------------------------------------------------
     def _contacts(self) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..errors import ModelError
 from ..joints.table import JOINTS
-from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
+from ..model.height_fields import MOST
+from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
 from ..physics.collision.routines import BY_SHAPES
 from .validate import number, quaternion, soft_reference, vector, whole
 
@@ -66,6 +67,13 @@ class ShapeBuilder:
         """A convex set given by its corners; touches planes."""
         return self._shape(body, POINTS, (0.0, 0.0, 0.0), vertices=vertices, **options)
 
+    def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
+        """Ground of given heights, in metres over the shape's origin: heights[i, j] stands at row i along y and column j along
+        x of a grid that reaches half_extents = (x, y) to either side. Each cell is two triangles that share the diagonal
+        from (i, j) to (i + 1, j + 1), solid down to `base` metres below the origin."""
+        x, y = vector(half_extents, 2, "half extents of a height field")
+        return self._shape(body, HEIGHT_FIELD, (x, y, base), heights=heights, **options)
+
     def exclude(self, body: str, other: str) -> None:
         """No contact between two bodies."""
         for b in (body, other):
@@ -120,6 +128,7 @@ class ShapeBuilder:
         group: int = 1,
         touches: int = 1,
         vertices: Any = (),
+        heights: Any = (),
     ) -> str:
         name = name or f"{body}:{SHAPES[kind]}{len(self._shapes)}"
         what = f"shape '{name}'"
@@ -127,10 +136,11 @@ class ShapeBuilder:
         if body != WORLD and body not in self._bodies:
             raise ModelError(f"{what} is on body '{body}', which does not exist")
         size = vector(size, 3, f"size of {what}")
-        needed = {SPHERE: 1, CAPSULE: 2, CYLINDER: 2, BOX: 3, ELLIPSOID: 3}.get(kind, 0)
+        needed = {SPHERE: 1, CAPSULE: 2, CYLINDER: 2, BOX: 3, ELLIPSOID: 3, HEIGHT_FIELD: 3}.get(kind, 0)
         if (size[:needed] <= 0).any():
             raise ModelError(f"size of {what} is {size[:needed]}; lengths of a {SHAPES[kind]} are positive")
         corners = _corners(vertices, what) if kind == POINTS else np.zeros((0, 3))
+        grid = _grid(heights, size[2], what) if kind == HEIGHT_FIELD else np.zeros((0, 0))
         numbers = {
             "friction": friction,
             "torsional_friction": torsional_friction,
@@ -160,6 +170,7 @@ class ShapeBuilder:
             "group": whole(group, f"group of {what}"),
             "touches": whole(touches, f"touches of {what}"),
             "vertices": corners,
+            "heights": grid,
         }
         return name
 
@@ -171,6 +182,7 @@ class ShapeBuilder:
         p, shapes = robot.params, robot.shapes
         for k in kept:
             first, count = shapes.vertices[k]
+            height, rows, cols = shapes.grids[k]
             self._shape(
                 body(shapes.body[k]),
                 shapes.kind[k],
@@ -183,6 +195,7 @@ class ShapeBuilder:
                 group=shapes.masks[k][0],
                 touches=shapes.masks[k][1],
                 vertices=p.vertex[first : first + count],
+                heights=p.height[height : height + rows * cols].reshape(rows, cols),
             )
         for a, c in shapes.excluded:
             self.exclude(body(a), body(c))
@@ -199,19 +212,23 @@ class ShapeBuilder:
         if self._included:
             values |= {f"pair_{key}": [own[key] for _, _, own in self._included] for key in PAIR_NUMBERS}
         vertices = [v for s in shapes for v in s["vertices"]]
-        return values | ({"vertex": vertices} if vertices else {})
+        values |= {"vertex": vertices} if vertices else {}
+        heights = np.concatenate([np.zeros(0), *(s["heights"].ravel() for s in shapes)])
+        return values | ({"height": heights} if len(heights) else {})
 
     def _build_shapes(self, bodies: list[str]) -> Shapes:
         shapes, first, spans = list(self._shapes.values()), 0, []
         for s in shapes:
             spans.append((first, len(s["vertices"])))
             first += len(s["vertices"])
+        starts = np.cumsum([0, *(s["heights"].size for s in shapes)])
         rows = enumerate(self._bodies.values())
         return Shapes(
             names=tuple(self._shapes),
             kind=tuple(s["kind"] for s in shapes),
             body=tuple(-1 if s["body"] == WORLD else bodies.index(s["body"]) for s in shapes),
             vertices=tuple(spans),
+            grids=tuple((int(k), *s["heights"].shape) for k, s in zip(starts, shapes, strict=False)),
             masks=tuple((s["group"], s["touches"]) for s in shapes),
             condim=tuple(s["condim"] for s in shapes),
             priority=tuple(s["priority"] for s in shapes),
@@ -298,6 +315,22 @@ def _corners(vertices: Any, what: str) -> np.ndarray:
     if corners.ndim != 2 or corners.shape[1] != 3 or len(corners) == 0 or not np.isfinite(corners).all():
         raise ModelError(f"vertices of {what} must be (n, 3) finite numbers, n at least 1")
     return corners
+
+
+def _grid(heights: Any, base: float, what: str) -> np.ndarray:
+    try:
+        grid = np.array(heights, dtype=np.float64)
+    except (TypeError, ValueError):
+        grid = np.zeros(0)
+    if grid.ndim != 2 or min(grid.shape) < 2 or not np.isfinite(grid).all():
+        raise ModelError(f"heights of {what} must be (rows, columns) finite numbers, two of each at least")
+    if grid.size > MOST:
+        raise ModelError(f"{what} has {grid.size} heights; at most {MOST} are counted")
+    if (grid <= -base).any():
+        raise ModelError(
+            f"heights of {what} go down to {grid.min():g}, and its base is at {-base:g}: make the base deeper"
+        )
+    return grid
 
 
 def _condim(condim: Any, what: str) -> int:

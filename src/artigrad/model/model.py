@@ -30,8 +30,8 @@ from .visuals import Mount, Visual
 ACTUATORS = ("force", "position", "velocity", "servo", "speed")
 DIRECT, POSITION, VELOCITY, SERVO, SPEED = range(5)
 # shapes for contact, in MuJoCo's order: the normal of a contact points from the earlier to the later one
-PLANE, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS = range(7)
-SHAPES = ("plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "points")
+PLANE, HEIGHT_FIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS = range(8)
+SHAPES = ("plane", "height_field", "sphere", "capsule", "ellipsoid", "cylinder", "box", "points")
 
 DEFAULTS = ("home", "reference", "zero")  # keyframes, the first of which a reset takes
 
@@ -59,6 +59,7 @@ class Shapes:
     kind: tuple[int, ...] = ()
     body: tuple[int, ...] = ()  # -1 is the world
     vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
+    grids: tuple[tuple[int, int, int], ...] = ()  # of a height field: first height, rows, columns
     masks: tuple[tuple[int, int], ...] = ()  # group and touches
     condim: tuple[int, ...] = ()  # directions in which contact acts: 1, 3, 4 or 6
     priority: tuple[int, ...] = ()  # the higher of a pair decides alone
@@ -172,6 +173,7 @@ class Model:
         )  # those with a limit or dry friction
         counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names), "dof": self.nv}
         counts |= {"vertex": sum(n for _, n in shapes.vertices), "pair": len(shapes.included)}
+        counts |= {"height": sum(rows * cols for _, rows, cols in shapes.grids)}
         counts |= {"equality": len(self.equalities), "tendon": len(self.tendons)}
         counts |= {"piece": sum(len(t.pieces) for t in self.tendons)}
         self.param_slots, self.param_size = param_slots(counts)

@@ -59,7 +59,8 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "shape_size": (
         "shape",
         (3,),
-        "m, sphere: radius; capsule, cylinder: radius, half length; box, ellipsoid: half edges, half axes",
+        "m, sphere: radius; capsule, cylinder: radius, half length; box, ellipsoid: half edges, half axes; height field: half "
+        "extents along x and y, depth of its base",
     ),
     "friction": ("shape", (), "coefficient of sliding friction; a pair has the larger of its two"),
     "torsional_friction": ("shape", (), "m, coefficient of friction against turning about the normal"),
@@ -101,6 +102,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "tendon_weight": ("tendon", (), "how easily the length of a tendon changes in the reference pose"),
     "piece_scale": ("piece", (), "by which a joint position, or the length of a straight piece, counts in a tendon"),
     "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
+    "height": ("height", (), "m, of a height field, row after row along y, in the shape's frame"),
     "site_position": ("site", (3,), "m, in the body frame"),
     "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
     "gear": ("actuator", (), "joint torque per unit of actuator force; actuator length = gear * joint position"),

@@ -25,6 +25,7 @@ from .constraints.soft.pair_numbers import PairSoft
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex", "npair", "nequality"), INT),
+    "nheight": INT,
     **dict.fromkeys(("ntendon", "nline", "npiece"), INT),
     **dict.fromkeys(
         (
@@ -50,6 +51,9 @@ TOPOLOGY: dict[str, ArgumentKind] = {
             "shape_link",
             "shape_kind",
             "shape_vertex",
+            "shape_height",
+            "shape_rows",
+            "shape_cols",
             "frame_link",
             "site_body",
             "tree_free",
@@ -119,6 +123,10 @@ def _topology(model: Model) -> dict[str, Any]:
         "link_of_body": links.of_body,
         "nshape": len(model.shapes.names),
         "nvertex": sum(n for _, n in model.shapes.vertices),
+        "nheight": sum(rows * cols for _, rows, cols in model.shapes.grids),
+        "shape_height": _ints(first for first, _, _ in model.shapes.grids),
+        "shape_rows": _ints(rows for _, rows, _ in model.shapes.grids),
+        "shape_cols": _ints(cols for _, _, cols in model.shapes.grids),
         "npair": len(model.shapes.pairs),
         "nequality": len(model.equalities),
         "shape_link": _ints(links.of_body[b + 1] for b in model.shapes.body),
@@ -290,6 +298,7 @@ class Topology(SimpleNamespace):
     nv: Any
     nshape: Any
     nvertex: Any
+    nheight: Any
     npair: Any  # candidates for contact
     nequality: Any
     parent: Any
@@ -308,6 +317,9 @@ class Topology(SimpleNamespace):
     shape_link: Any
     shape_kind: Any
     shape_vertex: Any  # first of each shape, and the number of all
+    shape_height: Any  # first of each height field, its rows and columns
+    shape_rows: Any
+    shape_cols: Any
     frame_link: Any  # link of each body, then of each site
     site_body: Any
     tree_free: Any  # 1 if the tree's root is free
@@ -380,6 +392,7 @@ _BODY: dict[str, type] = {"com": Vec3}
 # radius: of the sphere around it; centre, extent: of the box around its core, in its own frame; not differentiated
 _SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "radius": float, "centre": Vec3, "extent": Vec3}
 _VERTEX: dict[str, type] = {"p": Vec3}
+_HEIGHT: dict[str, type] = {"z": float}
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
 )
@@ -406,7 +419,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
-    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -419,14 +432,14 @@ class Constants:
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
         rows = [t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality]
-        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope, t.nservo]
+        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope, t.nservo, t.nheight]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
-        self.lifted, self.fluid, self.medium, self.slope, self.servo = tables[12:]
+        self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:]
         self.reals, self.size = reals, start
 
     @property

@@ -20,6 +20,7 @@ from ..kernels.key import KernelKey
 from ..kernels.prepare import prepare, prepare_vjp
 from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel, query_work
 from ..kernels.rollout import contacts_kernel, rollout_kernel
+from ..model.height_fields import check_windows
 from ..model.model import Model
 from ..model.options import Options
 from ..model.params import Params, check_params, check_structure
@@ -82,6 +83,7 @@ class Engine:
         if found is None:
             check_params(params)
             check_structure(params, self.options.law)
+            check_windows(params)
             with self.device.settled():
                 made = prepare(params, self.options, batch, self.threads, self.device)
             found = self._constants[key] = (params, made)  # holds on to params, so that its id stays its own

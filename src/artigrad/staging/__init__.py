@@ -1,7 +1,7 @@
 """Staging: physics written once in Python, run on NumPy or compiled to native code for one robot or a pack of robots."""
 
 from .control import carry, climb, counter, loop, switch, when_any
-from .elementary import arctan2, cotangent_excess, exp, expm1, half_angle, log, sincos, tanh
+from .elementary import arctan2, cotangent_excess, exp, expm1, floor, half_angle, log, sincos, tanh
 from .kernel import (
     INT,
     INT_WORK,
@@ -53,6 +53,7 @@ __all__ = [
     "exp",
     "expm1",
     "cotangent_excess",
+    "floor",
     "half_angle",
     "local",
     "log",

@@ -61,6 +61,12 @@ def sincos(x: Any) -> tuple[Any, Any]:
     return target().quarter_turns(turns, s, c)
 
 
+def floor(x: Any) -> Any:
+    """The largest integer that is not above x, for what is small enough to count."""
+    near = (x + ROUNDER[target().dtype]) - ROUNDER[target().dtype]
+    return near - select(near > x, 1.0, 0.0)
+
+
 def half_angle(s: Any) -> tuple[Any, Any, Any]:
     """(cos(t/2), k, kappa) of the quaternion exponential, with s = t^2, k = sin(t/2)/t and kappa = (cos(t/2)/2 - k)/s.
 

@@ -211,7 +211,9 @@ class Emitter:
     def compare(self, how: str, a: Any, b: Any) -> Mask:
         return Mask(self.pure(f"fcmp {how} {self.type} {self.ref(a)}, {self.ref(b)}"), self.scope)
 
-    def mask_op(self, op: str, a: Mask, b: Mask) -> Mask:
+    def mask_op(self, op: str, a: Mask, b: Any) -> Any:
+        if isinstance(b, bool):  # both sides were Python numbers
+            return a if b == (op == "and") else b
         return Mask(self.pure(f"{op} {self.mask_type} {self.live(a)}, {self.live(b)}"), self.scope)
 
     def select(self, mask: Any, a: Any, b: Any) -> Any:
@@ -272,8 +274,35 @@ class Emitter:
             scalar = self.pure(f"shufflevector {self.type} {first}, {self.type} poison, {zeros}")
         return Real(scalar, self.scope)
 
+    def pack(self, words: list[str]) -> Real:
+        """One value of the number in each lane."""
+        if self.lanes == 1:
+            return Real(words[0], self.scope)
+        pack = "poison"
+        for lane, word in enumerate(words):
+            pack = self.result(f"insertelement {self.type} {pack}, {self.element} {word}, i32 {lane}")
+        return Real(pack, self.scope)
+
+    def unpack(self, x: Any) -> list[str]:
+        """The number in each lane."""
+        ref = self.ref(x)
+        if self.lanes == 1:
+            return [ref]
+        return [self.result(f"extractelement {self.type} {ref}, i32 {lane}") for lane in range(self.lanes)]
+
+    def integers(self, x: Any) -> list[Int]:
+        """In each lane the integer below a real that is not negative."""
+        wide = self.int if self.lanes == 1 else f"<{self.lanes} x {self.int}>"
+        whole = self.pure(f"fptosi {self.type} {self.ref(x)} to {wide}")
+        if self.lanes == 1:
+            return [Int(whole, self.scope)]
+        words = [self.pure(f"extractelement {wide} {whole}, i32 {lane}") for lane in range(self.lanes)]
+        return [Int(word, self.scope) for word in words]
+
     def any_lane(self, mask: Any) -> Any:
         """1 if the mask holds for any robot of the pack, else 0."""
+        if isinstance(mask, bool):  # both sides were Python numbers
+            return int(mask)
         bit = self.live(mask)
         if self.lanes > 1:
             word = f"i{self.lanes}"

@@ -20,7 +20,7 @@ import numpy as np
 from .control import loop
 from .emit import Emitter
 from .struct import Struct, checked, size_of
-from .values import Int, Real, StagingError
+from .values import Int, Real, StagingError, select, to_real
 
 
 class Memory(Protocol):
@@ -29,6 +29,8 @@ class Memory(Protocol):
     def at(self, index: Any) -> Any: ...
     def load(self, place: Any, offset: int) -> Any: ...
     def store(self, place: Any, offset: int, value: Any) -> None: ...
+    def gather(self, start: Any, index: Any) -> Any: ...
+    def scatter_add(self, start: Any, index: Any, value: Any) -> None: ...
 
 
 class Reals:
@@ -61,6 +63,21 @@ class Reals:
 
     def shifted(self, by: Any) -> Reals:
         return Reals(self.memory, self.start + by)
+
+    def gather(self, index: Any, n: Any) -> Any:
+        """Entry `index` of the first n, a real that differs from robot to robot and counts as the integer it is nearest to
+        from below; one that is out of bounds, or no number, is the nearest of the n (or the first)."""
+        return self.memory.gather(self.start, _bounded(index, n))
+
+    def scatter_add(self, index: Any, n: Any, value: Any) -> None:
+        """Add a number to entry `index` of the first n, as `gather` finds it."""
+        self.memory.scatter_add(self.start, _bounded(index, n), checked(value, float, "an array of reals"))
+
+
+def _bounded(index: Any, n: Any) -> Any:
+    """Within 0 and n - 1 in every robot, so that no memory is touched that is not ours."""
+    last = to_real(n) - 1.0
+    return select(index > 0.0, select(index < last, index, last), 0.0)
 
 
 class Layout:
@@ -187,6 +204,23 @@ class Lanes:
         e = self.e
         e.line(f"store {e.type} {e.ref(value)}, {e.pointer} {self._place(place, offset)}, align {e.row_align}")
 
+    def _spots(self, start: Any, index: Any) -> list[str]:
+        """The address of each robot's own number in the entry that it asks for."""
+        e, rows = self.e, [self.at(start + k) for k in self.e.integers(index)]
+        if e.lanes == 1:
+            return rows
+        return [e.pure(f"getelementptr inbounds {e.element}, {e.pointer} {r}, {e.int} {k}") for k, r in enumerate(rows)]
+
+    def gather(self, start: Any, index: Any) -> Real:
+        e = self.e
+        return e.pack([e.result(f"load {e.element}, {e.pointer} {spot}") for spot in self._spots(start, index)])
+
+    def scatter_add(self, start: Any, index: Any, value: Any) -> None:
+        e, spots = self.e, self._spots(start, index)
+        old = e.pack([e.result(f"load {e.element}, {e.pointer} {spot}") for spot in spots])
+        for spot, word in zip(spots, e.unpack(e.add(old, value)), strict=True):
+            e.line(f"store {e.element} {word}, {e.pointer} {spot}")
+
 
 class Shared:
     """One number for all robots, read only."""
@@ -210,6 +244,13 @@ class Shared:
     def store(self, place: str, offset: int, value: Any) -> None:
         raise StagingError("shared numbers are the same for every robot and cannot be written by one")
 
+    def gather(self, start: Any, index: Any) -> Real:
+        e, spots = self.e, [self.at(start + k) for k in self.e.integers(index)]
+        return e.pack([e.pure(f"load {e.element}, {e.pointer} {spot}, !invariant.load !0") for spot in spots])
+
+    def scatter_add(self, start: Any, index: Any, value: Any) -> None:
+        self.store("", 0, value)
+
 
 class Robots:
     """The user's own array: robot `b` of lane `l` has its entries at `b * stride`. Lanes are read one by one."""
@@ -228,13 +269,15 @@ class Robots:
     def load(self, place: Any, offset: int) -> Real:
         e = self.e
         index = place + offset
-        words = [e.result(f"load {e.element}, {e.pointer} {self._spot(lane, index)}") for lane in range(e.lanes)]
-        if e.lanes == 1:
-            return Real(words[0], e.scope)
-        pack = "poison"
-        for lane, word in enumerate(words):
-            pack = e.result(f"insertelement {e.type} {pack}, {e.element} {word}, i32 {lane}")
-        return Real(pack, e.scope)
+        return e.pack([e.result(f"load {e.element}, {e.pointer} {self._spot(lane, index)}") for lane in range(e.lanes)])
+
+    def gather(self, start: Any, index: Any) -> Real:
+        e = self.e
+        spots = [self._spot(lane, start + k) for lane, k in enumerate(e.integers(index))]
+        return e.pack([e.result(f"load {e.element}, {e.pointer} {spot}") for spot in spots])
+
+    def scatter_add(self, start: Any, index: Any, value: Any) -> None:
+        raise StagingError("robots of a pack may repeat one of the user's: add to scratch or to a pack array")
 
     def load_row(self, lane: int, index: Any, inside: str) -> str:
         """`lanes` entries in a row of one robot; zero where the mask says there are none."""
@@ -252,10 +295,8 @@ class Robots:
 
     def store(self, place: Any, offset: int, value: Any) -> None:
         e = self.e
-        ref, index = e.ref(value), place + offset
-        for lane in range(e.lanes):
-            word = ref if e.lanes == 1 else e.result(f"extractelement {e.type} {ref}, i32 {lane}")
-            e.line(f"store {e.element} {word}, {e.pointer} {self._spot(lane, index)}")
+        for lane, word in enumerate(e.unpack(value)):
+            e.line(f"store {e.element} {word}, {e.pointer} {self._spot(lane, place + offset)}")
 
 
 # -- NumPy memory ------------------------------------------------------------------------------------------------------
@@ -296,6 +337,20 @@ class NumpyMemory:
             self.array[place + offset] = value
         else:
             self.array[:, place + offset] = value
+
+    def _spots(self, start: Any, index: Any) -> Any:
+        """Of each robot in the array."""
+        entry = int(start) + np.floor(index).astype(int)
+        if self.array.ndim == 1:
+            return entry
+        robots = np.arange(self.array.shape[1 - self.axis])
+        return (entry, robots) if self.axis == 0 else (robots, entry)
+
+    def gather(self, start: Any, index: Any) -> Any:
+        return self.array[self._spots(start, index)]
+
+    def scatter_add(self, start: Any, index: Any, value: Any) -> None:
+        self.array[self._spots(start, index)] += value
 
 
 def local(source: Reals, scratch: Reals, n: Any) -> Reals:

@@ -176,6 +176,8 @@ class Mask(Symbol):
     def __or__(self, other: Mask) -> Mask:
         return target().mask_op("or", self, other)
 
+    __rand__, __ror__ = __and__, __or__  # with a comparison of Python numbers
+
 
 def is_real(x: Any) -> bool:
     return isinstance(x, Real | float | int | np.ndarray | np.floating) and not isinstance(x, bool)

@@ -160,6 +160,22 @@ def plane(size: Any) -> Mesh:
     return slab.moved((0.0, 0.0, -0.005), np.eye(3))
 
 
+def height_field(heights: np.ndarray, size: Any) -> Mesh:
+    """Ground of heights (rows along y, columns along x); size: half extents, depth of its base. Solid down to the base."""
+    rows, cols = heights.shape
+    x, y = np.meshgrid(np.linspace(-size[0], size[0], cols), np.linspace(-size[1], size[1], rows))
+    above = np.stack([x, y, heights], -1).reshape(-1, 3)
+    below = above * (1.0, 1.0, 0.0) - (0.0, 0.0, float(size[2]))
+    k = np.arange(rows * cols).reshape(rows, cols)
+    a, b, c, d = (part.ravel() for part in (k[:-1, :-1], k[:-1, 1:], k[1:, 1:], k[1:, :-1]))
+    top = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
+    n, rim = rows * cols, np.concatenate([k[0, :-1], k[:-1, -1], k[-1, :0:-1], k[:0:-1, 0]])
+    ahead = np.roll(rim, -1)
+    sides = np.concatenate([np.stack([rim, rim + n, ahead + n], 1), np.stack([rim, ahead + n, ahead], 1)])
+    w, e, f, g = (int(i) + n for i in (k[0, 0], k[0, -1], k[-1, -1], k[-1, 0]))
+    return from_triangles(np.concatenate([above, below]), np.concatenate([top, sides, [[w, g, f], [w, f, e]]]))
+
+
 def hull(points: np.ndarray) -> Mesh:
     """The convex hull of a few points: every triangle that has all others on one side."""
     p = np.unique(np.asarray(points, float), axis=0)

@@ -6,10 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model.model import PLANE, POINTS, SHAPES, Model
+from ..model.model import HEIGHT_FIELD, PLANE, POINTS, SHAPES, Model
 from ..model.params import Params
 from ..model.quaternions import matrix
-from .meshes import Mesh, capsule, cylinder, from_triangles, hull, merged, primitive, rounded_box, z_towards
+from .meshes import (
+    Mesh,
+    capsule,
+    cylinder,
+    from_triangles,
+    height_field,
+    hull,
+    merged,
+    primitive,
+    rounded_box,
+    z_towards,
+)
 
 Colour = tuple[float, float, float, float]  # red, green, blue, opacity; 0 to 1
 # of bodies without a colour of their own, by how many joints they are away from the world
@@ -43,9 +54,10 @@ class Scene(NamedTuple):
 
 def scene_of(model: Model, params: Params) -> Scene:
     """What to draw of a model with one set of parameters."""
-    parts, floors = _from_shapes(model, params)
+    parts, floors, kinds = _from_shapes(model, params)
     if model.visuals:
-        return _from_visuals(model, floors)
+        fields = [part for part, kind in zip(parts, kinds, strict=True) if kind == HEIGHT_FIELD]  # have no looks
+        return _from_visuals(model, floors, fields)
     drawn = {part.body for part in parts}
     sticks = Sticks(model, params)
     for i in range(model.nb):
@@ -59,9 +71,9 @@ def shapes_of(model: Model, params: Params) -> list[Part]:
     return _from_shapes(model, params)[0]
 
 
-def _from_visuals(model: Model, touched: list[float]) -> Scene:
-    """The looks; where none of them is a floor, the floor is one that bodies touch."""
-    parts, floors = [], []
+def _from_visuals(model: Model, touched: list[float], fields: list[Part]) -> Scene:
+    """The looks, and height fields; where none of them is a floor, the floor is one that bodies touch."""
+    parts, floors = list(fields), []
     for visual in model.visuals:
         R = matrix(visual.quaternion)
         if visual.kind == "plane" and _is_floor(visual.body, R):
@@ -74,20 +86,31 @@ def _from_visuals(model: Model, touched: list[float]) -> Scene:
     return Scene(tuple(parts), max(floors or touched, default=None))
 
 
-def _from_shapes(model: Model, params: Params) -> tuple[list[Part], list[float]]:
-    """A part for each shape, except for level planes fixed to the world: their heights."""
-    parts, floors, depth = [], [], depths(model)
+def _from_shapes(model: Model, params: Params) -> tuple[list[Part], list[float], list[int]]:
+    """A part for each shape, except for level planes fixed to the world: their heights; and the kinds of the parts."""
+    parts, floors, kinds, depth = [], [], [], depths(model)
     for k, (kind, body) in enumerate(zip(model.shapes.kind, model.shapes.body, strict=True)):
         position, R = params.shape_position[k], matrix(params.shape_rotation[k])
         if kind == PLANE and _is_floor(body, R):
             floors.append(float(position[2]))
             continue
-        first, count = model.shapes.vertices[k]
-        points = params.vertex[first : first + count]
-        mesh = hull(points) if kind == POINTS else primitive(SHAPES[kind], params.shape_size[k])
+        mesh = _mesh_of(model, params, k)
         rgba = SLAB if body == WORLD else PALETTE[depth[body] % len(PALETTE)]
         parts.append(Part(body, mesh.moved(position, R), rgba))
-    return parts, floors
+        kinds.append(kind)
+    return parts, floors, kinds
+
+
+def _mesh_of(model: Model, params: Params, k: int) -> Mesh:
+    """Of shape k, in its frame."""
+    kind, size = model.shapes.kind[k], params.shape_size[k]
+    if kind == POINTS:
+        first, count = model.shapes.vertices[k]
+        return hull(params.vertex[first : first + count])
+    if kind == HEIGHT_FIELD:
+        first, rows, cols = model.shapes.grids[k]
+        return height_field(params.height[first : first + rows * cols].reshape(rows, cols), size)
+    return primitive(SHAPES[kind], size)
 
 
 def _is_floor(body: int, R: np.ndarray) -> bool:

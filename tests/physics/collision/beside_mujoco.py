@@ -71,7 +71,7 @@ def solid(shape, X, size=None, vertices=None):
             X,
             three((low + high) / 2),
             three((high - low) / 2),
-            lambda: vertices,
+            lambda _: vertices,
         )
     size = three(given) if size is None else size
     core = {

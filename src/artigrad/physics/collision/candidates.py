@@ -8,9 +8,11 @@ import numpy as np
 
 from ...model.model import Model
 from ...staging import Layout, Table
+from .height_field import WINDOW
 from .meeting import MEETING, SOLID_MEETING, Slots
 from .patch import CORNER, CROSSING, CROSSINGS, STRIDE
-from .routines import BY_SHAPES, CONVEX, ROUTINES, SLOTS
+from .routines import BY_SHAPES, CONVEX, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD
+from .solids import SOLIDS
 
 
 class Candidates(NamedTuple):
@@ -51,7 +53,7 @@ def candidates(model: Model) -> Candidates:
     number = {g: k for k, g in enumerate(sorted({*group, *limited_group}))}
     of_link = np.array([number.get(root(int(t)), -1) for t in links.tree])
     routines = [BY_SHAPES[shapes.kind[a], shapes.kind[b]] for a, b in pairs]
-    points = [ROUTINES[r].points(shapes, a, b) for r, (a, b) in zip(routines, pairs, strict=True)]
+    points = [ROUTINES[r].points(model, a, b) for r, (a, b) in zip(routines, pairs, strict=True)]
     every = [point for of_pair in points for point in of_pair]
 
     def column(values: list[int]) -> np.ndarray:
@@ -79,9 +81,10 @@ def routines_of(model: Model) -> frozenset[int]:
 
 
 def solids_of(model: Model) -> frozenset[int]:
-    """The kinds of shapes in pairs of solids of any kinds."""
-    kind = model.shapes.kind
-    return frozenset(kind[i] for a, b in model.shapes.pairs if BY_SHAPES[kind[a], kind[b]] == CONVEX for i in (a, b))
+    """The kinds of solids in pairs of solids of any kinds, and in pairs with height fields."""
+    kind, general = model.shapes.kind, (CONVEX, ON_FIELD, UNDER_FIELD)
+    pairs = [(kind[a], kind[b]) for a, b in model.shapes.pairs]
+    return frozenset(k for pair in pairs if BY_SHAPES[pair] in general for k in pair if k in SOLIDS)
 
 
 def meeting_layout(solids: frozenset[int]) -> Layout:
@@ -95,7 +98,7 @@ def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
         return {"slots": 0, "met": 0}
     solids = solids_of(model)
     size = meeting_layout(solids).size
-    rings = 2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size if solids else 0
+    rings = 2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size + WINDOW.size if solids else 0
     return {"slots": SLOTS * size + rings, "met": contacts * size}
 
 
@@ -103,7 +106,8 @@ def slots_in(memory: Any, solids: frozenset[int]) -> Slots:
     """The scratch of a pair whose points are found together, in memory of that size."""
     rows = Table(memory, meeting_layout(solids))
     corners = Table(memory, CORNER, SLOTS * rows.layout.size)
-    return Slots(rows, corners, Table(memory, CROSSING, corners.start + 2 * STRIDE * CORNER.size))
+    crossings = Table(memory, CROSSING, corners.start + 2 * STRIDE * CORNER.size)
+    return Slots(rows, corners, crossings, Table(memory, WINDOW, crossings.start + CROSSINGS * CROSSING.size))
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

@@ -6,14 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...model.model import PLANE, POINTS
+from ...model.model import HEIGHT_FIELD, PLANE, POINTS
 from ...spatial import Vec3, dot
-from ...staging import Row, sqrt, switch
+from ...staging import Row, maximum, switch, target
 from .convex import CornerBars, corner_bars
-from .gap import FAR, Gap, PairBars, PairPoses
+from .gap import FAR, Gap, PairBars, PairPoses, Pose
+from .height_field import Grid, prism_corner_bars
 from .meeting import Slots, found
 from .routines import CONVEX, ROUTINES, Routine
-from .solids import Solid
+
+SLACK = {"f64": 1e-9, "f32": 1e-4}  # m, what places in the world may be off
 
 
 class Kind(NamedTuple):
@@ -27,6 +29,11 @@ class Kind(NamedTuple):
         """Whether the points of some pair are found together."""
         return any(ROUTINES[k].collide for k in self.among)
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether those of some pair are found one by one."""
+        return any(ROUTINES[k].each for k in self.among)
+
     def switch(self, of: Callable[[Routine], Callable[[], Any]]) -> Any:
         """What `of` makes of the pair's routine, called."""
         cases = {k: of(ROUTINES[k]) for k in sorted(self.among)}
@@ -38,52 +45,79 @@ class Point(NamedTuple):
 
     feature: Callable[[], Vec3]
     vertex: Callable[[], Vec3]
-    met: Callable[[], Row]
-    solids: Callable[[], tuple[Solid, Solid]]
+    met: Callable[[Routine], Row]
+    solids: Callable[[Routine], tuple[Any, Any]]
 
     def at(self, routine: Routine) -> Vec3:
         return self.feature() if routine.features is not None else self.vertex()
 
 
-def distance(kind: Kind, place: Callable[[], PairPoses], radius_a: Any, radius_b: Any) -> Any:
-    """A lower bound of the gap, by the spheres around the shapes."""
+def out_of_reach(kind: Kind, place: Callable[[], tuple[Pose, Pose]], a: Row, b: Row, near: Any) -> Any:
+    """Below zero where the shapes may be nearer than `near`, by the spheres around them; a, b: their constants. A height field
+    has a box around it. No root is taken: of hundreds of pairs most are passed over here."""
+    radius_a, radius_b, near = a.radius, b.radius, near + SLACK[target().dtype]
 
     def over_plane() -> Any:
-        A, _, B, _ = place()
-        return dot(A.R.column(2), B.r - A.r) - radius_b
+        A, B = place()
+        return dot(A.R.column(2), B.r - A.r) - radius_b - near
 
     def under_plane() -> Any:
-        A, _, B, _ = place()
-        return dot(B.R.column(2), A.r - B.r) - radius_a
+        A, B = place()
+        return dot(B.R.column(2), A.r - B.r) - radius_a - near
 
     def between() -> Any:
-        A, _, B, _ = place()
-        apart = B.r - A.r
-        return sqrt(dot(apart, apart)) - radius_a - radius_b
+        A, B = place()
+        d, reach = B.r - A.r, maximum(radius_a + radius_b + near, 0.0)
+        return dot(d, d) - reach * reach
+
+    def beside_box(X: Pose, own: Row, centre: Vec3) -> Any:
+        x, y, z = ((X.R.T @ (centre - X.r)) - own.centre).map(lambda p, h: abs(p) - h, own.extent).leaves()
+        return maximum(maximum(x, y), z) - near
+
+    def over_field() -> Any:
+        A, B = place()
+        return beside_box(A, a, B.r) - radius_b
+
+    def under_field() -> Any:
+        A, B = place()
+        return beside_box(B, b, A.r) - radius_a
 
     def bound(routine: Routine) -> Callable[[], Any]:
         if routine.near:
             return lambda: -FAR
         if PLANE in routine.shapes:
             return over_plane if routine.shapes[0] == PLANE else under_plane
+        if routine.each:
+            return over_field if routine.shapes[0] == HEIGHT_FIELD else under_field
         return between
 
     return kind.switch(bound)
 
 
-def collide(kind: Kind, solids: Callable[[], tuple[Solid, Solid]], near: Any, slots: Slots) -> None:
+def collide(kind: Kind, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> None:
     """Find all points of a pair that are nearer than `near`, if its routine finds them together."""
 
     def of(routine: Routine) -> None:
         if routine.collide:
-            routine.collide(*solids(), near, slots)
+            routine.collide(*solids(routine), near, slots)
 
     kind.switch(lambda routine: partial(of, routine))
 
 
-def when_together(kind: Kind, do: Callable[[], None]) -> None:
-    """Do something for a pair whose points are found together."""
-    kind.switch(lambda routine: do if routine.collide else lambda: None)
+def collide_one(kind: Kind, point: Point, near: Any, slots: Slots) -> None:
+    """Find one point of a pair whose points are found one by one."""
+
+    def of(routine: Routine) -> None:
+        if routine.each:
+            routine.each(*point.solids(routine), point.feature(), near, slots)
+
+    if kind.one_by_one:
+        kind.switch(lambda routine: partial(of, routine))
+
+
+def when_together(kind: Kind, do: Callable[[Routine], None]) -> None:
+    """Do something for a pair that fills rows of its points."""
+    kind.switch(lambda routine: partial(do, routine) if routine.collide else lambda: None)
 
 
 def gap(kind: Kind, pair: PairPoses, point: Point) -> Gap:
@@ -91,7 +125,7 @@ def gap(kind: Kind, pair: PairPoses, point: Point) -> Gap:
 
     def of(routine: Routine) -> Gap:
         if routine.forward is None:
-            return found(point.met())
+            return found(point.met(routine))
         return routine.forward(*pair, point.at(routine))
 
     return kind.switch(lambda routine: partial(of, routine))
@@ -102,7 +136,7 @@ def gap_vjp(kind: Kind, pair: PairPoses, point: Point, y_bar: Gap) -> PairBars:
 
     def of(routine: Routine) -> tuple[Any, ...]:
         if routine.forward is None:
-            return tuple(routine.vjp(*point.solids(), point.met(), y_bar))
+            return tuple(routine.vjp(*point.solids(routine), point.met(routine), y_bar))
         return tuple(routine.vjp(*pair, point.at(routine), y_bar))
 
     return PairBars(*kind.switch(lambda routine: partial(of, routine)))
@@ -118,14 +152,27 @@ def add_vertex_bar(kind: Kind, row: Callable[[], Row], bar: Vec3) -> None:
     kind.switch(lambda routine: partial(of, routine))
 
 
-def add_corner_bars(kind: Kind, point: Point, y_bar: Gap, add: Callable[[int, CornerBars], None]) -> None:
-    """To the cotangents of the vertices of hulls that hold a contact of two solids; add(side, ...) does it for A (0), B (1)."""
+def add_corner_bars(
+    kind: Kind,
+    point: Point,
+    y_bar: Gap,
+    add: Callable[[int, CornerBars], None],
+    add_heights: Callable[[int, Grid, CornerBars], None],
+) -> None:
+    """To the cotangents of the vertices of hulls and of the heights of fields that hold a contact; add(side, ...) and
+    add_heights(side, ...) do it for A (0), B (1)."""
 
     def of(routine: Routine) -> None:
-        solids = point.solids()
-        for side, (solid, bars) in enumerate(zip(solids, corner_bars(*solids, point.met(), y_bar), strict=True)):
-            idle: dict[int, Callable[[], None]] = {k: lambda: None for k in solid.among}
-            solid.by_kind(idle | {POINTS: partial(add, side, bars)})
+        solids, corners = point.solids(routine), prism_corner_bars if routine.each else corner_bars
+        for side, (solid, bars) in enumerate(zip(solids, corners(*solids, point.met(routine), y_bar), strict=True)):
+            if isinstance(solid, Grid):
+                add_heights(side, solid, bars)
+            else:
+                idle: dict[int, Callable[[], None]] = {k: lambda: None for k in solid.among}
+                solid.by_kind(idle | {POINTS: partial(add, side, bars)})
 
-    if CONVEX in kind.among:
-        kind.switch(lambda routine: partial(of, routine) if routine is ROUTINES[CONVEX] else lambda: None)
+    def has_corners(routine: Routine) -> bool:
+        return routine is ROUTINES[CONVEX] or routine.each is not None
+
+    if any(has_corners(ROUTINES[k]) for k in kind.among):
+        kind.switch(lambda routine: partial(of, routine) if has_corners(routine) else lambda: None)

@@ -17,7 +17,7 @@ from .witness import FINE, RHO, SHORT, Facet, Hold, features, hold, refine, solv
 SLOTS = 4
 
 
-def _touch(A: Solid, B: Solid, search: Search) -> tuple[Facet, Facet, Vec3]:
+def find_touch(A: Solid, B: Solid, search: Search) -> tuple[Facet, Facet, Vec3]:
     """Features and normal of what touches: by the search alone for what has corners and edges. Where surfaces are curved, after
     Newton's method, if the solids agree with it: the overlap along its normal must be the one it believes in, and no larger
     than the search's."""
@@ -40,7 +40,7 @@ def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
     for k in range(SLOTS):
         slots.rows[k].phi = FAR
     for _ in when_any(bound - ra - rb < near):
-        fa, fb, n = _touch(A, B, least_overlap(A, B, axis))
+        fa, fb, n = find_touch(A, B, least_overlap(A, B, axis))
         c = hold(A, fa, B, fb, n)
         phi, f = c.g - ra - rb, frame(A, c.a, c.n)
         spots, a_small, deepest = patch(A, B, f, (c.g, near + ra + rb), slots)
@@ -58,6 +58,14 @@ def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
                 row.phi = select(deeper, phi, select(real, gap, FAR))
                 row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
                 row.patch = select(deeper, 0.0, 1.0)
+
+
+def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
+    """The nearest points alone, without a patch."""
+    ra, rb, c = A.radius, B.radius, hold(A, fa, B, fb, n, RHO)
+    _put(row, c, fa, fb)
+    row.phi = c.g - ra - rb
+    row.p = c.a + c.n * (ra + 0.5 * row.phi)
 
 
 def _on_line(s: Solid, n: Vec3) -> Any:
@@ -169,8 +177,18 @@ def _size_bar(s: Solid, side: _Side, n: Vec3) -> Vec3:
 
 def convex_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
     """From the cotangents of one point's gap to the poses and sizes of both solids."""
-    n, bars = row.n, list[tuple[Force, Vec3]]()
-    for s, sides, sign in zip((A, B), _sides(A, B, row, y_bar), (1.0, -1.0), strict=True):
+    return _pair_bars(A, B, row.n, _sides(A, B, row, y_bar))
+
+
+def witness_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
+    """The same where there are no patches."""
+    a, b = _witness_sides(row, A.radius, B.radius, y_bar)
+    return _pair_bars(A, B, row.n, ([a], [b]))
+
+
+def _pair_bars(A: Solid, B: Solid, n: Vec3, both: tuple[list[_Side], list[_Side]]) -> PairBars:
+    bars = list[tuple[Force, Vec3]]()
+    for s, sides, sign in zip((A, B), both, (1.0, -1.0), strict=True):
         pose_bar, size_bar = Force.zero(), ZERO
         for side in sides:
             pose_bar = pose_bar + moved(side.at, side.bar) + Force(cross(n, side.turn), ZERO)
@@ -189,14 +207,34 @@ class CornerBars(NamedTuple):
 
 def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
     """Of both solids. A point is a mean of its corners; and edges that hold the normal turn it as their ends move."""
-    corners = (
-        ((row.a0, row.a1, row.a2, row.a_flat), (row.s0, row.s1, row.s2, row.s_flat)),
-        ((row.b0, row.b1, row.b2, row.b_flat), (row.t0, row.t1, row.t2, row.t_flat)),
-    )
+    a, b = _witness_corners(row)
+    of_a, of_b = (row.s0, row.s1, row.s2, row.s_flat), (row.t0, row.t1, row.t2, row.t_flat)
+    return _corner_bars((A, B), row.n, _sides(A, B, row, y_bar), ([a, of_a], [b, of_b]))
+
+
+def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
+    """The same where there are no patches."""
+    (a, b), (of_a, of_b) = _witness_sides(row, A.radius, B.radius, y_bar), _witness_corners(row)
+    return _corner_bars((A, B), row.n, ([a], [b]), ([of_a], [of_b]))
+
+
+_Corners = tuple[Vec3, Vec3, Vec3, Any]  # of a feature, and along how many directions it is flat
+
+
+def _witness_corners(row: Row) -> tuple[_Corners, _Corners]:
+    return (row.a0, row.a1, row.a2, row.a_flat), (row.b0, row.b1, row.b2, row.b_flat)
+
+
+def _corner_bars(
+    solids: tuple[Solid, Solid],
+    normal: Vec3,
+    both: tuple[list[_Side], list[_Side]],
+    corners: tuple[list[_Corners], list[_Corners]],
+) -> tuple[CornerBars, CornerBars]:
     out = []
-    for s, sides, both in zip((A, B), _sides(A, B, row, y_bar), corners, strict=True):
-        at, bars, n = list[Vec3](), list[Vec3](), s.X.R.T @ row.n
-        for side, (p0, p1, p2, flat) in zip(sides, both, strict=True):
+    for s, sides, own in zip(solids, both, corners, strict=True):
+        at, bars, n = list[Vec3](), list[Vec3](), s.X.R.T @ normal
+        for side, (p0, p1, p2, flat) in zip(sides, own, strict=True):
             w = s.X.R.T @ side.bar
             s1, s2 = _weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
             d1, d2 = (sqrt(maximum(dot(d, d), SHORT)) for d in (p1 - p0, p2 - p0))

@@ -68,11 +68,13 @@ SOLID_MEETING = Layout(
 
 
 class Slots(NamedTuple):
-    """Scratch of a pair whose points are found together: a row of each, and corners and crossings of its patch."""
+    """Scratch of a pair whose points are found together: a row of each, and corners and crossings of its patch; where on a
+    height field it is."""
 
     rows: Table
     corners: Table
     crossings: Table
+    window: Table
 
 
 LEAST = 1e-6  # sine between two directions below which they are one

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE, Shapes
+from ...model.height_fields import window
+from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SPHERE, Model
 from ...spatial import Vec3
-from . import box, box_box, capsule, convex, cylinder, plane, sphere
+from . import box, box_box, capsule, convex, cylinder, height_field, plane, sphere
 from .gap import Gap, PairBars, Pose
 from .solids import SOLIDS
 
@@ -29,7 +30,8 @@ class Routine(NamedTuple):
     shapes: kinds of A and B. forward, vjp: of one point; see `gap`. features: what `at` is for each point of the pair; None
     where the points are the vertices of a shape. near: whether the gap is as cheap as a bound on it. mirrored: whether the
     functions were written for the two shapes the other way round. collide: of a pair whose points are found together; it
-    fills a row of `meeting` for each, and vjp takes such a row.
+    fills a row of `meeting` for each, and vjp takes such a row. each: of a pair with a height field; it finds one point, and
+    `collide` before where its window lies.
     """
 
     shapes: tuple[int, int]
@@ -39,9 +41,14 @@ class Routine(NamedTuple):
     near: bool = False
     mirrored: bool = False
     collide: Callable[..., None] | None = None
+    each: Callable[..., None] | None = None
 
-    def points(self, shapes: Shapes, a: int, b: int) -> list[tuple[int, Feature]]:
+    def points(self, model: Model, a: int, b: int) -> list[tuple[int, Feature]]:
         """(vertex, feature) of each point of a pair of shapes."""
+        shapes = model.shapes
+        if self.each:
+            rows, cols = window(model, model.params, *((a, b) if self.shapes[0] == HEIGHT_FIELD else (b, a)))
+            return [(0, (float(r), float(c), t)) for r in range(rows) for c in range(cols) for t in (0.0, 1.0)]
         if self.features is not None:
             return [(0, feature) for feature in self.features]
         first, count = shapes.vertices[a if self.mirrored else b]
@@ -83,10 +90,23 @@ _WRITTEN = (
 _ANY = Routine(
     (-1, -1), None, convex.convex_vjp, _NONE * convex.SLOTS, collide=convex.convex
 )  # two solids of any kinds
-ROUTINES = (*_WRITTEN, *(_mirrored(r) for r in _WRITTEN if r.shapes[0] != r.shapes[1]), _ANY)
+_FIELDS = tuple(
+    Routine(
+        shapes,
+        None,
+        height_field.meet_prism_vjp,
+        (),
+        collide=height_field.find_window,
+        each=height_field.meet_prism,
+    )
+    for shapes in ((HEIGHT_FIELD, -1), (-1, HEIGHT_FIELD))
+)
+ROUTINES = (*_WRITTEN, *(_mirrored(r) for r in _WRITTEN if r.shapes[0] != r.shapes[1]), _ANY, *_FIELDS)
 CONVEX = ROUTINES.index(_ANY)
+ON_FIELD, UNDER_FIELD = (ROUTINES.index(r) for r in _FIELDS)  # a solid as the second shape, or as the first
 SLOTS = max(
     len(r.features) for r in ROUTINES if r.collide and r.features
 )  # of any pair whose points are found together
 BY_SHAPES: dict[Any, int] = {routine.shapes: k for k, routine in enumerate(ROUTINES)}
+BY_SHAPES |= {(HEIGHT_FIELD, k): ON_FIELD for k in SOLIDS} | {(k, HEIGHT_FIELD): UNDER_FIELD for k in SOLIDS}
 BY_SHAPES |= {(a, b): CONVEX for a in SOLIDS for b in SOLIDS if (a, b) not in BY_SHAPES}

@@ -23,7 +23,7 @@ CURVED = frozenset({ELLIPSOID, CYLINDER})
 
 class Solid(NamedTuple):
     """A placed solid. kind: an integer of the model, one of `among`. centre, extent: of the box around its core, in its own
-    frame. vertices: loops over those of a hull."""
+    frame. vertices: loops over those of a hull, or over some among which is the furthest along a direction (own frame)."""
 
     kind: Any
     among: frozenset[int]
@@ -31,7 +31,7 @@ class Solid(NamedTuple):
     X: Pose
     centre: Vec3
     extent: Vec3
-    vertices: Callable[[], Iterator[Vec3]]
+    vertices: Callable[[Vec3], Iterator[Vec3]]
 
     def by_kind(self, cases: Mapping[int, Callable[[], Any]]) -> Any:
         """The result of the case of its kind."""
@@ -75,7 +75,7 @@ def core_support(s: Solid, d: Vec3) -> Vec3:
 
     def hull() -> Vec3:
         best = carry((-1.0 / TINY, Vec3.zero()))
-        for v in s.vertices():
+        for v in s.vertices(d):
             top, at = best.value
             height = dot(v, d)
             more = height > top

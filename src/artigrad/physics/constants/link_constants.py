@@ -13,7 +13,7 @@ from typing import Any
 
 from ...joints.joint import Joint
 from ...joints.table import JOINTS
-from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE
+from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SPHERE
 from ...spatial import (
     Force,
     Inertia,
@@ -204,6 +204,8 @@ def shapes(m: Making) -> None:
         row.size = fields.struct("shape_size", s, Vec3)
     for k in loop(m.model.nvertex):
         m.out.vertex[k].p = fields.struct("vertex", k, Vec3)
+    for k in loop(m.model.nheight):
+        m.out.height[k].z = fields.real("height", k)
     for s in loop(m.model.nshape):
         row = m.out.shape[s]
         row.radius = _radius(m, s)
@@ -223,6 +225,8 @@ def shapes_vjp(m: Making) -> None:
         bars.put("shape_size", s, bar.size)
     for k in loop(m.model.nvertex):
         bars.put("vertex", k, m.out_bar.vertex[k].p)
+    for k in loop(m.model.nheight):
+        bars.put_real("height", k, m.out_bar.height[k].z)
 
 
 def _radius(m: Making, s: Any) -> Any:
@@ -237,8 +241,14 @@ def _radius(m: Making, s: Any) -> Any:
             far.value = maximum(far.value, dot(p, p))
         return sqrt(far.value)
 
+    def field() -> Any:
+        centre, extent = _field_box(m, s)
+        far = extent + centre.map(abs)
+        return sqrt(dot(far, far))
+
     by_kind: dict[int, Callable[[], Any]] = {
         PLANE: lambda: 0.0,
+        HEIGHT_FIELD: field,
         SPHERE: lambda: size.x,
         CAPSULE: lambda: size.x + size.y,
         ELLIPSOID: lambda: maximum(maximum(size.x, size.y), size.z),
@@ -247,6 +257,15 @@ def _radius(m: Making, s: Any) -> Any:
         POINTS: points,
     }
     return switch(m.model.shape_kind[s], by_kind)
+
+
+def _field_box(m: Making, s: Any) -> tuple[Vec3, Vec3]:
+    """Centre and half sizes of the box around a height field."""
+    size, first = m.out.shape[s].size, m.model.shape_height[s]
+    top = carry(-size.z)
+    for k in loop(first, first + m.model.shape_rows[s] * m.model.shape_cols[s]):
+        top.value = maximum(top.value, m.out.height[k].z)
+    return Vec3(0.0, 0.0, (top.value - size.z) * 0.5), Vec3(size.x, size.y, (top.value + size.z) * 0.5)
 
 
 def _box_around(m: Making, s: Any) -> tuple[Vec3, Vec3]:
@@ -264,6 +283,7 @@ def _box_around(m: Making, s: Any) -> tuple[Vec3, Vec3]:
 
     by_kind: dict[int, Callable[[], Any]] = {
         PLANE: lambda: (nothing, nothing),
+        HEIGHT_FIELD: lambda: _field_box(m, s),
         SPHERE: lambda: (nothing, nothing),
         CAPSULE: lambda: (nothing, Vec3(0.0, 0.0, size.y)),
         ELLIPSOID: lambda: (nothing, size),

@@ -26,7 +26,7 @@ from ..kinematics import origin
 from .contact_problem import A_SIDE, B_SIDE
 from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
-from .touching import GapBars, fastest, gap_bars, gap_of, keep, lower_bound, meet, slip
+from .touching import GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, slip
 
 BEYOND = 0.5 * FAR  # the gap of a point that is not there
 
@@ -49,9 +49,10 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
         return
     for k in loop(problem.first[g], problem.first[g + 1]):
         near_by = reach(s, fastest(s, k))
-        for _ in when_any(lower_bound(s, k) < near_by):
+        for _ in when_any(may_touch(s, k, near_by)):
             meet(s, k, near_by)
             for m in loop(problem.first_point[k], problem.first_point[k + 1]):
+                meet_one(s, k, m, near_by)
                 found, apart = gap_of(s, k, m)
                 i, j = s.model.shape_link[problem.a[k]], s.model.shape_link[problem.b[k]]
                 opening = dot(found.n, slip(s, i, j, found.p, apart))

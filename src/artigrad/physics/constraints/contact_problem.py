@@ -50,7 +50,9 @@ CONTACT.overlay("active", lam_bar=Vec3)
 CONTACT.overlay("slide_sign", b_bar=Vec3)
 TAPED = Layout(lam=Vec3, w=Vec3)  # of an update: the impulses and the residual that it found
 MOVED = Layout(n=Motion, t=Motion, s=Motion)  # one row per link: its motions under the three columns of a contact
-PLACED = Layout(X=Transform)  # one row per shape: its pose, about the origin of its tree
+PLACED = Layout(
+    X=Transform, at=Vec3
+)  # one row per shape: its pose, about the origin of its tree; its place in the world
 A_SIDE, B_SIDE = 0, 1
 REALS = ("contact", "placed", "slots", "met", "Z", "A", "K", "root", "ut", "status")
 REVERSE = ("tape", "ran", "Y", "X", "moved", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds

@@ -6,27 +6,32 @@ that the backward pass has nothing to search for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from ...model.model import HEIGHT_FIELD, PLANE
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
-from ...staging import Table, loop, select, sqrt, target
+from ...staging import Reals, Row, loop, select, sqrt, target, to_real
 from ..collision.collide import (
     Kind,
     Point,
     add_corner_bars,
     add_vertex_bar,
     collide,
-    distance,
+    collide_one,
     gap,
     gap_vjp,
+    out_of_reach,
     when_together,
 )
 from ..collision.convex import CornerBars
 from ..collision.gap import Gap, PairPoses, Pose
+from ..collision.height_field import Grid, field_bars
+from ..collision.routines import ROUTINES, Routine
 from ..collision.solids import Solid
 from ..context import Step
 from ..kinematics import origin
+from ..tables import Constants
 
 SAME = {"f64": 1e-16, "f32": 1e-10}  # m^2, a vertex and a corner that are one
 
@@ -34,7 +39,9 @@ SAME = {"f64": 1e-16, "f32": 1e-10}  # m^2, a vertex and a corner that are one
 def place_shapes(s: Step) -> None:
     """The poses of all shapes, once for all their pairs."""
     for k in loop(s.model.nshape):
-        s.constraints.placed[k].X = s.link[s.model.shape_link[k]].X @ s.const.shape[k].X
+        i = s.model.shape_link[k]
+        X, row = s.link[i].X @ s.const.shape[k].X, s.constraints.placed[k]
+        row.X, row.at = X, X.r + origin(s, s.model.tree[i])
 
 
 def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:
@@ -47,31 +54,49 @@ def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:
     return PairPoses(Pose(A.R, A.r - apart), s.const.shape[a].size, Pose(B.R, B.r), s.const.shape[b].size), apart
 
 
-def solids_of(s: Step, k: Any) -> tuple[Solid, Solid]:
-    """The shapes of pair k in the same places, as support functions see them."""
+def solids_of(s: Step, k: Any, routine: Routine) -> tuple[Any, Any]:
+    """The shapes of pair k in the same places, as support functions see them; a height field as its grid."""
     problem, (pair, _) = s.constraints, pair_of(s, k)
 
     def solid(i: Any, X: Pose) -> Solid:
         row, first = s.const.shape[i], s.model.shape_vertex
 
-        def vertices() -> Iterator[Vec3]:
+        def vertices(_: Vec3) -> Iterator[Vec3]:
             for v in loop(first[i], first[i + 1]):
                 yield s.const.vertex[v].p
 
         return Solid(s.model.shape_kind[i], problem.solids, row.size, X, row.centre, row.extent, vertices)
 
-    return solid(problem.a[k], pair.A), solid(problem.b[k], pair.B)
+    def grid(i: Any, X: Pose) -> Grid:
+        m, size = s.model, s.const.shape[i].size
+        rows, cols = m.shape_rows[i], m.shape_cols[i]
+        return Grid(X, size, to_real(rows), to_real(cols), _heights(s.const, m.shape_height[i]), rows * cols)
+
+    fields = [k == HEIGHT_FIELD for k in routine.shapes]
+    one, other = (grid if field else solid for field in fields)
+    return one(problem.a[k], pair.A), other(problem.b[k], pair.B)
 
 
-def point_of(s: Step, k: Any, m: Any, table: Table, row: Any) -> Point:
-    """Point m of pair k; what was met there is in a row of a table."""
+def _heights(constants: Constants, first: Any) -> Reals:
+    """Those of a field, from its first one on."""
+    return Reals(constants.height.memory, constants.height.start + first)
+
+
+def point_of(s: Step, k: Any, m: Any, met: Callable[[Routine], Row]) -> Point:
+    """Point m of pair k, and where it is that something was met there."""
     problem = s.constraints
     return Point(
         lambda: problem.feature.struct(m * 3, Vec3),
         lambda: s.const.vertex[problem.vertex[m]].p,
-        lambda: table[row],
-        lambda: solids_of(s, k),
+        met,
+        lambda routine: solids_of(s, k, routine),
     )
+
+
+def _new_point(s: Step, k: Any, m: Any) -> Point:
+    """Point m of pair k, which was met just now."""
+    problem = s.constraints
+    return point_of(s, k, m, lambda routine: problem.slots.rows[0 if routine.each else m - problem.first_point[k]])
 
 
 def kind_of(s: Step, k: Any) -> Kind:
@@ -79,24 +104,34 @@ def kind_of(s: Step, k: Any) -> Kind:
     return Kind(s.constraints.routine[k], s.constraints.routines)
 
 
-def lower_bound(s: Step, k: Any) -> Any:
-    """Of the gaps of pair k."""
-    a, b = s.const.shape[s.constraints.a[k]], s.const.shape[s.constraints.b[k]]
-    return distance(kind_of(s, k), lambda: pair_of(s, k)[0], a.radius, b.radius)
+def may_touch(s: Step, k: Any, near: Any) -> Any:
+    """Where the shapes of pair k may be nearer than `near`."""
+    a, b = s.constraints.a[k], s.constraints.b[k]
+
+    def place() -> tuple[Pose, Pose]:
+        A, B = s.constraints.placed[a], s.constraints.placed[b]
+        return Pose(A.X.R, A.at), Pose(B.X.R, B.at)
+
+    return out_of_reach(kind_of(s, k), place, s.const.shape[a], s.const.shape[b], near) < 0.0
 
 
 def meet(s: Step, k: Any, near: Any) -> None:
     """All points of pair k that are nearer than `near` at once, if they are found together."""
     if kind_of(s, k).together:
-        collide(kind_of(s, k), lambda: solids_of(s, k), near, s.constraints.slots)
+        collide(kind_of(s, k), lambda routine: solids_of(s, k, routine), near, s.constraints.slots)
+
+
+def meet_one(s: Step, k: Any, m: Any, near: Any) -> None:
+    """Point m of pair k, if its points are found one by one."""
+    collide_one(kind_of(s, k), _new_point(s, k, m), near, s.constraints.slots)
 
 
 def keep(s: Step, k: Any, m: Any, n: Any) -> None:
     """What was met at point m of pair k belongs to contact n from now on."""
     problem = s.constraints
 
-    def copy() -> None:
-        source, to = problem.slots.rows[m - problem.first_point[k]], problem.met[n]
+    def copy(routine: Routine) -> None:
+        source, to = _new_point(s, k, m).met(routine), problem.met[n]
         for name in problem.met.layout.fields:
             setattr(to, name, getattr(source, name))
 
@@ -106,13 +141,13 @@ def keep(s: Step, k: Any, m: Any, n: Any) -> None:
 
 def gap_of(s: Step, k: Any, m: Any) -> tuple[Gap, Vec3]:
     """The gap of point m of pair k, about the origin of B's tree; and that origin minus the one of A's."""
-    problem, (pair, apart) = s.constraints, pair_of(s, k)
-    return gap(kind_of(s, k), pair, point_of(s, k, m, problem.slots.rows, m - problem.first_point[k])), apart
+    pair, apart = pair_of(s, k)
+    return gap(kind_of(s, k), pair, _new_point(s, k, m)), apart
 
 
 def contact_gap(s: Step, k: Any, m: Any, n: Any) -> Gap:
     """The gap of point m of pair k, which is contact n."""
-    return gap(kind_of(s, k), pair_of(s, k)[0], point_of(s, k, m, s.constraints.met, n))
+    return gap(kind_of(s, k), pair_of(s, k)[0], point_of(s, k, m, lambda _: s.constraints.met[n]))
 
 
 def slip(s: Step, i: Any, j: Any, p: Vec3, apart: Vec3) -> Vec3:
@@ -121,13 +156,28 @@ def slip(s: Step, i: Any, j: Any, p: Vec3, apart: Vec3) -> Vec3:
 
 
 def fastest(s: Step, k: Any) -> Any:
-    """An upper bound of the speed at which any point of B moves against A, of pair k."""
+    """An upper bound of the speed at which B moves against A where they may touch, of pair k: all over B, or all over A where B
+    is a plane, which has no end."""
     problem, m = s.constraints, s.model
-    i, j = m.shape_link[problem.a[k]], m.shape_link[problem.b[k]]
+    a, b = problem.a[k], problem.b[k]
+    i, j = m.shape_link[a], m.shape_link[b]
     apart = origin(s, m.tree[j]) - origin(s, m.tree[i])
-    centre = slip(s, i, j, problem.placed[problem.b[k]].X.r, apart)
     turn = s.link[j].v.w - s.link[i].v.w
-    return sqrt(dot(centre, centre)) + s.const.shape[problem.b[k]].radius * sqrt(dot(turn, turn))
+
+    def around(p: Vec3, radius: Any) -> Any:
+        centre = slip(s, i, j, p, apart)
+        return sqrt(dot(centre, centre)) + radius * sqrt(dot(turn, turn))
+
+    def around_a() -> Any:
+        return around(problem.placed[a].X.r - apart, s.const.shape[a].radius)
+
+    def around_b() -> Any:
+        return around(problem.placed[b].X.r, s.const.shape[b].radius)
+
+    kind = kind_of(s, k)
+    if all(ROUTINES[r].shapes[1] != PLANE for r in kind.among):
+        return around_b()
+    return kind.switch(lambda routine: around_a if routine.shapes[1] == PLANE else around_b)
 
 
 class GapBars(NamedTuple):
@@ -149,7 +199,7 @@ def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
     a, b = problem.a[k], problem.b[k]
     i, j = model.shape_link[a], model.shape_link[b]
     pair, apart = pair_of(s, k)
-    point = point_of(s, k, m, problem.met, n)
+    point = point_of(s, k, m, lambda _: problem.met[n])
     y_bar = Gap(bars.phi, bars.p_b + bars.p_a, bars.n, bars.t)
     of = gap_vjp(kind_of(s, k), pair, point, y_bar)
     on_a = Force(of.A.n + cross(apart, of.A.f), of.A.f)
@@ -165,7 +215,20 @@ def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
         bar_b.size += of.size_b
         vertices = s.bars.const.vertex
         add_vertex_bar(kind_of(s, k), lambda: vertices[problem.vertex[m]], of.at)
-        add_corner_bars(kind_of(s, k), point, y_bar, lambda side, corners: _add_corners(s, (a, b)[side], corners))
+        add_corner_bars(
+            kind_of(s, k),
+            point,
+            y_bar,
+            lambda side, corners: _add_corners(s, (a, b)[side], corners),
+            lambda side, field, corners: _add_heights(s, (a, b)[side], field, corners),
+        )
+
+
+def _add_heights(s: Step, shape: Any, field: Grid, corners: CornerBars) -> None:
+    """To the heights and the size of a field."""
+    bars = s.bars.const
+    assert bars is not None
+    bars.shape[shape].size += field_bars(field, corners, _heights(bars, s.model.shape_height[shape]))
 
 
 def _add_corners(s: Step, shape: Any, corners: CornerBars) -> None:

@@ -24,7 +24,7 @@ from ....staging import Row, Table, counter, loop, maximum, select, switch, to_r
 from ...collision.gap import Gap
 from ...context import Step
 from ...kinematics import origin
-from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, lower_bound, meet, place_shapes
+from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, may_touch, meet, meet_one, place_shapes
 from .families import POINT, WRENCH, Block, rub3, rub6, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
@@ -40,10 +40,11 @@ def touch(s: Step, counts: tuple[counter, ...]) -> None:
     ties = counts[TIES]
     for k in loop(problem.pairs):
         margin = s.const.pair[k].margin
-        for _ in when_any(lower_bound(s, k) < margin):
+        for _ in when_any(may_touch(s, k, margin)):
             before = counts[POINTS].value + counts[WRENCHES].value
             meet(s, k, margin)
             for m in loop(problem.first_point[k], problem.first_point[k + 1]):
+                meet_one(s, k, m, margin)
                 found, apart = gap_of(s, k, m)
                 for _ in when_any(found.phi - margin < 0.0):
                     _by_width(s, k, m, counts, (found, apart))

@@ -1,0 +1,110 @@
+"""What pairs of shapes cost, for `benchmarks.contact`: many candidates of which few touch; boxes on boxes, meshes on meshes.
+
+The crowd is a plate on four balls that carries shapes past others that stand far away; the same plate without them has the four
+contacts alone. Blocks rest on blocks that are fixed, a step is their collision and the constraints that follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import mujoco
+import numpy as np
+
+import artigrad as ag
+
+from . import peers
+from .report import Sheet, at_least, at_most
+from .rows import DT, FORWARD, Ours, Row, Rows
+
+STEPS, BATCH, BATCH_STEPS = 200, 64, 50
+CARRIED, STANDING = 14, 14  # 196 pairs, beside those of the four feet
+BLOCKS = 4
+
+
+def crowd(others: bool) -> ag.Model:
+    """A plate on four balls; with `others` also capsules on it and boxes that stand beside it, none of which touch."""
+    b = ag.ModelBuilder("crowd" if others else "four feet")
+    b.body("plate", joint="free", mass=20.0, inertia=(0.4, 0.6, 0.9), position=(0.0, 0.0, 0.13))
+    for x in (-0.4, 0.4):
+        for y in (-0.2, 0.2):
+            b.sphere("plate", 0.03, position=(x, y, -0.1), group=1, touches=2)
+    b.plane(group=2, touches=1)
+    for k in range(CARRIED * others):
+        b.capsule("plate", 0.02, 0.05, position=(0.05 * (k - CARRIED / 2), 0.0, 0.1), group=4, touches=8)
+    for k in range(STANDING * others):
+        b.box("world", (0.02, 0.05, 0.1), position=(0.1 * (k - STANDING / 2), 0.6, 0.2), group=8, touches=4)
+    return b.build()
+
+
+def blocks(kind: str) -> ag.Model:
+    """Blocks at rest on larger ones, each on its own; turned a little, so that no edges are parallel."""
+    b = ag.ModelBuilder(f"{kind} on {kind}")
+    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    for k in range(BLOCKS):
+        mask = {"group": 1 << k, "touches": 1 << k}
+        b.body(f"b{k}", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(k, 0.0, 0.299))
+        turn = {"rotation": (1.0, 0.0, 0.0, 0.1 + 0.05 * k)}
+        for body, half, place in ((f"b{k}", 0.1, {}), ("world", 0.2, {"position": (k, 0.0, 0.0), **turn})):
+            size = half * np.ones(3)
+            (b.box if kind == "box" else b.points)(body, size if kind == "box" else half * corners, **place, **mask)
+    return b.build()
+
+
+MODELS: dict[str, Callable[[], ag.Model]] = {
+    "four feet": partial(crowd, False),
+    "crowd": partial(crowd, True),
+    "box on box": partial(blocks, "box"),
+    "mesh on mesh": partial(blocks, "mesh"),
+}
+
+
+def _in_mujoco(m: mujoco.MjModel, d: mujoco.MjData, q: np.ndarray) -> None:
+    d.qpos[:], d.qvel[:], d.qacc_warmstart[:] = q, 0.0, 0.0
+    mujoco.mj_step(m, d, nstep=STEPS)
+
+
+def pair_rows() -> list[Row]:
+    """Of each model at rest: MuJoCo (Newton), one robot, packs of both types."""
+    rows = []
+    for name, make in MODELS.items():
+        model = make()
+        sim = ag.Simulator(model, DT, threads=1)
+        rest = sim.rollout(sim.reset(), steps=300).final
+        m, d = peers.mujoco_scene(model, DT, "Newton", "pyramidal")
+        rows.append(Row(f"{name}: MuJoCo", partial(_in_mujoco, m, d, rest.q), STEPS))
+        rows += Ours(model, ag.State(rest.q, 0 * rest.v), np.zeros((STEPS, 0))).rows(f"{name}: ")[:1]
+        many = ag.State(np.repeat(rest.q[None], BATCH, 0), np.zeros((BATCH, model.nv)))
+        for dtype in ("f64", "f32"):
+            rows += Ours(model, many, np.zeros((BATCH, BATCH_STEPS, 0)), dtype).rows(f"{name}: ")[:1]
+    return rows
+
+
+def _us(rows: Rows, name: str, robots: int = 1, dtype: str = "f64") -> float:
+    return rows[f"{name}: {FORWARD}", robots, dtype, 1].median
+
+
+def pair_sheet(rows: Rows) -> Sheet:
+    lines = []
+    for name in MODELS:
+        figures = [rows[f"{name}: MuJoCo", 1, "f64", 1].median, _us(rows, name)]
+        figures += [_us(rows, name, BATCH, dtype) for dtype in ("f64", "f32")]
+        lines.append([name, *(f"{x:.2f}" for x in figures)])
+    columns = ["", "MuJoCo", "one robot", f"{BATCH} robots f64", f"{BATCH} robots f32"]
+    return Sheet("Pairs of shapes at rest: us per robot and step, on one core", columns, lines)
+
+
+def pair_targets(rows: Rows) -> list[dict[str, Any]]:
+    """Candidates that do not touch, and contacts of boxes and meshes, beside MuJoCo."""
+    out = []
+    for robots, dtype in ((1, "f64"), (BATCH, "f64"), (BATCH, "f32")):
+        ratio = _us(rows, "crowd", robots, dtype) / _us(rows, "four feet", robots, dtype)
+        out.append(at_most(f"200 pairs of which 4 touch, {robots} robots {dtype}, of those 4 alone", ratio, 1.5))
+    for name in ("box on box", "mesh on mesh"):
+        theirs = rows[f"{name}: MuJoCo", 1, "f64", 1].median
+        out.append(at_most(f"{name}, one robot, of MuJoCo's", _us(rows, name) / theirs, 1.0))
+        packs = theirs / _us(rows, name, BATCH, "f32")
+        out.append(at_least(f"{name}, {BATCH} robots f32 on a core, MuJoCo's over ours", packs, 8.0))
+    return out
