@@ -125,7 +125,7 @@ def test_errors_say_what_to_do():
     bad("not finite at step 0", lambda: closed_loop(SIM, _Gives(nan), (q, v), 3))
     bad("other controls at step 2", lambda: closed_loop(SIM, Policy(noise=0.1), (q, v), 3).q.sum().backward())
     (slope,) = torch.autograd.grad(closed_loop(SIM, POLICY, (q, v), 3).q.square().sum(), q, create_graph=True)
-    bad("first derivatives only", lambda: slope.sum().backward())
+    bad("gradients of gradients", lambda: slope.sum().backward())
 
 
 class _Gives(nn.Module):

@@ -218,9 +218,10 @@ def _inputs(sim: Simulator, batch: int, wrench: bool) -> Inputs:
 
 
 # -- what JAX calls ------------------------------------------------------------------------------------------------------
-def serves(call: Call, flat: Array | None) -> bool:
+def serves(call: Call, groups: list[dict[str, Array]], wanted: tuple[str, ...]) -> bool:
     """Whether there is a native call for this: steps and rollouts under the simulator's own parameters."""
-    known = call.name in ("step", "rollout") and flat is None and call.tricks is None and call.sim.backend == "native"
+    plain = "params" not in groups[0] and call.tricks is None
+    known = call.name in ("step", "rollout") and plain and call.sim.backend == "native"
     return known and available()
 
 
@@ -234,35 +235,35 @@ def available() -> bool:
     return True
 
 
-def forward(call: Call, q: Array, v: Array, u: Array, wrench: Array | None) -> tuple[Array, ...]:
+def forward(call: Call, x: dict[str, Array], *, wanted: tuple[str, ...]) -> list[Array]:
     """The outputs of a step or a rollout."""
-    one = call.name == "step"
+    one, u, wrench = call.name == "step", x["u"], x.get("wrench")
     if one:
         u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
-    lead = q.shape[:-1]
-    status = [jnp.zeros((*lead, 2), q.dtype)] if call.sim.engine.constrained else []
+    lead = x["q"].shape[:-1]
+    status = [jnp.zeros((*lead, 2), u.dtype)] if call.sim.engine.constrained else []
     pushed = [] if wrench is None else [wrench]
-    q_all, v_all, *_ = _rollout(call.sim, wrench is not None)(lead, call.steps, q, v, u, *pushed, *status)
-    return (q_all[..., 1, :], v_all[..., 1, :]) if one else (q_all, v_all)
+    run = _rollout(call.sim, wrench is not None)
+    q_all, v_all, *_ = run(lead, call.steps, x["q"], x["v"], u, *pushed, *status)
+    return [q_all[..., 1, :], v_all[..., 1, :]] if one else [q_all, v_all]
 
 
-def backward(call: Call, kept: tuple[Array | None, ...], bars: tuple[Array, ...]) -> tuple[Array | None, ...]:
+def backward(call: Call, known: dict[str, Array], bars: dict[str, Array], *, wanted: tuple[str, ...]) -> list[Array]:
     """The cotangents of its inputs."""
-    known: dict[str, Any] = dict(zip(call.function.kept, kept, strict=True))
-    one, u, wrench = call.name == "step", known["u"], known["wrench"]
+    one, u, wrench = call.name == "step", known["u"], known.get("wrench")
+    lead = u.shape[: u.ndim - call.function.inputs["u"]]
+    given = [bars.get(name, jnp.zeros((*lead, *shape), u.dtype)) for name, shape in call.outputs.items()]
     if one:
         q_all, v_all = known["q"][..., None, :], jnp.stack([known["v"], known["v_next"]], -2)
         u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
-        given = list(bars)
     else:
         q_all, v_all = known["q_all"], known["v_all"]
-        given = [*bars, *(bar[..., -1, :] for bar in bars)]
-    lead, constrained = u.shape[:-2], call.sim.engine.constrained
-    health = [jnp.broadcast_to(jnp.array([0.0, FAR], u.dtype), (*lead, 2))] if constrained else []
+        given = [*given, *(bar[..., -1, :] for bar in given)]
+    health = [jnp.broadcast_to(jnp.array([0.0, FAR], u.dtype), (*lead, 2))] if call.sim.engine.constrained else []
     pushed = [] if wrench is None else [wrench]
     run = _rollout_vjp(call.sim, wrench is not None, not one)
     q_bar, v_bar, u_bar, *rest = run(lead, call.steps, q_all, v_all, u, *pushed, *given, *health)
-    wrench_bar = rest[0] if wrench is not None else None
-    if one:
-        u_bar, wrench_bar = u_bar[..., 0, :], None if wrench_bar is None else wrench_bar[..., 0, :, :]
-    return q_bar, v_bar, u_bar, wrench_bar, None
+    found = {"q": q_bar, "v": v_bar, "u": u_bar[..., 0, :] if one else u_bar}
+    if wrench is not None:
+        found["wrench"] = rest[0][..., 0, :, :] if one else rest[0]
+    return [found[name] for name in wanted]

@@ -24,7 +24,7 @@ from ..physics.outputs import outputs, outputs_size, outputs_vjp
 from ..physics.sensing import sensing, sensing_size, sensing_vjp
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
-from ..staging import INT, PACKED, ROBOTS, ArgumentKind, Kernel, Reals, copy, loop
+from ..staging import INT, PACKED, ROBOTS, ArgumentKind, Kernel, Reals, copy, loop, target
 from .key import KernelKey
 
 
@@ -125,6 +125,8 @@ def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
             s.constraints.status[k] = 0.0
     for array, own, n in ((a["q"], s.q, s.model.nq), (a["v"], s.v, s.model.nv), (a["x"], s.u, a["x_size"])):
         copy(array, own, n)
+    if target().tangents:  # which are those of q/|q|
+        coordinates.normalise(s, s.q)
     return s
 
 
@@ -155,6 +157,8 @@ def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
                 array[k] = 0.0
         QUERIES[name].vjp(s.at(bars=bars), s.ws.out)
         coordinates.to_ambient(s, s.q, bars.tangent, bars.q)
+        if target().tangents:
+            coordinates.normalise_vjp(s, a["q"], bars.q)
         for array, out, n in ((bars.q, a["q_bar"], nq), (bars.v, a["v_bar"], nv), (bars.u, a["x_bar"], x_size)):
             copy(array, out, n)
 
