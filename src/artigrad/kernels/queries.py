@@ -24,7 +24,7 @@ from ..physics.outputs import outputs, outputs_size, outputs_vjp
 from ..physics.sensing import sensing, sensing_size, sensing_vjp
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
-from ..staging import INT, PACKED, ROBOTS, ArgumentKind, Kernel, Reals, copy, loop, target
+from ..staging import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, copy, loop, target
 from .key import KernelKey
 
 
@@ -145,7 +145,7 @@ def query_kernel(key: KernelKey, name: str) -> Kernel:
 
 @cache
 def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
-    """Kernel: the cotangents of q (ambient), v, x and constants for that of out."""
+    """Kernel: the cotangents of q (ambient), v, x and, if the key asks for them, constants for that of out."""
 
     def body(**a: Any) -> None:
         s = _query_step(key, a)
@@ -164,6 +164,6 @@ def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
 
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("q", "v", "x", "out_bar", "q_bar", "v_bar", "x_bar"), ROBOTS),
-        "const_bar": PACKED,
+        "const_bar": PACKED if key.with_params else WORK,
     }
     return Kernel(f"{name}_vjp", body, key.signature() | own | {"size": INT, "x_size": INT}, key.target)

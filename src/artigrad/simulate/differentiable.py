@@ -212,7 +212,7 @@ def _linearize(call: Call, x: Rows) -> tuple[Any, ...]:
     return call.sim.linearize(_state(x), x["u"], params=x["params"])
 
 
-def _no_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+def no_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
     raise InputError(
         "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
     )
@@ -315,7 +315,7 @@ FUNCTIONS = {
     "rollout": Differentiable(_STEPS, _all_states, ("q_all", "v_all", "u", "wrench", "params"), _rollout, _rollout_vjp),
     "last": Differentiable(_STEPS, _last_state, tuple(_STEPS), _last, _last_vjp),
     "contacts": Differentiable(_ONE_STEP, _contact_shapes, tuple(_ONE_STEP), _contacts, _contacts_vjp),
-    "linearize": Differentiable(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, _no_vjp),
+    "linearize": Differentiable(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, no_vjp),
     "outputs": Differentiable(_STATE | {"params": 1}, _output_shapes, ("q", "v", "params"), _outputs, _outputs_vjp),
     "sensors": Differentiable(_CONTROLLED, _sensor_shapes, tuple(_CONTROLLED), _sensors, _sensors_vjp),
     "mass_matrix": Differentiable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -152,6 +153,14 @@ class StateFunctions:
         device, nv, (rows, columns) = self.engine.device, self.model.nv, self._matrix_entries()
         full = np.zeros((count, nv, nv)) if bar is None else device.host(bar).reshape(count, nv, nv)
         return device.array(full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows]))
+
+    @cached_property
+    def stored_entry_of(self) -> np.ndarray:
+        """Which stored entry each entry of the mass matrix is, (nv, nv); one past the last where it is zero."""
+        rows, columns = self._matrix_entries()
+        found = np.full((self.model.nv, self.model.nv), len(rows))
+        found[rows, columns] = found[columns, rows] = np.arange(len(rows))
+        return found
 
     def _matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""

@@ -229,7 +229,8 @@ def query_vjp_jvp(
 ) -> QueryBars:
     """How its cotangents change; bars: those of what it gives, and their changes."""
     m, batch, device = engine.model, len(state.q), engine.device
-    kernel = engine.query_kernel(query_vjp_tangent_kernel, name, batch, params, moving_params=d.params is not None)
+    flags = {"with_params": True, "moving_params": d.params is not None}
+    kernel = engine.query_vjp_kernel(query_vjp_tangent_kernel, name, batch, params, **flags)
     sizes = {"q": m.nq, "v": m.nv, "x": QUERIES[name].x_size(m)}
     found = {f"{d_}{k}_bar": device.empty((batch, n)) for k, n in sizes.items() for d_ in ("", "d_")}
     shape = kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
