@@ -1,7 +1,7 @@
 """The functions of a simulator on JAX arrays: under `jit`, `grad`, `jvp`, `vmap` and `lax.scan`, on the CPU.
 
-Steps and rollouts under the simulator's own parameters are native calls from XLA (`native_calls`), everything else is a
-callback through Python; `vmap` makes either one call for the whole batch. Both modes are there (`operations`), and forward
+Under the simulator's own parameters most are native calls from XLA, forward and back (`native_calls`); the rest is a
+callback through Python: `vmap` makes either one call for the whole batch. Both modes are there (`operations`), and forward
 over reverse, `jax.jvp` of `jax.grad`, for products with Hessians; gradients of gradients raise. `State` and `Params` are
 pytrees.
 """

@@ -241,23 +241,24 @@ def _whole(name: str) -> Callable[[Simulator, Rows, int], Any]:
 
 
 def _sensors(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
-    """By their adjoint, number by number: readings are few, and their adjoints are short."""
-    sim, found = call.sim, []
-    count = len(x["q"])
+    """By their adjoint, number by number: readings are few, and their adjoints are short. On the host."""
+    sim, device, count = call.sim.on_host, call.sim.engine.device, len(x["q"])
+    q, v, u = (device.host(here(call, x[k])) for k in ("q", "v", "u"))
+    moved = {k: device.host(here(call, d[k])) for k in ("q", "v", "u") if d[k] is not None and d[k].shape[-1]}
+    found = []
     for name, shape in call.outputs.items():
         n = prod(shape)
-        many = {k: np.repeat(x[k], n, 0) for k in ("q", "v", "u")}
-        params = x["params"] if x["params"].batch is None else _repeated(x["params"], n)
+        state = State(np.repeat(q, n, 0), np.repeat(v, n, 0))
         bars = {name: np.tile(np.eye(n), (count, 1)).reshape(count * n, *shape)}
         # one set of parameters per row, so that each row has a gradient of its own
-        own = params if params.batch is not None else _repeated(params, count * n)
-        grad = sim.sensors_vjp(State(many["q"], many["v"]), bars, many["u"], params=own)
-        pieces = [(grad.q, d["q"]), (grad.v, d["v"]), (grad.u, d["u"])]
+        own = _repeated(x["params"], n if x["params"].batch is not None else count * n)
+        grad = sim.sensors_vjp(state, bars, np.repeat(u, n, 0), params=own)
+        pieces = [(getattr(grad, k), y) for k, y in moved.items()]
         if d["params"] is not None:
             assert grad.params is not None
             pieces.append((grad.params.flat, np.broadcast_to(d["params"], (count, sim.model.param_size))))
-        total = sum((g * np.repeat(y, n, 0)).sum(1) for g, y in pieces if y is not None and y.shape[-1])
-        found.append(np.full(count * n, total, sim.real).reshape(count, *shape))
+        total = sum((g * np.repeat(y, n, 0)).sum(1) for g, y in pieces)
+        found.append(device.array(np.full(count * n, total, sim.real).reshape(count, *shape)))
     return tuple(found)
 
 

@@ -256,7 +256,7 @@ def _forward_dynamics_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) ->
 
 def _sensors(call: Call, x: Rows) -> tuple[Any, ...]:
     readings = call.sim.sensors(_state(x), x["u"], params=x["params"])
-    return tuple(y.astype(call.sim.real, copy=False) for y in readings.values())
+    return tuple(y.astype(call.sim.real, copy=False) if call.sim.checks.on_host else y for y in readings.values())
 
 
 def _sensors_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -567,11 +569,22 @@ class Simulator(StateFunctions):
         return (A, B) if batched else (A[0], B[0])
 
     # -- sensors -----------------------------------------------------------------------------------------------------
-    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, np.ndarray]:
+    @cached_property
+    def on_host(self) -> Simulator:
+        """The same simulator on the CPU, for what is done there."""
+        if self.checks.on_host:
+            return self
+        base = asdict(self.model.options)
+        changed: dict[str, Any] = {name: x for name, x in asdict(self.options).items() if x != base[name]}
+        return Simulator(self.model, dtype=self.dtype, threads=self.threads, **changed)
+
+    @presented
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, Any]:
         """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
-        which an accelerometer takes its mean."""
+        which an accelerometer takes its mean. Sensors of a GPU are read on the host: the state goes there and back."""
         return sensors.read(self, state, u, params)
 
+    @presented
     def sensors_vjp(
         self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
     ) -> StateGradient:
