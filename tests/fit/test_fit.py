@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.fit.parameters import chosen
+from artigrad.model.params import FIELDS
+from tests.physics.constraints.soft.scenes import every_row
 
 from .models import CAR_DT, car, car_data, noisy
 
@@ -257,3 +260,18 @@ def test_simulators_that_do_not_fit():
     sim = ag.Simulator(ag.robots.pendulum(2), dtype="f32")
     with pytest.raises(ag.InputError, match="dtype='f64'"):
         ag.fit(sim, ag.Recording(q=np.zeros((9, 2))), ["mass"])
+
+
+def test_every_parameter_can_be_named_or_says_why_not():
+    params = ag.load(every_row()).params
+    for field in FIELDS:
+        if not params[field].size:
+            continue
+        try:
+            place = chosen(params, field).place
+        except ag.InputError as error:
+            assert "one by one" in str(error), field
+        else:
+            assert params[field][place].size == params[field].size, field
+    assert chosen(params, "solimp[floor].width").components == [2]
+    assert chosen(params, "density").place == ()

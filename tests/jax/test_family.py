@@ -21,7 +21,7 @@ def test_check_grads_in_contact(name):
     call, names = of_all(name, aj, SIM)
     x = inputs()
     check_grads(
-        jax.jit(call), [jnp.asarray(x[k]) for k in names], order=1, modes=("rev",), eps=1e-6, atol=1e-5, rtol=1e-5
+        jax.jit(call), [jnp.asarray(x[k]) for k in names], order=1, modes=("rev", "fwd"), eps=1e-6, atol=1e-5, rtol=1e-5
     )
 
 
@@ -44,6 +44,30 @@ def test_numbers_are_pytorchs_also_under_vmap(name):
     each = jax.jit(jax.vmap(jax.grad(loss, tuple(range(len(names)))), axes))(*given)
     for k, (a, b) in enumerate(zip(each, slopes, strict=True)):
         np.testing.assert_allclose(a if axes[k] == 0 else a.sum(0), b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["step", "rollout", "outputs", "forward_dynamics"])
+def test_products_with_hessians_are_pytorchs(name):
+    call, names = of_all(name, aj, SIM)
+    in_torch, _ = of_all(name, at, SIM)
+    x = inputs()
+    given, along = [x[k] for k in names], [np.cos(x[k]) for k in names]
+    every = tuple(range(len(names)))
+    slope = jax.grad(lambda *x: sum(jnp.sin(y).sum() for y in call(*x)), every)
+    _, found = jax.jit(lambda x, d: jax.jvp(slope, x, d))(given, along)
+    theirs = torch.func.grad(lambda *x: sum(y.sin().sum() for y in in_torch(*x)), every)
+    _, wanted = torch.func.jvp(theirs, tuple(map(torch.tensor, given)), tuple(map(torch.tensor, along)))
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10 * float(b.abs().max()))
+
+
+def test_a_jacobian_in_both_modes():
+    x = inputs()
+
+    def after(u):
+        return aj.step(SIM, (x["q"], x["v"]), u).v
+
+    np.testing.assert_allclose(jax.jacfwd(after)(x["u"]), jax.jacrev(after)(x["u"]), rtol=0, atol=1e-14)
 
 
 def test_states_and_params_are_pytrees():

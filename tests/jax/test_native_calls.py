@@ -28,6 +28,31 @@ def both_ways(monkeypatch, call):
     return found
 
 
+STATE_FUNCTIONS = {
+    "outputs": lambda sim, s, x: tuple(aj.outputs(sim, s)),
+    "mass_matrix": lambda sim, s, x: aj.mass_matrix(sim, s),
+    "inverse_dynamics": lambda sim, s, x: aj.inverse_dynamics(sim, s, x["a"]),
+    "forward_dynamics": lambda sim, s, x: aj.forward_dynamics(sim, s, x["u"]),
+    "linearize": lambda sim, s, x: aj.linearize(sim, s, x["u"]),
+}
+
+
+@pytest.mark.parametrize("name", STATE_FUNCTIONS)
+def test_functions_of_a_state_too(monkeypatch, name):
+    x = {k: jnp.asarray(y) for k, y in inputs((2, 3)).items()}
+    state = ag.State(x["q"], x["v"])
+
+    def run(state, x):
+        found, back = jax.vjp(lambda s, x: STATE_FUNCTIONS[name](SIM, s, x), state, x)
+        return found if name == "linearize" else (found, back(jax.tree.map(jnp.sin, found)))
+
+    assert "callback" not in jax.jit(run).lower(state, x).as_text()
+    here, there = both_ways(monkeypatch, lambda: jax.jit(lambda *given: run(*given))(state, x))
+    jax.tree.map(np.testing.assert_array_equal, here, there)
+    with pytest.raises(Exception, match=r"q\[\d+, 0\] is nan"):
+        jax.block_until_ready(jax.jit(run)(ag.State(x["q"] * jnp.nan, x["v"]), x))
+
+
 def test_it_is_taken_here():
     assert native_calls.available()
     text = jax.jit(lambda q, v: aj.step(SIM, (q, v))).lower(*SIM.reset()).as_text()

@@ -31,6 +31,7 @@ def kernels(dtype):
         own = model.params.replace(mass=np.repeat(model.params.mass[None], 2, 0))
         sim.vjp(sim.rollout(state, u[0], params=own, wrench=np.zeros((2, 2, model.nb, 6), DTYPES[dtype])))
         sim.vjp(sim.rollout(state, u[0]))
+        sim.jvp(sim.rollout(state, u[0]), du=u[0])
         sim.outputs_vjp(state, sim.outputs(state))
         sim.acceleration_vjp(state, u[:, 0], sim.acceleration(state, u[:, 0]))
         sim.inverse_dynamics_vjp(state, state.v, sim.inverse_dynamics(state, state.v))
@@ -62,6 +63,7 @@ def test_all_kernels_are_here(texts):
         "rollout",
         "rollout_vjp",
         "rollout_vjp_reverse",
+        "rollout_tangent",
         "constants",
         "constants_vjp",
         "copy_rows",

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import artigrad as ag
-from artigrad.torch import closed_loop, step
+from artigrad.torch import closed_loop, rollout, step
 
 MODEL = ag.robots.laikago()
 SIM = ag.Simulator(MODEL)
@@ -125,7 +125,19 @@ def test_errors_say_what_to_do():
     bad("not finite at step 0", lambda: closed_loop(SIM, _Gives(nan), (q, v), 3))
     bad("other controls at step 2", lambda: closed_loop(SIM, Policy(noise=0.1), (q, v), 3).q.sum().backward())
     (slope,) = torch.autograd.grad(closed_loop(SIM, POLICY, (q, v), 3).q.square().sum(), q, create_graph=True)
-    bad("first derivatives only", lambda: slope.sum().backward())
+    bad("gradients of gradients", lambda: slope.sum().backward())
+
+
+@pytest.mark.parametrize("lead", [(), (3,), (2, 2)])
+def test_a_model_without_actuators(lead):
+    b = ag.ModelBuilder("swing")
+    b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    sim = ag.Simulator(b.build())
+    q, v = (torch.full((*lead, 1), 0.3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    nothing = _Gives(torch.zeros(*lead, 0, dtype=torch.float64))
+    found = torch.autograd.grad(closed_loop(sim, nothing, (q, v), 4).q.sum(), (q, v))
+    wanted = torch.autograd.grad(rollout(sim, (q, v), steps=4).q.sum(), (q, v))
+    torch.testing.assert_close(found, wanted, rtol=0, atol=0)
 
 
 class _Gives(nn.Module):

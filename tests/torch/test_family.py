@@ -49,6 +49,39 @@ def test_leading_axes_and_vmap(name):
         torch.testing.assert_close(a, b if k < len(given) else b.sum(0), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", CALLS)
+def test_forward_mode_is_the_transpose(name):
+    call, names = of_all(name, at, SIM)
+    given = tensors(names)
+    along = [x.detach().cos() for x in given]
+    out, moved = torch.func.jvp(call, tuple(x.detach() for x in given), tuple(along))
+    bars = [y.sin() for y in out]
+    slopes = torch.autograd.grad(call(*given), given, bars, materialize_grads=True)
+    terms = [(a * b).sum() for a, b in zip(slopes, along, strict=True)]
+    found = sum((a * b).sum() for a, b in zip(bars, moved, strict=True))
+    assert abs(found - sum(terms)) < 1e-12 * sum(map(abs, terms))
+
+
+@pytest.mark.parametrize("name", ["step", "rollout", "mass_matrix", "inverse_dynamics"])
+def test_forward_over_reverse_is_how_gradients_change(name):
+    call, names = of_all(name, at, SIM)
+    given = tensors(names, grad=False)
+    along = [0.1 * x.cos() if k not in ("q", "friction") else 0 * x for k, x in zip(names, given, strict=True)]
+    slope = torch.func.grad(lambda *x: sum(y.sin().sum() for y in call(*x)), tuple(range(len(names))))
+    _, found = torch.func.jvp(slope, tuple(given), tuple(along))
+    h = 1e-5
+    ends = [slope(*(x + side * h * d for x, d in zip(given, along, strict=True))) for side in (1, -1)]
+    for a, b, c in zip(found, *ends, strict=True):
+        difference = (b - c) / (2 * h)
+        torch.testing.assert_close(a, difference, rtol=0, atol=1e-6 * max(float(difference.abs().max()), 1e-3))
+
+
+def test_a_jacobian_in_both_modes():
+    q, v, u = tensors(("q", "v", "u"), grad=False)
+    jacobians = [mode(lambda u: at.step(SIM, (q, v), u).v)(u) for mode in (torch.func.jacfwd, torch.func.jacrev)]
+    torch.testing.assert_close(*jacobians, rtol=0, atol=1e-14)
+
+
 def test_a_rollout_by_steps_and_with_checkpoints():
     q, v, *_ = tensors(("q", "v"), grad=False)
     zero = torch.zeros(STEPS, MODEL.nu, dtype=torch.float64)

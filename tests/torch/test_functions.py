@@ -119,10 +119,10 @@ def test_states_changed_after_the_rollout_are_noticed():
         loss.backward()
 
 
-def test_only_first_derivatives():
+def test_gradients_of_gradients_are_refused():
     q, v, u = standing()
     (slope,) = torch.autograd.grad(at.rollout(SIM, (q, v), u)[0].square().sum(), q, create_graph=True)
-    with pytest.raises(ag.InputError, match="first derivatives only"):
+    with pytest.raises(ag.InputError, match="gradients of gradients"):
         slope.sum().backward()
 
 

@@ -14,7 +14,6 @@ from tests.family import CALLS, MODEL, inputs, of_all
 from tests.staging.host_device import HostDevice
 
 STREAM = 7
-ON_THE_GPU = [name for name in CALLS if name != "sensors"]
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def results(call, given):
     return out, torch.autograd.grad(sum(x.sin().sum() for x in out), given, allow_unused=True)
 
 
-@pytest.mark.parametrize("name", ON_THE_GPU)
+@pytest.mark.parametrize("name", CALLS)
 def test_numbers_are_those_of_the_cpu(gpu, name):
     cpu, there = (of_all(name, at, ag.Simulator(MODEL, device=device)) for device in ("cpu", "cuda"))
     x = inputs((3,))
@@ -50,6 +49,16 @@ def test_numbers_are_those_of_the_cpu(gpu, name):
     (a, a_bars), (b, b_bars) = results(cpu[0], given), results(there[0], given)
     torch.testing.assert_close(a, b, rtol=1e-13, atol=1e-13)
     torch.testing.assert_close(a_bars, b_bars, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["step", "outputs", "sensors", "mass_matrix"])
+def test_forward_mode_is_that_of_the_cpu(gpu, name):
+    cpu, there = (of_all(name, at, ag.Simulator(MODEL, device=device)) for device in ("cpu", "cuda"))
+    x = inputs((3,))
+    given = tuple(torch.tensor(x[k]) for k in cpu[1])
+    along = tuple(x.cos() for x in given)
+    a, b = (torch.func.jvp(call[0], given, along)[1] for call in (cpu, there))
+    torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 
 def test_all_work_goes_to_the_stream_of_pytorch_and_no_state_to_the_host(gpu, monkeypatch):
@@ -127,8 +136,6 @@ def test_a_recorded_loop(gpu, monkeypatch):
 def test_errors_say_what_to_do(gpu, monkeypatch):
     sim = ag.Simulator(MODEL, device="cuda")
     x = {k: torch.tensor(y) for k, y in inputs((3,)).items()}
-    with pytest.raises(ag.InputError, match="read on the CPU"):
-        at.sensors(sim, (x["q"], x["v"]))
     monkeypatch.undo()
     with pytest.raises(
         ag.InputError, match=r"q is on 'cpu' and this simulator runs on 'cuda:0': pass q.to\('cuda:0'\)"

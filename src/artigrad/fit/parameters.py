@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -22,28 +22,33 @@ import numpy as np
 
 from ..errors import InputError
 from ..model import physical
-from ..model.model import Model
 from ..model.params import FIELDS, POSITIVE, Params
 
 Bounds = tuple[float, float]
 
 _XYZ = ("x", "y", "z")
+_REFERENCE, _IMPEDANCE = ("time", "ratio"), ("near", "far", "width", "midpoint", "power")
+_ROWS = ("", "limit_", "dry_", "pair_", "equality_", "tendon_limit_", "tendon_dry_")
+_LOW_HIGH = ("low", "high")
 COMPONENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("gravity", "com", "position", "anchor", "shape_position", "shape_size", "site_position"), _XYZ),
+    **dict.fromkeys(("magnetic", "wind", "fluid_box"), _XYZ),
+    **{f"{of}solref": _REFERENCE for of in _ROWS},
+    **{f"{of}solimp": _IMPEDANCE for of in _ROWS},
+    **dict.fromkeys(("limit", "control_range", "force_range", "tendon_limit", "tendon_rest"), _LOW_HIGH),
     "bias": ("constant", "length", "velocity"),
-    **dict.fromkeys(("limit", "control_range", "force_range", "tendon_limit"), ("low", "high")),
     "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
+    "body_weight": ("shift", "turn"),
+    "equality_polynomial": ("constant", "linear", "square", "cube", "fourth"),
+    "gain_slope": ("length", "velocity"),
+    "gear_axes": ("x", "y", "z", "about_x", "about_y", "about_z"),
+    "pair_friction": ("slide", "slide2", "torsion", "roll", "roll2"),
+    "pair_solref_friction": _REFERENCE,
 }
-_DIRECTIONS = ("rotation", "axis", "shape_rotation", "site_rotation", "fluid_rotation", "vertex")
-NAMED = (
-    "world",
-    "body",
-    "shape",
-    "site",
-    "actuator",
-    "tendon",
-    "equality",
-)  # what fields are counted by and has a name
+_DIRECTIONS = (
+    *("rotation", "axis", "shape_rotation", "site_rotation", "fluid_rotation", "vertex"),
+    *("equality_anchor", "equality_rotation"),
+)
 _DERIVATIVE = 1e-5  # step in theta of the differences in `derivative`: exact to about 1e-10
 
 
@@ -212,10 +217,10 @@ def chosen(base: Params, name: str) -> Chosen:
         raise InputError(
             f"unknown parameter '{name}': it is field, field[part] or field[part].x, of {', '.join(FIELDS)}"
         )
-    if field in _DIRECTIONS or len(FIELDS[field][1]) > 1 or FIELDS[field][0] not in NAMED:
+    if field in _DIRECTIONS or len(FIELDS[field][1]) > 1:
         raise InputError(f"'{field}' has no entries that can be moved one by one: write an ag.Parameter that sets it")
     per = FIELDS[field][0]
-    names = _parts(model, per)
+    names = _parts(base, per)
     if match[2] is not None and match[2] not in names:
         known = ", ".join(dict.fromkeys(names)) or "none: write the name without brackets"
         raise InputError(f"'{model.name}' has no {per} '{match[2]}' for '{name}'; it has: {known}")
@@ -249,7 +254,7 @@ def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[st
                 blocks.append(_Inertia(label, i, base.inertia[i]))
             continue
         for k in components:
-            entry = (() if per == "world" else (i,)) + ((k,) if axes[k] else ())
+            entry = (*(() if per == "world" else (i,)), *((k,) if axes[k] else ()))
             full = f"{label}.{axes[k]}" if axes[k] else label
             given = _bounds_of([full, label, name], bounds, unused)
             x0 = float(base[field][entry])
@@ -265,16 +270,23 @@ def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[st
     return blocks
 
 
-def _parts(model: Model, per: str) -> dict[str, int]:
-    """Names of what a field is counted by, and their indices; the joint of a body names it as well."""
+def _parts(params: Params, per: str) -> dict[str, int]:
+    """Names of what a field is counted by, and their indices; the joint of a body names it as well. What has no names is
+    numbered."""
+    model = params.model
     if per == "body":
         return {n: i for names in (model.bodies, model.joints) for i, n in enumerate(names)}
     if per == "world":
         return {"": 0}
-    names = {"shape": model.shapes.names, "site": model.sites, "actuator": model.actuators}.get(per)
-    if names is None:
-        names = tuple(part.name for part in (model.tendons if per == "tendon" else model.equalities))
-    return {n: i for i, n in enumerate(names)}
+    named: dict[str, Iterable[str]] = {
+        "shape": model.shapes.names,
+        "site": model.sites,
+        "actuator": model.actuators,
+        "equality": [e.name for e in model.equalities],
+        "tendon": [t.name for t in model.tendons],
+    }
+    count = len(params[next(name for name, about in FIELDS.items() if about[0] == per)])
+    return {n: i for i, n in enumerate(named.get(per, map(str, range(count))))}
 
 
 def _natural(field: str) -> Bounds:

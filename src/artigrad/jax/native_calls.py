@@ -1,4 +1,5 @@
-"""Steps and rollouts as native calls from XLA's own threads, without Python: the same kernels, the same bits.
+"""Steps, rollouts and functions of a state as native calls from XLA's own threads, without Python: the same kernels, the same
+bits.
 
 A `NativeCall` describes one of them to the handler (`xla_handler`). Its block, and all that it points to, stays for good: a
 compiled program of JAX may call it until the process ends.
@@ -10,8 +11,8 @@ import ctypes
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from math import inf
+from functools import cache, partial
+from math import inf, prod
 from typing import Any
 
 import jax
@@ -19,9 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ..kernels.jacobian import jacobian_kernel
+from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel
 from ..kernels.rollout import rollout_kernel, rollout_vjp_kernel
 from ..model.state import State
 from ..physics.collision.gap import FAR
+from ..simulate import differentiable
 from ..simulate.arrays import Axes
 from ..simulate.checks import UNIT_TOLERANCE
 from ..simulate.differentiable import Call
@@ -46,14 +50,15 @@ class Place:
 
 
 class NativeCall:
-    """A kernel of a simulator with its operands and results. look(when, rows): looks at rows by name, and raises or warns."""
+    """A kernel of a simulator with its operands and results. steps: its argument that the number of steps is, if it has one.
+    look(when, rows): looks at rows by name, and raises or warns."""
 
     def __init__(
         self,
         sim: Simulator,
         bound: Callable[[int], Any],
         places: tuple[list[Place], list[Place]],
-        steps: str,
+        steps: str | None,
         constants: dict[str, int],
         look: Callable[[int, dict[str, np.ndarray]], None],
     ):
@@ -64,7 +69,7 @@ class NativeCall:
         for k, batch in enumerate((1, 2)):
             found = bound(batch)
             kernel, const = found.kernel, sim.engine.constants(sim.params, batch)
-            table = kernel.table.from_buffer_copy(found.words)
+            table = (ctypes.c_int64 * (len(found.words) + 1))(*found.words)  # the last is for what no kernel reads
             kernel.put(table, "const", const)
             for name, value in constants.items():
                 kernel.put(table, name, value)
@@ -72,7 +77,8 @@ class NativeCall:
             variant.entry, variant.scratch, variant.lanes = kernel.address, found.scratch, kernel.target.lanes
             variant.table = ctypes.addressof(table)
             self._keep += [found, const, table]
-        block.words, block.steps_slot, block.threads = len(table), kernel.slot(steps), sim.engine.threads
+        block.words, block.threads = len(table), sim.engine.threads
+        block.steps_slot = len(table) - 1 if steps is None else kernel.slot(steps)
         names = [place.name for place in (*places[0], *places[1])]
         for k, place in enumerate((*places[0], *places[1])):
             row = block.arrays[k]
@@ -207,6 +213,37 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool) -> NativeCall:
     )
 
 
+@cache
+def _linearize(sim: Simulator) -> NativeCall:
+    """(q, v, u [, status]) -> (A, B [, status])"""
+    m, engine = sim.model, sim.engine
+    n = 2 * m.nv
+    given = [Place(k, lambda T, n=n: (n,), k, finite=True) for k, n in (*_sizes(sim), ("u", m.nu))]  # type: ignore[misc]
+    found = [Place("A", lambda T: (n, n), "A"), Place("B", lambda T: (n, m.nu), "B")]
+    if engine.constrained:
+        given.append(Place("no_status", lambda T: (2,), copy_to="status"))
+        found.append(Place("status", lambda T: (2,), "status", limits=(sim.checks.negligible, 0.0)))
+
+    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+        if when == AFTER:
+            engine.check_table(rows["status"])
+            sim.checks.warn_if_unsolved(rows["status"][:, 0])
+            return
+        _look_at_state(sim, rows)
+
+    scratch = {"direction": n, "q_next": m.nq}
+    call = NativeCall(
+        sim,
+        lambda batch: engine.bound(jacobian_kernel, _inputs(sim, batch, False), True, scratch),
+        (given, found),
+        None,
+        {},
+        look,
+    )
+    call.check_quaternions()
+    return call
+
+
 def _sizes(sim: Simulator) -> tuple[tuple[str, int], tuple[str, int]]:
     return ("q", sim.model.nq), ("v", sim.model.nv)
 
@@ -217,10 +254,113 @@ def _inputs(sim: Simulator, batch: int, wrench: bool) -> Inputs:
     return Inputs(batch, u, np.zeros((1, sim.model.nb, 6), sim.real) if wrench else None, sim.params)
 
 
+# -- functions of a state --------------------------------------------------------------------------------------------------
+QUERY_OF = {  # the kernel of each function, and what it reads beside the state
+    "outputs": ("outputs", None),
+    "mass_matrix": ("mass_matrix", None),
+    "inverse_dynamics": ("inverse_dynamics", "a"),
+    "forward_dynamics": ("acceleration", "u"),
+}
+
+
+def _query_inputs(sim: Simulator, name: str) -> list[Place]:
+    m, x_size = sim.model, max(1, QUERIES[name].x_size(sim.model))
+    sizes = (("q", m.nq), ("v", m.nv), ("x", x_size))
+    return [Place(k, lambda size, n=n: (n,), k, finite=True) for k, n in sizes]  # type: ignore[misc]
+
+
+def _look_at_state(sim: Simulator, rows: dict[str, np.ndarray]) -> None:
+    sim.checks.state(State(rows["q"], rows["v"]))
+    for name in ("u", "x", "out_bar"):
+        if name in rows:
+            sim.checks.numbers(name, rows[name])
+
+
+@cache
+def _query(sim: Simulator, name: str) -> NativeCall:
+    """(q, v, x) -> out"""
+
+    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+        if when == BEFORE:
+            _look_at_state(sim, rows)
+
+    call = NativeCall(
+        sim,
+        lambda batch: sim.engine.query_kernel(query_kernel, name, batch, sim.params),
+        (_query_inputs(sim, name), [Place("out", lambda size: (size,), "out")]),
+        "size",
+        {},
+        look,
+    )
+    call.check_quaternions()
+    return call
+
+
+@cache
+def _query_vjp(sim: Simulator, name: str) -> NativeCall:
+    """(q, v, x, out_bar) -> (q_bar, v_bar, x_bar)"""
+    m = sim.model
+    sizes = (("q", m.nq), ("v", m.nv), ("x", QUERIES[name].x_size(m)))
+    given = [*_query_inputs(sim, name), Place("out_bar", lambda size: (size,), "out_bar", finite=True)]
+    found = [Place(f"{k}_bar", lambda size, n=n: (n,), f"{k}_bar", finite=True) for k, n in sizes]  # type: ignore[misc]
+
+    def look(when: int, rows: dict[str, np.ndarray]) -> None:
+        if when == BEFORE:
+            _look_at_state(sim, rows)
+        else:
+            sim.checks.finite(list(rows.values()), len(rows["q_bar"]))
+
+    call = NativeCall(
+        sim,
+        lambda batch: sim.engine.query_vjp_kernel(query_vjp_kernel, name, batch, sim.params, with_params=False),
+        (given, found),
+        "size",
+        {},
+        look,
+    )
+    call.check_quaternions()
+    return call
+
+
+def _query_operands(call: Call, x: dict[str, Array]) -> tuple[Axes, list[Array]]:
+    """Leading axes; q, v and what else a query reads, one zero if that is nothing."""
+    extra, lead = QUERY_OF[call.name][1], x["q"].shape[:-1]
+    empty = extra is None or not x[extra].shape[-1]
+    return lead, [x["q"], x["v"], jnp.zeros((*lead, 1), x["q"].dtype) if empty or extra is None else x[extra]]
+
+
+def _unpacked(call: Call, rows: Array) -> list[Array]:
+    """What a kernel wrote, as the function gives it; linear."""
+    lead, sim = rows.shape[:-1], call.sim
+    if call.name == "outputs":
+        views = sim.outputs_of(rows.reshape(prod(lead), rows.shape[-1]))
+        return [views[name].reshape(*lead, *shape) for name, shape in call.outputs.items()]
+    if call.name == "mass_matrix":
+        none = jnp.zeros((*lead, 1), rows.dtype)
+        return [jnp.concatenate([rows, none], -1)[..., sim.stored_entry_of]]
+    return [rows]
+
+
+def _query_forward(call: Call, x: dict[str, Array]) -> list[Array]:
+    name, (lead, operands) = QUERY_OF[call.name][0], _query_operands(call, x)
+    (rows,) = _query(call.sim, name)(lead, QUERIES[name].size(call.sim.model), *operands)
+    return _unpacked(call, rows)
+
+
+def _query_backward(call: Call, known: dict[str, Array], bars: dict[str, Array]) -> dict[str, Array]:
+    (name, extra), (lead, operands) = QUERY_OF[call.name], _query_operands(call, known)
+    size, dtype = QUERIES[name].size(call.sim.model), operands[0].dtype
+    given = [bars.get(k, jnp.zeros((*lead, *shape), dtype)) for k, shape in call.outputs.items()]
+    _, pack = jax.vjp(partial(_unpacked, call), jnp.zeros((*lead, size), dtype))
+    q_bar, v_bar, x_bar = _query_vjp(call.sim, name)(lead, size, *operands, *pack(given))
+    return {"q": q_bar, "v": v_bar} | ({} if extra is None else {extra: x_bar})
+
+
 # -- what JAX calls ------------------------------------------------------------------------------------------------------
-def serves(call: Call, flat: Array | None) -> bool:
-    """Whether there is a native call for this: steps and rollouts under the simulator's own parameters."""
-    known = call.name in ("step", "rollout") and flat is None and call.tricks is None and call.sim.backend == "native"
+def serves(call: Call, groups: list[dict[str, Array]], wanted: tuple[str, ...]) -> bool:
+    """Whether there is a native call for this, under the simulator's own parameters."""
+    plain = "params" not in groups[0] and call.tricks is None
+    known = call.name in ("step", "rollout", "linearize", *QUERY_OF) and plain and call.sim.backend == "native"
     return known and available()
 
 
@@ -234,35 +374,45 @@ def available() -> bool:
     return True
 
 
-def forward(call: Call, q: Array, v: Array, u: Array, wrench: Array | None) -> tuple[Array, ...]:
-    """The outputs of a step or a rollout."""
-    one = call.name == "step"
+def forward(call: Call, x: dict[str, Array], *, wanted: tuple[str, ...]) -> list[Array]:
+    """The outputs of a function."""
+    if call.name in QUERY_OF:
+        return _query_forward(call, x)
+    if call.name == "linearize":
+        status = [jnp.zeros((*x["q"].shape[:-1], 2), x["q"].dtype)] if call.sim.engine.constrained else []
+        return _linearize(call.sim)(x["q"].shape[:-1], 1, x["q"], x["v"], x["u"], *status)[:2]
+    one, u, wrench = call.name == "step", x["u"], x.get("wrench")
     if one:
         u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
-    lead = q.shape[:-1]
-    status = [jnp.zeros((*lead, 2), q.dtype)] if call.sim.engine.constrained else []
+    lead = x["q"].shape[:-1]
+    status = [jnp.zeros((*lead, 2), u.dtype)] if call.sim.engine.constrained else []
     pushed = [] if wrench is None else [wrench]
-    q_all, v_all, *_ = _rollout(call.sim, wrench is not None)(lead, call.steps, q, v, u, *pushed, *status)
-    return (q_all[..., 1, :], v_all[..., 1, :]) if one else (q_all, v_all)
+    run = _rollout(call.sim, wrench is not None)
+    q_all, v_all, *_ = run(lead, call.steps, x["q"], x["v"], u, *pushed, *status)
+    return [q_all[..., 1, :], v_all[..., 1, :]] if one else [q_all, v_all]
 
 
-def backward(call: Call, kept: tuple[Array | None, ...], bars: tuple[Array, ...]) -> tuple[Array | None, ...]:
+def backward(call: Call, known: dict[str, Array], bars: dict[str, Array], *, wanted: tuple[str, ...]) -> list[Array]:
     """The cotangents of its inputs."""
-    known: dict[str, Any] = dict(zip(call.function.kept, kept, strict=True))
-    one, u, wrench = call.name == "step", known["u"], known["wrench"]
+    if call.name == "linearize":
+        differentiable.no_vjp(call, {}, {}, False)
+    if call.name in QUERY_OF:
+        of_inputs = _query_backward(call, known, bars)
+        return [of_inputs[name] for name in wanted]
+    one, u, wrench = call.name == "step", known["u"], known.get("wrench")
+    lead = u.shape[: u.ndim - call.function.inputs["u"]]
+    given = [bars.get(name, jnp.zeros((*lead, *shape), u.dtype)) for name, shape in call.outputs.items()]
     if one:
         q_all, v_all = known["q"][..., None, :], jnp.stack([known["v"], known["v_next"]], -2)
         u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
-        given = list(bars)
     else:
         q_all, v_all = known["q_all"], known["v_all"]
-        given = [*bars, *(bar[..., -1, :] for bar in bars)]
-    lead, constrained = u.shape[:-2], call.sim.engine.constrained
-    health = [jnp.broadcast_to(jnp.array([0.0, FAR], u.dtype), (*lead, 2))] if constrained else []
+        given = [*given, *(bar[..., -1, :] for bar in given)]
+    health = [jnp.broadcast_to(jnp.array([0.0, FAR], u.dtype), (*lead, 2))] if call.sim.engine.constrained else []
     pushed = [] if wrench is None else [wrench]
     run = _rollout_vjp(call.sim, wrench is not None, not one)
     q_bar, v_bar, u_bar, *rest = run(lead, call.steps, q_all, v_all, u, *pushed, *given, *health)
-    wrench_bar = rest[0] if wrench is not None else None
-    if one:
-        u_bar, wrench_bar = u_bar[..., 0, :], None if wrench_bar is None else wrench_bar[..., 0, :, :]
-    return q_bar, v_bar, u_bar, wrench_bar, None
+    found = {"q": q_bar, "v": v_bar, "u": u_bar[..., 0, :] if one else u_bar}
+    if wrench is not None:
+        found["wrench"] = rest[0][..., 0, :, :] if one else rest[0]
+    return [found[name] for name in wanted]

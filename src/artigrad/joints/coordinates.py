@@ -76,6 +76,16 @@ def integrate_vjp(s: Step, q: Reals, v: Reals, q_bar: Reals, v_bar: Reals) -> No
     each(s, number, quaternion)
 
 
+def normalise(s: Step, q: Reals) -> None:
+    """q <- q with quaternions of length one, in place: what stands for a rotation is q/|q|"""
+    each(s, lambda a, k: None, lambda a, k: q.put(a, quat_normalise(q.struct(a, Quat))))
+
+
+def normalise_vjp(s: Step, q: Reals, q_bar: Reals) -> None:
+    """q_bar of the normalised q becomes that of q"""
+    each(s, lambda a, k: None, lambda a, k: q_bar.put(a, quat_normalise_vjp(q.struct(a, Quat), q_bar.struct(a, Quat))))
+
+
 def rate_along(s: Step, x: Reals, v: Reals, out: Reals) -> None:
     """How fast dt x changes where velocities are v at q (+) dt x: numbers by v, rotation vectors by `rotation_vector_rate`."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..joints import coordinates
 from ..physics.step import step, step_vjp
-from ..staging import ROBOTS, WORK, ArgumentKind, Kernel, copy, loop
+from ..staging import ROBOTS, WORK, ArgumentKind, Kernel, copy, loop, target
 from .key import KernelKey
 
 
@@ -29,6 +29,9 @@ def jacobian_kernel(key: KernelKey) -> Kernel:
         for source, copies, n in ((a["q"], (s.q, q_next), nq), (a["v"], (s.v, v_next), nv), (a["u"], (s.u,), nu)):
             for place in copies:
                 copy(source, place, n)
+        if target().tangents:  # which are those of q/|q|
+            for q in (s.q, q_next):
+                coordinates.normalise(s, q)
         step(s.at(q=q_next, v=v_next))
 
         shared = key.options.integrator != "rk4" and not key.taped

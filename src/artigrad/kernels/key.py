@@ -19,9 +19,9 @@ class KernelKey:
 
     work: names of its scratch. own_params: whether every robot has its own. contact: whether the model can have rows.
     routines, solids: see `candidates`. wrench, force_bars: whether there are any. with_params: whether their gradient is
-    wanted. strided, restrained: see `rollout`. features, square: which rows of the soft law there are, and whether all powers
-    of its impedances are 2. damped_factor: whether the factor of the mass matrix has damping in it. slows: see `rates`.
-    lines: what of lines there is (`line_features`); extras: forces that not every model has.
+    wanted. moving_params: see `forward_mode`. strided, restrained: see `rollout`. features, square: which rows of the soft law
+    there are, and whether all powers of its impedances are 2. damped_factor: whether the factor of the mass matrix has damping
+    in it. slows: see `rates`. lines: what of lines there is (`line_features`); extras: forces that not every model has.
     """
 
     options: Options
@@ -34,6 +34,7 @@ class KernelKey:
     wrench: bool = False
     with_params: bool = False
     force_bars: bool = False
+    moving_params: bool = False
     strided: bool = False
     restrained: bool = False
     features: frozenset[str] = frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +25,7 @@ from ..physics.tables import (
     structure_arguments,
     topology_arguments,
 )
-from ..staging import PACKED, ROBOTS, SHARED, WORK, ArgumentKind, Kernel, Table, Target
+from ..staging import PACKED, ROBOTS, SHARED, WORK, ArgumentKind, Kernel, Table, TangentKernel, Target
 from .devices import Device, Host
 
 
@@ -78,6 +79,16 @@ def _vjp_kernel(target: Target, has: Has) -> Kernel:
     return Kernel("constants_vjp", body, signature, target, effort=_effort(target))
 
 
+@cache
+def _tangent_kernel(target: Target, has: Has) -> Kernel:
+    return TangentKernel(_kernel(target, has), ("params", "out"))
+
+
+@cache
+def _vjp_tangent_kernel(target: Target, has: Has) -> Kernel:
+    return TangentKernel(_vjp_kernel(target, has), ("params", "out_bar", "params_bar"))
+
+
 def _one(target: Target) -> Target:
     """The target for one shared set: a single robot in double precision."""
     return Target("f64", 1, target.native)
@@ -94,31 +105,96 @@ def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
     return own[kernel]
 
 
+class _Making:
+    """One run of a kernel of constants: for one shared set in f64 on the host, else for every robot on the device."""
+
+    def __init__(
+        self,
+        maker: Callable[[Target, Has], Kernel],
+        params: Params,
+        options: Options,
+        batch: int,
+        threads: int,
+        device: Device,
+    ):
+        self.model, self.shared, self.device, self.threads = params.model, params.batch is None, device, threads
+        target = device.target(batch)
+        self.kernel = maker(_one(target) if self.shared else target, _has(self.model))
+        self.here: Device = Host("f64") if self.shared else device
+        self.count, self.batch = 1 if self.shared else batch, batch
+        self.inputs = {"params": self.sets(params.flat), "soft": self.here.array(np.array(options.soft_numbers))}
+
+    def sets(self, flat: np.ndarray) -> Any:
+        """Parameters as the kernel takes them: one row, or one per robot."""
+        rows = np.atleast_2d(flat)
+        return self.here.array(np.ascontiguousarray(np.broadcast_to(rows, (self.count, rows.shape[1]))))
+
+    def room(self) -> Any:
+        """Memory for constants."""
+        return self.here.packed(self.kernel.packed_shape(self.count, constants_size(self.model)))
+
+    def total(self, const_bar: Any) -> Any:
+        """Cotangents of constants, packed per robot, as the kernel takes them: their sum if the set is shared."""
+        if not self.shared:
+            return const_bar
+        total = self.device.total_packed(const_bar, self.batch)
+        packed = self.here.packed(self.kernel.packed_shape(1, len(total)))
+        packed[0, :, 0] = total
+        return packed
+
+    def constants(self, out: Any) -> Any:
+        """Made constants, where kernels of steps read them."""
+        return self.device.array(out.reshape(-1)) if self.shared else out
+
+    def gradient(self, out: Any) -> Params:
+        found = self.here.host(out)
+        return Params(self.model, found[0] if self.shared else found)
+
+    def run(self, scratch: dict[str, int], **arguments: Any) -> None:
+        bodies = (self.model.nb + 1) * BODY.size
+        _bound(self.model, self.kernel, work=bodies, **scratch)(self.count, self.threads, **self.inputs, **arguments)
+
+
 def prepare(params: Params, options: Options, batch: int, threads: int, device: Device) -> Any:
     """The constants of `params` for kernels on a device: (n,) if shared, else packed."""
-    model, shared, target = params.model, params.batch is None, device.target(batch)
-    kernel = _kernel(_one(target) if shared else target, _has(model))
-    here: Device = Host("f64") if shared else device
-    count = 1 if shared else batch
-    out = here.packed(kernel.packed_shape(count, constants_size(model)))
-    inputs = {"params": here.array(np.atleast_2d(params.flat)), "soft": here.array(np.array(options.soft_numbers))}
-    _bound(model, kernel, work=(model.nb + 1) * BODY.size)(count, threads, **inputs, out=out)
-    return device.array(out.reshape(-1)) if shared else out
+    making = _Making(_kernel, params, options, batch, threads, device)
+    out = making.room()
+    making.run({}, out=out)
+    return making.constants(out)
+
+
+def prepare_jvp(
+    params: Params, d_params: np.ndarray, options: Options, batch: int, threads: int, device: Device
+) -> Any:
+    """How the constants change with `params`."""
+    making = _Making(_tangent_kernel, params, options, batch, threads, device)
+    out = making.room()
+    making.run({}, out=making.room(), d_out=out, d_params=making.sets(d_params))
+    return making.constants(out)
 
 
 def prepare_vjp(params: Params, options: Options, batch: int, threads: int, device: Device, const_bar: Any) -> Params:
     """The gradient of `params` from the cotangents of the constants, packed per robot; shared Params get their sum."""
-    model, shared, target = params.model, params.batch is None, device.target(batch)
-    kernel = _vjp_kernel(_one(target) if shared else target, _has(model))
-    here: Device = Host("f64") if shared else device
-    count = 1 if shared else batch
-    if shared:
-        total = device.total_packed(const_bar, batch)
-        const_bar = here.packed(kernel.packed_shape(1, len(total)))
-        const_bar[0, :, 0] = total
-    inputs = {"params": here.array(np.atleast_2d(params.flat)), "soft": here.array(np.array(options.soft_numbers))}
-    out = here.zeros(inputs["params"].shape)
-    scratch = {"out": constants_size(model), "work": (model.nb + 1) * BODY.size}
-    _bound(model, kernel, **scratch)(count, threads, **inputs, out_bar=const_bar, params_bar=out)
-    found = here.host(out)
-    return Params(model, found[0] if shared else found)
+    making = _Making(_vjp_kernel, params, options, batch, threads, device)
+    out = making.here.zeros(making.inputs["params"].shape)
+    making.run({"out": constants_size(params.model)}, out_bar=making.total(const_bar), params_bar=out)
+    return making.gradient(out)
+
+
+def prepare_vjp_jvp(
+    params: Params,
+    d_params: np.ndarray | None,
+    options: Options,
+    batch: int,
+    threads: int,
+    device: Device,
+    const_bar: Any,
+    d_const_bar: Any,
+) -> Params:
+    """How that gradient changes with `params` and with the cotangents."""
+    making = _Making(_vjp_tangent_kernel, params, options, batch, threads, device)
+    moved = making.sets(np.zeros_like(params.flat) if d_params is None else d_params)
+    first, out = (making.here.zeros(moved.shape) for _ in range(2))
+    bars = {"out_bar": making.total(const_bar), "d_out_bar": making.total(d_const_bar)}
+    making.run({"out": constants_size(params.model)}, d_params=moved, params_bar=first, d_params_bar=out, **bars)
+    return making.gradient(out)

@@ -24,7 +24,7 @@ from ..physics.outputs import outputs, outputs_size, outputs_vjp
 from ..physics.sensing import sensing, sensing_size, sensing_vjp
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
-from ..staging import INT, PACKED, ROBOTS, ArgumentKind, Kernel, Reals, copy, loop
+from ..staging import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, copy, loop, target
 from .key import KernelKey
 
 
@@ -125,6 +125,8 @@ def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
             s.constraints.status[k] = 0.0
     for array, own, n in ((a["q"], s.q, s.model.nq), (a["v"], s.v, s.model.nv), (a["x"], s.u, a["x_size"])):
         copy(array, own, n)
+    if target().tangents:  # which are those of q/|q|
+        coordinates.normalise(s, s.q)
     return s
 
 
@@ -143,7 +145,7 @@ def query_kernel(key: KernelKey, name: str) -> Kernel:
 
 @cache
 def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
-    """Kernel: the cotangents of q (ambient), v, x and constants for that of out."""
+    """Kernel: the cotangents of q (ambient), v, x and, if the key asks for them, constants for that of out."""
 
     def body(**a: Any) -> None:
         s = _query_step(key, a)
@@ -155,11 +157,13 @@ def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
                 array[k] = 0.0
         QUERIES[name].vjp(s.at(bars=bars), s.ws.out)
         coordinates.to_ambient(s, s.q, bars.tangent, bars.q)
+        if target().tangents:
+            coordinates.normalise_vjp(s, a["q"], bars.q)
         for array, out, n in ((bars.q, a["q_bar"], nq), (bars.v, a["v_bar"], nv), (bars.u, a["x_bar"], x_size)):
             copy(array, out, n)
 
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("q", "v", "x", "out_bar", "q_bar", "v_bar", "x_bar"), ROBOTS),
-        "const_bar": PACKED,
+        "const_bar": PACKED if key.with_params else WORK,
     }
     return Kernel(f"{name}_vjp", body, key.signature() | own | {"size": INT, "x_size": INT}, key.target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ..joints import coordinates
 from ..physics.constraints.hard.solver import worse
 from ..physics.constraints.report import REPORT, report
 from ..physics.context import Step
@@ -29,6 +30,7 @@ from ..staging import (
     maximum,
     minimum,
     sqrt,
+    target,
 )
 from .key import KernelKey, with_inputs
 
@@ -145,6 +147,8 @@ def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
     """The adjoint of step t, whose state is row j."""
     nq, nv, nu, nw = s.model.nq, s.model.nv, s.model.nu, s.model.nb * 6
     q, v = local(a["q"].shifted(j * nq), s.ws.q, nq), local(a["v"].shifted(j * nv), s.ws.v, nv)
+    if target().tangents:  # which are those of q/|q|
+        q = normalised(s, q)
     here = with_inputs(s, t, a).at(q=q, v=v, v_next=local(a["v"].shifted((j + 1) * nv), s.ws.v_after, nv))
     for k in loop(nu):
         s.bars.u[k] = 0.0
@@ -155,6 +159,8 @@ def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
         size = s.constraints.all_points * 3
         s.constraints.force_bar = local(a["force_bars"].shifted(t * size), a["force_bar"], size)
     step_vjp(here)
+    if target().tangents:
+        coordinates.normalise_vjp(s, a["q"].shifted(j * nq), s.bars.q)
 
 
 def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
@@ -179,13 +185,21 @@ def contacts_kernel(key: KernelKey) -> Kernel:
         clear_status(s)
         for t in loop(a["steps"]):
             q, v = local(a["q"].shifted(t * nq), s.ws.q, nq), local(a["v"].shifted(t * nv), s.ws.v, nv)
-            here = with_inputs(s, t, a).at(q=q, v=v)
+            here = with_inputs(s, t, a).at(q=normalised(s, q) if target().tangents else q, v=v)
             accelerations(here)
             report(here, a["row"])
             copy(a["row"], a["out"].shifted(t * size), size)
 
     own: dict[str, ArgumentKind] = {"steps": INT, "row": WORK, **dict.fromkeys(("q", "v", "u", "out"), ROBOTS)}
     return Kernel("contacts", body, key.signature() | own, key.target)
+
+
+def normalised(s: Step, q: Reals) -> Reals:
+    """q in scratch, its changes those of q/|q|."""
+    if q is not s.ws.q:
+        copy(q, s.ws.q, s.model.nq)
+    coordinates.normalise(s, s.ws.q)
+    return s.ws.q
 
 
 def get_state(s: Step, q: Reals, v: Reals, row: Any) -> None:

@@ -44,13 +44,17 @@ def params_of(sim: Simulator, flat: np.ndarray | None, lead: Axes, own: bool = F
     """One set if all robots share it, else one per robot; `own` asks for the latter. The last ones are used again."""
     if flat is None:
         return sim.params
+    flat = spread_params(flat, lead, own)
+    return sim.engine.known_params(flat) or Params(sim.model, flat)
+
+
+def spread_params(flat: np.ndarray, lead: Axes, own: bool = False) -> np.ndarray:
+    """(n,) if all robots share them and are not asked to have their `own`, else (robots, n)."""
     n, axes = flat.shape[-1], flat.ndim - 1
     if not own and prod(flat.shape[:-1]) == 1:
-        flat = flat.reshape(n)
-    else:
-        spread = flat.reshape(*flat.shape[:-1], *(1,) * (len(lead) - axes), n)
-        flat = np.broadcast_to(spread, (*lead, n)).reshape(-1, n)
-    return sim.engine.known_params(flat) or Params(sim.model, flat)
+        return flat.reshape(n)
+    spread = flat.reshape(*flat.shape[:-1], *(1,) * (len(lead) - axes), n)
+    return np.broadcast_to(spread, (*lead, n)).reshape(-1, n)
 
 
 def params_bar(bar: np.ndarray, flat: np.ndarray | None, lead: Axes) -> np.ndarray:

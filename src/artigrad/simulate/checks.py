@@ -260,6 +260,17 @@ class Checks:
             f"{name} is {(*lead, traj.steps + 1, n)} for all states or {(*lead, n)} for the last, not {bar.shape}"
         )
 
+    def change(self, name: str, x: Any, own: tuple[int, ...], traj: Trajectory) -> Any:
+        """(B, *own) of the change of an input, which robots may share as they do the input; None for none."""
+        if x is None:
+            return None
+        x, lead = self.numbers(name, x), (traj.batch,) if traj.batched else ()
+        if x.shape == (*lead, *own):
+            return x.reshape(traj.batch, *own)
+        if len(own) > 1 and x.shape == own:
+            return self.device.broadcast(x, traj.batch).copy()
+        raise InputError(f"{name} is {(*lead, *own)}, not {x.shape}")
+
     def control_bar(self, bar: Any, traj: Trajectory) -> Any:
         """(B, T, nu), None for zero."""
         if bar is None:

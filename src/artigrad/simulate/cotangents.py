@@ -40,6 +40,16 @@ class LossBars(NamedTuple):
     force: Any = None
 
 
+class StepsGradient(NamedTuple):
+    """Cotangents of what went into steps, with a batch axis."""
+
+    q: Any
+    v: Any
+    u: Any
+    wrench: Any
+    params: Params | None
+
+
 class Cotangents:
     """Of the state (q_bar, v_bar), which go from step to step, and of what went in. stretch: of so many steps the first state
     is given, and the others are run again. tricks: what is done to the cotangents of the state at control steps, each of
@@ -65,22 +75,31 @@ class Cotangents:
         self.u_bar = self.device.empty((batch, steps, m.nu))
         self.wrench_bar = None if inputs.wrench is None else self.device.empty((batch, steps, m.nb, 6))
         self.force_bars = bars.force
-        self.kernel = engine.bound(
-            rollout_vjp_kernel,
-            inputs,
-            True,
-            None if bars.force is None else {"force_bar": bars.force.shape[2] * 3},
-            with_params=with_params,
-            force_bars=bars.force is not None,
-            strided=stretch > 1,
-            **({} if tricks is None else {"restrained": True}),
-        )
+        self.kernel = self._bound(with_params)
         self.health = self.device.rows((0.0, FAR), batch)  # worst violation, least margin
-        self.extra: dict[str, Any] = {"health": self.health} if m.has_contact else {}
         self.const_bar: Any = None
         if with_params:
             shape = self.kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
-            self.const_bar = self.extra["const_bar"] = self.device.packed_zeros(shape)
+            self.const_bar = self.device.packed_zeros(shape)
+
+    def _bound(self, with_params: bool) -> Any:
+        """The kernel that does it."""
+        return self.engine.bound(
+            rollout_vjp_kernel,
+            self.inputs,
+            True,
+            self.scratch,
+            **self.flags(with_params),
+            strided=self.stretch > 1,
+            **({} if self.tricks is None else {"restrained": True}),
+        )
+
+    @property
+    def scratch(self) -> dict[str, int] | None:
+        return None if self.force_bars is None else {"force_bar": self.force_bars.shape[2] * 3}
+
+    def flags(self, with_params: bool) -> dict[str, bool]:
+        return {"with_params": with_params, "force_bars": self.force_bars is not None}
 
     def _split(self, bars: Any, n: int) -> tuple[Any, Any]:
         """The cotangent of the last state, and those of all; if none has those of all, they are not looked at."""
@@ -142,24 +161,28 @@ class Cotangents:
 
     def _call(self, first: int, end: int, **states: Any) -> None:
         engine, inputs = self.engine, self.inputs
-        if self.wrench_bar is not None:
-            self.extra["wrench_bar"] = self.wrench_bar[:, first:end]
-        if self.force_bars is not None:
-            self.extra["force_bars"] = self.force_bars[:, first:end]
         self.kernel(
             inputs.batch,
             engine.threads,
             every=self.every,
             const=engine.constants(inputs.params, inputs.batch),
-            q_bars=self.q_bars[:, first:end],
-            v_bars=self.v_bars[:, first:end],
-            q_bar=self.q_bar,
-            v_bar=self.v_bar,
-            u_bar=self.u_bar[:, first:end],
             **states,
             **engine.inputs_of(inputs, first, end),
-            **self.extra,
+            **self.bars(first, end),
+            **({"health": self.health} if engine.constrained else {}),
         )
+
+    def bars(self, first: int, end: int) -> dict[str, Any]:
+        """Cotangents as the kernel takes them, for the steps first .. end."""
+        found = {"q_bars": self.q_bars[:, first:end], "v_bars": self.v_bars[:, first:end]}
+        found |= {"q_bar": self.q_bar, "v_bar": self.v_bar, "u_bar": self.u_bar[:, first:end]}
+        if self.wrench_bar is not None:
+            found["wrench_bar"] = self.wrench_bar[:, first:end]
+        if self.force_bars is not None:
+            found["force_bars"] = self.force_bars[:, first:end]
+        if self.const_bar is not None:
+            found["const_bar"] = self.const_bar
+        return found
 
     def params_gradient(self) -> Params | None:
         """The gradient of the parameters, if it was asked for."""
@@ -167,3 +190,7 @@ class Cotangents:
             return None
         engine, inputs = self.engine, self.inputs
         return prepare_vjp(inputs.params, engine.options, inputs.batch, engine.threads, self.device, self.const_bar)
+
+    def gradient(self) -> StepsGradient:
+        """All of it."""
+        return StepsGradient(self.q_bar, self.v_bar, self.u_bar, self.wrench_bar, self.params_gradient())

@@ -8,7 +8,7 @@ Not differentiated: of `contacts` all but the force in the world; the Jacobians 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -82,7 +82,7 @@ def forward(call: Call, given: Sequence[Any]) -> tuple[Any, ...]:
     """The outputs of a function for its inputs, each with any leading axes; None for what is left out."""
     axes = call.function.inputs
     lead = leading(*zip(given, axes.values(), strict=True))
-    rows = _rows(given, axes, lead) | {"params": params_of(call.sim, given[-1], lead)}
+    rows = input_rows(given, axes, lead) | {"params": params_of(call.sim, given[-1], lead)}
     return tuple(x.reshape((*lead, *x.shape[1:])) for x in _forward(call.sim, call, rows))
 
 
@@ -92,15 +92,15 @@ def backward(call: Call, kept: Sequence[Any], bars: Sequence[Any], with_params: 
     lead = leading(*zip((*kept, *bars), (*axes.values(), *call.bar_axes.values()), strict=True))
     flat = dict(zip(axes, kept, strict=True))["params"]
     own = with_params and flat is not None and prod(lead[: flat.ndim - 1]) > 1
-    rows = _rows(kept, axes, lead) | {"params": params_of(call.sim, flat, lead, own)}
-    found = _backward(call.sim, call, rows, _rows(bars, call.bar_axes, lead), with_params)
+    rows = input_rows(kept, axes, lead) | {"params": params_of(call.sim, flat, lead, own)}
+    found = _backward(call.sim, call, rows, input_rows(bars, call.bar_axes, lead), with_params)
     out = {name: x.reshape((*lead, *x.shape[1:])) for name, x in found.items() if x is not None and name != "params"}
     if found.get("params") is not None:
         out["params"] = params_bar(found["params"].flat, flat, lead)
     return tuple(out.get(name) for name in call.function.inputs)
 
 
-def _rows(arrays: Sequence[Any], axes: dict[str, int], lead: Axes) -> Rows:
+def input_rows(arrays: Iterable[Any], axes: dict[str, int], lead: Axes) -> Rows:
     """Arrays by name, parameters apart."""
     named = zip(axes.items(), arrays, strict=True)
     return {name: None if x is None else in_rows(x, lead, own) for (name, own), x in named if name != "params"}
@@ -131,7 +131,7 @@ def _rollout(call: Call, x: Rows) -> tuple[Any, ...]:
 
 
 def _rollout_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    states = State(_here(call, x["q_all"]), _here(call, x["v_all"]))
+    states = State(here(call, x["q_all"]), here(call, x["v_all"]))
     loss = LossBars(_bar(call, bars, "q_all"), _bar(call, bars, "v_all"))
     return _through_steps(call, states, x["u"], x["wrench"], x["params"], loss, with_params)
 
@@ -182,8 +182,8 @@ def _through_one_step(call: Call, x: Rows, v_next: Any, loss: LossBars, with_par
     """The adjoint of a single step, of whose next state the velocities are known."""
     device, (batch, nv) = call.sim.engine.device, x["v"].shape
     speeds = device.empty((batch, 2, nv))
-    speeds[:, 0], speeds[:, 1] = _here(call, x["v"]), _here(call, v_next)
-    states = State(_here(call, x["q"])[:, None], speeds)
+    speeds[:, 0], speeds[:, 1] = here(call, x["v"]), here(call, v_next)
+    states = State(here(call, x["q"])[:, None], speeds)
     found = _through_steps(call, states, *_one_step(x), x["params"], loss, with_params)
     return found | {k: None if found[k] is None else found[k][:, 0] for k in ("u", "wrench")}
 
@@ -194,7 +194,7 @@ def _through_steps(
     """The adjoint of the steps with these states; of the last one only v is read. Inputs were checked on the forward pass.
     Where a gradient is not to be trusted the host warns; nobody waits for a GPU to do so."""
     sim, (batch, steps) = call.sim, u.shape[:2]
-    inputs = Inputs(batch, _here(call, u), None if wrench is None else _here(call, wrench), params)
+    inputs = Inputs(batch, here(call, u), None if wrench is None else here(call, wrench), params)
     back = Cotangents(sim.engine, inputs, loss, with_params, tricks=call.tricks, hold=call.hold)
     if call.tricks is None:
         back.segment(states, 0, steps)
@@ -212,7 +212,7 @@ def _linearize(call: Call, x: Rows) -> tuple[Any, ...]:
     return call.sim.linearize(_state(x), x["u"], params=x["params"])
 
 
-def _no_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+def no_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
     raise InputError(
         "the Jacobians of linearize have no gradient, which would be a second derivative: take differences of them"
     )
@@ -256,7 +256,7 @@ def _forward_dynamics_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) ->
 
 def _sensors(call: Call, x: Rows) -> tuple[Any, ...]:
     readings = call.sim.sensors(_state(x), x["u"], params=x["params"])
-    return tuple(y.astype(call.sim.real, copy=False) for y in readings.values())
+    return tuple(y.astype(call.sim.real, copy=False) if call.sim.checks.on_host else y for y in readings.values())
 
 
 def _sensors_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
@@ -315,7 +315,7 @@ FUNCTIONS = {
     "rollout": Differentiable(_STEPS, _all_states, ("q_all", "v_all", "u", "wrench", "params"), _rollout, _rollout_vjp),
     "last": Differentiable(_STEPS, _last_state, tuple(_STEPS), _last, _last_vjp),
     "contacts": Differentiable(_ONE_STEP, _contact_shapes, tuple(_ONE_STEP), _contacts, _contacts_vjp),
-    "linearize": Differentiable(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, _no_vjp),
+    "linearize": Differentiable(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, no_vjp),
     "outputs": Differentiable(_STATE | {"params": 1}, _output_shapes, ("q", "v", "params"), _outputs, _outputs_vjp),
     "sensors": Differentiable(_CONTROLLED, _sensor_shapes, tuple(_CONTROLLED), _sensors, _sensors_vjp),
     "mass_matrix": Differentiable(
@@ -352,7 +352,7 @@ def _one_step(x: Rows) -> tuple[Any, Any]:
     return x["u"][:, None], None if x["wrench"] is None else x["wrench"][:, None]
 
 
-def _here(call: Call, x: Any) -> Any:
+def here(call: Call, x: Any) -> Any:
     """An array as the engine takes it."""
     return x if call.sim.checks.on_host else call.sim.checks.numbers("x", x)
 

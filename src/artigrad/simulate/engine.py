@@ -323,7 +323,7 @@ class Engine:
         """A function of many states at once, (n, size): one row per state."""
         inputs = Inputs(len(state.q), None, None, params)
         out = self.device.empty((inputs.batch, QUERIES[name].size(self.model)))
-        self._query(query_kernel, name, inputs)(
+        self.query_kernel(query_kernel, name, inputs.batch, params)(
             inputs.batch, self.threads, **self._query_arguments(state, x, inputs), out=out
         )
         return out
@@ -334,33 +334,59 @@ class Engine:
         """Its adjoint."""
         inputs, m, device = Inputs(len(state.q), None, None, params), self.model, self.device
         count, x_size = inputs.batch, QUERIES[name].x_size(m)
-        bound = self._query(query_vjp_kernel, name, inputs)
+        bound = self.query_vjp_kernel(query_vjp_kernel, name, count, params, with_params=with_params)
         bars = {f"{k}_bar": device.empty((count, n)) for k, n in (("q", m.nq), ("v", m.nv), ("x", x_size))}
-        const_bar = device.packed_zeros(bound.kernel.packed_shape(count, constants_size(m, bars=True)))
-        arguments = self._query_arguments(state, x, inputs)
-        bound(count, self.threads, **arguments, out_bar=out_bar, const_bar=const_bar, **bars)
-        params_bar = prepare_vjp(params, self.options, count, self.threads, device, const_bar) if with_params else None
+        const_bar = dict[str, Any]()
+        if with_params:
+            shape = bound.kernel.packed_shape(count, constants_size(m, bars=True))
+            const_bar["const_bar"] = device.packed_zeros(shape)
+        bound(count, self.threads, **self._query_arguments(state, x, inputs), out_bar=out_bar, **const_bar, **bars)
+        params_bar = None
+        if with_params:
+            params_bar = prepare_vjp(params, self.options, count, self.threads, device, const_bar["const_bar"])
         return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params_bar)
+
+    def query_vjp_kernel(
+        self,
+        maker: Callable[[KernelKey, str], Kernel],
+        name: str,
+        batch: int,
+        params: Params,
+        *,
+        with_params: bool,
+        **flags: bool,
+    ) -> Any:
+        """The adjoint of a query; without the gradient of parameters that of constants is scratch."""
+        scratch = {} if with_params else {"const_bar": constants_size(self.model, bars=True)}
+        return self.query_kernel(maker, name, batch, params, scratch, with_params=with_params, **flags)
 
     def _query_arguments(self, state: State, x: Any, inputs: Inputs) -> dict[str, Any]:
         x = self.device.zeros((inputs.batch, 1)) if x is None else x
         return {"const": self.constants(inputs.params, inputs.batch), "q": state.q, "v": state.v, "x": x}
 
-    def _query(self, maker: Callable[[KernelKey, str], Kernel], name: str, inputs: Inputs) -> Any:
-        """The kernel of a query, with what does not change from call to call in place."""
-        square = not QUERIES[name].constrained or inputs.params.facts.square
-        key = (maker, name, self.device.variant(inputs.batch), inputs.params.batch is None, square)
+    def query_kernel(
+        self,
+        maker: Callable[[KernelKey, str], Kernel],
+        name: str,
+        batch: int,
+        params: Params,
+        scratch: dict[str, int] | None = None,
+        **flags: bool,
+    ) -> Any:
+        """The kernel of a query, with what does not change from call to call in place; see `bound`."""
+        square = not QUERIES[name].constrained or params.facts.square
+        own = params.batch is not None
+        key = (maker, name, self.device.variant(batch), own, square, *flags.items())
         found = self._bound.get(key)
         if found is None:
             work = query_work(self.model, self.options, name)
-            own = inputs.params.batch is not None
-            target = self.device.target(inputs.batch)
+            target = self.device.target(batch)
             query, integers = QUERIES[name], topology_arguments(self.model)
-            rows = dict[str, Any]()
+            rows = dict[str, Any](flags)
             if query.constrained and self.constrained:
-                rows = {**self._touch, "features": soft_features(self.model), "square": inputs.params.facts.square}
+                rows |= {**self._touch, "features": soft_features(self.model), "square": params.facts.square}
                 integers = integers | self.contact_arguments(False)
             kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}
-            found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work)
+            found = self._bound[key] = kernel.bind(**integers, dt=self.options.dt, **sizes, **work, **(scratch or {}))
         return found

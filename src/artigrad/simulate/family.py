@@ -31,7 +31,8 @@ class Functions(ABC):
     with any leading axes. u (..., nu), wrench (..., nb, 6): leading axes broadcast, so that what has none is everyone's.
     u left out is zero. params: fields of `Params` by name (a field shaped as in `Params`, or with all leading axes before
     it), or a Params; what is left out is the simulator's own. Gradients of q are ambient: a quaternion may have any
-    length near one and stands for the rotation of q/|q|. There are first derivatives only.
+    length near one and stands for the rotation of q/|q|. All functions have forward mode too, and all but `sensors`,
+    `linearize` and rollouts with checkpoints forward over reverse, which gives products with Hessians.
     """
 
     # -- steps -------------------------------------------------------------------------------------------------------

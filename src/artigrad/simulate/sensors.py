@@ -16,6 +16,7 @@ from ..model.params import Params
 from ..model.state import State
 from ..physics.constraints.report import REPORT
 from ..physics.sensing import FELT
+from .checks import two
 from .results import StateGradient
 from .sensor_bodies import BODIES
 from .sensor_forces import FORCES
@@ -28,11 +29,14 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 KINDS: dict[str, SensorKind] = {**JOINTS_AND_FRAMES, **BODIES, **LINES, **FORCES}
-ON_THE_HOST = "sensors are read on the CPU: make a Simulator(model) and pass it the state as arrays of the host"
 
 
-def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[str, np.ndarray]:
-    """Readings by name, (n,) or (B, n)."""
+def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[str, Any]:
+    """Readings by name, (n,) or (B, n). Those of a GPU are made on the host."""
+    if not sim.checks.on_host:
+        q, v, there = _to_host(sim, *two(state), u)
+        found = read(sim.on_host, State(q, v), there, params)
+        return {name: sim.engine.device.array(y) for name, y in found.items()}
     at, _, batched = _look(sim, state, u, params)
     rows = {s.name: _cut(s, KINDS[s.kind].read(at, s)) for s in sim.model.sensors}
     return rows if batched else {name: row[0] for name, row in rows.items()}
@@ -52,6 +56,12 @@ def read_rollout(traj: Trajectory) -> dict[str, np.ndarray]:
     return {name: row.reshape(*lead, -1) for name, row in rows.items()}
 
 
+def _to_host(sim: Simulator, *arrays: Any) -> list[Any]:
+    """Arrays of a GPU, or given to it, on the host."""
+    device, numbers = sim.engine.device, sim.checks.numbers
+    return [None if x is None else x if np.size(x) == 0 else device.host(numbers("x", x)) for x in arrays]
+
+
 def _cut(s: Sensor, y: np.ndarray) -> np.ndarray:
     """A reading within its cutoff."""
     cut = KINDS[s.kind].cut if s.cutoff > 0 else ""
@@ -60,6 +70,11 @@ def _cut(s: Sensor, y: np.ndarray) -> np.ndarray:
 
 def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params: Params | None) -> StateGradient:
     """Cotangents of state, controls and params for those of readings, by name."""
+    if not sim.checks.on_host:
+        given = dict(zip(bars, _to_host(sim, *bars.values()), strict=True))
+        q, v, there = _to_host(sim, *two(state), u)
+        grad = read_vjp(sim.on_host, State(q, v), given, there, params)
+        return StateGradient(*(sim.engine.device.array(x) if isinstance(x, np.ndarray) else x for x in grad))
     at, traj, batched = _look(sim, state, u, params)
     total = at.zeros()
     for name, bar in bars.items():
@@ -93,8 +108,6 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
 
 def _look(sim: Simulator, state: State, u: Any, params: Params | None) -> tuple[At, Any, bool]:
     """All that sensors read, the rollout of one step if one of them needs it, and whether there is a batch."""
-    if sim.device != "cpu":
-        raise InputError(ON_THE_HOST)
     q, v, batched = sim.checks.state(state)
     given = sim.checks.params(params, len(q))
     fields = {k: np.asarray(given[k]) for k in FIELDS}

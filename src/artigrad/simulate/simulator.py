@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,12 +23,13 @@ from ..staging import Cuda, widest
 from . import sensors
 from .checkpoints import Checkpoints, EveryStep, forward_snapshots, reverse
 from .checks import Checks, check_options
-from .cotangents import Cotangents, LossBars, Tricks
+from .cotangents import Cotangents, LossBars, StepsGradient, Tricks
 from .engine import Engine, Inputs
 from .policy_loop import Network, policy_backward, policy_forward
 from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .state_functions import StateFunctions
+from .tangents import Direction, rollout_jvp, rollout_vjp_jvp
 from .trajectory_files import read
 
 FIXED = ("model", "options", "dtype", "backend", "lanes")
@@ -397,7 +401,7 @@ class Simulator(StateFunctions):
         if tricks != Tricks():
             back = Cotangents(engine, inputs, bars, with_params, tricks=tricks, hold=traj.hold)
             back.restrained(traj.every_state())
-            return self._gradient(traj, back)
+            return self._gradient(traj, back.gradient(), back.health[:, 1])
         block, blocks, snapshots = self._plan(traj.checkpoints, T, traj.batch)
         all_kept = snapshots >= blocks
         back = Cotangents(engine, inputs, bars, with_params, stretch=block if all_kept else 1)
@@ -418,7 +422,7 @@ class Simulator(StateFunctions):
                 if b:
                     traj.kept.pop(b, None)
             reverse(blocks, snapshots, kept, advance, block_vjp)
-        return self._gradient(traj, back)
+        return self._gradient(traj, back.gradient(), back.health[:, 1])
 
     def _vjp_under(
         self, traj: Trajectory, policy: Network, bars: Any, force_bar: Any, with_params: bool, tricks: Tricks
@@ -450,18 +454,102 @@ class Simulator(StateFunctions):
         q, v, u = (back.q, back.v, back.u) if traj.batched else (back.q[0], back.v[0], back.u[0])
         return Gradient(q, v, u, back.params, None, health, back.layers).of(m)
 
-    def _gradient(self, traj: Trajectory, back: Cotangents) -> Gradient:
-        params, total = back.params_gradient(), self.engine.device.total
-        pieces = [back.q_bar, back.v_bar, back.u_bar] + ([] if params is None else [params.flat])
-        health = Health(self.checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
+    def _gradient(self, traj: Trajectory, found: StepsGradient, margin: Any) -> Gradient:
+        """Cotangents as the user sees them."""
+        q_bar, v_bar, u_bar, wrench_bar, params = found
+        total, pieces = self.engine.device.total, [q_bar, v_bar, u_bar] + ([] if params is None else [params.flat])
+        health = Health(self.checks.finite(pieces, traj.batch), traj.violation, margin)
         self.checks.warn_if_unsolved(traj.violation)
-        u_bar, wrench_bar = _of_held(back.u_bar, traj.hold, 2), _of_held(back.wrench_bar, traj.hold, 3)
+        u_bar, wrench_bar = _of_held(u_bar, traj.hold, 2), _of_held(wrench_bar, traj.hold, 3)
         if traj.u.ndim == 2:
             u_bar = total(u_bar)
         if wrench_bar is not None and traj.wrench is not None and traj.wrench.ndim == 3:
             wrench_bar = total(wrench_bar)
-        q_bar, v_bar = (back.q_bar, back.v_bar) if traj.batched else (back.q_bar[0], back.v_bar[0])
+        if not traj.batched:
+            q_bar, v_bar = q_bar[0], v_bar[0]
         return Gradient(q_bar, v_bar, u_bar, params, wrench_bar, health).of(self.model)
+
+    # -- forward mode --------------------------------------------------------------------------------------------------
+    @presented
+    def jvp(
+        self,
+        traj: Trajectory,
+        dq: Any = None,
+        dv: Any = None,
+        du: Any = None,
+        *,
+        dwrench: Any = None,
+        dparams: Mapping[str, Any] | None = None,
+    ) -> State:
+        """How the states of `traj` change along a direction of what went in: changes of q (T+1, nq) and v (T+1, nv), with a
+        batch axis first if `traj` has one.
+
+        dq (nq,), dv (nv,): of the first state, dq in the plain numbers of q. du, dwrench: of controls and wrenches, shaped
+        as they were passed. dparams: of parameters, by name of their fields. What is left out does not change. For a
+        trajectory that kept its states.
+        """
+        direction = self._direction(traj, dq, dv, du, dwrench, dparams)
+        found = rollout_jvp(self.engine, _inputs_for(traj, direction), traj.every_state(), direction)
+        self.checks.finite([found.q, found.v], traj.batch)
+        self.checks.warn_if_unsolved(traj.violation)
+        return found if traj.batched else State(found.q[0], found.v[0])
+
+    @presented
+    def hvp(
+        self,
+        traj: Trajectory,
+        q_bar: Any = None,
+        v_bar: Any = None,
+        *,
+        dq: Any = None,
+        dv: Any = None,
+        du: Any = None,
+        dwrench: Any = None,
+        dparams: Mapping[str, Any] | None = None,
+        dq_bar: Any = None,
+        dv_bar: Any = None,
+        with_params: bool = True,
+    ) -> Gradient:
+        """How the gradient `vjp(traj, q_bar, v_bar)` changes along a direction of what went in (see `jvp`): the product of the
+        Hessian of a loss and that direction, exact.
+
+        dq_bar, dv_bar: how the cotangents change, shaped as they are: for a loss of the states, its second derivatives
+        times their changes `jvp(traj, ...)`; none for a loss that is linear in them.
+        """
+        direction = self._direction(traj, dq, dv, du, dwrench, dparams)
+        inputs, states = _inputs_for(traj, direction), traj.every_state()
+        checks, m = self.checks, self.model
+        bars = [
+            LossBars(*(checks.bar(f"{k}_bar", x, n, traj) for k, x, n in (("q", a, m.nq), ("v", b, m.nv))))
+            for a, b in ((q_bar, v_bar), (dq_bar, dv_bar))
+        ]
+        moved = rollout_jvp(self.engine, inputs, states, direction)
+        back = rollout_vjp_jvp(self.engine, inputs, (states, moved), (bars[0], bars[1]), direction, with_params)
+        return self._gradient(traj, *back)
+
+    def _direction(
+        self, traj: Trajectory, dq: Any, dv: Any, du: Any, dwrench: Any, dparams: Mapping[str, Any] | None
+    ) -> Direction:
+        """Changes with a batch axis, looked at."""
+        self.checks.trajectory(traj)
+        if traj.policy is not None:
+            raise InputError("forward mode takes rollouts under given controls: pass u in place of policy")
+        m, T = self.model, traj.steps // traj.hold
+        if dwrench is not None and traj.wrench is None:
+            raise InputError("this rollout had no wrenches, so there are none to change: pass wrench=zeros to it")
+        flat = None
+        if dparams is not None:
+            own = np.zeros_like(traj.params.flat)
+            flat = Params(m, own, checked=False).replace(unchecked=True, **dparams).flat
+            if flat.ndim == 2 and len(flat) != traj.batch:
+                raise InputError(f"dparams have {len(flat)} sets, but the batch has {traj.batch} robots")
+        own_axes = {"dq": (m.nq,), "dv": (m.nv,), "du": (T, m.nu), "dwrench": (T, m.nb, 6)}
+        given = zip(own_axes.items(), (dq, dv, du, dwrench), strict=True)
+        q, v, u, wrench = (self.checks.change(name, x, own, traj) for (name, own), x in given)
+        if traj.hold > 1:
+            held = self._held(Inputs(traj.batch, u, wrench, traj.params), traj.hold)
+            u, wrench = held.u, held.wrench
+        return Direction(q, v, u, wrench, flat)
 
     @presented
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
@@ -481,11 +569,22 @@ class Simulator(StateFunctions):
         return (A, B) if batched else (A[0], B[0])
 
     # -- sensors -----------------------------------------------------------------------------------------------------
-    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, np.ndarray]:
+    @cached_property
+    def on_host(self) -> Simulator:
+        """The same simulator on the CPU, for what is done there."""
+        if self.checks.on_host:
+            return self
+        base = asdict(self.model.options)
+        changed: dict[str, Any] = {name: x for name, x in asdict(self.options).items() if x != base[name]}
+        return Simulator(self.model, dtype=self.dtype, threads=self.threads, **changed)
+
+    @presented
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, Any]:
         """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
-        which an accelerometer takes its mean."""
+        which an accelerometer takes its mean. Sensors of a GPU are read on the host: the state goes there and back."""
         return sensors.read(self, state, u, params)
 
+    @presented
     def sensors_vjp(
         self, state: State, bars: dict[str, Any], u: Any = None, *, params: Params | None = None
     ) -> StateGradient:
@@ -504,6 +603,15 @@ def _of_held(bar: Any, hold: int, own: int) -> Any:
 
 def _inputs_of(traj: Trajectory) -> Inputs:
     return Inputs(traj.batch, traj.u, traj.wrench, traj.params)
+
+
+def _inputs_for(traj: Trajectory, direction: Direction) -> Inputs:
+    """The same for a direction; parameters that change robot by robot are one set each."""
+    inputs, d_flat = _inputs_of(traj), direction.params
+    if d_flat is None or d_flat.ndim == traj.params.flat.ndim:
+        return inputs
+    flat = np.repeat(traj.params.flat[None], traj.batch, 0)
+    return inputs._replace(params=Params(traj.params.model, flat, checked=traj.params.checked))
 
 
 def _real(dtype: Any) -> Real:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ class StateFunctions:
     def outputs(self, state: State, *, params: Params | None = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies, for states with any leading axes."""
         query = self._query("outputs", state, None, params)
-        views = self._unpack(self._ask(query))
+        views = self.outputs_of(self._ask(query))
         return Outputs(**{k: x.reshape(query.lead + x.shape[1:]) for k, x in views.items()}).of(self.model)
 
     @presented
@@ -56,16 +57,26 @@ class StateFunctions:
         query = self._query("outputs", state, None, params)
         if not isinstance(bars, Outputs):
             raise InputError(f"bars is an Outputs with the cotangents, not {type(bars).__name__}")
-        device, lead = self.engine.device, query.lead
-        flat = device.zeros((query.rows, outputs_size(self.model.nb, self.model.ns)))
-        for name, view in self._unpack(flat).items():
+        given, lead = dict[str, Any](), query.lead
+        for name, view in self.outputs_of(self.engine.device.empty((1, self._outputs_size))).items():
             bar = getattr(bars, name)
             if bar is not None:
-                bar = self.checks.numbers(name, bar if _shape(bar) else [bar]).reshape(_shape(bar))
+                bar = given[name] = self.checks.numbers(name, bar if _shape(bar) else [bar]).reshape(_shape(bar))
                 if bar.shape != lead + view.shape[1:]:
                     raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
-                view[...] = bar.reshape(view.shape)
-        return self._state_gradient(query, flat, with_params)
+        return self._state_gradient(query, self.rows_of_outputs(given, query.rows), with_params)
+
+    @property
+    def _outputs_size(self) -> int:
+        return outputs_size(self.model.nb, self.model.ns)
+
+    def rows_of_outputs(self, given: dict[str, Any], count: int) -> Any:
+        """Outputs, or cotangents of them, of so many states as rows of the kernel; what is not given is zero."""
+        flat = self.engine.device.zeros((count, self._outputs_size))
+        for name, view in self.outputs_of(flat).items():
+            if given.get(name) is not None:
+                view[...] = given[name].reshape(view.shape)
+        return flat
 
     def sites(self, state: State, *, params: Params | None = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""
@@ -116,25 +127,40 @@ class StateFunctions:
     @presented
     def mass_matrix(self, state: State, *, params: Params | None = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
-        query, device = self._query("mass_matrix", state, None, params), self.engine.device
-        nv, (rows, columns) = self.model.nv, self._matrix_entries()
-        M = np.zeros((query.rows, nv, nv), device.dtype)
-        M[:, rows, columns] = M[:, columns, rows] = device.host(self._ask(query))
-        return device.array(M.reshape(*query.lead, nv, nv))
+        query = self._query("mass_matrix", state, None, params)
+        return self.matrix_of(self._ask(query)).reshape(*query.lead, self.model.nv, self.model.nv)
+
+    def matrix_of(self, stored: Any) -> Any:
+        """Matrices (n, nv, nv) whose stored entries are rows."""
+        device, nv, (rows, columns) = self.engine.device, self.model.nv, self._matrix_entries()
+        M = np.zeros((len(stored), nv, nv), device.dtype)
+        M[:, rows, columns] = M[:, columns, rows] = device.host(stored)
+        return device.array(M)
 
     @presented
     def mass_matrix_vjp(
         self, state: State, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
         """Gradients of a loss whose cotangent with respect to `mass_matrix(state)` is `bar` (..., nv, nv)."""
-        query, device = self._query("mass_matrix", state, None, params), self.engine.device
-        nv, (rows, columns) = self.model.nv, self._matrix_entries()
+        query, nv = self._query("mass_matrix", state, None, params), self.model.nv
         bar = self.checks.numbers("bar", bar)
         if bar.shape != (*query.lead, nv, nv):
             raise InputError(f"the cotangent of the mass matrix is {(*query.lead, nv, nv)}, not {bar.shape}")
-        full = device.host(bar).reshape(query.rows, nv, nv)
-        both = full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows])
-        return self._state_gradient(query, device.array(both), with_params)
+        return self._state_gradient(query, self.rows_of_matrix(bar, query.rows), with_params)
+
+    def rows_of_matrix(self, bar: Any, count: int) -> Any:
+        """The cotangents of stored entries for those of whole matrices; None is zero."""
+        device, nv, (rows, columns) = self.engine.device, self.model.nv, self._matrix_entries()
+        full = np.zeros((count, nv, nv)) if bar is None else device.host(bar).reshape(count, nv, nv)
+        return device.array(full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows]))
+
+    @cached_property
+    def stored_entry_of(self) -> np.ndarray:
+        """Which stored entry each entry of the mass matrix is, (nv, nv); one past the last where it is zero."""
+        rows, columns = self._matrix_entries()
+        found = np.full((self.model.nv, self.model.nv), len(rows))
+        found[rows, columns] = found[columns, rows] = np.arange(len(rows))
+        return found
 
     def _matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""
@@ -187,7 +213,7 @@ class StateFunctions:
         own = {x_name: bars.x.reshape(*lead, bars.x.shape[-1])} if x_name and bars.x.shape[-1] else {}
         return StateGradient(q, v, params, **own).of(self.model)
 
-    def _unpack(self, flat: Any) -> dict[str, Any]:
+    def outputs_of(self, flat: Any) -> dict[str, Any]:
         """Views of a flat array of outputs (n, size) by name."""
         m, n = self.model, len(flat)
         frames = flat[:, : (m.nb + m.ns) * FRAME.size].reshape(n, m.nb + m.ns, FRAME.size)

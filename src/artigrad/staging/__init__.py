@@ -17,10 +17,11 @@ from .kernel import (
     Target,
     widest,
 )
-from .memory import Layout, Reals, Row, Table, copy, local
+from .memory import Layout, Reals, Row, Table, changes, copy, local
 from .pairs import PAIRS, Pair, vjp_of
 from .struct import Linear, Struct
-from .values import StagingError, clamp, maximum, minimum, select, sqrt, target, to_real
+from .tangent_kernel import TangentKernel
+from .values import Dual, StagingError, clamp, maximum, minimum, select, sqrt, steady, target, to_real
 
 __all__ = [
     "INT",
@@ -34,6 +35,7 @@ __all__ = [
     "WORK",
     "ArgumentKind",
     "Cuda",
+    "Dual",
     "Kernel",
     "Layout",
     "Linear",
@@ -43,9 +45,11 @@ __all__ = [
     "StagingError",
     "Struct",
     "Table",
+    "TangentKernel",
     "Target",
     "arctan2",
     "carry",
+    "changes",
     "clamp",
     "climb",
     "copy",
@@ -63,6 +67,7 @@ __all__ = [
     "select",
     "sincos",
     "sqrt",
+    "steady",
     "tanh",
     "switch",
     "target",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
-from .values import ROUNDER, clamp, select, sqrt, target
+from .values import ROUNDER, Dual, change, clamp, dual, select, sqrt, steady, target
 
 # pi/2 in parts whose products with a small integer are exact, and minimax polynomials on [-pi/4, pi/4]
 _HALF_PI = {
@@ -50,7 +50,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
 def sincos(x: Any) -> tuple[Any, Any]:
     """(sin x, cos x), to rounding for |x| up to about 1e5."""
     kind = target().dtype
-    turns = x * 0.6366197723675814 + ROUNDER[kind]  # the nearest integer stands in the low bits
+    turns = steady(x) * 0.6366197723675814 + ROUNDER[kind]  # the nearest integer stands in the low bits
     k = turns - ROUNDER[kind]
     r = x
     for part in _HALF_PI[kind]:
@@ -58,7 +58,11 @@ def sincos(x: Any) -> tuple[Any, Any]:
     z = r * r
     s = r + r * (z * _polynomial(_SIN[kind], z))
     c = (1.0 - 0.5 * z) + (z * z) * _polynomial(_COS[kind], z)
-    return target().quarter_turns(turns, s, c)
+    y = target().quarter_turns(turns, steady(s), steady(c))
+    if not isinstance(x, Dual):
+        return y
+    dy = target().quarter_turns(turns, change(s), change(c))
+    return dual(y[0], dy[0]), dual(y[1], dy[1])
 
 
 def floor(x: Any) -> Any:
@@ -113,7 +117,7 @@ def _reduced(x: Any) -> tuple[Any, Any]:
     """(r, turns): x = r + k log 2 with r within half of log 2, x cut to what e^x can be; turns has k in its last bits."""
     kind = target().dtype
     x = clamp(x, -_EXP_MOST[kind], _EXP_MOST[kind])
-    turns = x * 1.4426950408889634 + ROUNDER[kind]
+    turns = steady(x) * 1.4426950408889634 + ROUNDER[kind]
     k, (high, low) = turns - ROUNDER[kind], _LN2[kind]
     return (x - k * high) - k * low, turns
 
@@ -148,7 +152,9 @@ def tanh(x: Any) -> Any:
 def log(x: Any) -> Any:
     """The natural logarithm of x > 0: x = m 2^n,  log m = 2 artanh s  with  s = (m - 1)/(m + 1)"""
     kind = target().dtype
-    m, n = target().split_exponent(x)
+    m, n = target().split_exponent(steady(x))
+    if isinstance(x, Dual):
+        m = dual(m, x.d * (m / x.x))
     s, (high, low) = (m - 1.0) / (m + 1.0), _LN2[kind]
     z = s * s
     series = _polynomial(tuple(1.0 / (2 * j + 1) for j in range(_LOG_TERMS[kind], -1, -1)), z)

@@ -72,6 +72,7 @@ class Emitter:
     """Writes the body of one function. The methods are what the operators of `values` and `control` call."""
 
     symbolic = True
+    tangents = False  # whether values come with their changes
 
     def __init__(self, dtype: str, lanes: int, fused: bool = True):
         self.dtype, self.lanes, self.fused = dtype, lanes, fused

@@ -20,7 +20,7 @@ import numpy as np
 from .control import loop
 from .emit import Emitter
 from .struct import Struct, checked, size_of
-from .values import Int, Real, StagingError, select, to_real
+from .values import Int, Real, StagingError, change, dual, select, steady, to_real
 
 
 class Memory(Protocol):
@@ -334,13 +334,13 @@ class NumpyMemory:
 
     def store(self, place: int, offset: int, value: Any) -> None:
         if self.axis == 0:
-            self.array[place + offset] = value
+            self.array[place + offset] = steady(value)
         else:
-            self.array[:, place + offset] = value
+            self.array[:, place + offset] = steady(value)
 
     def _spots(self, start: Any, index: Any) -> Any:
         """Of each robot in the array."""
-        entry = int(start) + np.floor(index).astype(int)
+        entry = int(start) + np.floor(steady(index)).astype(int)
         if self.array.ndim == 1:
             return entry
         robots = np.arange(self.array.shape[1 - self.axis])
@@ -350,12 +350,49 @@ class NumpyMemory:
         return self.array[self._spots(start, index)]
 
     def scatter_add(self, start: Any, index: Any, value: Any) -> None:
-        self.array[self._spots(start, index)] += value
+        self.array[self._spots(start, index)] += steady(value)
+
+
+class Paired:
+    """Numbers and their changes, in two memories that are laid out alike."""
+
+    def __init__(self, numbers: Memory, changes: Memory):
+        self.numbers, self.changes = numbers, changes
+
+    def at(self, index: Any) -> tuple[Any, Any]:
+        return self.numbers.at(index), self.changes.at(index)
+
+    def load(self, place: tuple[Any, Any], offset: int) -> Any:
+        return dual(self.numbers.load(place[0], offset), self.changes.load(place[1], offset))
+
+    def store(self, place: tuple[Any, Any], offset: int, value: Any) -> None:
+        self.numbers.store(place[0], offset, steady(value))
+        self.changes.store(place[1], offset, change(value))
+
+    def gather(self, start: Any, index: Any) -> Any:
+        at = steady(index)
+        return dual(self.numbers.gather(start, at), self.changes.gather(start, at))
+
+    def scatter_add(self, start: Any, index: Any, value: Any) -> None:
+        self.numbers.scatter_add(start, steady(index), steady(value))
+        self.changes.scatter_add(start, steady(index), change(value))
+
+
+def numbers(array: Reals) -> Reals:
+    """An array without its changes."""
+    return Reals(array.memory.numbers, array.start) if isinstance(array.memory, Paired) else array
+
+
+def changes(array: Reals) -> Reals:
+    """The changes of an array that has them, alone."""
+    memory: Any = array.memory
+    return Reals(memory.changes, array.start)
 
 
 def local(source: Reals, scratch: Reals, n: Any) -> Reals:
     """`source` to be read many times: copied to scratch if its lanes lie apart, else itself."""
-    if isinstance(source.memory, Robots) and not source.memory.e.apart:
+    far = numbers(source).memory
+    if isinstance(far, Robots) and not far.e.apart:
         return source
     copy(source, scratch, n)
     return scratch
@@ -364,6 +401,10 @@ def local(source: Reals, scratch: Reals, n: Any) -> Reals:
 def copy(source: Reals, destination: Reals, n: Any) -> None:
     """destination[k] = source[k] for k < n. Between the user's layout and packs this turns blocks of numbers over; a pack
     array that is written this way needs room for a multiple of `lanes` entries."""
+    if isinstance(source.memory, Paired) and isinstance(destination.memory, Paired):
+        copy(numbers(source), numbers(destination), n)
+        copy(changes(source), changes(destination), n)
+        return
     far, near = source.memory, destination.memory
     if isinstance(far, Robots) and isinstance(near, Lanes) and far.e.lanes > 1:
         for first, inside in _blocks(far.e, n):

@@ -31,6 +31,7 @@ class NumpyTarget:
     """Answers what `control` and `values` ask, at once. Arithmetic is NumPy's own."""
 
     symbolic = False
+    tangents = False
     cell = NumpyCell
     int_cell = NumpyCell
 

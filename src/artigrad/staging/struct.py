@@ -15,7 +15,7 @@ import typing
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Self
 
-from .values import StagingError, is_real
+from .values import StagingError, change, dual, is_real, steady, target
 
 
 class Struct:
@@ -120,14 +120,25 @@ def checked(value: Any, kind: type, where: str) -> Any:
 
 
 def flatten(value: Any) -> list[Any]:
-    """The reals of a real, a struct or a (nested) tuple of them."""
+    """The reals of a real, a struct or a (nested) tuple of them; where there are tangents, each and its change."""
+    leaves = _leaves(value)
+    if not target().tangents:
+        return leaves
+    return [part for leaf in leaves for part in ((None, None) if leaf is None else (steady(leaf), change(leaf)))]
+
+
+def _leaves(value: Any) -> list[Any]:
     if isinstance(value, tuple):
-        return [leaf for item in value for leaf in flatten(item)]
+        return [leaf for item in value for leaf in _leaves(item)]
     return value.leaves() if isinstance(value, Struct) else [value]
 
 
 def unflatten(like: Any, leaves: Iterator[Any]) -> Any:
     """The inverse of `flatten`: a value shaped as `like` with the next leaves in it."""
+    return _filled(like, (dual(x, next(leaves)) for x in leaves) if target().tangents else leaves)
+
+
+def _filled(like: Any, leaves: Iterator[Any]) -> Any:
     if isinstance(like, tuple):
-        return tuple(unflatten(item, leaves) for item in like)
+        return tuple(_filled(item, leaves) for item in like)
     return like._take(leaves) if isinstance(like, Struct) else next(leaves)

@@ -2,7 +2,8 @@
 
 A value is either symbolic (`Real`, `Int`, `Mask`: an operator writes an instruction) or, on the NumPy target, a plain
 NumPy array over lanes. The functions at the bottom (`select`, `sqrt`, ...) work on both. Python numbers mix freely with
-either and fold while staging, so that `0.0 * x` costs nothing.
+either and fold while staging, so that `0.0 * x` costs nothing. A `Dual` is one of them together with its change along a
+direction of the inputs: code staged on those gives tangents (`tangent_kernel`).
 
 Not here: loops and branches (`control`), memory (`memory`), the instructions themselves (`emit`).
 """
@@ -179,6 +180,102 @@ class Mask(Symbol):
     __rand__, __ror__ = __and__, __or__  # with a comparison of Python numbers
 
 
+class Dual(Real):
+    """A value x and its change d. Arithmetic is that of its parts, each of which may be symbolic, an array or a number."""
+
+    __slots__ = ("d", "x")
+    __array_ufunc__ = None  # so that NumPy leaves operators to this class
+
+    def __init__(self, x: Any, d: Any):
+        self.x, self.d = x, d
+
+    @property
+    def ref(self) -> str:  # type: ignore[override]
+        return self.x.ref
+
+    @property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.x.scope
+
+    def __add__(self, other: Any) -> Any:
+        return dual(self.x + steady(other), _sum(self.d, change(other)))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return dual(self.x - steady(other), _sum(self.d, -change(other)))
+
+    def __rsub__(self, other: Any) -> Any:
+        return dual(steady(other) - self.x, _sum(change(other), -self.d))
+
+    def __mul__(self, other: Any) -> Any:
+        if not is_real(other):
+            return NotImplemented
+        y = steady(other)
+        return dual(self.x * y, _sum(_product(self.d, y), _product(self.x, change(other))))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return _quotient(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _quotient(other, self)
+
+    def __neg__(self) -> Any:
+        return dual(-self.x, -self.d)
+
+    def __abs__(self) -> Any:
+        return dual(abs(self.x), select(self.x < 0.0, -self.d, self.d))
+
+    def __lt__(self, other: Any) -> Any:
+        return self.x < steady(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.x <= steady(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.x > steady(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.x >= steady(other)
+
+
+def dual(x: Any, d: Any) -> Any:
+    """x with its change d, or x alone if that is the number 0."""
+    return x if _is_zero(d) else Dual(x, d)
+
+
+def steady(x: Any) -> Any:
+    """x as if it did not change."""
+    return x.x if isinstance(x, Dual) else x
+
+
+def change(x: Any) -> Any:
+    """How x changes: 0.0 for what does not."""
+    return x.d if isinstance(x, Dual) else 0.0
+
+
+def _is_zero(x: Any) -> bool:
+    return isinstance(x, int | float) and x == 0
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return b if _is_zero(a) else a if _is_zero(b) else a + b
+
+
+def _product(a: Any, b: Any) -> Any:
+    return 0.0 if _is_zero(a) or _is_zero(b) else a * b
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """(a/b)' = (a' - (a/b) b')/b"""
+    x, y = steady(a), steady(b)
+    z = x / y
+    top = _sum(change(a), -_product(z, change(b)))
+    return dual(z, 0.0 if _is_zero(top) else top / y)
+
+
 def is_real(x: Any) -> bool:
     return isinstance(x, Real | float | int | np.ndarray | np.floating) and not isinstance(x, bool)
 
@@ -202,6 +299,8 @@ def select(mask: Any, a: Any, b: Any) -> Any:
         if type(a) is not type(b):
             raise StagingError(f"select needs two values of one type, not {type(a).__name__} and {type(b).__name__}")
         return type(a).from_leaves(select(mask, x, y) for x, y in zip(a.leaves(), b.leaves(), strict=True))
+    if isinstance(a, Dual) or isinstance(b, Dual):
+        return dual(select(mask, steady(a), steady(b)), select(mask, change(a), change(b)))
     return target().select(mask, real(a), real(b))
 
 
@@ -211,7 +310,12 @@ def to_real(x: Any) -> Any:
 
 
 def sqrt(x: Any) -> Any:
-    return target().unary("sqrt", x)
+    """The square root; at zero it is taken not to change."""
+    y = target().unary("sqrt", steady(x))
+    if not isinstance(x, Dual):
+        return y
+    above = y > 0.0
+    return dual(y, select(above, 0.5 * x.d / select(above, y, 1.0), 0.0))
 
 
 def minimum(a: Any, b: Any) -> Any:

@@ -9,6 +9,7 @@ not there on the backward pass: that it gives the same controls again is checked
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, NamedTuple
 
 import torch
@@ -231,7 +232,8 @@ def bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -
 
 def rows_of(x: Tensor, own: int) -> Tensor:
     """A contiguous tensor with one row per robot: on the memory of x if that is so already."""
-    return x.reshape(-1, *x.shape[x.ndim - own :]).contiguous()
+    lead, tail = x.shape[: x.ndim - own], x.shape[x.ndim - own :]
+    return x.reshape(prod(lead), *tail).contiguous()
 
 
 def shared_memory(engine: Engine, x: Any) -> Tensor:

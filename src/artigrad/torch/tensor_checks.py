@@ -13,7 +13,10 @@ from ..errors import InputError
 from ..simulate.simulator import Simulator
 
 DTYPES = {"f64": torch.float64, "f32": torch.float32}
-FIRST_ONLY = "artigrad has first derivatives only: leave out create_graph=True, or take differences of gradients"
+FIRST_ONLY = (
+    "gradients of gradients are not available: leave out create_graph=True; a product with the Hessian is "
+    "torch.func.jvp(torch.func.grad(loss), (x,), (dx,))"
+)
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -1,7 +1,8 @@
 """The functions of a simulator on tensors, with autograd, `torch.func` and `vmap`, on the CPU and on a GPU.
 
-A backward pass reads what the description of the function keeps (for a rollout: its states, controls and parameters). Only
-first derivatives exist: differentiating a gradient raises. Under `torch.compile` each call is a break in the graph.
+A backward pass reads what the description of the function keeps (for a rollout: its states, controls and parameters). Forward
+mode is there for all functions, and for gradients too, so that `torch.func.jvp` of `torch.func.grad` gives products with
+Hessians; gradients of gradients raise. Under `torch.compile` each call is a break in the graph.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..simulate import differentiable
+from ..simulate import changes, differentiable
 from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
 from ..simulate.family import Functions
@@ -27,14 +28,12 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
-        return tuple(map(as_tensor, differentiable.forward(call, _arrays(call, call.function.inputs, given))))
+        return _tensors(differentiable.forward(call, _arrays(call, call.function.inputs, given)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         call, *given = inputs
-        ctx.call = call
-        ctx.save_for_backward(*call.kept(given, output))
-        ctx.set_materialize_grads(False)
+        _keep(ctx, call, call.kept(given, output))
 
     @staticmethod
     def backward(ctx: Any, *bars: Tensor | None) -> Any:
@@ -45,20 +44,76 @@ class _Forward(torch.autograd.Function):
         return None, *(next(found) if need else None for need in needed)
 
     @staticmethod
+    def jvp(ctx: Any, _: None, *d_given: Tensor | None) -> Any:
+        return _ForwardJvp.apply(ctx.call, *ctx.saved_tensors, *d_given)
+
+    @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
         found = _Forward.apply(call, *_axis_in_front(in_dims[1:], given))
         return found, (0,) * len(found)
 
 
 class _Backward(torch.autograd.Function):
-    """Its adjoint, which refuses to be differentiated: the cotangents that are needed."""
+    """Its adjoint: the cotangents that are needed. In reverse mode it is not differentiated again."""
 
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
-        count = len(call.function.kept)
-        kept, bars = given[:count], [memory(call.sim, x) for x in given[count:]]
-        found = differentiable.backward(call, _arrays(call, call.function.kept, kept), bars, needed[-1])
-        return tuple(as_tensor(x) for x, need in zip(found, needed, strict=True) if need)
+        kept, bars = _split(call, given, call.function.kept)
+        return _needed(differentiable.backward(call, kept, bars, needed[-1]), needed)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        call, needed, *given = inputs
+        ctx.needed = needed
+        _keep(ctx, call, given)
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor) -> Any:
+        raise InputError(FIRST_ONLY)
+
+    @staticmethod
+    def jvp(ctx: Any, _call: None, _needed: None, *d_given: Tensor | None) -> Any:
+        return _BackwardJvp.apply(ctx.call, ctx.needed, *ctx.saved_tensors, *d_given)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], call: Call, needed: tuple[bool, ...], *given: Tensor | None
+    ) -> Any:
+        found = _Backward.apply(call, needed, *_axis_in_front(in_dims[2:], given))
+        return found, (0,) * len(found)
+
+
+class _ForwardJvp(torch.autograd.Function):
+    """How what a function gives changes, for what its adjoint keeps and changes of its inputs."""
+
+    @staticmethod
+    def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
+        kept, moved = _split(call, given, call.function.kept, call.function.inputs)
+        return _tensors(changes.forward_jvp(call, kept, moved))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor) -> Any:
+        raise InputError(FIRST_ONLY)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
+        found = _ForwardJvp.apply(call, *_axis_in_front(in_dims[1:], given))
+        return found, (0,) * len(found)
+
+
+class _BackwardJvp(torch.autograd.Function):
+    """How the cotangents that are needed change, for what is kept, cotangents, and changes of both."""
+
+    @staticmethod
+    def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
+        half = len(given) // 2
+        kept, bars = _split(call, given[:half], call.function.kept)
+        moved, moved_bars = _split(call, given[half:], call.function.kept)
+        return _needed(changes.backward_jvp(call, kept, bars, moved, moved_bars, needed[-1]), needed)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -72,12 +127,37 @@ class _Backward(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], call: Call, needed: tuple[bool, ...], *given: Tensor | None
     ) -> Any:
-        found = _Backward.apply(call, needed, *_axis_in_front(in_dims[2:], given))
+        found = _BackwardJvp.apply(call, needed, *_axis_in_front(in_dims[2:], given))
         return found, (0,) * len(found)
 
 
-for _function in (_Forward.forward, _Backward.forward):
+for _function in (_Forward.forward, _Backward.forward, _ForwardJvp.forward, _BackwardJvp.forward):
     _function.__signature__ = inspect.signature(_function)  # type: ignore[union-attr]  # PyTorch asks for it at every call
+
+
+def _keep(ctx: Any, call: Call, tensors: Iterable[Tensor | None]) -> None:
+    """What both modes read."""
+    ctx.call = call
+    ctx.save_for_backward(*tensors)
+    ctx.save_for_forward(*tensors)
+    ctx.set_materialize_grads(False)
+
+
+def _tensors(arrays: Iterable[Any]) -> tuple[Tensor, ...]:
+    return tuple(map(as_tensor, arrays))
+
+
+def _needed(found: Iterable[Any], needed: tuple[bool, ...]) -> tuple[Tensor, ...]:
+    return _tensors(x for x, need in zip(found, needed, strict=True) if need)
+
+
+def _split(
+    call: Call, given: tuple[Tensor | None, ...], names: Iterable[str], rest: Iterable[str] | None = None
+) -> tuple[list[Any], list[Any]]:
+    """Tensors with these names, and the rest, as the simulator takes them."""
+    count = len(tuple(names))
+    rest = call.outputs if rest is None else rest
+    return _arrays(call, names, given[:count]), _arrays(call, rest, given[count:])
 
 
 def _arrays(call: Call, names: Iterable[str], given: tuple[Tensor | None, ...]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Quat, Vec3, compose_vjp, pose, pose_vjp
-from ...staging import carry, loop, maximum, select, switch
+from ...staging import carry, loop, maximum, select, switch, target
 from ..constraints.soft.impedance import (
     LEAST,
     Soft,
@@ -89,20 +89,20 @@ def _said(m: Making, k: Any) -> PairNumbers:
         n, fields = m.structure.pair_own[k] - 1, m.fields
         mu = [fields.real("pair_friction", n, 5, j) for j in range(5)]
         refs = [fields.struct(name, n, SolRef) for name in ("pair_solref", "pair_solref_friction")]
-        e = maximum(fields.real("restitution", a), fields.real("restitution", b))
+        e = _larger(fields.real("restitution", a), fields.real("restitution", b))
         return PairNumbers(*mu, *refs, fields.struct("pair_solimp", n, SolImp), fields.real("pair_margin", n), e)
 
     def mixed() -> PairNumbers:
         x, y = _said_by(m, a), _said_by(m, b)
         share = mix_share(m.fields.real("solmix", a), m.fields.real("solmix", b))
-        larger = [maximum(p, q) for p, q in zip(x.leaves()[:5], y.leaves()[:5], strict=True)]
+        larger = [_larger(p, q) for p, q in zip(x.leaves()[:5], y.leaves()[:5], strict=True)]
         imp = x.imp * share + y.imp * (1.0 - share)
-        both = (x.margin + y.margin, maximum(x.restitution, y.restitution))
+        both = (x.margin + y.margin, _larger(x.restitution, y.restitution))
         return PairNumbers(*larger, mix_ref(x.ref, y.ref, share), SolRef.zero(), imp, *both)
 
     def decided(s: Any) -> PairNumbers:
         x, y = _said_by(m, a), _said_by(m, b)
-        both = (x.margin + y.margin, maximum(x.restitution, y.restitution))
+        both = (x.margin + y.margin, _larger(x.restitution, y.restitution))
         return PairNumbers.from_leaves([*_said_by(m, s).leaves()[: PairNumbers.size - 2], *both])
 
     by_rank = {0: mixed, 1: lambda: decided(a), 2: lambda: decided(b)}
@@ -112,6 +112,14 @@ def _said(m: Making, k: Any) -> PairNumbers:
 def _is_own(m: Making, k: Any) -> Any:
     """1 for an explicit pair, else 0."""
     return m.structure.pair_explicit[k]
+
+
+def _larger(x: Any, y: Any) -> Any:
+    """max(x, y); it changes with half of each if they are equal."""
+    if not target().tangents:
+        return maximum(x, y)
+    share = _share_of(x, y)
+    return x * share + y * (1.0 - share)
 
 
 def _share_of(x: Any, y: Any) -> Any:

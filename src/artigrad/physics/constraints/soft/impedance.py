@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....staging import Linear, clamp, exp, log, maximum, minimum, select, vjp_of
+from ....staging import Dual, Linear, clamp, exp, log, maximum, minimum, select, vjp_of
 
 LEAST = 1e-15  # below it a number is none
 LOW, HIGH = 1e-4, 0.9999  # of an impedance
@@ -107,7 +107,7 @@ def _share(s: Soft, r: Any) -> tuple[Any, Any, Any]:
 
 def _power(u: Any, p: Any, square: bool) -> Any:
     """u^(p-1) for 0 <= u <= 1"""
-    if square:
+    if square and not isinstance(p, Dual):
         return u
     live = u > 0.0
     return select(live, exp((p - 1.0) * log(select(live, u, 1.0))), select(p > 1.0, 0.0, 1.0))

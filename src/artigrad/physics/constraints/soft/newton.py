@@ -4,13 +4,15 @@
 
 The first step, from a = 0, is taken whole; a state then has one answer to the bit, whatever led to it. After it there is z
 with M (a - a0) = J^T z, so that everything a line search asks of M is known from rows alone. A robot that is done is frozen.
+
+Tangents are those of one more whole step: from the solution it leads back to it, whatever changes it was reached with.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....staging import carry, loop, maximum, select, sqrt, target, when_any
+from ....staging import carry, loop, maximum, select, sqrt, steady, target, when_any
 from ...context import Step
 from . import coupled
 from .factor import assemble, factor_solve
@@ -66,13 +68,18 @@ def newton(s: Step) -> None:
             needed = select(first.value > 0.5, 0.0, elsewhere)
             for _ in when_any(needed > 0.5):
                 _search(s, along, (end, enough), needed, alpha)
-            error, size = _move(s, select(going.value > 0.5, alpha.value, 0.0))
+            error, size = _move(s, select(going.value > 0.5, steady(alpha.value), 0.0))
             size = size + floor
             left.value = select(going.value > 0.5, sqrt(error / maximum(size, 1e-30)), left.value)
             going.value = select(
                 error <= fine * fine * size, 0.0, going.value
             )  # what is no number goes on, and is told
             first.value = 0.0
+    if target().tangents:
+        assemble(s, with_forces=True)
+        factor_solve(s, problem.joint_force, problem.trial)
+        _try(s)
+        _move(s, 1.0)
     # what is left over is said only of robots that did not get there
     worst = select(going.value > 0.5, left.value, 0.0)
     status = problem.status

@@ -37,7 +37,9 @@ TABLES = {
     "wrench": Layout(p=Vec3, p_a=Vec3, R=Mat3, E=Mat3, K=Stiff, **dict.fromkeys(STEPS, Six), **_RUB, **_TURN),
     "single": Layout(sign=float, **_SCALAR),
     "combo": Layout(**_SCALAR),
-    "placed": Layout(X=Transform, at=Vec3),  # one row per shape: its pose, about the origin of its tree; its place in the world
+    "placed": Layout(
+        X=Transform, at=Vec3
+    ),  # one row per shape: its pose, about the origin of its tree; its place in the world
     "base": Layout(F=Force),  # one row per link: its force without rows
     "composite": Layout(I=Articulated, F=Force),  # one row per link: stiffened inertia, and force, of all it carries
     "cross": Layout(C=Cross),  # one row per coupling of two moving links

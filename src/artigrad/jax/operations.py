@@ -1,0 +1,202 @@
+"""The described functions as operations that JAX knows: what they give, how `vmap`, `jvp` and transposition act on them.
+
+    apply           a function of its inputs
+    tangent         how what it gives changes, linear in changes of the inputs; its transpose is the adjoint
+    adjoint         cotangents of the inputs
+    adjoint_tangent how those change: forward over reverse
+
+An operation has groups of operands (what a function reads, what its adjoint keeps, cotangents, changes), of each of which only
+some may be there; `names` says which. Under `vmap` everything has the new axis in front; parameters that all robots share
+have one of length one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from ..errors import InputError
+from ..simulate import changes, differentiable
+from ..simulate.arrays import Axes
+from ..simulate.differentiable import Call
+from . import native_calls
+
+FIRST_ONLY = (
+    "gradients of gradients are not available: a product with the Hessian is "
+    "jax.jvp(jax.grad(loss), (x,), (dx,)), or take differences of gradients"
+)
+Names = tuple[tuple[str, ...], ...]
+
+
+class Operation:
+    """groups: what of a call each group of operands is named after: "inputs", "kept", "outputs". gives: "outputs", or "inputs"
+    for cotangents of those that are `wanted`. run(call, *groups, with_params): the work, on NumPy arrays."""
+
+    def __init__(
+        self, name: str, groups: tuple[str, ...], gives: str, run: Callable[..., tuple[Any, ...]], serve: Any = None
+    ):
+        self.name, self.groups, self.gives, self.run, self.serve = name, groups, gives, run, serve
+        self.primitive = Primitive(f"artigrad_{name}")
+        self.primitive.multiple_results = True
+        self.primitive.def_abstract_eval(self._like)
+        statics = ("call", "names", "wanted")
+        self.primitive.def_impl(jax.jit(lambda *x, **about: self.primitive.bind(*x, **about), static_argnames=statics))
+        batching.primitive_batchers[self.primitive] = self._batch
+        mlir.register_lowering(self.primitive, mlir.lower_fun(self._callback, multiple_results=True))
+        mlir.register_lowering(self.primitive, mlir.lower_fun(self._native, multiple_results=True), platform="cpu")
+
+    def __call__(self, call: Call, *groups: dict[str, Any], wanted: Sequence[str] = ()) -> list[Array]:
+        """Operands by name; what is None or zero is left out."""
+        there = [{k: x for k, x in group.items() if _is_there(x)} for group in groups]
+        operands = [x for group in there for x in group.values()]
+        return self.primitive.bind(*operands, call=call, names=tuple(map(tuple, there)), wanted=tuple(wanted))
+
+    def split(self, operands: Sequence[Any], names: Names) -> list[dict[str, Any]]:
+        """Operands by name, in their groups."""
+        rest = iter(operands)
+        return [{name: next(rest) for name in group} for group in names]
+
+    def _axes(self, call: Call, names: Names) -> list[tuple[str, int]]:
+        """The name of each operand, and how many axes are its own."""
+        known = {"inputs": call.function.inputs, "kept": call.kept_axes, "outputs": call.bar_axes}
+        return [(name, known[kind][name]) for kind, group in zip(self.groups, names, strict=True) for name in group]
+
+    def _lead(self, operands: Sequence[Any], call: Call, names: Names) -> Axes:
+        """The leading axes of robots."""
+        axes = self._axes(call, names)
+        x, own = next((x, own) for x, (name, own) in zip(operands, axes, strict=True) if name != "params")
+        return tuple(x.shape[: x.ndim - own])
+
+    def _like(self, *operands: Any, call: Call, names: Names, wanted: tuple[str, ...]) -> list[Any]:
+        lead = self._lead(operands, call, names)
+        some = next(x for x, (name, _) in zip(operands, self._axes(call, names), strict=True) if name != "params")
+        if self.gives == "outputs":
+            return [some.update(shape=(*lead, *shape)) for shape in call.outputs.values()]
+        shapes, flat = input_shapes(call), self.split(operands, names)[0].get("params")
+        return [
+            flat.update(shape=(*lead[: flat.ndim - 1], flat.shape[-1]))  # type: ignore[union-attr]
+            if name == "params"
+            else some.update(shape=(*lead, *shapes[name]))
+            for name in wanted
+        ]
+
+    def _batch(
+        self, operands: Sequence[Any], dims: Sequence[Any], *, call: Call, names: Names, wanted: tuple[str, ...]
+    ) -> tuple[list[Array], list[int]]:
+        size = next(x.shape[d] for x, d in zip(operands, dims, strict=True) if d is not None)
+        given = []
+        for x, d, (name, _) in zip(operands, dims, self._axes(call, names), strict=True):
+            if d is not None:
+                given.append(jnp.moveaxis(x, d, 0))
+            else:
+                given.append(jnp.broadcast_to(x[None], (1 if name == "params" else size, *x.shape)))
+        found = self.primitive.bind(*given, call=call, names=names, wanted=wanted)
+        return found, [0] * len(found)
+
+    # -- the work ------------------------------------------------------------------------------------------------------
+    def _native(self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...]) -> list[Array]:
+        """As a native call where there is one."""
+        groups = self.split(operands, names)
+        if self.serve is not None and native_calls.serves(call, groups, wanted):
+            return self.serve(call, *groups, wanted=wanted)
+        return self._callback(*operands, call=call, names=names, wanted=wanted)
+
+    def _callback(self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...]) -> list[Array]:
+        """Through Python."""
+        avals = [jax.typeof(x) for x in operands]
+        like = [
+            jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self._like(*avals, call=call, names=names, wanted=wanted)
+        ]
+        kinds = {"inputs": tuple(call.function.inputs), "kept": call.function.kept, "outputs": tuple(call.outputs)}
+
+        def run(*given: Any) -> list[np.ndarray]:
+            groups = self.split([np.asarray(x) for x in given], names)
+            arrays = [
+                [group.get(name) for name in kinds[kind]] for kind, group in zip(self.groups, groups, strict=True)
+            ]
+            found = self.run(call, *arrays, *(("params" in wanted,) if self.gives == "inputs" else ()))
+            if self.gives == "inputs":
+                by_name = dict(zip(call.function.inputs, found, strict=True))
+                found = tuple(by_name[name] for name in wanted)
+            return [np.asarray(x, y.dtype) for x, y in zip(found, like, strict=True)]
+
+        return list(jax.pure_callback(run, like, *operands))
+
+
+def _is_there(x: Any) -> bool:
+    return x is not None and not isinstance(x, ad.Zero)
+
+
+def input_shapes(call: Call) -> dict[str, Axes]:
+    """The own shape of each input of a call."""
+    m, T = call.sim.model, call.steps
+    one = {"u": (m.nu,), "wrench": (m.nb, 6), "a": (m.nv,)}
+    timed = {
+        name: (T, *shape) if call.function.inputs.get(name, 0) > len(shape) else shape for name, shape in one.items()
+    }
+    return {"q": (m.nq,), "v": (m.nv,)} | timed
+
+
+# -- the operations ----------------------------------------------------------------------------------------------------
+apply = Operation("apply", ("inputs",), "outputs", differentiable.forward, native_calls.forward)
+tangent = Operation("tangent", ("kept", "inputs"), "outputs", changes.forward_jvp)
+adjoint = Operation("adjoint", ("kept", "outputs"), "inputs", differentiable.backward, native_calls.backward)
+adjoint_tangent = Operation("adjoint_tangent", ("kept", "outputs", "kept", "outputs"), "inputs", changes.backward_jvp)
+
+
+def _apply_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: Any) -> Any:
+    (inputs,), (moved,) = apply.split(primals, names), apply.split(tangents, names)
+    outputs = apply(call, inputs)
+    known = inputs | dict(zip(call.outputs, outputs, strict=True))
+    kept = {name: known.get(name) for name in call.function.kept}
+    return outputs, tangent(call, kept, moved)
+
+
+def _tangent_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: Any) -> Any:
+    (kept, moved), (kept_dots, dots) = tangent.split(primals, names), tangent.split(tangents, names)
+    if any(map(_is_there, kept_dots.values())):
+        raise InputError("forward mode of forward mode is not available: take jax.jvp of jax.grad")
+    return tangent(call, kept, moved), tangent(call, kept, dots)
+
+
+def _tangent_transpose(bars: Any, *operands: Any, call: Call, names: Names, wanted: Any) -> Any:
+    kept, moved = tangent.split(operands, names)
+    asked = [name for name, x in moved.items() if ad.is_undefined_primal(x)]
+    given = dict(zip(call.outputs, bars, strict=True))
+    if not any(map(_is_there, given.values())):
+        return [None] * len(kept) + [None for _ in moved]
+    found = dict(zip(asked, adjoint(call, kept, given, wanted=asked), strict=True))
+    summed = {name: _as(x, moved[name].aval) for name, x in found.items()}
+    return [None] * len(kept) + [summed.get(name) for name in moved]
+
+
+def _as(x: Array, aval: Any) -> Array:
+    """A cotangent with the axes of what was broadcast."""
+    shared = tuple(k for k, (a, b) in enumerate(zip(x.shape, aval.shape, strict=True)) if a != b)
+    return x.sum(shared, keepdims=True) if shared else x
+
+
+def _adjoint_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
+    changes.check_second(call)
+    (kept, bars), (d_kept, d_bars) = adjoint.split(primals, names), adjoint.split(tangents, names)
+    return adjoint(call, kept, bars, wanted=wanted), adjoint_tangent(call, kept, bars, d_kept, d_bars, wanted=wanted)
+
+
+def _refuse(*_: Any, **__: Any) -> Any:
+    raise InputError(FIRST_ONLY)
+
+
+ad.primitive_jvps[apply.primitive] = _apply_jvp
+ad.primitive_jvps[tangent.primitive] = _tangent_jvp
+ad.primitive_transposes[tangent.primitive] = _tangent_transpose
+ad.primitive_jvps[adjoint.primitive] = _adjoint_jvp
+ad.primitive_transposes[adjoint.primitive] = _refuse
+ad.primitive_jvps[adjoint_tangent.primitive] = _refuse
+ad.primitive_transposes[adjoint_tangent.primitive] = _refuse

@@ -1,0 +1,69 @@
+"""Kernels of tangents: how what a kernel gives changes along a direction of what it reads.
+
+Forward: a rollout, the Jacobian of a step, contacts, queries. Forward over reverse: the adjoints of rollouts and queries, that
+is, how gradients change: products with the Hessian of a loss. Constants change too where the key says `moving_params`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ..physics.step import step
+from ..staging import INT, ROBOTS, ArgumentKind, Kernel, TangentKernel, changes, copy, loop
+from .jacobian import jacobian_kernel
+from .key import KernelKey, with_inputs
+from .queries import query_kernel, query_vjp_kernel
+from .rollout import clear_status, contacts_kernel, get_state, normalised, rollout_vjp_kernel
+
+_INPUTS = ("q", "v", "u", "wrench", "x")
+_BARS = ("q_bars", "v_bars", "force_bars", "out_bar", "q_bar", "v_bar", "u_bar", "wrench_bar", "x_bar", "const_bar")
+
+
+def _moving(kernel: Kernel, key: KernelKey, *more: str) -> TangentKernel:
+    names = (*_INPUTS, *more, *(("const",) if key.moving_params else ()))
+    return TangentKernel(kernel, [name for name in names if name in kernel.signature])
+
+
+@cache
+def rollout_tangent_kernel(key: KernelKey) -> Kernel:
+    """Kernel: along a trajectory (q, v) of `steps` steps the changes d_q and d_v of its states, from row 0 on."""
+
+    def body(**a: Any) -> None:
+        s = key.step(a)
+        nq, nv = s.model.nq, s.model.nv
+        clear_status(s)
+        for t in loop(a["steps"]):
+            get_state(s, a["q"], a["v"], t)
+            normalised(s, s.q)
+            step(with_inputs(s, t, a))
+            copy(changes(s.q), changes(a["q"]).shifted((t + 1) * nq), nq)
+            copy(changes(s.v), changes(a["v"]).shifted((t + 1) * nv), nv)
+
+    own: dict[str, ArgumentKind] = {"steps": INT, **dict.fromkeys(("q", "v", "u"), ROBOTS)}
+    return _moving(Kernel("rollout", body, key.signature() | own, key.target), key)
+
+
+@cache
+def rollout_vjp_tangent_kernel(key: KernelKey) -> Kernel:
+    return _moving(rollout_vjp_kernel(key), key, *_BARS)
+
+
+@cache
+def jacobian_tangent_kernel(key: KernelKey) -> Kernel:
+    return _moving(jacobian_kernel(key), key, "A", "B")
+
+
+@cache
+def contacts_tangent_kernel(key: KernelKey) -> Kernel:
+    return _moving(contacts_kernel(key), key, "out")
+
+
+@cache
+def query_tangent_kernel(key: KernelKey, name: str) -> Kernel:
+    return _moving(query_kernel(key, name), key, "out")
+
+
+@cache
+def query_vjp_tangent_kernel(key: KernelKey, name: str) -> Kernel:
+    return _moving(query_vjp_kernel(key, name), key, *_BARS)

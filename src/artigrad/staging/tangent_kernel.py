@@ -1,0 +1,37 @@
+"""Tangents of staged code: the same source on values that come with their changes.
+
+    TangentKernel(kernel, ("q", "u")) takes d_q and d_u beside q and u, and what the kernel writes has its changes beside it
+
+Comparisons look at values alone, so that a choice (a zone of contact, a clamped control) stays what it is along the tangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from .kernel import WORK, Kernel
+from .memory import Paired, Reals
+from .values import target
+
+
+class TangentKernel(Kernel):
+    """A kernel with the change d_x of each argument x of `moving`, and of all its scratch; nothing else changes."""
+
+    def __init__(self, kernel: Kernel, moving: Collection[str]):
+        paired = [key for key, kind in kernel.signature.items() if kind == WORK or key in moving]
+
+        def body(**a: Any) -> None:
+            target().tangents = True
+            for key in paired:
+                x, d = a[key], a.pop(f"d_{key}")
+                a[key] = Reals(Paired(x.memory, d.memory), x.start)
+            kernel.body(**a)
+
+        signature = kernel.signature | {f"d_{key}": kernel.signature[key] for key in paired}
+        super().__init__(f"{kernel.name}_tangent", body, signature, kernel.target, effort=kernel.effort)
+
+    def bind(self, **arguments: Any) -> Any:
+        """Scratch and its changes are of one size."""
+        scratch = {f"d_{key}": size for key, size in arguments.items() if self.signature[key] == WORK}
+        return super().bind(**arguments, **scratch)
