@@ -126,6 +126,14 @@ def test_the_gradient_lifts_a_pendulum():
     assert max(found) <= 0.5 + 1e-6
 
 
+def test_the_horizon_adapts_to_how_wild_gradients_are():
+    how = {"threads": 1, "envs": 4, "span": 0.04, "adaptive": True, "critic_passes": 1}
+    calm, wild = (Training("Hopper", "shac", clip=clip, **how) for clip in (1e9, 1e-9))
+    grown, shrunk = ([run.learner.update() for _ in range(4)] for run in (calm, wild))
+    assert [x["horizon"] for x in grown] == [5, 6, 7, 8] and grown[-1]["cut"] == 0.0
+    assert [x["horizon"] for x in shrunk] == [5, 4, 3, 2] and shrunk[0]["cut"] > 0.9
+
+
 def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     run = training("shac", tmp_path, task="Hopper")
     seen = []

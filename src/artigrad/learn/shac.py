@@ -5,6 +5,9 @@ simulation, and a critic stands for what comes after.
 
 A robot that fails within the stretch has no future, but how it came to fail has a slope: V, which learns that it is zero there,
 stands in for it, so that leaning on the edge is not free.
+
+`adaptive=True` (in the spirit of Georgiev et al. 2024): the stretch grows by a step while few cotangents have to be cut down on
+their way back, and shrinks where many do.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ class ShacSettings(Settings):
     envs: int = 64
     span: float = 0.2
     clip: float = 30.0
+    adaptive: bool = False
     actor_rate: float = 2e-3
     critic_rate: float = 2e-3
     decay_steps: int = 3_000_000
@@ -42,6 +46,25 @@ class ShacSettings(Settings):
     max_norm: float = 1.0
 
 
+class Stretch:
+    """How many steps gradients go through."""
+
+    def __init__(self, steps: int):
+        self.steps, self.most = steps, 3 * steps
+
+    def adapt(self, part: float) -> None:
+        """part: of the cotangents, that was cut down."""
+        self.steps = (
+            min(self.most, self.steps + 1) if part < 0.1 else max(2, self.steps - 1) if part > 0.3 else self.steps
+        )
+
+    def state_dict(self) -> dict[str, int]:
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.steps = state["steps"]
+
+
 class Shac(Learner):
     """See the head of this file."""
 
@@ -49,7 +72,7 @@ class Shac(Learner):
 
     def setup(self) -> None:
         s, size = self.settings, self.env.observation_size
-        self.horizon = max(2, round(s.span / self.env.dt))
+        self.stretch = self.keep("stretch", Stretch(max(2, round(s.span / self.env.dt))))
         self.critic = self.keep("critic", mlp([size, *s.critic_hidden, 1]))
         self.target = self.keep("target", mlp([size, *s.critic_hidden, 1]))
         self.target.load_state_dict(self.critic.state_dict())
@@ -63,25 +86,37 @@ class Shac(Learner):
         left = max(0.0, 1.0 - self.steps / s.decay_steps)
         for adam, rate in ((self.actor_adam, s.actor_rate), (self.critic_adam, s.critic_rate)):
             adam.param_groups[0]["lr"] = rate * (s.last_rate + (1.0 - s.last_rate) * left)
-        norm = self.climb()
+        horizon = self.stretch.steps
+        norm = self.climb(horizon)
         error = self.teach()
         with torch.no_grad():
             for old, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
                 old.lerp_(new, 1.0 - s.target_rate)
-        self.steps += s.envs * self.horizon * self.workers.count
-        return {**self.tally.figures(), "gradient": norm, "critic": error}
+        self.steps += s.envs * horizon * self.workers.count
+        total = self.workers.total
+        cut, states = (self.env.batch.cut if total is None else total(self.env.batch.cut)).tolist()
+        self.env.batch.cut.zero_()
+        if s.adaptive:
+            self.stretch.adapt(cut / max(states, 1.0))
+        return {
+            **self.tally.figures(),
+            "gradient": norm,
+            "critic": error,
+            "cut": cut / max(states, 1.0),
+            "horizon": horizon,
+        }
 
-    def climb(self) -> float:
+    def climb(self, horizon: int) -> float:
         """The return of a stretch and one step of the policy along its gradient; keeps what was seen for the critic."""
         s, env, policy = self.settings, self.env, self.policy
         observation, seen = env.detach(), []
         total = torch.zeros(s.envs, device=self.device)
         worth = torch.ones(s.envs, device=self.device)
-        for t in range(self.horizon):
+        for t in range(horizon):
             found = env.step(policy(observation, self.noise(s.envs, env.action_size)))
             ended = found.terminated | found.truncated
             total = total + worth * found.reward
-            cut = ended if t < self.horizon - 1 else torch.ones_like(ended)
+            cut = ended if t < horizon - 1 else torch.ones_like(ended)
             if self.device.type != "cpu" or cut.any():  # nobody waits for a GPU to look
                 total = total + torch.where(cut, s.gamma * worth * self.value(found.last), 0.0)
             worth = torch.where(ended, 1.0, s.gamma * worth)
@@ -92,7 +127,7 @@ class Shac(Learner):
         (-total.sum()).backward()
         for weight in policy.parameters():
             assert weight.grad is not None
-            weight.grad /= s.envs * self.horizon
+            weight.grad /= s.envs * horizon
         norm = self.descend(self.actor_adam, list(policy.parameters()))
         self.seen = [torch.stack(x) for x in zip(*seen, strict=True)]
         return norm
