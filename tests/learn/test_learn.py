@@ -144,6 +144,13 @@ def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     observation = np.linspace(-1, 1, 11)
     expected = run.learner.policy(torch.tensor(observation[None], dtype=torch.float32))[0]
     np.testing.assert_array_equal(player(observation), expected.detach())
+    motion = player.motion(0.1)
+    env = DifferentiableEnv("Hopper", 1, dtype="f64", threads=1)
+    seen = env.reset()
+    for _ in range(12):
+        with torch.no_grad():
+            seen = env.step(player.policy(seen.float()).double()).last
+    np.testing.assert_allclose(motion.final.q[1:], seen[0, :5], atol=1e-12)
     ours, theirs = player.returns(3), player.gymnasium_returns(3)
     assert np.isfinite(ours).all() and np.isfinite(theirs).all() and ours.shape == theirs.shape == (3,)
 
