@@ -126,6 +126,20 @@ def test_the_gradient_lifts_a_pendulum():
     assert max(found) <= 0.5 + 1e-6
 
 
+def test_both_estimates_of_a_gradient_are_of_the_same():
+    """Through the physics and by likelihood, over many robots: the same direction and length."""
+    run = Training(
+        "PendulumReach", "shac", threads=1, envs=4096, span=0.05, mixed=True, hidden=(4,), options={"links": 1}
+    )
+    learner, found = run.learner, []
+    learner.mixture.forward = lambda first, zeroth: found.append((first, zeroth)) or first
+    for _ in range(3):
+        learner.update()
+    first, zeroth = (torch.stack(x).mean(0) for x in zip(*found, strict=True))
+    assert torch.cosine_similarity(first, zeroth, 0) > 0.9
+    assert 0.8 < zeroth.norm() / first.norm() < 1.25
+
+
 def test_the_horizon_adapts_to_how_wild_gradients_are():
     how = {"threads": 1, "envs": 4, "span": 0.04, "adaptive": True, "critic_passes": 1}
     calm, wild = (Training("Hopper", "shac", clip=clip, **how) for clip in (1e9, 1e-9))
