@@ -132,7 +132,7 @@ def test_both_estimates_of_a_gradient_are_of_the_same():
         "PendulumReach", "shac", threads=1, envs=4096, span=0.05, mixed=True, hidden=(4,), options={"links": 1}
     )
     learner, found = run.learner, []
-    learner.mixture.forward = lambda first, zeroth: found.append((first, zeroth)) or first
+    learner.mixture.forward = lambda first, zeroth: found.append((first.clone(), zeroth)) or first
     for _ in range(3):
         learner.update()
     first, zeroth = (torch.stack(x).mean(0) for x in zip(*found, strict=True))
