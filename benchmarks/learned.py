@@ -1,6 +1,6 @@
 """What trained policies are worth: `python -m benchmarks.learned [--results FOLDER] [--episodes N]`.
 
-Reads what `benchmarks.learn` left (learn-SUITE.json, policies-SUITE.zip), plays the best policy of each task and algorithm in
+Reads what `benchmarks.learn` left (learn-SUITE.json, policies-SUITE.zip), plays the best policy of each task in
 artigrad and in Gymnasium's own MuJoCo environment, those of the pendulum also at a tenth of the time step, and those of the
 Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/results.
 """
@@ -53,6 +53,11 @@ def best_return(curve: list[dict[str, float]]) -> float:
     return float(np.convolve(returns, np.ones(5) / 5, "valid").max())
 
 
+def last_return(curve: list[dict[str, float]]) -> float:
+    """The mean return of the last five points of a curve."""
+    return float(np.nanmean([row["return"] for row in curve[-5:]]))
+
+
 def steps_to(curve: list[dict[str, float]], wanted: float) -> float:
     """Steps of the environment after which the return first was so high."""
     return next((row["steps"] for row in curve if row["return"] >= wanted), float("inf"))
@@ -62,19 +67,16 @@ def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
     """The best policy of each robot, here and in Gymnasium."""
     lines = []
     for task in GYM:
-        of_task = [r for r in runs if r["job"]["task"] == task and r["job"]["algorithm"] in ("shac", "ppo")]
-        for algorithm in ("shac", "ppo"):
-            mine = [r for r in of_task if r["job"]["algorithm"] == algorithm]
-            if not mine:
-                continue
-            run = max(mine, key=lambda r: r["curve"][-1]["return"])
-            player, last = Player(run["policy"]), run["curve"][-1]
-            here, there = player.returns(episodes), player.gymnasium_returns(episodes)
-            ratio = there.mean() / here.mean()
-            figures = [f"{last['steps'] / 1e6:.1f} M", f"{last['seconds']:.0f}"]
-            returns = [f"{x.mean():,.0f} +- {x.std() / len(x) ** 0.5:,.0f}" for x in (here, there)]
-            lines.append([f"{task}, {algorithm}", *figures, *returns, f"{ratio:.3f}"])
-            print(lines[-1], flush=True)
+        mine = [r for r in runs if r["job"]["task"] == task]
+        if not mine:
+            continue
+        run = max(mine, key=lambda r: last_return(r["curve"]))
+        player, last = Player(run["policy"]), run["curve"][-1]
+        here, there = player.returns(episodes), player.gymnasium_returns(episodes)
+        figures = [f"{last['steps'] / 1e6:.1f} M", f"{last['seconds']:.0f}"]
+        returns = [f"{x.mean():,.0f} +- {x.std() / len(x) ** 0.5:,.0f}" for x in (here, there)]
+        lines.append([run["job"]["name"], *figures, *returns, f"{there.mean() / here.mean():.3f}"])
+        print(lines[-1], flush=True)
     columns = ["", "steps", "seconds", "return in artigrad", "in Gymnasium's own", "ratio"]
     return Sheet(f"Trained here, played in MuJoCo ({episodes} episodes each)", columns, lines)
 

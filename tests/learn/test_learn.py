@@ -126,6 +126,28 @@ def test_the_gradient_lifts_a_pendulum():
     assert max(found) <= 0.5 + 1e-6
 
 
+def test_both_estimates_of_a_gradient_are_of_the_same():
+    """Through the physics and by likelihood, over many robots: the same direction and length."""
+    run = Training(
+        "PendulumReach", "shac", threads=1, envs=4096, span=0.05, mixed=True, hidden=(4,), options={"links": 1}
+    )
+    learner, found = run.learner, []
+    learner.mixture.forward = lambda first, zeroth: found.append((first.clone(), zeroth)) or first
+    for _ in range(3):
+        learner.update()
+    first, zeroth = (torch.stack(x).mean(0) for x in zip(*found, strict=True))
+    assert torch.cosine_similarity(first, zeroth, 0) > 0.9
+    assert 0.8 < zeroth.norm() / first.norm() < 1.25
+
+
+def test_the_horizon_adapts_to_how_wild_gradients_are():
+    how = {"threads": 1, "envs": 4, "span": 0.04, "adaptive": True, "critic_passes": 1}
+    calm, wild = (Training("Hopper", "shac", clip=clip, **how) for clip in (1e9, 1e-9))
+    grown, shrunk = ([run.learner.update() for _ in range(4)] for run in (calm, wild))
+    assert [x["horizon"] for x in grown] == [5, 6, 7, 8] and grown[-1]["cut"] == 0.0
+    assert [x["horizon"] for x in shrunk] == [5, 4, 3, 2] and shrunk[0]["cut"] > 0.9
+
+
 def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     run = training("shac", tmp_path, task="Hopper")
     seen = []
@@ -136,6 +158,13 @@ def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     observation = np.linspace(-1, 1, 11)
     expected = run.learner.policy(torch.tensor(observation[None], dtype=torch.float32))[0]
     np.testing.assert_array_equal(player(observation), expected.detach())
+    motion = player.motion(0.1)
+    env = DifferentiableEnv("Hopper", 1, dtype="f64", threads=1)
+    seen = env.reset()
+    for _ in range(12):
+        with torch.no_grad():
+            seen = env.step(player.policy(seen.float()).double()).last
+    np.testing.assert_allclose(motion.final.q[1:], seen[0, :5], atol=1e-12)
     ours, theirs = player.returns(3), player.gymnasium_returns(3)
     assert np.isfinite(ours).all() and np.isfinite(theirs).all() and ours.shape == theirs.shape == (3,)
 

@@ -1,4 +1,4 @@
-"""`artigrad play FILE`: what a trained policy is worth, here and in Gymnasium's own environment."""
+"""`artigrad play FILE`: what a trained policy is worth, here and in Gymnasium's own environment; a film of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ def play(
     file: Annotated[Path, typer.Argument(help="The checkpoint.pt of a training.")],
     episodes: Annotated[int, typer.Option(help="How many.")] = 20,
     seed: Annotated[int, typer.Option(help="Of first states.")] = 0,
+    save: Annotated[Path | None, typer.Option(help="Save ten seconds as a .html page, a .gif or .mp4 film.")] = None,
 ) -> None:
     """Play a trained policy and print its returns."""
     from ..learn import Player
@@ -35,3 +36,6 @@ def play(
     for where, returns in found.items():
         table.add_row(where, *(f"{x:.1f}" for x in (returns.mean(), returns.min(), returns.max())))
     console.print(table)
+    if save is not None:
+        player.motion(seed=seed).save(save)
+        console.print(f"saved {save}")

@@ -59,6 +59,7 @@ class Batch:
         self.sim = Simulator(task.model, device=device, dtype=dtype, threads=threads, **task.options)
         self.fields = MujocoFields(self.sim) if task.seen_size else None
         self.dtype, self.device = DTYPES[self.sim.dtype], device_of(self.sim)
+        self.cut = torch.zeros(2, device=self.device)  # states whose cotangents were cut down, and all of them
 
     def draw(self, seed: int) -> Draw:
         """Random tensors for this batch."""
@@ -81,7 +82,7 @@ class Batch:
         come out of the step."""
         task = self.task
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
-        q0, v0, u = Restrained.apply(clip, task.hidden, lost, before.q, before.v, task.controls(action))
+        q0, v0, u = Restrained.apply(clip, task.hidden, lost, self.cut, before.q, before.v, task.controls(action))
         states: Any = rollout(self.sim, (q0, v0), u[:, None].expand(-1, task.frame_skip, -1))
         found = [states.q[:, -1], states.v[:, -1], self._see(states.q[:, -2], states.v[:, -2], u)]
         lost |= ~torch.stack([x.isfinite().all(-1) for x in found]).all(0)
@@ -99,8 +100,10 @@ class Restrained(torch.autograd.Function):
     robot is. `lost` is filled after the forward pass, once it is known."""
 
     @staticmethod
-    def forward(ctx: Any, clip: float | None, hidden: int, lost: Tensor, q: Tensor, v: Tensor, u: Tensor) -> Any:
-        ctx.clip, ctx.hidden, ctx.lost = clip, hidden, lost
+    def forward(
+        ctx: Any, clip: float | None, hidden: int, lost: Tensor, cut: Tensor, q: Tensor, v: Tensor, u: Tensor
+    ) -> Any:
+        ctx.clip, ctx.hidden, ctx.lost, ctx.cut = clip, hidden, lost, cut
         return q.view_as(q), v.view_as(v), u.view_as(u)
 
     @staticmethod
@@ -109,9 +112,10 @@ class Restrained(torch.autograd.Function):
         if ctx.clip is not None:
             where, shape = q_bar.split([ctx.hidden, q_bar.shape[-1] - ctx.hidden], -1)
             scale = _scale(ctx.clip, torch.cat([shape, v_bar], -1))
+            ctx.cut += torch.stack([(scale < 1.0).sum(), torch.tensor(len(scale), device=scale.device)])
             q_bar, v_bar = torch.cat([where, scale * shape], -1), scale * v_bar
             u_bar = _scale(ctx.clip, u_bar) * u_bar
-        return None, None, None, q_bar, v_bar, u_bar
+        return None, None, None, None, q_bar, v_bar, u_bar
 
 
 def _scale(clip: float, x: Tensor) -> Tensor:

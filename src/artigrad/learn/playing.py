@@ -13,6 +13,8 @@ from torch import nn
 
 from ..envs import TASKS, DifferentiableEnv, EnvTask
 from ..errors import InputError, need
+from ..model.state import State
+from ..simulate.results import Trajectory
 from .training import ALGORITHMS
 
 GYMNASIUM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
@@ -56,6 +58,22 @@ class Player:
             going &= ~(found.terminated | found.truncated).numpy()
             observation = found.observation
         return total
+
+    @torch.no_grad()
+    def motion(self, seconds: float = 10.0, *, seed: int = 0) -> Trajectory:
+        """The first episode, or so much of it, as a trajectory to show and to save."""
+        env = DifferentiableEnv(self.task, 1, seed=seed, dtype="f64", threads=1)
+        observation, controls = env.reset(), []
+        assert env.now is not None
+        start = State(env.now.q[0].numpy().copy(), env.now.v[0].numpy().copy())
+        for _ in range(max(1, round(seconds / env.dt))):
+            action = self.policy(observation.float()).to(observation)
+            controls += [self.task.controls(action)[0].numpy()] * self.task.frame_skip
+            found = env.step(action)
+            if found.terminated or found.truncated:
+                break
+            observation = found.observation
+        return env.batch.sim.rollout(start, np.stack(controls))
 
     def gymnasium_returns(self, episodes: int = 20, *, seed: int = 0) -> np.ndarray:
         """Returns of whole episodes in Gymnasium's own MuJoCo environment."""

@@ -5,14 +5,23 @@ simulation, and a critic stands for what comes after.
 
 A robot that fails within the stretch has no future, but how it came to fail has a slope: V, which learns that it is zero there,
 stands in for it, so that leaning on the edge is not free.
+
+`mixed=True` (after Suh et al. 2022): the gradient through the physics is mixed with the one of the policy's likelihood, which
+needs none, each by how little it varies from update to update:
+
+    g = (var_0 g_1 + var_1 g_0) / (var_0 + var_1),    g_0 = mean of sum_t grad log p(x_t) gamma^t (return - V)
+
+`adaptive=True` (in the spirit of Georgiev et al. 2024): the stretch grows by a step while few cotangents have to be cut down on
+their way back, and shrinks where many do.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .learner import Learner, Settings
 from .parts import lambda_returns, mlp
@@ -30,6 +39,8 @@ class ShacSettings(Settings):
     envs: int = 64
     span: float = 0.2
     clip: float = 30.0
+    adaptive: bool = False
+    mixed: bool = False
     actor_rate: float = 2e-3
     critic_rate: float = 2e-3
     decay_steps: int = 3_000_000
@@ -42,6 +53,44 @@ class ShacSettings(Settings):
     max_norm: float = 1.0
 
 
+class Stretch:
+    """How many steps gradients go through."""
+
+    def __init__(self, steps: int):
+        self.steps, self.most = steps, 3 * steps
+
+    def adapt(self, part: float) -> None:
+        """part: of the cotangents, that was cut down."""
+        self.steps = (
+            min(self.most, self.steps + 1) if part < 0.1 else max(2, self.steps - 1) if part > 0.3 else self.steps
+        )
+
+    def state_dict(self) -> dict[str, int]:
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.steps = state["steps"]
+
+
+class Mixture(nn.Module):
+    """Running means and variances of two estimates of a gradient: through the physics, and by likelihood."""
+
+    middle: Tensor
+    variance: Tensor
+
+    def __init__(self, size: int):
+        super().__init__()
+        self.register_buffer("middle", torch.zeros(2, size))
+        self.register_buffer("variance", torch.ones(2))
+
+    def forward(self, first: Tensor, zeroth: Tensor) -> Tensor:
+        both = torch.stack([first, zeroth])
+        self.variance.lerp_((both - self.middle).square().sum(-1), 0.1)
+        self.middle.lerp_(both, 0.1)
+        part = self.variance[1] / self.variance.sum()
+        return part * first + (1.0 - part) * zeroth
+
+
 class Shac(Learner):
     """See the head of this file."""
 
@@ -49,10 +98,12 @@ class Shac(Learner):
 
     def setup(self) -> None:
         s, size = self.settings, self.env.observation_size
-        self.horizon = max(2, round(s.span / self.env.dt))
+        self.stretch = self.keep("stretch", Stretch(max(2, round(s.span / self.env.dt))))
         self.critic = self.keep("critic", mlp([size, *s.critic_hidden, 1]))
         self.target = self.keep("target", mlp([size, *s.critic_hidden, 1]))
         self.target.load_state_dict(self.critic.state_dict())
+        if s.mixed:
+            self.mixture = self.keep("mixture", Mixture(sum(w.numel() for w in self.policy.parameters())))
         self.actor_adam = self.keep("actor_adam", torch.optim.Adam(self.policy.parameters(), s.actor_rate, (0.7, 0.95)))
         self.critic_adam = self.keep(
             "critic_adam", torch.optim.Adam(self.critic.parameters(), s.critic_rate, (0.7, 0.95))
@@ -63,39 +114,62 @@ class Shac(Learner):
         left = max(0.0, 1.0 - self.steps / s.decay_steps)
         for adam, rate in ((self.actor_adam, s.actor_rate), (self.critic_adam, s.critic_rate)):
             adam.param_groups[0]["lr"] = rate * (s.last_rate + (1.0 - s.last_rate) * left)
-        norm = self.climb()
+        horizon = self.stretch.steps
+        norm = self.climb(horizon)
         error = self.teach()
         with torch.no_grad():
             for old, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
                 old.lerp_(new, 1.0 - s.target_rate)
-        self.steps += s.envs * self.horizon * self.workers.count
-        return {**self.tally.figures(), "gradient": norm, "critic": error}
+        self.steps += s.envs * horizon * self.workers.count
+        total = self.workers.total
+        cut, states = (self.env.batch.cut if total is None else total(self.env.batch.cut)).tolist()
+        self.env.batch.cut.zero_()
+        if s.adaptive:
+            self.stretch.adapt(cut / max(states, 1.0))
+        figures = {"gradient": norm, "critic": error, "cut": cut / max(states, 1.0), "horizon": horizon}
+        if s.mixed:
+            figures |= dict(zip(("variance_first", "variance_zeroth"), self.mixture.variance.tolist(), strict=True))
+        return {**self.tally.figures(), **figures}
 
-    def climb(self) -> float:
+    def climb(self, horizon: int) -> float:
         """The return of a stretch and one step of the policy along its gradient; keeps what was seen for the critic."""
         s, env, policy = self.settings, self.env, self.policy
         observation, seen = env.detach(), []
         total = torch.zeros(s.envs, device=self.device)
         worth = torch.ones(s.envs, device=self.device)
-        for t in range(self.horizon):
-            found = env.step(policy(observation, self.noise(s.envs, env.action_size)))
+        for t in range(horizon):
+            noise, since = self.noise(s.envs, env.action_size), worth
+            found = env.step(policy(observation, noise))
             ended = found.terminated | found.truncated
             total = total + worth * found.reward
-            cut = ended if t < self.horizon - 1 else torch.ones_like(ended)
+            cut = ended if t < horizon - 1 else torch.ones_like(ended)
             if self.device.type != "cpu" or cut.any():  # nobody waits for a GPU to look
                 total = total + torch.where(cut, s.gamma * worth * self.value(found.last), 0.0)
             worth = torch.where(ended, 1.0, s.gamma * worth)
-            seen.append([x.detach() for x in (observation, found.last, found.reward, found.terminated, ended)])
+            seen.append(
+                [x.detach() for x in (observation, found.last, found.reward, found.terminated, ended, noise, since)]
+            )
             observation = found.observation
             self.tally.add(found)
-        self.actor_adam.zero_grad()
-        (-total.sum()).backward()
-        for weight in policy.parameters():
-            assert weight.grad is not None
-            weight.grad /= s.envs * self.horizon
-        norm = self.descend(self.actor_adam, list(policy.parameters()))
         self.seen = [torch.stack(x) for x in zip(*seen, strict=True)]
-        return norm
+        weights = list(policy.parameters())
+        gradient = flat(torch.autograd.grad(-total.sum(), weights)) / (s.envs * horizon)
+        if s.mixed:
+            gradient = self.mixture(gradient, self.by_likelihood())
+        for weight, part in zip(weights, gradient.split([w.numel() for w in weights]), strict=True):
+            weight.grad = part.view_as(weight)
+        return self.descend(self.actor_adam, weights)
+
+    def by_likelihood(self) -> Tensor:
+        """The same gradient from what was seen, without that of the physics."""
+        s, policy = self.settings, self.policy
+        before, after, rewards, terminated, ended, noise, since = self.seen
+        with torch.no_grad():
+            values, last_values = (self.target(policy.normalizer(x))[..., 0] for x in (before, after))
+            returns = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, 1.0)
+            x = policy.mean(policy.normalizer(before)) + policy.log_spread.exp() * noise
+        loss = -(since * (returns - values) * policy.log_density(before, x)).sum() / rewards.numel()
+        return flat(torch.autograd.grad(loss, list(policy.parameters())))
 
     def value(self, observation: Tensor) -> Tensor:
         """V of observations, by the critic that follows slowly."""
@@ -104,7 +178,7 @@ class Shac(Learner):
     def teach(self) -> float:
         """The critic learns the lambda-returns of what was seen."""
         s, normalizer = self.settings, self.policy.normalizer
-        before, after, rewards, terminated, ended = self.seen
+        before, after, rewards, terminated, ended, _, _ = self.seen
         with torch.no_grad():
             values, last_values = (self.target(normalizer(x))[..., 0] for x in (before, after))
         targets = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, s.lam).reshape(-1)
@@ -121,3 +195,7 @@ class Shac(Learner):
                 error = loss.detach()
         normalizer.update(before, self.workers.total)
         return float(error)
+
+
+def flat(pieces: Iterable[Tensor]) -> Tensor:
+    return torch.cat([x.flatten() for x in pieces])
