@@ -41,7 +41,7 @@ def main() -> None:
     numbers, files = experiment(given.name)(how)
     for key, value in numbers.items():
         print(f"{key}: {str(value)[:400]}")
-    for file in [*files, *given.folder.glob("*.npy")]:
+    for file in [*files, *given.folder.glob("*.npy"), *given.folder.glob("*.pt")]:
         if given.out is not None and file.stat().st_size < SMALL:
             place = given.out / given.folder.name
             place.mkdir(parents=True, exist_ok=True)

@@ -148,22 +148,22 @@ class Reach(Experiment):
         return files + self._film(folder)
 
     def _film(self, folder: Path) -> list[Path]:
+        """What the first seed's network does; its controls are kept, so that a film can be made elsewhere."""
         import torch
 
         from .networks import Bank
 
-        scene = self.scenes[-1]
-        kept = torch.load(folder / f"{self.name}-{scene}.pt", map_location="cpu", weights_only=True)["bank"]
-        bank = Bank(self.sizes, len(next(iter(kept.values()))))
-        bank.load_state_dict(kept)
-        bank.double()
-        with torch.no_grad():
-            targets = self.targets(7, 1, bank.weights[0])[:1, :1]
-            one = Bank(self.sizes, 1).double()
-            one.load_state_dict({key: x[:1] for key, x in kept.items()})
-            sim = Simulator(arm(*SCENES[scene], tuple(targets[0, 0].tolist())), dt=DT)
-            u = self.controls(sim, one, targets)
-        return film_of(sim.rollout(sim.reset(), u[0, 0].numpy()), folder)
+        scene, file = self.scenes[-1], folder / "controls.npy"
+        targets = self.targets(7, 1, torch.zeros(1, dtype=torch.float64))[:1, :1]
+        sim = Simulator(arm(*SCENES[scene], tuple(targets[0, 0].tolist())), dt=DT)
+        trained = folder / f"{self.name}-{scene}.pt"
+        if trained.exists():
+            kept = torch.load(trained, map_location="cpu", weights_only=True)["bank"]
+            bank = Bank(self.sizes, 1).double()
+            bank.load_state_dict({key: x[:1] for key, x in kept.items()})
+            with torch.no_grad():
+                np.save(file, self.controls(sim, bank, targets)[0, 0].numpy().astype(np.float32))
+        return film_of(sim.rollout(sim.reset(), np.load(file).astype(float)), folder)
 
     def controls(self, sim: Simulator, bank: Any, targets: Any) -> Any:
         """Of all steps, (seeds, batch, steps, 4)."""
