@@ -164,6 +164,8 @@ def test_the_table_of_parameters_is_that_of_the_source():
         "equality": "equalities",
         "tendon": "tendons",
         "piece": "pieces",
+        "activation": "na",
+        "muscle": "muscles",
     }
     page = (DOCS / "api" / "params.md").read_text()
     for name, (per, shape, meaning) in FIELDS.items():

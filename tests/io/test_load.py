@@ -73,7 +73,7 @@ def test_a_body_with_several_joints_keeps_its_names():
         ('<position joint="j" kp="20" kv="3" gear="2" forcerange="-5 5"/>', POSITION),
         ('<velocity joint="j" kv="4"/>', VELOCITY),
         ('<general joint="j" gainprm="3" biastype="affine" biasprm="1 -2 -0.5" gear="-2"/>', DIRECT),
-        ('<intvelocity joint="j" kp="20"/>', None),
+        ('<general joint="j" dyntype="user"/>', None),
     ],
 )
 def test_actuators(actuator, kind):
@@ -103,8 +103,8 @@ def test_flags(flag):
 
 
 def test_the_order_of_u_is_that_of_the_file():
-    motors = '<actuator><general name="a" joint="j" dyntype="integrator"/><motor name="b" joint="j"/></actuator>'
-    with pytest.raises(ag.ModelError, match=r"activation dynamics 'integrator' \('a'\): keeps its place in u"):
+    motors = '<actuator><general name="a" joint="j" dyntype="user"/><motor name="b" joint="j"/></actuator>'
+    with pytest.raises(ag.ModelError, match=r"activation dynamics 'user' \('a'\): keeps its place in u"):
         ag.load(mjcf(ARM, motors))
     model = ag.load(mjcf(ARM, motors), strict=False)
     assert model.actuators == ("a", "b")
@@ -332,7 +332,7 @@ def test_loaded_robots_keep_everything_in_a_scene():
     child = f'<body name="b">{two}<geom size="0.1"/></body>'
     body = f'<body name="a" pos="0 0 1"><freejoint/><geom size="0.1"/><site name="s"/>{child}</body>'
     rest = '<sensor><gyro name="gyro" site="s"/></sensor>'
-    rest += '<actuator><motor joint="i"/><general joint="j" dyntype="integrator"/></actuator>'
+    rest += '<actuator><motor joint="i"/><general joint="j" dyntype="user"/></actuator>'
     robot = ag.load(mjcf(body, rest), strict=False)
     assert not robot.shapes.pairs  # parent and child, over two joints
     model = ag.scene([robot, robot], floor=False)

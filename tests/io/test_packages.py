@@ -69,7 +69,7 @@ def test_agrees_with_mujoco(path):
     forces = sim.inverse_dynamics(state, a) - bias - np.einsum("bij,bj->bi", M, a)
     close(forces, 0 * forces, 1e-9 * max(1.0, np.abs(a).max(initial=0.0)))
     for k in range(SAMPLES):
-        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
+        d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = state.q[k], state.v[k], state.act[k], u[k]
         mujoco.mj_forward(m, d)
         close(out.body_position[k, bodies], d.xpos[1:])
         close(out.body_rotation[k, bodies], d.xmat[1:].reshape(-1, 3, 3))
@@ -109,7 +109,7 @@ def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
     d, names = mujoco.MjData(m), Names(m)
     m.geom_sameframe[:] = 0  # or MuJoCo takes a geom's frame for its body's if they are within 1e-6
     state = random_state(model, np.random.default_rng(2))
-    d.qpos[:], d.qvel[:] = state
+    d.qpos[:], d.qvel[:] = state[:2]
     mujoco.mj_forward(m, d)
     out, p = ag.Simulator(model).outputs(state), model.params
 
@@ -144,11 +144,12 @@ def test_steps_as_mujoco_does(path):
     state, rng = model.keyframe(), np.random.default_rng(1)
     u = rng.normal(size=(5, model.nu))
     d = mujoco.MjData(m)
-    d.qpos[:], d.qvel[:] = state
+    d.qpos[:], d.qvel[:] = state[:2]
     traj = ag.Simulator(model).rollout(state, u)
     for k in range(5):
         close(traj.q[k], d.qpos, 1e-8)
         close(traj.v[k], d.qvel, 1e-8)
+        close(traj.act[k], d.act, 1e-8)
         d.ctrl[:] = u[k]
         mujoco.mj_step(m, d)
 

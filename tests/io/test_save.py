@@ -23,7 +23,7 @@ def same_in_mujoco(model, path):
     a, sites = sim.acceleration(state, u), sim.sites(state)
     order = [model.site(m.site(s).name) for s in range(m.nsite)]
     for k in range(2):
-        d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
+        d.qpos[:], d.qvel[:], d.act[:], d.ctrl[:] = state.q[k], state.v[k], state.act[k], u[k]
         mujoco.mj_forward(m, d)
         assert np.abs(a[k] - d.qacc).max(initial=0.0) <= 1e-9 * max(1.0, np.abs(d.qacc).max(initial=0.0))
         np.testing.assert_allclose(sites[k, order], d.site_xpos, atol=1e-9)
@@ -134,7 +134,7 @@ def test_keyframes_follow_the_order_of_the_file(tmp_path):
     with pytest.warns(RuntimeWarning, match="order of its tree: a, c, b"):
         ag.save(b.build(), tmp_path / "branches.xml")
     again = ag.load(tmp_path / "branches.xml")
-    q, v, _ = again.keyframes["home"]
+    q, v, _, _ = again.keyframes["home"]
     assert again.joints == ("a", "c", "b")
     np.testing.assert_array_equal(q, [1, 2, 3, 1, 0, 0, 0, 0.5, *turn])
     np.testing.assert_array_equal(v, [0, 1, 2, 3, 4, 5, 9, 6, 7, 8])

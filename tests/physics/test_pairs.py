@@ -12,6 +12,7 @@ import artigrad.physics.step  # noqa: F401  registers every pair of the physics
 from artigrad.physics.collision.gap import Pose
 from artigrad.physics.constraints.hard.update import Update
 from artigrad.physics.constraints.soft.impedance import SolImp, SolRef
+from artigrad.physics.tables import Muscle
 from artigrad.spatial import (
     Force,
     Mat3,
@@ -108,7 +109,18 @@ def references(inputs, rng):
     ]
 
 
+def muscle(inputs, rng):
+    """Lengths and velocities around and beyond what a muscle has; its numbers in their order."""
+    m, first, last, *motion = inputs
+    low, high, force, shortest, longest, speed, passive, lengthening = (np.abs(x) for x in m.leaves())
+    m = Muscle(
+        0.7 * low, 0.7 * low + high + 0.2, force, -shortest, 1.5 + longest, speed + 0.2, passive, 1.2 + lengthening
+    )
+    return [m, first, first + np.abs(last) + 0.5, *(2.0 * x for x in motion)]
+
+
 DOMAIN = {
+    **dict.fromkeys(("muscle.active", "muscle.active_slope", "muscle.passive"), muscle),
     "impedance.soften": softness,
     "impedance.mix_ref": references,
     "impedance.mix_share": lambda inputs, rng: [
@@ -141,8 +153,8 @@ DOMAIN = {
     },
 }
 # files whose degenerate placements are held constant (centres that coincide, parallel axes) or only guarded (a slip of
-# exactly zero): no difference can tell
-HELD_CONSTANT = {"sphere", "capsule", "cylinder", "box", "plane", "cone", "impedance"}
+# exactly zero, a muscle without any length): no difference can tell
+HELD_CONSTANT = {"sphere", "capsule", "cylinder", "box", "plane", "cone", "impedance", "muscle"}
 
 
 # -- tangents of what is not a vector space ------------------------------------------------------------------------------

@@ -78,16 +78,21 @@ def ilqr(
     of what an iteration makes the cost less by; at it a problem is solved. seconds: after which no further iteration begins.
     watch: called after every iteration with the plan so far.
     """
-    q, v, batched = sim.checks.state(state)
+    start, batched = sim.checks.state(state)
     if not sim.checks.on_host:
         raise InputError("ilqr works on the CPU: make a Simulator(model) without device")
+    if sim.model.na:
+        actuator = sim.model.actuators[sim.model.activations[0].actuator]
+        raise InputError(
+            f"ilqr has no activations, and '{actuator}' of '{sim.model.name}' has one: use a model without"
+        )
     u = sim.checks.numbers("u", u)
-    if u.ndim not in (2, 3) or u.shape[-1] != sim.model.nu or (u.ndim == 3 and len(u) != len(q)):
+    if u.ndim not in (2, 3) or u.shape[-1] != sim.model.nu or (u.ndim == 3 and len(u) != len(start.q)):
         raise InputError(f"u is (T, {sim.model.nu}), or with the batch axis of the state, not {u.shape}")
     if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
         raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
-    search = _Search(sim, cost, sim.checks.params(params, len(q)), _limits(sim, limits, params), hold)
-    search.begin(State(q, v), np.array(np.broadcast_to(u, (len(q), *u.shape[-2:]))))
+    search = _Search(sim, cost, sim.checks.params(params, len(start.q)), _limits(sim, limits, params), hold)
+    search.begin(start, np.array(np.broadcast_to(u, (len(start.q), *u.shape[-2:]))))
     began = time.perf_counter()
     for _ in range(iterations):
         if search.done.all() or time.perf_counter() - began > seconds:

@@ -17,8 +17,8 @@ DOUBLINGS = 60
 
 
 class LQR(NamedTuple):
-    """Feedback u = u0 + K (x (-) x0) on the tangent space. gain: K (nu, 2 nv). value: P (2 nv, 2 nv), so that the cost from x
-    on is (x (-) x0)^T P (x (-) x0)/2. poles: the largest |eigenvalue| of the closed loop, below 1."""
+    """Feedback u = u0 + K (x (-) x0) on the tangent space. gain: K (nu, n), n = 2 nv + na. value: P (n, n), so that the cost
+    from x on is (x (-) x0)^T P (x (-) x0)/2. poles: the largest |eigenvalue| of the closed loop, below 1."""
 
     sim: Simulator
     state: State
@@ -29,8 +29,12 @@ class LQR(NamedTuple):
 
     def __call__(self, state: State) -> np.ndarray:
         """The controls at a state, with any leading axes."""
-        q, v = (np.asarray(x) for x in state)
-        x = np.concatenate([difference(self.sim.model, self.state.q, q), v - self.state.v], -1)
+        q, *rest = (np.asarray(x) for x in State(*state))
+        away = [
+            difference(self.sim.model, self.state.q, q),
+            *(x - x0 for x, x0 in zip(rest, self.state[1:], strict=True)),
+        ]
+        x = np.concatenate(away, -1)
         return self.u + x @ self.gain.T
 
 
@@ -39,10 +43,10 @@ def lqr(
 ) -> LQR:
     """The feedback about a resting state and its controls u that minimises the sum of x^T Q x/2 + u^T R u/2 over all steps.
 
-    Q: a number, (2 nv,) or (2 nv, 2 nv); R: likewise with nu, positive. Raises InputError where no feedback keeps the robot
-    there.
+    Q: a number, (n,) or (n, n) with n = 2 nv + na; R: likewise with nu, positive. Raises InputError where no feedback keeps the
+    robot there.
     """
-    n, m = 2 * sim.model.nv, sim.model.nu
+    n, m = 2 * sim.model.nv + sim.model.na, sim.model.nu
     if not m:
         raise InputError(f"'{sim.model.name}' has no actuators to control it with")
     u = np.zeros(m) if u is None else np.asarray(u, float)

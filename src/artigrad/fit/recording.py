@@ -67,6 +67,11 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
         raise InputError("data is an ag.Recording(q=..., v=..., u=...) or a list of them")
     if not isinstance(length, int | np.integer) or length < 3:
         raise InputError(f"a window is a whole number of measurements, at least 3, not {length!r}")
+    if sim.model.na:
+        actuator = sim.model.actuators[sim.model.activations[0].actuator]
+        raise InputError(
+            f"recordings have no activations, which '{sim.model.name}' has, as of '{actuator}': fit a model without"
+        )
     checked = [_checked(sim, r) for r in recordings]
     if len({(frozenset(c), every) for c, every in checked}) > 1:
         raise InputError("recordings that are fitted together must have measured the same things at the same dt")

@@ -137,13 +137,13 @@ class Residuals:
         if not n:
             return np.zeros((0, *point.r.shape))
         flat = np.stack([self.chosen.params(point.theta + d).flat for d in both])
-        start = State(*(np.tile(x, (n, 1)) for x in point.start))
+        start = point.start.map(lambda x: np.tile(x, (n, 1)))
         return self._differences(start, Params(self.sim.model, np.repeat(flat, W, 0)), n)
 
     def _start_columns(self, point: Evaluation, directions: np.ndarray) -> np.ndarray:
         both = _STEP * np.concatenate([directions, -directions])
-        moved = self._shifted(State(*(x[None] for x in point.start)), both[:, None])
-        start = State(*(x.reshape(-1, x.shape[-1]) for x in moved))
+        moved = self._shifted(point.start.map(lambda x: x[None]), both[:, None])
+        start = moved.map(lambda x: x.reshape(len(both) * len(point.r), x.shape[-1]))
         return self._differences(start, point.params, len(both))
 
     def _differences(self, start: State, params: Params, n: int) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.findings import Finding
+from ..model.model import DYNAMICS
 from .builder import ModelBuilder
 from .names import Names
 from .validate import number, vector
@@ -16,9 +17,8 @@ HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 # mjtTrn and mjtDyn, mjtGain, mjtBias: what is beyond a joint's affine actuator
 JOINT_IN_PARENT, TENDON, SITE = 1, 3, 4  # mjtTrn
 TRANSMISSIONS = {2: "slider-crank", 5: "body (adhesion)", 6: "rotation"}
-DYNAMICS = {1: "integrator", 2: "filter", 3: "filterexact", 4: "muscle", 5: "dcmotor", 6: "pid", 7: "user"}
-GAINS = {2: "muscle", 3: "dcmotor", 4: "so3", 5: "pid", 6: "user"}
-AFFINE = 1  # mjtGain
+OTHER_DYNAMICS = {5: "dcmotor", 6: "pid", 7: "user"}
+AFFINE, MUSCLE = 1, 2  # mjtGain and mjtBias
 IDLE = "keeps its place in u and does nothing"
 
 
@@ -98,10 +98,14 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
         return "actuator on a tendon that is left out"
     if transmission == SITE and m.actuator_trnid[a, 1] >= 0:
         return "actuator on a site with a reference site"
-    if int(m.actuator_dyntype[a]):
-        return f"actuator with activation dynamics '{DYNAMICS[int(m.actuator_dyntype[a])]}'"
-    if int(m.actuator_gaintype[a]) in GAINS or int(m.actuator_biastype[a]) > 1:
-        return "actuator with a gain or bias that is not affine"
+    if int(m.actuator_plugin[a]) >= 0:
+        return "actuator of a plugin"
+    if int(m.actuator_dyntype[a]) in OTHER_DYNAMICS:
+        return f"actuator with activation dynamics '{OTHER_DYNAMICS[int(m.actuator_dyntype[a])]}'"
+    if max(int(m.actuator_gaintype[a]), int(m.actuator_biastype[a])) > MUSCLE:
+        return "actuator with a gain or bias that is neither affine nor a muscle's"
+    if int(m.actuator_actnum[a]) > 1:
+        return "actuator with several activations"
     if int(m.actuator_ctrlnum[a]) != 1:
         return "actuator with several controls"
     if m.actuator_armature[a] or m.actuator_damping[a] or np.any(m.actuator_dampingpoly[a]):
@@ -171,8 +175,9 @@ def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
 
 def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
     """force = gain u + bias . (1, length, velocity), recognised as a servo where it is one"""
-    gain = float(m.actuator_gainprm[a, 0])
-    b0, b1, b2 = (float(x) for x in m.actuator_biasprm[a, :3]) if m.actuator_biastype[a] else (0.0, 0.0, 0.0)
+    gain = 0.0 if m.actuator_gaintype[a] == MUSCLE else float(m.actuator_gainprm[a, 0])
+    affine = m.actuator_biastype[a] == AFFINE
+    b0, b1, b2 = (float(x) for x in m.actuator_biasprm[a, :3]) if affine else (0.0, 0.0, 0.0)
     kind = "force"
     if gain and b1 == -gain:
         kind, b1 = "position", 0.0
@@ -189,5 +194,33 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
         bias=(b0, b1, b2),
         control_range=m.actuator_ctrlrange[u] if m.actuator_ctrllimited[u] else None,
         force_range=(max(low, left_low), min(high, left_high)),
+        **_activation(m, a),
+        **_muscle(m, a),
         **_on(m, names, a),
     )
+
+
+def _activation(m: Any, a: int) -> dict[str, Any]:
+    if not m.actuator_dyntype[a]:
+        return {}
+    return {
+        "dynamics": DYNAMICS[int(m.actuator_dyntype[a]) - 1],
+        "activation_time": m.actuator_dynprm[a, :3],
+        "activation_range": m.actuator_actrange[a] if m.actuator_actlimited[a] else None,
+        "early": bool(m.actuator_actearly[a]),
+    }
+
+
+def _muscle(m: Any, a: int) -> dict[str, Any]:
+    """What of a muscle actuator a has. A force below zero in a file means one for which a scale and the inertia say it."""
+    out = m.actuator_outadr[a]
+    found: dict[str, Any] = {}
+    for what, kinds, numbers in (
+        ("gain", m.actuator_gaintype, m.actuator_gainprm),
+        ("bias", m.actuator_biastype, m.actuator_biasprm),
+    ):
+        if kinds[a] == MUSCLE:
+            low, high, force, scale, *rest = (float(x) for x in numbers[a, :9])
+            force = scale / max(1e-15, float(m.actuator_acc0[out])) if force < 0 else force
+            found[f"muscle_{what}"] = (low, high, force, *rest)
+    return found | {"muscle_length_range": m.actuator_lengthrange[out]} if found else {}

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
-from ..model.model import ACTUATORS, DIRECT, Model, Sensor, Zone
+from ..model.model import ACTUATORS, DIRECT, DYNAMICS, Activated, Keyframe, Model, Sensor, Zone
 from ..model.options import Options
 from ..model.transmissions import Transmission
 from ..model.visuals import Mount, Visual
@@ -38,6 +38,8 @@ JOINT_NUMBERS = (
     *("damping", "armature", "stiffness", "spring_reference", "dry_friction", "dry_solref", "dry_solimp"),
     *("limit", "limit_margin", "limit_solref", "limit_solimp"),
 )
+ACTIVATION_NUMBERS = ("activation_time", "activation_range")
+MUSCLE_NUMBERS = ("muscle_gain", "muscle_bias", "muscle_length_range")
 SURROUNDED = ("gravity_compensation", "fluid_box", "fluid_rotation")
 # sensors of frames that may be seen from another one
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
@@ -62,7 +64,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         self._joints: dict[str, int] = {}
         self._sites: dict[str, dict[str, Any]] = {}
         self._actuators: dict[str, dict[str, Any]] = {}
-        self._keyframes: dict[str, tuple[Any, Any, Any]] = {}
+        self._keyframes: dict[str, Keyframe] = {}
         # those of models that were put in, by what the numbers are of: ("q", joint), ("v", joint), ("u", actuator)
         self._keyframe_parts: dict[str, dict[tuple[str, str], np.ndarray]] = {}
         self._sensors: dict[str, dict[str, Any]] = {}
@@ -307,6 +309,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         control_range: Any = None,
         force_range: Any = None,
         max_velocity: float = INF,
+        dynamics: str | None = None,
+        activation_time: Any = (1.0, 0.0, 0.0),
+        activation_range: Any = None,
+        early: bool = False,
+        muscle_gain: Any = None,
+        muscle_bias: Any = None,
+        muscle_length_range: Any = (0.0, 1.0),
     ) -> str:
         """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
 
@@ -317,6 +326,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         a joint in those of its body (shifts of a free one: the world's); in_parent: turns in the axes of the parent.
         control_range, force_range: (lower, upper) of u and of the force. max_velocity: at which the drive and its damping
         balance. gain_slope: how much the gain on u grows with length and velocity; (0, -1) is a damper whose strength is u.
+
+        dynamics: with one of "integrator", "filter", "filterexact" or "muscle" it has an activation, which follows u, and the
+        gain multiplies that in place of u; early: as it is at the end of the step. activation_time: s, of a filter the first
+        number, of a muscle those of rise and fall and a width of u over which they change. activation_range: (lower, upper).
+        muscle_gain, muscle_bias, muscle_length_range: as the params of these names; an easier way to one is `muscle`.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
@@ -345,6 +359,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "force_range": bounds(force_range, f"force_range of {what}"),
             "max_velocity": max_velocity,
         }
+        if dynamics is not None:
+            self._activate(name, dynamics, activation_time, activation_range, early)
+        if muscle_gain is not None or muscle_bias is not None:
+            self._actuators[name]["muscle"] = {
+                "muscle_gain": vector(np.zeros(8) if muscle_gain is None else muscle_gain, 8, f"muscle_gain of {what}"),
+                "muscle_bias": vector(np.zeros(8) if muscle_bias is None else muscle_bias, 8, f"muscle_bias of {what}"),
+                "muscle_length_range": vector(muscle_length_range, 2, f"muscle_length_range of {what}"),
+            }
         return name
 
     @staticmethod
@@ -359,6 +381,55 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             raise ModelError(f"{what} is a servo motor: its gain is above zero and its gear not zero")
         if any(np.any(x) for x in zero):
             raise ModelError(f"{what} is a servo motor: it has no bias and no gain_slope")
+
+    def _activate(self, name: str, dynamics: str, time: Any, limits: Any, early: bool) -> None:
+        what = f"actuator '{name}'"
+        if dynamics not in DYNAMICS:
+            raise ModelError(f"dynamics of {what} is one of {', '.join(DYNAMICS)}; not {dynamics!r}")
+        self._actuators[name]["activation"] = {
+            "dynamics": dynamics,
+            "early": bool(early),
+            "activation_time": vector(time, 3, f"activation_time of {what}"),
+            "activation_range": bounds(limits, f"activation_range of {what}"),
+        }
+
+    def muscle(
+        self,
+        name: str,
+        joint: str | None = None,
+        *,
+        tendon: str | None = None,
+        force: float,
+        length_range: Any,
+        gear: float = 1.0,
+        range: Any = (0.75, 1.05),
+        lmin: float = 0.5,
+        lmax: float = 1.6,
+        vmax: float = 1.5,
+        fpmax: float = 1.3,
+        fvmax: float = 1.2,
+        time: Any = (0.01, 0.04),
+        smooth: float = 0.0,
+        control_range: Any = (0.0, 1.0),
+    ) -> str:
+        """A muscle as MuJoCo has it, with an activation. force: N, its peak. length_range: m or rad, the ends of the range of
+        its length, which are `range` in units of its best length; its active force ends at lmin and lmax in these units. vmax:
+        1/s, fastest shortening; fpmax: passive force at lmax, fvmax: active force at fastest lengthening, both as shares of
+        `force`. time: s, of rise and fall of its activation, which change over the width `smooth` of control."""
+        shape = (*vector(range, 2, f"range of muscle '{name}'"), force, lmin, lmax, vmax, fpmax, fvmax)
+        return self.actuator(
+            name,
+            joint,
+            tendon=tendon,
+            gear=gear,
+            gain=0.0,
+            control_range=control_range,
+            dynamics="muscle",
+            activation_time=(*vector(time, 2, f"time of muscle '{name}'"), smooth),
+            muscle_gain=shape,
+            muscle_bias=shape,
+            muscle_length_range=length_range,
+        )
 
     def _acted_on(
         self, what: str, given: dict[str, str | None], in_parent: bool, gear: Any
@@ -385,10 +456,10 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         axes[:count] = vector(gear, count, f"gear of {what}, which acts on a {part} with {count} axes,")
         return ("jointinparent" if part == "joint" and in_parent else part, name), axes
 
-    def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None) -> str:
+    def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None) -> str:
         """A named state and control for `sim.reset(name)`; what is left out is zero (q: as the model is placed)."""
         self._new(name, self._keyframes | self._keyframe_parts, "keyframe")
-        self._keyframes[name] = (q, v, u)
+        self._keyframes[name] = Keyframe(q, v, u, act)
         return name
 
     def idle(self, name: str) -> str:
@@ -530,6 +601,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
                 "max_velocity",
             ):
                 values[key] = [a[key] for a in acts]
+        activations = {j: a["activation"] for j, a in enumerate(acts) if "activation" in a}
+        muscles = {j: a["muscle"] for j, a in enumerate(acts) if "muscle" in a}
+        for rows, fields in ((activations, ACTIVATION_NUMBERS), (muscles, MUSCLE_NUMBERS)):
+            if rows:
+                values |= {key: [row[key] for row in rows.values()] for key in fields}
         model = Model(
             name=self.name,
             bodies=names,
@@ -544,6 +620,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             values=values | self._shape_values() | self._tendon_values(),
             shapes=self._build_shapes(names),
             keyframes={},
+            activations=[Activated(j, a["dynamics"], a["early"]) for j, a in activations.items()],
+            muscles=list(muscles),
             equalities=self._build_equalities(names),
             tendons=self._build_tendons(),
             stopped_tendons=self._stopped_tendons(),
@@ -558,22 +636,27 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         check_mass_matrix(model)
         self._add_keyframes_to(model)
         resting = self._equality_values(model) | self._resting_tendons(model)
-        reference = model.keyframes.get("reference", (None,))[0]
+        reference = model.keyframes["reference"].q if "reference" in model.keyframes else None
         model.params = model.params.replace(**(weights(model, reference) | self.weights), **resting)
         return model
 
     def _add_keyframes_to(self, model: Model) -> None:
-        zero = model.keyframes["zero"]
+        zero = model.keyframes["zero"]._asdict()
         for name, parts in self._keyframe_parts.items():
-            q, v, u = (x.copy() for x in zero)
+            found = {k: x.copy() for k, x in zero.items()}
             for (letter, part), value in parts.items():
-                start = {"q": model.joint_q, "v": model.joint_v}.get(letter)
-                k = model.actuator(part) if start is None else start[model.joint(part)]
-                {"q": q, "v": v, "u": u}[letter][k : k + len(value)] = value
-            model.keyframes[name] = (q, v, u)
-        for name, given in self._keyframes.items():
-            frame = tuple(
-                vector(zero[k] if x is None else x, len(zero[k]), f"{'qvu'[k]} of keyframe '{name}'")
-                for k, x in enumerate(given)
-            )
-            model.keyframes[name] = frame  # type: ignore[assignment]
+                k = self._place_in(model, letter, part)
+                found[letter][k : k + len(value)] = value
+            model.keyframes[name] = Keyframe(**found)
+        for name, frame in self._keyframes.items():
+            given = {k: zero[k] if x is None else x for k, x in frame._asdict().items()}
+            found = {k: vector(x, len(zero[k]), f"{k} of keyframe '{name}'") for k, x in given.items()}
+            model.keyframes[name] = Keyframe(**found)
+
+    @staticmethod
+    def _place_in(model: Model, letter: str, part: str) -> int:
+        """Where the numbers of a joint or an actuator begin in q, v, u or act."""
+        if letter in "qv":
+            return (model.joint_q if letter == "q" else model.joint_v)[model.joint(part)]
+        j = model.actuator(part)
+        return j if letter == "u" else [a.actuator for a in model.activations].index(j)

@@ -72,7 +72,9 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | Non
     add_cameras(b, m, names)
     add_sensors(b, m, names)
     for k in range(m.nkey):
-        b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k])
+        driven = [names.actuator.index(name) for name, a in b._actuators.items() if "activation" in a]
+        act = [m.key_act[k][m.actuator_actadr[a]] for a in driven]
+        b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k], act)
     if "reference" not in names.keyframe:
         b.keyframe("reference", m.qpos0)
     b.options = _options(m, b)

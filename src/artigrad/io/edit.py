@@ -13,7 +13,7 @@ from ..joints.table import JOINTS
 from ..model.model import ACTUATORS, PLANE, Model, Sensor
 from ..model.quaternions import product, rotate
 from ..simulate.sensors import KINDS
-from .builder import JOINT_NUMBERS, SURROUNDED
+from .builder import ACTIVATION_NUMBERS, JOINT_NUMBERS, MUSCLE_NUMBERS, SURROUNDED
 from .equality_builder import IDENTITY
 from .lenient_builder import LenientBuilder
 from .shape_builder import WORLD
@@ -25,7 +25,7 @@ JOINTLESS = {"damping": 0.0, "armature": 0.0, "stiffness": 0.0, "spring_referenc
 # part: where the builder has its records
 RECORDS = {part: f"_{part}s" for part in ("site", "shape", "actuator", "tendon", "sensor", "camera", "keyframe")}
 RECORDS |= {"body": "_bodies", "equality": "_equalities"}
-OWNER = {"q": "joint", "v": "joint", "u": "actuator"}  # of the numbers of a keyframe
+OWNER = {"q": "joint", "v": "joint", "u": "actuator", "act": "actuator"}  # of the numbers of a keyframe
 ACTUATOR_NUMBERS = ("gain", "gain_slope", "bias", "control_range", "force_range", "max_velocity")
 
 
@@ -154,7 +154,7 @@ class Editor(LenientBuilder):
         if not (p.gear[j] or p.gain[j] or p.gain_slope[j].any()):
             self.idle(name)
             return
-        own: dict[str, Any] = {key: p[key][j] for key in ACTUATOR_NUMBERS}
+        own: dict[str, Any] = {key: p[key][j] for key in ACTUATOR_NUMBERS} | _active(robot, j)
         self.actuator(name, kind=ACTUATORS[robot.actuator_kind[j]], **own, **acted_on(robot, j, prefix))
 
     def _moves(self, joint: str) -> bool:
@@ -179,7 +179,7 @@ class Editor(LenientBuilder):
         self, robot: Model, frame: tuple[np.ndarray, ...], prefix: str, at: Placement
     ) -> dict[tuple[str, str], np.ndarray]:
         """A keyframe by joints and actuators, with free bodies moved to where the robot is."""
-        q, v, u = frame
+        q, v, u, act = frame
         parts: dict[tuple[str, str], np.ndarray] = {}
         for i, name in enumerate(robot.joints):
             joint, a, k = robot.joint_kind(i), robot.joint_q[i], robot.joint_v[i]
@@ -191,6 +191,8 @@ class Editor(LenientBuilder):
                 own_v[:3] = rotate(at.rotation, own_v[:3])
             parts["q", prefix + name], parts["v", prefix + name] = own_q, own_v
         driven = [(j, prefix + name) for j, name in enumerate(robot.actuators) if prefix + name in self._actuators]
+        states = {a.actuator: k for k, a in enumerate(robot.activations)}
+        parts |= {("act", name): act[states[j] : states[j] + 1] for j, name in driven if j in states}
         return parts | {("u", name): u[j : j + 1] for j, name in driven}
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
@@ -279,6 +281,18 @@ class Editor(LenientBuilder):
 
     def _count_joints(self) -> None:
         self._joints = {b["joint_name"]: k for k, b in enumerate(self._bodies.values())}
+
+
+def _active(robot: Model, j: int) -> dict[str, Any]:
+    """Activation and muscle of actuator j, for the builder."""
+    own: dict[str, Any] = {}
+    for k, a in enumerate(robot.activations):
+        if a.actuator == j:
+            own = {"dynamics": a.dynamics, "early": a.early}
+            own |= {key: robot.params[key][k] for key in ACTIVATION_NUMBERS}
+    if j in robot.muscles:
+        own |= {key: robot.params[key][robot.muscles.index(j)] for key in MUSCLE_NUMBERS}
+    return own
 
 
 def _mapped(kind: str, record: Any, f: Rename) -> Any:

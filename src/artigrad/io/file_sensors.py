@@ -40,17 +40,9 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
         return " with a delay or an interval"
     if kind in ("tendonpos", "tendonvel") and names.tendon[i] not in b._tendons:
         return " of a tendon that is left out"
-    if kind.startswith("actuator") and not _readable(b, names.actuator[i]):
-        return " of an actuator on a ball or free joint or a site"
-    if kind == "jointactfrc" and any(a["on"][0] in ("tendon", "site") for a in b._actuators.values()):
-        return " beside actuators on tendons or sites"
     if kind in ("force", "torque"):
         return _unheld(m)
     return None
-
-
-def _readable(b: ModelBuilder, actuator: str) -> bool:
-    return not b._actuators[actuator]["gear_axes"].any() and b._actuators[actuator]["on"][0] in ("joint", "tendon")
 
 
 def _unheld(m: Any) -> str | None:

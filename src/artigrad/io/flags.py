@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import Any
 
+INTEGRATOR = 1  # mjtDyn
+
 
 class Off(IntFlag):
     """Bits of mjOption.disableflags."""
@@ -34,7 +36,6 @@ ARRAYS: dict[Off, tuple[str, ...]] = {
     Off.SPRING: ("jnt_stiffness", "tendon_stiffness"),
     Off.DAMPER: ("dof_damping", "tendon_damping"),
     Off.CLAMPCTRL: ("actuator_ctrllimited",),
-    Off.ACTUATION: ("actuator_gainprm", "actuator_biasprm"),
 }
 
 
@@ -52,8 +53,17 @@ def apply_flags(m: Any) -> None:
         m.opt.gravity[:] = 0
     for a in range(m.nactuator):
         group = int(m.actuator_group[a])
-        if 0 <= group < 31 and m.opt.disableactuator & (1 << group):
-            m.actuator_gainprm[a], m.actuator_biasprm[a] = 0, 0
+        if off(m, Off.ACTUATION) or (0 <= group < 31 and m.opt.disableactuator & (1 << group)):
+            _still(m, a)
+
+
+def _still(m: Any, a: int) -> None:
+    """Actuator a has no force, and its activation stays: the integral of a control that can only be zero."""
+    for name in ("gainprm", "biasprm", "gaintype", "biastype"):
+        getattr(m, f"actuator_{name}")[a] = 0
+    if m.actuator_dyntype[a]:
+        u = int(m.actuator_ctrladr[a])
+        m.actuator_dyntype[a], m.actuator_ctrllimited[u], m.actuator_ctrlrange[u] = INTEGRATOR, True, 0.0
 
 
 def contact_enabled(m: Any) -> bool:

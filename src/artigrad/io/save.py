@@ -406,10 +406,34 @@ class Writer:
             general.set("gainprm", numbers([gain, *p.gain_slope[a]]))
             general.set("biastype", "affine")
             general.set("biasprm", numbers(bias))
-            for key, limits in (("ctrl", p.control_range[a]), ("force", p.force_range[a])):
+            ranges = [("ctrl", p.control_range[a]), ("force", p.force_range[a])]
+            self._muscle(general, a)
+            for k, activation in enumerate(m.activations):
+                if activation.actuator == a:
+                    general.set("dyntype", activation.dynamics)
+                    general.set("dynprm", numbers(p.activation_time[k]))
+                    general.set("actearly", str(activation.early).lower())
+                    ranges.append(("act", p.activation_range[k]))
+            for key, limits in ranges:
                 if np.isfinite(limits).any():
                     general.set(f"{key}limited", "true")
                     general.set(f"{key}range", numbers(np.clip(limits, -1e10, 1e10)))
+
+    def _muscle(self, general: ET.Element, a: int) -> None:
+        """What actuator a has of a muscle, in place of what is affine; MJCF has one or the other."""
+        if a not in self.model.muscles:
+            return
+        p, k = self.p, self.model.muscles.index(a)
+        general.set("lengthrange", numbers(p.muscle_length_range[k]))
+        affine = {"gain": bool(p.gain[a] or p.gain_slope[a].any()), "bias": bool(p.bias[a].any())}
+        for what, (low, high, force, *rest) in (("gain", p.muscle_gain[k]), ("bias", p.muscle_bias[k])):
+            if not force:
+                continue
+            if affine[what]:
+                name = self.model.actuators[a]
+                self.lost.append(Finding(f"affine {what} beside that of a muscle", (name,), "left out"))
+            general.set(f"{what}type", "muscle")
+            general.set(f"{what}prm", numbers([low, high, force, 1.0, *rest]))
 
     def _is_inertia_box(self, b: int) -> bool:
         """Whether the fluid feels body b as the box that has its inertia."""
@@ -435,10 +459,12 @@ class Writer:
 
     def _keyframes(self) -> None:
         keys = ET.SubElement(self.root, "keyframe")
-        for name, (q, v, u) in self.model.keyframes.items():
+        for name, (q, v, u, act) in self.model.keyframes.items():
             if name != "zero":
                 q, v = self._written(q, "nq"), self._written(v, "nv")
-                ET.SubElement(keys, "key", name=name, qpos=numbers(q), qvel=numbers(v), ctrl=numbers(u))
+                key = ET.SubElement(keys, "key", name=name, qpos=numbers(q), qvel=numbers(v), ctrl=numbers(u))
+                if len(act):
+                    key.set("act", numbers(act))
 
     def _written(self, x: np.ndarray, size: str) -> np.ndarray:
         """Coordinates in the order of the file's joints."""

@@ -16,6 +16,7 @@ from jax import Array
 
 from ..errors import InputError
 from ..model.params import Params
+from ..model.state import State
 from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
 from ..simulate.family import Functions
@@ -23,6 +24,12 @@ from ..simulate.results import Outputs
 from ..simulate.simulator import Simulator
 from . import operations
 
+jax.tree_util.register_pytree_with_keys(
+    State,
+    lambda state: ([(jax.tree_util.GetAttrKey(name), x) for name, x in state.named().items()], None),
+    lambda _, leaves: State(*leaves),
+    lambda state: (tuple(state), None),
+)
 jax.tree_util.register_pytree_node(
     Params, lambda params: ((params.flat,), params.model), lambda model, leaves: Params.of(model, leaves[0])
 )
@@ -59,7 +66,7 @@ class _ArrayFunctions(Functions):
         return jnp.asarray(x, float)
 
     def _apply(self, call: Call, inputs: tuple[Any, ...]) -> tuple[Array, ...]:
-        return tuple(operations.apply(call, dict(zip(call.function.inputs, inputs, strict=True))))
+        return tuple(operations.apply(call, dict(zip(call.inputs, inputs, strict=True))))
 
 
 functions = _ArrayFunctions()

@@ -130,15 +130,14 @@ def _view(address: int, shape: Axes, dtype: np.dtype) -> np.ndarray:
 # -- rollouts ------------------------------------------------------------------------------------------------------------
 @cache
 def _rollout(sim: Simulator, wrench: bool) -> NativeCall:
-    """(q, v, u [, wrench] [, status]) -> (q_all, v_all [, status])"""
+    """(q, v [, act], u [, wrench] [, status]) -> (q_all, v_all [, act_all] [, status])"""
     m, engine, soft = sim.model, sim.engine, sim.options.law == "soft"
     given = [
-        Place("q", lambda T: (m.nq,), copy_to="q_all", finite=True),
-        Place("v", lambda T: (m.nv,), copy_to="v_all", finite=True),
+        *(Place(k, lambda T, n=n: (n,), copy_to=f"{k}_all", finite=True) for k, n in _sizes(sim)),  # type: ignore[misc]
         Place("u", lambda T: (T, m.nu), "u", finite=True),
         *([Place("wrench", lambda T: (T, m.nb, 6), "wrench", finite=True)] if wrench else []),
     ]
-    found = [Place("q_all", lambda T: (T + 1, m.nq), "q"), Place("v_all", lambda T: (T + 1, m.nv), "v")]
+    found = [Place(f"{k}_all", lambda T, n=n: (T + 1, n), k) for k, n in _sizes(sim)]  # type: ignore[misc]
     if engine.constrained:
         limits = sim.checks.negligible if soft else inf, 0.0
         given.append(Place("no_status", lambda T: (2,), copy_to="status"))
@@ -150,7 +149,7 @@ def _rollout(sim: Simulator, wrench: bool) -> NativeCall:
             if soft:  # whose adjoint does not solve again, and has nothing to tell
                 sim.checks.warn_if_unsolved(rows["status"][:, 0])
             return
-        sim.checks.state(State(rows["q"], rows["v"]))
+        sim.checks.state(State(*(rows[k] for k, _ in _sizes(sim))))
         for name in ("u", "wrench"):
             if name in rows:
                 sim.checks.numbers(name, rows[name])
@@ -169,12 +168,11 @@ def _rollout(sim: Simulator, wrench: bool) -> NativeCall:
 
 @cache
 def _rollout_vjp(sim: Simulator, wrench: bool, every: bool) -> NativeCall:
-    """(q, v, u [, wrench] [, q_bars, v_bars], q_last, v_last [, health]) -> (q_bar, v_bar, u_bar [, wrench_bar] [, health]).
-    every: whether all states have cotangents; else q has rows of all but the last."""
+    """(states, u [, wrench] [, cotangents of states], of the last [, health]) -> (those of the first, u_bar [, wrench_bar]
+    [, health]). every: whether all states have cotangents; else all but v have rows of all but the last."""
     m, engine, soft = sim.model, sim.engine, sim.options.law == "soft"
     given = [
-        Place("q_all", lambda T: (T + every, m.nq), "q"),
-        Place("v_all", lambda T: (T + 1, m.nv), "v"),
+        *(Place(f"{k}_all", lambda T, n=n, k=k: (T + (every or k == "v"), n), k) for k, n in _sizes(sim)),  # type: ignore[misc]
         Place("u", lambda T: (T, m.nu), "u"),
         *([Place("wrench", lambda T: (T, m.nb, 6), "wrench")] if wrench else []),
     ]
@@ -196,11 +194,11 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool) -> NativeCall:
         if when == BEFORE:
             for name, x in rows.items():
                 if name.endswith(("_bars", "_last")):
-                    sim.checks.numbers(f"{name[0]}_bar", x)
+                    sim.checks.numbers(f"{name.split('_')[0]}_bar", x)
             return
         if "health" in rows and not soft:
             sim.checks.warn_if_unsolved(rows["health"][:, 0])
-        sim.checks.finite([rows["q_bar"], rows["v_bar"], rows["u_bar"]], len(rows["q_bar"]))
+        sim.checks.finite([rows[f"{k}_bar"] for k in (*(k for k, _ in _sizes(sim)), "u")], len(rows["q_bar"]))
 
     flags = {"with_params": False, "force_bars": False, "strided": False}
     return NativeCall(
@@ -215,9 +213,9 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool) -> NativeCall:
 
 @cache
 def _linearize(sim: Simulator) -> NativeCall:
-    """(q, v, u [, status]) -> (A, B [, status])"""
+    """(q, v [, act], u [, status]) -> (A, B [, status])"""
     m, engine = sim.model, sim.engine
-    n = 2 * m.nv
+    n = 2 * m.nv + m.na
     given = [Place(k, lambda T, n=n: (n,), k, finite=True) for k, n in (*_sizes(sim), ("u", m.nu))]  # type: ignore[misc]
     found = [Place("A", lambda T: (n, n), "A"), Place("B", lambda T: (n, m.nu), "B")]
     if engine.constrained:
@@ -231,7 +229,7 @@ def _linearize(sim: Simulator) -> NativeCall:
             return
         _look_at_state(sim, rows)
 
-    scratch = {"direction": n, "q_next": m.nq}
+    scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
     call = NativeCall(
         sim,
         lambda batch: engine.bound(jacobian_kernel, _inputs(sim, batch, False), True, scratch),
@@ -244,8 +242,10 @@ def _linearize(sim: Simulator) -> NativeCall:
     return call
 
 
-def _sizes(sim: Simulator) -> tuple[tuple[str, int], tuple[str, int]]:
-    return ("q", sim.model.nq), ("v", sim.model.nv)
+def _sizes(sim: Simulator) -> list[tuple[str, int]]:
+    """The parts of a state, and how many numbers each has."""
+    m = sim.model
+    return [("q", m.nq), ("v", m.nv), *([("act", m.na)] if m.na else [])]
 
 
 def _inputs(sim: Simulator, batch: int, wrench: bool) -> Inputs:
@@ -264,13 +264,12 @@ QUERY_OF = {  # the kernel of each function, and what it reads beside the state
 
 
 def _query_inputs(sim: Simulator, name: str) -> list[Place]:
-    m, x_size = sim.model, max(1, QUERIES[name].x_size(sim.model))
-    sizes = (("q", m.nq), ("v", m.nv), ("x", x_size))
+    sizes = (*_sizes(sim), ("x", max(1, QUERIES[name].x_size(sim.model))))
     return [Place(k, lambda size, n=n: (n,), k, finite=True) for k, n in sizes]  # type: ignore[misc]
 
 
 def _look_at_state(sim: Simulator, rows: dict[str, np.ndarray]) -> None:
-    sim.checks.state(State(rows["q"], rows["v"]))
+    sim.checks.state(State(*(rows[k] for k, _ in _sizes(sim))))
     for name in ("u", "x", "out_bar"):
         if name in rows:
             sim.checks.numbers(name, rows[name])
@@ -299,8 +298,7 @@ def _query(sim: Simulator, name: str) -> NativeCall:
 @cache
 def _query_vjp(sim: Simulator, name: str) -> NativeCall:
     """(q, v, x, out_bar) -> (q_bar, v_bar, x_bar)"""
-    m = sim.model
-    sizes = (("q", m.nq), ("v", m.nv), ("x", QUERIES[name].x_size(m)))
+    sizes = (*_sizes(sim), ("x", QUERIES[name].x_size(sim.model)))
     given = [*_query_inputs(sim, name), Place("out_bar", lambda size: (size,), "out_bar", finite=True)]
     found = [Place(f"{k}_bar", lambda size, n=n: (n,), f"{k}_bar", finite=True) for k, n in sizes]  # type: ignore[misc]
 
@@ -326,7 +324,8 @@ def _query_operands(call: Call, x: dict[str, Array]) -> tuple[Axes, list[Array]]
     """Leading axes; q, v and what else a query reads, one zero if that is nothing."""
     extra, lead = QUERY_OF[call.name][1], x["q"].shape[:-1]
     empty = extra is None or not x[extra].shape[-1]
-    return lead, [x["q"], x["v"], jnp.zeros((*lead, 1), x["q"].dtype) if empty or extra is None else x[extra]]
+    state = [x[k] for k, _ in _sizes(call.sim)]
+    return lead, [*state, jnp.zeros((*lead, 1), x["q"].dtype) if empty or extra is None else x[extra]]
 
 
 def _unpacked(call: Call, rows: Array) -> list[Array]:
@@ -352,8 +351,9 @@ def _query_backward(call: Call, known: dict[str, Array], bars: dict[str, Array])
     size, dtype = QUERIES[name].size(call.sim.model), operands[0].dtype
     given = [bars.get(k, jnp.zeros((*lead, *shape), dtype)) for k, shape in call.outputs.items()]
     _, pack = jax.vjp(partial(_unpacked, call), jnp.zeros((*lead, size), dtype))
-    q_bar, v_bar, x_bar = _query_vjp(call.sim, name)(lead, size, *operands, *pack(given))
-    return {"q": q_bar, "v": v_bar} | ({} if extra is None else {extra: x_bar})
+    *state_bars, x_bar = _query_vjp(call.sim, name)(lead, size, *operands, *pack(given))
+    found = dict(zip((k for k, _ in _sizes(call.sim)), state_bars, strict=True))
+    return found | ({} if extra is None else {extra: x_bar})
 
 
 # -- what JAX calls ------------------------------------------------------------------------------------------------------
@@ -378,18 +378,16 @@ def forward(call: Call, x: dict[str, Array], *, wanted: tuple[str, ...]) -> list
     """The outputs of a function."""
     if call.name in QUERY_OF:
         return _query_forward(call, x)
+    lead, state = x["q"].shape[:-1], [x[k] for k, _ in _sizes(call.sim)]
+    status = [jnp.zeros((*lead, 2), x["q"].dtype)] if call.sim.engine.constrained else []
     if call.name == "linearize":
-        status = [jnp.zeros((*x["q"].shape[:-1], 2), x["q"].dtype)] if call.sim.engine.constrained else []
-        return _linearize(call.sim)(x["q"].shape[:-1], 1, x["q"], x["v"], x["u"], *status)[:2]
+        return _linearize(call.sim)(lead, 1, *state, x["u"], *status)[:2]
     one, u, wrench = call.name == "step", x["u"], x.get("wrench")
     if one:
         u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
-    lead = x["q"].shape[:-1]
-    status = [jnp.zeros((*lead, 2), u.dtype)] if call.sim.engine.constrained else []
     pushed = [] if wrench is None else [wrench]
-    run = _rollout(call.sim, wrench is not None)
-    q_all, v_all, *_ = run(lead, call.steps, x["q"], x["v"], u, *pushed, *status)
-    return [q_all[..., 1, :], v_all[..., 1, :]] if one else [q_all, v_all]
+    found = _rollout(call.sim, wrench is not None)(lead, call.steps, *state, u, *pushed, *status)[: len(state)]
+    return [y[..., 1, :] for y in found] if one else list(found)
 
 
 def backward(call: Call, known: dict[str, Array], bars: dict[str, Array], *, wanted: tuple[str, ...]) -> list[Array]:
@@ -399,20 +397,23 @@ def backward(call: Call, known: dict[str, Array], bars: dict[str, Array], *, wan
     if call.name in QUERY_OF:
         of_inputs = _query_backward(call, known, bars)
         return [of_inputs[name] for name in wanted]
+    names = [k for k, _ in _sizes(call.sim)]
     one, u, wrench = call.name == "step", known["u"], known.get("wrench")
-    lead = u.shape[: u.ndim - call.function.inputs["u"]]
+    lead = u.shape[: u.ndim - call.inputs["u"]]
     given = [bars.get(name, jnp.zeros((*lead, *shape), u.dtype)) for name, shape in call.outputs.items()]
     if one:
-        q_all, v_all = known["q"][..., None, :], jnp.stack([known["v"], known["v_next"]], -2)
+        states = [known[k][..., None, :] for k in names]
+        states[1] = jnp.stack([known["v"], known["v_next"]], -2)
         u, wrench = u[..., None, :], None if wrench is None else wrench[..., None, :, :]
     else:
-        q_all, v_all = known["q_all"], known["v_all"]
+        states = [known[f"{k}_all"] for k in names]
         given = [*given, *(bar[..., -1, :] for bar in given)]
     health = [jnp.broadcast_to(jnp.array([0.0, FAR], u.dtype), (*lead, 2))] if call.sim.engine.constrained else []
     pushed = [] if wrench is None else [wrench]
     run = _rollout_vjp(call.sim, wrench is not None, not one)
-    q_bar, v_bar, u_bar, *rest = run(lead, call.steps, q_all, v_all, u, *pushed, *given, *health)
-    found = {"q": q_bar, "v": v_bar, "u": u_bar[..., 0, :] if one else u_bar}
+    results = run(lead, call.steps, *states, u, *pushed, *given, *health)
+    found, (u_bar, *rest) = dict(zip(names, results, strict=False)), results[len(names) :]
+    found["u"] = u_bar[..., 0, :] if one else u_bar
     if wrench is not None:
         found["wrench"] = rest[0][..., 0, :, :] if one else rest[0]
     return [found[name] for name in wanted]

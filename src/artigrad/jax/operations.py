@@ -65,7 +65,7 @@ class Operation:
 
     def _axes(self, call: Call, names: Names) -> list[tuple[str, int]]:
         """The name of each operand, and how many axes are its own."""
-        known = {"inputs": call.function.inputs, "kept": call.kept_axes, "outputs": call.bar_axes}
+        known = {"inputs": call.inputs, "kept": call.kept_axes, "outputs": call.bar_axes}
         return [(name, known[kind][name]) for kind, group in zip(self.groups, names, strict=True) for name in group]
 
     def _lead(self, operands: Sequence[Any], call: Call, names: Names) -> Axes:
@@ -114,7 +114,7 @@ class Operation:
         like = [
             jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self._like(*avals, call=call, names=names, wanted=wanted)
         ]
-        kinds = {"inputs": tuple(call.function.inputs), "kept": call.function.kept, "outputs": tuple(call.outputs)}
+        kinds = {"inputs": tuple(call.inputs), "kept": tuple(call.kept_axes), "outputs": tuple(call.outputs)}
 
         def run(*given: Any) -> list[np.ndarray]:
             groups = self.split([np.asarray(x) for x in given], names)
@@ -123,7 +123,7 @@ class Operation:
             ]
             found = self.run(call, *arrays, *(("params" in wanted,) if self.gives == "inputs" else ()))
             if self.gives == "inputs":
-                by_name = dict(zip(call.function.inputs, found, strict=True))
+                by_name = dict(zip(call.inputs, found, strict=True))
                 found = tuple(by_name[name] for name in wanted)
             return [np.asarray(x, y.dtype) for x, y in zip(found, like, strict=True)]
 
@@ -138,10 +138,8 @@ def input_shapes(call: Call) -> dict[str, Axes]:
     """The own shape of each input of a call."""
     m, T = call.sim.model, call.steps
     one = {"u": (m.nu,), "wrench": (m.nb, 6), "a": (m.nv,)}
-    timed = {
-        name: (T, *shape) if call.function.inputs.get(name, 0) > len(shape) else shape for name, shape in one.items()
-    }
-    return {"q": (m.nq,), "v": (m.nv,)} | timed
+    timed = {name: (T, *shape) if call.inputs.get(name, 0) > len(shape) else shape for name, shape in one.items()}
+    return {"q": (m.nq,), "v": (m.nv,), "act": (m.na,)} | timed
 
 
 # -- the operations ----------------------------------------------------------------------------------------------------
@@ -155,7 +153,7 @@ def _apply_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted:
     (inputs,), (moved,) = apply.split(primals, names), apply.split(tangents, names)
     outputs = apply(call, inputs)
     known = inputs | dict(zip(call.outputs, outputs, strict=True))
-    kept = {name: known.get(name) for name in call.function.kept}
+    kept = {name: known.get(name) for name in call.kept_axes}
     return outputs, tangent(call, kept, moved)
 
 

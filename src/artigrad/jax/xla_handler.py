@@ -31,7 +31,7 @@ from .xla_interface import (
 )
 
 TARGET = "artigrad_run"
-MOST = 16  # operands and results together
+MOST = 20  # operands and results together
 BEFORE, AFTER = 0, 1  # when Python is asked
 Ask = ctypes.CFUNCTYPE(
     c_int64, c_int64, c_int64, c_int64, ctypes.POINTER(c_int64)

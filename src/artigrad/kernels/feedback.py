@@ -24,7 +24,7 @@ def feedback_rollout(key: KernelKey) -> Kernel:
     def body(**a: Any) -> None:
         s, away = key.step(a), a["away"]
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
-        get_state(s, a["q"], a["v"], 0)
+        get_state(s, a, 0)
         clear_status(s)
         for t in loop(a["controls"]):
             _difference(s, a["q_ref"].shifted(t * nq), away)
@@ -39,7 +39,7 @@ def feedback_rollout(key: KernelKey) -> Kernel:
             copy(s.ws.u, a["u"].shifted(t * nu), nu)
             for i in loop(a["hold"]):
                 step(s)
-                put_state(s, a["q"], a["v"], t * a["hold"] + i + 1)
+                put_state(s, a, t * a["hold"] + i + 1)
         report_status(s, a)
 
     own: dict[str, ArgumentKind] = {

@@ -34,7 +34,7 @@ def rollout_tangent_kernel(key: KernelKey) -> Kernel:
         nq, nv = s.model.nq, s.model.nv
         clear_status(s)
         for t in loop(a["steps"]):
-            get_state(s, a["q"], a["v"], t)
+            get_state(s, a, t)
             normalised(s, s.q)
             step(with_inputs(s, t, a))
             copy(changes(s.q), changes(a["q"]).shifted((t + 1) * nq), nq)

@@ -17,49 +17,56 @@ from .key import KernelKey
 
 @cache
 def jacobian_kernel(key: KernelKey) -> Kernel:
-    """Kernel: A (2 nv, 2 nv) and B (2 nv, nu) of one step: dx' = A dx + B du on the tangent space, x = (q, v)."""
+    """Kernel: A (n, n) and B (n, nu) of one step: dx' = A dx + B du on the tangent space, x = (q, v, act), n = 2 nv + na."""
 
     def body(**a: Any) -> None:
         s = key.step(a)
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
-        direction, q_next, v_next, bars = a["direction"], a["q_next"], s.ws.v_after, key.bars(s, None)
+        direction, bars = a["direction"], key.bars(s, None)
+        parts, n = [(nv, bars.v, nv)], 2 * nv  # of a direction behind that of q
+        if "activation" in key.extras:
+            parts, n = [*parts, (n, bars.act, s.model.na)], n + s.model.na
+        after = {"q": a["q_next"], "v": s.ws.v_after} | ({"act": a["act_next"]} if "activation" in key.extras else {})
         if s.constraints is not None:
             for k in range(3):
                 s.constraints.status[k] = 0.0
-        for source, copies, n in ((a["q"], (s.q, q_next), nq), (a["v"], (s.v, v_next), nv), (a["u"], (s.u,), nu)):
-            for place in copies:
-                copy(source, place, n)
+        copy(a["u"], s.u, nu)
+        for name, x, size in s.state:
+            copy(a[name], x, size)
+            copy(a[name], after[name], size)
         if target().tangents:  # which are those of q/|q|
-            for q in (s.q, q_next):
+            for q in (s.q, after["q"]):
                 coordinates.normalise(s, q)
-        step(s.at(q=q_next, v=v_next))
+        step(s.at(**after))
 
         shared = key.options.integrator != "rk4" and not key.taped
-        here = s.at(v_next=v_next, bars=bars, filled=shared)
-        for k in loop(2 * nv):
-            for i in loop(2 * nv):
+        here = s.at(v_next=after["v"], bars=bars, filled=shared)
+        for k in loop(n):
+            for i in loop(n):
                 direction[i] = 0.0
             direction[k] = 1.0
             for i in loop(nq):
                 bars.q[i] = 0.0
-            coordinates.to_ambient(s, q_next, direction, bars.q)
-            for i in loop(nv):
-                bars.v[i] = direction[nv + i]
+            coordinates.to_ambient(s, after["q"], direction, bars.q)
+            for first, own, size in parts:
+                for i in loop(size):
+                    own[i] = direction[first + i]
             for i in loop(nu):
                 bars.u[i] = 0.0
             step_vjp(here)
             coordinates.to_tangent(s, s.q, bars.q, direction)
-            for i in loop(nv):
-                direction[nv + i] = bars.v[i]
-            copy(direction, a["A"].shifted(2 * k * nv), 2 * nv)
+            for first, own, size in parts:
+                for i in loop(size):
+                    direction[first + i] = own[i]
+            copy(direction, a["A"].shifted(k * n), n)
             copy(bars.u, a["B"].shifted(k * nu), nu)
 
         if s.constraints is not None:
             a["status"][0], a["status"][1] = s.constraints.status[0], s.constraints.status[2]
 
     own: dict[str, ArgumentKind] = {
-        **dict.fromkeys(("q", "v", "u", "A", "B"), ROBOTS),
-        **dict.fromkeys(("direction", "q_next"), WORK),
+        **dict.fromkeys((*key.state, "u", "A", "B"), ROBOTS),
+        **dict.fromkeys(("direction", *(f"{name}_next" for name in key.state if name != "v")), WORK),
         **({"status": ROBOTS} if key.contact else {}),
     }
     return Kernel("jacobian", body, key.signature(key.taped) | own, key.target)

@@ -59,6 +59,11 @@ class KernelKey:
         """Whether a gradient needs the tape of the sweeps."""
         return self.options.law == "hard" and self.options.gradient == "reverse"
 
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Parts of a state that its kernels have."""
+        return ("q", "v", "act") if "activation" in self.extras else ("q", "v")
+
     def signature(self, taped: bool = False) -> dict[str, ArgumentKind]:
         """What all kernels of steps take: the model and its constants, dt, wrenches, constraints, scratch."""
         return {
@@ -104,13 +109,15 @@ class KernelKey:
             constraints=self._problem(arguments),
             lines=self.lines,
             extras=self.extras,
+            act=getattr(ws, "act", None),  # type: ignore[arg-type]
         )
 
     def bars(self, s: Step, const_bar: Reals | None) -> Bars:
         """Where the adjoint of a step adds cotangents."""
         ws = s.ws
         const = None if const_bar is None else Constants(s.model, const_bar, bars=True)
-        return Bars(ws.q_bar, ws.tangent_bar, ws.v_bar, ws.u_bar, const, ws.wrench_bar if self.wrench else None)
+        wrench, act = ws.wrench_bar if self.wrench else None, getattr(ws, "act_bar", None)
+        return Bars(ws.q_bar, ws.tangent_bar, ws.v_bar, ws.u_bar, const, wrench, act)  # type: ignore[arg-type]
 
 
 def with_inputs(s: Step, t: Any, arguments: dict[str, Any]) -> Step:

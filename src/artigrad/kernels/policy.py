@@ -1,6 +1,6 @@
 """A network in the loop, inside the kernel: rollouts under a multilayer perceptron, and back.
 
-    x_0 = (q, v),   x_{i+1} = f_i(W_i x_i + b_i),   u = x_L,   (q, v)' = step(q, v, u)
+    x_0 = (q, v, act),   x_{i+1} = f_i(W_i x_i + b_i),   u = x_L,   x_0' = step(x_0, u)
 
 Weights are the same for all robots. They lie in blocks of some neurons: biases first, then for every input the weights of the
 block; so the inner loop reads them in order, and an entry of x, a pack of robots, meets all weights of a block. Of one robot
@@ -42,6 +42,7 @@ from ..staging import (
 from .key import KernelKey
 from .rollout import (
     add_bars,
+    add_state_bars,
     adjoint_of_step,
     clear_status,
     get_state,
@@ -176,7 +177,7 @@ def _product_alone(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callabl
 # -- kernels -------------------------------------------------------------------------------------------------------------
 @cache
 def policy_rollout(shape: Shape) -> Callable[[KernelKey], Kernel]:
-    """Maker of the kernel: `steps` steps from row 0 of (q, v); states go to the next rows, controls to u."""
+    """Maker of the kernel: `steps` steps from row 0 of the state; states go to the next rows, controls to u."""
     return lambda key: _policy_rollout(key, shape.activations)
 
 
@@ -186,27 +187,25 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
 
     def body(**a: Any) -> None:
         s, network = key.step(a), _Layers(activations, _alone(key.target), a)
-        nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
-        get_state(s, a["q"], a["v"], 0)
+        nu = s.model.nu
+        get_state(s, a, 0)
         clear_status(s)
         for t in loop(a["steps"]):
-            x = a["x0"]
-            for k in loop(nq):
-                x[k] = s.q[k]
-            for k in loop(nv):
-                x[nq + k] = s.v[k]
+            for first, _, x, n in _side_by_side(s.state):
+                for k in loop(n):
+                    a["x0"][first + k] = x[k]
             u = network.evaluate()
             for k in loop(nu):
                 s.ws.u[k] = u[k]
             copy(s.ws.u, a["u"].shifted(t * nu), nu)
             step(s)
-            put_state(s, a["q"], a["v"], t + 1)
+            put_state(s, a, t + 1)
         report_status(s, a)
 
     own: dict[str, ArgumentKind] = {
         "steps": INT,
         **dict.fromkeys(shape.counts(BLOCK), INT),
-        **dict.fromkeys(("q", "v", "u"), ROBOTS),
+        **dict.fromkeys((*key.state, "u"), ROBOTS),
         **{f"w{i}": SHARED for i in shape.layers},
         **dict.fromkeys(shape.work(False), WORK),
         **({"status": ROBOTS} if key.contact else {}),
@@ -216,10 +215,10 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
 
 @cache
 def policy_rollout_vjp(shape: Shape) -> Callable[[KernelKey], Kernel]:
-    """Maker of the adjoint: `length` steps whose states (q, v) and controls u are given, from the last to the first.
+    """Maker of the adjoint: `length` steps whose states and controls u are given, from the last to the first.
 
     Before each step the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay`.
-    (q_bars, v_bars, u_bars) of all states and controls are added; u_bar is all that comes to the controls. x and z of every
+    Those of all states and controls (q_bars and the like) are added; u_bar is all that comes to the controls. x and z of every
     layer and step go to tape_x0, tape_z1, ...
     """
     return lambda key: _policy_rollout_vjp(key, shape.activations)
@@ -232,33 +231,31 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
     def body(**a: Any) -> None:
         s, network = key.step(a), _Layers(activations, _alone(key.target), a)
         s = s.at(bars=key.bars(s, a.get("const_bar")))
-        nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
+        nu = s.model.nu
         take_bars(s, a)
         for t in loop(a["length"], inwards=True):
             restrain(s, a)
             adjoint_of_step(s, t, t, a)
             add_bars(a["u_bars"].shifted(t * nu), s.ws.u, s.bars.u, nu)
             copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
-            copy(a["q"].shifted(t * nq), a["x0"], nq)
-            copy(a["v"].shifted(t * nv), a["x0"].shifted(nq), nv)
+            for first, name, _, n in _side_by_side(s.state):
+                copy(a[name].shifted(t * n), a["x0"].shifted(first), n)
             network.evaluate()
             x_bar = network.evaluate_vjp(s.bars.u)
-            for k in loop(nq):
-                s.bars.q[k] = s.bars.q[k] + x_bar[k]
-            for k in loop(nv):
-                s.bars.v[k] = s.bars.v[k] + x_bar[nq + k]
+            for first, _, bars, n in _side_by_side(s.state_bars):
+                for k in loop(n):
+                    bars[k] = bars[k] + x_bar[first + k]
             for i in shape.layers:
                 for name, j in (("x", i), ("z", i + 1)):
                     copy(a[f"{name}{j}"], a[f"tape_{name}{j}"].shifted(t * a[f"n{j}"]), a[f"n{j}"])
-            add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
-            add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
+            add_state_bars(s, t, a)
         give_bars(s, a)
 
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("length", "clipped"), INT),
         **dict.fromkeys(("decay", "clip"), REAL),
         **dict.fromkeys(shape.counts(BLOCK), INT),
-        **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "u_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
+        **{f"{name}{what}": ROBOTS for name in (*key.state, "u") for what in ("", "_bars", "_bar")},
         **{f"{name}{i}": SHARED for name in ("w", "transposed") for i in shape.layers},
         **{name: ROBOTS for i in shape.layers for name in (f"tape_x{i}", f"tape_z{i + 1}")},
         **dict.fromkeys(shape.work(True), WORK),
@@ -266,3 +263,13 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         **({"health": ROBOTS} if key.contact else {}),
     }
     return Kernel("policy_rollout_vjp", body, key.signature(key.taped) | own, key.target)
+
+
+def _side_by_side(parts: list[tuple[str, Reals, Any]]) -> list[tuple[Any, str, Reals, Any]]:
+    """Parts of a state one after the other: where each begins, its name, where it is, its size."""
+    out: list[tuple[Any, str, Reals, Any]] = []
+    first: Any = 0
+    for name, x, n in parts:
+        out.append((first, name, x, n))
+        first = first + n
+    return out

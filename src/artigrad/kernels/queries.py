@@ -1,7 +1,7 @@
 """Functions of one state as kernels: outputs, joint accelerations, inverse dynamics, mass matrix; each with its adjoint.
 
-A query reads (q, v, x) and fills `out`, all flat arrays per robot; x is what else it needs: controls, accelerations. Its Step
-has x in the place of the control, and unless it asks for them no constraints; all damping is explicit.
+A query reads (q, v, act, x) and fills `out`, all flat arrays per robot; x is what else it needs: controls, accelerations. Its
+Step has x in the place of the control, and unless it asks for them no constraints; all damping is explicit.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..joints import coordinates
 from ..model.model import Model
 from ..model.options import Options
 from ..physics.context import Step
+from ..physics.driving import driving, driving_size, driving_vjp
 from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_vjp
 from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
 from ..physics.kinematics import kinematics
@@ -102,6 +103,7 @@ QUERIES = {
     "acceleration": Query(lambda m: m.nv, lambda m: m.nu, _acceleration, _acceleration_vjp),
     "inverse_dynamics": Query(lambda m: m.nv, lambda m: m.nv, _inverse, _inverse_vjp),
     "sensing": Query(sensing_size, lambda m: m.nu, sensing, sensing_vjp, constrained=True),
+    "driving": Query(driving_size, lambda m: m.nu, driving, driving_vjp),
     "mass_matrix": Query(lambda m: int(dof_rows(m)["dof_row"][m.nv]), lambda m: 0, _mass_matrix, _mass_matrix_vjp),
 }
 
@@ -123,8 +125,9 @@ def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
     if s.constraints is not None:
         for k in range(3):
             s.constraints.status[k] = 0.0
-    for array, own, n in ((a["q"], s.q, s.model.nq), (a["v"], s.v, s.model.nv), (a["x"], s.u, a["x_size"])):
-        copy(array, own, n)
+    copy(a["x"], s.u, a["x_size"])
+    for name, own, n in s.state:
+        copy(a[name], own, n)
     if target().tangents:  # which are those of q/|q|
         coordinates.normalise(s, s.q)
     return s
@@ -132,38 +135,39 @@ def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
 
 @cache
 def query_kernel(key: KernelKey, name: str) -> Kernel:
-    """Kernel: out = query(q, v, x)"""
+    """Kernel: out = query(state, x)"""
 
     def body(**a: Any) -> None:
         s = _query_step(key, a)
         QUERIES[name].forward(s, s.ws.out)
         copy(s.ws.out, a["out"], a["size"])
 
-    own: dict[str, ArgumentKind] = dict.fromkeys(("q", "v", "x", "out"), ROBOTS)
+    own: dict[str, ArgumentKind] = dict.fromkeys((*key.state, "x", "out"), ROBOTS)
     return Kernel(name, body, key.signature() | own | {"size": INT, "x_size": INT}, key.target)
 
 
 @cache
 def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
-    """Kernel: the cotangents of q (ambient), v, x and, if the key asks for them, constants for that of out."""
+    """Kernel: the cotangents of the state (q ambient), x and, if the key asks for them, constants for that of out."""
 
     def body(**a: Any) -> None:
         s = _query_step(key, a)
-        nq, nv, x_size = s.model.nq, s.model.nv, a["x_size"]
         bars = key.bars(s, a["const_bar"])._replace(u=s.ws.x_bar)
+        s = s.at(bars=bars)
         copy(a["out_bar"], s.ws.out, a["size"])
-        for array, n in ((bars.q, nq), (bars.v, nv), (bars.tangent, nv), (bars.u, x_size)):
+        parts = [*s.state_bars, ("x", bars.u, a["x_size"])]
+        for _, array, n in (*parts, ("tangent", bars.tangent, s.model.nv)):
             for k in loop(n):
                 array[k] = 0.0
-        QUERIES[name].vjp(s.at(bars=bars), s.ws.out)
+        QUERIES[name].vjp(s, s.ws.out)
         coordinates.to_ambient(s, s.q, bars.tangent, bars.q)
         if target().tangents:
             coordinates.normalise_vjp(s, a["q"], bars.q)
-        for array, out, n in ((bars.q, a["q_bar"], nq), (bars.v, a["v_bar"], nv), (bars.u, a["x_bar"], x_size)):
-            copy(array, out, n)
+        for part, array, n in parts:
+            copy(array, a[f"{part}_bar"], n)
 
     own: dict[str, ArgumentKind] = {
-        **dict.fromkeys(("q", "v", "x", "out_bar", "q_bar", "v_bar", "x_bar"), ROBOTS),
+        **dict.fromkeys((*key.state, "x", "out_bar", *(f"{part}_bar" for part in (*key.state, "x"))), ROBOTS),
         "const_bar": PACKED if key.with_params else WORK,
     }
     return Kernel(f"{name}_vjp", body, key.signature() | own | {"size": INT, "x_size": INT}, key.target)

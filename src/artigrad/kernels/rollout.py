@@ -37,23 +37,23 @@ from .key import KernelKey, with_inputs
 
 @cache
 def rollout_kernel(key: KernelKey) -> Kernel:
-    """Kernel: `stretches` steps from row 0 of (q, v); the state after each goes to the next row. Strided: each is of `length`
-    steps."""
+    """Kernel: `stretches` steps from row 0 of (q, v, act); the state after each goes to the next row. Strided: each is of
+    `length` steps."""
 
     def body(**a: Any) -> None:
         s = key.step(a)
-        get_state(s, a["q"], a["v"], 0)
+        get_state(s, a, 0)
         clear_status(s)
         for n in loop(a["stretches"]):
             for t in loop(n * a["length"], (n + 1) * a["length"]) if key.strided else (n,):
                 step(with_inputs(s, t, a))
-            put_state(s, a["q"], a["v"], n + 1)
+            put_state(s, a, n + 1)
         report_status(s, a)
 
     own: dict[str, ArgumentKind] = {
         "stretches": INT,
         **({"length": INT} if key.strided else {}),
-        **dict.fromkeys(("q", "v", "u"), ROBOTS),
+        **dict.fromkeys((*key.state, "u"), ROBOTS),
         **({"status": ROBOTS} if key.contact else {}),
     }
     return Kernel("rollout", body, key.signature() | own, key.target)
@@ -63,16 +63,16 @@ def rollout_kernel(key: KernelKey) -> Kernel:
 def rollout_vjp_kernel(key: KernelKey) -> Kernel:
     """Kernel: turns the cotangent of the last state of a trajectory into that of the first, and gathers the others.
 
-    (q, v) are all states of `length` steps. Strided, they are room for as many, and (q_kept, v_kept) have the first states
-    of `stretches`: each stretch is run again, then differentiated. (q_bars, v_bars) of all states are read if `every`.
-    Restrained, the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay` before each
-    stretch of `length` steps, all of whose states are in (q, v).
+    (q, v, act) are all states of `length` steps. Strided, they are room for as many, and q_kept and the like have the first
+    states of `stretches`: each stretch is run again, then differentiated. q_bars and the like, of all states, are read if
+    `every`. Restrained, the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay` before
+    each stretch of `length` steps, all of whose states are given.
     """
 
     def body(**a: Any) -> None:
         s = key.step(a)
         s = s.at(bars=key.bars(s, a.get("const_bar")))
-        length, nq, nv = a["length"], s.model.nq, s.model.nv
+        length = a["length"]
         take_bars(s, a)
         for n in loop(a["stretches"], inwards=True) if key.strided or key.restrained else (0,):
             if key.strided:
@@ -83,14 +83,14 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
                 t = n * length + j
                 _step_vjp(s, j if key.strided else t, t, a)
                 for _ in loop(a["every"]):
-                    add_bars(a["q_bars"].shifted(t * nq), s.ws.q, s.bars.q, nq)
-                    add_bars(a["v_bars"].shifted(t * nv), s.ws.v, s.bars.v, nv)
+                    add_state_bars(s, t, a)
         give_bars(s, a)
 
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("length", "every"), INT),
-        **dict.fromkeys(("q", "v", "u", "q_bars", "v_bars", "q_bar", "v_bar", "u_bar"), ROBOTS),
-        **({"stretches": INT} | dict.fromkeys(("q_kept", "v_kept"), ROBOTS) if key.strided else {}),
+        **dict.fromkeys((*key.state, "u", "u_bar"), ROBOTS),
+        **{f"{name}_{what}": ROBOTS for name in key.state for what in ("bars", "bar")},
+        **({"stretches": INT} | {f"{name}_kept": ROBOTS for name in key.state} if key.strided else {}),
         **({"stretches": INT, "clipped": INT, "clip": REAL, "decay": REAL} if key.restrained else {}),
         **({"const_bar": PACKED} if key.with_params else {}),
         **({"wrench_bar": ROBOTS} if key.wrench else {}),
@@ -105,21 +105,21 @@ def take_bars(s: Step, a: dict[str, Any]) -> None:
     if s.constraints is not None:
         status, health = s.constraints.status, a["health"]
         status[0], status[1], status[2] = health[0], health[1], 0.0
-    copy(a["q_bar"], s.bars.q, s.model.nq)
-    copy(a["v_bar"], s.bars.v, s.model.nv)
+    for name, bars, n in s.state_bars:
+        copy(a[f"{name}_bar"], bars, n)
 
 
 def give_bars(s: Step, a: dict[str, Any]) -> None:
     """The cotangent of the first state, and the health, at the end of it."""
-    copy(s.bars.q, a["q_bar"], s.model.nq)
-    copy(s.bars.v, a["v_bar"], s.model.nv)
+    for name, bars, n in s.state_bars:
+        copy(bars, a[f"{name}_bar"], n)
     if s.constraints is not None:
         a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
 
 
 def restrain(s: Step, a: dict[str, Any]) -> None:
     """What keeps the cotangent of the state from growing on its way back in time."""
-    parts = ((s.bars.q, s.model.nq), (s.bars.v, s.model.nv))
+    parts = [(bars, n) for _, bars, n in s.state_bars]
     for _ in loop(a["clipped"]):
         total = carry(0.0)
         for bars, n in parts:
@@ -145,11 +145,8 @@ def _step_vjp(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
 
 def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
     """The adjoint of step t, whose state is row j."""
-    nq, nv, nu, nw = s.model.nq, s.model.nv, s.model.nu, s.model.nb * 6
-    q, v = local(a["q"].shifted(j * nq), s.ws.q, nq), local(a["v"].shifted(j * nv), s.ws.v, nv)
-    if target().tangents:  # which are those of q/|q|
-        q = normalised(s, q)
-    here = with_inputs(s, t, a).at(q=q, v=v, v_next=local(a["v"].shifted((j + 1) * nv), s.ws.v_after, nv))
+    nv, nu, nw = s.model.nv, s.model.nu, s.model.nb * 6
+    here = at_row(with_inputs(s, t, a), a, j).at(v_next=local(a["v"].shifted((j + 1) * nv), s.ws.v_after, nv))
     for k in loop(nu):
         s.bars.u[k] = 0.0
     if s.bars.wrench is not None:
@@ -160,17 +157,17 @@ def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
         s.constraints.force_bar = local(a["force_bars"].shifted(t * size), a["force_bar"], size)
     step_vjp(here)
     if target().tangents:
-        coordinates.normalise_vjp(s, a["q"].shifted(j * nq), s.bars.q)
+        coordinates.normalise_vjp(s, a["q"].shifted(j * s.model.nq), s.bars.q)
 
 
 def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
-    """The states of stretch n, from its first, to (q, v)."""
+    """The states of stretch n, from its first, to (q, v, act)."""
     length, nv = a["length"], s.model.nv
-    get_state(s, a["q_kept"], a["v_kept"], n)
-    put_state(s, a["q"], a["v"], 0)
+    get_state(s, a, n, "_kept")
+    put_state(s, a, 0)
     for j in loop(length - 1):
         step(with_inputs(s, n * length + j, a))
-        put_state(s, a["q"], a["v"], j + 1)
+        put_state(s, a, j + 1)
     copy(a["v_kept"].shifted((n + 1) * nv), s.ws.v, nv)  # all that is read of the state after the last step
     copy(s.ws.v, a["v"].shifted(length * nv), nv)
 
@@ -181,16 +178,15 @@ def contacts_kernel(key: KernelKey) -> Kernel:
 
     def body(**a: Any) -> None:
         s = key.step(a)
-        nq, nv, size = s.model.nq, s.model.nv, s.constraints.all_points * REPORT.size
+        size = s.constraints.all_points * REPORT.size
         clear_status(s)
         for t in loop(a["steps"]):
-            q, v = local(a["q"].shifted(t * nq), s.ws.q, nq), local(a["v"].shifted(t * nv), s.ws.v, nv)
-            here = with_inputs(s, t, a).at(q=normalised(s, q) if target().tangents else q, v=v)
+            here = at_row(with_inputs(s, t, a), a, t)
             accelerations(here)
             report(here, a["row"])
             copy(a["row"], a["out"].shifted(t * size), size)
 
-    own: dict[str, ArgumentKind] = {"steps": INT, "row": WORK, **dict.fromkeys(("q", "v", "u", "out"), ROBOTS)}
+    own: dict[str, ArgumentKind] = {"steps": INT, "row": WORK, **dict.fromkeys((*key.state, "u", "out"), ROBOTS)}
     return Kernel("contacts", body, key.signature() | own, key.target)
 
 
@@ -202,14 +198,27 @@ def normalised(s: Step, q: Reals) -> Reals:
     return s.ws.q
 
 
-def get_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
-    copy(q.shifted(row * s.model.nq), s.q, s.model.nq)
-    copy(v.shifted(row * s.model.nv), s.v, s.model.nv)
+def at_row(s: Step, a: dict[str, Any], row: Any) -> Step:
+    """The step at a row of the states."""
+    here = s.at(**{name: local(a[name].shifted(row * n), getattr(s.ws, name), n) for name, _, n in s.state})
+    return here.at(q=normalised(s, here.q)) if target().tangents else here  # which are those of q/|q|
 
 
-def put_state(s: Step, q: Reals, v: Reals, row: Any) -> None:
-    copy(s.q, q.shifted(row * s.model.nq), s.model.nq)
-    copy(s.v, v.shifted(row * s.model.nv), s.model.nv)
+def get_state(s: Step, a: dict[str, Any], row: Any, what: str = "") -> None:
+    """From a row of the states, or of others named alike."""
+    for name, x, n in s.state:
+        copy(a[name + what].shifted(row * n), x, n)
+
+
+def put_state(s: Step, a: dict[str, Any], row: Any) -> None:
+    for name, x, n in s.state:
+        copy(x, a[name].shifted(row * n), n)
+
+
+def add_state_bars(s: Step, t: Any, a: dict[str, Any]) -> None:
+    """Add the cotangents that a loss has of state t."""
+    for name, bars, n in s.state_bars:
+        add_bars(a[f"{name}_bars"].shifted(t * n), getattr(s.ws, name), bars, n)
 
 
 def clear_status(s: Step) -> None:

@@ -29,6 +29,8 @@ from .visuals import Mount, Visual
 # constraints do
 ACTUATORS = ("force", "position", "velocity", "servo", "speed")
 DIRECT, POSITION, VELOCITY, SERVO, SPEED = range(5)
+# how an activation follows the control
+DYNAMICS = ("integrator", "filter", "filterexact", "muscle")
 # shapes for contact, in MuJoCo's order: the normal of a contact points from the earlier to the later one
 PLANE, HEIGHT_FIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS = range(8)
 SHAPES = ("plane", "height_field", "sphere", "capsule", "ellipsoid", "cylinder", "box", "points")
@@ -89,6 +91,24 @@ class Equality(NamedTuple):
     b: int
 
 
+class Activated(NamedTuple):
+    """A state of an actuator. actuator: its index. dynamics: one of DYNAMICS. early: whether its force has the activation at
+    the end of the step."""
+
+    actuator: int
+    dynamics: str
+    early: bool = False
+
+
+class Keyframe(NamedTuple):
+    """A state and controls."""
+
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    act: np.ndarray
+
+
 class Zone(NamedTuple):
     """Where a touch sensor feels, about its site. shape: sphere, capsule, ellipsoid, cylinder or box; size: as MuJoCo's."""
 
@@ -114,11 +134,11 @@ class Model:
 
     Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
 
-    nq, nv, nu: lengths of q, v and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators: names, in
-    the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in q and
-    its velocities in v. keyframes: (q, v, u) by name. shapes: what may touch, with its names. sensors: what `sim.sensors`
-    reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on. params: the default
-    parameters.
+    nq, nv, na, nu: lengths of q, v, act and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators:
+    names, in the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in q
+    and its velocities in v. keyframes: (q, v, u, act) by name. shapes: what may touch, with its names. sensors: what
+    `sim.sensors` reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on;
+    activations: whose state `act` is; muscles: actuators that are one. params: the default parameters.
 
     options: what a Simulator starts from. visuals: what bodies look like. cameras: where cameras are, for `artigrad.camera`. Of
     a loaded file, unsupported: what is not simulated; notes: what is simulated differently, such as another integrator; print
@@ -139,8 +159,10 @@ class Model:
         actuator_kind: Sequence[int],
         values: dict[str, Any],
         shapes: Shapes,
-        keyframes: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]],
+        keyframes: dict[str, Keyframe],
         *,
+        activations: Sequence[Activated] = (),
+        muscles: Sequence[int] = (),
         equalities: Sequence[Equality] = (),
         tendons: Sequence[Tendon] = (),
         stopped_tendons: Sequence[int] = (),
@@ -156,6 +178,8 @@ class Model:
         self.parent, self.joint_type = tuple(parent), tuple(joint_type)
         self.site_body = tuple(site_body)
         self.transmissions, self.actuator_kind = tuple(transmissions), tuple(actuator_kind)
+        self.activations, self.muscles = tuple(activations), tuple(muscles)
+        self.na = len(self.activations)
         sizes = np.array([(JOINTS[t].nq, JOINTS[t].nv) for t in joint_type]).reshape(-1, 2)
         ends = np.cumsum(sizes, axis=0)
         self.nb, self.ns, self.nu = len(self.bodies), len(self.sites), len(self.actuators)
@@ -176,9 +200,11 @@ class Model:
         counts |= {"height": sum(rows * cols for _, rows, cols in shapes.grids)}
         counts |= {"equality": len(self.equalities), "tendon": len(self.tendons)}
         counts |= {"piece": sum(len(t.pieces) for t in self.tendons)}
+        counts |= {"activation": self.na, "muscle": len(self.muscles)}
         self.param_slots, self.param_size = param_slots(counts)
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
-        self.keyframes = {"zero": (self._zero_q(), np.zeros(self.nv), np.zeros(self.nu)), **keyframes}
+        zero = Keyframe(self._zero_q(), *(np.zeros(n) for n in (self.nv, self.nu, self.na)))
+        self.keyframes = {"zero": zero, **keyframes}
 
     def _zero_q(self) -> np.ndarray:
         """All joints at zero; free bodies where they were placed."""
@@ -196,8 +222,8 @@ class Model:
     def keyframe(self, name: str | None = None) -> State:
         """The named state; without a name the first there is of 'home', 'reference' (how a file places the robot) and
         'zero' (all joints at zero)."""
-        q, v, _ = self._keyframe(name)
-        return State(q.copy(), v.copy())
+        found = self._keyframe(name)
+        return State(found.q.copy(), found.v.copy(), found.act.copy())
 
     @property
     def default_keyframe(self) -> str:
@@ -206,9 +232,9 @@ class Model:
 
     def keyframe_control(self, name: str | None = None) -> np.ndarray:
         """The controls of the named keyframe."""
-        return self._keyframe(name)[2].copy()
+        return self._keyframe(name).u.copy()
 
-    def _keyframe(self, name: str | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _keyframe(self, name: str | None) -> Keyframe:
         name = name or self.default_keyframe
         if name not in self.keyframes:
             raise InputError(f"'{self.name}' has no keyframe '{name}'; {near(name, tuple(self.keyframes))}")
@@ -271,9 +297,10 @@ class Model:
     @cached_property
     def extras(self) -> frozenset[str]:
         """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
-        motors that are a "servo"."""
+        motors that are a "servo", "activation" of actuators, "muscle"s."""
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
-        return frozenset(found | ({"servo"} if self.servos else set()))
+        parts = {"servo": self.servos, "activation": self.activations, "muscle": self.muscles}
+        return frozenset(found | {what for what, own in parts.items() if own})
 
     @property
     def actuator_joint(self) -> tuple[int, ...]:

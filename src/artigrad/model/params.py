@@ -117,6 +117,20 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "control_range": ("actuator", (2,), "lowest and highest control"),
     "force_range": ("actuator", (2,), "lowest and highest actuator force"),
     "max_velocity": ("actuator", (), "rad/s or m/s, the speed a servo or servo motor drives at most"),
+    "activation_time": (
+        "activation",
+        (3,),
+        "s, time constant of a filter; of a muscle those of rise and fall, and over which width of control they change",
+    ),
+    "activation_range": ("activation", (2,), "lowest and highest activation"),
+    "muscle_gain": (
+        "muscle",
+        (8,),
+        "of active force: normal lengths at the ends of its range, N, shortest and longest normal length, 1/s fastest "
+        "shortening, passive force, force at fastest lengthening",
+    ),
+    "muscle_bias": ("muscle", (8,), "the same of passive force, which has no shortest length and no speeds"),
+    "muscle_length_range": ("muscle", (2,), "m or rad, ends of the range of its length"),
     "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
     "density": ("world", (), "kg/m^3, of the fluid around bodies"),
     "viscosity": ("world", (), "Pa s, of that fluid"),
@@ -345,8 +359,8 @@ POSITIVE = (
 )
 # what a model is built with or without, and which params say so
 EXTRAS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity"), "slope": ("gain_slope",)}
-RANGES = ("limit", "control_range", "force_range", "tendon_limit")  # lowest, highest
-MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit")
+RANGES = ("limit", "control_range", "force_range", "tendon_limit", "activation_range")  # lowest, highest
+MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit", "activation_range")
 
 
 def check_params(params: Params) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ..model.options import Options
 from ..staging import Reals, Table
 from .tables import Bars, Constants, Topology, Workspace
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,9 +16,9 @@ class Step:
 
     model: integers of the model. const: what a step reads of Params. options: the method. dt: of the step; damping_dt: over
     which damping acts in the factor of the mass matrix; slows: what the integrator takes at the end of the step (`rates`).
-    q, v, u: state and control. ws: scratch. wrench: on bodies, if there are any. constraints: rows of contacts, limits and
-    the like, for a model that can have some. lines: what of lines (`lines`) the model has;
-    extras: forces that not every model has (`Model.extras`).
+    q, v, act, u: state (act: of models with activations) and control. ws: scratch. wrench: on bodies, if there are any.
+    constraints: rows of contacts, limits and the like, for a model that can have some. lines: what of lines (`lines`) the model
+    has; extras: forces that not every model has (`Model.extras`).
 
     Backwards: bars, where cotangents are added; v_next, the velocities the step led to; filled, whether ws holds what the
     adjoint reads of this step already.
@@ -38,6 +35,7 @@ class Step:
     v: Reals
     u: Reals
     wrench: Reals | None = None
+    act: Reals = None  # type: ignore[assignment]
     constraints: Any = None  # ContactProblem or SoftProblem, of models that can have rows
     lines: frozenset[str] = frozenset()
     extras: frozenset[str] = frozenset()
@@ -48,6 +46,17 @@ class Step:
     def at(self, **changes: Any) -> Self:
         """The same step with something in another place: another state, another place for cotangents."""
         return replace(self, **changes)
+
+    @property
+    def state(self) -> list[tuple[str, Reals, Any]]:
+        """The parts of the state: name, where it is, size."""
+        parts = [("q", self.q, self.model.nq), ("v", self.v, self.model.nv)]
+        return [*parts, ("act", self.act, self.model.na)] if "activation" in self.extras else parts
+
+    @property
+    def state_bars(self) -> list[tuple[str, Reals, Any]]:
+        """The same of their cotangents."""
+        return [(name, getattr(self.bars, name), n) for name, _, n in self.state]
 
     @property
     def link(self) -> Table:

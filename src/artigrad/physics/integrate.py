@@ -7,13 +7,14 @@ step led to in s.v_next: they are kept anyway, and spare a solve.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..joints import coordinates
 from ..model.model import Model
 from ..model.options import Options
 from ..staging import Reals, copy, loop, switch
 from .context import Step
+from .dynamics import activation
 from .dynamics.rates import slow_down, slow_down_bars, slow_down_vjp
 from .tables import lone_links
 
@@ -38,6 +39,7 @@ class Integrator(NamedTuple):
 def euler(s: Step, accelerations: Accelerations) -> None:
     """v+ = v + dt w,   q+ = q (+) dt v+;   w: accelerations, slowed down by what acts at the end of the step"""
     _find_slowed(s, accelerations)
+    activation.advance(s)
     _advance(s, s.v, s.ws.qdd)
     coordinates.integrate(s, s.q, s.v)
 
@@ -51,6 +53,7 @@ def euler_vjp(s: Step, accelerations: Accelerations) -> None:
 def explicit(s: Step, accelerations: Accelerations) -> None:
     """q+ = q (+) dt v,   v+ = v + dt w"""
     _find_slowed(s, accelerations)
+    activation.advance(s)
     coordinates.integrate(s, s.q, s.v)
     _advance(s, s.v, s.ws.qdd)
 
@@ -75,8 +78,9 @@ def _find_slowed(s: Step, accelerations: Accelerations) -> None:
 
 
 def _start_backward(s: Step, accelerations: Accelerations) -> None:
-    """No cotangent of q yet; what the adjoint reads of the step; and its accelerations, read off the velocities it led to:
-    w = (v+ - v)/dt  (rounding: eps |v|/dt)."""
+    """No cotangent of q yet, those of activations at the start; what the adjoint reads of the step; and its accelerations, read
+    off the velocities it led to:  w = (v+ - v)/dt  (rounding: eps |v|/dt)."""
+    activation.advance_vjp(s)
     rate = 1.0 / s.dt
     for k in loop(s.model.nv):
         s.bars.tangent[k] = 0.0
@@ -113,6 +117,8 @@ def rk4(s: Step, accelerations: Accelerations) -> None:
     _rk4_stages(s, accelerations)
     coordinates.integrate(s, s.q, s.ws.rate_mean)
     _advance(s, s.v, s.ws.a_mean)
+    for k in loop(s.model.na) if "activation" in s.extras else ():
+        s.act[k] = activation.advanced(s, k, s.ws.act_mean[k])
 
 
 def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
@@ -121,6 +127,9 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
     nq, nv, ws = s.model.nq, s.model.nv, s.ws
     for i in loop(nv):
         ws.rate_mean[i], ws.a_mean[i], ws.rate_stage[i], ws.a_stage[i] = 0.0, 0.0, 0.0, 0.0
+    active = "activation" in s.extras
+    for i in loop(s.model.na) if active else ():
+        ws.act_mean[i], ws.act_rate[i] = 0.0, 0.0
     for k in loop(4):
         weight, stage = switch(k, _WEIGHT), _stage(s, k)
         before, rate = ws.rate_stage.shifted(k * nv), ws.rate_stage.shifted((k + 1) * nv)
@@ -130,6 +139,8 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
         coordinates.integrate(partly, stage.q, before)
         _advance(partly, stage.v, ws.a_stage.shifted(k * nv))
         coordinates.rate_along(partly, before, stage.v, rate)
+        if active:
+            _activation_stage(s, stage, k, partly.dt, weight)
         accelerations.find(stage)
         copy(ws.qdd, ws.a_stage.shifted((k + 1) * nv), nv)
         for i in loop(nv):
@@ -137,11 +148,33 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
             ws.a_mean[i] = ws.a_mean[i] + weight * ws.qdd[i]
 
 
-def _stage(s: Step, k: int) -> Step:
-    return s.at(q=s.ws.q_stage.shifted(k * s.model.nq), v=s.ws.v_stage.shifted(k * s.model.nv))
+def _activation_stage(s: Step, stage: Step, k: Any, dt: Any, weight: Any) -> None:
+    """Activations of stage k, and their rates: row k of ws.act_stage, row k + 1 of ws.act_rate."""
+    na, ws = s.model.na, s.ws
+    for i in loop(na):
+        stage.act[i] = s.act[i] + dt * ws.act_rate[k * na + i]
+    for i in loop(na):
+        rate = activation.rate(stage, i)
+        ws.act_rate[(k + 1) * na + i] = rate
+        ws.act_mean[i] = ws.act_mean[i] + weight * rate
 
 
-def _partly(s: Step, k: int) -> Step:
+def _activation_stage_vjp(s: Step, stage: Step, dt: Any, weight: Any) -> None:
+    """bars.act has what the forces of the stage say; adds what its rates say, and takes all to the start and to the rates of
+    the stage before."""
+    ws, bars = s.ws, s.bars
+    for i in loop(s.model.na):
+        activation.rate_vjp(stage, i, weight * ws.act_mean_bar[i] + ws.act_rate_bar[i])
+        ws.act_start_bar[i] = ws.act_start_bar[i] + bars.act[i]
+        ws.act_rate_bar[i] = dt * bars.act[i]
+
+
+def _stage(s: Step, k: Any) -> Step:
+    here = s.at(q=s.ws.q_stage.shifted(k * s.model.nq), v=s.ws.v_stage.shifted(k * s.model.nv))
+    return here.at(act=s.ws.act_stage.shifted(k * s.model.na)) if "activation" in s.extras else here
+
+
+def _partly(s: Step, k: Any) -> Step:
     """The step as far as stage k is along it."""
     return s.at(dt=s.dt * switch(k, _NODE))
 
@@ -158,10 +191,16 @@ def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
     coordinates.integrate_vjp(s, s.q, ws.rate_mean, bars.q, ws.rate_mean_bar)
     for i in loop(nq):
         ws.q_start_bar[i] = bars.q[i]
+    active = "activation" in s.extras
+    for i in loop(s.model.na) if active else ():
+        ws.act_start_bar[i], ws.act_mean_bar[i] = activation.advanced_vjp(s, i, ws.act_mean[i], bars.act[i])
+        ws.act_rate_bar[i] = 0.0
     for k in loop(4, inwards=True):
         weight, partly, stage, before = switch(k, _WEIGHT), _partly(s, k), _stage(s, k), ws.rate_stage.shifted(k * nv)
         for i in loop(nq):
             bars.q[i] = 0.0
+        for i in loop(s.model.na) if active else ():
+            bars.act[i] = 0.0
         for i in loop(nv):
             ws.qdd[i] = ws.a_stage[(k + 1) * nv + i]
             ws.qdd_bar[i] = weight * ws.a_mean_bar[i] + ws.a_bar[i]
@@ -170,6 +209,8 @@ def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
         coordinates.rate_along_vjp(partly, before, stage.v, ws.v_stage_bar, ws.rate_bar, bars.v)
         accelerations.recompute(stage)
         accelerations.vjp(stage, ws.qdd_bar)
+        if active:
+            _activation_stage_vjp(s, stage, partly.dt, weight)
         coordinates.to_ambient(s, stage.q, bars.tangent, bars.q)
         for i in loop(nv):
             ws.v_start_bar[i] = ws.v_start_bar[i] + bars.v[i]
@@ -179,6 +220,8 @@ def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
             ws.q_start_bar[i] = ws.q_start_bar[i] + bars.q[i]
     copy(ws.q_start_bar, bars.q, nq)
     copy(ws.v_start_bar, bars.v, nv)
+    if active:
+        copy(ws.act_start_bar, bars.act, s.model.na)
 
 
 INTEGRATORS = {

@@ -5,10 +5,10 @@
     2 forces        q, v, u         forces on links and in joints          dynamics/
     3 collide       poses           which rows there are: gaps, frames     collision/, constraints/
     4 constrain     forces, rows    accelerations                          constraints/law.py
-    5 integrate     q, v, qdd       the next q and v                       integrate.py
+    5 integrate     q, v, qdd       the next q and v, and activations      integrate.py
 
-A step updates q and v in place; its adjoint turns the cotangents of the next state into those of the present one, in
-place. Only q, v and u of a step are kept: the adjoint runs what it needs of stages 1 to 4 again. A model that can touch
+A step updates the state in place; its adjoint turns the cotangents of the next state into those of the present one, in
+place. Only the state and u of a step are kept: the adjoint runs what it needs of stages 1 to 4 again. A model that can touch
 nothing has no stage 3, and stage 4 is one solve.
 """
 
@@ -66,12 +66,13 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
 
 
 def step(s: Step) -> None:
-    """(q, v) <- the state one dt later under control u"""
+    """(q, v, act) <- the state one dt later under control u"""
     INTEGRATORS[s.options.integrator].forward(s, ACCELERATIONS)  # 5
 
 
 def step_vjp(s: Step) -> None:
-    """(bars.q, bars.v): those of the next state come in, those of the present one go out; adds to bars.u and bars.const."""
+    """(bars.q, bars.v, bars.act): those of the next state come in, those of the present one go out; adds to bars.u and
+    bars.const."""
     INTEGRATORS[s.options.integrator].backward(s, ACCELERATIONS)  # 5
 
 

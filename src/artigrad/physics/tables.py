@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..joints.table import JOINTS, MOVING
-from ..model.model import Model
+from ..model.model import DYNAMICS, Model
 from ..model.options import Options
 from ..model.params import FIELDS
 from ..model.transmissions import LINES
@@ -70,6 +70,9 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     "nslope": INT,  # actuators, if the gain of any has a slope
     "nservo": INT,  # actuators, if any is a servo motor
     "fluid_body": INTS,
+    # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
+    **dict.fromkeys(("na", "nmuscle"), INT),
+    **dict.fromkeys(("act_felt", "act_state", "act_is_muscle", "act_muscle", "state_actuator", "state_dynamics"), INTS),
 }
 
 # what only the making of constants reads
@@ -142,6 +145,31 @@ def _topology(model: Model) -> dict[str, Any]:
         "act_v": _ints(model.joint_v[i] for i in joint),
         **_lines(model),
         **_surroundings(model),
+        **_activations(model),
+    }
+
+
+CONTROL, ACTIVATION, EARLY = range(
+    3
+)  # what a gain multiplies: the control, the activation, that at the end of the step
+
+
+def _activations(model: Model) -> dict[str, Any]:
+    """Activations and muscles, and which actuator has which."""
+    felt, state, muscle = [CONTROL] * model.nu, [0] * model.nu, [0] * model.nu
+    for k, (j, _, early) in enumerate(model.activations):
+        felt[j], state[j] = EARLY if early else ACTIVATION, k
+    for n, j in enumerate(model.muscles):
+        muscle[j] = n
+    return {
+        "na": model.na,
+        "nmuscle": len(model.muscles),
+        "act_felt": _ints(felt),
+        "act_state": _ints(state),
+        "act_is_muscle": _ints(j in model.muscles for j in range(model.nu)),
+        "act_muscle": _ints(muscle),
+        "state_actuator": _ints(a.actuator for a in model.activations),
+        "state_dynamics": _ints(DYNAMICS.index(a.dynamics) for a in model.activations),
     }
 
 
@@ -344,6 +372,14 @@ class Topology(SimpleNamespace):
     nslope: Any
     nservo: Any
     fluid_body: Any
+    na: Any
+    nmuscle: Any
+    act_felt: Any  # of each actuator: CONTROL, ACTIVATION or EARLY
+    act_state: Any
+    act_is_muscle: Any
+    act_muscle: Any
+    state_actuator: Any  # of each activation
+    state_dynamics: Any
 
     @classmethod
     def take(cls, arguments: dict[str, Any]) -> Topology:
@@ -359,6 +395,20 @@ class Polynomial(Linear):
     c2: float
     c3: float
     c4: float
+
+
+class Muscle(Linear):
+    """How strong a muscle is: normal lengths at the ends of its range, peak force, shortest and longest normal length, fastest
+    shortening, passive force, force at fastest lengthening."""
+
+    low: float
+    high: float
+    force: float
+    shortest: float
+    longest: float
+    speed: float
+    passive: float
+    lengthening: float
 
 
 # -- constants -------------------------------------------------------------------------------------------------------------
@@ -410,6 +460,8 @@ _SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}
 # of a servo motor: velocity wanted per unit of control, whether the position counts, speed and force limits, stiffness
 _SERVO: dict[str, type] = dict.fromkeys(("gain", "on_length", "top", "low", "high", "D"), float)
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
+_ACTIVATION: dict[str, type] = dict.fromkeys(("rise", "fall", "width", "low", "high"), float)
+_MUSCLE: dict[str, type] = {"gain": Muscle, "bias": Muscle, "low": float, "high": float}
 
 
 def _bars(fields: dict[str, type]) -> dict[str, type]:
@@ -419,7 +471,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
-    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -432,14 +484,15 @@ class Constants:
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
         rows = [t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality]
-        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope, t.nservo, t.nheight]
+        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope, t.nservo, t.nheight, t.na, t.nmuscle]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
             start = start + n * layout.size
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
-        self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:]
+        self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
+        self.activation, self.muscle = tables[18:]
         self.reals, self.size = reals, start
 
     @property
@@ -452,7 +505,8 @@ class Constants:
 
 
 class Bars(NamedTuple):
-    """Where the adjoint of a step adds cotangents: of v, u, constants (None: not wanted) and wrenches (None: there are none).
+    """Where the adjoint of a step adds cotangents: of v, u, constants (None: not wanted), wrenches and activations (None: there
+    are none).
 
     Those of q are added on the tangent space; q is where they end, ambient.
     """
@@ -463,6 +517,7 @@ class Bars(NamedTuple):
     u: Reals
     const: Constants | None = None
     wrench: Reals | None = None
+    act: Reals = None  # type: ignore[assignment]
 
 
 _sizes: WeakKeyDictionary[Model, dict[bool, int]] = WeakKeyDictionary()
@@ -528,6 +583,7 @@ class Workspace:
     load: Reals  # joint forces of the forces on links
     q: Reals  # state and control of the step
     v: Reals
+    act: Reals
     u: Reals
     x: Reals  # a query's other input, and its result
     out: Reals
@@ -539,6 +595,7 @@ class Workspace:
     mu: Reals  # cotangents, named after what they are of
     q_bar: Reals
     v_bar: Reals
+    act_bar: Reals
     u_bar: Reals
     x_bar: Reals
     qdd_bar: Reals
@@ -573,6 +630,12 @@ class Workspace:
     a_bar: Reals
     q_start_bar: Reals
     v_start_bar: Reals
+    act_stage: Reals  # of activations
+    act_rate: Reals
+    act_mean: Reals
+    act_mean_bar: Reals
+    act_rate_bar: Reals
+    act_start_bar: Reals
 
     _TABLES = {"link": LINK, "dof": DOF, "field": FIELD, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
 
@@ -586,7 +649,7 @@ class Workspace:
     @staticmethod
     def sizes(model: Model, options: Options, backward: bool, wrench: bool) -> dict[str, int]:
         """The scratch arrays of a step and how many numbers each has for one robot."""
-        nl, nq, nv, nu, nb = len(model.links.parent), model.nq, model.nv, model.nu, model.nb
+        nl, nq, nv, nu, nb, na = len(model.links.parent), model.nq, model.nv, model.nu, model.nb, model.na
         sizes = {"link": nl * LINK.size, "dof": nv * DOF.size}
         sizes |= {"q": nq, "v": nv, "u": nu} | dict.fromkeys(("tau", "qdd"), nv)
         if options.factor == "sparse":
@@ -595,7 +658,9 @@ class Workspace:
             sizes |= {"wrench": nb * 6}
         if model.lines[0]:
             sizes |= _line_sizes(model, backward)
-        if wrench or model.has_contact or model.extras:
+        if na:
+            sizes |= {"act": na} | ({"act_bar": na} if backward else {})
+        if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}
@@ -610,6 +675,9 @@ class Workspace:
             if backward:
                 bars = ("rate_mean_bar", "a_mean_bar", "v_stage_bar", "rate_bar", "a_bar", "v_start_bar")
                 sizes |= {"q_start_bar": nq} | dict.fromkeys(bars, nv)
+            if na:
+                sizes |= {"act_stage": 4 * na, "act_rate": 5 * na, "act_mean": na}
+                sizes |= dict.fromkeys(("act_mean_bar", "act_rate_bar", "act_start_bar"), na) if backward else {}
         else:
             sizes |= dict.fromkeys(("rate", "slowed", "slow_mu"), nv)
         if options.integrator in ("implicit", "implicitfast"):

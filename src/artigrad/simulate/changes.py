@@ -38,10 +38,10 @@ VjpJvp = Callable[[Call, Rows, Rows, Rows, Rows, bool], Rows]
 def forward_jvp(call: Call, kept: Sequence[Any], d_inputs: Sequence[Any]) -> tuple[Any, ...]:
     """The changes of the outputs, with all leading axes. kept: what the adjoint reads, which is enough."""
     known, moved = (
-        dict(zip(call.function.kept, kept, strict=True)),
-        dict(zip(call.function.inputs, d_inputs, strict=True)),
+        dict(zip(call.kept_axes, kept, strict=True)),
+        dict(zip(call.inputs, d_inputs, strict=True)),
     )
-    axes = call.kept_axes | call.function.inputs
+    axes = call.kept_axes | call.inputs
     lead = leading(*((x, axes[name]) for given in (known, moved) for name, x in given.items()))
     rows, d_rows = _with_params(call, known, moved, lead, False)
     found = _forward(call.sim, call, rows, d_rows)
@@ -58,7 +58,7 @@ def backward_jvp(
 ) -> tuple[Any, ...]:
     """The changes of the cotangents of the inputs, with all leading axes; of the parameters with their own."""
     check_second(call)
-    known, moved = (dict(zip(call.function.kept, x, strict=True)) for x in (kept, d_kept))
+    known, moved = (dict(zip(call.kept_axes, x, strict=True)) for x in (kept, d_kept))
     named_bars, moved_bars = (dict(zip(call.outputs, x, strict=True)) for x in (bars, d_bars))
     named = [(x, call.kept_axes[name]) for given in (known, moved) for name, x in given.items()]
     named += [(x, call.bar_axes[name]) for given in (named_bars, moved_bars) for name, x in given.items()]
@@ -69,7 +69,7 @@ def backward_jvp(
     out = {name: x.reshape((*lead, *x.shape[1:])) for name, x in found.items() if x is not None and name != "params"}
     if found.get("params") is not None:
         out["params"] = params_bar(found["params"].flat, known["params"], lead)
-    return tuple(out.get(name) for name in call.function.inputs)
+    return tuple(out.get(name) for name in call.inputs)
 
 
 def check_second(call: Call) -> None:
@@ -86,7 +86,7 @@ def _with_params(call: Call, x: Rows, d: Rows, lead: Axes, own: bool) -> tuple[R
     flat, d_flat = x["params"], d["params"]
     sets = [prod(lead[: y.ndim - 1]) if own else prod(y.shape[:-1]) for y in (flat, d_flat) if y is not None]
     several = any(n > 1 for n in sets)
-    axes = call.kept_axes | call.function.inputs
+    axes = call.kept_axes | call.inputs
     rows, moved = ({k: input_rows([y], {k: axes[k]}, lead)[k] for k, y in z.items() if k != "params"} for z in (x, d))
     rows["params"] = params_of(call.sim, flat, lead, several)
     moved["params"] = None if d_flat is None else spread_params(np.asarray(d_flat, float), lead, several)
@@ -229,7 +229,7 @@ def _ask_back(name: str, x_name: str | None, packed: Callable[[Simulator, Rows, 
         rows = [packed(sim, {k: _given(call, y) for k, y in own.items()}, count) for own in (bars, d_bars)]
         given = (_state(call, x), _entries(call, x, x_name), x["params"], (rows[0], rows[1]))
         found = query_vjp_jvp(sim.engine, name, *given, _state_direction(call, d, x_name), with_params)
-        out = {"q": found.q, "v": found.v, "params": found.params}
+        out = {"q": found.state.q, "v": found.state.v, "params": found.params}
         return out | ({x_name: found.x if found.x.shape[-1] else x[x_name]} if x_name else {})
 
     return vjp_jvp

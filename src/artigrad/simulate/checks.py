@@ -69,13 +69,14 @@ def _check_hard(model: Model) -> None:
         warn(f"law='hard' has no torsional and rolling friction (condim 4 and 6), as of {wide[0]}: it is left out")
 
 
-def two(state: Any) -> tuple[Any, Any]:
-    """q and v of a state."""
+def parts_of(state: Any) -> tuple[Any, Any, Any]:
+    """q, v and act of a state; act is None where it is left out."""
     try:
-        q, v = state
+        q, v, *act = state
+        (act,) = act or [None]
     except (TypeError, ValueError):
-        raise InputError("a state is State(q, v): two arrays") from None
-    return q, v
+        raise InputError("a state is State(q, v): two arrays, with activations a third, act") from None
+    return q, v, act
 
 
 class Checks:
@@ -124,10 +125,10 @@ class Checks:
         return out
 
     # -- states and inputs -------------------------------------------------------------------------------------------
-    def state(self, state: Any) -> tuple[Any, Any, bool]:
-        """q and v with a batch axis, and whether they had one. Quaternions that are on a GPU are not looked at: that would
-        mean to wait for it."""
-        m, (q, v) = self.model, two(state)
+    def state(self, state: Any) -> tuple[State, bool]:
+        """A state with a batch axis, and whether it had one. Quaternions that are on a GPU are not looked at: that would mean
+        to wait for it."""
+        m, (q, v, act) = self.model, parts_of(state)
         q_host: Any = None if self.device.holds(q) else self.host_numbers("q", q)
         q, v = q_host if self.on_host else self.numbers("q", q if q_host is None else q_host), self.numbers("v", v)
         if q.ndim not in (1, 2) or q.shape[-1] != m.nq or v.shape != (*q.shape[:-1], m.nv):
@@ -135,13 +136,27 @@ class Checks:
                 f"'{m.name}' has q ({m.nq},) and v ({m.nv},), or (batch, {m.nq}) and (batch, {m.nv}); "
                 f"got {q.shape} and {v.shape}"
             )
+        act = self.activations(act, q.shape[:-1])
         batched = q.ndim == 2
         if len(q) == 0 and batched:
             raise InputError("the batch is empty")
         if q_host is not None:
             self._unit_quaternions(q_host if batched else q_host[None], batched)
             self._resolved(q_host if batched else q_host[None], batched)
-        return (q, v, True) if batched else (q[None], v[None], False)
+        found = State(q, v, act)
+        return (found, True) if batched else (found.map(lambda x: x[None]), False)
+
+    def activations(self, act: Any, lead: tuple[int, ...]) -> Any:
+        """(*lead, na), None of a model without; those of a state without are zero."""
+        m, given = self.model, () if act is None else act.shape if hasattr(act, "shape") else np.shape(act)
+        if not given or given[-1] == 0:
+            return self.device.zeros((*lead, m.na)) if m.na else None
+        if not m.na:
+            raise InputError(f"'{m.name}' has no activations: leave act out of its states")
+        act = self.numbers("act", act)
+        if act.shape != (*lead, m.na):
+            raise InputError(f"activations of '{m.name}' are {(*lead, m.na)}, as q has it, not {act.shape}")
+        return act
 
     def _unit_quaternions(self, q: np.ndarray, batched: bool) -> None:
         for a, _ in self.quaternions:
@@ -299,17 +314,17 @@ class Checks:
         constraints were from solved (`status`) is no number then either. kept: the state after each block of steps."""
         if not self.on_host:
             return
-        if all_finite(final.q) and all_finite(final.v):
+        if all(map(all_finite, final)):
             self._resolved(final.q, batched)
             return
-        good = self.device.finite([final.q, final.v], len(final.q))
+        good = self.device.finite(list(final), len(final.q))
         if status is not None:
             status[~good, 0] = np.nan
         robot = int(np.argmin(good))
         which = f" of robot {robot}{' and others' if (~good).sum() > 1 else ''}" if batched else ""
         since = ""
         if kept is not None and kept.q.ndim == 3:
-            bad = ~(np.isfinite(kept.q[robot]).all(1) & np.isfinite(kept.v[robot]).all(1))
+            bad = ~np.logical_and.reduce([np.isfinite(x[robot]).all(1) for x in kept])
             since = f" {'from' if block == 1 else 'by'} step {int(np.argmax(bad)) * block} on" if bad.any() else ""
         warn(
             f"the motion{which} is not finite{since}: it was too fast for dt={self.options.dt:g}; shorten dt, or look at "

@@ -37,23 +37,23 @@ class LossBars(NamedTuple):
 
     q: Any = None
     v: Any = None
+    act: Any = None
     force: Any = None
 
 
 class StepsGradient(NamedTuple):
     """Cotangents of what went into steps, with a batch axis."""
 
-    q: Any
-    v: Any
+    state: State
     u: Any
     wrench: Any
     params: Params | None
 
 
 class Cotangents:
-    """Of the state (q_bar, v_bar), which go from step to step, and of what went in. stretch: of so many steps the first state
-    is given, and the others are run again. tricks: what is done to the cotangents of the state at control steps, each of
-    `hold` steps."""
+    """Of the state (state_bar), which go from step to step, and of what went in. stretch: of so many steps the first state is
+    given, and the others are run again. tricks: what is done to the cotangents of the state at control steps, each of `hold`
+    steps."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class Cotangents:
         self.engine, self.inputs, self.stretch, self.device = engine, inputs, stretch, engine.device
         self.tricks, self.hold = tricks, hold
         m, batch, steps = engine.model, inputs.batch, inputs.steps
-        self.every = int(any(x is not None and x.ndim == 3 for x in (bars.q, bars.v)))
-        self.q_bar, self.q_bars = self._split(bars.q, m.nq)
-        self.v_bar, self.v_bars = self._split(bars.v, m.nv)
+        self.every = int(any(x is not None and x.ndim == 3 for x in bars[:3]))
+        split = [self._split(x, n) for x, n in zip(bars[:3], (m.nq, m.nv, m.na), strict=True)]
+        self.state_bar, self.state_bars = State(*(x for x, _ in split)), State(*(x for _, x in split))
         self.u_bar = self.device.empty((batch, steps, m.nu))
         self.wrench_bar = None if inputs.wrench is None else self.device.empty((batch, steps, m.nb, 6))
         self.force_bars = bars.force
@@ -124,12 +124,12 @@ class Cotangents:
         edges = range(0, steps, (tricks.truncate or max(steps, 1)) * hold)
         for first, end in reversed([*zip(edges, [*edges[1:], steps], strict=True)]):
             if end < steps:  # truncated here: what goes on is the loss's own
-                for bar, bars in ((self.q_bar, self.q_bars), (self.v_bar, self.v_bars)):
+                for bar, bars in zip(self.state_bar, self.state_bars, strict=True):
                     bar[:] = bars[:, end] if self.every else 0.0
 
             def run(a: int, b: int, end: int = end) -> None:  # control steps, counted from the end
                 begin = end - b * hold
-                kept = {"q": states.q[:, begin:], "v": states.v[:, begin:]}
+                kept = states.map(lambda x: x[:, begin:]).named()
                 self._call(begin, end - a * hold, stretches=b - a, length=hold, **kept, **own)
 
             self.engine.sliced("backward", (end - first) // hold, self.inputs.batch * hold, run)
@@ -139,21 +139,20 @@ class Cotangents:
         if self.stretch == 1:
 
             def steps(a: int, b: int) -> None:  # counted from the end
-                q, v = states.q[:, end - first - b :], states.v[:, end - first - b :]
-                self._call(end - b, end - a, length=b - a, q=q, v=v)
+                rows = states.map(lambda x: x[:, end - first - b :]).named()
+                self._call(end - b, end - a, length=b - a, **rows)
 
             self.engine.sliced("backward", end - first, self.inputs.batch, steps)
             return
-        m, (whole, rest) = self.engine.model, divmod(end - first, self.stretch)
-        shape = (self.inputs.batch, self.stretch + 1)
-        room = {k: self.device.empty((*shape, n)) for k, n in (("q", m.nq), ("v", m.nv))}
+        whole, rest = divmod(end - first, self.stretch)
+        room = self.engine.empty_states(self.inputs.batch, self.stretch + 1).named()
         if rest:
-            last = {"q_kept": states.q[:, whole:], "v_kept": states.v[:, whole:]}
+            last = states.map(lambda x: x[:, whole:]).named("_kept")
             self._call(end - rest, end, stretches=1, length=rest, **room, **last)
         stop = end - rest
 
         def stretches(a: int, b: int) -> None:
-            kept = {"q_kept": states.q[:, whole - b :], "v_kept": states.v[:, whole - b :]}
+            kept = states.map(lambda x: x[:, whole - b :]).named("_kept")
             span = stop - b * self.stretch, stop - a * self.stretch
             self._call(span[0], span[1], stretches=b - a, length=self.stretch, **room, **kept)
 
@@ -174,8 +173,8 @@ class Cotangents:
 
     def bars(self, first: int, end: int) -> dict[str, Any]:
         """Cotangents as the kernel takes them, for the steps first .. end."""
-        found = {"q_bars": self.q_bars[:, first:end], "v_bars": self.v_bars[:, first:end]}
-        found |= {"q_bar": self.q_bar, "v_bar": self.v_bar, "u_bar": self.u_bar[:, first:end]}
+        found = self.state_bars.map(lambda x: x[:, first:end]).named("_bars") | self.state_bar.named("_bar")
+        found["u_bar"] = self.u_bar[:, first:end]
         if self.wrench_bar is not None:
             found["wrench_bar"] = self.wrench_bar[:, first:end]
         if self.force_bars is not None:
@@ -193,4 +192,4 @@ class Cotangents:
 
     def gradient(self) -> StepsGradient:
         """All of it."""
-        return StepsGradient(self.q_bar, self.v_bar, self.u_bar, self.wrench_bar, self.params_gradient())
+        return StepsGradient(self.state_bar, self.u_bar, self.wrench_bar, self.params_gradient())

@@ -44,15 +44,24 @@ class Call:
     def function(self) -> Differentiable:
         return FUNCTIONS[self.name]
 
+    def _there(self, name: str) -> bool:
+        """Whether the model has what a name is of: not every one has activations."""
+        return bool(self.sim.model.na) or not name.startswith("act")
+
+    @cached_property
+    def inputs(self) -> dict[str, int]:
+        """Names of what it reads, and how many axes each has of its own."""
+        return {name: axes for name, axes in self.function.inputs.items() if self._there(name)}
+
     @cached_property
     def outputs(self) -> dict[str, Axes]:
         """Names of what it gives, and the shape of each for one robot."""
-        return self.function.outputs(self)
+        return {name: shape for name, shape in self.function.outputs(self).items() if self._there(name)}
 
     def kept(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, ...]:
         """What the adjoint reads."""
-        known = dict(zip(self.outputs, outputs, strict=True)) | dict(zip(self.function.inputs, inputs, strict=True))
-        return tuple(known[name] for name in self.function.kept)
+        known = dict(zip(self.outputs, outputs, strict=True)) | dict(zip(self.inputs, inputs, strict=True))
+        return tuple(known[name] for name in self.kept_axes)
 
     @cached_property
     def bar_axes(self) -> dict[str, int]:
@@ -62,8 +71,8 @@ class Call:
     @cached_property
     def kept_axes(self) -> dict[str, int]:
         """The same of what the adjoint reads."""
-        known = self.bar_axes | self.function.inputs
-        return {name: known[name] for name in self.function.kept}
+        known = self.bar_axes | self.inputs
+        return {name: known[name] for name in self.function.kept if self._there(name)}
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Differentiable:
 
 def forward(call: Call, given: Sequence[Any]) -> tuple[Any, ...]:
     """The outputs of a function for its inputs, each with any leading axes; None for what is left out."""
-    axes = call.function.inputs
+    axes = call.inputs
     lead = leading(*zip(given, axes.values(), strict=True))
     rows = input_rows(given, axes, lead) | {"params": params_of(call.sim, given[-1], lead)}
     return tuple(x.reshape((*lead, *x.shape[1:])) for x in _forward(call.sim, call, rows))
@@ -97,7 +106,7 @@ def backward(call: Call, kept: Sequence[Any], bars: Sequence[Any], with_params: 
     out = {name: x.reshape((*lead, *x.shape[1:])) for name, x in found.items() if x is not None and name != "params"}
     if found.get("params") is not None:
         out["params"] = params_bar(found["params"].flat, flat, lead)
-    return tuple(out.get(name) for name in call.function.inputs)
+    return tuple(out.get(name) for name in call.inputs)
 
 
 def input_rows(arrays: Iterable[Any], axes: dict[str, int], lead: Axes) -> Rows:
@@ -131,8 +140,8 @@ def _rollout(call: Call, x: Rows) -> tuple[Any, ...]:
 
 
 def _rollout_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    states = State(here(call, x["q_all"]), here(call, x["v_all"]))
-    loss = LossBars(_bar(call, bars, "q_all"), _bar(call, bars, "v_all"))
+    states = State(*(here(call, x[name]) for name in ("q_all", "v_all", "act_all") if name in x))
+    loss = LossBars(*(_bar(call, bars, name) for name in ("q_all", "v_all", "act_all")))
     return _through_steps(call, states, x["u"], x["wrench"], x["params"], loss, with_params)
 
 
@@ -142,7 +151,7 @@ def _step(call: Call, x: Rows) -> tuple[Any, ...]:
 
 
 def _step_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
-    loss = LossBars(_bar(call, bars, "q_next"), _bar(call, bars, "v_next"))
+    loss = LossBars(*(_bar(call, bars, name) for name in ("q_next", "v_next", "act_next")))
     return _through_one_step(call, x, x["v_next"], loss, with_params)
 
 
@@ -154,8 +163,9 @@ def _last(call: Call, x: Rows) -> tuple[Any, ...]:
 def _last_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
     """The rollout once more, and back."""
     sim, traj = call.sim, _checkpointed(call, x)
-    grad = sim.vjp(traj, bars["q_last"], bars["v_last"], with_params=with_params)
-    return {"q": grad.q0, "v": grad.v0, "u": grad.u, "wrench": grad.wrench, "params": grad.params}
+    grad = sim.vjp(traj, bars["q_last"], bars["v_last"], act_bar=bars.get("act_last"), with_params=with_params)
+    found = {"q": grad.q0, "v": grad.v0, "act": grad.act0, "u": grad.u, "wrench": grad.wrench, "params": grad.params}
+    return {name: bar for name, bar in found.items() if name in call.inputs}
 
 
 def _checkpointed(call: Call, x: Rows) -> Any:
@@ -183,7 +193,7 @@ def _through_one_step(call: Call, x: Rows, v_next: Any, loss: LossBars, with_par
     device, (batch, nv) = call.sim.engine.device, x["v"].shape
     speeds = device.empty((batch, 2, nv))
     speeds[:, 0], speeds[:, 1] = here(call, x["v"]), here(call, v_next)
-    states = State(here(call, x["q"])[:, None], speeds)
+    states = State(here(call, x["q"])[:, None], speeds, here(call, x["act"])[:, None] if "act" in x else None)
     found = _through_steps(call, states, *_one_step(x), x["params"], loss, with_params)
     return found | {k: None if found[k] is None else found[k][:, 0] for k in ("u", "wrench")}
 
@@ -203,9 +213,9 @@ def _through_steps(
     found = back.params_gradient()
     if sim.checks.on_host:
         sim.checks.warn_if_unsolved(back.health[:, 0])
-        pieces = [back.q_bar, back.v_bar, back.u_bar]
+        pieces = [*back.state_bar, back.u_bar]
         sim.checks.finite(pieces if found is None else [*pieces, found.flat], batch)
-    return {"q": back.q_bar, "v": back.v_bar, "u": back.u_bar, "wrench": back.wrench_bar, "params": found}
+    return {**back.state_bar.named(), "u": back.u_bar, "wrench": back.wrench_bar, "params": found}
 
 
 def _linearize(call: Call, x: Rows) -> tuple[Any, ...]:
@@ -267,13 +277,13 @@ def _sensors_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
 def _bars_of(x: Rows, grad: StateGradient) -> Rows:
     """Cotangents by name; that of an array without entries is one."""
     empty = {name: x[name] for name in ("u", "a") if name in x and not prod(x[name].shape)}
-    return empty | {name: bar for name, bar in grad._asdict().items() if bar is not None}
+    return empty | {name: bar for name, bar in grad._asdict().items() if bar is not None and name in x}
 
 
 # -- shapes ------------------------------------------------------------------------------------------------------------
 def _all_states(call: Call) -> dict[str, Axes]:
     m, rows = call.sim.model, call.steps + 1
-    return {"q_all": (rows, m.nq), "v_all": (rows, m.nv)}
+    return {"q_all": (rows, m.nq), "v_all": (rows, m.nv), "act_all": (rows, m.na)}
 
 
 def _contact_shapes(call: Call) -> dict[str, Axes]:
@@ -293,42 +303,46 @@ def _sensor_shapes(call: Call) -> dict[str, Axes]:
 
 
 def _jacobian_shapes(call: Call) -> dict[str, Axes]:
-    n = 2 * call.sim.model.nv
+    n = 2 * call.sim.model.nv + call.sim.model.na
     return {"A": (n, n), "B": (n, call.sim.model.nu)}
 
 
 def _next_state(call: Call) -> dict[str, Axes]:
-    return {"q_next": (call.sim.model.nq,), "v_next": (call.sim.model.nv,)}
+    m = call.sim.model
+    return {"q_next": (m.nq,), "v_next": (m.nv,), "act_next": (m.na,)}
 
 
 def _last_state(call: Call) -> dict[str, Axes]:
-    return {"q_last": (call.sim.model.nq,), "v_last": (call.sim.model.nv,)}
+    m = call.sim.model
+    return {"q_last": (m.nq,), "v_last": (m.nv,), "act_last": (m.na,)}
 
 
-_STATE = {"q": 1, "v": 1}
+_STATE = {"q": 1, "v": 1, "act": 1}
 _ONE_STEP = _STATE | {"u": 1, "wrench": 2, "params": 1}
 _STEPS = _STATE | {"u": 2, "wrench": 3, "params": 1}
 _CONTROLLED = _STATE | {"u": 1, "params": 1}
 
 FUNCTIONS = {
     "step": Differentiable(_ONE_STEP, _next_state, (*_ONE_STEP, "v_next"), _step, _step_vjp),
-    "rollout": Differentiable(_STEPS, _all_states, ("q_all", "v_all", "u", "wrench", "params"), _rollout, _rollout_vjp),
+    "rollout": Differentiable(
+        _STEPS, _all_states, ("q_all", "v_all", "act_all", "u", "wrench", "params"), _rollout, _rollout_vjp
+    ),
     "last": Differentiable(_STEPS, _last_state, tuple(_STEPS), _last, _last_vjp),
     "contacts": Differentiable(_ONE_STEP, _contact_shapes, tuple(_ONE_STEP), _contacts, _contacts_vjp),
     "linearize": Differentiable(_CONTROLLED, _jacobian_shapes, tuple(_CONTROLLED), _linearize, no_vjp),
-    "outputs": Differentiable(_STATE | {"params": 1}, _output_shapes, ("q", "v", "params"), _outputs, _outputs_vjp),
+    "outputs": Differentiable(_STATE | {"params": 1}, _output_shapes, (*_STATE, "params"), _outputs, _outputs_vjp),
     "sensors": Differentiable(_CONTROLLED, _sensor_shapes, tuple(_CONTROLLED), _sensors, _sensors_vjp),
     "mass_matrix": Differentiable(
         _STATE | {"params": 1},
         lambda call: {"M": (call.sim.model.nv,) * 2},
-        ("q", "v", "params"),
+        (*_STATE, "params"),
         _mass_matrix,
         _mass_matrix_vjp,
     ),
     "inverse_dynamics": Differentiable(
         _STATE | {"a": 1, "params": 1},
         lambda call: {"force": (call.sim.model.nv,)},
-        ("q", "v", "a", "params"),
+        (*_STATE, "a", "params"),
         _inverse_dynamics,
         _inverse_dynamics_vjp,
     ),
@@ -344,7 +358,7 @@ FUNCTIONS = {
 
 # -- small helpers -------------------------------------------------------------------------------------------------------
 def _state(x: Rows) -> State:
-    return State(x["q"], x["v"])
+    return State(x["q"], x["v"], x.get("act"))
 
 
 def _one_step(x: Rows) -> tuple[Any, Any]:
@@ -359,4 +373,4 @@ def here(call: Call, x: Any) -> Any:
 
 def _bar(call: Call, bars: Rows, name: str) -> Any:
     """A cotangent, looked at."""
-    return None if bars[name] is None else call.sim.checks.numbers(f"{name}_bar", bars[name])
+    return None if bars.get(name) is None else call.sim.checks.numbers(f"{name}_bar", bars[name])

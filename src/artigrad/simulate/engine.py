@@ -54,8 +54,7 @@ class Inputs(NamedTuple):
 class QueryBars(NamedTuple):
     """Cotangents of the inputs of a query, one row per state, and of the parameters."""
 
-    q: Any
-    v: Any
+    state: State
     x: Any
     params: Params | None
 
@@ -226,27 +225,31 @@ class Engine:
         """What rollouts keep of their constraints over all steps: worst violation, whether a contact found no place."""
         return self.device.zeros((batch, 2))
 
+    def empty_states(self, *lead: int) -> State:
+        """Room for states with these leading axes."""
+        m = self.model
+        return State(*(self.device.empty((*lead, n)) for n in (m.nq, m.nv, m.na)[: 3 if m.na else 2]))
+
     def extend(self, inputs: Inputs, states: State, t: int, status: Any, steps: int = 1) -> None:
         """Fill so many rows of the states (B, T+1, n) from row t on."""
-        self._rollout(inputs, State(states.q[:, t:], states.v[:, t:]), t, (steps, 1), status)
+        self._rollout(inputs, states.map(lambda x: x[:, t:]), t, (steps, 1), status)
 
     def states(self, inputs: Inputs, start: State, span: tuple[int, int], every: int, status: Any) -> State:
         """The states at steps first, first + every, ... and end, of span = (first, end): arrays (B, rows, n)."""
-        (first, end), m = span, self.model
+        first, end = span
         whole, rest = divmod(end - first, every)
-        rows = 1 + whole + (rest > 0)
-        q, v = self.device.empty((inputs.batch, rows, m.nq)), self.device.empty((inputs.batch, rows, m.nv))
-        q[:, 0], v[:, 0] = start
+        states = self.empty_states(inputs.batch, 1 + whole + (rest > 0))
+        for x, x0 in zip(states, start, strict=True):
+            x[:, 0] = x0
         if whole:
-            self._rollout(inputs, State(q, v), first, (whole, every), status)
+            self._rollout(inputs, states, first, (whole, every), status)
         if rest:
-            self._rollout(inputs, State(q[:, whole:], v[:, whole:]), end - rest, (1, rest), status)
-        return State(q, v)
+            self._rollout(inputs, states.map(lambda x: x[:, whole:]), end - rest, (1, rest), status)
+        return states
 
     def advance(self, inputs: Inputs, start: State, span: tuple[int, int], status: Any) -> State:
         """The state at the end of span = (first, end) from that at its beginning."""
-        q, v = self.states(inputs, start, span, max(1, span[1] - span[0]), status)
-        return State(q[:, -1].copy(), v[:, -1].copy())
+        return self.states(inputs, start, span, max(1, span[1] - span[0]), status).map(lambda x: x[:, -1].copy())
 
     def _rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
         """Rows of the states after the first, at step `first`; stretches: how many, and steps of each."""
@@ -261,8 +264,7 @@ class Engine:
                 stretches=b - a,
                 **({"length": length} if strided else {}),
                 const=self.constants(inputs.params, inputs.batch),
-                q=states.q[:, a:],
-                v=states.v[:, a:],
+                **states.map(lambda x: x[:, a:]).named(),
                 **({"status": status} if self.constrained else {}),
                 **self.inputs_of(inputs, first + a * length, first + b * length),
             )
@@ -285,15 +287,15 @@ class Engine:
 
     def jacobian(self, inputs: Inputs, state: State) -> tuple[Any, Any, Any]:
         """A and B of the first step, and its violation."""
-        n, status = 2 * self.model.nv, self.new_status(inputs.batch)
-        A, B = (self.device.empty((inputs.batch, n, m)) for m in (n, self.model.nu))
-        scratch = {"direction": n, "q_next": self.model.nq}
+        m, status = self.model, self.new_status(inputs.batch)
+        n = 2 * m.nv + m.na
+        A, B = (self.device.empty((inputs.batch, n, k)) for k in (n, m.nu))
+        scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
         self.bound(jacobian_kernel, inputs, True, scratch)(
             inputs.batch,
             self.threads,
             const=self.constants(inputs.params, inputs.batch),
-            q=state.q,
-            v=state.v,
+            **state.named(),
             A=A,
             B=B,
             **({"status": status} if self.constrained else {}),
@@ -311,8 +313,7 @@ class Engine:
             self.threads,
             steps=T,
             const=self.constants(inputs.params, inputs.batch),
-            q=states.q[:, :T],
-            v=states.v[:, :T],
+            **states.map(lambda x: x[:, :T]).named(),
             out=out,
             **self.inputs_of(inputs, 0, T),
         )
@@ -333,18 +334,19 @@ class Engine:
     ) -> QueryBars:
         """Its adjoint."""
         inputs, m, device = Inputs(len(state.q), None, None, params), self.model, self.device
-        count, x_size = inputs.batch, QUERIES[name].x_size(m)
+        count = inputs.batch
         bound = self.query_vjp_kernel(query_vjp_kernel, name, count, params, with_params=with_params)
-        bars = {f"{k}_bar": device.empty((count, n)) for k, n in (("q", m.nq), ("v", m.nv), ("x", x_size))}
+        state_bar, x_bar = self.empty_states(count), device.empty((count, QUERIES[name].x_size(m)))
         const_bar = dict[str, Any]()
         if with_params:
             shape = bound.kernel.packed_shape(count, constants_size(m, bars=True))
             const_bar["const_bar"] = device.packed_zeros(shape)
+        bars = {"x_bar": x_bar, **state_bar.named("_bar")}
         bound(count, self.threads, **self._query_arguments(state, x, inputs), out_bar=out_bar, **const_bar, **bars)
         params_bar = None
         if with_params:
             params_bar = prepare_vjp(params, self.options, count, self.threads, device, const_bar["const_bar"])
-        return QueryBars(bars["q_bar"], bars["v_bar"], bars["x_bar"], params_bar)
+        return QueryBars(state_bar, x_bar, params_bar)
 
     def query_vjp_kernel(
         self,
@@ -362,7 +364,7 @@ class Engine:
 
     def _query_arguments(self, state: State, x: Any, inputs: Inputs) -> dict[str, Any]:
         x = self.device.zeros((inputs.batch, 1)) if x is None else x
-        return {"const": self.constants(inputs.params, inputs.batch), "q": state.q, "v": state.v, "x": x}
+        return {"const": self.constants(inputs.params, inputs.batch), "x": x, **state.named()}
 
     def query_kernel(
         self,

@@ -17,7 +17,7 @@ from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, flatten
 from .checkpoints import Checkpoints
-from .checks import two
+from .checks import parts_of
 from .cotangents import Tricks
 from .differentiable import Call
 from .results import Contacts, Outputs
@@ -27,12 +27,13 @@ from .simulator import Simulator
 class Functions(ABC):
     """Differentiable functions of states, controls, wrenches and physical parameters.
 
-    sim: a Simulator. state: State(q, v), or any pair; q (..., nq) and v (..., nv) of the simulator's dtype, on its device,
-    with any leading axes. u (..., nu), wrench (..., nb, 6): leading axes broadcast, so that what has none is everyone's.
-    u left out is zero. params: fields of `Params` by name (a field shaped as in `Params`, or with all leading axes before
-    it), or a Params; what is left out is the simulator's own. Gradients of q are ambient: a quaternion may have any
-    length near one and stands for the rotation of q/|q|. All functions have forward mode too, and all but `sensors`,
-    `linearize` and rollouts with checkpoints forward over reverse, which gives products with Hessians.
+    sim: a Simulator. state: State(q, v) or State(q, v, act), or any such tuple; q (..., nq), v (..., nv) and act (..., na) of
+    the simulator's dtype, on its device, with any leading axes. u (..., nu), wrench (..., nb, 6): leading axes broadcast, so
+    that what has none is everyone's. u left out is zero. params: fields of `Params` by name (a field shaped as in `Params`, or
+    with all leading axes before it), or a Params; what is left out is the simulator's own. Gradients of q are ambient: a
+    quaternion may have any length near one and stands for the rotation of q/|q|. All functions have
+    forward mode too, and all but `sensors`, `linearize` and rollouts with checkpoints forward over reverse, which gives
+    products with Hessians; of a model with activations there is reverse mode alone.
     """
 
     # -- steps -------------------------------------------------------------------------------------------------------
@@ -56,7 +57,7 @@ class Functions(ABC):
         clip: float | None = None,
         truncate: int | None = None,
     ) -> State:
-        """All states, q (..., T+1, nq) and v (..., T+1, nv), from `state` under controls u (..., T, nu).
+        """All states, q (..., T+1, nq), v (..., T+1, nv) and act (..., T+1, na), from `state` under controls u (..., T, nu).
 
         steps: in place of u, for zero control. wrench: (..., T, nb, 6). checkpoints: EveryKth(k) or Binomial(memory=...)
         give the last state alone, (..., nq) and (..., nv); nothing but the inputs is kept then, and the backward pass
@@ -95,8 +96,8 @@ class Functions(ABC):
         return Contacts(*self._call(Call("contacts", sim), self._inputs(sim, state, u, wrench), params))
 
     def linearize(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> tuple[Any, Any]:
-        """(A, B): Jacobians (..., 2 nv, 2 nv) and (..., 2 nv, nu) of one step on the tangent space, dx' = A dx + B du with
-        x = (q, v). They have no gradient themselves."""
+        """(A, B): Jacobians (..., n, n) and (..., n, nu) of one step on the tangent space, dx' = A dx + B du with
+        x = (q, v, act), n = 2 nv + na. They have no gradient themselves."""
         A, B = self._call(Call("linearize", sim), self._inputs(sim, state, u), params)
         return A, B
 
@@ -177,8 +178,12 @@ class Functions(ABC):
     def given(self, sim: Simulator, state: Any, *, time: int = 0, **more: tuple[Any, Axes]) -> dict[str, Any]:
         """Arrays by name, each checked, all with the same leading axes. more: array and own axes of what comes beside the
         state."""
-        (q, v), m = two(state), sim.model
-        named = {"q": (q, (m.nq,), 0), "v": (v, (m.nv,), 0)} | {k: (x, own, time) for k, (x, own) in more.items()}
+        (q, v, act), m = parts_of(state), sim.model
+        named: dict[str, tuple[Any, Axes, int]] = {"q": (q, (m.nq,), 0), "v": (v, (m.nv,), 0)}
+        if m.na:
+            absent = act is None or act.shape[-1] == 0
+            named["act"] = (self._zeros(sim, (m.na,)) if absent else act, (m.na,), 0)
+        named |= {k: (x, own, time) for k, (x, own) in more.items()}
         found: dict[str, Any] = {}
         leads: dict[str, Axes] = {}
         for name, (x, own, steps) in named.items():
@@ -200,7 +205,7 @@ class Functions(ABC):
 
     def _call(self, call: Call, given: dict[str, Any], params: Any) -> tuple[Any, ...]:
         flat = self.flat(call.sim, params, tuple(given["q"].shape[:-1]))
-        return self._apply(call, tuple(flat if name == "params" else given[name] for name in call.function.inputs))
+        return self._apply(call, tuple(flat if name == "params" else given[name] for name in call.inputs))
 
     def flat(self, sim: Simulator, params: Any, lead: Axes) -> Any:
         """All parameters as one array, (n,) or (*lead, n); None for the simulator's own."""

@@ -42,7 +42,7 @@ def gradcheck(
     show: bool = True,
     state: State | None = None,
 ) -> list[Check]:
-    """Check the gradients of a `steps`-step rollout to q0, v0, u and every parameter on random states.
+    """Check the gradients of a `steps`-step rollout to q0, v0, act0, u and every parameter on random states.
 
     The loss is a random linear function of all states. Differences are central, extrapolated from two step sizes, and of
     three such pairs, coarse to fine, the best counts: their own error is about 1e-9 where the motion is smooth. state: where to
@@ -73,24 +73,25 @@ def gradcheck(
 
 
 def random_state(model: Model, rng: np.random.Generator, batch: int | None = None) -> State:
-    """A state around the model's keyframe: positions moved at random, random velocities."""
+    """A state around the model's keyframe: positions moved at random, random velocities and activations."""
     lead = () if batch is None else (batch,)
     q0 = model.keyframe().q
     q = tangent.move(model, np.broadcast_to(q0, (*lead, model.nq)), 0.5 * rng.normal(size=(*lead, model.nv)))
-    return State(q, 0.5 * rng.normal(size=(*lead, model.nv)))
+    v, act = 0.5 * rng.normal(size=(*lead, model.nv)), rng.uniform(0.1, 0.9, size=(*lead, model.na))
+    return State(q, v, act)
 
 
 def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: State | None) -> list[Check]:
     m = sim.model
-    state = random_state(m, rng) if start is None else State(*(np.array(x, dtype=float) for x in start))
+    state = random_state(m, rng) if start is None else State(*start).map(lambda x: np.array(x, dtype=float))
     u = 0.5 * rng.normal(size=(steps, m.nu))
-    q_bar, v_bar = rng.normal(size=(steps + 1, m.nq)), rng.normal(size=(steps + 1, m.nv))
-    grad = sim.vjp(sim.rollout(state, u), q_bar, v_bar)
+    bars = State(*(rng.normal(size=(steps + 1, n)) for n in (m.nq, m.nv, m.na)))
+    grad = sim.vjp(sim.rollout(state, u), bars.q, bars.v, act_bar=bars.act)
     assert grad.params is not None
 
-    def losses(q: np.ndarray, v: np.ndarray, u: np.ndarray, params: Params) -> np.ndarray:
-        traj = sim.rollout(State(q, v), u, params=params)
-        return np.sum(traj.q * q_bar, (1, 2)) + np.sum(traj.v * v_bar, (1, 2))
+    def losses(start: State, u: np.ndarray, params: Params) -> np.ndarray:
+        traj = sim.rollout(start, u, params=params)
+        return sum(np.sum(x * bar, (1, 2)) for x, bar in zip(traj.every_state(), bars, strict=True))
 
     def vary(what: str, size: int, scale: Any, step: float) -> np.ndarray:
         """Central differences of the loss along each entry of one input, extrapolated from two step sizes."""
@@ -102,18 +103,16 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
             if any(what in names and kind not in m.extras for kind, names in EXTRAS.items()):
                 moves = moves * 0.0  # a model has them or not
             n = len(moves)
-            q, v = np.repeat(state.q[None], n, 0), np.repeat(state.v[None], n, 0)
+            start = state.map(lambda x, n=n: np.repeat(x[None], n, 0))  # type: ignore[misc]
             us, params = np.repeat(u[None], n, 0), sim.params
-            if what == "q0":
-                q = q + moves
-            elif what == "v0":
-                v = v + moves
+            if what in ("q0", "v0", "act0"):
+                start = start._replace(**{what[:-1]: getattr(start, what[:-1]) + moves})
             elif what == "u":
                 us = us + moves.reshape(us.shape)
             else:
                 base = sim.params[what]
                 params = sim.params.replace(unchecked=True, **{what: base + moves.reshape(n, *base.shape)})
-            up, down = np.split(losses(q, v, us, params), 2)
+            up, down = np.split(losses(start, us, params), 2)
             out.append((up - down) / (2 * h * scale))
         if what in HALVED:
             return 2 * out[1] - out[0]
@@ -126,6 +125,7 @@ def _one_sample(sim: Simulator, steps: int, rng: np.random.Generator, start: Sta
     inputs: list[tuple[str, np.ndarray, np.ndarray]] = [
         ("q0", state.q, grad.q0),
         ("v0", state.v, grad.v0),
+        ("act0", state.act, grad.act0),
         ("u", u, grad.u),
     ]
     inputs += [(name, sim.params[name], grad.params[name]) for name in FIELDS]

@@ -26,8 +26,7 @@ class PolicyBars(NamedTuple):
     """Cotangents of the first state, of all controls, of the weights (W, b) of each layer, and of the parameters; how far to
     trust them."""
 
-    q: np.ndarray
-    v: np.ndarray
+    state: State
     u: np.ndarray
     layers: list[tuple[np.ndarray, np.ndarray]]
     params: Params | None
@@ -36,7 +35,7 @@ class PolicyBars(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A multilayer perceptron as a policy: it reads the state, q and v in a row, and gives the controls u.
+    """A multilayer perceptron as a policy: it reads the state, q, v and act in a row, and gives the controls u.
 
     layers: arrays (W, b) of each, W (outputs, inputs), as PyTorch's Linear has them. activations: what follows each layer,
     "tanh", "elu", "relu" or "linear".
@@ -68,10 +67,10 @@ class Network:
     def check(self, engine: Engine) -> None:
         """Whether it reads states of the model and gives its controls."""
         m, sizes = engine.model, self.shape.sizes
-        if (sizes[0], sizes[-1]) != (m.nq + m.nv, m.nu):
+        if (sizes[0], sizes[-1]) != (m.nq + m.nv + m.na, m.nu):
+            reads = f"{m.nq} + {m.nv} + {m.na} numbers (q, v, act)" if m.na else f"{m.nq} + {m.nv} numbers (q, v)"
             raise InputError(
-                f"a policy of '{m.name}' reads {m.nq} + {m.nv} numbers (q, v) and gives {m.nu} controls, not {sizes[0]} and "
-                f"{sizes[-1]}"
+                f"a policy of '{m.name}' reads {reads} and gives {m.nu} controls, not {sizes[0]} and {sizes[-1]}"
             )
 
     def packed(self, dtype: np.dtype, block: int, transposed: bool) -> dict[str, np.ndarray]:
@@ -90,17 +89,17 @@ def policy_forward(
 ) -> tuple[State, Any, Any]:
     """States (B, T+1, n), controls (B, T, nu) and violation (B,) from the rows of `start` on."""
     m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
-    q, v = (device.empty((batch, steps + 1, n)) for n in (m.nq, m.nv))
+    states = engine.empty_states(batch, steps + 1)
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
-    q[:, 0], v[:, 0] = start
+    for x, x0 in zip(states, start, strict=True):
+        x[:, 0] = x0
     inputs, block = Inputs(batch, u, None, params), block_of(device.target(batch))
     engine.bound(policy_rollout(shape), inputs, False, shape.counts(block) | shape.work(False))(
         batch,
         engine.threads,
         steps=steps,
         const=engine.constants(params, batch),
-        q=q,
-        v=v,
+        **states.named(),
         u=u,
         **network.packed(device.dtype, block, False),
         **({"status": status} if engine.constrained else {}),
@@ -109,7 +108,7 @@ def policy_forward(
     if not all_finite(u):
         t = int((~np.isfinite(u)).any((0, 2)).argmax())
         raise InputError(f"the policy gives controls that are not finite at step {t}: look at its weights")
-    return State(q, v), u, status[:, 0]
+    return states, u, status[:, 0]
 
 
 def policy_backward(
@@ -118,7 +117,7 @@ def policy_backward(
     states: State,
     u: Any,
     params: Params,
-    bars: tuple[Any, Any, Any],
+    bars: tuple[State, Any],
     tricks: Tricks,
     with_params: bool,
     product: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.matmul,
@@ -130,13 +129,14 @@ def policy_backward(
     edges = {0, steps, *range(0, steps, back.chunk), *range(0, steps, tricks.truncate or max(steps, 1))}
     for end, first in zip(*(sorted(edges, reverse=True)[k:] for k in (0, 1)), strict=False):
         if tricks.truncate is not None and end % tricks.truncate == 0:
-            back.q_bar[:], back.v_bar[:] = bars[0][:, end], bars[1][:, end]
+            for mine, given in zip(back.state_bar, bars[0], strict=True):
+                mine[:] = given[:, end]
         back.segment(first, end, product)
     found = None
     if with_params:
         found = prepare_vjp(params, engine.options, len(u), engine.threads, engine.device, back.extra["const_bar"])
     layers = list(zip(back.W_bars, back.b_bars, strict=True))
-    return PolicyBars(back.q_bar, back.v_bar, back.u_bar, layers, found, back.health)
+    return PolicyBars(back.state_bar, back.u_bar, layers, found, back.health)
 
 
 class _PolicyCotangents:
@@ -149,14 +149,14 @@ class _PolicyCotangents:
         states: State,
         u: Any,
         params: Params,
-        bars: tuple[Any, Any, Any],
+        bars: tuple[State, Any],
         tricks: Tricks,
         with_params: bool,
     ):
         self.engine, self.states, self.u, self.bars, self.params = engine, states, u, bars, params
         device, batch, shape = engine.device, len(u), network.shape
         self.shape, self.batch, block = shape, batch, block_of(device.target(batch))
-        self.q_bar, self.v_bar = (x[:, -1].copy() for x in bars[:2])
+        self.state_bar = bars[0].map(lambda x: x[:, -1].copy())
         self.u_bar = device.empty(u.shape)
         self.W_bars = [np.zeros(W.shape, device.dtype) for W, _ in network.layers]
         self.b_bars = [np.zeros(b.shape, device.dtype) for _, b in network.layers]
@@ -192,12 +192,11 @@ class _PolicyCotangents:
             engine.threads,
             length=end - first,
             const=engine.constants(self.params, self.batch),
-            q=self.states.q[:, first : end + 1],
-            v=self.states.v[:, first : end + 1],
+            **self.states.map(lambda x: x[:, first : end + 1]).named(),
             u=self.u[:, part],
-            **{f"{k}_bars": x[:, part] for k, x in zip("qvu", self.bars, strict=True)},
-            q_bar=self.q_bar,
-            v_bar=self.v_bar,
+            **self.bars[0].map(lambda x: x[:, part]).named("_bars"),
+            u_bars=self.bars[1][:, part],
+            **self.state_bar.named("_bar"),
             u_bar=self.u_bar[:, part],
             **tape,
             **self.fixed,

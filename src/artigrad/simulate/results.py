@@ -47,6 +47,7 @@ class GradientFields(NamedTuple):
     wrench: np.ndarray | None
     health: Health
     layers: list[tuple[np.ndarray, np.ndarray]] | None = None
+    act0: Any = None
 
 
 class Gradient(OfModel, GradientFields):
@@ -56,7 +57,7 @@ class Gradient(OfModel, GradientFields):
     the first velocities. u: of the controls; summed over the batch where they were shared. params: of all physical
     parameters, a Params (`grad.params.mass`), or None with with_params=False. wrench: of the external wrenches, None if
     there were none. health: how far to trust it. layers: under a policy, of its weights, (W, b) of each layer, and u is that of
-    the controls it gave.
+    the controls it gave. act0: of the first activations, without entries where a model has none.
     """
 
     def joint(self, name: str) -> JointMotion:
@@ -94,13 +95,14 @@ class StateGradientFields(NamedTuple):
     params: Any
     u: np.ndarray | None = None
     a: np.ndarray | None = None
+    act: Any = None
 
 
 class StateGradient(OfModel, StateGradientFields):
     """Cotangents of what a function of one state was given, each shaped as it was passed. `q` is ambient.
 
     params: a Params, None with with_params=False. u: of the controls (`acceleration`, `sensors`), a: of joint accelerations
-    (`inverse_dynamics`); None where there are none.
+    (`inverse_dynamics`); None where there are none. act: of activations.
     """
 
     def joint(self, name: str) -> JointMotion:
@@ -156,8 +158,8 @@ class Trajectory:
     every step was solved. Soft law: how far forces were from balance, relative to them. Hard law: m/s, and
     gradients of such steps are those of the active set that was found.
 
-    `q` (T+1, nq) and `v` (T+1, nv), or with a batch (B, T+1, ...), are there if every step was kept; `final` always is. `time`
-    (T+1,) has the moments of these states, s; `len(traj)` is their number, T+1.
+    `q` (T+1, nq), `v` (T+1, nv) and `act` (T+1, na), or with a batch (B, T+1, ...), are there if every step was kept; `final`
+    always is. `time` (T+1,) has the moments of these states, s; `len(traj)` is their number, T+1.
     """
 
     simulator: Simulator = field(repr=False)
@@ -207,6 +209,11 @@ class Trajectory:
     def v(self) -> np.ndarray:
         """Velocities of every step."""
         return self._shown(self.every_state().v)
+
+    @property
+    def act(self) -> np.ndarray:
+        """Activations of every step."""
+        return self._shown(self.every_state().act)
 
     # -- by name -----------------------------------------------------------------------------------------------------
     @cached_property

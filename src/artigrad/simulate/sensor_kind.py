@@ -9,13 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..model.model import Model, Sensor
+from ..physics.driving import Driving
 from .results import Outputs
 
 # parameters that readings depend on beside what the outputs know of them
-FIELDS = (
-    *("mass", "com", "inertia", "gravity", "magnetic", "piece_scale", "gear", "gain", "gain_slope", "bias"),
-    *("control_range", "force_range", "max_velocity"),
-)
+FIELDS = ("mass", "com", "inertia", "gravity", "magnetic")
 
 
 class Felt(NamedTuple):
@@ -40,9 +38,9 @@ class At:
     params: dict[str, np.ndarray]
     q: np.ndarray
     v: np.ndarray
-    u: np.ndarray
     now: Outputs
     felt: Felt | None  # if a sensor needs it
+    driving: Driving | None  # likewise
     later: Outputs | None  # after the coming step, if a sensor needs it
     dt: float
     pairs: tuple[tuple[int, int], ...]  # the bodies of every point that may touch
@@ -52,21 +50,22 @@ class At:
             return None if of is None else type(of)(*(np.zeros_like(x) for x in of))
 
         params = {k: np.zeros((len(self.q), *x.shape[1:])) for k, x in self.params.items()}
-        q, v, u = (np.zeros_like(x) for x in (self.q, self.v, self.u))
-        now, felt, later = (like(of) for of in (self.now, self.felt, self.later))
-        return At(self.model, params, q, v, u, now, felt, later, self.dt, self.pairs)
+        q, v = np.zeros_like(self.q), np.zeros_like(self.v)
+        now, felt, driving, later = (like(of) for of in (self.now, self.felt, self.driving, self.later))
+        return At(self.model, params, q, v, now, felt, driving, later, self.dt, self.pairs)
 
 
 class SensorKind(NamedTuple):
     """on: what it reads, a joint, site, body, tendon, actuator or the model. read(at, sensor) -> (B, n); add(at, sensor, y_bar,
     bars) is its adjoint. cut: how a cutoff bounds it: "both" sides, "above", or "" for directions, which have none. felt:
-    whether it reads accelerations or contacts."""
+    whether it reads accelerations or contacts. drives: whether it reads tendons or actuators."""
 
     on: str
     read: Callable[[At, Sensor], np.ndarray]
     add: Callable[[At, Sensor, np.ndarray, At], None]
     cut: str = "both"
     felt: bool = False
+    drives: bool = False
 
 
 # -- small algebra -----------------------------------------------------------------------------------------------------------

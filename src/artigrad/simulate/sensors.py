@@ -1,7 +1,7 @@
 """Sensors: what a robot measures of itself, and the adjoint. Each kind is a reading right above its adjoint.
 
-A reading is a function of what `outputs` gives (poses, velocities), and of what `sensing` does (accelerations with all
-constraints, contacts), so its adjoint ends in theirs.
+A reading is a function of what `outputs` gives (poses, velocities), of what `sensing` does (accelerations with all
+constraints, contacts), and of what `driving` does (tendons, actuators), so its adjoint ends in theirs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ..model.model import Sensor
 from ..model.params import Params
 from ..model.state import State
 from ..physics.constraints.report import REPORT
+from ..physics.driving import Driving
 from ..physics.sensing import FELT
-from .checks import two
 from .results import StateGradient
 from .sensor_bodies import BODIES
 from .sensor_forces import FORCES
@@ -34,10 +34,11 @@ KINDS: dict[str, SensorKind] = {**JOINTS_AND_FRAMES, **BODIES, **LINES, **FORCES
 def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[str, Any]:
     """Readings by name, (n,) or (B, n). Those of a GPU are made on the host."""
     if not sim.checks.on_host:
-        q, v, there = _to_host(sim, *two(state), u)
-        found = read(sim.on_host, State(q, v), there, params)
+        *parts, there = _to_host(sim, *state, u)
+        found = read(sim.on_host, State(*parts), there, params)
         return {name: sim.engine.device.array(y) for name, y in found.items()}
-    at, _, batched = _look(sim, state, u, params)
+    here, u, batched = _given(sim, state, u)
+    at, _ = _look(sim, here, u, params)
     rows = {s.name: _cut(s, KINDS[s.kind].read(at, s)) for s in sim.model.sensors}
     return rows if batched else {name: row[0] for name, row in rows.items()}
 
@@ -72,10 +73,11 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     """Cotangents of state, controls and params for those of readings, by name."""
     if not sim.checks.on_host:
         given = dict(zip(bars, _to_host(sim, *bars.values()), strict=True))
-        q, v, there = _to_host(sim, *two(state), u)
-        grad = read_vjp(sim.on_host, State(q, v), given, there, params)
+        *parts, there = _to_host(sim, *state, u)
+        grad = read_vjp(sim.on_host, State(*parts), given, there, params)
         return StateGradient(*(sim.engine.device.array(x) if isinstance(x, np.ndarray) else x for x in grad))
-    at, traj, batched = _look(sim, state, u, params)
+    here, u, batched = _given(sim, state, u)
+    at, traj = _look(sim, here, u, params)
     total = at.zeros()
     for name, bar in bars.items():
         s = sim.model.sensors[sim.model.sensor(name)]
@@ -86,35 +88,35 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
                 f"the cotangent of sensor '{name}' is {y.shape if batched else y.shape[1:]}, not {bar.shape}"
             )
         KINDS[s.kind].add(at, s, np.where(_cut(s, y) == y, bar.reshape(y.shape), 0.0), total)
-    here = State(at.q, at.v)
+    own_params = sim.checks.params(params, len(here.q))
     grad = sim.outputs_vjp(here, total.now, params=params)
-    q, v, x, flat = total.q + grad.q, total.v + grad.v, total.u, np.array(grad.params.flat)
-    if total.felt is not None:
-        felt = sim.engine.query_vjp("sensing", here, at.u, sim.checks.params(params, len(q)), _packed(at, total.felt))
-        assert felt.params is not None
-        q, v, x, flat = q + felt.q, v + felt.v, x + felt.x, flat + felt.params.flat
+    state, x, flat = State(total.q + grad.q, total.v + grad.v, grad.act), np.zeros_like(u), np.array(grad.params.flat)
+    packed: dict[str, np.ndarray] = {} if total.felt is None else {"sensing": _packed(at, total.felt)}
+    packed |= {} if total.driving is None else {"driving": np.concatenate(total.driving, 1)}
+    for name, bar in packed.items():
+        found = sim.engine.query_vjp(name, here, u, own_params, np.ascontiguousarray(bar, sim.real))
+        assert found.params is not None
+        state = State(*(a + b for a, b in zip(state, found.state, strict=True)))
+        x, flat = x + found.x.reshape(x.shape), flat + found.params.flat
     if traj is not None and total.later is not None:
         after = sim.outputs_vjp(traj.final, total.later, params=params)
         back = sim.vjp(traj, after.q, after.v)
         assert back.params is not None
-        q, v, x = q + back.q0, v + back.v0, x + back.u[:, 0]
-        flat = flat + after.params.flat + back.params.flat
-    own = Params(sim.model, np.zeros((len(q), sim.model.param_size))).replace(unchecked=True, **total.params)
+        state = State(state.q + back.q0, state.v + back.v0, state.act + back.act0)
+        x, flat = x + back.u[:, 0], flat + after.params.flat + back.params.flat
+    own = Params(sim.model, np.zeros((len(x), sim.model.param_size))).replace(unchecked=True, **total.params)
     flat = flat + (own.flat if flat.ndim == 2 else own.flat.sum(0))
-    gradient = Params(sim.model, flat)
-    found = StateGradient(q, v, gradient, x) if batched else StateGradient(q[0], v[0], gradient, x[0])
-    return found.of(sim.model)
+    state, x = (state, x) if batched else (state.map(lambda y: y[0]), x[0])
+    return StateGradient(state.q, state.v, Params(sim.model, flat), x, act=state.act).of(sim.model)
 
 
-def _look(sim: Simulator, state: State, u: Any, params: Params | None) -> tuple[At, Any, bool]:
-    """All that sensors read, the rollout of one step if one of them needs it, and whether there is a batch."""
-    q, v, batched = sim.checks.state(state)
-    given = sim.checks.params(params, len(q))
+def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None) -> tuple[At, Any]:
+    """All that sensors read, and the rollout of one step if one of them needs it."""
+    B, given = len(here.q), sim.checks.params(params, len(here.q))
     fields = {k: np.asarray(given[k]) for k in FIELDS}
     if given.batch is None:
         fields = {k: np.broadcast_to(x, (1, *x.shape)) for k, x in fields.items()}
-    here, B, u = State(q, v), len(q), _controls(sim, u, len(q), batched)
-    felt, traj, later = None, None, None
+    felt, drives, traj, later = None, None, None, None
     if any(KINDS[s.kind].felt for s in sim.model.sensors):
         if sim.options.law == "soft" or not sim.model.has_contact:
             felt = _unpacked(sim, sim.engine.query("sensing", here, u, given))
@@ -122,22 +124,26 @@ def _look(sim: Simulator, state: State, u: Any, params: Params | None) -> tuple[
             _refuse_under_impulses(sim)
             traj = sim.rollout(here, u[:, None], params=params)
             later = sim.outputs(traj.final, params=params)
+    if any(KINDS[s.kind].drives for s in sim.model.sensors):
+        ends = np.cumsum(Driving.sizes(sim.model))[:-1]
+        drives = Driving(*np.split(sim.engine.query("driving", here, u, given), ends, axis=1))
     bodies = sim.model.shapes.body
     pairs = [(bodies[sim.model.shape(a)], bodies[sim.model.shape(b)]) for a, b in sim.contact_names] if felt else []
     now = sim.outputs(here, params=params)
     assert len(now.com) == B
-    return At(sim.model, fields, q, v, u, now, felt, later, sim.options.dt, tuple(pairs)), traj, batched
+    return At(sim.model, fields, here.q, here.v, now, felt, drives, later, sim.options.dt, tuple(pairs)), traj
 
 
-def _controls(sim: Simulator, u: Any, batch: int, batched: bool) -> np.ndarray:
-    """(B, nu)"""
-    nu = sim.model.nu
+def _given(sim: Simulator, state: State, u: Any) -> tuple[State, np.ndarray, bool]:
+    """State and controls (B, nu), looked at, and whether there is a batch."""
+    here, batched = sim.checks.state(state)
+    batch, nu = len(here.q), sim.model.nu
     if u is None:
-        return np.zeros((batch, nu))
-    u = np.asarray(u, float)
+        return here, np.zeros((batch, nu), sim.real), batched
+    u = np.asarray(u, sim.real)
     if u.shape not in ((nu,), (batch, nu) if batched else (nu,)):
         raise InputError(f"sensors take u ({nu},){f' or ({batch}, {nu})' if batched else ''}, not {u.shape}")
-    return np.ascontiguousarray(np.broadcast_to(u, (batch, nu)))
+    return here, np.ascontiguousarray(np.broadcast_to(u, (batch, nu))), batched
 
 
 def _refuse_under_impulses(sim: Simulator) -> None:
@@ -166,4 +172,4 @@ def _packed(at: At, bars: Felt) -> np.ndarray:
     points[..., :3], points[..., 3:6], points[..., 7:10] = bars.force, bars.point, bars.along
     points[..., 13:16] = bars.torque
     parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in frames), points.reshape(B, -1)]
-    return np.ascontiguousarray(np.concatenate(parts, 1))
+    return np.concatenate(parts, 1)

@@ -200,13 +200,12 @@ class Simulator(StateFunctions):
     def state(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
         """The named keyframe, once or `batch` times; without a name 'home' if the model has it, else how its file places it,
         else all joints at zero."""
-        q, v = self.model.keyframe(keyframe)
-        device = self.engine.device
+        found, device = self.model.keyframe(keyframe), self.engine.device
         if batch is None:
-            return State(device.array(q), device.array(v))
+            return found.map(device.array)
         if not isinstance(batch, int | np.integer) or batch < 1:
             raise InputError(f"a batch is a whole number of robots, at least one, not {batch!r}")
-        return State(device.rows(q, int(batch)), device.rows(v, int(batch)))
+        return found.map(lambda x: device.rows(x, int(batch)))
 
     def reset(self, keyframe: str | None = None, *, batch: int | None = None) -> State:
         """The same as `state`, by the name that environments have for it. A Simulator has no state of its own."""
@@ -222,7 +221,7 @@ class Simulator(StateFunctions):
         inputs, start, batched = self._inputs(state, u, None, wrench, params)
         after = self.engine.advance(inputs, start, (0, 1), self.engine.new_status(inputs.batch))
         self.checks.motion(after, batched)
-        return after if batched else State(after.q[0], after.v[0])
+        return after if batched else after.map(_first)
 
     @presented
     def rollout(
@@ -262,16 +261,16 @@ class Simulator(StateFunctions):
         kept: dict[int, State] = {}
         if snapshots >= blocks:
             kept[0] = engine.states(inputs, start, (0, T), block, status)
-            final = State(kept[0].q[:, -1], kept[0].v[:, -1])
+            final = kept[0].map(lambda x: x[:, -1])
         else:
             at, last = start, 0
             for b in forward_snapshots(blocks, snapshots):  # `advance` makes copies
                 at, last = engine.advance(inputs, at, (last * block, b * block), status), b
                 kept[b] = at
             final = engine.advance(inputs, at, (last * block, T), status)
-        final = State(final.q.copy(), final.v.copy())
+        final = final.map(lambda x: x.copy())
         self.checks.motion(final, batched, status, kept[0], block)
-        final = final if batched else State(final.q[0], final.v[0])
+        final = final if batched else final.map(_first)
         mark = self.checks.fingerprint(inputs.u, inputs.wrench)
         return Trajectory(
             self,
@@ -303,9 +302,9 @@ class Simulator(StateFunctions):
         policy.check(self.engine)
         inputs, start, batched = self._inputs(state, None, steps, None, params)
         states, u, violation = policy_forward(self.engine, policy, start, inputs.steps, inputs.params)
-        final = State(states.q[:, -1].copy(), states.v[:, -1].copy())
+        final = states.map(lambda x: x[:, -1].copy())
         self.checks.motion(final, batched, violation[:, None], states)
-        final = final if batched else State(final.q[0], final.v[0])
+        final = final if batched else final.map(_first)
         u = u if batched else u[0]
         mark, kept = self.checks.fingerprint(u, None), {0: states}
         about = (inputs.params, inputs.steps, EveryStep(), kept, batched, violation, mark, policy)
@@ -320,11 +319,11 @@ class Simulator(StateFunctions):
     ) -> tuple[Inputs, State, bool]:
         """The inputs of a rollout, looked at; its first state with a batch axis, and whether it had one."""
         checks = self.checks
-        q, v, batched = checks.state(state)
-        batch = len(q)
+        start, batched = checks.state(state)
+        batch = len(start.q)
         u = checks.controls(u, steps, batch, batched)
         wrench = checks.wrench(wrench, u.shape[-2], batch, batched)
-        return Inputs(batch, u, wrench, checks.params(params, batch)), State(q, v), batched
+        return Inputs(batch, u, wrench, checks.params(params, batch)), start, batched
 
     def _held(self, inputs: Inputs, hold: int) -> Inputs:
         """Every control and wrench for so many steps."""
@@ -337,7 +336,7 @@ class Simulator(StateFunctions):
 
     def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> tuple[int, int, int]:
         """Steps of a block, how many blocks there are, and the first states of how many are kept at a time."""
-        size = batch * (self.model.nq + self.model.nv) * self.real.itemsize
+        size = batch * (self.model.nq + self.model.nv + self.model.na) * self.real.itemsize
         block, snapshots = checkpoints.plan(steps, size)
         return block, -(-steps // block), snapshots
 
@@ -366,18 +365,19 @@ class Simulator(StateFunctions):
         v_bar: Any = None,
         force_bar: Any = None,
         *,
+        act_bar: Any = None,
         u_bar: Any = None,
         with_params: bool = True,
         decay: float = 1.0,
         clip: float | None = None,
         truncate: int | None = None,
     ) -> Gradient:
-        """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar and v_bar.
+        """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar, v_bar and act_bar.
 
         q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
-        v_bar: likewise with nv. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis first if
-        `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. with_params=False leaves out
-        the gradient of the parameters, which makes the call faster.
+        v_bar, act_bar: likewise with nv and na. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis
+        first if `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. with_params=False
+        leaves out the gradient of the parameters, which makes the call faster.
 
         What keeps gradients of long rollouts from growing, each robot by itself: decay, by which the cotangent of the state is
         multiplied for each control step back in time; clip, the norm it is cut down to before each; truncate: gradients of
@@ -387,16 +387,14 @@ class Simulator(StateFunctions):
         checks.trajectory(traj)
         tricks.check()
         if traj.policy is not None:
-            return self._vjp_under(traj, traj.policy, (q_bar, v_bar, u_bar), force_bar, with_params, tricks)
+            given = (q_bar, v_bar, act_bar), u_bar
+            return self._vjp_under(traj, traj.policy, given, force_bar, with_params, tricks)
         if u_bar is not None:
             raise InputError(
                 "u_bar belongs to rollouts under a policy: the controls of others are inputs, add it to their gradient"
             )
-        bars = LossBars(
-            checks.bar("q_bar", q_bar, self.model.nq, traj),
-            checks.bar("v_bar", v_bar, self.model.nv, traj),
-            checks.force_bar(force_bar, len(self.contact_names), traj),
-        )
+        q_bar, v_bar, act_bar = self._state_bars(traj, q_bar, v_bar, act_bar)
+        bars = LossBars(q_bar, v_bar, act_bar, checks.force_bar(force_bar, len(self.contact_names), traj))
         inputs, T = _inputs_of(traj), traj.steps
         if tricks != Tricks():
             back = Cotangents(engine, inputs, bars, with_params, tricks=tricks, hold=traj.hold)
@@ -424,13 +422,18 @@ class Simulator(StateFunctions):
             reverse(blocks, snapshots, kept, advance, block_vjp)
         return self._gradient(traj, back.gradient(), back.health[:, 1])
 
+    def _state_bars(self, traj: Trajectory, q_bar: Any, v_bar: Any, act_bar: Any) -> list[Any]:
+        """Cotangents of the parts of states, looked at."""
+        given = (("q_bar", q_bar, self.model.nq), ("v_bar", v_bar, self.model.nv), ("act_bar", act_bar, self.model.na))
+        return [self.checks.bar(name, bar, n, traj) for name, bar, n in given]
+
     def _vjp_under(
         self, traj: Trajectory, policy: Network, bars: Any, force_bar: Any, with_params: bool, tricks: Tricks
     ) -> Gradient:
         """The same through the policy of a trajectory."""
         if force_bar is not None:
             raise InputError("a rollout under a policy has no gradients of contact forces: leave force_bar out")
-        checks, m, (q_bar, v_bar, u_bar) = self.checks, self.model, bars
+        checks, m = self.checks, self.model
 
         def every(bar: Any, rows: int, n: int) -> Any:
             """The cotangents of all rows, of which only the last may be given."""
@@ -441,23 +444,24 @@ class Simulator(StateFunctions):
                 whole[:, -1] = bar
             return whole
 
+        state_bars, u_bar = bars
+        of_states = zip(self._state_bars(traj, *state_bars), (m.nq, m.nv, m.na), strict=True)
         given = (
-            every(checks.bar("q_bar", q_bar, m.nq, traj), traj.steps + 1, m.nq),
-            every(checks.bar("v_bar", v_bar, m.nv, traj), traj.steps + 1, m.nv),
+            State(*(every(bar, traj.steps + 1, n) for bar, n in of_states)),
             every(checks.control_bar(u_bar, traj), traj.steps, m.nu),
         )
         u = traj.u.reshape(traj.batch, traj.steps, m.nu)
         back = policy_backward(self.engine, policy, traj.every_state(), u, traj.params, given, tricks, with_params)
-        pieces = [back.q, back.v, back.u, *([] if back.params is None else [back.params.flat])]
+        pieces = [*back.state, back.u, *([] if back.params is None else [back.params.flat])]
         health = Health(checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
         checks.warn_if_unsolved(traj.violation)
-        q, v, u = (back.q, back.v, back.u) if traj.batched else (back.q[0], back.v[0], back.u[0])
-        return Gradient(q, v, u, back.params, None, health, back.layers).of(m)
+        first, u_bar = (back.state, back.u) if traj.batched else (back.state.map(_first), back.u[0])
+        return Gradient(first.q, first.v, u_bar, back.params, None, health, back.layers, first.act).of(m)
 
     def _gradient(self, traj: Trajectory, found: StepsGradient, margin: Any) -> Gradient:
         """Cotangents as the user sees them."""
-        q_bar, v_bar, u_bar, wrench_bar, params = found
-        total, pieces = self.engine.device.total, [q_bar, v_bar, u_bar] + ([] if params is None else [params.flat])
+        state_bar, u_bar, wrench_bar, params = found
+        total, pieces = self.engine.device.total, [*state_bar, u_bar] + ([] if params is None else [params.flat])
         health = Health(self.checks.finite(pieces, traj.batch), traj.violation, margin)
         self.checks.warn_if_unsolved(traj.violation)
         u_bar, wrench_bar = _of_held(u_bar, traj.hold, 2), _of_held(wrench_bar, traj.hold, 3)
@@ -465,9 +469,8 @@ class Simulator(StateFunctions):
             u_bar = total(u_bar)
         if wrench_bar is not None and traj.wrench is not None and traj.wrench.ndim == 3:
             wrench_bar = total(wrench_bar)
-        if not traj.batched:
-            q_bar, v_bar = q_bar[0], v_bar[0]
-        return Gradient(q_bar, v_bar, u_bar, params, wrench_bar, health).of(self.model)
+        first = state_bar if traj.batched else state_bar.map(_first)
+        return Gradient(first.q, first.v, u_bar, params, wrench_bar, health, None, first.act).of(self.model)
 
     # -- forward mode --------------------------------------------------------------------------------------------------
     @presented
@@ -553,18 +556,18 @@ class Simulator(StateFunctions):
 
     @presented
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:
-        """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v), of size 2 nv.
+        """(A, B): Jacobians of one step on the tangent space, dx' = A dx + B du with x = (q, v, act), of size n = 2 nv + na.
 
-        state and u (nu,) of one robot, or with a batch axis first, which A (2 nv, 2 nv) and B (2 nv, nu) then have too. No
-        external wrenches.
+        state and u (nu,) of one robot, or with a batch axis first, which A (n, n) and B (n, nu) then have too. No external
+        wrenches.
         """
-        q, v, batched = self.checks.state(state)
-        batch, nu = len(q), self.model.nu
+        start, batched = self.checks.state(state)
+        batch, nu = len(start.q), self.model.nu
         u = self.engine.device.zeros((nu,)) if u is None else self.checks.numbers("u", u)
         if u.shape != (nu,) and (not batched or u.shape != (batch, nu)):
             raise InputError(f"linearize takes u ({nu},){f' or ({batch}, {nu})' if batched else ''}, not {u.shape}")
         inputs = Inputs(batch, u[..., None, :], None, self.checks.params(params, batch))
-        A, B, violation = self.engine.jacobian(inputs, State(q, v))
+        A, B, violation = self.engine.jacobian(inputs, start)
         self.checks.warn_if_unsolved(violation)
         return (A, B) if batched else (A[0], B[0])
 
@@ -590,6 +593,11 @@ class Simulator(StateFunctions):
     ) -> StateGradient:
         """Gradients of a loss whose cotangents with respect to `sensors(state, u)` are `bars`, by name."""
         return sensors.read_vjp(self, state, bars, u, params)
+
+
+def _first(x: Any) -> Any:
+    """Of the one robot there is."""
+    return x[0]
 
 
 def _of_held(bar: Any, hold: int, own: int) -> Any:

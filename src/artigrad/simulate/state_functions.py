@@ -14,7 +14,7 @@ from ..model.state import State
 from ..physics.outputs import COM, FRAME, KINETIC, POTENTIAL, outputs_size
 from ..physics.tables import dof_rows
 from ..staging.struct import size_of
-from .checks import Checks, two
+from .checks import Checks, parts_of
 from .engine import Engine
 from .presenting import presented
 from .results import Outputs, StateGradient
@@ -86,7 +86,7 @@ class StateFunctions:
     def jacobian(self, state: State, of: str, *, params: Params | None = None) -> Any:
         """J (..., 6, nv) of a site, or else a body, by its name: J v is the velocity of the origin of its frame and the angular
         velocity, world axes."""
-        m, (q, v) = self.model, (self.checks.numbers(n, x) for n, x in zip("qv", two(state), strict=True))
+        m, (q, v) = self.model, (self.checks.numbers(n, x) for n, x in zip("qv", parts_of(state), strict=False))
         kind, k = ("site", m.site(of)) if of in m.sites else ("body", m.body(of))
         each = np.broadcast_to(np.eye(m.nv, dtype=self.engine.device.dtype), (*v.shape[:-1], m.nv, m.nv))
         q = np.broadcast_to(self.engine.device.host(q)[..., None, :], (*q.shape[:-1], m.nv, m.nq))
@@ -176,17 +176,18 @@ class StateFunctions:
 
     def _query(self, name: str, state: State, x: Any, params: Params | None) -> StateQuery:
         """A query with its inputs looked at."""
-        q, v = (self.checks.numbers(n, x) for n, x in zip("qv", two(state), strict=True))
+        q, v, act = parts_of(state)
+        q, v = self.checks.numbers("q", q), self.checks.numbers("v", v)
         lead = q.shape[:-1]
         if v.shape[:-1] != lead:
             raise InputError(f"q and v of a state have the same leading axes, not {lead} and {v.shape[:-1]}")
         rows = int(np.prod(lead))
-        flat = State(q.reshape(rows, q.shape[-1]), v.reshape(rows, v.shape[-1]))
-        flat_q, flat_v, _ = self.checks.state(flat)
+        found = State(q, v, self.checks.activations(act, lead))
+        flat, _ = self.checks.state(found.map(lambda x: x.reshape(rows, x.shape[-1])))
         params = self.checks.params(params, lead[0] if lead else 1)
         if params.batch is not None and len(lead) > 1:  # one set per robot, many states of each
-            params = Params(self.model, np.repeat(params.flat, len(flat_q) // params.batch, 0))
-        return StateQuery(name, State(flat_q, flat_v), x, params, lead)
+            params = Params(self.model, np.repeat(params.flat, rows // params.batch, 0))
+        return StateQuery(name, flat, x, params, lead)
 
     def _ask(self, query: StateQuery) -> Any:
         """One row per state."""
@@ -194,7 +195,7 @@ class StateFunctions:
 
     def _like(self, name: str, x: Any, state: State, n: int) -> Any:
         """x (..., n) with the leading axes of the state, as rows; None is zero."""
-        lead, device = _shape(two(state)[0])[:-1], self.engine.device
+        lead, device = _shape(parts_of(state)[0])[:-1], self.engine.device
         x = device.zeros((*lead, n)) if x is None else self.checks.numbers(name, x)
         if x.shape != (*lead, n):
             raise InputError(f"{name} is {(*lead, n)} for these states, not {x.shape}")
@@ -205,13 +206,13 @@ class StateFunctions:
     ) -> StateGradient:
         """x_name: which of its fields is the cotangent of what else the query needs."""
         bars = self.engine.query_vjp(query.name, query.state, query.x, query.params, out_bar, with_params)
-        self.checks.finite([bars.q, bars.v, bars.x], query.rows)
+        self.checks.finite([*bars.state, bars.x], query.rows)
         lead, params = query.lead, bars.params
         if params is not None and params.batch is not None and len(lead) > 1:
             params = Params(self.model, params.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
-        q, v = bars.q.reshape(*lead, self.model.nq), bars.v.reshape(*lead, self.model.nv)
+        state = bars.state.map(lambda x: x.reshape(*lead, x.shape[-1]))
         own = {x_name: bars.x.reshape(*lead, bars.x.shape[-1])} if x_name and bars.x.shape[-1] else {}
-        return StateGradient(q, v, params, **own).of(self.model)
+        return StateGradient(state.q, state.v, params, **own, act=state.act).of(self.model)
 
     def outputs_of(self, flat: Any) -> dict[str, Any]:
         """Views of a flat array of outputs (n, size) by name."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from ..kernels.forward_mode import (
     contacts_tangent_kernel,
     jacobian_tangent_kernel,
@@ -40,12 +41,21 @@ class Direction(NamedTuple):
     x: Any = None
 
 
+def _without_activations(engine: Engine) -> None:
+    if engine.model.na:
+        actuator = engine.model.actuators[engine.model.activations[0].actuator]
+        raise InputError(
+            f"forward mode has no activations, and '{actuator}' of '{engine.model.name}' has one: use reverse mode"
+        )
+
+
 def _or_zeros(engine: Engine, x: Any, shape: tuple[int, ...]) -> Any:
     return engine.device.zeros(shape) if x is None else x
 
 
 def _d_constants(engine: Engine, params: Params, batch: int, d: Direction) -> dict[str, Any]:
     """Their changes, if they have any."""
+    _without_activations(engine)
     if d.params is None:
         return {}
     with engine.device.settled():
@@ -129,7 +139,7 @@ def rollout_vjp_jvp(
     if with_params:
         setting = (engine.options, batch, engine.threads, engine.device)
         params = prepare_vjp_jvp(inputs.params, d.params, *setting, back.const_bar, d_back.const_bar)
-    found = StepsGradient(d_back.q_bar, d_back.v_bar, d_back.u_bar, d_back.wrench_bar, params)
+    found = StepsGradient(d_back.state_bar, d_back.u_bar, d_back.wrench_bar, params)
     return found, back.health[:, 1]
 
 
@@ -152,6 +162,7 @@ def _alike(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> l
         LossBars(
             spread(own.q, m.nq),
             spread(own.v, m.nv),
+            None,
             own.force if force is None or own.force is not None else engine.device.zeros(force),
         )
         for own in bars
@@ -249,7 +260,7 @@ def query_vjp_jvp(
     if with_params:
         setting = (engine.options, batch, engine.threads, device)
         moved = prepare_vjp_jvp(params, d.params, *setting, const_bar, d_const_bar)
-    return QueryBars(found["d_q_bar"], found["d_v_bar"], found["d_x_bar"], moved)
+    return QueryBars(State(found["d_q_bar"], found["d_v_bar"]), found["d_x_bar"], moved)
 
 
 def _query_arguments(engine: Engine, state: State, x: Any, params: Params, d: Direction) -> dict[str, Any]:

@@ -23,26 +23,27 @@ ENDINGS = (".npz", ".csv")
 
 
 def columns(model: Model) -> list[str]:
-    """time, then q and v of each joint and u of each actuator: q.hip, or q.base.0, q.base.1, ... where there are several."""
+    """time, then q and v of each joint, act and u of actuators: q.hip, or q.base.0, q.base.1, ... where there are several."""
     out = ["time"]
     for letter, size in (("q", "nq"), ("v", "nv")):
         for name, kind in zip(model.joints, model.joint_type, strict=True):
             n = getattr(JOINTS[kind], size)
             out += [f"{letter}.{name}"] if n == 1 else [f"{letter}.{name}.{k}" for k in range(n)]
+    out += [f"act.{model.actuators[a.actuator]}" for a in model.activations]
     return out + [f"u.{name}" for name in model.actuators]
 
 
 def write(traj: Trajectory, path: Path, robot: int) -> None:
     """To a .npz or .csv file; of a batch, a .csv file has one robot."""
     host, model = traj.simulator.engine.device.host, traj.simulator.model
-    q, v = (host(x) for x in traj.every_state())
+    states = traj.every_state().map(host)
     if path.suffix.lower() == ".npz":
         given: dict[str, Any] = {"u": host(traj.u), "params": traj.params.flat, "violation": host(traj.violation)}
         given |= {} if traj.wrench is None else {"wrench": host(traj.wrench)}
-        q, v = (q, v) if traj.batched else (q[0], v[0])
+        given |= (states if traj.batched else states.map(lambda x: x[0])).named()
         with path.open("wb") as file:
             np.savez_compressed(
-                file, model=model.name, columns=columns(model), dt=traj.simulator.dt, time=traj.time, q=q, v=v, **given
+                file, model=model.name, columns=columns(model), dt=traj.simulator.dt, time=traj.time, **given
             )
         return
     if not -traj.batch <= robot < traj.batch:
@@ -53,7 +54,7 @@ def write(traj: Trajectory, path: Path, robot: int) -> None:
         rows.writerow(columns(model))
         for t, when in enumerate(traj.time):
             controls = u[t].tolist() if t < traj.steps else [""] * model.nu
-            rows.writerow([float(when), *q[robot, t].tolist(), *v[robot, t].tolist(), *controls])
+            rows.writerow([float(when), *(x for part in states for x in part[robot, t].tolist()), *controls])
 
 
 def read(sim: Simulator, path: Path) -> Trajectory:
@@ -67,19 +68,19 @@ def read(sim: Simulator, path: Path) -> Trajectory:
         raise InputError(f"'{path.name}' has dt={found['dt']:g}, and this simulator dt={sim.dt:g}")
     checks = sim.checks
     q, v = (checks.numbers(name, found[name]) for name in "qv")
-    batched = q.ndim == 3
-    q, v = (q, v) if batched else (q[None], v[None])
-    batch, steps = len(q), q.shape[1] - 1
-    checks.state(State(q[:, 0], v[:, 0]))
+    states, batched = State(q, v, checks.activations(found.get("act"), q.shape[:-1])), q.ndim == 3
+    states = states if batched else states.map(lambda x: x[None])
+    batch, steps = len(states.q), states.q.shape[1] - 1
+    checks.state(states.map(lambda x: x[:, 0]))
     u = checks.controls(found["u"], None, batch, batched)
-    if u.shape[-2] != steps or v.shape[:2] != q.shape[:2]:
+    if u.shape[-2] != steps or v.shape[:-1] != q.shape[:-1]:
         raise InputError(f"'{path.name}' has {steps + 1} states, which do not fit {u.shape[-2]} controls")
     wrench = checks.wrench(found.get("wrench"), steps, batch, batched)
     params = sim.params if found.get("params") is None else Params(sim.model, found["params"])
     violation = checks.numbers("violation", found.get("violation", np.zeros(batch)))
-    final = State(q[:, -1], v[:, -1]) if batched else State(q[0, -1], v[0, -1])
+    final = states.map(lambda x: x[:, -1] if batched else x[0, -1])
     mark = checks.fingerprint(u, wrench)
-    return Trajectory(sim, final, u, wrench, params, steps, EveryStep(), {0: State(q, v)}, batched, violation, mark)
+    return Trajectory(sim, final, u, wrench, params, steps, EveryStep(), {0: states}, batched, violation, mark)
 
 
 def _same_columns(sim: Simulator, path: Path, found: list[str]) -> None:
@@ -108,9 +109,11 @@ def _read_csv(sim: Simulator, path: Path) -> dict[str, Any]:
         head, *rows = csv.reader(file)
     _same_columns(sim, path, head)
     try:
-        states = np.array([row[: 1 + m.nq + m.nv] for row in rows], float)
-        u = np.array([row[1 + m.nq + m.nv :] for row in rows[:-1]], float).reshape(len(rows) - 1, m.nu)
+        ends = np.cumsum([1, m.nq, m.nv, m.na])
+        states = np.array([row[: ends[-1]] for row in rows], float)
+        u = np.array([row[ends[-1] :] for row in rows[:-1]], float).reshape(len(rows) - 1, m.nu)
     except ValueError as problem:
         raise InputError(f"'{path.name}' is not a saved trajectory: {problem}") from None
     dt = float(states[-1, 0] / max(len(rows) - 1, 1)) if len(rows) > 1 else sim.dt
-    return {"dt": dt, "q": states[:, 1 : 1 + m.nq], "v": states[:, 1 + m.nq :], "u": u}
+    _, q, v, act, _ = np.split(states, ends, axis=1)
+    return {"dt": dt, "q": q, "v": v, "act": act, "u": u}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..model.state import State
 from ..robots.chains import LINK, loaded_links
 from ..simulate.results import Outputs, Trajectory
 from ..simulate.simulator import Simulator
@@ -44,7 +43,7 @@ class Pendulum(Task):
         return rng.normal(size=(starts, self.n)).clip(-3, 3) / 10
 
     def score(self, traj: Trajectory) -> Score:
-        end = State(*traj.final)
+        end = traj.final
         error = self.sim.sites(end)[:, 0] - [0.0, 0.0, self.links * LINK]
         q_bar = self.sim.outputs_vjp(end, Outputs(site_position=2 * error[:, None])).q
         return Score(np.sum(error**2, 1), q_bar)

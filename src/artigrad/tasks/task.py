@@ -93,7 +93,7 @@ class Task(ABC):
 
     def states(self, batch: int) -> State:
         """The initial state, so many times."""
-        return State(*(np.repeat(part[None], batch, 0) for part in self.initial))
+        return self.initial.map(lambda part: np.repeat(part[None], batch, 0))
 
 
 def distance(traj: Trajectory, where: slice, target: np.ndarray) -> Score:

@@ -2,6 +2,8 @@
 
     u[t] = policy(q[t], v[t], t),   (q, v)[t+1] = step((q, v)[t], u[t])
 
+of a model with activations policy(q[t], v[t], act[t], t) and (q, v, act).
+
 Kept are states and controls. On the backward pass the policy is evaluated once more at each step, so that memory does not
 grow with the size of the network. What a policy remembers from step to step (noise drawn inside, a recurrent state) is
 not there on the backward pass: that it gives the same controls again is checked.
@@ -28,18 +30,29 @@ from .tensor_functions import functions
 
 
 class Loop(NamedTuple):
-    """States q (..., T+1, nq), v (..., T+1, nv) and controls u (..., T, nu) of a closed loop."""
+    """States q (..., T+1, nq), v (..., T+1, nv), act (..., T+1, na) and controls u (..., T, nu) of a closed loop."""
 
     q: Tensor
     v: Tensor
     u: Tensor
+    act: Tensor
+
+    @classmethod
+    def of(cls, *parts: Tensor) -> Loop:
+        """Of (q, v, u), or of (q, v, act, u) where there are activations."""
+        q, v, *act, u = parts
+        return cls(q, v, u, act[0] if act else q[..., :0])
+
+    def parts(self, sim: Simulator) -> list[Tensor]:
+        """Those of the state that the model has."""
+        return [self.q, self.v, self.act] if sim.model.na else [self.q, self.v]
 
 
 @native
 def closed_loop(
     sim: Simulator,
     policy: nn.Module,
-    state: tuple[Tensor, Tensor],
+    state: tuple[Tensor, ...],
     steps: int,
     params: Any = None,
     *,
@@ -51,25 +64,26 @@ def closed_loop(
     """The states and controls of `steps` steps under a policy, differentiable with respect to its weights, the first
     state and `params` (see `artigrad.torch.step`).
 
-    policy: a module; policy(q, v, t) gives the controls (..., nu) at step t, the same ones whenever it is asked. An
-    `nn.Sequential` reads (q, v) in a row; on the CPU one of Linear, Tanh, ELU and ReLU runs inside the compiled loop.
-    hold: the policy is asked every so many steps, of which `steps` is a multiple, and its controls are held (frame skip).
-    decay: the cotangent of the states is multiplied by it for each control step back in time. clip: the norm that the
-    cotangent of each robot's state is cut down to before each control step back. truncate: gradients of later steps do not pass
-    the states at multiples of this many control steps.
+    policy: a module; policy(q, v, t), of a model with activations policy(q, v, act, t), gives the controls (..., nu) at step t,
+    the same ones whenever it is asked. An `nn.Sequential` reads (q, v, act) in a row; on the CPU one of Linear, Tanh, ELU and
+    ReLU runs inside the compiled loop. hold: the policy is asked every so many steps, of which `steps` is a multiple, and its
+    controls are held (frame skip). decay: the cotangent of the states is multiplied by it for each control step back in time.
+    clip: the norm that the cotangent of each robot's state is cut down to before each control step back. truncate: gradients
+    of later steps do not pass the states at multiples of this many control steps.
     """
     given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
     if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1 or steps % hold:
         raise InputError(f"hold is a whole number of which steps ({steps}) is a multiple, not {hold!r}")
     weights = weights_of(policy, steps, tricks)
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
+    start = tuple(given.values())
     if isinstance(policy, nn.Sequential):
         inside = layers_of(sim, policy)
         if inside is not None and hold == 1:
             every = [w for layer in inside[0] for w in (layer.weight, layer.bias)]
-            return Loop(*InsideLoop.apply(sim, inside[1], steps, tricks, given["q"], given["v"], flat, *every))
+            return Loop.of(*InsideLoop.apply(sim, inside[1], steps, tricks, flat, *start, *every))
         policy = OfState(policy)
-    return Loop(*_ClosedLoop.apply(sim, policy, (steps, hold), tricks, given["q"], given["v"], flat, *weights))
+    return Loop.of(*_ClosedLoop.apply(sim, policy, (steps, hold), tricks, flat, *start, *weights))
 
 
 def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
@@ -83,6 +97,8 @@ def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
 
 
 class _ClosedLoop(torch.autograd.Function):
+    """tensors: the parts of the first state, then the weights."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -90,45 +106,56 @@ class _ClosedLoop(torch.autograd.Function):
         policy: nn.Module,
         length: tuple[int, int],
         tricks: Tricks,
-        q0: Tensor,
-        v0: Tensor,
         flat: Tensor | None,
-        *weights: Tensor,
+        *tensors: Tensor,
     ) -> Any:
-        lead, m, (steps, hold) = q0.shape[:-1], sim.model, length
-        q, v = q0.new_empty(*lead, steps + 1, m.nq), q0.new_empty(*lead, steps + 1, m.nv)
-        u = q0.new_empty(*lead, steps, m.nu)
-        q[..., 0, :], v[..., 0, :] = q0, v0
-        with sim.engine.device.working([q]):
-            inputs, states = bind(sim, q, v, u, flat)
+        (steps, hold), count = length, 3 if sim.model.na else 2
+        start, weights = tensors[:count], tensors[count:]
+        lead = start[0].shape[:-1]
+        states = [x.new_empty(*lead, steps + 1, x.shape[-1]) for x in start]
+        u = start[0].new_empty(*lead, steps, sim.model.nu)
+        for x, x0 in zip(states, start, strict=True):
+            x[..., 0, :] = x0
+        loop = Loop.of(*states, u)
+        with sim.engine.device.working([u]):
+            inputs, rows = bind(sim, loop, flat)
             if sim.checks.on_host:
-                sim.checks.state(State(states.q[:, 0], states.v[:, 0]))
-            ctx.violation = unroll(sim, policy, Loop(q, v, u), inputs, states, hold)
-        ctx.sim, ctx.policy, ctx.tricks, ctx.hold = sim, policy, tricks, hold
-        ctx.save_for_backward(q, v, u, flat, *weights)
+                sim.checks.state(rows.map(lambda x: x[:, 0]))
+            ctx.violation = unroll(sim, policy, loop, inputs, rows, hold)
+        ctx.sim, ctx.policy, ctx.tricks, ctx.count, ctx.hold = sim, policy, tricks, count, hold
+        ctx.save_for_backward(*states, u, flat, *weights)
         ctx.set_materialize_grads(False)
-        return q, v, u
+        return *states, u
 
     @staticmethod
-    def backward(ctx: Any, q_bar: Tensor | None, v_bar: Tensor | None, u_bar: Tensor | None) -> Any:
-        q, v, u, flat, *weights = ctx.saved_tensors
-        sim, needed = ctx.sim, ctx.needs_input_grad[4:]
-        recomputed = PolicyAdjoint(ctx.policy, weights, u)
-        with sim.engine.device.working([q]):
-            inputs, states = bind(sim, q, v, u, flat)
-            direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in ((q, q_bar), (v, v_bar))]
-            bars = [sim.checks.numbers(f"{k}_bar", memory(sim, x)) for k, x in zip("qv", direct, strict=True)]
-            back = Cotangents(sim.engine, inputs, LossBars(*bars), needed[2])
-            through_loop(back, states, recomputed, ctx.tricks, Loop(q, v, u), direct, u_bar, ctx.hold)
-            carried = [shared_memory(sim.engine, x).reshape(*q.shape[:-2], -1) for x in (back.q_bar, back.v_bar)]
+    def backward(ctx: Any, *given: Tensor | None) -> Any:
+        sim, count, needed = ctx.sim, ctx.count, ctx.needs_input_grad[4:]
+        states, (u, flat, *weights) = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
+        loop, recomputed = Loop.of(*states, u), PolicyAdjoint(sim, ctx.policy, weights, u)
+        with sim.engine.device.working([u]):
+            inputs, rows = bind(sim, loop, flat)
+            bars = zip(states, given[:-1], strict=True)
+            direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in bars]
+            named = zip(("q_bar", "v_bar", "act_bar"), direct, strict=False)
+            back = Cotangents(
+                sim.engine, inputs, LossBars(*(sim.checks.numbers(k, memory(sim, x)) for k, x in named)), needed[0]
+            )
+            through_loop(back, rows, recomputed, ctx.tricks, loop, direct, given[-1], ctx.hold)
+            lead = u.shape[:-2]
+            carried = [x.reshape(*lead, x.shape[-1]) for x in carried_bars(back)]
             params = back.params_gradient()
         recomputed.check()
         if sim.checks.on_host:
-            sim.checks.finite([back.q_bar, back.v_bar, back.u_bar], inputs.batch)
+            sim.checks.finite([*back.state_bar, back.u_bar], inputs.batch)
             sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
-        out = first_only((*carried, flat_bar, *recomputed.weight_bars), needed, (q, v, flat, *weights))
+        out = first_only((flat_bar, *carried, *recomputed.weight_bars), needed, (flat, *states, *weights))
         return None, None, None, None, *out
+
+
+def carried_bars(back: Cotangents) -> list[Tensor]:
+    """The cotangents of the state on their way back, as tensors."""
+    return [shared_memory(back.engine, x) for x in back.state_bar]
 
 
 def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State, hold: int = 1) -> Any:
@@ -136,14 +163,14 @@ def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states
     constraints were from solved."""
     status = sim.engine.new_status(inputs.batch)
     for t in range(0, inputs.steps, hold):
-        loop.u[..., t : t + hold, :] = _controls(sim, policy, loop.q, loop.v, t)[..., None, :]
+        loop.u[..., t : t + hold, :] = _controls(sim, policy, loop, t)[..., None, :]
         sim.engine.extend(inputs, states, t, status, hold)
     return status[:, 0]
 
 
-def _controls(sim: Simulator, policy: nn.Module, q: Tensor, v: Tensor, t: int) -> Tensor:
+def _controls(sim: Simulator, policy: nn.Module, loop: Loop, t: int) -> Tensor:
     """What the policy gives at step t, looked at."""
-    u = tensor(sim, "what the policy gives", policy(q[..., t, :], v[..., t, :], t))
+    u = tensor(sim, "what the policy gives", policy(*(x[..., t, :] for x in loop.parts(sim)), t))
     if u.ndim < 1 or u.shape[-1] != sim.model.nu:
         raise InputError(f"what the policy gives of '{sim.model.name}' is (..., {sim.model.nu}), not {tuple(u.shape)}")
     if sim.checks.on_host and not all_finite(memory(sim, u)):
@@ -162,41 +189,39 @@ def through_loop(
     hold: int = 1,
 ) -> None:
     """Step and policy in turn, from the last to the first; cotangents of the state are added to where the step left them."""
-    q, v, u = loop
-    carried = [shared_memory(back.engine, x) for x in (back.q_bar, back.v_bar)]
+    carried, u = carried_bars(back), loop.u
     u_bars = shared_memory(back.engine, back.u_bar).reshape(u.shape)
     for t in reversed(range(0, u.shape[-2], hold)):
         end = t + hold
         _restrain(tricks, end, hold, carried, direct)
-        back.segment(State(states.q[:, t : end + 1], states.v[:, t : end + 1]), t, end)
+        back.segment(states.map(lambda x, t=t, end=end: x[:, t : end + 1]), t, end)  # type: ignore[misc]
         u_t_bar = u_bars[..., t:end, :].sum(-2)
         if u_bar is not None:
             u_t_bar = u_t_bar + u_bar[..., t:end, :].sum(-2)
-        for mine, added in zip(carried, policy(q, v, u, t, u_t_bar), strict=True):
+        for mine, added in zip(carried, policy(loop, t, u_t_bar), strict=True):
             mine += added.reshape(mine.shape)
 
 
 class PolicyAdjoint:
     """The policy evaluated once more, to be differentiated; gathers the cotangents of its weights."""
 
-    def __init__(self, policy: nn.Module, weights: list[Tensor], u: Tensor):
-        self.policy, self.weights = policy, weights
+    def __init__(self, sim: Simulator, policy: nn.Module, weights: list[Tensor], u: Tensor):
+        self.sim, self.policy, self.weights = sim, policy, weights
         self.weight_bars = tuple(map(torch.zeros_like, weights))
         self.differs = torch.zeros(u.shape[-2], dtype=torch.bool, device=u.device)
 
-    def __call__(self, q: Tensor, v: Tensor, u: Tensor, t: int, u_bar: Tensor) -> tuple[Tensor, Tensor]:
-        """The cotangents of q[t] and v[t] for that of u[t]."""
+    def __call__(self, loop: Loop, t: int, u_bar: Tensor) -> list[Tensor]:
+        """The cotangents of the parts of state t for that of u[t]."""
         with torch.enable_grad():
-            q_t, v_t = (x[..., t, :].detach().requires_grad_() for x in (q, v))
-            u_t = self.policy(q_t, v_t, t).expand_as(u_bar)
-            self.differs[t] = ~torch.isclose(u_t.detach(), u[..., t, :], rtol=1e-3, atol=1e-6).all()
+            state = [x[..., t, :].detach().requires_grad_() for x in loop.parts(self.sim)]
+            u_t = self.policy(*state, t).expand_as(u_bar)
+            self.differs[t] = ~torch.isclose(u_t.detach(), loop.u[..., t, :], rtol=1e-3, atol=1e-6).all()
             if not u_t.requires_grad:
-                return torch.zeros_like(q_t), torch.zeros_like(v_t)
-            inputs = (q_t, v_t, *self.weights)
-            q_bar, v_bar, *bars = torch.autograd.grad(u_t, inputs, u_bar, materialize_grads=True)
-        for total, bar in zip(self.weight_bars, bars, strict=True):
+                return [torch.zeros_like(x) for x in state]
+            found = torch.autograd.grad(u_t, (*state, *self.weights), u_bar, materialize_grads=True)
+        for total, bar in zip(self.weight_bars, found[len(state) :], strict=True):
             total += bar
-        return q_bar, v_bar
+        return list(found[: len(state)])
 
     def check(self) -> None:
         """The gradient is wrong where the policy gave other controls than on the way forth."""
@@ -221,13 +246,13 @@ def _restrain(tricks: Tricks, t: int, hold: int, carried: list[Tensor], direct: 
             x *= tricks.decay
 
 
-def bind(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, flat: Tensor | None) -> tuple[Inputs, State]:
+def bind(sim: Simulator, loop: Loop, flat: Tensor | None) -> tuple[Inputs, State]:
     """The kernels on the memory of these tensors."""
-    params = params_of(sim, None if flat is None else flat.detach().numpy(), tuple(q.shape[:-2]))
-    rows = [memory(sim, rows_of(x, 2)) for x in (q, v, u)]
+    params = params_of(sim, None if flat is None else flat.detach().numpy(), tuple(loop.u.shape[:-2]))
+    rows = [memory(sim, rows_of(x, 2)) for x in (*loop.parts(sim), loop.u)]
     if not sim.checks.on_host:
-        rows = [sim.checks.numbers(name, x) for name, x in zip("qvu", rows, strict=True)]
-    return Inputs(len(rows[0]), rows[2], None, params), State(rows[0], rows[1])
+        rows = [sim.checks.numbers("a tensor of the loop", x) for x in rows]
+    return Inputs(len(rows[0]), rows[-1], None, params), State(*rows[:-1])
 
 
 def rows_of(x: Tensor, own: int) -> Tensor:

@@ -101,7 +101,7 @@ class PhysicsLayer(nn.Module):
         self.sim, self.horizon = sim, horizon
         self.params = learn if isinstance(learn, nn.Module) else LearnableParams(sim, *learn)
 
-    def forward(self, state: tuple[Tensor, Tensor], u: Tensor | None = None) -> State:
+    def forward(self, state: tuple[Tensor, ...], u: Tensor | None = None) -> State:
         """All states from `state` on."""
         if u is None:
             return rollout(self.sim, state, steps=self.horizon, params=self.params)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..simulate.cotangents import Cotangents, LossBars, Tricks
 from ..simulate.simulator import Simulator
-from .closed_loop import Loop, PolicyAdjoint, bind, shared_memory, through_loop, unroll, weights_of
+from .closed_loop import Loop, PolicyAdjoint, bind, carried_bars, through_loop, unroll, weights_of
 from .sequential import OfState
 from .tensor_checks import DTYPES, device_of, first_only
 from .tensor_functions import functions
@@ -59,18 +59,20 @@ class RecordedLoop:
         def empty(rows: int, n: int) -> Tensor:
             return torch.zeros(batch, rows, n, dtype=DTYPES[sim.dtype], device=device_of(sim))
 
-        self.loop = Loop(empty(steps + 1, m.nq), empty(steps + 1, m.nv), empty(steps, m.nu))
+        self.loop = Loop(
+            *(empty(rows, n) for rows, n in ((steps + 1, m.nq), (steps + 1, m.nv), (steps, m.nu), (steps + 1, m.na)))
+        )
         self.bars = Loop(*map(torch.zeros_like, self.loop))
         start = sim.model.keyframe()
-        for whole, first in zip(self.loop[:2], start, strict=True):
+        for whole, first in zip(self.loop.parts(sim), start, strict=False):
             whole[:, 0] = torch.tensor(first, dtype=whole.dtype, device=whole.device)
         with sim.engine.device.working([self.loop.q]):
-            inputs, states = bind(sim, *self.loop, None)
+            inputs, states = bind(sim, self.loop, None)
             self._constants = sim.engine.constants(sim.params, batch)  # stays while the graphs read it
-            direct = [sim.checks.numbers(f"{k}_bar", x) for k, x in zip("qv", self.bars[:2], strict=True)]
+            direct = [sim.checks.numbers("a cotangent", x) for x in self.bars.parts(sim)]
             back = Cotangents(sim.engine, inputs, LossBars(*direct), False)
-            self.first_bars = [shared_memory(sim.engine, x) for x in (back.q_bar, back.v_bar)]
-        self.adjoint = PolicyAdjoint(policy, self.weights, self.loop.u)
+            self.first_bars = carried_bars(back)
+        self.adjoint = PolicyAdjoint(sim, policy, self.weights, self.loop.u)
 
         def forward() -> None:
             with torch.no_grad(), sim.engine.device.working([self.loop.q]):
@@ -78,32 +80,35 @@ class RecordedLoop:
 
         def backward() -> None:
             with sim.engine.device.working([self.loop.q]), torch.no_grad():
-                for mine, bars in zip(self.first_bars, self.bars[:2], strict=True):
+                for mine, bars in zip(self.first_bars, self.bars.parts(sim), strict=True):
                     mine.copy_(bars[:, -1])
                 for bar in self.adjoint.weight_bars:
                     bar.zero_()
-                through_loop(back, states, self.adjoint, tricks, self.loop, list(self.bars[:2]), self.bars.u)
+                through_loop(back, states, self.adjoint, tricks, self.loop, self.bars.parts(sim), self.bars.u)
 
         self._work = forward, backward  # whose arrays the graphs write to as long as they play
         self.play = record(forward)
         self.play_backward = record(backward)
 
-    def __call__(self, state: tuple[Tensor, Tensor]) -> Loop:
-        given = functions.given(self.sim, state)
-        wanted = [tuple(x[:, 0].shape) for x in self.loop[:2]]
-        if [tuple(given[k].shape) for k in "qv"] != wanted:
+    def __call__(self, state: tuple[Tensor, ...]) -> Loop:
+        given = list(functions.given(self.sim, state).values())
+        wanted = [tuple(x[:, 0].shape) for x in self.loop.parts(self.sim)]
+        if [tuple(x.shape) for x in given] != wanted:
             raise InputError(
                 f"this loop was recorded for states {wanted[0]} and {wanted[1]}: record another for others"
             )
         if [w.data_ptr() for w in self.weights] != self._places:
             raise InputError("the weights of the policy lie elsewhere than when the loop was recorded: record it again")
-        return Loop(*_Played.apply(self, given["q"], given["v"], *self.weights))
+        return Loop(*_Played.apply(self, *given, *self.weights))
 
 
 class _Played(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, recorded: RecordedLoop, q0: Tensor, v0: Tensor, *weights: Tensor) -> Any:
-        recorded.loop.q[:, 0], recorded.loop.v[:, 0] = q0, v0
+    def forward(ctx: Any, recorded: RecordedLoop, *tensors: Tensor) -> Any:
+        parts = recorded.loop.parts(recorded.sim)
+        for x, x0 in zip(parts, tensors, strict=False):
+            x[:, 0] = x0
+        weights = tensors[len(parts) :]
         recorded.play()
         recorded.calls += 1
         ctx.recorded, ctx.call = recorded, recorded.calls

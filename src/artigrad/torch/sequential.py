@@ -19,14 +19,14 @@ WIDEST = 1024  # beyond, PyTorch's own products of matrices are as fast
 
 
 class OfState(nn.Module):
-    """A network that reads the state, as a policy: u = network((q, v))."""
+    """A network that reads the state, as a policy: u = network((q, v)), or of (q, v, act)."""
 
     def __init__(self, network: nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, q: Tensor, v: Tensor, t: int) -> Tensor:
-        return self.network(torch.cat([q, v], -1))
+    def forward(self, *state_and_t: Any) -> Tensor:
+        return self.network(torch.cat(state_and_t[:-1], -1))
 
 
 def layers_of(sim: Simulator, network: nn.Sequential) -> tuple[list[nn.Linear], tuple[str, ...]] | None:
@@ -46,7 +46,7 @@ def layers_of(sim: Simulator, network: nn.Sequential) -> tuple[list[nn.Linear], 
     good = (
         sim.checks.on_host
         and bool(linear)
-        and linear[0].in_features == m.nq + m.nv
+        and linear[0].in_features == m.nq + m.nv + m.na
         and linear[-1].out_features == m.nu > 0
         and max(layer.out_features for layer in linear) <= WIDEST
         and all(layer.weight.dtype == DTYPES[sim.dtype] and layer.weight.device.type == "cpu" for layer in linear)
@@ -62,7 +62,7 @@ def _activation(module: nn.Module) -> str | None:
 
 
 class InsideLoop(torch.autograd.Function):
-    """A closed loop whose policy runs inside the kernel. weights: W and b of each layer in turn."""
+    """A closed loop whose policy runs inside the kernel. tensors: the parts of the first state, then W and b of each layer."""
 
     @staticmethod
     def forward(
@@ -71,50 +71,50 @@ class InsideLoop(torch.autograd.Function):
         activations: tuple[str, ...],
         steps: int,
         tricks: Tricks,
-        q0: Tensor,
-        v0: Tensor,
         flat: Tensor | None,
-        *weights: Tensor,
+        *tensors: Tensor,
     ) -> Any:
-        lead = tuple(q0.shape[:-1])
-        start = State(*(x.detach().reshape(-1, x.shape[-1]).contiguous().numpy() for x in (q0, v0)))
-        sim.checks.state(start)
+        count = 3 if sim.model.na else 2
+        lead, weights = tuple(tensors[0].shape[:-1]), tensors[count:]
+        rows = (x.detach().reshape(-1, x.shape[-1]).contiguous().numpy() for x in tensors[:count])
+        start, _ = sim.checks.state(State(*rows))
         params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
         states, u, ctx.violation = policy_forward(sim.engine, _network(weights, activations), start, steps, params)
-        q, v, u = (torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u))
-        ctx.sim, ctx.activations, ctx.tricks = sim, activations, tricks
-        ctx.save_for_backward(q, v, u, flat, *weights)
+        found = [torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u)]
+        ctx.sim, ctx.activations, ctx.tricks, ctx.count = sim, activations, tricks, count
+        ctx.save_for_backward(*found, flat, *weights)
         ctx.set_materialize_grads(False)
-        return q, v, u
+        return tuple(found)
 
     @staticmethod
     def backward(ctx: Any, *given: Tensor | None) -> Any:
-        q, v, u, flat, *weights = ctx.saved_tensors
-        sim, lead, needed = ctx.sim, tuple(q.shape[:-2]), ctx.needs_input_grad[4:]
-        rows = [x.reshape(-1, *x.shape[-2:]).numpy() for x in (q, v, u)]
-        bars = [torch.zeros_like(x) if bar is None else bar.detach() for x, bar in zip((q, v, u), given, strict=True)]
+        count, sim, needed = ctx.count, ctx.sim, ctx.needs_input_grad[4:]
+        loop, (flat, *weights) = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 :]
+        lead, names = tuple(loop[0].shape[:-2]), (*("q", "v", "act")[:count], "u")
+        rows = [x.reshape(-1, *x.shape[-2:]).numpy() for x in loop]
+        bars = [torch.zeros_like(x) if bar is None else bar.detach() for x, bar in zip(loop, given, strict=True)]
         bar_rows = [
             sim.checks.numbers(f"{k}_bar", x.reshape(-1, *x.shape[-2:]).contiguous().numpy())
-            for k, x in zip("qvu", bars, strict=True)
+            for k, x in zip(names, bars, strict=True)
         ]
         params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
         back = policy_backward(
             sim.engine,
             _network(weights, ctx.activations),
-            State(rows[0], rows[1]),
-            rows[2],
+            State(*rows[:-1]),
+            rows[-1],
             params,
-            (bar_rows[0], bar_rows[1], bar_rows[2]),
+            (State(*bar_rows[:-1]), bar_rows[-1]),
             ctx.tricks,
-            needed[2],
+            needed[0],
             _product,
         )
-        sim.checks.finite([back.q, back.v], len(back.q))
+        sim.checks.finite(list(back.state), len(back.u))
         sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if back.params is None else torch.tensor(back.params.flat).reshape(flat.shape)
-        firsts = [torch.from_numpy(x).reshape(*lead, -1) for x in (back.q, back.v)]
+        firsts = [torch.from_numpy(x).reshape(*lead, x.shape[-1]) for x in back.state]
         of_weights = [torch.from_numpy(x) for layer in back.layers for x in layer]
-        out = first_only((*firsts, flat_bar, *of_weights), needed, (q, v, flat, *weights))
+        out = first_only((flat_bar, *firsts, *of_weights), needed, (flat, *loop[:-1], *weights))
         return None, None, None, None, *out
 
 

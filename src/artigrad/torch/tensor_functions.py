@@ -28,7 +28,7 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
-        return _tensors(differentiable.forward(call, _arrays(call, call.function.inputs, given)))
+        return _tensors(differentiable.forward(call, _arrays(call, call.inputs, given)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -58,7 +58,7 @@ class _Backward(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
-        kept, bars = _split(call, given, call.function.kept)
+        kept, bars = _split(call, given, call.kept_axes)
         return _needed(differentiable.backward(call, kept, bars, needed[-1]), needed)
 
     @staticmethod
@@ -88,7 +88,7 @@ class _ForwardJvp(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
-        kept, moved = _split(call, given, call.function.kept, call.function.inputs)
+        kept, moved = _split(call, given, call.kept_axes, call.inputs)
         return _tensors(changes.forward_jvp(call, kept, moved))
 
     @staticmethod
@@ -111,8 +111,8 @@ class _BackwardJvp(torch.autograd.Function):
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
         half = len(given) // 2
-        kept, bars = _split(call, given[:half], call.function.kept)
-        moved, moved_bars = _split(call, given[half:], call.function.kept)
+        kept, bars = _split(call, given[:half], call.kept_axes)
+        moved, moved_bars = _split(call, given[half:], call.kept_axes)
         return _needed(changes.backward_jvp(call, kept, bars, moved, moved_bars, needed[-1]), needed)
 
     @staticmethod

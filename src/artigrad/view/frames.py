@@ -93,7 +93,7 @@ def contact_arrows(traj: Trajectory, robot: int, frames: np.ndarray) -> list[For
         """The rows of this robot at these steps, each a robot of its own for one step."""
         return (x[robot] if x.ndim > axes else x)[step]
 
-    states = State(own(traj.q, 2), own(traj.v, 2))
+    states = State(*(own(x, 2) for x in (traj.q, traj.v, traj.act)))
     wrench = None if traj.wrench is None else own(traj.wrench, 3)[:, None]
     found = sim.contacts(sim.rollout(states, own(traj.u, 2)[:, None], params=params_of(traj, robot), wrench=wrench))
     force, point = (x.reshape(len(frames), count, -1, 3).astype(float) for x in (found.force, found.point))

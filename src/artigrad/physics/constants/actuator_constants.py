@@ -6,10 +6,40 @@ from typing import Any
 
 from ...model.model import DIRECT, POSITION, SERVO, SPEED, VELOCITY
 from ...staging import loop, select, switch
+from ..tables import Muscle
 from .making import NO_LIMIT, Fields, Making
 
 _SERVO = {POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
 _SERVO |= dict.fromkeys((DIRECT, SERVO, SPEED), lambda: (0.0, 0.0))  # servo motors are rows: `servo_constants`
+
+
+# parts of a row of constants, and fields of Params in their order
+_ACTIVATION = {"activation_time": ("rise", "fall", "width"), "activation_range": ("low", "high")}
+
+
+def activations(m: Making) -> None:
+    """Their numbers as they are, and those of muscles."""
+    for k in loop(m.model.na) if "activation" in m.extras else ():
+        for field, parts in _ACTIVATION.items():
+            for n, part in enumerate(parts):
+                setattr(m.out.activation[k], part, m.fields.real(field, k, len(parts), n))
+    for k in loop(m.model.nmuscle) if "muscle" in m.extras else ():
+        row = m.out.muscle[k]
+        row.gain, row.bias = (m.fields.struct(field, k, Muscle) for field in ("muscle_gain", "muscle_bias"))
+        row.low, row.high = (m.fields.real("muscle_length_range", k, 2, n) for n in range(2))
+
+
+def activations_vjp(m: Making) -> None:
+    for k in loop(m.model.na) if "activation" in m.extras else ():
+        for field, parts in _ACTIVATION.items():
+            for n, part in enumerate(parts):
+                m.bars.put_real(field, k, getattr(m.out_bar.activation[k], part), len(parts), n)
+    for k in loop(m.model.nmuscle) if "muscle" in m.extras else ():
+        row = m.out_bar.muscle[k]
+        m.bars.put("muscle_gain", k, row.gain)
+        m.bars.put("muscle_bias", k, row.bias)
+        for n, bar in enumerate((row.low, row.high)):
+            m.bars.put_real("muscle_length_range", k, bar, 2, n)
 
 
 def actuators(m: Making) -> None:

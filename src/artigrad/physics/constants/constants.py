@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...spatial import Force, Vec3
 from ...staging import loop
-from .actuator_constants import actuators, actuators_vjp
+from .actuator_constants import activations, activations_vjp, actuators, actuators_vjp
 from .line_constants import lines, lines_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .making import Making
@@ -19,6 +19,7 @@ def constants(m: Making) -> None:
     bodies(m)
     sites(m)
     actuators(m)
+    activations(m)
     if "servo" in m.extras:
         servos(m)
     shapes(m)
@@ -43,6 +44,7 @@ def constants_vjp(m: Making) -> None:
     pairs_vjp(m)
     dry_friction_vjp(m)
     shapes_vjp(m)
+    activations_vjp(m)
     actuators_vjp(m)
     if "servo" in m.extras:
         servos_vjp(m)

@@ -1,23 +1,26 @@
-"""Actuators: torque motors and servos by one affine law with limits.
+"""Actuators: torque motors, servos and muscles by one law with limits.
 
-    length = gear q,   velocity = gear v
-    drive  = clamp(gain clamp(u, control range) + b0 + b1 length, +-b2 max_velocity)
-    force  = clamp(drive + b2 velocity + slope . (length, velocity) clamp(u), force range),   tau = gear force
+    length = gear q,   velocity = gear v,   c: the control, or the activation (`activation`)
+    drive  = clamp(gain c + b0 + b1 length, +-b2 max_velocity)
+    force  = clamp(drive + b2 velocity + slope . (length, velocity) c + muscle, force range),   tau = gear force
 
-A motor has gain alone; a position servo b1 = -gain and its damping in b2; a velocity servo b2 = -gain. The limit on
-`drive` is the speed limit of a servo: driven that hard, damping balances it at max_velocity. Gradients of a clamped
-quantity go to the limit it sits on. q and v are those of a joint with one axis, or of a line (`lines`).
+A motor has gain alone; a position servo b1 = -gain and its damping in b2; a velocity servo b2 = -gain; a muscle has an active
+force times c and a passive one (`muscle`). The limit on `drive` is the speed limit of a servo: driven that hard, damping
+balances it at max_velocity. Gradients of a clamped quantity go to the limit it sits on. q and v are those of a joint with
+one axis, or of a line (`lines`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...spatial import bounded_vjp
 from ...staging import Reals, clamp, loop, switch
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
+from .activation import felt, felt_vjp
+from .muscle import active, active_slope, active_slope_vjp, active_vjp, passive, passive_vjp
 
 
 def by_transmission(s: Step, j: Any, joint: Callable[[], Any], line: Callable[[Any], Any]) -> Any:
@@ -28,135 +31,184 @@ def by_transmission(s: Step, j: Any, joint: Callable[[], Any], line: Callable[[A
     return switch(s.model.act_on_line[j], {0: joint, 1: lambda: line(t)})
 
 
-def _position(s: Step, j: Any) -> Any:
-    return by_transmission(s, j, lambda: s.q[s.model.act_q[j]], lambda t: s.ws.length[t])
-
-
-def _of_joints(s: Step, j: Any, x: Reals) -> Any:
+def of_joints(s: Step, j: Any, x: Reals) -> Any:
     """What actuator j sees of a vector over the degrees of freedom, but for its gear."""
     return by_transmission(s, j, lambda: x[s.model.act_v[j]], lambda t: along(s, t, x))
 
 
-def _velocity(s: Step, j: Any) -> Any:
-    return _of_joints(s, j, s.v)
+def add_seen_bars(s: Step, j: Any, x_bar: Any, rate_bar: Any) -> None:
+    """From the cotangents of the position and velocity that actuator j sees."""
+    bars, va = s.bars, s.model.act_v[j]
+
+    def on_joint() -> None:
+        bars.tangent[va] = bars.tangent[va] + x_bar
+        bars.v[va] = bars.v[va] + rate_bar
+
+    def on_line(t: Any) -> None:
+        s.ws.length_bar[t] = s.ws.length_bar[t] + x_bar
+        add_velocity_bars(s, t, rate_bar)
+
+    by_transmission(s, j, on_joint, on_line)
 
 
-def _sloped(s: Step, j: Any, control: Any, length: Any, velocity: Any) -> Any:
-    """What the slope of a gain adds to the force."""
-    own = s.const.slope[j]
-    return (own.on_length * length + own.on_velocity * velocity) * control
+def with_muscle(s: Step, j: Any, absent: Any, muscle: Callable[[Any], Any]) -> Any:
+    """`muscle(row)` if actuator j is a muscle, or else `absent`."""
+    if "muscle" not in s.extras:
+        return absent
+    return switch(
+        s.model.act_is_muscle[j], {0: lambda: absent, 1: lambda: muscle(s.const.muscle[s.model.act_muscle[j]])}
+    )
 
 
-def _raw(s: Step, j: Any, drive: Any, control: Any) -> Any:
-    """The force before its limits."""
+class Drive(NamedTuple):
+    """The way from a control to a force."""
+
+    x: Any  # what is seen of the joint or line, but for the gear
+    rate: Any
+    length: Any
+    velocity: Any
+    c: Any  # control or activation
+    wanted: Any  # before the limits of the drive, and of the force
+    raw: Any
+    force: Any
+
+
+def drive_of(s: Step, j: Any) -> Drive:
+    """Of actuator j."""
     row = s.const.actuator[j]
-    velocity = row.gear * _velocity(s, j)
-    raw = drive + row.b2 * velocity
-    return raw + _sloped(s, j, control, row.gear * _position(s, j), velocity) if "slope" in s.extras else raw
-
-
-def velocity_gain(s: Step, j: Any) -> Any:
-    """How the force of actuator j changes with its velocity."""
-    b2 = s.const.actuator[j].b2
-    return b2 + s.const.slope[j].on_velocity * _control(s, j) if "slope" in s.extras else b2
-
-
-def velocity_gain_vjp(s: Step, j: Any, bar: Any) -> None:
-    row = s.const.actuator[j]
-    if s.bars.const is not None:
-        s.bars.const.actuator[j].b2 += bar
+    x = by_transmission(s, j, lambda: s.q[s.model.act_q[j]], lambda t: s.ws.length[t])
+    rate = of_joints(s, j, s.v)
+    length, velocity, c = row.gear * x, row.gear * rate, felt(s, j)
+    wanted = row.gain * c + row.b0 + row.b1 * length
+    raw = clamp(wanted, -row.drive, row.drive) + row.b2 * velocity
     if "slope" in s.extras:
-        control_bar, low_bar, high_bar = bounded_vjp(s.u[j], row.low, row.high, bar * s.const.slope[j].on_velocity)
-        s.bars.u[j] = s.bars.u[j] + control_bar
-        if s.bars.const is not None:
-            s.bars.const.slope[j].on_velocity += bar * _control(s, j)
-            s.bars.const.actuator[j].low += low_bar
-            s.bars.const.actuator[j].high += high_bar
+        own = s.const.slope[j]
+        raw = raw + (own.on_length * length + own.on_velocity * velocity) * c
+
+    def muscle(m: Any) -> Any:
+        ends = m.low, m.high
+        return active(m.gain, *ends, length, velocity) * c + passive(m.bias, *ends, length)
+
+    if "muscle" in s.extras:
+        raw = raw + with_muscle(s, j, 0.0, muscle)
+    return Drive(x, rate, length, velocity, c, wanted, raw, clamp(raw, row.force_low, row.force_high))
 
 
-def _control(s: Step, j: Any) -> Any:
-    row = s.const.actuator[j]
-    return clamp(s.u[j], row.low, row.high)
+def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
+    """The cotangents of what actuator j sees, position and velocity; adds to those of u, act and constants."""
+    row, const = s.const.actuator[j], s.bars.const
+    raw_bar, force_low_bar, force_high_bar = bounded_vjp(d.raw, row.force_low, row.force_high, force_bar)
+    wanted_bar, down_bar, up_bar = bounded_vjp(d.wanted, -row.drive, row.drive, raw_bar)
+    c_bar, length_bar, velocity_bar = wanted_bar * row.gain, wanted_bar * row.b1, raw_bar * row.b2
+    if "slope" in s.extras:
+        slope = s.const.slope[j]
+        c_bar = c_bar + raw_bar * (slope.on_length * d.length + slope.on_velocity * d.velocity)
+        length_bar = length_bar + raw_bar * slope.on_length * d.c
+        velocity_bar = velocity_bar + raw_bar * slope.on_velocity * d.c
+        if const is not None:
+            const.slope[j].on_length += raw_bar * d.length * d.c
+            const.slope[j].on_velocity += raw_bar * d.velocity * d.c
+    if "muscle" in s.extras:
+        more = with_muscle(s, j, (0.0, 0.0, 0.0), lambda m: _muscle_vjp(s, j, d, m, raw_bar))
+        c_bar, length_bar, velocity_bar = c_bar + more[0], length_bar + more[1], velocity_bar + more[2]
+    felt_vjp(s, j, c_bar)
+    if const is not None:
+        bar = const.actuator[j]
+        bar.gear += d.x * length_bar + d.rate * velocity_bar
+        bar.gain += wanted_bar * d.c
+        bar.b0 += wanted_bar
+        bar.b1 += wanted_bar * d.length
+        bar.b2 += raw_bar * d.velocity
+        bar.force_low += force_low_bar
+        bar.force_high += force_high_bar
+        bar.drive += up_bar - down_bar
+    return row.gear * length_bar, row.gear * velocity_bar
+
+
+def _muscle_vjp(s: Step, j: Any, d: Drive, m: Any, bar: Any) -> tuple[Any, Any, Any]:
+    """The cotangents of c, length and velocity, of a muscle's force."""
+    ends = m.low, m.high
+    gain = active_vjp(m.gain, *ends, d.length, d.velocity, bar * d.c)
+    bias, first_bar, last_bar, length_bar = passive_vjp(m.bias, *ends, d.length, bar)
+    if s.bars.const is not None:
+        own = s.bars.const.muscle[s.model.act_muscle[j]]
+        own.gain += gain.muscle
+        own.bias += bias
+        own.low += gain.first + first_bar
+        own.high += gain.last + last_bar
+    return active(m.gain, *ends, d.length, d.velocity) * bar, gain.length + length_bar, gain.velocity
 
 
 def actuation(s: Step, tau: Reals) -> None:
     """tau += the forces of all actuators"""
     for j in loop(s.model.nu):
-        row, va = s.const.actuator[j], s.model.act_v[j]
-        gear, limit = row.gear, row.drive
-        control = clamp(s.u[j], row.low, row.high)
-        drive = clamp(row.gain * control + row.b0 + row.b1 * (gear * _position(s, j)), -limit, limit)
-        force = clamp(_raw(s, j, drive, control), row.force_low, row.force_high)
+        pull, va = s.const.actuator[j].gear * drive_of(s, j).force, s.model.act_v[j]
 
-        def on_joint(va: Any = va, pull: Any = gear * force) -> None:
+        def on_joint(va: Any = va, pull: Any = pull) -> None:
             tau[va] = tau[va] + pull
 
-        def on_line(t: Any, pull: Any = gear * force) -> None:
+        def on_line(t: Any, pull: Any = pull) -> None:
             add_along(s, t, pull, tau)
 
         by_transmission(s, j, on_joint, on_line)
 
 
-def follows(s: Step, j: Any) -> Any:
+def actuation_vjp(s: Step, tau_bar: Reals) -> None:
+    """Adds to the cotangents of q (tangent), v, act, u and constants."""
+    for j in loop(s.model.nu):
+        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, tau_bar)
+        add_seen_bars(s, j, *force_vjp(s, j, d, gear * t))
+        if "pulled" in s.lines:
+            pull = gear * d.force
+            by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, tau_bar, pull))  # type: ignore[misc]
+        if s.bars.const is not None:
+            s.bars.const.actuator[j].gear += d.force * t
+
+
+# -- how forces change with velocities ---------------------------------------------------------------------------------------
+def follows(s: Step, j: Any, d: Drive) -> Any:
     """Whether the force of actuator j changes with its velocity: it is at no limit."""
     row = s.const.actuator[j]
-    control = clamp(s.u[j], row.low, row.high)
-    drive = clamp(row.gain * control + row.b0 + row.b1 * (row.gear * _position(s, j)), -row.drive, row.drive)
-    raw = _raw(s, j, drive, control)
-    return (raw > row.force_low) & (raw < row.force_high)
+    return (d.raw > row.force_low) & (d.raw < row.force_high)
 
 
-def actuation_vjp(s: Step, tau_bar: Reals) -> None:
-    """Adds to the cotangents of q (tangent), v, u and constants."""
-    bars = s.bars
-    for j in loop(s.model.nu):
-        row, va = s.const.actuator[j], s.model.act_v[j]
-        gear, limit = row.gear, row.drive
-        x, rate = _position(s, j), _velocity(s, j)
-        length, velocity = gear * x, gear * rate
-        control = clamp(s.u[j], row.low, row.high)
-        wanted = row.gain * control + row.b0 + row.b1 * length
-        drive = clamp(wanted, -limit, limit)
-        raw = drive + row.b2 * velocity
-        if "slope" in s.extras:
-            raw = raw + _sloped(s, j, control, length, velocity)
-        force = clamp(raw, row.force_low, row.force_high)
+def velocity_gain(s: Step, j: Any, d: Drive) -> Any:
+    """How the force of actuator j changes with its velocity."""
+    gain = s.const.actuator[j].b2
+    if "slope" in s.extras:
+        gain = gain + s.const.slope[j].on_velocity * d.c
 
-        t = _of_joints(s, j, tau_bar)
-        raw_bar, force_low_bar, force_high_bar = bounded_vjp(raw, row.force_low, row.force_high, gear * t)
-        wanted_bar, down_bar, up_bar = bounded_vjp(wanted, -limit, limit, raw_bar)
-        felt_bar, length_bar, velocity_bar = wanted_bar * row.gain, wanted_bar * row.b1, raw_bar * row.b2
-        if "slope" in s.extras:
-            slope = s.const.slope[j]
-            felt_bar = felt_bar + raw_bar * (slope.on_length * length + slope.on_velocity * velocity)
-            length_bar = length_bar + raw_bar * slope.on_length * control
-            velocity_bar = velocity_bar + raw_bar * slope.on_velocity * control
-            if bars.const is not None:
-                bars.const.slope[j].on_length += raw_bar * length * control
-                bars.const.slope[j].on_velocity += raw_bar * velocity * control
-        control_bar, low_bar, high_bar = bounded_vjp(s.u[j], row.low, row.high, felt_bar)
-        bars.u[j] = bars.u[j] + control_bar
-        x_bar, rate_bar = gear * length_bar, gear * velocity_bar
+    def muscle(m: Any) -> Any:
+        return active_slope(m.gain, m.low, m.high, d.length, d.velocity) * d.c
 
-        def on_joint(va: Any = va, x_bar: Any = x_bar, rate_bar: Any = rate_bar) -> None:
-            bars.tangent[va] = bars.tangent[va] + x_bar
-            bars.v[va] = bars.v[va] + rate_bar
+    return gain + with_muscle(s, j, 0.0, muscle) if "muscle" in s.extras else gain
 
-        def on_line(t: Any, x_bar: Any = x_bar, rate_bar: Any = rate_bar, pull: Any = gear * force) -> None:
-            s.ws.length_bar[t] = s.ws.length_bar[t] + x_bar
-            add_velocity_bars(s, t, rate_bar)
-            add_moment_bars(s, t, tau_bar, pull)
 
-        by_transmission(s, j, on_joint, on_line)
-        if bars.const is not None:
-            bar = bars.const.actuator[j]
-            bar.gear += force * t + x * length_bar + rate * velocity_bar
-            bar.gain += wanted_bar * control
-            bar.b0 += wanted_bar
-            bar.b1 += wanted_bar * length
-            bar.b2 += raw_bar * velocity
-            bar.low += low_bar
-            bar.high += high_bar
-            bar.force_low += force_low_bar
-            bar.force_high += force_high_bar
-            bar.drive += up_bar - down_bar
+def velocity_gain_vjp(s: Step, j: Any, d: Drive, bar: Any) -> None:
+    """Adds to the cotangents of q, v, u, act and constants."""
+    const, c_bar = s.bars.const, 0.0
+    if const is not None:
+        const.actuator[j].b2 += bar
+    if "slope" in s.extras:
+        c_bar = c_bar + bar * s.const.slope[j].on_velocity
+        if const is not None:
+            const.slope[j].on_velocity += bar * d.c
+
+    def muscle(m: Any) -> tuple[Any, Any, Any]:
+        ends = m.low, m.high
+        found = active_slope_vjp(m.gain, *ends, d.length, d.velocity, bar * d.c)
+        if const is not None:
+            own = const.muscle[s.model.act_muscle[j]]
+            own.gain += found.muscle
+            own.low += found.first
+            own.high += found.last
+        return active_slope(m.gain, *ends, d.length, d.velocity) * bar, found.length, found.velocity
+
+    if "muscle" in s.extras:
+        more, length_bar, velocity_bar = with_muscle(s, j, (0.0, 0.0, 0.0), muscle)
+        gear, c_bar = s.const.actuator[j].gear, c_bar + more
+        add_seen_bars(s, j, gear * length_bar, gear * velocity_bar)
+        if const is not None:
+            const.actuator[j].gear += d.x * length_bar + d.rate * velocity_bar
+    if s.extras & {"slope", "muscle"}:
+        felt_vjp(s, j, c_bar)

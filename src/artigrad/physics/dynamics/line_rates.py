@@ -10,7 +10,7 @@ from typing import Any
 
 from ...staging import Reals, carry, climb, loop
 from ..context import Step
-from ..lines import clear_line_bars, entries, lines_vjp
+from ..lines import entries
 
 
 def _spread(s: Step, t: Any) -> None:
@@ -43,9 +43,8 @@ def add_line_rates(s: Step) -> None:
 
 
 def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
-    """Adds the cotangents of  -h mu . B w  to those of lines and their constants; leaves those of rates in ws.line_rate."""
+    """Adds the cotangents of  -h mu . B w  to those of moments and constants of lines; rates: in ws.line_rate."""
     m, c, bar = s.model, s.ws.dense, s.ws.dense_bar
-    clear_line_bars(s)
     for t in loop(m.nline):
         _spread(s, t)
         rate, rate_bar = s.ws.line_rate[t], carry(0.0)
@@ -62,7 +61,6 @@ def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
             bar[j] = bar[j] + rate * x * c[k]
         s.ws.line_rate[t] = rate_bar.value
         for e, k in entries(s, t):
-            s.ws.moment_bar[e] = bar[k]
+            s.ws.moment_bar[e] = s.ws.moment_bar[e] + bar[k]
         if s.bars.const is not None:
             s.bars.const.line[t].damping += rate_bar.value
-    lines_vjp(s)

@@ -14,8 +14,9 @@ from typing import Any
 from ...joints.joint import Extra
 from ...staging import Reals, copy, loop, select
 from ..context import Step
+from ..lines import clear_line_bars, lines_vjp
 from . import articulated, velocity_matrix
-from .actuation import by_transmission, follows, velocity_gain, velocity_gain_vjp
+from .actuation import by_transmission, drive_of, follows, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
 from .line_rates import line_rates_vjp
 from .momentum import mass_times, mass_times_vjp
@@ -73,9 +74,13 @@ def slow_down_bars(s: Step) -> None:
     for k in loop(s.model.nv):
         ws.rate[k] = -(s.dt * mu[k] * ws.slowed[k])
         ws.qdd[k] = ws.qdd[k] - ws.slowed[k]
-    if s.lines and s.slows in MATRIX:
+    lines = s.lines and s.slows in MATRIX
+    if lines:
+        clear_line_bars(s)
         line_rates_vjp(s, ws.slowed, mu)
     joint_rates_vjp(s, ws.rate)
+    if lines:
+        lines_vjp(s)
     mass_times_vjp(s, ws.qdd, mu)
     if s.slows in MATRIX:
         velocity_matrix.bias_rates_vjp(s, ws.slowed, mu)
@@ -93,8 +98,8 @@ def joint_rates(s: Step, rate: Reals) -> None:
     if s.lines:
         _line_damping(s)
     for j in loop(s.model.nu):
-        row, k = s.const.actuator[j], s.model.act_v[j]
-        slow = select(follows(s, j), row.gear * row.gear * velocity_gain(s, j), 0.0)
+        row, k, d = s.const.actuator[j], s.model.act_v[j], drive_of(s, j)
+        slow = select(follows(s, j, d), row.gear * row.gear * velocity_gain(s, j, d), 0.0)
 
         def on_joint(k: Any = k, slow: Any = slow) -> None:
             rate[k] = rate[k] - slow
@@ -112,21 +117,21 @@ def _line_damping(s: Step) -> None:
 
 
 def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
-    """Adds to the cotangents of constants (and of u, if gains have a slope); those of the rates of lines are in ws.line_rate.
-    Whether an actuator is at its limit is not differentiated."""
+    """Adds to the cotangents of constants (and of q, v, act and u, if gains change with the motion); those of the rates of
+    lines are in ws.line_rate. Whether an actuator is at its limit is not differentiated."""
     if s.bars.const is not None:
         for i in loop(1, s.model.nl):
             va, bar = s.model.link_v[i], s.bars.const.link[i]
             for k in loop(va, va + s.model.link_nv[i]):
                 bar.damping = bar.damping + rate_bar[k]
-    if s.slows == "damping" or (s.bars.const is None and "slope" not in s.extras):
+    if s.slows == "damping" or (s.bars.const is None and not s.extras & {"slope", "muscle"}):
         return
     for j in loop(s.model.nu):
-        row = s.const.actuator[j]
-        felt = select(follows(s, j), _rate_bar(s, j, rate_bar) * row.gear, 0.0)
+        row, d = s.const.actuator[j], drive_of(s, j)
+        felt = select(follows(s, j, d), _rate_bar(s, j, rate_bar) * row.gear, 0.0)
         if s.bars.const is not None:
-            s.bars.const.actuator[j].gear -= 2.0 * felt * velocity_gain(s, j)
-        velocity_gain_vjp(s, j, -(felt * row.gear))
+            s.bars.const.actuator[j].gear -= 2.0 * felt * velocity_gain(s, j, d)
+        velocity_gain_vjp(s, j, d, -(felt * row.gear))
 
 
 def _rate_bar(s: Step, j: Any, rate_bar: Reals) -> Any:

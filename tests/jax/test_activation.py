@@ -1,0 +1,45 @@
+"""Activations on JAX arrays: as pytrees, through native calls and through Python, under scan."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import artigrad as ag
+import artigrad.jax as aj
+from tests.physics.test_activation import ROBOT, given
+
+jax.config.update("jax_enable_x64", True)
+MODEL = ag.load(ROBOT)
+SIM = ag.Simulator(MODEL)
+
+
+def test_gradients_are_the_simulators():
+    state, u = given(MODEL, 0, 2)
+    state, u = state.map(jnp.asarray), jnp.asarray(u)
+
+    def loss(state, u, params):
+        end = aj.rollout(SIM, state, u, params=params)
+        return sum(x[:, -1].sum() for x in end)
+
+    plain = SIM.rollout(state.map(np.asarray), np.asarray(u))
+    ones = plain.final.map(np.ones_like)
+    wanted = SIM.vjp(plain, ones.q, ones.v, act_bar=ones.act)
+    for params in (None, {"mass": jnp.asarray(MODEL.params.mass)}):
+        bar, u_bar = jax.jit(jax.grad(loss, (0, 1)))(state, u, params)
+        assert isinstance(bar, ag.State)
+        for x, y in zip((*bar, u_bar), (wanted.q0, wanted.v0, wanted.act0, wanted.u), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-12)
+
+
+def test_scan_is_a_rollout():
+    state, u = given(MODEL, 1)
+    state, u = state.map(jnp.asarray), jnp.asarray(u)
+
+    def move(state, control):
+        after = aj.step(SIM, state, control)
+        return after, after.act
+
+    last, every = jax.lax.scan(move, state, u)
+    whole = aj.rollout(SIM, state, u)
+    np.testing.assert_array_equal(every, whole.act[1:])
+    np.testing.assert_array_equal(last.v, whole.v[-1])
