@@ -102,7 +102,7 @@ def test_a_body_goes_with_all_that_needs_it():
     assert model.bodies == ("upper",) and model.sites == ("on_upper",) and model.actuators == ("shoulder",)
     assert model.shapes.names == ("floor", "wall", "upper") and model.shapes.excluded == ()
     assert not (model.tendons or model.equalities or model.sensors)
-    assert [x.tolist() for x in model.keyframes["bent"]] == [[0.5], [1.0], [1.0]]
+    assert [x.tolist() for x in model.keyframes["bent"][:3]] == [[0.5], [1.0], [1.0]]
     ag.Simulator(model).step(model.keyframe("bent"))
 
 

@@ -74,7 +74,7 @@ def test_gradcheck_of_weights():
     tricks = policy_loop.Tricks()
 
     def call(*weights):
-        return InsideLoop.apply(sim, activations, 3, tricks, x["q"], x["v"], None, *weights)
+        return InsideLoop.apply(sim, activations, 3, tricks, None, x["q"], x["v"], *weights)
 
     assert torch.autograd.gradcheck(call, weights, eps=1e-6, atol=1e-6)
 

@@ -312,8 +312,10 @@ def _mapped(kind: str, record: Any, f: Rename) -> Any:
             how, x = record["on"]
             return record | {"on": (how, f("joint" if how.startswith("joint") else how, x))}
         case "tendon":
-            part = {"joint": "joint"}
-            pieces = [(k, f(part.get(k, "site"), a), name("site", b), c) for k, a, b, c in record["pieces"]]
+            pieces = []
+            for piece in record["pieces"]:
+                others = {key: name("site", getattr(piece, key)) for key in ("b", "around", "side")}
+                pieces.append(piece._replace(a=f("joint" if piece.kind == "joint" else "site", piece.a), **others))
             return record | {"pieces": pieces}
         case "equality":
             part_of = record["kind"] if record["kind"] in ("joint", "tendon") else "body"

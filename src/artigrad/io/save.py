@@ -30,6 +30,7 @@ from ..model.model import (
 from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
+from ..model.transmissions import Piece
 from ..simulate.sensors import KINDS
 from .edit import parts_by_name
 from .weights import poses, tendon_weights
@@ -264,12 +265,31 @@ class Writer:
         for eye in (c for c in m.cameras if c.body == i):
             place = {"pos": numbers(eye.position), "quat": numbers(eye.quaternion), "fovy": numbers([eye.fov])}
             ET.SubElement(own, "camera", {"name": eye.name, **place})
+        self._wrapped(own, i)
         for s in (s for s, body in enumerate(m.site_body) if body == i):
             place = {"pos": numbers(p.site_position[s]), "quat": numbers(p.site_rotation[s])}
             zone = next((sensor.zone for sensor in m.sensors if sensor.zone is not None and sensor.on == s), None)
             if zone is not None:
                 place |= {"type": zone.shape, "size": numbers(zone.size)}
             ET.SubElement(own, "site", {"name": m.sites[s], **place})
+
+    def _wrapped_name(self, piece: Piece, radius: float) -> str:
+        return f"{self.model.sites[piece.around]}:{piece.kind}:{float(radius)!r}"
+
+    def _wrapped(self, own: ET.Element, i: int) -> None:
+        """Geoms that tendons wrap around, of body i, each once; they touch nothing and are not drawn."""
+        m, p = self.model, self.p
+        pieces = [piece for tendon in m.tendons for piece in tendon.pieces]
+        shapes = {
+            self._wrapped_name(x, r): (x, r) for x, r in zip(pieces, p.piece_radius, strict=True) if x.around >= 0
+        }
+        for name, (piece, radius) in shapes.items():
+            if m.site_body[piece.around] == i:
+                size = [radius] if piece.kind == "sphere" else [radius, radius]
+                place = {"pos": p.site_position[piece.around], "quat": p.site_rotation[piece.around], "size": size}
+                own_place = {key: numbers(x) for key, x in place.items()}
+                calm = {"contype": "0", "conaffinity": "0", "group": "4"}
+                ET.SubElement(own, "geom", {"name": name, "type": piece.kind} | calm | own_place)
 
     def _mesh(self, geom: ET.Element, vertices: np.ndarray, faces: np.ndarray | None) -> None:
         name = f"mesh{self.meshes}"
@@ -369,7 +389,8 @@ class Writer:
                 own.set("limited", "true")
                 own.set("range", numbers(np.clip(p.tendon_limit[t], -1e10, 1e10)))
             last, divisor = -1, 1.0
-            for piece, scale in zip(tendon.pieces, p.piece_scale[at : at + len(tendon.pieces)], strict=True):
+            pieces = slice(at, at + len(tendon.pieces))
+            for piece, scale, radius in zip(tendon.pieces, p.piece_scale[pieces], p.piece_radius[pieces], strict=True):
                 if piece.kind == "joint":
                     ET.SubElement(own, "joint", joint=m.joints[piece.a], coef=numbers(scale))
                     continue
@@ -377,6 +398,9 @@ class Writer:
                     if last >= 0 or scale != 1.0:
                         ET.SubElement(own, "pulley", divisor=numbers(1.0 / scale))
                     ET.SubElement(own, "site", site=m.sites[piece.a])
+                if piece.around >= 0:
+                    side = {} if piece.side < 0 else {"sidesite": m.sites[piece.side]}
+                    ET.SubElement(own, "geom", {"geom": self._wrapped_name(piece, radius)} | side)
                 ET.SubElement(own, "site", site=m.sites[piece.b])
                 last, divisor = piece.b, 1.0 / scale
             at += len(tendon.pieces)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,19 @@ FIELDS = (
     *("stiffness", "damping", "rest", "limit", "limit_margin", "limit_solref", "limit_solimp"),
     *("dry_friction", "dry_solref", "dry_solimp", "weight"),
 )
-Part = tuple[str, str, str | None, float]  # of a tendon: kind, joint or site, the other site, how it counts
+
+
+class TendonPart(NamedTuple):
+    """Of a tendon: kind, joint or site, the other site, how it counts; the site of a shape it wraps around, that of its side,
+    and its radius."""
+
+    kind: str
+    a: str
+    b: str | None
+    scale: float
+    around: str | None = None
+    side: str | None = None
+    radius: float = 0.0
 
 
 class TendonBuilder:
@@ -47,27 +59,44 @@ class TendonBuilder:
             kind = list(self._bodies.values())[self._joints[joint]]["joint"]
             if not JOINTS[kind].axial:
                 raise ModelError(f"tendon '{name}': joint '{joint}' is {kind}; a tendon counts {EITHER_AXIAL} joints")
-        return self._tendon(name, [("joint", joint, None, c) for joint, c in joints.items()], options)
+        return self._tendon(name, [TendonPart("joint", joint, None, c) for joint, c in joints.items()], options)
 
     def spatial_tendon(self, name: str, path: Sequence[Any], **options: Any) -> str:
         """A tendon along straight lines between sites: ["shoulder", "elbow", "wrist"]. A number in the path is a pulley: the
-        line ends before it and a new one begins after it, whose length counts divided by that number. Options as of
-        `fixed_tendon`."""
-        pieces, last, divisor = list[Part](), None, 1.0
+        line ends before it and a new one begins after it, whose length counts divided by that number. A tuple ("sphere" or
+        "cylinder", site, radius), or with the name of another site behind, is a shape to wrap around between two sites: with
+        its centre, and its axis along z, at that of the site; the other site says on which side to go, and inside the shape
+        that the tendon stays inside. Options as of `fixed_tendon`."""
+        pieces, last, divisor, shape = list[TendonPart](), None, 1.0, None
         for part in path:
             if isinstance(part, str):
                 if part not in self._sites:
                     raise ModelError(f"tendon '{name}': there is no site '{part}'")
                 if last is not None:
-                    pieces.append(("straight", last, part, 1.0 / divisor))
-                last = part
+                    pieces.append(TendonPart("straight", last, part, 1.0 / divisor)._replace(**(shape or {})))
+                last, shape = part, None
+            elif isinstance(part, tuple):
+                shape = self._wrapped(name, part, last is not None and shape is None)
             else:
                 last, divisor = None, number(part, f"divisor of a pulley of tendon '{name}'")
                 if divisor <= 0:
                     raise ModelError(f"tendon '{name}': the divisor of a pulley is above zero, not {divisor:g}")
+        if shape is not None:
+            raise ModelError(f"tendon '{name}': a shape to wrap around is between two sites")
         return self._tendon(name, pieces, options)
 
-    def _tendon(self, name: str, pieces: list[Part], options: dict[str, Any]) -> str:
+    def _wrapped(self, name: str, given: tuple[Any, ...], between: bool) -> dict[str, Any]:
+        """A shape to wrap around."""
+        kind, around, radius, *side = given
+        if kind not in ("sphere", "cylinder") or not between:
+            raise ModelError(f"tendon '{name}': it wraps around a sphere or a cylinder, between two sites")
+        for site in (around, *side):
+            if site not in self._sites:
+                raise ModelError(f"tendon '{name}': there is no site '{site}'")
+        radius = number(radius, f"radius of what tendon '{name}' wraps around")
+        return {"kind": kind, "around": around, "radius": radius, "side": side[0] if side else None}
+
+    def _tendon(self, name: str, pieces: list[TendonPart], options: dict[str, Any]) -> str:
         self._new(name, self._tendons, "tendon")  # type: ignore[attr-defined]
         if not pieces:
             raise ModelError(f"tendon '{name}' has no pieces: a path needs two sites, a sum of joints at least one")
@@ -93,25 +122,25 @@ class TendonBuilder:
         """The tendons of another model under a prefix."""
         at = 0
         for t, tendon in enumerate(robot.tendons):
-            scales = robot.params.piece_scale[at : at + len(tendon.pieces)]
-            at += len(tendon.pieces)
-            names = robot.joints if tendon.fixed else robot.sites
-            pieces = [
-                (p.kind, prefix + names[p.a], None if p.b < 0 else prefix + names[p.b], float(c))
-                for p, c in zip(tendon.pieces, scales, strict=True)
-            ]
+            names, pieces = robot.joints if tendon.fixed else robot.sites, list[TendonPart]()
+            for p in tendon.pieces:
+                b, around, side = (None if k < 0 else prefix + names[k] for k in (p.b, p.around, p.side))
+                scale, radius = float(robot.params.piece_scale[at]), float(robot.params.piece_radius[at])
+                pieces.append(TendonPart(p.kind, prefix + names[p.a], b, scale, around, side, radius))
+                at += 1
             own = {key: robot.params[f"tendon_{key}"][t] for key in FIELDS if key != "weight"}
             self._tendon(prefix + tendon.name, pieces, own)
 
     def _build_tendons(self) -> list[Tendon]:
         joints, sites = list(self._joints), list(self._sites)
 
-        def piece(kind: str, a: str, b: str | None) -> Piece:
-            return Piece(kind, joints.index(a)) if b is None else Piece(kind, sites.index(a), sites.index(b))
+        def piece(part: TendonPart) -> Piece:
+            if part.b is None:
+                return Piece(part.kind, joints.index(part.a))
+            others = (-1 if x is None else sites.index(x) for x in (part.around, part.side))
+            return Piece(part.kind, sites.index(part.a), sites.index(part.b), *others)
 
-        return [
-            Tendon(name, tuple(piece(kind, a, b) for kind, a, b, _ in t["pieces"])) for name, t in self._tendons.items()
-        ]
+        return [Tendon(name, tuple(map(piece, t["pieces"]))) for name, t in self._tendons.items()]
 
     def _stopped_tendons(self) -> list[int]:
         """Those with a limit or dry friction."""
@@ -126,7 +155,8 @@ class TendonBuilder:
         own = list(self._tendons.values())
         keys = [key for key in FIELDS if key not in ("rest", "weight")]
         values = {f"tendon_{key}": [t[key] for t in own] for key in keys}
-        return values | {"piece_scale": [c for t in own for *_, c in t["pieces"]]}
+        pieces = [part for t in own for part in t["pieces"]]
+        return values | {f"piece_{key}": [getattr(part, key) for part in pieces] for key in ("scale", "radius")}
 
     def _resting_tendons(self, model: Model) -> dict[str, Any]:
         """And what does: lengths at rest and weights that were not given."""

@@ -12,6 +12,11 @@ import numpy as np
 
 from ..model.model import Model
 from ..model.quaternions import hat, matrix, turn
+from ..model.transmissions import Piece
+from ..physics.wrapping import Around, path_around
+from ..spatial import Vec3
+from ..staging.numpy_target import NumpyTarget
+from ..staging.values import staging_on
 
 
 def poses(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -84,27 +89,49 @@ def tendon_weights(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarra
     """Lengths of tendons with all joints at zero, or axial ones at q; and their weights there: moment M^-1 moment. M is
     formed: O(nv^3)."""
     p, (R, r), n = model.params, poses(model, q), len(model.tendons)
-    J, lengths, scales = np.zeros((n, model.nv)), np.zeros(n), iter(p.piece_scale)
+    J, lengths, scales, radii = np.zeros((n, model.nv)), np.zeros(n), iter(p.piece_scale), iter(p.piece_radius)
     columns = [_world_columns(model, i, R[i], r[i]) for i in range(model.nb)]
     for t, tendon in enumerate(model.tendons):
         for piece, scale in zip(tendon.pieces, scales, strict=False):
             if piece.kind == "joint":
                 J[t, model.joint_v[piece.a]] += scale
                 lengths[t] += 0.0 if q is None else scale * q[model.joint_q[piece.a]]
+                next(radii)
                 continue
-            ends = []
-            for s in (piece.a, piece.b):
-                b = model.site_body[s]
-                ends.append((p.site_position[s] if b < 0 else r[b] + R[b] @ p.site_position[s], b))
-            apart = ends[1][0] - ends[0][0]
-            long = float(np.linalg.norm(apart))
+            long, pulls = _pulls(model, piece, float(next(radii)), R, r)
             lengths[t] += scale * long
-            for (x, b), sign in zip(ends, (-scale, scale), strict=True):
-                while b >= 0 and long > 1e-15:
+            for x, b, pull in pulls:
+                while b >= 0:
                     S, k = columns[b], model.joint_v[b]
-                    J[t, k : k + S.shape[1]] += sign / long * apart @ (S[3:] - hat(x) @ S[:3])
+                    J[t, k : k + S.shape[1]] += scale * pull @ (S[3:] - hat(x) @ S[:3])
                     b = model.parent[b]
     return lengths, np.einsum("tk,tk->t", J, np.linalg.solve(_mass_matrix(model, R, r, columns), J.T).T)
+
+
+def _pulls(model: Model, piece: Piece, radius: float, R: np.ndarray, r: np.ndarray) -> tuple[float, list[Any]]:
+    """The length of a piece of a path, and the forces of a pull along it: place, body, force."""
+
+    def placed(s: int) -> tuple[np.ndarray, int]:
+        x, b = model.params.site_position[s], model.site_body[s]
+        return (x if b < 0 else r[b] + R[b] @ x), b
+
+    (a, body_a), (b, body_b) = placed(piece.a), placed(piece.b)
+    if piece.around >= 0:
+        c, body_c = placed(piece.around)
+        turn = matrix(model.params.site_rotation[piece.around])
+        axis = (turn if body_c < 0 else R[body_c] @ turn)[:, 2]
+        side = placed(piece.side)[0] - c if piece.side >= 0 else np.zeros(3)
+        with staging_on(NumpyTarget("f64", 1)):
+            u, v, n, s = (Vec3(*(np.array([x]) for x in y)) for y in (a - c, b - c, axis, side))
+            shape = Around(piece.kind == "cylinder", n, np.array([radius]), s, np.array([float(piece.side >= 0)]))
+            touch = path_around(shape, u, v).touch()
+        if touch.on[0]:
+            first, last = (c + np.array([x[0] for x in y.leaves()]) for y in (touch.first, touch.last))
+            d0, d1 = (x / np.linalg.norm(x) for x in (first - a, b - last))
+            return float(touch.long[0]), [(a, body_a, -d0), (first, body_c, d0), (last, body_c, -d1), (b, body_b, d1)]
+    long = float(np.linalg.norm(b - a))
+    d = (b - a) / max(long, 1e-15)
+    return long, [(a, body_a, -d), (b, body_b, d)]
 
 
 def _world_columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:

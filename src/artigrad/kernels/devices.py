@@ -220,7 +220,7 @@ class Gpu:
         if isinstance(x, tuple):
             given = tuple(map(self.given, x))
             fields = getattr(x, "_fields", None)
-            return given if fields is None else x._replace(**dict(zip(fields, given, strict=True)))  # type: ignore[attr-defined]
+            return given if fields is None else x._replace(**dict(zip(fields, given, strict=False)))  # type: ignore[attr-defined]
         if isinstance(x, dict):
             return {name: self.given(value) for name, value in x.items()}
         return x

@@ -101,6 +101,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "tendon_dry_solimp": ("tendon", (5,), "as dry_solimp, of a tendon"),
     "tendon_weight": ("tendon", (), "how easily the length of a tendon changes in the reference pose"),
     "piece_scale": ("piece", (), "by which a joint position, or the length of a straight piece, counts in a tendon"),
+    "piece_radius": ("piece", (), "m, of the sphere or cylinder that a piece of a tendon wraps around"),
     "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
     "height": ("height", (), "m, of a height field, row after row along y, in the shape's frame"),
     "site_position": ("site", (3,), "m, in the body frame"),

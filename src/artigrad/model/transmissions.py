@@ -10,11 +10,15 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """A piece of a tendon. kind: "joint" (its position counts; a is the joint) or "straight" (between sites a and b)."""
+    """A piece of a tendon. kind: "joint" (its position counts; a is the joint), "straight" (between sites a and b), or "sphere"
+    or "cylinder" (the same, around a shape where that is in the way: `around` is the site of its frame, `side` that on whose
+    side to go, or -1)."""
 
     kind: str
     a: int
     b: int = -1
+    around: int = -1
+    side: int = -1
 
 
 class Tendon(NamedTuple):
@@ -37,6 +41,7 @@ class Transmission(NamedTuple):
     a: int
 
 
+PIECES = ("straight", "sphere", "cylinder")  # kinds of pieces of a path
 LINES = ("fixed", "spatial", "ball", "ball_in_parent", "free", "free_in_parent", "site")  # kinds of lines
 
 
@@ -65,7 +70,7 @@ def lines_of(model: Model) -> tuple[list[Line], list[int]]:
 def _of_tendon(model: Model, tendon: Tendon) -> Line:
     if tendon.fixed:
         return Line("fixed", tendon.pieces, 0, tuple(model.joint_v[piece.a] for piece in tendon.pieces))
-    sites = {k for piece in tendon.pieces for k in (piece.a, piece.b)}
+    sites = {k for piece in tendon.pieces for k in (piece.a, piece.b, piece.around) if k >= 0}
     return Line("spatial", tendon.pieces, 0, _path(model, *(model.site_body[k] for k in sites)))
 
 

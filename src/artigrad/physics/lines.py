@@ -4,7 +4,7 @@ A line has a length L(q) and a moment over the degrees of freedom it moves, its 
 its velocity is  moment . v.
 
     fixed     L = sum of scale q                      moment = scales
-    spatial   L = sum of scale |x_b - x_a|            moment = dL/dq
+    spatial   L = sum of scale |x_b - x_a|            moment = dL/dq      (or around a shape, `wrapping`)
     ball      L = gear . rotation vector              moment = gear, in the axes of the body or of the parent
     free      L = 0                                   moment = gear
     site      L = 0                                   moment = that of a wrench, gear in the axes of the site
@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from .. import joints
-from ..model.transmissions import LINES
+from ..model.transmissions import LINES, PIECES
 from ..spatial import (
     Force,
     Motion,
@@ -38,9 +38,10 @@ from ..spatial import (
     quat_normalise,
     rotation_vector_rate_vjp,
 )
-from ..staging import Reals, carry, climb, loop, maximum, select, sqrt, switch
+from ..staging import Reals, carry, climb, loop, maximum, select, sqrt, switch, to_real
 from .context import Step
 from .kinematics import add_placement_bar, kinematics, origin
+from .wrapping import Around, path_around
 
 
 def _by_kind(s: Step, t: Any, functions: dict[str, Callable[[Step, Any], None]]) -> None:
@@ -153,19 +154,72 @@ def _direction(a: _End, b: _End) -> tuple[Any, Vec3]:
     return long, select(long > 2e-15, d / long, Vec3.zero())
 
 
+def _by_piece(s: Step, n: Any, straight: Callable[[], Any], around: Callable[[bool], Any]) -> Any:
+    """`straight()`, or `around(cylinder)` for a piece that wraps around a shape."""
+    cases = {0: straight}
+    cases |= {k: partial(around, name == "cylinder") for k, name in enumerate(PIECES) if k and name in s.lines}
+    return switch(s.model.piece_kind[n], cases) if len(cases) > 1 else straight()
+
+
 def _spatial(s: Step, t: Any) -> None:
     ws, total = s.ws, carry(0.0)
     for _, k in entries(s, t):
         ws.dense[k] = 0.0
     for n in _pieces(s, t):
-        a, b, scale = _End(s, s.model.piece_a[n]), _End(s, s.model.piece_b[n]), s.const.piece[n].scale
-        long, direction = _direction(a, b)
-        total.value = total.value + long * scale
-        for end, sign in ((a, -1.0), (b, 1.0)):
-            _project(s, end.link, at_point(end.X.r, direction * (sign * scale), Vec3.zero()))
+        long = _by_piece(s, n, partial(_straight, s, n), partial(_around, s, n))
+        total.value = total.value + long * s.const.piece[n].scale
     ws.length[t] = total.value
     for e, k in entries(s, t):
         ws.moment[e] = ws.dense[k]
+
+
+def _ends(s: Step, n: Any) -> tuple[_End, _End, Any]:
+    """Both ends of piece n, and how it counts."""
+    return _End(s, s.model.piece_a[n]), _End(s, s.model.piece_b[n]), s.const.piece[n].scale
+
+
+def _straight(s: Step, n: Any) -> Any:
+    """The length of a straight piece; its force goes to ws.dense."""
+    a, b, scale = _ends(s, n)
+    long, direction = _direction(a, b)
+    for end, sign in ((a, -1.0), (b, 1.0)):
+        _project(s, end.link, at_point(end.X.r, direction * (sign * scale), Vec3.zero()))
+    return long
+
+
+class _Wrapped:
+    """A piece around a shape, or straight where that is not in its way: what goes from a to the shape, or to b; and from the
+    shape to b, if it wraps."""
+
+    def __init__(self, s: Step, n: Any, cylinder: bool):
+        self.a, self.b, self.scale = _ends(s, n)
+        self.g = g = _End(s, s.model.piece_around[n])
+        side = _End(s, s.model.piece_side[n]).world - g.world
+        shape = Around(cylinder, g.X.R.column(2), s.const.piece[n].radius, side, to_real(s.model.piece_sided[n]))
+        u, v = self.a.world - g.world, self.b.world - g.world
+        self.path = path_around(shape, u, v)
+        touch = self.touch = self.path.touch()
+        self.on = touch.on
+        self.first, self.last = touch.first, touch.last
+        e0, e1 = select(self.on, touch.first - u, v - u), select(self.on, v - touch.last, v - u)
+        self.l0, self.l1 = (sqrt(maximum(dot(e, e), 1e-30)) for e in (e0, e1))
+        self.d0, self.d1 = (select(x > 2e-15, e / x, Vec3.zero()) for e, x in ((e0, self.l0), (e1, self.l1)))
+        self.long = select(self.on, touch.long, self.l0)
+
+    def force_on_shape(self, scale: Any) -> Force:
+        """That of a pull along the string."""
+        at, pull = self.g.X.r, Vec3.zero()
+        F = at_point(at + self.first, self.d0 * scale, pull) - at_point(at + self.last, self.d1 * scale, pull)
+        return select(self.on, F, Force.zero())
+
+
+def _around(s: Step, n: Any, cylinder: bool) -> Any:
+    """The same of a piece that wraps around a shape."""
+    w = _Wrapped(s, n, cylinder)
+    _project(s, w.a.link, at_point(w.a.X.r, w.d0 * -w.scale, Vec3.zero()))
+    _project(s, w.b.link, at_point(w.b.X.r, w.d1 * w.scale, Vec3.zero()))
+    _project(s, w.g.link, w.force_on_shape(w.scale))
+    return w.long
 
 
 def _project(s: Step, link: Any, F: Force) -> None:
@@ -207,22 +261,61 @@ def _spatial_vjp(s: Step, t: Any) -> None:
     _spread(s, t)
     length_bar = s.ws.length_bar[t]
     for n in _pieces(s, t):
-        a, b, scale = _End(s, s.model.piece_a[n]), _End(s, s.model.piece_b[n]), s.const.piece[n].scale
-        long, direction = _direction(a, b)
-        W_a, W_b = _motion(s, a.link), _motion(s, b.link)
-        apart = point_velocity(b.X.r, W_b) - point_velocity(a.X.r, W_a)
-        across = (apart - direction * dot(direction, apart)) * (scale / long)
-        x_bar = direction * (scale * length_bar) + select(long > 2e-15, across, Vec3.zero())
-        for end, W, sign in ((a, W_a, -1.0), (b, W_b, 1.0)):
-            p, o_bar, force = end.X.r, x_bar * sign, direction * (sign * scale)
-            p_bar = o_bar + cross(force, W.w)  # point_velocity = v + w x p
-            F = at_point(p, force, Vec3.zero())
-            moved = Force(cross(p, p_bar), p_bar)
-            _add_bars(s, end.link, W, F, moved + cross_force(W, F), o_bar)
-            if s.bars.const is not None:
-                s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
-        if s.bars.const is not None:
-            s.bars.const.piece[n].scale += length_bar * long + dot(direction, apart)
+        _by_piece(s, n, partial(_straight_vjp, s, n, length_bar), partial(_around_vjp, s, n, length_bar))
+
+
+def _straight_vjp(s: Step, n: Any, length_bar: Any) -> None:
+    a, b, scale = _ends(s, n)
+    long, direction = _direction(a, b)
+    W_a, W_b = _motion(s, a.link), _motion(s, b.link)
+    apart = point_velocity(b.X.r, W_b) - point_velocity(a.X.r, W_a)
+    across = (apart - direction * dot(direction, apart)) * (scale / long)
+    x_bar = direction * (scale * length_bar) + select(long > 2e-15, across, Vec3.zero())
+    for end, W, sign in ((a, W_a, -1.0), (b, W_b, 1.0)):
+        _add_end_bars(s, end, W, direction * (sign * scale), x_bar * sign)
+    if s.bars.const is not None:
+        s.bars.const.piece[n].scale += length_bar * long + dot(direction, apart)
+
+
+def _add_end_bars(s: Step, end: _End, W: Motion, force: Vec3, o_bar: Vec3) -> None:
+    """Of a site that a force is at, whose place in the world has the cotangent o_bar."""
+    p = end.X.r
+    p_bar = o_bar + cross(force, W.w)  # point_velocity = v + w x p
+    F, moved = at_point(p, force, Vec3.zero()), Force(cross(p, p_bar), p_bar)
+    _add_bars(s, end.link, W, F, moved + cross_force(W, F), o_bar)
+    if s.bars.const is not None:
+        s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
+
+
+def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
+    """The path is as short as it can be, so that its length changes with the places of ends and shape as if the points of touch
+    were fixed to the shape; its moment does not, since the points move along."""
+    w = _Wrapped(s, n, cylinder)
+    a, b, g, on, scale = w.a, w.b, w.g, w.on, w.scale
+    W_a, W_b, W_g = (_motion(s, end.link) for end in (a, b, g))
+    v_a, v_b = point_velocity(a.X.r, W_a), point_velocity(b.X.r, W_b)
+    apart0 = select(on, point_velocity(g.X.r + w.first, W_g), v_b) - v_a
+    apart1 = select(on, v_b - point_velocity(g.X.r + w.last, W_g), Vec3.zero())
+    across0, across1 = (
+        select(x > 2e-15, (apart - d * dot(d, apart)) * (scale / x), Vec3.zero())
+        for apart, d, x in ((apart0, w.d0, w.l0), (apart1, w.d1, w.l1))
+    )
+    turned0, turned1 = cross(w.d0 * scale, W_g.w), cross(w.d1 * -scale, W_g.w)
+    bars = w.path.vjp(across0 + turned0, turned1 - across1)
+    pull0, pull1 = w.d0 * (scale * length_bar), w.d1 * (scale * length_bar)
+    _add_end_bars(s, a, W_a, w.d0 * -scale, bars.u - across0 - pull0)
+    _add_end_bars(s, b, W_b, w.d1 * scale, bars.v + select(on, across1, across0) + pull1)
+    c_bar = select(on, across0 - across1, Vec3.zero()) - bars.u - bars.v
+    o_bar = c_bar + select(on, pull0 - pull1, Vec3.zero())
+    c_bar = c_bar + select(on, turned0 + turned1, Vec3.zero())
+    moved = Force(cross(g.X.r, c_bar) + cross(g.X.R.column(2), bars.axis), c_bar) + w.force_on_shape(scale * length_bar)
+    F = w.force_on_shape(scale)
+    _add_bars(s, g.link, W_g, F, moved + cross_force(W_g, F), o_bar)
+    if s.bars.const is not None:
+        s.bars.const.frame[g.frame].X += force_to_child(g.X, moved)
+        piece = s.bars.const.piece[n]
+        piece.scale += length_bar * w.long + dot(w.d0, apart0) + dot(w.d1, apart1)
+        piece.radius += bars.radius + select(on, scale * length_bar * w.path.by_radius(), 0.0)
 
 
 # -- actuators on ball and free joints -----------------------------------------------------------------------------------

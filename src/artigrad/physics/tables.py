@@ -15,7 +15,7 @@ from ..joints.table import JOINTS, MOVING
 from ..model.model import DYNAMICS, Model
 from ..model.options import Options
 from ..model.params import FIELDS
-from ..model.transmissions import LINES
+from ..model.transmissions import LINES, PIECES
 from ..spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
 from ..staging import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from .collision.candidates import candidates
@@ -65,7 +65,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     ),
     # lines: of actuators (from 1) and whether there is one; kind, where it is, its entries and pieces; of pieces
     **dict.fromkeys(("act_line", "act_on_line", "line_kind", "line_at", "line_entry", "entry_dof", "line_piece"), INTS),
-    **dict.fromkeys(("piece_a", "piece_b"), INTS),
+    **dict.fromkeys(("piece_a", "piece_b", "piece_kind", "piece_around", "piece_side", "piece_sided"), INTS),
     **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
     "nslope": INT,  # actuators, if the gain of any has a slope
     "nservo": INT,  # actuators, if any is a servo motor
@@ -202,13 +202,19 @@ def _lines(model: Model) -> dict[str, Any]:
         "line_piece": _ints(np.cumsum([0, *(len(line.pieces) for line in lines)])),
         "piece_a": _ints(a for a, _ in frames),
         "piece_b": _ints(b for _, b in frames),
+        "piece_kind": _ints(PIECES.index(p.kind) if p.kind in PIECES else 0 for p in pieces),
+        "piece_around": _ints(model.nb + p.around if p.around >= 0 else 0 for p in pieces),
+        "piece_side": _ints(model.nb + p.side if p.side >= 0 else 0 for p in pieces),
+        "piece_sided": _ints(p.side >= 0 for p in pieces),
     }
 
 
 def line_features(model: Model) -> frozenset[str]:
-    """What of lines a model has: kinds of lines, "tendon" if any is a tendon, "pulled" if an actuator acts on one."""
+    """What of lines a model has: kinds of lines, shapes they wrap around, "tendon" if any is a tendon, "pulled" if an actuator
+    acts on one."""
     lines, of_actuator = model.lines
     found = {line.kind for line in lines} | ({"tendon"} if model.tendons else set())
+    found |= {piece.kind for line in lines for piece in line.pieces if piece.around >= 0}
     return frozenset(found | ({"pulled"} if any(of_actuator) else set()))
 
 
@@ -366,6 +372,10 @@ class Topology(SimpleNamespace):
     line_piece: Any  # first piece of each line
     piece_a: Any  # coordinate, or frame
     piece_b: Any
+    piece_kind: Any  # of PIECES
+    piece_around: Any  # frame of the shape, and of the side, if there is one
+    piece_side: Any
+    piece_sided: Any
     nlifted: Any
     nfluid: Any
     nmedium: Any
@@ -453,7 +463,7 @@ _LINE: dict[str, type] = {
     "force": Vec3,  # of an actuator's own line, per unit of its force
     "torque": Vec3,
 }
-_PIECE: dict[str, type] = {"scale": float}
+_PIECE: dict[str, type] = {"scale": float, "radius": float}
 _LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment
 _FLUID: dict[str, type] = {"X": Transform, "box": Vec3}
 _SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}

@@ -38,7 +38,7 @@ def lines(m: Making) -> None:
         d = impedance(soft, 0.0, True).d
         row.b, row.D = soft.b, d / (1.0 - d) * row.g
     for n in loop(m.model.npiece):
-        m.out.piece[n].scale = m.fields.real("piece_scale", n)
+        m.out.piece[n].scale, m.out.piece[n].radius = (m.fields.real(f"piece_{k}", n) for k in ("scale", "radius"))
     for t in loop(m.model.ntendon, m.model.nline):
         row, at = m.out.line[t], m.fields.at("gear_axes", m.structure.line_actuator[t], 6)
         row.force, row.torque = m.fields.reals.struct(at, Vec3), m.fields.reals.struct(at + 3, Vec3)
@@ -69,6 +69,7 @@ def lines_vjp(m: Making) -> None:
         add_weight(m, "tendon_weight", t, row.g, bar.g + bar.D * row.D / row.g)
     for n in loop(m.model.npiece):
         bars.put_real("piece_scale", n, m.out_bar.piece[n].scale)
+        bars.put_real("piece_radius", n, m.out_bar.piece[n].radius)
     for t in loop(m.model.ntendon, m.model.nline):
         bar, at = m.out_bar.line[t], bars.at("gear_axes", m.structure.line_actuator[t], 6)
         bars.reals.put(at, bar.force)
