@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from .ball import Ball
 from .cartpole import Cartpole
+from .design import Design
 from .experiment import Experiment, Running
 from .golf import Golf
 from .pendulum import Pendulum
@@ -12,7 +14,7 @@ from .racecar import Racecar
 from .task import Score, Task
 from .throw import PaperThrow, Throw
 
-TASKS: dict[str, type[Task]] = {t.name: t for t in (Throw, PaperThrow, Golf, Racecar, Cartpole, Pendulum)}
+TASKS: dict[str, type[Task]] = {t.name: t for t in (Throw, PaperThrow, Golf, Racecar, Ball, Design, Cartpole, Pendulum)}
 
 # experiments that need PyTorch: the module of each, loaded when it is asked for, and one line of what it is
 EXPERIMENTS = {
@@ -42,7 +44,9 @@ __all__ = [
     "Running",
     "experiment",
     "TASKS",
+    "Ball",
     "Cartpole",
+    "Design",
     "Golf",
     "PaperThrow",
     "Pendulum",
