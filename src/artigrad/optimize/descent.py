@@ -65,7 +65,11 @@ class SGD(Descent):
 
 
 class Adam(Descent):
-    """Adam. The moments forget faster than usual: runs are tens of iterations long and gradients carry no noise."""
+    """Adam. The moments forget faster than usual: runs are tens of iterations long and gradients carry no noise.
+
+    half_life: after so many iterations steps are half as long, and so on; for losses with small jumps, which a line search
+    does not pass.
+    """
 
     def __init__(
         self,
@@ -74,17 +78,19 @@ class Adam(Descent):
         *,
         rate: float,
         betas: tuple[float, float] = (0.8, 0.95),
+        half_life: float = np.inf,
         seed: int = 0,
     ):
         super().__init__(problem, x, rate=rate)
-        self.betas, self.k = betas, 0
+        self.betas, self.half_life, self.k = betas, half_life, 0
         self.mean, self.square = np.zeros_like(x), np.zeros_like(x)
 
     def direction(self, loss: np.ndarray, g: np.ndarray) -> np.ndarray:
         (a, b), self.k = self.betas, self.k + 1
         self.mean = a * self.mean + (1 - a) * g
         self.square = b * self.square + (1 - b) * g * g
-        return (self.mean / (1 - a**self.k)) / (np.sqrt(self.square / (1 - b**self.k)) + 1e-12)
+        step = (self.mean / (1 - a**self.k)) / (np.sqrt(self.square / (1 - b**self.k)) + 1e-12)
+        return step * 0.5 ** (self.k / self.half_life)
 
     def state(self) -> dict[str, np.ndarray]:
         return {"x": self.x, "mean": self.mean, "square": self.square, "k": np.array(self.k)}

@@ -120,11 +120,11 @@ def minimize(
     """Go downhill from every row of `starts` (starts, n) until all losses are at most `goal`, for so many iterations.
 
     method: "lbfgs", "adam", "sgd" or "cma-es". settings: of lbfgs `memory`, how many steps it remembers (10); of adam `rate`,
-    the length of a step, and `betas`, how fast its means forget; of sgd `rate`, `longest`, the most of a gradient that is
-    used, and `lowest`, the loss that a step of Polyak's length aims at; of cma-es `sigma`, how far it looks at first. rate
-    and sigma have to be given. seed: of cma-es. file: where the run is saved every few seconds and at its end; resume: go
-    on from there, `iterations` counts from the first beginning. watch: called after each iteration. Ctrl-C ends the run,
-    which keeps what it has; so does a loss that is not a number.
+    the length of a step, `betas`, how fast its means forget, and `half_life`, in iterations, of that length; of sgd `rate`,
+    `longest`, the most of a gradient that is used, and `lowest`, the loss that a step of Polyak's length aims at; of cma-es
+    `sigma`, how far it looks at first. rate and sigma have to be given. seed: of cma-es. file: where the run is saved every
+    few seconds and at its end; resume: go on from there, `iterations` counts from the first beginning. watch: called after
+    each iteration. Ctrl-C ends the run, which keeps what it has; so does a loss that is not a number.
     """
     if method not in METHODS:
         raise InputError(f"a method is one of {', '.join(METHODS)}; not {method!r}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from .ball import Ball
 from .cartpole import Cartpole
+from .design import Design
 from .experiment import Experiment, Running
 from .golf import Golf
 from .pendulum import Pendulum
@@ -12,10 +14,15 @@ from .racecar import Racecar
 from .task import Score, Task
 from .throw import PaperThrow, Throw
 
-TASKS: dict[str, type[Task]] = {t.name: t for t in (Throw, PaperThrow, Golf, Racecar, Cartpole, Pendulum)}
+TASKS: dict[str, type[Task]] = {t.name: t for t in (Throw, PaperThrow, Golf, Racecar, Ball, Design, Cartpole, Pendulum)}
 
-# experiments that need PyTorch: the module of each, loaded when it is asked for, and one line of what it is
+# experiments, most of which need PyTorch: the module of each, loaded when it is asked for, and one line of what it is
 EXPERIMENTS = {
+    "adaptive": (
+        "adaptive",
+        "AdaptiveControl",
+        "a cart swings up poles it does not know, on dm_control's cartpole (Heiden 2019)",
+    ),
     "reach": ("reach", "Reach", "an arm with servo motors learns to touch a point (Degrave 2019)"),
     "reach-any": ("reach", "ReachAny", "one network for an arm learns to touch any point (Degrave 2019)"),
     "gait": ("gait", "Gait", "a quadruped learns to trot; first, whether its motors can at all (Degrave 2019)"),
@@ -42,7 +49,9 @@ __all__ = [
     "Running",
     "experiment",
     "TASKS",
+    "Ball",
     "Cartpole",
+    "Design",
     "Golf",
     "PaperThrow",
     "Pendulum",
