@@ -104,7 +104,7 @@ def speed(cpu: dict[str, Any] | None, gpu: dict[str, Any] | None) -> list[str]:
 HEAD = """# Experiments
 
 Made by `python -m benchmarks.experiment_table`: runs on a machine with an H200 and 16 cores (`benchmarks/experiments.py`), the
-networks of `gait` on two cores. Median over seeds, in brackets the least and the largest; speeds of fallen robots count as zero.
+networks of `gait` on two cores. Median over seeds, in brackets the least and the largest; a fall counts as a speed of zero.
 [Experiments](../experiments.md) says what they are.
 
 | | the paper | here |
