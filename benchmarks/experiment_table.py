@@ -103,8 +103,9 @@ def speed(cpu: dict[str, Any] | None, gpu: dict[str, Any] | None) -> list[str]:
 
 HEAD = """# Experiments
 
-Made by `python -m benchmarks.experiment_table` of runs on a machine with an H200 and 16 cores (`benchmarks/experiments.py`).
-Median over seeds, in brackets the least and the largest. [Experiments](../experiments.md) says what they are.
+Made by `python -m benchmarks.experiment_table`: runs on a machine with an H200 and 16 cores (`benchmarks/experiments.py`), the
+networks of `gait` on two cores. Median over seeds, in brackets the least and the largest; a fall counts as a speed of zero.
+[Experiments](../experiments.md) says what they are.
 
 | | the paper | here |
 | --- | --- | --- |
@@ -128,7 +129,8 @@ def main() -> None:
         rows += reach(kept["reach-any"], (0.10, 0.05), "10 cm after 576, 5 cm after 2,563 updates")
     for name, table in (("gait", gait), ("pixels", pixels), ("lengths", lengths)):
         rows += table(kept[name]) if name in kept else []
-    rows += speed(kept.get("speed"), kept.get("speed-cuda"))
+    if "speed" in kept or "speed-cuda" in kept:
+        rows += speed(kept.get("speed"), kept.get("speed-cuda"))
     (RESULTS / "experiments.md").write_text(HEAD + "\n".join(rows) + "\n")
 
 

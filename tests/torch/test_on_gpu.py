@@ -141,3 +141,19 @@ def test_errors_say_what_to_do(gpu, monkeypatch):
         ag.InputError, match=r"q is on 'cpu' and this simulator runs on 'cuda:0': pass q.to\('cuda:0'\)"
     ):
         at.step(sim, (x["q"], x["v"]), x["u"])
+
+
+def test_gradients_of_poses_stay_on_the_device(gpu, monkeypatch):
+    """From pictures or sites back to the state: nothing is brought to the host, so that a loop with them can be recorded."""
+    sim = ag.Simulator(ag.robots.pendulum(3), dtype="f32", device="cuda")
+    q = torch.tensor([[0.3, -0.2, 0.1], [0.0, 0.4, 0.2]], requires_grad=True)
+    out = at.outputs(sim, (q, torch.zeros(2, 3)))
+    loss = out.body_position.square().sum() + out.body_rotation[..., 0].sum() + out.site_position.sum()
+    monkeypatch.setattr(gpu, "download", lambda *a: pytest.fail("numbers went to the host"))
+    (bar,) = torch.autograd.grad(loss, q)
+    monkeypatch.undo()
+    host = ag.Simulator(ag.robots.pendulum(3), dtype="f32")
+    p = q.detach().requires_grad_()
+    out = at.outputs(host, (p, torch.zeros(2, 3)))
+    loss = out.body_position.square().sum() + out.body_rotation[..., 0].sum() + out.site_position.sum()
+    assert torch.allclose(bar, torch.autograd.grad(loss, p)[0], atol=1e-5)

@@ -11,6 +11,7 @@ is among the numbers.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +76,9 @@ class Reach(Experiment):
 
     def run(self, how: Running) -> dict[str, Any]:
         numbers: dict[str, Any] = {"holding_torque_under_gravity": round(holding_torque(np.array(POINT)), 1)}
-        for scene in self.scenes:
-            numbers[scene] = self._scene(how, scene)
+        for k, scene in enumerate(self.scenes):  # which share the time that there is
+            part = replace(how, seconds=how.seconds * (k + 1) / len(self.scenes))
+            numbers[scene] = self._scene(part, scene)
         return numbers
 
     def _scene(self, how: Running, scene: str) -> dict[str, Any]:
@@ -134,8 +136,9 @@ class Reach(Experiment):
                 1, len(self.scenes), figsize=(5 * len(self.scenes), 3.6), layout="constrained", sharey=True
             )
             for axis, scene in zip(np.atleast_1d(axes), self.scenes, strict=True):
-                axis.plot(100 * np.array(numbers[scene]["last_distance"]), color="C0", alpha=0.4, lw=1)
-                axis.plot(100 * np.median(numbers[scene]["last_distance"], axis=1), color="C0", lw=2)
+                curve = 100 * np.array(numbers[scene]["last_distance"]).reshape(numbers[scene]["updates"], -1)
+                axis.plot(curve, color="C0", alpha=0.4, lw=1)
+                axis.plot(np.median(curve, axis=1) if len(curve) else [], color="C0", lw=2)
                 for goal in (4, 1) if self.batch == 1 else (10, 5):
                     axis.axhline(goal, color="0.5", ls=":", lw=1)
                 title = "no gravity, 30 N m" if scene == "paper" else "gravity, 200 N m"
