@@ -64,7 +64,7 @@ class ShapeBuilder:
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
     def points(self, body: str, vertices: Any, **options: Any) -> str:
-        """A convex set given by its corners; touches planes."""
+        """The convex hull of corners."""
         return self._shape(body, POINTS, (0.0, 0.0, 0.0), vertices=vertices, **options)
 
     def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:

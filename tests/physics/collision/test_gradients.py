@@ -155,3 +155,12 @@ def test_a_step_is_differentiated_through_every_pair(places, law):
         else:
             got = gradient.v0 @ d if what == "v" else np.sum(gradient.params[what] * d)
         assert abs(got - wanted) < 2e-6 * (1 + abs(wanted)), (pair, what, got, wanted)
+
+
+def test_the_hard_law_differentiates_boxes_on_boxes_at_its_default_softness():
+    model, q = scene([place for place in PLACES if place[:2] == ("box", "box")])
+    state = ag.State(q, 0.3 * np.random.default_rng(3).normal(size=model.nv))
+    sim = ag.Simulator(model, 1e-3, law="hard", search_distance=0.005)
+    assert len(touching(sim, state)) == 3
+    for row in ag.gradcheck(sim, steps=1, samples=1, tolerance=np.inf, show=False, state=state):
+        assert row.error < 1e-6, row

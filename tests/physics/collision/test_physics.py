@@ -97,3 +97,31 @@ def test_a_cylinder_rests_on_a_box(lying):
     traj, theirs = both(table + body("can", 'type="cylinder" size="0.06 0.08"', f"0.01 0.02 {height}", quat), 1.0)
     assert np.abs(traj.v[-1]).max() < 1e-2
     np.testing.assert_allclose(traj.q[-1, :3], theirs[-1, :3], atol=1e-3)
+
+
+def test_a_foot_climbs_stairs():
+    """A leg of three driven slides sets its flat foot on each of three steps in turn, and pushes on them."""
+    stairs = "".join(
+        f'<geom name="s{k}" type="box" size="0.15 0.3 {0.05 * (k + 1)}" pos="{0.3 * k} 0 {0.05 * (k + 1)}"/>'
+        for k in range(3)
+    )
+    leg = """<body name="leg" pos="0 0 0.4"><joint name="x" type="slide" axis="1 0 0" damping="20"/>
+      <joint name="z" type="slide" axis="0 0 1" damping="20"/><geom type="box" size="0.02 0.02 0.1" pos="0 0 0.1" mass="1"/>
+      <body name="foot"><joint name="pitch" type="hinge" axis="0 1 0" damping="0.05"/>
+        <geom name="foot" type="box" size="0.1 0.05 0.02" mass="0.3" friction="1"/></body></body>"""
+    servos = '<position joint="x" kp="400"/><position joint="z" kp="400"/>'
+    xml = f"""<mujoco><option timestep="0.002"/><worldbody>{FLOOR}{stairs}{leg}</worldbody>
+      <actuator>{servos}</actuator></mujoco>"""
+    m = mujoco.MjModel.from_xml_string(xml)
+    d, model = mujoco.MjData(m), ag.load(xml)
+    t = np.arange(900) * 0.002
+    up = np.where((t % 0.6) < 0.3, 0.05, -0.4)  # lifted while it moves on, then pressed down
+    u = np.stack(
+        [0.3 * np.minimum(np.floor((t + 0.45) / 0.6), 2), up + 0.1 * np.minimum(np.floor((t + 0.45) / 0.6), 2)], 1
+    )
+    traj = ag.Simulator(model).rollout(ag.State(d.qpos.copy(), d.qvel.copy()), u)
+    for k in range(len(u)):
+        d.ctrl[:] = u[k]
+        mujoco.mj_step(m, d)
+        assert np.abs(traj.q[k + 1, :2] - d.qpos[:2]).max() < 1e-3, t[k]
+    assert abs(0.4 + traj.q[-1, 1] - 0.02 - 0.3) < 0.02 and abs(traj.q[-1, 0] - 0.6) < 0.05  # on the third step
