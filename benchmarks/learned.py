@@ -46,11 +46,13 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 def best_return(curve: list[dict[str, float]]) -> float:
     """The best mean over five neighbouring points of a curve."""
-    returns = np.array([row["return"] for row in curve])
-    returns = returns[np.isfinite(returns)]
-    if len(returns) < 5:
-        return float(returns.max()) if len(returns) else float("nan")
-    return float(np.convolve(returns, np.ones(5) / 5, "valid").max())
+    return float(np.nanmax(smooth(curve)))
+
+
+def smooth(curve: list[dict[str, float]]) -> np.ndarray:
+    """Means over each point of a curve and the four before it."""
+    returns = [row["return"] for row in curve]
+    return np.array([np.mean(returns[max(0, k - 4) : k + 1]) for k in range(len(returns))])
 
 
 def last_return(curve: list[dict[str, float]]) -> float:
@@ -59,8 +61,9 @@ def last_return(curve: list[dict[str, float]]) -> float:
 
 
 def steps_to(curve: list[dict[str, float]], wanted: float) -> float:
-    """Steps of the environment after which the return first was so high."""
-    return next((row["steps"] for row in curve if row["return"] >= wanted), float("inf"))
+    """Steps of the environment after which the mean return of five points first was so high."""
+    high = np.flatnonzero(smooth(curve) >= wanted)
+    return curve[high[0]]["steps"] if len(high) else float("inf")
 
 
 def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:

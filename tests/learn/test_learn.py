@@ -89,6 +89,11 @@ def test_observations_are_brought_to_one_scale():
     torch.testing.assert_close(normalizer.mean, rows.double().mean(0))
     torch.testing.assert_close(normalizer.square / 300, rows.double().var(0, correction=0))
     assert normalizer(rows).std(0).sub(1).abs().max() < 0.02
+    for value in np.random.default_rng(0).normal(size=50):  # what never changes is no cause for NaN
+        same = Normalizer(1)
+        for _ in range(3):
+            same.update(torch.full((1000, 1), float(value)))
+        assert same(torch.full((1, 1), float(value))).abs() < 1e-3
 
 
 def test_replay_keeps_the_latest():
@@ -179,6 +184,10 @@ def test_command_line(tmp_path):
 
 
 def test_what_is_wrong_is_said(tmp_path):
+    broken = training("ppo")
+    broken.learner.policy.normalizer.mean += math.nan
+    with pytest.raises(FloatingPointError, match="no numbers"):
+        broken.learner.check()
     with pytest.raises(ag.InputError, match="algorithms are shac"):
         Training("Ant", "dreamer")
     with pytest.raises(ag.InputError, match="settings of shac are"):

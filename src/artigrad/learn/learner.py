@@ -79,6 +79,16 @@ class Learner(ABC):
     def update(self) -> dict[str, float]:
         """Act, and learn from it once. Figures by name, "return" and "length" of episodes among them."""
 
+    @torch.no_grad()
+    def check(self) -> None:
+        """A policy that gives no numbers any more is told of, not trained on."""
+        assert self.env.now is not None
+        if not self.policy(self.env.task.observe(self.env.now)).isfinite().all():
+            raise FloatingPointError(
+                f"after {self.steps} steps the policy gives actions that are no numbers: lower its rates, or look at the "
+                "observations and rewards of the task"
+            )
+
     def keep(self, name: str, part: Any) -> Any:
         """A network, an optimiser or whatever else has a state_dict, which goes into checkpoints."""
         self.parts[name] = part.to(self.device) if isinstance(part, nn.Module) else part

@@ -38,7 +38,7 @@ class Normalizer(nn.Module):
         sums = torch.stack([off.sum(0), off.square().sum(0), torch.full_like(self.mean, float(len(off)))])
         first, second, more = sums if total is None else total(sums)
         count = self.count + more[0]
-        self.square += second - first.square() / count
+        self.square += (second - first.square() / count).clamp(min=0.0)  # rounding, where all are the same
         self.mean += first / count
         self.count.copy_(count)
 

@@ -117,6 +117,7 @@ class Training:
         began, saved = time.perf_counter() - self.seconds, time.perf_counter()
         while (steps is None or self.learner.steps < steps) and (seconds is None or self.seconds < seconds):
             figures = self.learner.update()
+            self.learner.check()
             self.seconds = time.perf_counter() - began
             found = {"steps": float(self.learner.steps), "seconds": self.seconds, **figures}
             self._log(found)
