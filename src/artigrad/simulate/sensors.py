@@ -35,7 +35,7 @@ def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[st
     """Readings by name, (n,) or (B, n). Those of a GPU are made on the host."""
     if not sim.checks.on_host:
         q, v, there = _to_host(sim, *two(state), u)
-        found = read(sim.on_host, State(q, v), there, params)
+        found = read(sim._on_host, State(q, v), there, params)
         return {name: sim.engine.device.array(y) for name, y in found.items()}
     at, _, batched = _look(sim, state, u, params)
     rows = {s.name: _cut(s, KINDS[s.kind].read(at, s)) for s in sim.model.sensors}
@@ -73,7 +73,7 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     if not sim.checks.on_host:
         given = dict(zip(bars, _to_host(sim, *bars.values()), strict=True))
         q, v, there = _to_host(sim, *two(state), u)
-        grad = read_vjp(sim.on_host, State(q, v), given, there, params)
+        grad = read_vjp(sim._on_host, State(q, v), given, there, params)
         return StateGradient(*(sim.engine.device.array(x) if isinstance(x, np.ndarray) else x for x in grad))
     at, traj, batched = _look(sim, state, u, params)
     total = at.zeros()
