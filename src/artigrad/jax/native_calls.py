@@ -332,11 +332,11 @@ def _unpacked(call: Call, rows: Array) -> list[Array]:
     """What a kernel wrote, as the function gives it; linear."""
     lead, sim = rows.shape[:-1], call.sim
     if call.name == "outputs":
-        views = sim.outputs_of(rows.reshape(prod(lead), rows.shape[-1]))
+        views = sim._outputs_of(rows.reshape(prod(lead), rows.shape[-1]))
         return [views[name].reshape(*lead, *shape) for name, shape in call.outputs.items()]
     if call.name == "mass_matrix":
         none = jnp.zeros((*lead, 1), rows.dtype)
-        return [jnp.concatenate([rows, none], -1)[..., sim.stored_entry_of]]
+        return [jnp.concatenate([rows, none], -1)[..., sim._stored_entry_of]]
     return [rows]
 
 

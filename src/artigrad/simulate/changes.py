@@ -242,7 +242,7 @@ def _whole(name: str) -> Callable[[Simulator, Rows, int], Any]:
 
 def _sensors(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
     """By their adjoint, number by number: readings are few, and their adjoints are short. On the host."""
-    sim, device, count = call.sim.on_host, call.sim.engine.device, len(x["q"])
+    sim, device, count = call.sim._on_host, call.sim.engine.device, len(x["q"])
     q, v, u = (device.host(here(call, x[k])) for k in ("q", "v", "u"))
     moved = {k: device.host(here(call, d[k])) for k in ("q", "v", "u") if d[k] is not None and d[k].shape[-1]}
     found = []
@@ -272,9 +272,9 @@ JVPS: dict[str, Jvp] = {
     "last": _last,
     "contacts": _contacts,
     "linearize": _linearize,
-    "outputs": _ask("outputs", None, lambda sim, rows: tuple(Outputs(**sim.outputs_of(rows)))),
+    "outputs": _ask("outputs", None, lambda sim, rows: tuple(Outputs(**sim._outputs_of(rows)))),
     "sensors": _sensors,
-    "mass_matrix": _ask("mass_matrix", None, lambda sim, rows: (sim.matrix_of(rows),)),
+    "mass_matrix": _ask("mass_matrix", None, lambda sim, rows: (sim._matrix_of(rows),)),
     "inverse_dynamics": _ask("inverse_dynamics", "a", lambda sim, rows: (rows,)),
     "forward_dynamics": _ask("acceleration", "u", lambda sim, rows: (rows,)),
 }
@@ -282,8 +282,8 @@ VJP_JVPS: dict[str, VjpJvp] = {
     "step": _step_back,
     "rollout": _rollout_back,
     "contacts": _contacts_back,
-    "outputs": _ask_back("outputs", None, lambda sim, bars, count: sim.rows_of_outputs(bars, count)),
-    "mass_matrix": _ask_back("mass_matrix", None, lambda sim, bars, count: sim.rows_of_matrix(bars["M"], count)),
+    "outputs": _ask_back("outputs", None, lambda sim, bars, count: sim._rows_of_outputs(bars, count)),
+    "mass_matrix": _ask_back("mass_matrix", None, lambda sim, bars, count: sim._rows_of_matrix(bars["M"], count)),
     "inverse_dynamics": _ask_back("inverse_dynamics", "a", _whole("force")),
     "forward_dynamics": _ask_back("acceleration", "u", _whole("a")),
 }

@@ -35,7 +35,7 @@ def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[st
     """Readings by name, (n,) or (B, n). Those of a GPU are made on the host."""
     if not sim.checks.on_host:
         *parts, there = _to_host(sim, *state, u)
-        found = read(sim.on_host, State(*parts), there, params)
+        found = read(sim._on_host, State(*parts), there, params)
         return {name: sim.engine.device.array(y) for name, y in found.items()}
     here, u, batched = _given(sim, state, u)
     at, _ = _look(sim, here, u, params)
@@ -74,7 +74,7 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     if not sim.checks.on_host:
         given = dict(zip(bars, _to_host(sim, *bars.values()), strict=True))
         *parts, there = _to_host(sim, *state, u)
-        grad = read_vjp(sim.on_host, State(*parts), given, there, params)
+        grad = read_vjp(sim._on_host, State(*parts), given, there, params)
         return StateGradient(*(sim.engine.device.array(x) if isinstance(x, np.ndarray) else x for x in grad))
     here, u, batched = _given(sim, state, u)
     at, traj = _look(sim, here, u, params)

@@ -573,7 +573,7 @@ class Simulator(StateFunctions):
 
     # -- sensors -----------------------------------------------------------------------------------------------------
     @cached_property
-    def on_host(self) -> Simulator:
+    def _on_host(self) -> Simulator:
         """The same simulator on the CPU, for what is done there."""
         if self.checks.on_host:
             return self

@@ -46,7 +46,7 @@ class StateFunctions:
     def outputs(self, state: State, *, params: Params | None = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies, for states with any leading axes."""
         query = self._query("outputs", state, None, params)
-        views = self.outputs_of(self._ask(query))
+        views = self._outputs_of(self._ask(query))
         return Outputs(**{k: x.reshape(query.lead + x.shape[1:]) for k, x in views.items()}).of(self.model)
 
     @presented
@@ -58,22 +58,22 @@ class StateFunctions:
         if not isinstance(bars, Outputs):
             raise InputError(f"bars is an Outputs with the cotangents, not {type(bars).__name__}")
         given, lead = dict[str, Any](), query.lead
-        for name, view in self.outputs_of(self.engine.device.empty((1, self._outputs_size))).items():
+        for name, view in self._outputs_of(self.engine.device.empty((1, self._outputs_size))).items():
             bar = getattr(bars, name)
             if bar is not None:
                 bar = given[name] = self.checks.numbers(name, bar if _shape(bar) else [bar]).reshape(_shape(bar))
                 if bar.shape != lead + view.shape[1:]:
                     raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
-        return self._state_gradient(query, self.rows_of_outputs(given, query.rows), with_params)
+        return self._state_gradient(query, self._rows_of_outputs(given, query.rows), with_params)
 
     @property
     def _outputs_size(self) -> int:
         return outputs_size(self.model.nb, self.model.ns)
 
-    def rows_of_outputs(self, given: dict[str, Any], count: int) -> Any:
+    def _rows_of_outputs(self, given: dict[str, Any], count: int) -> Any:
         """Outputs, or cotangents of them, of so many states as rows of the kernel; what is not given is zero."""
         flat = self.engine.device.zeros((count, self._outputs_size))
-        for name, view in self.outputs_of(flat).items():
+        for name, view in self._outputs_of(flat).items():
             if given.get(name) is not None:
                 view[...] = given[name].reshape(view.shape)
         return flat
@@ -128,9 +128,9 @@ class StateFunctions:
     def mass_matrix(self, state: State, *, params: Params | None = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
         query = self._query("mass_matrix", state, None, params)
-        return self.matrix_of(self._ask(query)).reshape(*query.lead, self.model.nv, self.model.nv)
+        return self._matrix_of(self._ask(query)).reshape(*query.lead, self.model.nv, self.model.nv)
 
-    def matrix_of(self, stored: Any) -> Any:
+    def _matrix_of(self, stored: Any) -> Any:
         """Matrices (n, nv, nv) whose stored entries are rows."""
         device, nv, (rows, columns) = self.engine.device, self.model.nv, self._matrix_entries()
         M = np.zeros((len(stored), nv, nv), device.dtype)
@@ -146,16 +146,16 @@ class StateFunctions:
         bar = self.checks.numbers("bar", bar)
         if bar.shape != (*query.lead, nv, nv):
             raise InputError(f"the cotangent of the mass matrix is {(*query.lead, nv, nv)}, not {bar.shape}")
-        return self._state_gradient(query, self.rows_of_matrix(bar, query.rows), with_params)
+        return self._state_gradient(query, self._rows_of_matrix(bar, query.rows), with_params)
 
-    def rows_of_matrix(self, bar: Any, count: int) -> Any:
+    def _rows_of_matrix(self, bar: Any, count: int) -> Any:
         """The cotangents of stored entries for those of whole matrices; None is zero."""
         device, nv, (rows, columns) = self.engine.device, self.model.nv, self._matrix_entries()
         full = np.zeros((count, nv, nv)) if bar is None else device.host(bar).reshape(count, nv, nv)
         return device.array(full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows]))
 
     @cached_property
-    def stored_entry_of(self) -> np.ndarray:
+    def _stored_entry_of(self) -> np.ndarray:
         """Which stored entry each entry of the mass matrix is, (nv, nv); one past the last where it is zero."""
         rows, columns = self._matrix_entries()
         found = np.full((self.model.nv, self.model.nv), len(rows))
@@ -214,7 +214,7 @@ class StateFunctions:
         own = {x_name: bars.x.reshape(*lead, bars.x.shape[-1])} if x_name and bars.x.shape[-1] else {}
         return StateGradient(state.q, state.v, params, **own, act=state.act).of(self.model)
 
-    def outputs_of(self, flat: Any) -> dict[str, Any]:
+    def _outputs_of(self, flat: Any) -> dict[str, Any]:
         """Views of a flat array of outputs (n, size) by name."""
         m, n = self.model, len(flat)
         frames = flat[:, : (m.nb + m.ns) * FRAME.size].reshape(n, m.nb + m.ns, FRAME.size)
