@@ -25,6 +25,7 @@ class Printer:
     """Writes the body of one C++ function, as `Emitter` writes LLVM's."""
 
     symbolic = True
+    tangents = False
     dtype, lanes = "f64", 1
 
     def __init__(self) -> None:

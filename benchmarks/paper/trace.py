@@ -110,6 +110,7 @@ class Tracer:
     """Answers what `values` and `control` ask by taking notes."""
 
     symbolic = False
+    tangents = False
     dtype, lanes = "f64", 1
     int_cell = NumpyCell
 

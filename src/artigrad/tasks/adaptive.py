@@ -248,7 +248,7 @@ class Pilot:
             self.control.params = self.unknowns.params(self.x)
             u = self.control(state)
             after = real.step(u)
-            new = Transition(*state, u, *after)
+            new = Transition(state.q, state.v, u, after.q, after.v)
             self.seen += [new] if new.told else []
             state = after
             path.append(state.q)
