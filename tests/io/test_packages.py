@@ -11,7 +11,7 @@ from artigrad.io.compiler import Compiled, compiled
 from artigrad.io.convert import convert
 from artigrad.io.names import Names
 from artigrad.io.source import open_source
-from artigrad.model.model import PLANE, POINTS
+from artigrad.model.model import HEIGHT_FIELD, PLANE, POINTS
 from artigrad.model.quaternions import matrix
 from artigrad.simulate.gradcheck import random_state
 
@@ -94,10 +94,11 @@ def test_two_of_them_are_a_scene(path):
         scene, again = ag.scene([model, model]), ag.edit(model).build()
     assert (scene.nq, scene.nv, scene.nu, scene.ns) == tuple(2 * n for n in (model.nq, model.nv, model.nu, model.ns))
     assert {*model.keyframes} <= {*scene.keyframes}
-    for key, (q, v, u) in model.keyframes.items():
+    for key, (q, v, u, act) in model.keyframes.items():
         np.testing.assert_allclose(again.keyframes[key][0], q, atol=1e-15)
         np.testing.assert_array_equal(scene.keyframes[key][1], np.tile(v, 2))
         np.testing.assert_array_equal(scene.keyframes[key][2], np.tile(u, 2))
+        np.testing.assert_array_equal(scene.keyframes[key][3], np.tile(act, 2))
     assert again.shapes == model.shapes and again.sensors == model.sensors and again.tendons == model.tendons
     for field in ("mass", "inertia", "shape_size", "gain", "stiffness", "tendon_limit", "equality_anchor", "friction"):
         np.testing.assert_allclose(again.params[field], model.params[field], atol=1e-15)
@@ -123,7 +124,7 @@ def test_shapes_and_looks_are_where_mujoco_has_its_geoms(path):
         x, R = place(model.shapes.body[s], p.shape_position[s], p.shape_rotation[s])
         close(x, d.geom_xpos[g])
         close(R, d.geom_xmat[g].reshape(3, 3))
-        if model.shapes.kind[s] not in (PLANE, POINTS):
+        if model.shapes.kind[s] not in (PLANE, POINTS, HEIGHT_FIELD):
             close(p.shape_size[s], m.geom_size[g] * (p.shape_size[s] > 0))  # those of its kind
     drawn = [g for g in range(m.ngeom) if m.geom_group[g] < 3 and m.geom_type[g] != mujoco.mjtGeom.mjGEOM_HFIELD]
     assert len(drawn) == len(model.visuals)
@@ -139,7 +140,7 @@ def test_steps_as_mujoco_does(path):
     m, model = in_both(path)
     switch_off(m, model)
     m.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
-    model = convert(Compiled(m, [], []), "robot", mesh_points=32)
+    model = convert(Compiled(m, [], [], {}), "robot", mesh_points=32)
     assert not model.has_contact
     state, rng = model.keyframe(), np.random.default_rng(1)
     u = rng.normal(size=(5, model.nu))
