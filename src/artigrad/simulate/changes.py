@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..model.state import State
 from .arrays import Axes, leading, params_bar, params_of, spread_params
-from .cotangents import LossBars
+from .cotangents import LossBars, StepsGradient
 from .differentiable import Call, Rows, here, input_rows
 from .engine import Inputs
 from .presenting import presented
@@ -155,6 +155,11 @@ def _state(call: Call, x: Rows) -> State:
     return State(here(call, x["q"]), here(call, x["v"]))
 
 
+def _named(found: StepsGradient) -> Rows:
+    """By the names of what went in."""
+    return found.state.named() | {"u": found.u, "wrench": found.wrench, "params": found.params}
+
+
 def _rollout_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:
     engine, inputs = call.sim.engine, _inputs(call, x)
     states = State(here(call, x["q_all"]), here(call, x["v_all"]))
@@ -162,7 +167,7 @@ def _rollout_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_p
     moved = State(*(engine.device.zeros(s) if d[k] is None else here(call, d[k]) for k, s in shapes.items()))
     both = [LossBars(_given(call, own["q_all"]), _given(call, own["v_all"])) for own in (bars, d_bars)]
     found, _ = rollout_vjp_jvp(engine, inputs, (states, moved), (both[0], both[1]), _direction(call, d), with_params)
-    return found._asdict()
+    return _named(found)
 
 
 def _through_one_step(
@@ -180,7 +185,7 @@ def _through_one_step(
     states = State(q[:, None], rows[0]), State(d_q[:, None], rows[1])
     inputs, direction = _inputs(call, _timed(x)), _direction(call, _timed(d))
     found, _ = rollout_vjp_jvp(engine, inputs, states, bars, direction, with_params)
-    return found._asdict() | {k: None if y is None else y[:, 0] for k, y in (("u", found.u), ("wrench", found.wrench))}
+    return _named(found) | {k: None if y is None else y[:, 0] for k, y in (("u", found.u), ("wrench", found.wrench))}
 
 
 def _step_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:
