@@ -3,7 +3,8 @@
 Robots of files and of ours, a hand, loops: for both cones and all four integrators, N states along motions of MuJoCo, dropped,
 driven by random controls, jammed into the floor. MuJoCo runs to the last digit (Newton, no tolerance). Reported: the largest
 difference of velocities after the step, relative to the largest change of velocity in it, of positions, and of the summed sizes
-of contact forces, relative to the larger of weight and sum. An unsolved step is infinitely far. It uses all cores.
+of contact forces, relative to the larger of weight and sum. An unsolved step is infinitely far. It uses all cores. States
+where axes of capsules cross exactly, so that rounding decides a normal, are left out and not counted.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ class Beside:
         m, d = tight(self.m), mujoco.MjData(self.m)
         d.qpos[:], d.qvel[:], d.ctrl[:] = q, v, u
         mujoco.mj_step(m, d)
+        if _crossing(m, d):
+            return np.nan, np.nan, np.nan
         traj = self.sim.rollout(ag.State(q, v), u[None])
         if traj.violation[0] != 0.0:
             warnings.warn(f"not solved: {traj.violation[0]:.1e}", stacklevel=2)
@@ -85,6 +88,13 @@ class Beside:
             force = float(abs(ours - theirs) / max(9.81 * m.body_mass.sum(), theirs))
         dv, dq = np.abs(traj.final.v - d.qvel).max(initial=0.0), np.abs(traj.final.q - d.qpos).max(initial=0.0)
         return float(dv / change), float(dq), force
+
+
+def _crossing(m: mujoco.MjModel, d: mujoco.MjData) -> bool:
+    """Whether the axes of two round shapes meet: their normal has no direction, and rounding decides it."""
+    round_ones = (mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE)
+    pairs = [(c.dist, c.geom) for c in d.contact if all(m.geom_type[g] in round_ones for g in c.geom)]
+    return any(dist + m.geom_size[geoms, 0].sum() < 1e-9 for dist, geoms in pairs)
 
 
 def _contact_force(m: mujoco.MjModel, d: mujoco.MjData) -> float:
@@ -122,20 +132,25 @@ def compare(name: str, source: Any, cone: Any, integrator: Any, states: int) -> 
         if isinstance(source, ag.Model):
             ag.save(source, Path(folder) / "model.xml")
             source = Path(folder) / "model.xml"
-        model = ag.load(source, strict=False)
         m = (
             mujoco.MjModel.from_xml_path(str(source))
             if isinstance(source, Path)
             else mujoco.MjModel.from_xml_string(source)
         )
-    if m.na:  # actuators with a state of their own are not simulated yet
+    if m.na:  # what is random here is controls, not activations
         m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
         name += ", no actuators"
+    fields = m.geom_type == mujoco.mjtGeom.mjGEOM_HFIELD
+    if fields.any():  # where MuJoCo's own routine is good to a few digits
+        m.geom_contype[fields], m.geom_conaffinity[fields] = 0, 0
+        name += ", no height field"
+    model = ag.load(m, strict=False)
     m.opt.cone, m.opt.integrator = CONES[cone], INTEGRATORS[integrator]
     sim = ag.Simulator(model, cone=cone, integrator=integrator, threads=1, max_contacts=128)
     beside, rng = Beside(sim, m), np.random.default_rng(0)
     errors = np.array([beside.error(*state) for state in beside.states(rng, states)])
-    return [name, cone, integrator, str(len(errors)), *(f"{x:.1e}" for x in errors.max(0))]
+    met = errors[~np.isnan(errors[:, 0])]
+    return [name, cone, integrator, str(len(met)), *(f"{x:.1e}" for x in met.max(0))]
 
 
 def main() -> None:
