@@ -75,7 +75,7 @@ class Beside:
         m, d = tight(self.m), mujoco.MjData(self.m)
         d.qpos[:], d.qvel[:], d.ctrl[:] = q, v, u
         mujoco.mj_step(m, d)
-        if _crossing(m, d):
+        if axes_meet(m, d, 1e-9):
             return np.nan, np.nan, np.nan
         traj = self.sim.rollout(ag.State(q, v), u[None])
         if traj.violation[0] != 0.0:
@@ -90,11 +90,11 @@ class Beside:
         return float(dv / change), float(dq), force
 
 
-def _crossing(m: mujoco.MjModel, d: mujoco.MjData) -> bool:
-    """Whether the axes of two round shapes meet: their normal has no direction, and rounding decides it."""
+def axes_meet(m: mujoco.MjModel, d: mujoco.MjData, within: float) -> bool:
+    """Whether the axes of two round shapes come nearer than this, m: where they cross, rounding decides their normal."""
     round_ones = (mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE)
     pairs = [(c.dist, c.geom) for c in d.contact if all(m.geom_type[g] in round_ones for g in c.geom)]
-    return any(dist + m.geom_size[geoms, 0].sum() < 1e-9 for dist, geoms in pairs)
+    return any(dist + m.geom_size[geoms, 0].sum() < within for dist, geoms in pairs)
 
 
 def _contact_force(m: mujoco.MjModel, d: mujoco.MjData) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..model.state import State
 from .arrays import Axes, leading, params_bar, params_of, spread_params
-from .cotangents import LossBars, StepsGradient
+from .cotangents import LossBars
 from .differentiable import Call, Rows, here, input_rows
 from .engine import Inputs
 from .presenting import presented
@@ -155,11 +155,6 @@ def _state(call: Call, x: Rows) -> State:
     return State(here(call, x["q"]), here(call, x["v"]))
 
 
-def _named(found: StepsGradient) -> Rows:
-    """By the names of what went in."""
-    return found.state.named() | {"u": found.u, "wrench": found.wrench, "params": found.params}
-
-
 def _rollout_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:
     engine, inputs = call.sim.engine, _inputs(call, x)
     states = State(here(call, x["q_all"]), here(call, x["v_all"]))
@@ -167,7 +162,7 @@ def _rollout_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_p
     moved = State(*(engine.device.zeros(s) if d[k] is None else here(call, d[k]) for k, s in shapes.items()))
     both = [LossBars(_given(call, own["q_all"]), _given(call, own["v_all"])) for own in (bars, d_bars)]
     found, _ = rollout_vjp_jvp(engine, inputs, (states, moved), (both[0], both[1]), _direction(call, d), with_params)
-    return _named(found)
+    return found.named()
 
 
 def _through_one_step(
@@ -185,7 +180,7 @@ def _through_one_step(
     states = State(q[:, None], rows[0]), State(d_q[:, None], rows[1])
     inputs, direction = _inputs(call, _timed(x)), _direction(call, _timed(d))
     found, _ = rollout_vjp_jvp(engine, inputs, states, bars, direction, with_params)
-    return _named(found) | {k: None if y is None else y[:, 0] for k, y in (("u", found.u), ("wrench", found.wrench))}
+    return found.named() | {k: None if y is None else y[:, 0] for k, y in (("u", found.u), ("wrench", found.wrench))}
 
 
 def _step_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:

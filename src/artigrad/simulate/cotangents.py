@@ -49,6 +49,10 @@ class StepsGradient(NamedTuple):
     wrench: Any
     params: Params | None
 
+    def named(self) -> dict[str, Any]:
+        """By the names of what went in."""
+        return self.state.named() | {"u": self.u, "wrench": self.wrench, "params": self.params}
+
 
 class Cotangents:
     """Of the state (state_bar), which go from step to step, and of what went in. stretch: of so many steps the first state is

@@ -53,8 +53,20 @@ class _Forward(torch.autograd.Function):
         return found, (0,) * len(found)
 
 
-class _Backward(torch.autograd.Function):
-    """Its adjoint: the cotangents that are needed. In reverse mode it is not differentiated again."""
+class _Once(torch.autograd.Function):
+    """What reverse mode does not differentiate again."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor) -> Any:
+        raise InputError(FIRST_ONLY)
+
+
+class _Backward(_Once):
+    """Its adjoint: the cotangents that are needed."""
 
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
@@ -68,10 +80,6 @@ class _Backward(torch.autograd.Function):
         _keep(ctx, call, given)
 
     @staticmethod
-    def backward(ctx: Any, *bars: Tensor) -> Any:
-        raise InputError(FIRST_ONLY)
-
-    @staticmethod
     def jvp(ctx: Any, _call: None, _needed: None, *d_given: Tensor | None) -> Any:
         return _BackwardJvp.apply(ctx.call, ctx.needed, *ctx.saved_tensors, *d_given)
 
@@ -83,7 +91,7 @@ class _Backward(torch.autograd.Function):
         return found, (0,) * len(found)
 
 
-class _ForwardJvp(torch.autograd.Function):
+class _ForwardJvp(_Once):
     """How what a function gives changes, for what its adjoint keeps and changes of its inputs."""
 
     @staticmethod
@@ -92,20 +100,12 @@ class _ForwardJvp(torch.autograd.Function):
         return _tensors(changes.forward_jvp(call, kept, moved))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *bars: Tensor) -> Any:
-        raise InputError(FIRST_ONLY)
-
-    @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
         found = _ForwardJvp.apply(call, *_axis_in_front(in_dims[1:], given))
         return found, (0,) * len(found)
 
 
-class _BackwardJvp(torch.autograd.Function):
+class _BackwardJvp(_Once):
     """How the cotangents that are needed change, for what is kept, cotangents, and changes of both."""
 
     @staticmethod
@@ -114,14 +114,6 @@ class _BackwardJvp(torch.autograd.Function):
         kept, bars = _split(call, given[:half], call.kept_axes)
         moved, moved_bars = _split(call, given[half:], call.kept_axes)
         return _needed(changes.backward_jvp(call, kept, bars, moved, moved_bars, needed[-1]), needed)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *bars: Tensor) -> Any:
-        raise InputError(FIRST_ONLY)
 
     @staticmethod
     def vmap(

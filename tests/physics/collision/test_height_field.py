@@ -11,6 +11,8 @@ from artigrad.physics.collision.candidates import contact_names
 from artigrad.view.meshes import height_field
 from tests.packages import folder
 
+from . import test_gradients
+
 ROWS, COLS, SIZE = 7, 9, (0.8, 0.6, 0.25, 0.3)
 WEDGE = np.array([[-1, -1, -1], [1, -1, -1], [0.1, 1.2, -1], [0.2, 0.1, 1.4], [0.5, -0.4, 1.0]]) * 0.1
 GEOMS = {
@@ -115,16 +117,7 @@ def test_depths_of_corners_and_edges_are_exact(name):
     assert off[shallow].max() < (1e-3 if name == "mesh" else 1e-6)
 
 
-SIZES = {
-    "sphere": (0.12,),
-    "capsule": (0.1, 0.2),
-    "ellipsoid": ((0.12, 0.16, 0.2),),
-    "cylinder": (0.12, 0.15),
-    "box": ((0.12, 0.15, 0.1),),
-    "points": (
-        np.array([[-1, -1, -0.9], [1.1, -1, -1], [-1, 1.2, -1.1], [0.9, 1, -0.8], [0.2, 0.1, 1.5], [1, 0, 1]]) * 0.12,
-    ),
-}
+SIZES = {name: size for name, size in test_gradients.SIZES.items() if name != "plane"}
 
 
 def patches(moving=False, kinds=tuple(SIZES)):
@@ -266,9 +259,9 @@ def test_names_of_contacts():
 
 @pytest.mark.skipif(folder("dm_control") is None, reason="needs dm_control's files")
 def test_a_quadruped_on_its_terrain_steps_as_mujocos():
-    path = str(folder("dm_control") / "suite" / "quadruped.xml")
-    model, m = ag.load(path, strict=False), mujoco.MjModel.from_xml_path(path)
+    m = mujoco.MjModel.from_xml_path(str(folder("dm_control") / "suite" / "quadruped.xml"))
     m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+    model = ag.load(m, strict=False)
     m.opt.ccd_tolerance, m.opt.ccd_iterations = 1e-12, 200  # by default normals are half a degree off
     rng, ground = np.random.default_rng(0), mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_GEOM, "terrain")
     m.hfield_data[:] = 0.04 * rng.uniform(size=m.hfield_data.size)
