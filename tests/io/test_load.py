@@ -258,7 +258,7 @@ def test_mimic_joints_follow():
 
 def test_mimics_of_nothing_are_said():
     text = urdf(link("a"), link("b"), joints=joint("j", "a", "b", '<mimic joint="i"/>'))
-    with pytest.raises(ag.ModelError, match=r"joint 'j' mimics 'i', which is no other moving joint"):
+    with pytest.raises(ag.ModelError, match=r"joint 'j' mimics 'i', which is no other joint"):
         ag.load(text)
     assert ag.load(text, strict=False).nv == 1
 

@@ -24,6 +24,7 @@ def mujoco() -> Any:
     return mujoco
 
 
+ROTOR = 0.01  # kg m^2, or kg, of a joint that moves no mass
 HIDDEN = 3  # groups of geoms from here on are not drawn
 
 
@@ -57,14 +58,9 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     notes = [Finding("warning of MuJoCo's compiler", (), " ".join(str(w.message).split())) for w in said]
     if prepared is None:
         return Compiled(m, [], notes, {})
-    for name, mass in prepared.masses.items():  # taken from shapes of equal density, to the mass that was given
-        body = m.body(name)
-        body.inertia[:] *= mass / body.mass
-        body.mass[:] = mass
-    if prepared.masses:
-        mj.mj_setConst(m, mj.MjData(m))  # weights of constraints, for these masses
+    unsupported = prepared.unsupported + _weigh(mj, m, prepared, strict)
     _hide_what_has_looks(m)
-    return Compiled(m, prepared.unsupported, prepared.notes + notes, prepared.speeds)
+    return Compiled(m, unsupported, prepared.notes + notes, prepared.speeds)
 
 
 def of_mujoco(given: Any, *, floating: bool) -> tuple[Compiled, str, str]:
@@ -111,13 +107,50 @@ def _couple(mj: Any, spec: Any, prepared: Preparation) -> None:
         data = np.zeros(mj.mjNEQDATA)
         data[:2] = mimic.offset, mimic.multiplier
         spec.add_equality(
-            name=f"{mimic.joint}:{mimic.other}",
+            name=f"{mimic.joint}:{mimic.other or 'fixed'}",
             type=mj.mjtEq.mjEQ_JOINT,
             objtype=mj.mjtObj.mjOBJ_JOINT,
             name1=mimic.joint,
             name2=mimic.other,
             data=data,
         )
+
+
+def _weigh(mj: Any, m: Any, prepared: Preparation, strict: bool) -> list[Finding]:
+    """Give links what they say of their mass, where the compiler would not have it. A joint that then moves no mass is an
+    error, or if not strict gets a rotor: a file may have no masses at all, for kinematics alone."""
+    if not (prepared.inertias or prepared.masses):
+        return []
+    for name, mass in prepared.masses.items():  # taken from shapes of equal density, to the mass that was given
+        body = m.body(name)
+        body.inertia[:] *= mass / body.mass
+        body.mass[:] = mass
+    for name, given in prepared.inertias.items():
+        body, quat = m.body(name), np.zeros(4)
+        moments, axes = np.linalg.eigh(given.matrix)
+        mj.mju_mat2Quat(quat, (axes * np.sign(np.linalg.det(axes))).ravel())
+        body.mass[:], body.ipos[:], body.inertia[:], body.iquat[:] = given.mass, given.com, moments, quat
+    light = np.flatnonzero(_moved(mj, m) < 1e-12)
+    names = tuple(dict.fromkeys(m.joint(m.dof_jntid[k]).name for k in light))
+    if names and strict:
+        raise ModelError(
+            f"joint '{names[0]}' of {prepared.source.label} moves no mass: give a link that it moves a mass and an inertia, or "
+            f"load with strict=False: it has an armature of {ROTOR}"
+        )
+    m.dof_armature[light] = ROTOR
+    mj.mj_setConst(m, mj.MjData(m))  # weights of constraints, for these masses
+    return [Finding("joint that moves no mass", names, f"has an armature of {ROTOR}")] if names else []
+
+
+def _moved(mj: Any, m: Any) -> np.ndarray:
+    """The diagonal of the mass matrix, where the robot is at first."""
+    d, column, out = mj.MjData(m), np.zeros(m.nv), np.zeros(m.nv)
+    for stage in (mj.mj_kinematics, mj.mj_comPos, mj.mj_makeM):
+        stage(m, d)
+    for k, unit in enumerate(np.eye(m.nv)):
+        mj.mj_mulM(m, d, column, unit)
+        out[k] = column[k]
+    return out
 
 
 def _hide_what_has_looks(m: Any) -> None:

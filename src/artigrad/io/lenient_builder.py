@@ -8,15 +8,15 @@ import numpy as np
 
 from .builder import ModelBuilder
 from .shape_builder import WORLD
-from .validate import inertia_of
+from .validate import six_numbers
 
 
 class LenientBuilder(ModelBuilder):
-    """A body without mass may have an inertia, as some files give one to frames that are fixed to a link."""
+    """Files give an inertia to frames without mass that are fixed to a link, or one that no body can have: what counts is
+    whether all that moves together resists every motion, which is checked in the end."""
 
     def body(self, name: str, parent: str = WORLD, **options: Any) -> str:
         inertia = options.pop("inertia", np.zeros((3, 3)))
-        massless = options.get("mass", 0.0) == 0
-        super().body(name, parent, inertia=np.zeros((3, 3)) if massless else inertia, **options)
-        self._bodies[name]["inertia"] = inertia_of(inertia, f"body '{name}'", 1.0)
+        super().body(name, parent, **options)
+        self._bodies[name]["inertia"] = six_numbers(inertia, f"body '{name}'")
         return name

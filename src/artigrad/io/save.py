@@ -58,9 +58,9 @@ TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp
 def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
     """Write a model as an MJCF file. params: in place of the model's own, say, those that were estimated.
 
-    What MJCF cannot hold (restitution, servo motors, speed limits of servos) is an error that lists it, or with strict=False
-    left out. A file has joints in the order of its tree, each body before its children and these before the next body; where
-    that is not the model's order, and so not that of its q and v, a warning says so.
+    What MJCF cannot hold (restitution, servo motors, speed limits of servos, inertias that no body can have) is an error that
+    lists it, or with strict=False left out. A file has joints in the order of its tree, each body before its children and these
+    before the next body; where that is not the model's order, and so not that of its q and v, a warning says so.
     """
     if Path(path).suffix.lower() not in ("", ".xml", ".mjcf"):
         kind = Path(path).suffix
@@ -107,6 +107,7 @@ class Writer:
         self.lost: list[Finding] = []
         self.root = ET.Element("mujoco", model=model.name)
         self.meshes = 0
+        self.impossible: list[str] = []  # bodies whose inertia MuJoCo refuses
         self.order: list[int] = []  # of joints, as written
         self.reference = model.keyframes.get("reference", model.keyframes["zero"])[0]
         self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
@@ -202,6 +203,10 @@ class Writer:
         xx, yy, zz, xy, xz, yz = self.p.inertia[i]
         moments, Q = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         Q[:, 2] *= np.sign(np.linalg.det(Q))
+        slack = 1e-9 * abs(moments[2])
+        if moments[0] < -slack or moments[0] + moments[1] < moments[2] - slack:
+            self.impossible.append(self.model.bodies[i])
+            moments = np.full(3, moments.mean())
         inertial = ET.SubElement(own, "inertial", mass=numbers(max(self.p.mass[i], least)), pos=numbers(self.p.com[i]))
         inertial.set("diaginertia", numbers(np.maximum(moments, least)))
         inertial.set("xyaxes", numbers(Q[:, :2].T))
@@ -506,6 +511,7 @@ class Writer:
 
         bounces = [m.shapes.names[s] for s in range(len(m.shapes.names)) if p.restitution[s] > 0]
         lose("restitution", bounces, "contacts do not bounce")
+        lose("inertia that no body can have", self.impossible, "replaced by the mean of its moments")
         lose("servo motor", [m.actuators[a] for a in m.servos], "becomes an actuator without force")
         slow = [m.actuators[a] for a in range(m.nu) if np.isfinite(p.max_velocity[a]) and a not in m.servos]
         lose("speed limit of a servo", slow, "not limited")

@@ -15,9 +15,10 @@ import numpy as np
 
 from ..errors import ModelError
 from ..model.findings import Finding
+from ..model.quaternions import matrix, turn
+from .meshes import Unreadable, remade
 from .source import Source
 
-FORMATS = (".stl", ".obj", ".msh")
 SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 # keep every link and look; masses that are not given come from what collides
 COMPILER = {"strippath": "false", "fusestatic": "false", "discardvisual": "false", "inertiagrouprange": "0 0"}
@@ -27,21 +28,29 @@ READ = {
     "link": {"inertial", "visual", "collision"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
 }
-PARTS = (b"o ", b"g ", b"usemtl ")  # what begins another object of an OBJ file
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
 WATER = "has the mass of its collision shapes at 1000 kg/m3"
-NOTED = ("not drawn", "skipped", WATER)  # effects that leave nothing out of the simulation
+AS_GIVEN = "simulated as given"
+NOTED = ("not drawn", "skipped", WATER, AS_GIVEN)  # effects that leave nothing out of the simulation
 NOT_AXIAL = ("fixed", "floating", "planar", "spherical")  # types of joints
 MIMIC = {"multiplier": 1.0, "offset": 0.0}
 
 
 class Mimic(NamedTuple):
-    """A joint that follows another one: its position is multiplier times the other's, plus offset."""
+    """A joint that follows another one: its position is multiplier times the other's, plus offset. No other: it stays there."""
 
     joint: str
     other: str
     multiplier: float
     offset: float
+
+
+class Inertia(NamedTuple):
+    """What a link says of its mass: kg; the centre of mass, m, and the matrix about it, kg m^2, in its axes."""
+
+    mass: float
+    com: np.ndarray
+    matrix: np.ndarray
 
 
 class Preparation:
@@ -51,12 +60,14 @@ class Preparation:
         self.source, self.strict = source, strict
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
+        self.inertias: dict[str, Inertia] = {}  # of links whose own the compiler refuses
         self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
         self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
         self.mimics: list[Mimic] = []
         self.speeds: dict[str, float] = {}  # limits of velocity of joints
-        self._joined: dict[Path, str] = {}
+        self._names: dict[Path, str] = {}  # of meshes in the XML
         self._found: dict[tuple[str, str], list[str]] = {}
+        self._fixed: set[str] = set()  # links that do not move on the one they hang on
 
     def run(self) -> Preparation:
         root = self.source.root
@@ -69,6 +80,8 @@ class Preparation:
             for key in LISTS:
                 if "," in element.get(key, ""):
                     element.set(key, element.get(key, "").replace(",", " "))
+        joints = [(joint.get("type"), joint.find("child")) for joint in root.findall("joint")]
+        self._fixed = {child.get("link", "") for kind, child in joints if kind == "fixed" and child is not None}
         for link in root.findall("link"):
             self._shapes(link)
             self._inertia(link)
@@ -94,13 +107,15 @@ class Preparation:
             joint.remove(mimic)
             moving = {j.get("name", "") for j in joints if j.get("type") not in NOT_AXIAL}
             other = mimic.get("joint", "")
-            if other in moving - {name} and name in moving:
-                self.mimics.append(Mimic(name, other, *(numbers(mimic, k, d)[0] for k, d in MIMIC.items())))
+            fixed = {j.get("name", "") for j in joints if j.get("type") == "fixed"}
+            if name in fixed and other in moving | fixed:
+                continue
+            if name in moving and other in (moving | fixed) - {name}:
+                multiplier, offset = (numbers(mimic, k, d)[0] for k, d in MIMIC.items())
+                self.mimics.append(Mimic(name, "" if other in fixed else other, multiplier, offset))
             else:
                 effect = "moves by itself: the coupling is not enforced"
-                self._mend(
-                    "mimic joint", name, effect, f"joint '{name}' mimics '{other}', which is no other moving joint,"
-                )
+                self._mend("mimic joint", name, effect, f"joint '{name}' mimics '{other}', which is no other joint,")
 
     def _skipped(self) -> None:
         """Extensions of other simulators, and limits of velocity."""
@@ -144,48 +159,51 @@ class Preparation:
             found = next((p for p in places(file, self.source.path) if p.is_file()), None)
             if found is None:
                 return f"mesh '{file}' (not found)"
-            if found.suffix.lower() not in FORMATS:
-                return f"mesh '{file}' (not one of {' '.join(FORMATS)}: convert it, say with Blender or meshio)"
-            shape.set("filename", self._whole(found))
+            try:
+                shape.set("filename", self._readable(found))
+            except Unreadable as problem:
+                return f"mesh '{file}' ({problem})"
             return ""
         if shape.tag not in SIZES:
             return f"geometry <{shape.tag}>"
         positive = all(x > 0 for key in SIZES[shape.tag] for x in numbers(shape, key))
         return "" if positive else f"a {shape.tag} whose size is not positive"
 
-    def _whole(self, mesh: Path) -> str:
-        """The name of a mesh in the XML. MuJoCo reads the first object of an OBJ file: several are made one."""
-        lines = mesh.read_bytes().splitlines(keepends=True) if mesh.suffix.lower() == ".obj" else []
-        if sum(line.startswith(PARTS) for line in lines) < 2:
-            return str(mesh)
-        name = self._joined.setdefault(mesh, f"joined{len(self._joined)}_{mesh.name}")
-        self.assets[name] = b"".join(line for line in lines if not line.startswith(PARTS))
-        return name
+    def _readable(self, mesh: Path) -> str:
+        """The name of a mesh in the XML: its path, or that of one made of it."""
+        if mesh not in self._names:
+            made = remade(mesh)
+            self._names[mesh] = f"made{len(self.assets)}_{mesh.stem}{made[0]}" if made else str(mesh)
+            self.assets |= {self._names[mesh]: made[1]} if made else {}
+        return self._names[mesh]
 
     def _inertia(self, link: ET.Element) -> None:
-        """Inertias that no moving body can have: three positive moments, none more than the sum of the others. Links that
-        have none get MuJoCo's."""
-        if link.find("inertial") is None and link.find("collision") is not None:
-            self._found.setdefault(("link without <inertial>", WATER), []).append(link.get("name", ""))
-        inertia, mass = link.find("inertial/inertia"), link.find("inertial/mass")
-        if inertia is None or mass is None or not numbers(mass, "value", 1.0)[0] > 0:
+        """Links without mass, and inertias that no body can have, are simulated as they are where what moves together resists
+        every motion. The compiler refuses them one by one: it gets others, and these are kept. A link that says nothing has
+        what its shapes have."""
+        inertial, shaped, name = link.find("inertial"), link.find("collision") is not None, link.get("name", "")
+        if inertial is not None and inertial.find("mass") is None:
+            link.remove(inertial)
+            inertial = None
+        if inertial is None and shaped:
+            self._found.setdefault(("link without <inertial>", WATER), []).append(name)
             return
-        xx, yy, zz, xy, xz, yz = (numbers(inertia, k, 0.0)[0] for k in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
-        a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        if a > 0 and a + b >= c:
+        given = _inertia_of(inertial)
+        if given is None or (given.mass > 0 and _possible(given.matrix)):
             return
-        name, mean = link.get("name", ""), (xx + yy + zz) / 3
-        sentence = f"principal moments of inertia {a:g}, {b:g}, {c:g} of link '{name}'"
-        if mean > 0:
-            effect = "replaced by the mean of its moments"
-            self._mend("inertia that no body can have", name, effect, sentence + " (no body can have them)")
-            for key in inertia.attrib:
-                inertia.set(key, repr(mean) if key in ("ixx", "iyy", "izz") else "0")
-        elif link.find("collision") is not None:
-            effect = "taken from its collision shapes, of equal density"
-            self._mend("inertia of zero", name, effect, sentence + " (a moving body needs positive ones)")
-            self.masses[name] = numbers(mass, "value")[0]
-            link.remove(link.find("inertial"))  # type: ignore[arg-type]
+        if inertial is not None:
+            link.remove(inertial)
+        if given.mass > 0 and shaped and not given.matrix.any() and name not in self._fixed:
+            sentence = f"principal moments of inertia 0, 0, 0 of link '{name}' (a moving body needs positive ones)"
+            self._mend("inertia of zero", name, "taken from its collision shapes, of equal density", sentence)
+            self.masses[name] = given.mass
+            return
+        self.inertias[name] = given
+        inertial = ET.SubElement(link, "inertial")
+        ET.SubElement(inertial, "mass", value="1")  # in axes of its own: the compiler takes no short cuts
+        ET.SubElement(inertial, "inertia", ixx="1", iyy="2", izz="2", ixy="0.1", ixz="0.2", iyz="0.3")
+        if given.mass > 0:
+            self._found.setdefault(("inertia that no body can have", AS_GIVEN), []).append(name)
 
     def _limit(self, joint: ET.Element) -> None:
         """Limits of spherical joints, which are not known here, and those with the lower above the upper."""
@@ -211,6 +229,36 @@ def numbers(element: ET.Element, key: str, default: float = float("nan")) -> lis
         return [float(x) for x in element.get(key, "").split()] or [default]
     except ValueError:
         return [default]
+
+
+def _inertia_of(inertial: ET.Element | None) -> Inertia | None:
+    """None where a number is none, or lacks: the compiler says so."""
+    if inertial is None:
+        return Inertia(0.0, np.zeros(3), np.zeros((3, 3)))
+    mass, inertia, origin = (inertial.find(tag) for tag in ("mass", "inertia", "origin"))
+    if mass is None or inertia is None:
+        return None
+    xx, yy, zz, xy, xz, yz = (numbers(inertia, k, 0.0)[0] for k in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
+    com, turned = (numbers(origin, k, 0.0) if origin is not None else [0.0] for k in ("xyz", "rpy"))
+    R = _rotation(*turned) if len(turned) == 3 else np.eye(3)
+    found = Inertia(
+        numbers(mass, "value")[0],
+        np.array(com) if len(com) == 3 else np.zeros(3),
+        R @ [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]] @ R.T,
+    )
+    return found if all(np.isfinite(x).all() for x in found) else None
+
+
+def _rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
+    """About the fixed axes x, y and z, one after the other."""
+    R = [matrix(turn(axis, angle)) for axis, angle in zip(np.eye(3), (roll, pitch, yaw), strict=True)]
+    return R[2] @ R[1] @ R[0]
+
+
+def _possible(inertia: np.ndarray) -> bool:
+    """Three positive moments, none more than the sum of the others."""
+    a, b, c = np.linalg.eigvalsh(inertia)
+    return bool(a > 0 and a + b >= c)
 
 
 def check_tree(root: ET.Element, label: str) -> None:

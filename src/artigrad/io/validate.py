@@ -77,8 +77,8 @@ def symmetric(limit: Any) -> tuple[float, float]:
     return (-limit, limit)
 
 
-def inertia_of(x: Any, what: str, mass: float) -> np.ndarray:
-    """Six numbers; refused if no body of positive mass density can have them."""
+def six_numbers(x: Any, what: str) -> np.ndarray:
+    """xx yy zz xy xz yz of an inertia"""
     try:
         x = np.array(x, dtype=np.float64)
     except (TypeError, ValueError):
@@ -91,7 +91,12 @@ def inertia_of(x: Any, what: str, mass: float) -> np.ndarray:
         if not np.allclose(x, x.T, rtol=1e-9, atol=1e-12):
             raise ModelError(f"inertia of {what} is not symmetric")
         x = np.array([x[0, 0], x[1, 1], x[2, 2], x[0, 1], x[0, 2], x[1, 2]])
-    x = vector(x, 6, f"inertia of {what} (three moments, six numbers or a 3x3 matrix)")
+    return vector(x, 6, f"inertia of {what} (three moments, six numbers or a 3x3 matrix)")
+
+
+def inertia_of(x: Any, what: str, mass: float) -> np.ndarray:
+    """Six numbers; refused if no body of positive mass density can have them."""
+    x = six_numbers(x, what)
     xx, yy, zz, xy, xz, yz = x
     a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     slack = 1e-9 * max(abs(c), 1e-12)

@@ -1,0 +1,84 @@
+"""Meshes that MuJoCo's compiler does not read as they are: made into ones that it does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ModelError
+
+READ = (".stl", ".obj", ".msh")
+MORE = (".dae", ".glb", ".gltf", ".ply", ".off", ".3mf")  # read by trimesh
+PARTS = (b"o ", b"g ", b"usemtl ")  # what begins another object of an OBJ file
+MOST = 200_000  # faces of an STL file
+
+
+class Unreadable(ModelError):
+    """A mesh that cannot be read, and why."""
+
+
+def remade(path: Path) -> tuple[str, bytes] | None:
+    """(suffix, content) of a mesh as the compiler wants it; None where the file is so already.
+
+    The compiler reads the first object of an OBJ file, binary STL, and STL of not too many faces.
+    """
+    suffix = path.suffix.lower()
+    if suffix in MORE:
+        return ".msh", _msh(*_by_trimesh(path))
+    if suffix not in READ:
+        raise Unreadable(f"not one of {' '.join((*READ, *MORE))}")
+    if suffix == ".obj":
+        lines = path.read_bytes().splitlines(keepends=True)
+        several = sum(line.startswith(PARTS) for line in lines) > 1
+        return (suffix, b"".join(line for line in lines if not line.startswith(PARTS))) if several else None
+    if suffix == ".stl":
+        triangles = _stl(path.read_bytes())
+        return None if triangles is None else (".msh", _msh(*_joined(triangles)))
+    return None
+
+
+def _stl(content: bytes) -> np.ndarray | None:
+    """Corners of triangles (n, 3, 3) of an STL file that is text, or too large; None of any other."""
+    count = int.from_bytes(content[80:84], "little")
+    if len(content) == 84 + 50 * count:
+        return np.frombuffer(content[84:], _FACE)["corners"] if count > MOST else None
+    if not content.lstrip().startswith(b"solid"):
+        return None
+    lines = (line.split() for line in content.splitlines())
+    try:
+        corners = [[float(x) for x in words[1:]] for words in lines if words and words[0] == b"vertex"]
+        return np.array(corners).reshape(-1, 3, 3)
+    except ValueError:
+        raise Unreadable("a text STL whose vertices are not three numbers each, three to a face") from None
+
+
+_FACE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("unused", "<u2")])
+
+
+def _joined(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(vertices, faces), with each vertex once."""
+    vertices, index = np.unique(triangles.reshape(-1, 3), axis=0, return_inverse=True)
+    return vertices, index.reshape(-1, 3)
+
+
+def _by_trimesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """(vertices, faces) of all that a file has, where it puts it."""
+    try:
+        import trimesh
+    except ImportError:
+        raise Unreadable(f"{path.suffix} is read by trimesh: pip install 'artigrad[meshes]'") from None
+    try:
+        mesh: Any = trimesh.load(path, force="mesh")
+    except Exception as problem:
+        raise Unreadable(f"trimesh cannot read it: {problem}") from None
+    if not len(mesh.faces):
+        raise Unreadable("it has no faces")
+    return np.asarray(mesh.vertices), np.asarray(mesh.faces)
+
+
+def _msh(vertices: np.ndarray, faces: np.ndarray) -> bytes:
+    """In MuJoCo's own format: four counts, coordinates, faces."""
+    counts = np.array([len(vertices), 0, 0, len(faces)], "<i4")
+    return counts.tobytes() + vertices.astype("<f4").tobytes() + faces.astype("<i4").tobytes()
