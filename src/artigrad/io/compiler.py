@@ -131,15 +131,24 @@ def _weigh(mj: Any, m: Any, prepared: Preparation, strict: bool) -> list[Finding
         mj.mju_mat2Quat(quat, (axes * np.sign(np.linalg.det(axes))).ravel())
         body.mass[:], body.ipos[:], body.inertia[:], body.iquat[:] = given.mass, given.com, moments, quat
     light = np.flatnonzero(_moved(mj, m) < 1e-12)
-    names = tuple(dict.fromkeys(m.joint(m.dof_jntid[k]).name for k in light))
-    if names and strict:
+    if len(light) and strict:
         raise ModelError(
-            f"joint '{names[0]}' of {prepared.source.label} moves no mass: give a link that it moves a mass and an inertia, or "
-            f"load with strict=False: it has an armature of {ROTOR}"
+            f"joint '{m.joint(m.dof_jntid[light[0]]).name}' of {prepared.source.label} moves no mass: give what it moves "
+            f"a mass and an inertia, or load with strict=False: it has an armature of {ROTOR}"
         )
-    m.dof_armature[light] = ROTOR
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for k in light:
+        body, joint = m.body(m.dof_bodyid[k]), m.joint(m.dof_jntid[k])
+        if body.inertia.any():
+            body.inertia[:] = body.inertia.mean()
+            found.setdefault(("inertia of zero about an axis", "the mean of the moments about all"), {})[body.name] = (
+                None
+            )
+        else:
+            m.dof_armature[k] = ROTOR
+            found.setdefault(("joint that moves no mass", f"has an armature of {ROTOR}"), {})[joint.name] = None
     mj.mj_setConst(m, mj.MjData(m))  # weights of constraints, for these masses
-    return [Finding("joint that moves no mass", names, f"has an armature of {ROTOR}")] if names else []
+    return [Finding(what, tuple(where), effect) for (what, effect), where in found.items()]
 
 
 def _moved(mj: Any, m: Any) -> np.ndarray:

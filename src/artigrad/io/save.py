@@ -33,6 +33,7 @@ from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
 from ..simulate.sensors import KINDS
 from .edit import parts_by_name
+from .validate import possible
 from .weights import poses, tendon_weights
 
 # shape: type of geom, how many numbers its size has
@@ -203,8 +204,7 @@ class Writer:
         xx, yy, zz, xy, xz, yz = self.p.inertia[i]
         moments, Q = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         Q[:, 2] *= np.sign(np.linalg.det(Q))
-        slack = 1e-9 * abs(moments[2])
-        if moments[0] < -slack or moments[0] + moments[1] < moments[2] - slack:
+        if not possible(moments):
             self.impossible.append(self.model.bodies[i])
             moments = np.full(3, moments.mean())
         inertial = ET.SubElement(own, "inertial", mass=numbers(max(self.p.mass[i], least)), pos=numbers(self.p.com[i]))

@@ -18,6 +18,7 @@ from ..model.findings import Finding
 from ..model.quaternions import matrix, turn
 from .meshes import Unreadable, remade
 from .source import Source
+from .validate import possible
 
 SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
 # keep every link and look; masses that are not given come from what collides
@@ -189,7 +190,7 @@ class Preparation:
             self._found.setdefault(("link without <inertial>", WATER), []).append(name)
             return
         given = _inertia_of(inertial)
-        if given is None or (given.mass > 0 and _possible(given.matrix)):
+        if given is None or (given.mass > 0 and _welcome(given.matrix)):
             return
         if inertial is not None:
             link.remove(inertial)
@@ -202,7 +203,7 @@ class Preparation:
         inertial = ET.SubElement(link, "inertial")
         ET.SubElement(inertial, "mass", value="1")  # in axes of its own: the compiler takes no short cuts
         ET.SubElement(inertial, "inertia", ixx="1", iyy="2", izz="2", ixy="0.1", ixz="0.2", iyz="0.3")
-        if given.mass > 0:
+        if given.mass > 0 and not possible(np.linalg.eigvalsh(given.matrix)):
             self._found.setdefault(("inertia that no body can have", AS_GIVEN), []).append(name)
 
     def _limit(self, joint: ET.Element) -> None:
@@ -255,8 +256,8 @@ def _rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
     return R[2] @ R[1] @ R[0]
 
 
-def _possible(inertia: np.ndarray) -> bool:
-    """Three positive moments, none more than the sum of the others."""
+def _welcome(inertia: np.ndarray) -> bool:
+    """Whether the compiler takes it: three positive moments, none more than the sum of the others."""
     a, b, c = np.linalg.eigvalsh(inertia)
     return bool(a > 0 and a + b >= c)
 

@@ -94,6 +94,12 @@ def six_numbers(x: Any, what: str) -> np.ndarray:
     return vector(x, 6, f"inertia of {what} (three moments, six numbers or a 3x3 matrix)")
 
 
+def possible(moments: np.ndarray) -> bool:
+    """Whether a body can have these moments of inertia, in rising order, but for rounding."""
+    slack = 1e-9 * abs(float(moments[2]))
+    return bool(moments[0] >= -slack and moments[0] + moments[1] >= moments[2] - slack)
+
+
 def inertia_of(x: Any, what: str, mass: float) -> np.ndarray:
     """Six numbers; refused if no body of positive mass density can have them."""
     x = six_numbers(x, what)
