@@ -120,6 +120,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         gravity_compensation: float = 0.0,
         fluid_box: Any = (0.0, 0.0, 0.0),
         fluid_rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        mocap: bool = False,
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
 
@@ -135,7 +136,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         limits and dry friction (`docs/laws.md`).
 
         gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
-        axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`).
+        axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world
+        that is wherever params.position and params.rotation put it, for others to be welded to or to touch.
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")
@@ -174,12 +176,15 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             raise ModelError(f"{what}: dry friction is for joints that move, not a {joint} one")
         if JOINTS[joint].floating and parent != WORLD:
             raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
+        if mocap and (JOINTS[joint].nv or parent != WORLD):
+            raise ModelError(f"{what} is a mocap body: it is fixed to the world, not on a {joint} joint on '{parent}'")
         if JOINTS[joint].floating and vector(anchor, 3, f"anchor of {what}").any():
             raise ModelError(f"{what}: a free joint has no anchor")
         self._bodies[name] = {
             "parent": parent,
             "joint": joint,
             "joint_name": joint_name,
+            "mocap": bool(mocap),
             "com": vector(com, 3, f"com of {what}"),
             "inertia": inertia_of(inertia, what, numbers["mass"]),
             "position": vector(position, 3, f"position of {what}"),
@@ -456,10 +461,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         axes[:count] = vector(gear, count, f"gear of {what}, which acts on a {part} with {count} axes,")
         return ("jointinparent" if part == "joint" and in_parent else part, name), axes
 
-    def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None) -> str:
-        """A named state and control for `sim.reset(name)`; what is left out is zero (q: as the model is placed)."""
+    def keyframe(
+        self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None, mocap: Any = None
+    ) -> str:
+        """A named state and control for `sim.reset(name)`; what is left out is zero (q, mocap: as the model is placed). mocap:
+        position and quaternion of each mocap body, one after the other, for `model.keyframe_params(name)`."""
         self._new(name, self._keyframes | self._keyframe_parts, "keyframe")
-        self._keyframes[name] = Keyframe(q, v, u, act)
+        self._keyframes[name] = Keyframe(q, v, u, act, mocap)
         return name
 
     def idle(self, name: str) -> str:
@@ -620,6 +628,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             values=values | self._shape_values() | self._tendon_values(),
             shapes=self._build_shapes(names),
             keyframes={},
+            mocap=[k for k, b in enumerate(bodies) if b["mocap"]],
             activations=[Activated(j, a["dynamics"], a["early"]) for j, a in activations.items()],
             muscles=list(muscles),
             equalities=self._build_equalities(names),
@@ -655,7 +664,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
     @staticmethod
     def _place_in(model: Model, letter: str, part: str) -> int:
-        """Where the numbers of a joint or an actuator begin in q, v, u or act."""
+        """Where the numbers of a joint, an actuator or a mocap body begin in q, v, u, act or mocap."""
+        if letter == "mocap":
+            return 7 * model.mocap.index(model.body(part))
         if letter in "qv":
             return (model.joint_q if letter == "q" else model.joint_v)[model.joint(part)]
         j = model.actuator(part)

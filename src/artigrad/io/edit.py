@@ -25,7 +25,13 @@ JOINTLESS = {"damping": 0.0, "armature": 0.0, "stiffness": 0.0, "spring_referenc
 # part: where the builder has its records
 RECORDS = {part: f"_{part}s" for part in ("site", "shape", "actuator", "tendon", "sensor", "camera", "keyframe")}
 RECORDS |= {"body": "_bodies", "equality": "_equalities"}
-OWNER = {"q": "joint", "v": "joint", "u": "actuator", "act": "actuator"}  # of the numbers of a keyframe
+OWNER = {
+    "q": "joint",
+    "v": "joint",
+    "u": "actuator",
+    "act": "actuator",
+    "mocap": "body",
+}  # of the numbers of a keyframe
 ACTUATOR_NUMBERS = ("gain", "gain_slope", "bias", "control_range", "force_range", "max_velocity")
 
 
@@ -136,6 +142,7 @@ class Editor(LenientBuilder):
             root, joint = robot.parent[i] < 0, robot.joint_type[i]
             options: dict[str, Any] = {key: p[key][i] for key in ("axis", "anchor", *JOINT_NUMBERS, *SURROUNDED)}
             options |= {key: p[key][i] for key in ("position", "rotation", "mass", "com", "inertia")}
+            options["mocap"] = i in robot.mocap
             if not np.isfinite(options["limit"]).any():
                 options["limit"] = None
             if root and JOINTS[joint].floating and at.body != WORLD:
@@ -179,7 +186,7 @@ class Editor(LenientBuilder):
         self, robot: Model, frame: tuple[np.ndarray, ...], prefix: str, at: Placement
     ) -> dict[tuple[str, str], np.ndarray]:
         """A keyframe by joints and actuators, with free bodies moved to where the robot is."""
-        q, v, u, act = frame
+        q, v, u, act, mocap = frame
         parts: dict[tuple[str, str], np.ndarray] = {}
         for i, name in enumerate(robot.joints):
             joint, a, k = robot.joint_kind(i), robot.joint_q[i], robot.joint_v[i]
@@ -193,6 +200,8 @@ class Editor(LenientBuilder):
         driven = [(j, prefix + name) for j, name in enumerate(robot.actuators) if prefix + name in self._actuators]
         states = {a.actuator: k for k, a in enumerate(robot.activations)}
         parts |= {("act", name): act[states[j] : states[j] + 1] for j, name in driven if j in states}
+        for i, place in zip(robot.mocap, mocap.reshape(-1, 7), strict=True):
+            parts["mocap", prefix + robot.bodies[i]] = np.concatenate([at.point(place[:3]), at.turned(place[3:])])
         return parts | {("u", name): u[j : j + 1] for j, name in driven}
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:

@@ -172,6 +172,8 @@ class Writer:
         if i in self.absorbed:
             return self._body(above, self._children(i)[0], position, rotation, joints)
         own = ET.SubElement(above, "body", name=self.model.bodies[i], pos=numbers(position), quat=numbers(rotation))
+        if i in self.model.mocap:
+            own.set("mocap", "true")
         if self.p.gravity_compensation[i]:
             own.set("gravcomp", numbers(self.p.gravity_compensation[i]))
         for k, anchor, axis in joints:
@@ -483,12 +485,16 @@ class Writer:
 
     def _keyframes(self) -> None:
         keys = ET.SubElement(self.root, "keyframe")
-        for name, (q, v, u, act) in self.model.keyframes.items():
+        for name, (q, v, u, act, mocap) in self.model.keyframes.items():
             if name != "zero":
                 q, v = self._written(q, "nq"), self._written(v, "nv")
                 key = ET.SubElement(keys, "key", name=name, qpos=numbers(q), qvel=numbers(v), ctrl=numbers(u))
                 if len(act):
                     key.set("act", numbers(act))
+                if len(mocap):
+                    places = mocap.reshape(-1, 7)
+                    key.set("mpos", numbers(places[:, :3]))
+                    key.set("mquat", numbers(places[:, 3:]))
 
     def _written(self, x: np.ndarray, size: str) -> np.ndarray:
         """Coordinates in the order of the file's joints."""
