@@ -206,7 +206,7 @@ class Model:
         counts |= {"activation": self.na, "muscle": len(self.muscles)}
         self.param_slots, self.param_size = param_slots(counts)
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
-        zero = Keyframe(self._zero_q(), *(np.zeros(n) for n in (self.nv, self.nu, self.na)), self._mocap_poses())
+        zero = Keyframe(self._zero_q(), np.zeros(self.nv), np.zeros(self.nu), np.zeros(self.na), self._mocap_poses())
         self.keyframes = {"zero": zero, **keyframes}
 
     def _zero_q(self) -> np.ndarray:
