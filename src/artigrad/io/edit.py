@@ -154,7 +154,7 @@ class Editor(LenientBuilder):
             self.body(prefix + body, parent, joint=joint, joint_name=prefix + robot.joints[i], **options)
 
     def _add_actuator(self, robot: Model, j: int, prefix: str) -> None:
-        p, (kind, a) = robot.params, robot.transmissions[j]
+        p, (kind, a, _) = robot.params, robot.transmissions[j]
         name = prefix + robot.actuators[j]
         if kind.startswith("joint") and not self._moves(prefix + robot.joints[a]):
             return  # of a base that was free
@@ -318,8 +318,9 @@ def _mapped(kind: str, record: Any, f: Rename) -> Any:
         case "camera":
             return f("body", record[0]), record[1]
         case "actuator":
-            how, x = record["on"]
-            return record | {"on": (how, f("joint" if how.startswith("joint") else how, x))}
+            how, *names = record["on"]
+            part_of = "joint" if how.startswith("joint") else "site" if how == "crank" else how
+            return record | {"on": (how, *(f(part_of, x) for x in names))}
         case "tendon":
             pieces = []
             for piece in record["pieces"]:
@@ -347,11 +348,15 @@ def parts_by_name(model: Model) -> dict[str, Sequence[str]]:
 
 def acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:
     """What actuator j acts on, and its gear, for the builder."""
-    kind, a = robot.transmissions[j]
+    kind, a, b = robot.transmissions[j]
     p, wide = robot.params, any(line.actuator == j for line in robot.lines[0])
     if kind == "tendon":
         return {"tendon": prefix + robot.tendons[a].name, "gear": p.gear[j]}
     if kind == "site":
-        return {"site": prefix + robot.sites[a], "gear": p.gear_axes[j]}
+        seen_from = None if b < 0 else prefix + robot.sites[b]
+        return {"site": prefix + robot.sites[a], "seen_from": seen_from, "gear": p.gear_axes[j]}
+    if kind == "crank":
+        sites = {"crank": prefix + robot.sites[a], "slider": prefix + robot.sites[b]}
+        return sites | {"gear": p.gear[j], "crank_length": p.crank_length[j]}
     gear = p.gear_axes[j][: robot.joint_kind(a).nv] if wide else p.gear[j]
     return {"joint": prefix + robot.joints[a], "gear": gear, "in_parent": kind == "jointinparent"}

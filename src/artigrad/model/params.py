@@ -113,6 +113,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         (6,),
         "force and torque per unit of actuator force, of one on a ball or free joint or a site; a ball has the first three",
     ),
+    "crank_length": ("actuator", (), "m, rod of one on a slider-crank"),
     "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error; servo motors: 1/s)"),
     "gain_slope": ("actuator", (2,), "how the gain changes with length and velocity, as that of a damper does"),
     "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
