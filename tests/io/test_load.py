@@ -138,7 +138,6 @@ UNSUPPORTED = {
     "another method of constraints": '<option><flag diagexact="enable"/></option>',
     "sensor 'rangefinder'": '<sensor><rangefinder site="tip"/></sensor>',
     "armature of a tendon": '<tendon><spatial armature="3"><site site="tip"/><site site="base"/></spatial></tendon>',
-    "actuator on a site with a reference site": '<actuator><general site="tip" refsite="base"/></actuator>',
 }
 
 

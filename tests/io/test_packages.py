@@ -94,7 +94,7 @@ def test_two_of_them_are_a_scene(path):
         scene, again = ag.scene([model, model]), ag.edit(model).build()
     assert (scene.nq, scene.nv, scene.nu, scene.ns) == tuple(2 * n for n in (model.nq, model.nv, model.nu, model.ns))
     assert {*model.keyframes} <= {*scene.keyframes}
-    for key, (q, v, u, act) in model.keyframes.items():
+    for key, (q, v, u, act, _) in model.keyframes.items():
         np.testing.assert_allclose(again.keyframes[key][0], q, atol=1e-15)
         np.testing.assert_array_equal(scene.keyframes[key][1], np.tile(v, 2))
         np.testing.assert_array_equal(scene.keyframes[key][2], np.tile(u, 2))

@@ -138,7 +138,7 @@ def test_keyframes_follow_the_order_of_the_file(tmp_path):
     with pytest.warns(RuntimeWarning, match="order of its tree: a, c, b"):
         ag.save(b.build(), tmp_path / "branches.xml")
     again = ag.load(tmp_path / "branches.xml")
-    q, v, _, _ = again.keyframes["home"]
+    q, v, *_ = again.keyframes["home"]
     assert again.joints == ("a", "c", "b")
     np.testing.assert_array_equal(q, [1, 2, 3, 1, 0, 0, 0, 0.5, *turn])
     np.testing.assert_array_equal(v, [0, 1, 2, 3, 4, 5, 9, 6, 7, 8])

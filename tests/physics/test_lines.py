@@ -66,6 +66,10 @@ ROBOT = """
     <general jointinparent="free" gainprm="2" biastype="affine" biasprm="0.1 -1 -.2" gear="1 .5 -.3 .1 .2 .3"/>
     <general site="on_c" gainprm="2" biastype="affine" biasprm="0.1 -1 -.2" gear="1 .5 -.3 .1 .2 .3"/>
     <motor site="rotor" gear="0 0 1 0 0 .1"/>
+    <general site="on_c" refsite="on_d" gainprm="2" biastype="affine" biasprm="0.1 -1 -.2" gear="1 .5 -.3 .1 .2 .3"/>
+    <general site="rotor" refsite="on_a" gainprm="2" biastype="affine" biasprm="0.1 -1 -.2" gear="1 .5 -.3 .1 .2 .3"/>
+    <position cranksite="on_c" slidersite="on_d" cranklength=".7" kp="3" kv=".2" gear="1.3"/>
+    <motor cranksite="rotor" slidersite="on_c" cranklength=".1" gear=".3"/>
   </actuator>
 </mujoco>
 """
@@ -105,6 +109,7 @@ def test_gradients():
     for name in (
         "gain_slope",
         "gear_axes",
+        "crank_length",
         "piece_scale",
         "tendon_stiffness",
         "tendon_rest",

@@ -15,8 +15,8 @@ from .validate import number, vector
 
 HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 # mjtTrn and mjtDyn, mjtGain, mjtBias: what is beyond a joint's affine actuator
-JOINT_IN_PARENT, TENDON, SITE = 1, 3, 4  # mjtTrn
-TRANSMISSIONS = {2: "slider-crank", 5: "body (adhesion)", 6: "rotation"}
+JOINT_IN_PARENT, CRANK, TENDON, SITE = 1, 2, 3, 4  # mjtTrn
+TRANSMISSIONS = {5: "body (adhesion)", 6: "rotation"}
 OTHER_DYNAMICS = {5: "dcmotor", 6: "pid", 7: "user"}
 AFFINE, MUSCLE = 1, 2  # mjtGain and mjtBias
 IDLE = "keeps its place in u and does nothing"
@@ -96,8 +96,6 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
         return f"actuator on a {TRANSMISSIONS[transmission]}"
     if transmission == TENDON and names.tendon[on] not in b._tendons:
         return "actuator on a tendon that is left out"
-    if transmission == SITE and m.actuator_trnid[a, 1] >= 0:
-        return "actuator on a site with a reference site"
     if int(m.actuator_plugin[a]) >= 0:
         return "actuator of a plugin"
     if int(m.actuator_dyntype[a]) in OTHER_DYNAMICS:
@@ -130,7 +128,7 @@ def _moved_joints(m: Any, a: int) -> set[int]:
             return {int(m.wrap_objid[w]) for w in path}
         bodies = {int(m.site_bodyid[int(m.wrap_objid[w])]) for w in path if m.wrap_type[w] == 3}
     else:
-        bodies = {int(m.site_bodyid[on])}
+        bodies = {int(m.site_bodyid[k]) for k in m.actuator_trnid[a] if k >= 0}
     found: set[int] = set()
     for body in bodies:
         while body:
@@ -166,8 +164,12 @@ def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
     transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
     if transmission == TENDON:
         return {"tendon": names.tendon[on], "gear": float(gear[0])}
+    other = int(m.actuator_trnid[a, 1])
     if transmission == SITE:
-        return {"site": names.site[on], "gear": gear}
+        return {"site": names.site[on], "seen_from": None if other < 0 else names.site[other], "gear": gear}
+    if transmission == CRANK:
+        rod = float(m.actuator_cranklength[a])
+        return {"crank": names.site[on], "slider": names.site[other], "crank_length": rod, "gear": float(gear[0])}
     count = {0: 6, 1: 3}.get(int(m.jnt_type[on]), 1)
     in_parent = transmission == JOINT_IN_PARENT
     return {"joint": names.joint[on], "gear": gear[:count] if count > 1 else float(gear[0]), "in_parent": in_parent}

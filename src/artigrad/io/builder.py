@@ -120,6 +120,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         gravity_compensation: float = 0.0,
         fluid_box: Any = (0.0, 0.0, 0.0),
         fluid_rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        mocap: bool = False,
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
 
@@ -135,7 +136,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         limits and dry friction (`docs/laws.md`).
 
         gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
-        axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`).
+        axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world
+        that is wherever params.position and params.rotation put it, for others to be welded to or to touch.
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")
@@ -174,12 +176,15 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             raise ModelError(f"{what}: dry friction is for joints that move, not a {joint} one")
         if JOINTS[joint].floating and parent != WORLD:
             raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
+        if mocap and (JOINTS[joint].nv or parent != WORLD):
+            raise ModelError(f"{what} is a mocap body: it is fixed to the world, not on a {joint} joint on '{parent}'")
         if JOINTS[joint].floating and vector(anchor, 3, f"anchor of {what}").any():
             raise ModelError(f"{what}: a free joint has no anchor")
         self._bodies[name] = {
             "parent": parent,
             "joint": joint,
             "joint_name": joint_name,
+            "mocap": bool(mocap),
             "com": vector(com, 3, f"com of {what}"),
             "inertia": inertia_of(inertia, what, numbers["mass"]),
             "position": vector(position, 3, f"position of {what}"),
@@ -300,6 +305,10 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         *,
         tendon: str | None = None,
         site: str | None = None,
+        seen_from: str | None = None,
+        crank: str | None = None,
+        slider: str | None = None,
+        crank_length: float = 0.0,
         in_parent: bool = False,
         kind: str = "force",
         gain: float = 1.0,
@@ -319,11 +328,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
     ) -> str:
         """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
 
-        It acts on a joint, on a tendon, or at a site. kind: what u is: a "force" (x = 0), or the "position" (x = length) or
-        "velocity" that is wanted; "servo" and "speed" are of `servo_motor`. Of a joint with one axis and of a tendon, length
-        and velocity are its own times `gear`, and the force on it is gear times this one. Of a spherical joint gear is three
-        numbers, of a free one or a site six, a force and a torque per unit of actuator force, in the axes of the site, or of
-        a joint in those of its body (shifts of a free one: the world's); in_parent: turns in the axes of the parent.
+        It acts on a joint, on a tendon, at a site, or on a slider-crank. kind: what u is: a "force" (x = 0), or the "position"
+        (x = length) or "velocity" that is wanted; "servo" and "speed" are of `servo_motor`. Of a joint with one axis and of a
+        tendon, length and velocity are its own times `gear`, and the force on it is gear times this one. Of a spherical joint
+        gear is three numbers, of a free one or a site six, a force and a torque per unit of actuator force, in the axes of the
+        site, or of a joint in those of its body (shifts of a free one: the world's); in_parent: turns in the axes of the
+        parent. seen_from: another site; forces are then in its axes and act on it too, and length is how far, and turned, the
+        site is from there. crank, slider: sites, joined by a rod of crank_length; length is where the slider is on its axis z.
         control_range, force_range: (lower, upper) of u and of the force. max_velocity: at which the drive and its damping
         balance. gain_slope: how much the gain on u grows with length and velocity; (0, -1) is a damper whose strength is u.
 
@@ -334,7 +345,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
-        on, axes = self._acted_on(what, {"joint": joint, "tendon": tendon, "site": site}, in_parent, gear)
+        given = {"joint": joint, "tendon": tendon, "site": site, "crank": crank}
+        on, axes = self._acted_on(what, given, {"site": seen_from, "crank": slider}, in_parent, gear)
+        crank_length = number(crank_length, f"crank_length of {what}")
+        if (crank_length > 0) != (crank is not None):
+            raise ModelError(f"{what}: a slider-crank, and nothing else, has a crank_length above zero")
         if kind not in ACTUATORS:
             raise ModelError(f"kind of {what} is one of {', '.join(ACTUATORS)}; not {kind!r}")
         gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
@@ -355,6 +370,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "gain_slope": vector(gain_slope, 2, f"gain_slope of {what}"),
             "gear": 1.0 if axes is not None else number(gear, f"gear of {what}"),
             "gear_axes": np.zeros(6) if axes is None else axes,
+            "crank_length": crank_length,
             "control_range": bounds(control_range, f"control_range of {what}"),
             "force_range": bounds(force_range, f"force_range of {what}"),
             "max_velocity": max_velocity,
@@ -370,7 +386,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         return name
 
     @staticmethod
-    def _check_servo_motor(what: str, on: tuple[str, str], axes: Any, numbers: tuple[float, Any], zero: Any) -> None:
+    def _check_servo_motor(what: str, on: tuple[str, ...], axes: Any, numbers: tuple[float, Any], zero: Any) -> None:
         """A servo motor drives one axis of a joint, by a gain alone."""
         if on[0] != "joint" or axes is not None:
             raise ModelError(
@@ -432,34 +448,44 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         )
 
     def _acted_on(
-        self, what: str, given: dict[str, str | None], in_parent: bool, gear: Any
-    ) -> tuple[tuple[str, str], np.ndarray | None]:
-        """(kind of transmission, name), and the six numbers of its gear if one does not say it."""
+        self, what: str, given: dict[str, str | None], others: dict[str, str | None], in_parent: bool, gear: Any
+    ) -> tuple[tuple[str, ...], np.ndarray | None]:
+        """(kind of transmission, name, perhaps another name), and the six numbers of its gear if one does not say it."""
         given = {key: name for key, name in given.items() if name is not None}
         if len(given) != 1:
-            raise ModelError(f"{what} acts on one joint, tendon or site")
+            raise ModelError(f"{what} acts on one joint, tendon, site or slider-crank")
         ((part, name),) = given.items()
-        known = list({"joint": self._joints, "tendon": self._tendons, "site": self._sites}[part])  # type: ignore[call-overload]
-        if not isinstance(name, str) or name not in known:
-            raise ModelError(
-                f"{what} is on {part} '{name}', which does not exist; there are: {', '.join(known) or 'none'}"
-            )
-        count = 1 if part == "tendon" else 6
+        parts: dict[str, Any] = {"joint": self._joints, "tendon": self._tendons}
+        known = list(parts.get(part, self._sites))
+        other = others.get(part)
+        for x in (name,) if other is None else (name, other):
+            if not isinstance(x, str) or x not in known:
+                raise ModelError(
+                    f"{what} is on {part} '{x}', which does not exist; there are: {', '.join(known) or 'none'}"
+                )
+        if any(x is not None and key != part for key, x in others.items()) or (part == "crank" and other is None):
+            raise ModelError(f"{what}: seen_from goes with a site, and slider with a crank, which needs it")
+        assert name is not None
+        count = 1 if part in ("tendon", "crank") else 6
         if part == "joint":
             joint = JOINTS[list(self._bodies.values())[self._joints[name]]["joint"]]
             if not joint.nv:
                 raise ModelError(f"{what} drives joint '{name}', which is {joint.name}: it does not move")
             count = 1 if joint.axial else joint.nv
+        on = (part, name) if other is None else (part, name, other)
         if count == 1:
-            return (part, name), None
+            return on, None
         axes = np.zeros(6)
         axes[:count] = vector(gear, count, f"gear of {what}, which acts on a {part} with {count} axes,")
-        return ("jointinparent" if part == "joint" and in_parent else part, name), axes
+        return ("jointinparent", name) if part == "joint" and in_parent else on, axes
 
-    def keyframe(self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None) -> str:
-        """A named state and control for `sim.reset(name)`; what is left out is zero (q: as the model is placed)."""
+    def keyframe(
+        self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None, mocap: Any = None
+    ) -> str:
+        """A named state and control for `sim.reset(name)`; what is left out is zero (q, mocap: as the model is placed). mocap:
+        position and quaternion of each mocap body, one after the other, for `model.keyframe_params(name)`."""
         self._new(name, self._keyframes | self._keyframe_parts, "keyframe")
-        self._keyframes[name] = Keyframe(q, v, u, act)
+        self._keyframes[name] = Keyframe(q, v, u, act, mocap)
         return name
 
     def idle(self, name: str) -> str:
@@ -477,15 +503,16 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "bias": np.zeros(3),
             "gain_slope": np.zeros(2),
             "gear_axes": np.zeros(6),
+            "crank_length": 0.0,
             "max_velocity": INF,
         }
         self._actuators[name] = {"on": ("joint", joint), **own, **numbers}
         return name
 
-    def _transmission(self, on: tuple[str, str]) -> Transmission:
-        kind, name = on
-        known = {"tendon": self._tendons, "site": self._sites}.get(kind, self._joints)
-        return Transmission(kind, list(known).index(name))
+    def _transmission(self, on: tuple[str, ...]) -> Transmission:
+        kind, *names = on
+        known: Any = {"tendon": self._tendons, "site": self._sites, "crank": self._sites}.get(kind, self._joints)
+        return Transmission(kind, *(list(known).index(name) for name in names))
 
     def sensor(
         self, name: str, kind: str, on: str = "", *, ref: str | None = None, cutoff: float = 0.0, zone: Any = None
@@ -593,6 +620,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             for key in (
                 "gear",
                 "gear_axes",
+                "crank_length",
                 "gain",
                 "gain_slope",
                 "bias",
@@ -620,6 +648,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             values=values | self._shape_values() | self._tendon_values(),
             shapes=self._build_shapes(names),
             keyframes={},
+            mocap=[k for k, b in enumerate(bodies) if b["mocap"]],
             activations=[Activated(j, a["dynamics"], a["early"]) for j, a in activations.items()],
             muscles=list(muscles),
             equalities=self._build_equalities(names),
@@ -655,7 +684,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
     @staticmethod
     def _place_in(model: Model, letter: str, part: str) -> int:
-        """Where the numbers of a joint or an actuator begin in q, v, u or act."""
+        """Where the numbers of a joint, an actuator or a mocap body begin in q, v, u, act or mocap."""
+        if letter == "mocap":
+            return 7 * model.mocap.index(model.body(part))
         if letter in "qv":
             return (model.joint_q if letter == "q" else model.joint_v)[model.joint(part)]
         j = model.actuator(part)

@@ -74,7 +74,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | Non
     for k in range(m.nkey):
         driven = [names.actuator.index(name) for name, a in b._actuators.items() if "activation" in a]
         act = [m.key_act[k][m.actuator_actadr[a]] for a in driven]
-        b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k], act)
+        b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k], act, _mocap(m, k))
     if "reference" not in names.keyframe:
         b.keyframe("reference", m.qpos0)
     b.options = _options(m, b)
@@ -94,7 +94,7 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
         **_box(m, i),
     }
     if count == 0:
-        b.body(name, parent, position=position, rotation=rotation, **own)
+        b.body(name, parent, position=position, rotation=rotation, mocap=bool(m.body_mocapid[i] >= 0), **own)
     for j in range(first, first + count):
         last = j == first + count - 1
         link = name if last else f"{name}:{names.joint[j]}"
@@ -150,6 +150,13 @@ def _joint(m: Any, j: int) -> dict[str, Any]:
     out["dry_friction"], out["dry_solimp"] = m.dof_frictionloss[k], m.dof_solimp[k]
     out["dry_solref"] = reference(m.dof_solref[k])
     return out
+
+
+def _mocap(m: Any, k: int) -> np.ndarray:
+    """Poses of mocap bodies in keyframe k, in the order of bodies."""
+    order = [int(n) for n in m.body_mocapid if n >= 0]
+    places = np.c_[m.key_mpos[k].reshape(-1, 3), m.key_mquat[k].reshape(-1, 4)]
+    return places[order].ravel()
 
 
 def _unit(m: Any, q: np.ndarray) -> np.ndarray:

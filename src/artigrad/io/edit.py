@@ -25,7 +25,13 @@ JOINTLESS = {"damping": 0.0, "armature": 0.0, "stiffness": 0.0, "spring_referenc
 # part: where the builder has its records
 RECORDS = {part: f"_{part}s" for part in ("site", "shape", "actuator", "tendon", "sensor", "camera", "keyframe")}
 RECORDS |= {"body": "_bodies", "equality": "_equalities"}
-OWNER = {"q": "joint", "v": "joint", "u": "actuator", "act": "actuator"}  # of the numbers of a keyframe
+OWNER = {
+    "q": "joint",
+    "v": "joint",
+    "u": "actuator",
+    "act": "actuator",
+    "mocap": "body",
+}  # of the numbers of a keyframe
 ACTUATOR_NUMBERS = ("gain", "gain_slope", "bias", "control_range", "force_range", "max_velocity")
 
 
@@ -136,6 +142,7 @@ class Editor(LenientBuilder):
             root, joint = robot.parent[i] < 0, robot.joint_type[i]
             options: dict[str, Any] = {key: p[key][i] for key in ("axis", "anchor", *JOINT_NUMBERS, *SURROUNDED)}
             options |= {key: p[key][i] for key in ("position", "rotation", "mass", "com", "inertia")}
+            options["mocap"] = i in robot.mocap
             if not np.isfinite(options["limit"]).any():
                 options["limit"] = None
             if root and JOINTS[joint].floating and at.body != WORLD:
@@ -147,7 +154,7 @@ class Editor(LenientBuilder):
             self.body(prefix + body, parent, joint=joint, joint_name=prefix + robot.joints[i], **options)
 
     def _add_actuator(self, robot: Model, j: int, prefix: str) -> None:
-        p, (kind, a) = robot.params, robot.transmissions[j]
+        p, (kind, a, _) = robot.params, robot.transmissions[j]
         name = prefix + robot.actuators[j]
         if kind.startswith("joint") and not self._moves(prefix + robot.joints[a]):
             return  # of a base that was free
@@ -179,7 +186,7 @@ class Editor(LenientBuilder):
         self, robot: Model, frame: tuple[np.ndarray, ...], prefix: str, at: Placement
     ) -> dict[tuple[str, str], np.ndarray]:
         """A keyframe by joints and actuators, with free bodies moved to where the robot is."""
-        q, v, u, act = frame
+        q, v, u, act, mocap = frame
         parts: dict[tuple[str, str], np.ndarray] = {}
         for i, name in enumerate(robot.joints):
             joint, a, k = robot.joint_kind(i), robot.joint_q[i], robot.joint_v[i]
@@ -193,6 +200,8 @@ class Editor(LenientBuilder):
         driven = [(j, prefix + name) for j, name in enumerate(robot.actuators) if prefix + name in self._actuators]
         states = {a.actuator: k for k, a in enumerate(robot.activations)}
         parts |= {("act", name): act[states[j] : states[j] + 1] for j, name in driven if j in states}
+        for i, place in zip(robot.mocap, mocap.reshape(-1, 7), strict=True):
+            parts["mocap", prefix + robot.bodies[i]] = np.concatenate([at.point(place[:3]), at.turned(place[3:])])
         return parts | {("u", name): u[j : j + 1] for j, name in driven}
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
@@ -309,8 +318,9 @@ def _mapped(kind: str, record: Any, f: Rename) -> Any:
         case "camera":
             return f("body", record[0]), record[1]
         case "actuator":
-            how, x = record["on"]
-            return record | {"on": (how, f("joint" if how.startswith("joint") else how, x))}
+            how, *names = record["on"]
+            part_of = "joint" if how.startswith("joint") else "site" if how == "crank" else how
+            return record | {"on": (how, *(f(part_of, x) for x in names))}
         case "tendon":
             pieces = []
             for piece in record["pieces"]:
@@ -338,11 +348,15 @@ def parts_by_name(model: Model) -> dict[str, Sequence[str]]:
 
 def acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:
     """What actuator j acts on, and its gear, for the builder."""
-    kind, a = robot.transmissions[j]
+    kind, a, b = robot.transmissions[j]
     p, wide = robot.params, any(line.actuator == j for line in robot.lines[0])
     if kind == "tendon":
         return {"tendon": prefix + robot.tendons[a].name, "gear": p.gear[j]}
     if kind == "site":
-        return {"site": prefix + robot.sites[a], "gear": p.gear_axes[j]}
+        seen_from = None if b < 0 else prefix + robot.sites[b]
+        return {"site": prefix + robot.sites[a], "seen_from": seen_from, "gear": p.gear_axes[j]}
+    if kind == "crank":
+        sites = {"crank": prefix + robot.sites[a], "slider": prefix + robot.sites[b]}
+        return sites | {"gear": p.gear[j], "crank_length": p.crank_length[j]}
     gear = p.gear_axes[j][: robot.joint_kind(a).nv] if wide else p.gear[j]
     return {"joint": prefix + robot.joints[a], "gear": gear, "in_parent": kind == "jointinparent"}

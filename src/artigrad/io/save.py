@@ -174,6 +174,8 @@ class Writer:
         if i in self.absorbed:
             return self._body(above, self._children(i)[0], position, rotation, joints)
         own = ET.SubElement(above, "body", name=self.model.bodies[i], pos=numbers(position), quat=numbers(rotation))
+        if i in self.model.mocap:
+            own.set("mocap", "true")
         if self.p.gravity_compensation[i]:
             own.set("gravcomp", numbers(self.p.gravity_compensation[i]))
         for k, anchor, axis in joints:
@@ -426,10 +428,8 @@ class Writer:
             gain, bias = 0.0 if a in m.servos else p.gain[a], np.array(p.bias[a])
             bias[1] -= gain * (m.actuator_kind[a] == POSITION)
             bias[2] -= gain * (m.actuator_kind[a] == VELOCITY)
-            kind, on = m.transmissions[a]
-            names = {"tendon": [t.name for t in m.tendons], "site": m.sites}.get(kind, m.joints)
-            general = ET.SubElement(actuators, "general", {"name": name, kind: names[on]})
-            wide = any(line.actuator == a for line in m.lines[0])
+            general = ET.SubElement(actuators, "general", {"name": name} | self._acted_on(a))
+            wide = m.transmissions[a].kind != "crank" and any(line.actuator == a for line in m.lines[0])
             general.set("gear", numbers(p.gear_axes[a] if wide else p.gear[a]))
             general.set("gaintype", "affine" if p.gain_slope[a].any() else "fixed")
             general.set("gainprm", numbers([gain, *p.gain_slope[a]]))
@@ -447,6 +447,15 @@ class Writer:
                 if np.isfinite(limits).any():
                     general.set(f"{key}limited", "true")
                     general.set(f"{key}range", numbers(np.clip(limits, -1e10, 1e10)))
+
+    def _acted_on(self, a: int) -> dict[str, str]:
+        """What actuator a acts on."""
+        m, (kind, one, other) = self.model, self.model.transmissions[a]
+        if kind == "crank":
+            rod = numbers(self.p.crank_length[a])
+            return {"cranksite": m.sites[one], "slidersite": m.sites[other], "cranklength": rod}
+        names: Any = {"tendon": [t.name for t in m.tendons], "site": m.sites}.get(kind, m.joints)
+        return {kind: names[one]} | ({} if other < 0 else {"refsite": m.sites[other]})
 
     def _muscle(self, general: ET.Element, a: int) -> None:
         """What actuator a has of a muscle, in place of what is affine; MJCF has one or the other."""
@@ -488,12 +497,16 @@ class Writer:
 
     def _keyframes(self) -> None:
         keys = ET.SubElement(self.root, "keyframe")
-        for name, (q, v, u, act) in self.model.keyframes.items():
+        for name, (q, v, u, act, mocap) in self.model.keyframes.items():
             if name != "zero":
                 q, v = self._written(q, "nq"), self._written(v, "nv")
                 key = ET.SubElement(keys, "key", name=name, qpos=numbers(q), qvel=numbers(v), ctrl=numbers(u))
                 if len(act):
                     key.set("act", numbers(act))
+                if len(mocap):
+                    places = mocap.reshape(-1, 7)
+                    key.set("mpos", numbers(places[:, :3]))
+                    key.set("mquat", numbers(places[:, 3:]))
 
     def _written(self, x: np.ndarray, size: str) -> np.ndarray:
         """Coordinates in the order of the file's joints."""

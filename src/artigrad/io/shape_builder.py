@@ -247,7 +247,11 @@ class ShapeBuilder:
     def _candidates(self) -> list[tuple[int, int]]:
         """Pairs of shapes that may touch; those without a routine are reported."""
         names, shapes = list(self._shapes), list(self._shapes.values())
-        welded = self._welded()
+        welded, unmoved = self._welded(), self._unmoved()
+
+        def still(shape: dict[str, Any]) -> bool:
+            return welded[shape["body"]] in unmoved
+
         included = {frozenset(p) for *p, _ in self._included}
         pairs: list[tuple[int, int]] = []
         missing: dict[str, list[str]] = {}
@@ -255,10 +259,11 @@ class ShapeBuilder:
             for j in range(i + 1, len(shapes)):
                 b = shapes[j]
                 wanted = frozenset((names[i], names[j])) in included or self._may_touch(a, b, welded)
-                if not wanted or welded[a["body"]] == welded[b["body"]]:
+                if not wanted or welded[a["body"]] == welded[b["body"]] or (still(a) and still(b)):
                     continue
                 if (a["kind"], b["kind"]) in BY_SHAPES:
-                    pairs.append(_ordered((i, j), shapes, welded))
+                    first, second = sorted((i, j), key=lambda k: (shapes[k]["kind"], k))  # as MuJoCo has them; but the
+                    pairs.append((second, first) if still(shapes[second]) else (first, second))  # second one moves
                 else:
                     kinds = " and ".join(sorted((SHAPES[a["kind"]], SHAPES[b["kind"]])))
                     missing.setdefault(kinds, []).append(f"{names[i]} - {names[j]}")
@@ -287,11 +292,15 @@ class ShapeBuilder:
         return other not in (one, parents[one]) and one != parents[other]
 
     def _welded(self) -> dict[str, str]:
-        """For each body the one that carries its fixed joints: the first moving one inwards, or the world."""
+        """For each body the one that carries its fixed joints: the first moving one inwards, a mocap body, or the world."""
         out = {WORLD: WORLD}
         for name, b in self._bodies.items():
-            out[name] = name if JOINTS[b["joint"]].nv else out[b["parent"]]
+            out[name] = name if JOINTS[b["joint"]].nv or b["mocap"] else out[b["parent"]]
         return out
+
+    def _unmoved(self) -> set[str]:
+        """The world and mocap bodies: no force moves them."""
+        return {WORLD} | {name for name, b in self._bodies.items() if b["mocap"]}
 
     @staticmethod
     def _new(name: str, taken: dict[str, Any], what: str) -> None:
@@ -299,12 +308,6 @@ class ShapeBuilder:
             raise ModelError(f"the name of a {what} is a text, not {name!r}")
         if name in taken:
             raise ModelError(f"two of the {what} names are '{name}'; names are unique")
-
-
-def _ordered(pair: tuple[int, int], shapes: list[dict[str, Any]], welded: dict[str, str]) -> tuple[int, int]:
-    """Two shapes in the order of their kinds, as MuJoCo has them; but the second one moves."""
-    first, second = sorted(pair, key=lambda k: (shapes[k]["kind"], k))
-    return (second, first) if welded[shapes[second]["body"]] == WORLD else (first, second)
 
 
 def _corners(vertices: Any, what: str) -> np.ndarray:

@@ -104,14 +104,7 @@ FEATURES = (
         lambda m, n: [name for name, bit in METHODS.items() if m.opt.enableflags & bit],
     ),
 )
-NOTES = (
-    Unsimulated("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
-    Unsimulated(
-        "mocap body",
-        "fixed where the file places it",
-        lambda m, n: [n.body[i] for i in range(m.nbody) if m.body_mocapid[i] >= 0],
-    ),
-)
+NOTES = (Unsimulated("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),)
 
 
 def _other_equalities(m: Any, names: Names) -> list[str]:

@@ -101,12 +101,13 @@ class Activated(NamedTuple):
 
 
 class Keyframe(NamedTuple):
-    """A state and controls."""
+    """A state and controls. mocap: position and quaternion of each mocap body, one after the other."""
 
     q: np.ndarray
     v: np.ndarray
     u: np.ndarray
     act: np.ndarray
+    mocap: np.ndarray
 
 
 class Zone(NamedTuple):
@@ -135,10 +136,11 @@ class Model:
     Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
 
     nq, nv, na, nu: lengths of q, v, act and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators:
-    names, in the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in q
-    and its velocities in v. keyframes: (q, v, u, act) by name. shapes: what may touch, with its names. sensors: what
-    `sim.sensors` reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on;
-    activations: whose state `act` is; muscles: actuators that are one. params: the default parameters.
+    names, in the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in
+    q and its velocities in v. keyframes: (q, v, u, act, mocap) by name. mocap: bodies that are where params put them. shapes:
+    what may touch, with its names. sensors: what `sim.sensors` reads. tendons: what pulls along a path or couples joints;
+    transmissions: what each actuator acts on; activations: whose state `act` is; muscles: actuators that are one. params: the
+    default parameters.
 
     options: what a Simulator starts from. visuals: what bodies look like. cameras: where cameras are, for `artigrad.camera`. Of
     a loaded file, unsupported: what is not simulated; notes: what is simulated differently, such as another integrator; print
@@ -161,6 +163,7 @@ class Model:
         shapes: Shapes,
         keyframes: dict[str, Keyframe],
         *,
+        mocap: Sequence[int] = (),
         activations: Sequence[Activated] = (),
         muscles: Sequence[int] = (),
         equalities: Sequence[Equality] = (),
@@ -176,7 +179,7 @@ class Model:
         self.name = name
         self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
         self.parent, self.joint_type = tuple(parent), tuple(joint_type)
-        self.site_body = tuple(site_body)
+        self.site_body, self.mocap = tuple(site_body), tuple(mocap)
         self.transmissions, self.actuator_kind = tuple(transmissions), tuple(actuator_kind)
         self.activations, self.muscles = tuple(activations), tuple(muscles)
         self.na = len(self.activations)
@@ -203,7 +206,7 @@ class Model:
         counts |= {"activation": self.na, "muscle": len(self.muscles)}
         self.param_slots, self.param_size = param_slots(counts)
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
-        zero = Keyframe(self._zero_q(), *(np.zeros(n) for n in (self.nv, self.nu, self.na)))
+        zero = Keyframe(self._zero_q(), np.zeros(self.nv), np.zeros(self.nu), np.zeros(self.na), self._mocap_poses())
         self.keyframes = {"zero": zero, **keyframes}
 
     def _zero_q(self) -> np.ndarray:
@@ -214,6 +217,11 @@ class Model:
             placed = (*self.params.position[i], *self.params.rotation[i])
             q[a : a + joint.nq] = placed if joint.floating else joint.zero
         return q
+
+    def _mocap_poses(self) -> np.ndarray:
+        """Where mocap bodies are: position and quaternion of each."""
+        own, p = list(self.mocap), self.params
+        return np.concatenate([p.position[own], p.rotation[own]], axis=1).ravel()
 
     def joint_kind(self, i: int) -> Joint:
         """The record of joint i: its sizes and what it can have."""
@@ -233,6 +241,13 @@ class Model:
     def keyframe_control(self, name: str | None = None) -> np.ndarray:
         """The controls of the named keyframe."""
         return self._keyframe(name).u.copy()
+
+    def keyframe_params(self, name: str | None = None) -> Params:
+        """The default parameters with mocap bodies where the named keyframe has them."""
+        places = self._keyframe(name).mocap.reshape(-1, 7)
+        position, rotation = np.array(self.params.position), np.array(self.params.rotation)
+        position[list(self.mocap)], rotation[list(self.mocap)] = places[:, :3], places[:, 3:]
+        return self.params.replace(position=position, rotation=rotation)
 
     def _keyframe(self, name: str | None) -> Keyframe:
         name = name or self.default_keyframe

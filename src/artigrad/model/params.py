@@ -7,6 +7,7 @@ read-only values: `params.replace(mass=...)` makes a changed copy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -112,6 +113,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         (6,),
         "force and torque per unit of actuator force, of one on a ball or free joint or a site; a ball has the first three",
     ),
+    "crank_length": ("actuator", (), "m, rod of one on a slider-crank"),
     "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error; servo motors: 1/s)"),
     "gain_slope": ("actuator", (2,), "how the gain changes with length and velocity, as that of a damper does"),
     "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
@@ -196,7 +198,7 @@ class Params(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         start, shape = self._slot(name)
-        size = int(np.prod(shape))
+        size = prod(shape)
         return self.flat[..., start : start + size].reshape(self.flat.shape[:-1] + shape)
 
     def __getattr__(self, name: str) -> np.ndarray:
@@ -360,6 +362,7 @@ POSITIVE = (
 )
 # what a model is built with or without, and which params say so
 EXTRAS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity"), "slope": ("gain_slope",)}
+DIRECTIONS = ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation")
 RANGES = ("limit", "control_range", "force_range", "tendon_limit", "activation_range")  # lowest, highest
 MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit", "activation_range")
 
@@ -367,14 +370,27 @@ MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "ten
 def check_params(params: Params) -> None:
     """Refuse numbers that no physics can be made of: NaN, infinity, axes without direction; and unless they are `unchecked`,
     those that no robot has."""
-    for name in FIELDS:
+    _check_numbers(params)
+    for name in DIRECTIONS:
         x = params[name]
-        bad = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
-        _refuse(name, x, bad, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
-        if name in ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation"):
-            _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
-        if params.checked:
-            _check_signs(name, x)
+        _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
+    if params.checked:
+        for name in (*POSITIVE, *RANGES, "restitution"):
+            _check_signs(name, params[name])
+
+
+def _check_numbers(params: Params) -> None:
+    """All numbers at once; which one it is, if there is one that is none."""
+    bad = ~np.isfinite(params.flat)
+    for name in MAY_BE_INFINITE:
+        start, shape = params.model.param_slots[name]
+        own = slice(start, start + prod(shape))
+        bad[..., own] = np.isnan(params.flat[..., own])
+    if bad.any():
+        for name in FIELDS:
+            x = params[name]
+            wrong = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
+            _refuse(name, x, wrong, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
 
 
 def _check_signs(name: str, x: np.ndarray) -> None:

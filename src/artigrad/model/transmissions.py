@@ -1,5 +1,5 @@
 """Lines: numbers of a pose that a force acts along. Tendons are lines, and so is what an actuator on a ball joint, a free
-joint or a site pulls; an actuator on a joint with one axis needs none."""
+joint, sites or a slider-crank pulls; an actuator on a joint with one axis needs none."""
 
 from __future__ import annotations
 
@@ -35,35 +35,49 @@ class Tendon(NamedTuple):
 
 class Transmission(NamedTuple):
     """What an actuator acts on. kind: "joint" or "jointinparent" (axes of the parent) with a the joint, "tendon" with a the
-    tendon, or "site" with a the site."""
+    tendon, "site" with a the site and b the one that it is seen from (-1: none), or "crank" with a the site of the crank and b
+    that of the slider."""
 
     kind: str
     a: int
+    b: int = -1
 
 
 PIECES = ("straight", "sphere", "cylinder")  # kinds of pieces of a path
-LINES = ("fixed", "spatial", "ball", "ball_in_parent", "free", "free_in_parent", "site")  # kinds of lines
+LINES = (
+    "fixed",
+    "spatial",
+    "ball",
+    "ball_in_parent",
+    "free",
+    "free_in_parent",
+    "site",
+    "relative",
+    "crank",
+)  # kinds of lines
 
 
 class Line(NamedTuple):
-    """kind: one of LINES. at: first coordinate of the joint, or frame of the site (bodies first). dofs: what it moves."""
+    """kind: one of LINES. at: first coordinate of the joint, or frame of the site (bodies first). dofs: what it moves.
+    other: frame of another site."""
 
     kind: str
     pieces: tuple[Piece, ...]
     at: int
     dofs: tuple[int, ...]
     actuator: int = -1  # whose own line it is
+    other: int = 0
 
 
 def lines_of(model: Model) -> tuple[list[Line], list[int]]:
     """All lines, those of tendons first, and of each actuator the number of its line from 1 (0: it has none)."""
     lines = [_of_tendon(model, tendon) for tendon in model.tendons]
     of_actuator = []
-    for j, (kind, a) in enumerate(model.transmissions):
-        own = _of_actuator(model, kind, a)
+    for j, on in enumerate(model.transmissions):
+        own = _of_actuator(model, on)
         if own is not None:
             lines.append(own._replace(actuator=j))
-        of_actuator.append(len(lines) if own is not None else a + 1 if kind == "tendon" else 0)
+        of_actuator.append(len(lines) if own is not None else on.a + 1 if on.kind == "tendon" else 0)
     return lines, of_actuator
 
 
@@ -74,10 +88,16 @@ def _of_tendon(model: Model, tendon: Tendon) -> Line:
     return Line("spatial", tendon.pieces, 0, _path(model, *(model.site_body[k] for k in sites)))
 
 
-def _of_actuator(model: Model, kind: str, a: int) -> Line | None:
+def _of_actuator(model: Model, on: Transmission) -> Line | None:
     """The own line of an actuator, if it needs one."""
-    if kind == "site":
+    kind, a, b = on
+    if kind == "site" and b < 0:
         return Line("site", (), model.nb + a, _path(model, model.site_body[a]))
+    if kind in ("site", "crank"):
+        one, two = (set(_path(model, model.site_body[k])) for k in (a, b))
+        dofs = one ^ two if kind == "site" else one | two
+        name = "relative" if kind == "site" else "crank"
+        return Line(name, (), model.nb + a, tuple(sorted(dofs)), other=model.nb + b)
     if kind not in ("joint", "jointinparent") or model.joint_kind(a).axial:
         return None
     joint, va = model.joint_kind(a), model.joint_v[a]

@@ -8,6 +8,7 @@ its velocity is  moment . v.
     ball      L = gear . rotation vector              moment = gear, in the axes of the body or of the parent
     free      L = 0                                   moment = gear
     site      L = 0                                   moment = that of a wrench, gear in the axes of the site
+    relative, crank: between two sites (`site_lines`)
 
 Who uses a line reads ws.length and ws.moment, and adds cotangents to ws.length_bar and ws.moment_bar.
 """
@@ -18,29 +19,25 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from .. import joints
 from ..model.transmissions import LINES, PIECES
 from ..spatial import (
     Force,
-    Motion,
     Quat,
-    Transform,
     Vec3,
     at_point,
-    compose,
     cross,
-    cross_force,
     dot,
-    force_to_child,
     point_velocity,
     quat_log,
     quat_matrix,
     quat_normalise,
     rotation_vector_rate_vjp,
 )
-from ..staging import Reals, carry, climb, loop, maximum, select, sqrt, switch, to_real
+from ..staging import Reals, carry, loop, maximum, select, sqrt, switch, to_real
+from . import site_lines
 from .context import Step
-from .kinematics import add_placement_bar, kinematics, origin
+from .kinematics import kinematics
+from .line_ends import End, add_end_bars, add_frame_bars, entries, motion, project, spread
 from .wrapping import Around, path_around
 
 
@@ -73,12 +70,6 @@ def lines_vjp(s: Step) -> None:
         return
     for t in loop(s.model.nline):
         _by_kind(s, t, BACKWARD)
-
-
-def entries(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
-    """(entry, degree of freedom) of line t."""
-    for e in loop(s.model.line_entry[t], s.model.line_entry[t + 1]):
-        yield e, s.model.entry_dof[e]
 
 
 def along(s: Step, t: Any, x: Reals) -> Any:
@@ -138,16 +129,7 @@ def _fixed_vjp(s: Step, t: Any) -> None:
 
 
 # -- paths between sites -------------------------------------------------------------------------------------------------
-class _End:
-    """A site of a piece: its link, its pose about the origin of its tree, and where it is in the world."""
-
-    def __init__(self, s: Step, frame: Any):
-        self.frame, self.link = frame, s.model.frame_link[frame]
-        self.X: Transform = compose(s.link[self.link].X, s.const.frame[frame].X)
-        self.world = origin(s, s.model.tree[self.link]) + self.X.r
-
-
-def _direction(a: _End, b: _End) -> tuple[Any, Vec3]:
+def _direction(a: End, b: End) -> tuple[Any, Vec3]:
     """Length and direction of a straight piece; one without length has none."""
     d = b.world - a.world
     long = sqrt(maximum(dot(d, d), 1e-30))
@@ -173,9 +155,9 @@ def _spatial(s: Step, t: Any) -> None:
         ws.moment[e] = ws.dense[k]
 
 
-def _ends(s: Step, n: Any) -> tuple[_End, _End, Any]:
+def _ends(s: Step, n: Any) -> tuple[End, End, Any]:
     """Both ends of piece n, and how it counts."""
-    return _End(s, s.model.piece_a[n]), _End(s, s.model.piece_b[n]), s.const.piece[n].scale
+    return End(s, s.model.piece_a[n]), End(s, s.model.piece_b[n]), s.const.piece[n].scale
 
 
 def _straight(s: Step, n: Any) -> Any:
@@ -183,7 +165,7 @@ def _straight(s: Step, n: Any) -> Any:
     a, b, scale = _ends(s, n)
     long, direction = _direction(a, b)
     for end, sign in ((a, -1.0), (b, 1.0)):
-        _project(s, end.link, at_point(end.X.r, direction * (sign * scale), Vec3.zero()))
+        project(s, end.link, at_point(end.X.r, direction * (sign * scale), Vec3.zero()))
     return long
 
 
@@ -193,8 +175,8 @@ class _Wrapped:
 
     def __init__(self, s: Step, n: Any, cylinder: bool):
         self.a, self.b, self.scale = _ends(s, n)
-        self.g = g = _End(s, s.model.piece_around[n])
-        side = _End(s, s.model.piece_side[n]).world - g.world
+        self.g = g = End(s, s.model.piece_around[n])
+        side = End(s, s.model.piece_side[n]).world - g.world
         shape = Around(cylinder, g.X.R.column(2), s.const.piece[n].radius, side, to_real(s.model.piece_sided[n]))
         u, v = self.a.world - g.world, self.b.world - g.world
         self.path = path_around(shape, u, v)
@@ -216,49 +198,16 @@ class _Wrapped:
 def _around(s: Step, n: Any, cylinder: bool) -> Any:
     """The same of a piece that wraps around a shape."""
     w = _Wrapped(s, n, cylinder)
-    _project(s, w.a.link, at_point(w.a.X.r, w.d0 * -w.scale, Vec3.zero()))
-    _project(s, w.b.link, at_point(w.b.X.r, w.d1 * w.scale, Vec3.zero()))
-    _project(s, w.g.link, w.force_on_shape(w.scale))
+    project(s, w.a.link, at_point(w.a.X.r, w.d0 * -w.scale, Vec3.zero()))
+    project(s, w.b.link, at_point(w.b.X.r, w.d1 * w.scale, Vec3.zero()))
+    project(s, w.g.link, w.force_on_shape(w.scale))
     return w.long
-
-
-def _project(s: Step, link: Any, F: Force) -> None:
-    """ws.dense += what a force on a link is for all joints between it and the world."""
-    for i in climb(s.model.parent, link):
-        joints.add_projection(s, i, F, s.ws.dense)
-
-
-def _motion(s: Step, link: Any) -> Motion:
-    """The motion of a link under the joint velocities ws.dense."""
-    total = carry(Motion.zero())
-    for i in climb(s.model.parent, link):
-        total.value = total.value + joints.apply(s, i, s.ws.dense)
-    return total.value
-
-
-def _spread(s: Step, t: Any) -> None:
-    """ws.dense = the cotangents of the moment."""
-    for e, k in entries(s, t):
-        s.ws.dense[k] = s.ws.moment_bar[e]
-
-
-def _add_bars(s: Step, link: Any, W: Motion, F: Force, zeta: Force, o_bar: Vec3) -> None:
-    """To the poses of all joints before a link, for the pairing W . F: zeta is what a rigid motion of the link with all that is
-    on it (W turned along) does to it explicitly; each joint takes away the part of W that is before it."""
-    rest = carry(W)
-    for i in climb(s.model.parent, link):
-        own = rest.value
-        above = own - joints.apply(s, i, s.ws.dense)
-        xi = zeta - cross_force(joints.before(s, i, above, own), F)
-        joints.add_pose_bars(s, i, xi, o_bar)
-        add_placement_bar(s, i, xi, o_bar)
-        rest.value = above
 
 
 def _spatial_vjp(s: Step, t: Any) -> None:
     """Of  length_bar L + moment . x, where x is the cotangent of the moment: with W the motions under x, moment . x is the sum
     of  scale n . (W_b at b - W_a at a)."""
-    _spread(s, t)
+    spread(s, t)
     length_bar = s.ws.length_bar[t]
     for n in _pieces(s, t):
         _by_piece(s, n, partial(_straight_vjp, s, n, length_bar), partial(_around_vjp, s, n, length_bar))
@@ -267,24 +216,14 @@ def _spatial_vjp(s: Step, t: Any) -> None:
 def _straight_vjp(s: Step, n: Any, length_bar: Any) -> None:
     a, b, scale = _ends(s, n)
     long, direction = _direction(a, b)
-    W_a, W_b = _motion(s, a.link), _motion(s, b.link)
+    W_a, W_b = motion(s, a.link), motion(s, b.link)
     apart = point_velocity(b.X.r, W_b) - point_velocity(a.X.r, W_a)
     across = (apart - direction * dot(direction, apart)) * (scale / long)
     x_bar = direction * (scale * length_bar) + select(long > 2e-15, across, Vec3.zero())
     for end, W, sign in ((a, W_a, -1.0), (b, W_b, 1.0)):
-        _add_end_bars(s, end, W, direction * (sign * scale), x_bar * sign)
+        add_end_bars(s, end, W, direction * (sign * scale), x_bar * sign)
     if s.bars.const is not None:
         s.bars.const.piece[n].scale += length_bar * long + dot(direction, apart)
-
-
-def _add_end_bars(s: Step, end: _End, W: Motion, force: Vec3, o_bar: Vec3) -> None:
-    """Of a site that a force is at, whose place in the world has the cotangent o_bar."""
-    p = end.X.r
-    p_bar = o_bar + cross(force, W.w)  # point_velocity = v + w x p
-    F, moved = at_point(p, force, Vec3.zero()), Force(cross(p, p_bar), p_bar)
-    _add_bars(s, end.link, W, F, moved + cross_force(W, F), o_bar)
-    if s.bars.const is not None:
-        s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
 
 
 def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
@@ -292,7 +231,7 @@ def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
     were fixed to the shape; its moment does not, since the points move along."""
     w = _Wrapped(s, n, cylinder)
     a, b, g, on, scale = w.a, w.b, w.g, w.on, w.scale
-    W_a, W_b, W_g = (_motion(s, end.link) for end in (a, b, g))
+    W_a, W_b, W_g = (motion(s, end.link) for end in (a, b, g))
     v_a, v_b = point_velocity(a.X.r, W_a), point_velocity(b.X.r, W_b)
     apart0 = select(on, point_velocity(g.X.r + w.first, W_g), v_b) - v_a
     apart1 = select(on, v_b - point_velocity(g.X.r + w.last, W_g), Vec3.zero())
@@ -303,16 +242,14 @@ def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
     turned0, turned1 = cross(w.d0 * scale, W_g.w), cross(w.d1 * -scale, W_g.w)
     bars = w.path.vjp(across0 + turned0, turned1 - across1)
     pull0, pull1 = w.d0 * (scale * length_bar), w.d1 * (scale * length_bar)
-    _add_end_bars(s, a, W_a, w.d0 * -scale, bars.u - across0 - pull0)
-    _add_end_bars(s, b, W_b, w.d1 * scale, bars.v + select(on, across1, across0) + pull1)
+    add_end_bars(s, a, W_a, w.d0 * -scale, bars.u - across0 - pull0)
+    add_end_bars(s, b, W_b, w.d1 * scale, bars.v + select(on, across1, across0) + pull1)
     c_bar = select(on, across0 - across1, Vec3.zero()) - bars.u - bars.v
     o_bar = c_bar + select(on, pull0 - pull1, Vec3.zero())
     c_bar = c_bar + select(on, turned0 + turned1, Vec3.zero())
     moved = Force(cross(g.X.r, c_bar) + cross(g.X.R.column(2), bars.axis), c_bar) + w.force_on_shape(scale * length_bar)
-    F = w.force_on_shape(scale)
-    _add_bars(s, g.link, W_g, F, moved + cross_force(W_g, F), o_bar)
+    add_frame_bars(s, g, W_g, w.force_on_shape(scale), moved, o_bar)
     if s.bars.const is not None:
-        s.bars.const.frame[g.frame].X += force_to_child(g.X, moved)
         piece = s.bars.const.piece[n]
         piece.scale += length_bar * w.long + dot(w.d0, apart0) + dot(w.d1, apart1)
         piece.radius += bars.radius + select(on, scale * length_bar * w.path.by_radius(), 0.0)
@@ -372,35 +309,6 @@ def _free_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
         bar.torque += torque_bar
 
 
-# -- actuators on sites --------------------------------------------------------------------------------------------------
-def _wrench(s: Step, t: Any) -> tuple[_End, Force]:
-    end, own = _End(s, s.model.line_at[t]), s.const.line[t]
-    return end, at_point(end.X.r, end.X.R @ own.force, end.X.R @ own.torque)
-
-
-def _site(s: Step, t: Any) -> None:
-    end, F = _wrench(s, t)
-    for _, k in entries(s, t):
-        s.ws.dense[k] = 0.0
-    _project(s, end.link, F)
-    s.ws.length[t] = 0.0
-    for e, k in entries(s, t):
-        s.ws.moment[e] = s.ws.dense[k]
-
-
-def _site_vjp(s: Step, t: Any) -> None:
-    """The wrench turns with its link, so a rigid motion of both it and W leaves W . F as it is."""
-    _spread(s, t)
-    end, F = _wrench(s, t)
-    W = _motion(s, end.link)
-    _add_bars(s, end.link, W, F, Force.zero(), Vec3.zero())
-    if s.bars.const is not None:
-        bar, X = s.bars.const.line[t], end.X
-        bar.force += X.R.T @ point_velocity(X.r, W)
-        bar.torque += X.R.T @ W.w
-        s.bars.const.frame[end.frame].X -= force_to_child(X, cross_force(W, F))
-
-
 FORWARD: dict[str, Callable[[Step, Any], None]] = {
     "fixed": _fixed,
     "spatial": _spatial,
@@ -408,7 +316,9 @@ FORWARD: dict[str, Callable[[Step, Any], None]] = {
     "ball_in_parent": partial(_ball, in_parent=True),
     "free": _free,
     "free_in_parent": partial(_free, in_parent=True),
-    "site": _site,
+    "site": site_lines.site,
+    "relative": site_lines.relative,
+    "crank": site_lines.crank,
 }
 BACKWARD: dict[str, Callable[[Step, Any], None]] = {
     "fixed": _fixed_vjp,
@@ -417,5 +327,7 @@ BACKWARD: dict[str, Callable[[Step, Any], None]] = {
     "ball_in_parent": partial(_ball_vjp, in_parent=True),
     "free": _free_vjp,
     "free_in_parent": partial(_free_vjp, in_parent=True),
-    "site": _site_vjp,
+    "site": site_lines.site_vjp,
+    "relative": site_lines.relative_vjp,
+    "crank": site_lines.crank_vjp,
 }

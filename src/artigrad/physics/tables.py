@@ -64,7 +64,9 @@ TOPOLOGY: dict[str, ArgumentKind] = {
         INTS,
     ),
     # lines: of actuators (from 1) and whether there is one; kind, where it is, its entries and pieces; of pieces
-    **dict.fromkeys(("act_line", "act_on_line", "line_kind", "line_at", "line_entry", "entry_dof", "line_piece"), INTS),
+    **dict.fromkeys(
+        ("act_line", "act_on_line", "line_kind", "line_at", "line_other", "line_entry", "entry_dof", "line_piece"), INTS
+    ),
     **dict.fromkeys(("piece_a", "piece_b", "piece_kind", "piece_around", "piece_side", "piece_sided"), INTS),
     **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
     "nslope": INT,  # actuators, if the gain of any has a slope
@@ -197,6 +199,7 @@ def _lines(model: Model) -> dict[str, Any]:
         "act_on_line": _ints(k > 0 for k in of_actuator),
         "line_kind": _ints(LINES.index(line.kind) for line in lines),
         "line_at": _ints(line.at for line in lines),
+        "line_other": _ints(line.other for line in lines),
         "line_entry": _ints(np.cumsum([0, *(len(line.dofs) for line in lines)])),
         "entry_dof": _ints(k for line in lines for k in line.dofs),
         "line_piece": _ints(np.cumsum([0, *(len(line.pieces) for line in lines)])),
@@ -367,6 +370,7 @@ class Topology(SimpleNamespace):
     act_on_line: Any
     line_kind: Any
     line_at: Any
+    line_other: Any
     line_entry: Any  # first entry of each line, and the degree of freedom of each entry
     entry_dof: Any
     line_piece: Any  # first piece of each line
@@ -462,6 +466,7 @@ _LINE: dict[str, type] = {
     **dict.fromkeys(("dry", "b", "D"), float),
     "force": Vec3,  # of an actuator's own line, per unit of its force
     "torque": Vec3,
+    "rod": float,  # of a slider-crank
 }
 _PIECE: dict[str, type] = {"scale": float, "radius": float}
 _LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment

@@ -67,7 +67,7 @@ class Live:
     def _slider(self, k: int, name: str) -> Any:
         """Within the control's range; without one, as far as its keyframes go and one more."""
         low, high = self.model.params.control_range[k]
-        usual = 1.0 + max(abs(float(u[k])) for _, _, u, _ in self.model.keyframes.values())
+        usual = 1.0 + max(abs(float(u[k])) for *_, u, _, _ in self.model.keyframes.values())
         low, high = (float(x) if np.isfinite(x) else side * usual for x, side in ((low, -1), (high, 1)))
         high = max(high, low + 1e-6)
         now = float(np.clip(self.u[k], low, high))

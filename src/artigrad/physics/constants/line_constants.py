@@ -22,7 +22,7 @@ def lines(m: Making) -> None:
     """What a step reads of tendons, of pieces, and of the gears of actuators with a line of their own."""
     for t in loop(m.model.nline):
         row = m.out.line[t]
-        for name in (*_NUMBERS, "g", "b", "D", "rest_low", "rest_high"):
+        for name in (*_NUMBERS, "g", "b", "D", "rest_low", "rest_high", "rod"):
             setattr(row, name, 0.0)
         row.low, row.high, row.limit, row.force, row.torque = -NO_LIMIT, NO_LIMIT, Soft.zero(), Vec3.zero(), Vec3.zero()
     for t in loop(m.model.ntendon):
@@ -42,6 +42,7 @@ def lines(m: Making) -> None:
     for t in loop(m.model.ntendon, m.model.nline):
         row, at = m.out.line[t], m.fields.at("gear_axes", m.structure.line_actuator[t], 6)
         row.force, row.torque = m.fields.reals.struct(at, Vec3), m.fields.reals.struct(at + 3, Vec3)
+        row.rod = m.fields.real("crank_length", m.structure.line_actuator[t])
 
 
 def lines_vjp(m: Making) -> None:
@@ -74,6 +75,7 @@ def lines_vjp(m: Making) -> None:
         bar, at = m.out_bar.line[t], bars.at("gear_axes", m.structure.line_actuator[t], 6)
         bars.reals.put(at, bar.force)
         bars.reals.put(at + 3, bar.torque)
+        bars.put_real("crank_length", m.structure.line_actuator[t], bar.rod)
 
 
 def tendon_weight(m: Making, t: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...staging import Reals, carry, climb, loop
 from ..context import Step
-from ..lines import entries
+from ..line_ends import entries
 
 
 def _spread(s: Step, t: Any) -> None:
