@@ -36,7 +36,8 @@ from .weights import weights
 
 # fields of Params that a joint has beside its axis and anchor
 JOINT_NUMBERS = (
-    *("damping", "armature", "stiffness", "spring_reference", "dry_friction", "dry_solref", "dry_solimp"),
+    *("damping", "armature", "stiffness", "spring_reference", "stiffness_curve", "damping_curve"),
+    *("dry_friction", "dry_solref", "dry_solimp"),
     *("limit", "limit_margin", "limit_solref", "limit_solimp"),
 )
 ACTIVATION_NUMBERS = ("activation_time", "activation_range")
@@ -115,6 +116,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         armature: float = 0.0,
         stiffness: float = 0.0,
         spring_reference: float = 0.0,
+        stiffness_curve: Any = (0.0, 0.0),
+        damping_curve: Any = (0.0, 0.0),
         limit: Any = None,
         limit_margin: float = 0.0,
         limit_solref: Any = SOLREF,
@@ -135,9 +138,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
         Of the joint, in N, m or rad, s: damping (force per velocity), armature (inertia of its rotor), stiffness and
         spring_reference (a spring and where it is at rest), limit (lower, upper; of a spherical joint (0, largest angle)),
-        dry_friction (the most force that rubbing takes up). Springs are for revolute and prismatic joints, limits for these
-        and spherical ones. limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes
-        limits and dry friction (`docs/laws.md`).
+        dry_friction (the most force that rubbing takes up). Springs of spherical joints rest where the joint is at zero, those
+        of free ones at `position` and `rotation`; limits are for revolute, prismatic and spherical joints.
+        stiffness_curve, damping_curve: what x^2 and x^3 add to the force of a spring, v |v| and v^3 to that of a damper.
+        limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes limits and dry friction
+        (`docs/laws.md`).
 
         gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
         axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`).
@@ -169,8 +174,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
             if numbers[k] < 0:
                 raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
-        if stiffness and not JOINTS[joint].axial:
-            raise ModelError(f"{what}: springs are on {EITHER_AXIAL} joints, not on a {joint} one")
+        if stiffness and not JOINTS[joint].nv:
+            raise ModelError(f"{what}: springs are on joints that move, not on a {joint} one")
         if limit is not None and not JOINTS[joint].limitable:
             raise ModelError(f"{what}: limits are for {EITHER_AXIAL} or spherical joints, not a {joint} one")
         if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] not in (0.0, -np.inf):
@@ -191,6 +196,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "rotation": quaternion(rotation, f"rotation of {what}"),
             "anchor": vector(anchor, 3, f"anchor of {what}"),
             "axis": unit(axis, f"axis of joint '{joint_name}'"),
+            "stiffness_curve": vector(stiffness_curve, 2, f"stiffness_curve of {what}"),
+            "damping_curve": vector(damping_curve, 2, f"damping_curve of {what}"),
             "limit": bounds(limit, f"limit of joint '{joint_name}'"),
             "limit_solref": soft_reference(limit_solref, f"the limit of joint '{joint_name}'"),
             "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),

@@ -21,7 +21,14 @@ from .validate import bounds, quaternion, vector
 
 Rename = Callable[[str, str], str]  # of a part and a name
 # fields of a body that it has for the sake of its joint, and what a fixed one has there
-JOINTLESS = {"damping": 0.0, "armature": 0.0, "stiffness": 0.0, "spring_reference": 0.0, "dry_friction": 0.0}
+JOINTLESS: dict[str, Any] = {
+    "damping": 0.0,
+    "armature": 0.0,
+    "stiffness": 0.0,
+    "spring_reference": 0.0,
+    "dry_friction": 0.0,
+}
+JOINTLESS |= {"stiffness_curve": np.zeros(2), "damping_curve": np.zeros(2)}
 # part: where the builder has its records
 RECORDS = {part: f"_{part}s" for part in ("site", "shape", "actuator", "tendon", "sensor", "camera", "keyframe")}
 RECORDS |= {"body": "_bodies", "equality": "_equalities"}

@@ -221,15 +221,15 @@ class Writer:
         p, kind = self.p, self.model.joint_kind(i)
         self.order.append(i)
         joint = ET.SubElement(own, "joint", name=self.model.joints[i], type=str(kind.mjcf))
-        joint.set("damping", numbers(p.damping[i]))
+        joint.set("damping", numbers([p.damping[i], *p.damping_curve[i]]))
         joint.set("armature", numbers(p.armature[i]))
         if not kind.floating:
             joint.set("pos", numbers(anchor))
         if kind.axial:
             joint.set("axis", numbers(axis))
-            joint.set("stiffness", numbers(p.stiffness[i]))
             joint.set("springref", numbers(p.spring_reference[i]))
             joint.set("ref", numbers(self.reference[self.model.joint_q[i]]))
+        joint.set("stiffness", numbers([p.stiffness[i], *p.stiffness_curve[i]]))
         joint.set("frictionloss", numbers(p.dry_friction[i]))
         joint.set("solreffriction", numbers(p.dry_solref[i]))
         joint.set("solimpfriction", numbers(p.dry_solimp[i]))

@@ -330,8 +330,11 @@ class Model:
     @cached_property
     def extras(self) -> frozenset[str]:
         """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
-        motors that are a "servo", "activation" of actuators, "muscle"s."""
+        a "spring" that is not linear or of a ball or free joint, motors that are a "servo", "activation" of actuators,
+        "muscle"s."""
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
+        if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
+            found.add("spring")
         parts = {"servo": self.servos, "activation": self.activations, "muscle": self.muscles}
         return frozenset(found | {what for what, own in parts.items() if own})
 

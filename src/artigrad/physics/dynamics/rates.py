@@ -20,6 +20,7 @@ from .actuation import by_transmission, drive_of, follows, velocity_gain, veloci
 from .articulated import clear_forces
 from .line_rates import line_rates_vjp
 from .momentum import mass_times, mass_times_vjp
+from .springs import curved_rate, curved_rate_vjp
 
 MATRIX = ("lone", "full")
 
@@ -92,7 +93,7 @@ def joint_rates(s: Step, rate: Reals) -> None:
     for i in loop(1, s.model.nl):
         va, damping = s.model.link_v[i], s.const.link[i].damping
         for k in loop(va, va + s.model.link_nv[i]):
-            rate[k] = damping
+            rate[k] = damping + curved_rate(s, i, s.v[k]) if "spring" in s.extras else damping
     if s.slows == "damping":
         return
     if s.lines:
@@ -124,6 +125,11 @@ def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
             va, bar = s.model.link_v[i], s.bars.const.link[i]
             for k in loop(va, va + s.model.link_nv[i]):
                 bar.damping = bar.damping + rate_bar[k]
+    if "spring" in s.extras:
+        for i in loop(1, s.model.nl):
+            va = s.model.link_v[i]
+            for k in loop(va, va + s.model.link_nv[i]):
+                curved_rate_vjp(s, i, k, rate_bar[k])
     if s.slows == "damping" or (s.bars.const is None and not s.extras & {"slope", "muscle"}):
         return
     for j in loop(s.model.nu):
