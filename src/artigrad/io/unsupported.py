@@ -11,7 +11,6 @@ from ..model.findings import Finding
 from .flags import Off, off
 from .names import Names
 
-IMPLICIT = (2, 3)  # mjtIntegrator
 OVERRIDE = 1  # bit of enableflags
 METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # more of them
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
@@ -51,11 +50,6 @@ FEATURES = (
         "fluid that feels a shape as an ellipsoid",
         "it feels the body as a box",
         lambda m, n: _used(n.geom, m.geom_fluid[:, 0]) if m.opt.density or m.opt.viscosity else [],
-    ),
-    Unsimulated(
-        "forces of a fluid at the end of the step (integrators implicit and implicitfast)",
-        "taken at its beginning",
-        lambda m, n: [""] if (m.opt.density or m.opt.viscosity) and m.opt.integrator in IMPLICIT else [],
     ),
     Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
     Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),

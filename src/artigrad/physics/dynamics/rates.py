@@ -3,8 +3,8 @@
     (M + h B) w = M a,       B = -d(forces)/dv
 
 a are the accelerations of the step, w those that are integrated. B is that of joint damping (`damping`), of this and of
-actuators (`fast`), both on the diagonal; or also that of lines and of gyroscopic and Coriolis forces, of lone free bodies
-(`lone`) or of all (`full`), which make it a matrix (`velocity_matrix`).
+actuators (`fast`), both on the diagonal; or also that of lines, of a fluid and of gyroscopic and Coriolis forces, of lone free
+bodies (`lone`) or of all (`full`), which make it a matrix (`velocity_matrix`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..lines import clear_line_bars, lines_vjp
 from . import articulated, velocity_matrix
 from .actuation import by_transmission, drive_of, follows, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
+from .fluid_rates import fluid_rates_vjp
 from .line_rates import line_rates_vjp
 from .momentum import mass_times, mass_times_vjp
 from .springs import curved_rate, curved_rate_vjp
@@ -82,6 +83,8 @@ def slow_down_bars(s: Step) -> None:
     joint_rates_vjp(s, ws.rate)
     if lines:
         lines_vjp(s)
+    if "fluid" in s.extras and s.slows in MATRIX:
+        fluid_rates_vjp(s, ws.slowed, mu)
     mass_times_vjp(s, ws.qdd, mu)
     if s.slows in MATRIX:
         velocity_matrix.bias_rates_vjp(s, ws.slowed, mu)
