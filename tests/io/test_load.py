@@ -127,16 +127,13 @@ def test_options_and_keyframes():
 
 
 UNSUPPORTED = {
-    "forces of a fluid at the end of the step (integrators implicit and implicitfast)": (
-        '<option density="1000" integrator="implicit"/>'
-    ),
     "contact of bodies with their parents (flag filterparent)": '<option><flag filterparent="disable"/></option>',
     "override of contact parameters": '<option><flag override="enable"/></option>',
     "integrator discrete": '<option integrator="discrete"/>',
     "correction of creeping contacts (noslip_iterations)": '<option noslip_iterations="3"/>',
     "one point for each pair of shapes (flag multiccd)": '<option><flag multiccd="disable"/></option>',
     "another method of constraints": '<option><flag diagexact="enable"/></option>',
-    "sensor 'rangefinder'": '<sensor><rangefinder site="tip"/></sensor>',
+    "sensor 'rangefinder' of normals": '<sensor><rangefinder site="tip" data="normal"/></sensor>',
     "armature of a tendon": '<tendon><spatial armature="3"><site site="tip"/><site site="base"/></spatial></tendon>',
 }
 
@@ -153,7 +150,7 @@ def test_what_is_not_simulated_is_said(what):
 @pytest.mark.parametrize(
     ("body", "what"),
     [
-        ('<body><joint type="ball" stiffness="2"/><geom size="1"/></body>', "spring of a ball or free joint"),
+        ('<body><joint stiffness="2" springyield="1"/><geom size="1"/></body>', "spring that yields"),
     ],
 )
 def test_parts_that_are_not_simulated_are_said(body, what):

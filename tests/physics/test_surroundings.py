@@ -30,7 +30,11 @@ def text(fluid=WATER, lifted='gravcomp=".7"', share="1", integrator="Euler"):
     return ROBOT.format(fluid=fluid, lifted=lifted, share=share, integrator=integrator)
 
 
-@pytest.mark.parametrize("xml", [text(), text(fluid=""), text(lifted="", share="0"), text(integrator="RK4")])
+INTEGRATORS = ("RK4", "implicit", "implicitfast")
+FILES = [text(), text(fluid=""), text(lifted="", share="0"), *(text(integrator=x) for x in INTEGRATORS)]
+
+
+@pytest.mark.parametrize("xml", FILES)
 def test_steps_as_mujoco_does(xml):
     m, model, rng = mujoco.MjModel.from_xml_string(xml), ag.load(xml), np.random.default_rng(0)
     d, sim, n = mujoco.MjData(m), ag.Simulator(model), 5
@@ -44,8 +48,10 @@ def test_steps_as_mujoco_does(xml):
         np.testing.assert_allclose(traj.v[k, 1], d.qvel, atol=1e-9)
 
 
-def test_gradients():
-    checks = {c.what: c for c in ag.gradcheck(ag.load(text()), show=False, steps=2, samples=1, tolerance=1e-7)}
+@pytest.mark.parametrize("integrator", ["Euler", "implicit", "implicitfast"])
+def test_gradients(integrator):
+    model = ag.load(text(integrator=integrator))
+    checks = {c.what: c for c in ag.gradcheck(model, show=False, steps=2, samples=1, tolerance=1e-7)}
     names = ("gravity_compensation", "fluid_box", "fluid_rotation", "density", "viscosity", "wind", "gravity", "com")
     assert all(checks[name].largest > 1e-6 for name in names)
 

@@ -10,12 +10,13 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
-from ..model.model import ACTUATORS, DIRECT, DYNAMICS, Activated, Keyframe, Model, Sensor, Zone
+from ..model.model import ACTUATORS, DIRECT, DYNAMICS, Activated, ContactSide, Keyframe, Model, Sensor, Zone
 from ..model.options import Options
 from ..model.transmissions import Transmission
 from ..model.visuals import Mount, Visual
+from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
+from ..simulate.sensor_rays import RANGE_DATA, check_seen
 from ..simulate.sensors import KINDS
-from ..simulate.zones import ZONES
 from .equality_builder import EqualityBuilder
 from .shape_builder import SOLIMP, SOLREF, WORLD, ShapeBuilder
 from .tendon_builder import TendonBuilder
@@ -35,13 +36,18 @@ from .weights import weights
 
 # fields of Params that a joint has beside its axis and anchor
 JOINT_NUMBERS = (
-    *("damping", "armature", "stiffness", "spring_reference", "dry_friction", "dry_solref", "dry_solimp"),
+    *("damping", "armature", "stiffness", "spring_reference", "stiffness_curve", "damping_curve"),
+    *("dry_friction", "dry_solref", "dry_solimp"),
     *("limit", "limit_margin", "limit_solref", "limit_solimp"),
 )
 ACTIVATION_NUMBERS = ("activation_time", "activation_range")
 MUSCLE_NUMBERS = ("muscle_gain", "muscle_bias", "muscle_length_range")
 SURROUNDED = ("gravity_compensation", "fluid_box", "fluid_rotation")
 # sensors of frames that may be seen from another one
+ZONES = ("sphere", "capsule", "ellipsoid", "cylinder", "box")
+ZONED = {"touch": True, "insidesite": True, "contact": False}  # sensors that may have a zone, and whether they must
+DATA = {"rangefinder": (RANGE_DATA, ("dist",)), "contact": (CONTACT_DATA, ("found",))}  # what each may give, and gives
+SIDES = {"shape": "shape", "body": "body", "subtree": "body", "": ""}  # what contacts are between
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
 
@@ -110,6 +116,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         armature: float = 0.0,
         stiffness: float = 0.0,
         spring_reference: float = 0.0,
+        stiffness_curve: Any = (0.0, 0.0),
+        damping_curve: Any = (0.0, 0.0),
         limit: Any = None,
         limit_margin: float = 0.0,
         limit_solref: Any = SOLREF,
@@ -131,9 +139,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
         Of the joint, in N, m or rad, s: damping (force per velocity), armature (inertia of its rotor), stiffness and
         spring_reference (a spring and where it is at rest), limit (lower, upper; of a spherical joint (0, largest angle)),
-        dry_friction (the most force that rubbing takes up). Springs are for revolute and prismatic joints, limits for these
-        and spherical ones. limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes
-        limits and dry friction (`docs/laws.md`).
+        dry_friction (the most force that rubbing takes up). Springs of spherical joints rest where the joint is at zero, those
+        of free ones at `position` and `rotation`; limits are for revolute, prismatic and spherical joints.
+        stiffness_curve, damping_curve: what x^2 and x^3 add to the force of a spring, v |v| and v^3 to that of a damper.
+        limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes limits and dry friction
+        (`docs/laws.md`).
 
         gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
         axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world
@@ -166,8 +176,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
             if numbers[k] < 0:
                 raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
-        if stiffness and not JOINTS[joint].axial:
-            raise ModelError(f"{what}: springs are on {EITHER_AXIAL} joints, not on a {joint} one")
+        if stiffness and not JOINTS[joint].nv:
+            raise ModelError(f"{what}: springs are on joints that move, not on a {joint} one")
         if limit is not None and not JOINTS[joint].limitable:
             raise ModelError(f"{what}: limits are for {EITHER_AXIAL} or spherical joints, not a {joint} one")
         if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] not in (0.0, -np.inf):
@@ -191,6 +201,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "rotation": quaternion(rotation, f"rotation of {what}"),
             "anchor": vector(anchor, 3, f"anchor of {what}"),
             "axis": unit(axis, f"axis of joint '{joint_name}'"),
+            "stiffness_curve": vector(stiffness_curve, 2, f"stiffness_curve of {what}"),
+            "damping_curve": vector(damping_curve, 2, f"damping_curve of {what}"),
             "limit": bounds(limit, f"limit of joint '{joint_name}'"),
             "limit_solref": soft_reference(limit_solref, f"the limit of joint '{joint_name}'"),
             "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),
@@ -515,30 +527,87 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         return Transmission(kind, *(list(known).index(name) for name in names))
 
     def sensor(
-        self, name: str, kind: str, on: str = "", *, ref: str | None = None, cutoff: float = 0.0, zone: Any = None
+        self,
+        name: str,
+        kind: str,
+        on: str = "",
+        *,
+        ref: str | None = None,
+        cutoff: float = 0.0,
+        zone: Any = None,
+        data: Any = (),
+        between: Any = (("", ""), ("", "")),
+        reduce: str = "none",
+        num: int = 1,
     ) -> str:
-        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat, ballangvel
-        or jointactfrc; of a site framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, framelinacc, frameangacc,
-        velocimeter, gyro, accelerometer, magnetometer, force, torque or touch; of a body subtreecom, subtreelinvel or
-        subtreeangmom; of a tendon tendonpos or tendonvel; of an actuator actuatorpos, actuatorvel or actuatorfrc; of the
-        model e_potential or e_kinetic. on: the part that it reads. ref: a site from which a frame is seen. cutoff: the
-        largest reading. zone: of touch, ("sphere", (radius, 0, 0)) or another shape about the site."""
+        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat, ballangvel,
+        jointactfrc, jointlimitpos, jointlimitvel or jointlimitfrc; of a site framepos, framequat, framexaxis (y, z),
+        framelinvel, frameangvel, framelinacc, frameangacc, velocimeter, gyro, accelerometer, magnetometer, force, torque,
+        touch, rangefinder or insidesite; of a body subtreecom, subtreelinvel or subtreeangmom; of a tendon tendonpos,
+        tendonvel, tendonactfrc, tendonlimitpos, tendonlimitvel or tendonlimitfrc; of an actuator actuatorpos, actuatorvel or
+        actuatorfrc; of the model e_potential, e_kinetic, clock or contact. on: the part that it reads.
+
+        ref: a site from which a frame is seen, or that is inside a zone. cutoff: the largest reading. zone: of touch,
+        insidesite and contact, ("sphere", (radius, 0, 0)) or another shape about the site. data: of a rangefinder those of
+        dist, dir, origin, point and depth that it gives; of contact those of found, force, torque, dist, pos, normal,
+        tangent, linvel and angvel. between: the two sides of contacts, each ("shape" or "body" or "subtree", name), or
+        ("", "") for anything. reduce, num: which contacts (none, mindist, maxforce, netforce), and how many."""
         self._new(name, self._sensors, "sensor")
         if kind not in KINDS:
             raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")
         self._sensed(kind, on)
-        if ref is not None and (kind not in SEEN_FROM or ref not in self._sites):
+        if kind == "insidesite" and ref is None:
+            raise ModelError(f"sensor '{name}' asks whether a site is inside its zone: ref is its name")
+        if ref is not None and (kind not in (*SEEN_FROM, "insidesite") or ref not in self._sites):
             raise ModelError(
                 f"sensor '{name}': a site may be a reference of {', '.join(SEEN_FROM)}, and '{ref}' is not one"
             )
-        if (zone is None) == (kind == "touch") or (zone is not None and zone[0] not in ZONES):
+        if (zone is None and ZONED.get(kind)) or (zone is not None and (kind not in ZONED or zone[0] not in ZONES)):
             raise ModelError(
-                f"sensor '{name}': a touch sensor, and no other, has a zone: one of {', '.join(ZONES)} and a size"
+                f"sensor '{name}': a sensor of {' or '.join(ZONED)}, and no other, has a zone: one of {', '.join(ZONES)} "
+                "and a size"
             )
         if zone is not None:
             zone = Zone(zone[0], tuple(vector(zone[1], 3, f"zone of sensor '{name}'").tolist()))
-        self._sensors[name] = {"kind": kind, "on": on, "ref": ref, "cutoff": number(cutoff, "a cutoff"), "zone": zone}
+        self._sensors[name] = {
+            "kind": kind,
+            "on": on,
+            "ref": ref,
+            "cutoff": number(cutoff, "a cutoff"),
+            "zone": zone,
+            "data": self._data(name, kind, data),
+            "between": self._between(name, kind, between),
+            "reduce": reduce,
+            "num": int(num),
+        }
+        if reduce not in REDUCE or num < 1 or (kind != "contact" and (reduce, num) != ("none", 1)):
+            raise ModelError(
+                f"sensor '{name}': reduce is one of {', '.join(REDUCE)}, num at least 1, of contacts alone"
+            )
+        if reduce == "netforce" and {"linvel", "angvel"} & set(data):
+            raise ModelError(f"sensor '{name}': a sum of contacts has no linvel or angvel")
         return name
+
+    @staticmethod
+    def _data(name: str, kind: str, data: Any) -> tuple[str, ...]:
+        """The numbers that a sensor gives, in their order."""
+        known, default = DATA.get(kind, ((), ()))
+        if not set(data) <= set(known):
+            raise ModelError(f"sensor '{name}' ({kind}) gives {', '.join(known) or 'one thing'}; not {', '.join(data)}")
+        return tuple(x for x in known if x in data) or default
+
+    def _between(self, name: str, kind: str, between: Any) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The two sides of contacts, looked at."""
+        one, other = ((what, part) for what, part in between)
+        for what, part in (one, other):
+            if what not in SIDES or (what and kind != "contact"):
+                raise ModelError(
+                    f"sensor '{name}': contacts, and nothing else, are between {', '.join(filter(None, SIDES))}"
+                )
+            known = {"shape": list(self._shapes), "body": [*self._bodies, WORLD]}.get(SIDES[what], [part])
+            if part not in known:
+                raise ModelError(f"sensor '{name}' is between {what} '{part}' and another; there is no such {what}")
+        return one, other
 
     def visual(self, body: str, kind: str, **looks: Any) -> None:
         """Something to draw on a body or "world": the fields of `Visual` after the body."""
@@ -576,11 +645,12 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
     def _sensed(self, kind: str, on: str) -> int:
         """The index of what a sensor reads."""
         what = KINDS[kind].on
-        if what == "model":
+        if what == "model" or (what == "zone" and not on):
             return -1
         known: dict[str, list[str]] = {
             "joint": list(self._joints),
             "site": list(self._sites),
+            "zone": list(self._sites),
             "body": [*self._bodies, WORLD],
         }
         known |= {"tendon": list(self._tendons), "actuator": list(self._actuators)}
@@ -591,7 +661,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
     def _built_sensor(self, name: str, s: dict[str, Any]) -> Sensor:
         ref = -1 if s["ref"] is None else list(self._sites).index(s["ref"])
-        return Sensor(name, s["kind"], self._sensed(s["kind"], s["on"]), ref, s["cutoff"], s["zone"])
+        one, other = (ContactSide(what, self._side_index(what, part)) for what, part in s["between"])
+        more = {key: s[key] for key in ("cutoff", "zone", "data", "reduce", "num")}
+        return Sensor(name, s["kind"], self._sensed(s["kind"], s["on"]), ref, between=(one, other), **more)
+
+    def _side_index(self, what: str, part: str) -> int:
+        """The index of a side of contacts."""
+        return list(self._shapes).index(part) if what == "shape" else self._body_index(part) if what else -1
 
     @staticmethod
     def _check_servo_sensors(model: Model) -> None:
@@ -662,6 +738,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             notes=self.notes,
         )
         self._check_servo_sensors(model)
+        check_seen(model)
         check_mass_matrix(model)
         self._add_keyframes_to(model)
         resting = self._equality_values(model) | self._resting_tendons(model)

@@ -8,21 +8,39 @@ import numpy as np
 
 from ..model.findings import Finding
 from .builder import ModelBuilder
+from .drawn_geoms import mesh_of
 from .flags import contact_enabled
 from .hull import corners
 from .names import Names
 from .shape_builder import SOLREF
 
 # mjtGeom: the builder's method, and how many numbers of its size it takes (three are taken as one vector)
-METHODS = {0: ("plane", 0), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
-FIELD, MESH = 1, 7
+METHODS = {2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
+PLANE, FIELD, MESH = 0, 1, 7
 OTHERS = {8: "a signed distance field"}
+RANGEFINDER, DISTANCES = 7, (39, 40, 41)  # mjtSensor
+BODY, GEOM = 1, 5  # mjtObj
 
 
 def touching(m: Any) -> list[int]:
     """Geoms that may touch anything: by their masks or an explicit pair."""
     paired = {g for pair in _pairs(m) for g in pair}
     return [g for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g] or g in paired]
+
+
+def regarded(m: Any) -> list[int]:
+    """Geoms that may touch nothing, but that rangefinders see or distances are measured to."""
+    known = set(touching(m))
+    found = {g for g in range(m.ngeom) if RANGEFINDER in m.sensor_type and visible(m, g)}
+    for s in (s for s in range(m.nsensor) if m.sensor_type[s] in DISTANCES):
+        for kind, i in ((m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s])):
+            found |= {int(i)} if kind == GEOM else {g for g in range(m.ngeom) if m.geom_bodyid[g] == i}
+    return sorted(found - known)
+
+
+def visible(m: Any, g: int) -> bool:
+    """Whether rays see a geom: its material, or without one itself, is not altogether transparent."""
+    return bool(m.mat_rgba[m.geom_matid[g], 3] if m.geom_matid[g] >= 0 else m.geom_rgba[g, 3])
 
 
 def _pairs(m: Any) -> list[tuple[int, int]]:
@@ -35,8 +53,11 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
     """Shapes, exclusions and pairs; what has no shape here goes to the report."""
     beyond: dict[str, list[str]] = {}
     coarse: dict[str, float] = {}
-    for g in touching(m):
+    touch = touching(m)
+    for g in (*touch, *regarded(m)):
         kind = int(m.geom_type[g])
+        if kind in OTHERS and g not in touch:
+            continue
         if kind in OTHERS:
             beyond.setdefault(OTHERS[kind], []).append(names.geom[g])
             continue
@@ -47,16 +68,20 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
             **_numbers(m, g),
             "group": int(m.geom_contype[g]),
             "touches": int(m.geom_conaffinity[g]),
+            "seen": visible(m, g),
         }
         body = names.body[int(m.geom_bodyid[g])]
         if kind == MESH:
             points, error = corners(m, int(m.geom_dataid[g]), mesh_points)
-            b.points(body, points, **options)
+            surface = mesh_of(m, int(m.geom_dataid[g])) if RANGEFINDER in m.sensor_type else None
+            b.points(body, points, surface=surface, **options)
             if error > 0:
                 coarse[names.geom[g]] = error
         elif kind == FIELD:
             heights, size = heights_of(m, int(m.geom_dataid[g]))
             b.height_field(body, heights, size[:2], float(size[3]), **options)
+        elif kind == PLANE:
+            b.plane(body, m.geom_size[g, :2], **options)
         else:
             method, count = METHODS[kind]
             size = m.geom_size[g, :count]

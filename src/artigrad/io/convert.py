@@ -140,9 +140,10 @@ def _joint(m: Any, j: int) -> dict[str, Any]:
     out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k]}
     if not joint.floating:
         out["anchor"] = m.jnt_pos[j]
+    out["stiffness"], out["stiffness_curve"] = m.jnt_stiffness[j], m.jnt_stiffnesspoly[j]
+    out["damping_curve"] = m.dof_dampingpoly[k]
     if joint.axial:
-        out["axis"] = m.jnt_axis[j]
-        out["stiffness"], out["spring_reference"] = m.jnt_stiffness[j], m.qpos_spring[m.jnt_qposadr[j]]
+        out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
         out["limit_margin"], out["limit_solimp"] = m.jnt_margin[j], m.jnt_solimp[j]

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..errors import ModelError, near
 from ..joints.table import JOINTS
-from ..model.model import ACTUATORS, PLANE, Model, Sensor
+from ..model.model import ACTUATORS, PLANE, ContactSide, Model, Sensor
 from ..model.quaternions import product, rotate
 from ..simulate.sensors import KINDS
-from .builder import ACTIVATION_NUMBERS, JOINT_NUMBERS, MUSCLE_NUMBERS, SURROUNDED
+from .builder import ACTIVATION_NUMBERS, JOINT_NUMBERS, MUSCLE_NUMBERS, SIDES, SURROUNDED
 from .equality_builder import IDENTITY
 from .lenient_builder import LenientBuilder
 from .shape_builder import WORLD
@@ -21,7 +21,14 @@ from .validate import bounds, quaternion, vector
 
 Rename = Callable[[str, str], str]  # of a part and a name
 # fields of a body that it has for the sake of its joint, and what a fixed one has there
-JOINTLESS = {"damping": 0.0, "armature": 0.0, "stiffness": 0.0, "spring_reference": 0.0, "dry_friction": 0.0}
+JOINTLESS: dict[str, Any] = {
+    "damping": 0.0,
+    "armature": 0.0,
+    "stiffness": 0.0,
+    "spring_reference": 0.0,
+    "dry_friction": 0.0,
+}
+JOINTLESS |= {"stiffness_curve": np.zeros(2), "damping_curve": np.zeros(2)}
 # part: where the builder has its records
 RECORDS = {part: f"_{part}s" for part in ("site", "shape", "actuator", "tendon", "sensor", "camera", "keyframe")}
 RECORDS |= {"body": "_bodies", "equality": "_equalities"}
@@ -123,7 +130,9 @@ class Editor(LenientBuilder):
         self.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
         self.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
         for sensor in robot.sensors:
-            if sensor.on >= 0 or whole:  # what a sensor reads of the whole world is no longer one robot's
+            own = sensor.on >= 0 or any(side.which >= 0 for side in sensor.between)
+            known = all(side.what != "shape" or side.which in shapes for side in sensor.between)
+            if (own or whole) and known:  # what a sensor reads of the whole world is no longer one robot's
                 self._add_sensor(robot, sensor, prefix)
         for visual in robot.visuals:
             if visual.body >= 0 or whole or visual.kind != "plane":
@@ -169,8 +178,11 @@ class Editor(LenientBuilder):
 
     def _add_sensor(self, robot: Model, sensor: Sensor, prefix: str) -> None:
         part, ref = KINDS[sensor.kind].on, None if sensor.ref < 0 else prefix + robot.sites[sensor.ref]
-        on = "" if part == "model" else WORLD if sensor.on < 0 else prefix + parts_by_name(robot)[part][sensor.on]
-        self.sensor(prefix + sensor.name, sensor.kind, on, ref=ref, cutoff=sensor.cutoff, zone=sensor.zone)
+        nothing = WORLD if part == "body" else ""
+        on = nothing if sensor.on < 0 else prefix + parts_by_name(robot)[part][sensor.on]
+        sides = [(side.what, side_name(robot, side, prefix)) for side in sensor.between]
+        more = {key: getattr(sensor, key) for key in ("cutoff", "zone", "data", "reduce", "num")}
+        self.sensor(prefix + sensor.name, sensor.kind, on, ref=ref, between=sides, **more)
 
     def _add_keyframes(self, robot: Model, prefix: str, at: Placement) -> None:
         """Join by name; who has none of a name has its default there, and all joints at zero in the reference pose."""
@@ -333,8 +345,11 @@ def _mapped(kind: str, record: Any, f: Rename) -> Any:
         case "sensor":
             on = KINDS[record["kind"]].on
             return record | {
-                "on": record["on"] if on == "model" else f(on, record["on"]),
+                "on": record["on"]
+                if on == "model" or not record["on"]
+                else f("site" if on == "zone" else on, record["on"]),
                 "ref": name("site", record["ref"]),
+                "between": tuple((what, f(SIDES[what], x) if what else x) for what, x in record["between"]),
             }
     return record
 
@@ -343,7 +358,16 @@ def parts_by_name(model: Model) -> dict[str, Sequence[str]]:
     """The names of what sensors read; the body behind the last is the world."""
     bodies, tendons = (*model.bodies, WORLD), [t.name for t in model.tendons]
     parts: dict[str, Sequence[str]] = {"joint": model.joints, "site": model.sites, "body": bodies, "tendon": tendons}
-    return parts | {"actuator": model.actuators, "model": [""]}
+    return parts | {"actuator": model.actuators, "model": [""], "zone": model.sites}
+
+
+def side_name(model: Model, side: ContactSide, prefix: str = "") -> str:
+    """The name of one side of contacts."""
+    if not side.what:
+        return ""
+    return (
+        WORLD if side.which < 0 else prefix + (model.shapes.names if side.what == "shape" else model.bodies)[side.which]
+    )
 
 
 def acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:

@@ -7,13 +7,20 @@ from typing import Any
 import numpy as np
 
 from ..model.findings import Finding
+from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
 from ..simulate.sensors import KINDS
 from .builder import SEEN_FROM, ModelBuilder
 from .compiler import mujoco
+from .contacts import visible
 from .names import Names
 
 ZONE_SHAPES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}  # mjtGeom
 SAME_BODIES = 2  # mjtEq below it hold bodies
+FIELD = 8  # mjtGeom: a signed distance field
+SITE = 6  # mjtObj; and those that contacts may be between
+SIDES = {0: "", 1: "body", 2: "subtree", 5: "shape", SITE: ""}
+NORMAL = 4  # mjtRayDataField
+RANGE_BITS = {0: "dist", 1: "dir", 2: "origin", 3: "point", 5: "depth"}
 
 
 def add_sensors(b: ModelBuilder, m: Any, names: Names) -> None:
@@ -34,8 +41,12 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     i = int(m.sensor_objid[s])
     if kind not in KINDS:
         return ""
-    if m.sensor_reftype[s] and kind not in SEEN_FROM:
+    if m.sensor_reftype[s] and kind not in (*SEEN_FROM, "contact", "insidesite"):
         return " in another frame"
+    if kind == "rangefinder":
+        return _unseen(m, s)
+    if kind == "contact" and not {int(m.sensor_objtype[s]), int(m.sensor_reftype[s])} <= set(SIDES):
+        return " of this kind of part"
     if m.sensor_delay[s] or (m.sensor_interval[s].any() and m.sensor_interval[s][0] > 0):
         return " with a delay or an interval"
     if kind in ("tendonpos", "tendonvel") and names.tendon[i] not in b._tendons:
@@ -43,6 +54,16 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     if kind in ("force", "torque"):
         return _unheld(m)
     return None
+
+
+def _unseen(m: Any, s: int) -> str | None:
+    """What a rangefinder does not know."""
+    if m.sensor_objtype[s] != mujoco().mjtObj.mjOBJ_SITE:
+        return " of a camera"
+    if int(m.sensor_intprm[s][0]) >> NORMAL & 1:
+        return " of normals"
+    fields = [g for g in range(m.ngeom) if m.geom_type[g] == FIELD and visible(m, g)]
+    return " beside signed distance fields" if fields else None
 
 
 def _unheld(m: Any) -> str | None:
@@ -54,16 +75,47 @@ def _unheld(m: Any) -> str | None:
 def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
     name, i, on = names.sensor[s], int(m.sensor_objid[s]), KINDS[kind].on
     more: dict[str, Any] = {"cutoff": float(m.sensor_cutoff[s])}
-    if on == "site":
+    if kind == "contact":
+        where = _contact(m, names, s, more)
+    elif kind == "insidesite":  # the file has the frame first
+        where = names.site[int(m.sensor_refid[s])]
+        more["ref"] = _site(b, m, names, int(m.sensor_objtype[s]), i, name)
+        more["zone"] = _zone(m, int(m.sensor_refid[s]))
+    elif on == "site":
         where = _site(b, m, names, int(m.sensor_objtype[s]), i, name)
         if m.sensor_reftype[s]:
             more["ref"] = _site(b, m, names, int(m.sensor_reftype[s]), int(m.sensor_refid[s]), f"{name}:reference")
         if kind == "touch":
-            more["zone"] = (ZONE_SHAPES[int(m.site_type[i])], m.site_size[i])
+            more["zone"] = _zone(m, i)
+        if kind == "rangefinder":
+            more["data"] = [what for bit, what in RANGE_BITS.items() if int(m.sensor_intprm[s][0]) >> bit & 1]
     else:
         parts = {"joint": names.joint, "body": names.body, "tendon": names.tendon, "actuator": names.actuator}
         where = parts[on][i] if on in parts else ""
     b.sensor(name, kind, where, **more)
+
+
+def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
+    return ZONE_SHAPES[int(m.site_type[i])], m.site_size[i]
+
+
+def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
+    """What a contact sensor knows goes to `more`; its site, if it has one."""
+    data, reduce, num = (int(x) for x in m.sensor_intprm[s])
+    more |= {
+        "data": [what for k, what in enumerate(CONTACT_DATA) if data >> k & 1],
+        "reduce": REDUCE[reduce],
+        "num": num,
+    }
+    ends = ((m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s]))
+    known = {"": [""], "shape": names.geom, "body": names.body, "subtree": names.body}
+    more["between"] = [
+        (SIDES[int(kind)], known[SIDES[int(kind)]][int(i) if SIDES[int(kind)] else 0]) for kind, i in ends
+    ]
+    if int(m.sensor_objtype[s]) != SITE:
+        return ""
+    more["zone"] = _zone(m, int(m.sensor_objid[s]))
+    return names.site[int(m.sensor_objid[s])]
 
 
 def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str) -> str:

@@ -26,29 +26,32 @@ from ..model.model import (
     SPHERE,
     VELOCITY,
     Model,
+    Sensor,
 )
 from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
 from ..simulate.sensors import KINDS
-from .edit import parts_by_name
+from .edit import parts_by_name, side_name
 from .validate import possible
 from .weights import poses, tendon_weights
 
 # shape: type of geom, how many numbers its size has
 GEOMS = {
-    PLANE: ("plane", 0),
+    PLANE: ("plane", 2),
     SPHERE: ("sphere", 1),
     CAPSULE: ("capsule", 2),
     ELLIPSOID: ("ellipsoid", 3),
     BOX: ("box", 3),
     CYLINDER: ("cylinder", 2),
 }
-SENSORS = {"jointactfrc": "jointactuatorfrc"}  # what MJCF calls it
+SENSORS = {"jointactfrc": "jointactuatorfrc", "tendonactfrc": "tendonactuatorfrc"}  # what MJCF calls it
 INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "implicit", "rk4": "RK4"}
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
+GLASS = "glass"  # a material that rays pass through; geoms of it have colours of their own
+SIDE_NAMES = {"shape": "geom", "body": "body", "subtree": "subtree"}
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 # attribute of a tendon: our field
 TENDON_NUMBERS = {"stiffness": "stiffness", "damping": "damping", "springlength": "rest", "margin": "limit_margin"}
@@ -110,6 +113,7 @@ class Writer:
         self.meshes = 0
         self.impossible: list[str] = []  # bodies whose inertia MuJoCo refuses
         self.order: list[int] = []  # of joints, as written
+        self.sees = any(s.kind == "rangefinder" for s in model.sensors)
         self.reference = model.keyframes.get("reference", model.keyframes["zero"])[0]
         self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
 
@@ -117,6 +121,8 @@ class Writer:
         ET.SubElement(self.root, "compiler", COMPILER)
         self._options()
         self.assets = ET.SubElement(self.root, "asset")
+        if self.sees:  # rays pass through what is drawn, and meet shapes
+            ET.SubElement(self.assets, "material", name=GLASS, rgba="1 1 1 0")
         world = ET.SubElement(self.root, "worldbody")
         self._on(world, -1)
         for i in self._children(-1):
@@ -217,15 +223,15 @@ class Writer:
         p, kind = self.p, self.model.joint_kind(i)
         self.order.append(i)
         joint = ET.SubElement(own, "joint", name=self.model.joints[i], type=str(kind.mjcf))
-        joint.set("damping", numbers(p.damping[i]))
+        joint.set("damping", numbers([p.damping[i], *p.damping_curve[i]]))
         joint.set("armature", numbers(p.armature[i]))
         if not kind.floating:
             joint.set("pos", numbers(anchor))
         if kind.axial:
             joint.set("axis", numbers(axis))
-            joint.set("stiffness", numbers(p.stiffness[i]))
             joint.set("springref", numbers(p.spring_reference[i]))
             joint.set("ref", numbers(self.reference[self.model.joint_q[i]]))
+        joint.set("stiffness", numbers([p.stiffness[i], *p.stiffness_curve[i]]))
         joint.set("frictionloss", numbers(p.dry_friction[i]))
         joint.set("solreffriction", numbers(p.dry_solref[i]))
         joint.set("solimpfriction", numbers(p.dry_solimp[i]))
@@ -244,6 +250,8 @@ class Writer:
             geom = ET.SubElement(own, "geom", name=m.shapes.names[s], group=HIDDEN if m.visuals else "0")
             geom.set("pos", numbers(p.shape_position[s]))
             geom.set("quat", numbers(p.shape_rotation[s]))
+            if s in m.shapes.unseen:
+                geom.set("rgba", "0 0 0 0")
             geom.set("contype", str(m.shapes.masks[s][0]))
             geom.set("conaffinity", str(m.shapes.masks[s][1]))
             geom.set("condim", str(m.shapes.condim[s]))
@@ -253,17 +261,23 @@ class Writer:
                 geom.set(key, numbers(p[key][s]))
             if m.shapes.kind[s] == POINTS:
                 first, count = m.shapes.vertices[s]
-                self._mesh(geom, p.vertex[first : first + count], None)
+                surface = m.shapes.surfaces[s]
+                drawn = (
+                    (p.vertex[first : first + count], None) if surface is None else (surface.vertices, surface.faces)
+                )
+                self._mesh(geom, *drawn)
             elif m.shapes.kind[s] == HEIGHT_FIELD:
                 self._height_field(geom, s)
             else:
                 kind, count = GEOMS[m.shapes.kind[s]]
                 geom.set("type", kind)
-                geom.set("size", numbers(p.shape_size[s][:count]) if count else "0 0 1")
+                geom.set("size", numbers(p.shape_size[s][:count]) + (" 1" if kind == "plane" else ""))
         for look in (v for v in m.visuals if v.body == i):
             geom = ET.SubElement(own, "geom", group=DRAWN, contype="0", conaffinity="0", rgba=numbers(look.rgba))
             geom.set("pos", numbers(look.position))
             geom.set("quat", numbers(look.quaternion))
+            if self.sees:
+                geom.set("material", GLASS)
             if look.mesh is not None:
                 self._mesh(geom, *look.mesh)
             else:
@@ -486,14 +500,28 @@ class Writer:
         m = self.model
         sensors = ET.SubElement(self.root, "sensor")
         for s in m.sensors:
-            on = KINDS[s.kind].on
-            names = parts_by_name(m)[on]
-            where = {"objtype": "site", "objname": names[s.on]} if s.kind.startswith("frame") else {on: names[s.on]}
-            if s.ref >= 0:
-                where |= {"reftype": "site", "refname": m.sites[s.ref]}
-            where |= {"cutoff": numbers(s.cutoff)} if s.cutoff > 0 else {}
-            where.pop("model", None)
-            ET.SubElement(sensors, SENSORS.get(s.kind, s.kind), {"name": s.name, **where})
+            kind = SENSORS.get(s.kind, s.kind)
+            ET.SubElement(sensors, kind, {"name": s.name, **self._sensor(s)} | self._cut(s))
+
+    @staticmethod
+    def _cut(s: Sensor) -> dict[str, str]:
+        return {"cutoff": numbers(s.cutoff)} if s.cutoff > 0 else {}
+
+    def _sensor(self, s: Sensor) -> dict[str, str]:
+        """What a sensor reads."""
+        m, on = self.model, KINDS[s.kind].on
+        if s.kind == "contact":
+            sides = {f"{SIDE_NAMES[x.what]}{k + 1}": side_name(m, x) for k, x in enumerate(s.between) if x.what}
+            own = {"site": m.sites[s.on]} if s.on >= 0 else {}
+            return own | sides | {"data": " ".join(s.data), "reduce": s.reduce, "num": str(s.num)}
+        if s.kind == "insidesite":
+            return {"site": m.sites[s.on], "objtype": "site", "objname": m.sites[s.ref]}
+        if on == "model":
+            return {}
+        name = parts_by_name(m)[on][s.on]
+        where = {"objtype": "site", "objname": name} if s.kind.startswith("frame") else {on: name}
+        where |= {"reftype": "site", "refname": m.sites[s.ref]} if s.ref >= 0 else {}
+        return where | ({"data": " ".join(s.data)} if s.data else {})
 
     def _keyframes(self) -> None:
         keys = ET.SubElement(self.root, "keyframe")

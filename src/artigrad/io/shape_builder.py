@@ -11,7 +11,20 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import JOINTS
 from ..model.height_fields import MOST
-from ..model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SHAPES, SPHERE, Model, Shapes
+from ..model.model import (
+    BOX,
+    CAPSULE,
+    CYLINDER,
+    ELLIPSOID,
+    HEIGHT_FIELD,
+    PLANE,
+    POINTS,
+    SHAPES,
+    SPHERE,
+    Model,
+    Shapes,
+    Surface,
+)
 from ..physics.collision.routines import BY_SHAPES
 from .validate import number, quaternion, soft_reference, vector, whole
 
@@ -33,15 +46,16 @@ class ShapeBuilder:
         self._excluded: set[frozenset[str]] = set()
         self._included: list[tuple[str, str, dict[str, Any]]] = []
 
-    def plane(self, body: str = WORLD, **options: Any) -> str:
-        """A half space: everything below z = 0 of its frame is inside.
+    def plane(self, body: str = WORLD, half_extents: Any = (0.0, 0.0), **options: Any) -> str:
+        """A half space: everything below z = 0 of its frame is inside. half_extents: how far to either side along x and y
+        rangefinders see it, 0 for everywhere; contact has no end.
 
         Options of all shapes: name, position, rotation; friction, torsional_friction, rolling_friction, restitution; condim:
         in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
         rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); priority: the higher one of a pair
-        decides alone; and the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in the
-        touches of the other)."""
-        return self._shape(body, PLANE, (0.0, 0.0, 0.0), **options)
+        decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in the
+        touches of the other); and seen: whether rangefinders see it."""
+        return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
     def sphere(self, body: str, radius: float, **options: Any) -> str:
         """A ball around the shape's origin."""
@@ -64,7 +78,7 @@ class ShapeBuilder:
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
     def points(self, body: str, vertices: Any, **options: Any) -> str:
-        """The convex hull of corners."""
+        """The convex hull of corners. surface: (vertices, faces), the triangles that rangefinders see of it."""
         return self._shape(body, POINTS, (0.0, 0.0, 0.0), vertices=vertices, **options)
 
     def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
@@ -127,7 +141,9 @@ class ShapeBuilder:
         priority: int = 0,
         group: int = 1,
         touches: int = 1,
+        seen: bool = True,
         vertices: Any = (),
+        surface: Any = None,
         heights: Any = (),
     ) -> str:
         name = name or f"{body}:{SHAPES[kind]}{len(self._shapes)}"
@@ -169,7 +185,9 @@ class ShapeBuilder:
             "priority": whole(priority, f"priority of {what}"),
             "group": whole(group, f"group of {what}"),
             "touches": whole(touches, f"touches of {what}"),
+            "seen": bool(seen),
             "vertices": corners,
+            "surface": None if surface is None else _surface(surface, what),
             "heights": grid,
         }
         return name
@@ -194,7 +212,9 @@ class ShapeBuilder:
                 **{key: p[key][k] for key in NUMBERS},
                 group=shapes.masks[k][0],
                 touches=shapes.masks[k][1],
+                seen=k not in shapes.unseen,
                 vertices=p.vertex[first : first + count],
+                surface=shapes.surfaces[k],
                 heights=p.height[height : height + rows * cols].reshape(rows, cols),
             )
         for a, c in shapes.excluded:
@@ -236,6 +256,8 @@ class ShapeBuilder:
             excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
             included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
+            surfaces=tuple(s["surface"] for s in shapes),
+            unseen=tuple(k for k, s in enumerate(shapes) if not s["seen"]),
         )
 
     @staticmethod
@@ -318,6 +340,15 @@ def _corners(vertices: Any, what: str) -> np.ndarray:
     if corners.ndim != 2 or corners.shape[1] != 3 or len(corners) == 0 or not np.isfinite(corners).all():
         raise ModelError(f"vertices of {what} must be (n, 3) finite numbers, n at least 1")
     return corners
+
+
+def _surface(surface: Any, what: str) -> Surface:
+    if isinstance(surface, Surface):
+        return surface
+    vertices, faces = (np.ascontiguousarray(x) for x in surface)
+    if vertices.ndim != 2 or faces.ndim != 2 or vertices.shape[1] != 3 or faces.shape[1] != 3 or not len(faces):
+        raise ModelError(f"the surface of {what} is vertices (n, 3) and faces (n, 3)")
+    return Surface(vertices.astype(float), faces.astype(int))
 
 
 def _grid(heights: Any, base: float, what: str) -> np.ndarray:

@@ -11,8 +11,6 @@ from ..model.findings import Finding
 from .flags import Off, off
 from .names import Names
 
-BALL_OR_FREE = (0, 1)  # mjtJoint
-IMPLICIT = (2, 3)  # mjtIntegrator
 OVERRIDE = 1  # bit of enableflags
 METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # more of them
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
@@ -31,16 +29,6 @@ def _used(names: Sequence[str], values: Any) -> list[str]:
     values = np.asarray(values)
     rows = values.reshape(len(values), -1) if values.size else np.zeros((len(names), 1))
     return [name for name, row in zip(names, rows, strict=True) if row.any()]
-
-
-def _joints_of(m: Any, names: Names, dof_values: Any) -> list[str]:
-    """Joints with a degree of freedom whose value is not zero."""
-    return [names.joint[j] for j in range(m.njnt) if np.any(np.asarray(dof_values)[m.dof_jntid == j])]
-
-
-def _round(m: Any, names: Names, values: Any) -> list[str]:
-    """Ball and free joints with a value that is not zero."""
-    return [names.joint[j] for j in range(m.njnt) if m.jnt_type[j] in BALL_OR_FREE and np.any(values[j])]
 
 
 FEATURES = (
@@ -63,20 +51,7 @@ FEATURES = (
         "it feels the body as a box",
         lambda m, n: _used(n.geom, m.geom_fluid[:, 0]) if m.opt.density or m.opt.viscosity else [],
     ),
-    Unsimulated(
-        "forces of a fluid at the end of the step (integrators implicit and implicitfast)",
-        "taken at its beginning",
-        lambda m, n: [""] if (m.opt.density or m.opt.viscosity) and m.opt.integrator in IMPLICIT else [],
-    ),
-    Unsimulated(
-        "spring that is not linear",
-        "its linear part is kept",
-        lambda m, n: _used(n.joint, m.jnt_stiffnesspoly) + _used(n.joint, m.jnt_springyield),
-    ),
-    Unsimulated(
-        "damping that is not linear", "its linear part is kept", lambda m, n: _joints_of(m, n, m.dof_dampingpoly)
-    ),
-    Unsimulated("spring of a ball or free joint", "left out", lambda m, n: _round(m, n, m.jnt_stiffness)),
+    Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
     Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
     Unsimulated("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
     Unsimulated(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..spatial import Articulated, Force, Motion, Quat, Transform, Vec3, cross_motion, quat_matrix, quat_normalise
+from ..spatial import Articulated, Force, Mat3, Motion, Quat, Transform, Vec3, cross_motion, quat_matrix, quat_normalise
 from ..spatial.vectors import matrix
 from ..staging import Reals
 from .joint import Extra, Joint, Put
@@ -56,14 +56,18 @@ class Free(Joint):
             out.put(va + 3, out.struct(va + 3, Vec3) + X.R.T @ f.n)
 
     def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
-        """IA + extra 1 = L^T D L, unrolled, the same extra for all columns; row j of `dof` keeps the column of L and 1/D.
+        """IA + extra = L^T D L, unrolled; row j of `dof` keeps the column of L and 1/D. The extra is the same for all columns,
+        unless dampers are not linear.
         Nothing is left for the world."""
         va, dof = s.model.link_v[i], s.dof
         A, B, C = matrix(IA.A).leaves(), IA.B.leaves(), matrix(IA.C).leaves()
         K = [A[3 * r : 3 * r + 3] + B[3 * r : 3 * r + 3] for r in range(3)]
         K += [B[r::3] + C[3 * r : 3 * r + 3] for r in range(3)]
-        for j in range(6):
-            K[j][j] = K[j][j] + extra(0)
+        if "spring" in s.extras:
+            self._add_each(K, s.link[i].X.R, extra)
+        else:
+            for j in range(6):
+                K[j][j] = K[j][j] + extra(0)
         for j in reversed(range(6)):
             dinv = 1.0 / K[j][j]
             column = [K[r][j] for r in range(j)]
@@ -75,6 +79,16 @@ class Free(Joint):
                     K[r][k] = K[r][k] - a * column[k]
                     K[k][r] = K[r][k]
         return Articulated.zero()
+
+    @staticmethod
+    def _add_each(K: list[list[Any]], R: Mat3, extra: Extra) -> None:
+        """K += S diag(extra) S^T: shifts are along axes of the world, turns about those of the body"""
+        columns = [R.column(k).leaves() for k in range(3)]
+        for r in range(3):
+            K[3 + r][3 + r] = K[3 + r][3 + r] + extra(r)
+            for c in range(3):
+                for k in range(3):
+                    K[r][c] = K[r][c] + columns[k][r] * columns[k][c] * extra(3 + k)
 
     def solve_inward(self, s: Step, i: Any, F: Force, b: Reals) -> Force:
         """u = D^-1 L^-T (S b - F): S b is the wrench of the joint's own forces"""

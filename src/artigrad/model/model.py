@@ -53,6 +53,24 @@ class Links:
     trees: int
 
 
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Triangles that rays meet: vertices (n, 3) in the axes of the shape, m, and faces (n, 3), their corners."""
+
+    vertices: np.ndarray
+    faces: np.ndarray
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Surface)
+            and np.array_equal(self.vertices, other.vertices)
+            and np.array_equal(self.faces, other.faces)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.vertices.tobytes(), self.faces.tobytes()))
+
+
 @dataclass(frozen=True)
 class Shapes:
     """Shapes for contact and which of them may touch."""
@@ -69,6 +87,8 @@ class Shapes:
     excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
     included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
+    surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place
+    unseen: tuple[int, ...] = ()  # shapes that rays pass through
 
     def pair_condim(self, a: int, b: int) -> int:
         """In how many directions contact of two shapes acts: an explicit pair says, or the shape of higher priority, or the
@@ -111,16 +131,25 @@ class Keyframe(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """Where a touch sensor feels, about its site. shape: sphere, capsule, ellipsoid, cylinder or box; size: as MuJoCo's."""
+    """Where a sensor feels, about its site. shape: sphere, capsule, ellipsoid, cylinder or box; size: as MuJoCo's."""
 
     shape: str
     size: tuple[float, float, float]
 
 
+class ContactSide(NamedTuple):
+    """One side of what a sensor reads between two. what: "shape", "body", "subtree", a body with all it carries, or "" for
+    anything; which: its index (-1: the world)."""
+
+    what: str = ""
+    which: int = -1
+
+
 class Sensor(NamedTuple):
     """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site, body, tendon or actuator
     it reads; ref: of the site that a frame is seen from (-1: the world); cutoff: the largest reading (0: any); zone: of
-    touch."""
+    touch, contact and insidesite. data: which numbers a rangefinder or contact sensor gives; between: the two sides of
+    contacts or of a distance; reduce, num: which contacts are given, and how many at most."""
 
     name: str
     kind: str
@@ -128,6 +157,10 @@ class Sensor(NamedTuple):
     ref: int = -1
     cutoff: float = 0.0
     zone: Zone | None = None
+    data: tuple[str, ...] = ()
+    between: tuple[ContactSide, ContactSide] = (ContactSide(), ContactSide())
+    reduce: str = "none"
+    num: int = 1
 
 
 class Model:
@@ -312,8 +345,11 @@ class Model:
     @cached_property
     def extras(self) -> frozenset[str]:
         """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
-        motors that are a "servo", "activation" of actuators, "muscle"s."""
+        a "spring" that is not linear or of a ball or free joint, motors that are a "servo", "activation" of actuators,
+        "muscle"s."""
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
+        if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
+            found.add("spring")
         parts = {"servo": self.servos, "activation": self.activations, "muscle": self.muscles}
         return frozenset(found | {what for what, own in parts.items() if own})
 

@@ -23,18 +23,24 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "mass": ("body", (), "kg"),
     "com": ("body", (3,), "m, centre of mass in the body frame"),
     "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
-    "position": ("body", (3,), "m, body frame in the parent body's frame at q = 0 (unused by free joints)"),
+    "position": (
+        "body",
+        (3,),
+        "m, body frame in the parent body's frame at q = 0; of a free joint: where its spring rests",
+    ),
     "rotation": (
         "body",
         (4,),
-        "unit quaternion w x y z, body axes in the parent body's axes at q = 0 (unused by free joints)",
+        "unit quaternion w x y z, body axes in the parent body's axes at q = 0; of a free joint: as its spring rests",
     ),
     "anchor": ("body", (3,), "m, a point on the joint's axis, in the body frame"),
     "axis": ("body", (3,), "unit vector, axis of a revolute or prismatic joint, in the body frame"),
     "damping": ("body", (), "N m s/rad or N s/m, on each velocity of the joint that moves the body"),
     "armature": ("body", (), "kg m^2 or kg, added to the diagonal of the mass matrix for that joint"),
-    "stiffness": ("body", (), "N m/rad or N/m, spring of a revolute or prismatic joint"),
-    "spring_reference": ("body", (), "rad or m, where that spring rests"),
+    "stiffness": ("body", (), "N m/rad or N/m, spring of a joint; of a free one both"),
+    "spring_reference": ("body", (), "rad or m, where the spring of a revolute or prismatic joint rests"),
+    "stiffness_curve": ("body", (2,), "N m/rad^2 and N m/rad^3, or N/m^2 and N/m^3: what x^2 and x^3 add to its force"),
+    "damping_curve": ("body", (2,), "N m s^2/rad^2 and N m s^3/rad^3, or with m: what v abs(v) and v^3 add to damping"),
     "limit": (
         "body",
         (2,),
@@ -61,7 +67,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         "shape",
         (3,),
         "m, sphere: radius; capsule, cylinder: radius, half length; box, ellipsoid: half edges, half axes; height field: half "
-        "extents along x and y, depth of its base",
+        "extents along x and y, depth of its base; plane: half extents that rangefinders see",
     ),
     "friction": ("shape", (), "coefficient of sliding friction; a pair has the larger of its two"),
     "torsional_friction": ("shape", (), "m, coefficient of friction against turning about the normal"),
@@ -229,7 +235,7 @@ class Params(Mapping[str, np.ndarray]):
         if self._facts is None:
             powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_", "tendon_limit_")]
             square = all(bool((x == 2.0).all()) for x in powers)
-            self._facts = Facts(bool(self.damping.any()), square)
+            self._facts = Facts(bool(self.damping.any() or self.damping_curve.any()), square)
         return self._facts
 
     # -- by name ---------------------------------------------------------------------------------------------------------
@@ -348,6 +354,8 @@ OF_JOINTS = (
         "armature",
         "stiffness",
         "spring_reference",
+        "stiffness_curve",
+        "damping_curve",
         "dry_friction",
         "dry_solref",
         "dry_solimp",
@@ -361,7 +369,12 @@ POSITIVE = (
     *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight"),
 )
 # what a model is built with or without, and which params say so
-EXTRAS = {"compensation": ("gravity_compensation",), "fluid": ("density", "viscosity"), "slope": ("gain_slope",)}
+EXTRAS = {
+    "compensation": ("gravity_compensation",),
+    "fluid": ("density", "viscosity"),
+    "slope": ("gain_slope",),
+    "spring": ("stiffness_curve", "damping_curve"),
+}
 DIRECTIONS = ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation")
 RANGES = ("limit", "control_range", "force_range", "tendon_limit", "activation_range")  # lowest, highest
 MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit", "activation_range")
@@ -465,6 +478,14 @@ def _check_extras(params: Params) -> None:
             raise InputError(
                 f"params.{given[0]} is not zero, and '{model.name}' was built without: build it with some, that params change"
             )
+
+    round_ones = [i for i in range(model.nb) if not model.joint_kind(i).axial]
+    if params.checked and "spring" not in model.extras and params.stiffness[..., round_ones].any():
+        i = round_ones[int(np.argwhere(params.stiffness[..., round_ones])[0][-1])]
+        raise InputError(
+            f"params give joint '{model.joints[i]}' a spring, and '{model.name}' was built without: build it with one, "
+            "that params change"
+        )
 
 
 def _refuse(name: str, x: np.ndarray, bad: np.ndarray, rule: str) -> None:

@@ -240,5 +240,6 @@ def slows(model: Model, options: Options, damped: bool, in_factor: bool) -> str 
     if wanted == "damping":
         return "damping" if damped and options.implicit_damping and not in_factor else None
     if wanted == "fast":
-        return "lone" if lone_links(model).any() or model.lines[0] else "fast" if damped or model.nu else None
+        matrix = lone_links(model).any() or model.lines[0] or "fluid" in model.extras
+        return "lone" if matrix else "fast" if damped or model.nu else None
     return wanted

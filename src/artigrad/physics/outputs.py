@@ -28,6 +28,7 @@ from ..spatial.vectors import axial
 from ..staging import Layout, Reals, Table, carry, loop
 from .context import Step
 from .dynamics.passive import stretch_bars, stretch_of
+from .dynamics.springs import spring_energy, spring_energy_vjp
 from .kinematics import clear_pose_bars, kinematics_vjp, origin
 from .lines import clear_line_bars, lines_vjp
 
@@ -65,6 +66,8 @@ def outputs(s: Step, out: Reals) -> None:
             kinetic.value = kinetic.value + 0.5 * own.armature * (s.v[va + k] * s.v[va + k])
             stretch = s.q[qa + k] - own.reference
             spring.value = spring.value + 0.5 * own.stiffness * (stretch * stretch)
+        if "spring" in s.extras:
+            spring.value = spring.value + spring_energy(s, i)
     if "tendon" in s.lines:
         for n in loop(s.model.ntendon):
             stretched = stretch_of(s, n)
@@ -147,3 +150,5 @@ def _joint_energies_vjp(s: Step, bar: Reals) -> None:
             s.bars.tangent[va + k] = s.bars.tangent[va + k] + pull
             own_bar.reference = own_bar.reference - pull
             own_bar.stiffness = own_bar.stiffness + 0.5 * (stretch * stretch) * u_bar
+        if "spring" in s.extras:
+            spring_energy_vjp(s, i, u_bar)

@@ -1,4 +1,4 @@
-"""What sensors feel: accelerations of joints and frames with all constraints, and contacts; and the adjoint.
+"""What sensors feel: accelerations of joints and frames with all constraints, forces of limits, contacts; and the adjoint.
 
 Accelerations of frames are proper ones, as of a scale that falls: gravity is taken away. Damping is at the present velocity.
 """
@@ -13,6 +13,7 @@ from ..spatial import Force, Motion, Vec3, compose, cross, cross_force, force_to
 from ..staging import Layout, Reals, Table, loop
 from .collision.candidates import candidates
 from .constraints.report import REPORT, report
+from .constraints.soft.limit_forces import limit_count, report_limits
 from .context import Step
 from .dynamics.inverse_dynamics import inward_vjp, link_forces
 from .kinematics import clear_pose_bars
@@ -22,19 +23,24 @@ FELT = Layout(linear=Vec3, angular=Vec3)  # one row per body and site
 
 
 def sensing_size(model: Model) -> int:
-    """Joint accelerations, a row of FELT per frame, a row of REPORT per point that may touch."""
+    """Joint accelerations, a row of FELT per frame, forces of limits, a row of REPORT per point that may touch."""
     points = int(candidates(model).first[-1]) if model.shapes.pairs else 0
-    return model.nv + (model.nb + model.ns) * FELT.size + points * REPORT.size
+    return model.nv + (model.nb + model.ns) * FELT.size + limit_count(model) + points * REPORT.size
 
 
-def _parts(s: Step, out: Reals) -> tuple[Table, Reals]:
-    """Rows of FELT, and where the report begins."""
-    start = out.start + s.model.nv
-    return Table(out.memory, FELT, start), out.shifted(s.model.nv + (s.model.nb + s.model.ns) * FELT.size)
+def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Reals]:
+    """Rows of FELT, forces of limits, and where the report begins."""
+    m = s.model
+    at = m.nv + (m.nb + m.ns) * FELT.size
+    return Table(out.memory, FELT, out.start + m.nv), out.shifted(at), out.shifted(at + m.nl + m.ntendon)
 
 
 def _touches(s: Step) -> bool:
     return s.constraints is not None and s.constraints.has("contact", "patch")
+
+
+def _stops(s: Step) -> bool:
+    return s.constraints is not None and s.constraints.has("limit", "ball", "tendon_low", "tendon_high")
 
 
 def sensing(s: Step, out: Reals) -> None:
@@ -42,9 +48,14 @@ def sensing(s: Step, out: Reals) -> None:
     accelerations(s)
     for k in loop(s.model.nv):
         out[k] = s.ws.qdd[k]
-    frames, contacts = _parts(s, out)
+    frames, limits, contacts = _parts(s, out)
     if _touches(s):
         report(s, contacts)
+    if _stops(s):
+        report_limits(s, limits)
+    else:
+        for k in loop(s.model.nl + s.model.ntendon):
+            limits[k] = 0.0
     link_forces(s, s.ws.qdd)
     for k in loop(s.model.nb + s.model.ns):
         link, row = s.link[s.model.frame_link[k]], frames[k]
@@ -57,7 +68,7 @@ def sensing_vjp(s: Step, out_bar: Reals) -> None:
     """Adds to the cotangents of q (tangent), v, u and constants."""
     accelerations(s)
     link_forces(s, s.ws.qdd)
-    frames, contacts = _parts(s, out_bar)
+    frames, limits, contacts = _parts(s, out_bar)
     clear_pose_bars(s, "w_bar")
     for i in loop(s.model.nl):
         link = s.link[i]
@@ -72,6 +83,8 @@ def sensing_vjp(s: Step, out_bar: Reals) -> None:
         joints.add_projection(s, i, s.link[i].a_bar, s.ws.qdd_bar)
     if _touches(s):
         s.constraints.report_bar = Table(contacts.memory, REPORT, contacts.start)
+    if _stops(s):
+        s.constraints.limit_bar = limits
     recompute(s)
     accelerations_vjp(s, s.ws.qdd_bar)
 

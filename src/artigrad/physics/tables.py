@@ -16,7 +16,7 @@ from ..model.model import DYNAMICS, Model
 from ..model.options import Options
 from ..model.params import FIELDS
 from ..model.transmissions import LINES, PIECES
-from ..spatial import Articulated, Force, Inertia, Motion, Transform, Vec3
+from ..spatial import Articulated, Force, Inertia, Motion, Quat, Transform, Vec3
 from ..staging import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from .collision.candidates import candidates
 from .constraints.soft.impedance import Soft
@@ -71,6 +71,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
     "nslope": INT,  # actuators, if the gain of any has a slope
     "nservo": INT,  # actuators, if any is a servo motor
+    "nspring": INT,  # links, if any has a spring that is round or curved
     "fluid_body": INTS,
     # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
     **dict.fromkeys(("na", "nmuscle"), INT),
@@ -183,6 +184,7 @@ def _surroundings(model: Model) -> dict[str, Any]:
     slopes = model.nu if "slope" in model.extras else 0
     servos = model.nu if model.servos else 0
     sizes = {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "nslope": slopes, "nservo": servos}
+    sizes["nspring"] = len(model.links.parent) if "spring" in model.extras else 0
     return sizes | {"fluid_body": _ints(wet)}
 
 
@@ -385,6 +387,7 @@ class Topology(SimpleNamespace):
     nmedium: Any
     nslope: Any
     nservo: Any
+    nspring: Any
     fluid_body: Any
     na: Any
     nmuscle: Any
@@ -474,6 +477,8 @@ _FLUID: dict[str, type] = {"X": Transform, "box": Vec3}
 _SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}
 # of a servo motor: velocity wanted per unit of control, whether the position counts, speed and force limits, stiffness
 _SERVO: dict[str, type] = dict.fromkeys(("gain", "on_length", "top", "low", "high", "D"), float)
+# of a joint: spring of a ball or free one, what is not linear of springs and dampers, and the pose that a free one rests in
+_SPRING: dict[str, type] = {**dict.fromkeys(("k", "c1", "c2", "d1", "d2"), float), "rest": Vec3, "turn": Quat}
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 _ACTIVATION: dict[str, type] = dict.fromkeys(("rise", "fall", "width", "low", "high"), float)
 _MUSCLE: dict[str, type] = {"gain": Muscle, "bias": Muscle, "low": float, "high": float}
@@ -486,7 +491,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
-    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -499,7 +504,19 @@ class Constants:
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
         t = topology
         rows = [t.nl, t.nt + 1, t.nb + t.ns, t.nb, t.nu, t.nshape, t.nvertex, t.nv, t.npair, t.nequality]
-        rows += [t.nline, t.npiece, t.nlifted, t.nfluid, t.nmedium, t.nslope, t.nservo, t.nheight, t.na, t.nmuscle]
+        rows += [
+            t.nline,
+            t.npiece,
+            t.nlifted,
+            t.nfluid,
+            t.nmedium,
+            t.nslope,
+            t.nservo,
+            t.nheight,
+            t.na,
+            t.nmuscle,
+            t.nspring,
+        ]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
             tables.append(Table(reals.memory, layout, start))
@@ -507,7 +524,7 @@ class Constants:
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
-        self.activation, self.muscle = tables[18:]
+        self.activation, self.muscle, self.spring = tables[18:]
         self.reals, self.size = reals, start
 
     @property

@@ -29,10 +29,6 @@ REMEDIES = {
 
 def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
-    if "fluid" in model.extras and options.integrator in ("implicit", "implicitfast"):
-        warn(
-            f"'{model.name}' is in a fluid, whose forces integrator='{options.integrator}' takes at the beginning of the step"
-        )
     if not model.has_contact:
         return
     if options.law == "hard":

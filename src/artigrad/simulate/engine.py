@@ -149,8 +149,12 @@ class Engine:
         if self.constrained and self.options.law == "soft":
             soft = {"features": soft_features(self.model), "square": inputs.params.facts.square}
         damped = inputs.params.facts.damped or flags.get("with_params", False)
+        curved = "spring" in self.model.extras and not self.constrained  # dampers whose rate changes with the velocity
         in_factor = (
-            self.options.implicit_damping and not soft and INTEGRATORS[self.options.integrator].slows == "damping"
+            self.options.implicit_damping
+            and not soft
+            and not curved
+            and INTEGRATORS[self.options.integrator].slows == "damping"
         )
         ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
         ends |= self._forces

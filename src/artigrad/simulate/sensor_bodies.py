@@ -1,4 +1,4 @@
-"""Sensors of a body and all it carries, and of the energy of the model."""
+"""Sensors of a body and all it carries, of the energy of the model, and of the time."""
 
 from __future__ import annotations
 
@@ -104,4 +104,5 @@ BODIES: dict[str, SensorKind] = {
     "subtreeangmom": SensorKind("body", _momentum, _momentum_vjp),
     "e_potential": _energy("potential_energy"),
     "e_kinetic": _energy("kinetic_energy"),
+    "clock": SensorKind("model", lambda at, s: at.time[:, None], lambda at, s, y_bar, bars: None),
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..model.model import Sensor
+from .rays import reaches
 from .sensor_bodies import symmetric, symmetric_vjp
 from .sensor_kind import At, SensorKind, outer, subtree, turn, turn_back
-from .zones import reaches
 
 
 # -- accelerations -----------------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def _world(name: str) -> SensorKind:
 def _outside(at: At, s: Sensor) -> np.ndarray:
     """Of every point that may touch, +1 if it presses on the second body and only this is carried, -1 if only the first."""
     inside = set(subtree(at.model, at.model.site_body[s.on]))
-    return np.array([(b in inside) - (a in inside) for a, b in at.pairs], float).reshape(-1, 1)
+    return np.array([(b in inside) - (a in inside) for a, b in at.body_pairs], float).reshape(-1, 1)
 
 
 def _carried(at: At, s: Sensor) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +126,7 @@ def _pressing(at: At, s: Sensor) -> np.ndarray:
     """Which points press on the body of a site where its zone is: (B, points) of 0 and 1. Not differentiated."""
     assert at.felt is not None and s.zone is not None
     body = at.model.site_body[s.on]
-    side = np.array([1.0 if a == body else -1.0 if b == body else 0.0 for a, b in at.pairs])
+    side = np.array([1.0 if a == body else -1.0 if b == body else 0.0 for a, b in at.body_pairs])
     R, x = at.now.site_rotation[:, None, s.on], at.now.site_position[:, None, s.on]
     start, ray = turn_back(R, at.felt.point - x), turn_back(R, at.felt.normal * side[:, None])
     return (side != 0) & (at.felt.along[..., 0] > 0) & reaches(s.zone, start, ray)

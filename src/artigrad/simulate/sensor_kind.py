@@ -13,21 +13,28 @@ from ..physics.driving import Driving
 from .results import Outputs
 
 # parameters that readings depend on beside what the outputs know of them
-FIELDS = ("mass", "com", "inertia", "gravity", "magnetic")
+FIELDS = (
+    *("mass", "com", "inertia", "gravity", "magnetic", "shape_position", "shape_rotation", "shape_size", "height"),
+    *("limit", "limit_margin", "tendon_limit", "tendon_limit_margin"),
+)
 
 
 class Felt(NamedTuple):
-    """Accelerations of frames, (B, n, 3), gravity taken away; and contacts, (B, points, 3), as of `Contacts`."""
+    """Accelerations of frames, (B, n, 3), gravity taken away; forces of limits, (B, links and tendons); and contacts, (B,
+    points, 3), as of `Contacts`, gap (B, points)."""
 
     body_linear: np.ndarray
     body_angular: np.ndarray
     site_linear: np.ndarray
     site_angular: np.ndarray
+    limit_force: np.ndarray
     force: np.ndarray
     point: np.ndarray
+    gap: np.ndarray
     along: np.ndarray
     normal: np.ndarray
     torque: np.ndarray
+    tangent: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,14 @@ class At:
     driving: Driving | None  # likewise
     later: Outputs | None  # after the coming step, if a sensor needs it
     dt: float
-    pairs: tuple[tuple[int, int], ...]  # the bodies of every point that may touch
+    pairs: tuple[tuple[int, int], ...]  # the shapes of every point that may touch
+    time: np.ndarray  # (B,), s
+
+    @property
+    def body_pairs(self) -> list[tuple[int, int]]:
+        """The bodies of every point that may touch; -1 is the world."""
+        body = self.model.shapes.body
+        return [(body[a], body[b]) for a, b in self.pairs]
 
     def zeros(self) -> At:
         def like(of: Any) -> Any:
@@ -52,13 +66,14 @@ class At:
         params = {k: np.zeros((len(self.q), *x.shape[1:])) for k, x in self.params.items()}
         q, v = np.zeros_like(self.q), np.zeros_like(self.v)
         now, felt, driving, later = (like(of) for of in (self.now, self.felt, self.driving, self.later))
-        return At(self.model, params, q, v, now, felt, driving, later, self.dt, self.pairs)
+        return At(self.model, params, q, v, now, felt, driving, later, self.dt, self.pairs, self.time)
 
 
 class SensorKind(NamedTuple):
-    """on: what it reads, a joint, site, body, tendon, actuator or the model. read(at, sensor) -> (B, n); add(at, sensor, y_bar,
-    bars) is its adjoint. cut: how a cutoff bounds it: "both" sides, "above", or "" for directions, which have none. felt:
-    whether it reads accelerations or contacts. drives: whether it reads tendons or actuators."""
+    """on: what it reads, a joint, site, body, tendon, actuator or the model, or a zone: a site or nothing. read(at, sensor) ->
+    (B, n); add(at, sensor, y_bar, bars) is its adjoint. cut: how a cutoff bounds it: "both" sides, "above", or "" for
+    directions and contacts, which have none. felt: whether it reads accelerations, contacts or forces of limits. drives:
+    whether it reads tendons or actuators."""
 
     on: str
     read: Callable[[At, Sensor], np.ndarray]

@@ -24,6 +24,22 @@ def _reading(on: str, part: str) -> SensorKind:
     return SensorKind(on, read, add, drives=True)
 
 
+def _tendon_forces(at: At, s: Sensor) -> list[int]:
+    """The actuators that pull at a tendon."""
+    return [j for j, t in enumerate(at.model.transmissions) if t.kind == "tendon" and t.a == s.on]
+
+
+def _tendon_force(at: At, s: Sensor) -> np.ndarray:
+    """The sum of their forces."""
+    assert at.driving is not None
+    return at.driving.force[:, _tendon_forces(at, s)].sum(1, keepdims=True)
+
+
+def _tendon_force_vjp(at: At, s: Sensor, y_bar: np.ndarray, bars: At) -> None:
+    assert bars.driving is not None
+    bars.driving.force[:, _tendon_forces(at, s)] += y_bar
+
+
 LINES: dict[str, SensorKind] = {
     "tendonpos": _reading("tendon", "tendon_length"),
     "tendonvel": _reading("tendon", "tendon_velocity"),
@@ -31,4 +47,5 @@ LINES: dict[str, SensorKind] = {
     "actuatorvel": _reading("actuator", "velocity"),
     "actuatorfrc": _reading("actuator", "force"),
     "jointactfrc": _reading("joint", "joint_force"),
+    "tendonactfrc": SensorKind("tendon", _tendon_force, _tendon_force_vjp, drives=True),
 }

@@ -15,30 +15,34 @@ from ..model.model import Sensor
 from ..model.params import Params
 from ..model.state import State
 from ..physics.constraints.report import REPORT
+from ..physics.constraints.soft.limit_forces import limit_count
 from ..physics.driving import Driving
 from ..physics.sensing import FELT
 from .results import StateGradient
 from .sensor_bodies import BODIES
+from .sensor_contacts import CONTACTS
 from .sensor_forces import FORCES
 from .sensor_frames import JOINTS_AND_FRAMES
 from .sensor_kind import FIELDS, At, Felt, SensorKind
+from .sensor_limits import LIMITS
 from .sensor_lines import LINES
+from .sensor_rays import RAYS
 
 if TYPE_CHECKING:
     from .results import Trajectory
     from .simulator import Simulator
 
-KINDS: dict[str, SensorKind] = {**JOINTS_AND_FRAMES, **BODIES, **LINES, **FORCES}
+KINDS: dict[str, SensorKind] = {**JOINTS_AND_FRAMES, **BODIES, **LINES, **LIMITS, **FORCES, **CONTACTS, **RAYS}
 
 
-def read(sim: Simulator, state: State, u: Any, params: Params | None) -> dict[str, Any]:
+def read(sim: Simulator, state: State, u: Any, params: Params | None, time: Any = 0.0) -> dict[str, Any]:
     """Readings by name, (n,) or (B, n). Those of a GPU are made on the host."""
     if not sim.checks.on_host:
         *parts, there = _to_host(sim, *state, u)
-        found = read(sim._on_host, State(*parts), there, params)
+        found = read(sim._on_host, State(*parts), there, params, time)
         return {name: sim.engine.device.array(y) for name, y in found.items()}
     here, u, batched = _given(sim, state, u)
-    at, _ = _look(sim, here, u, params)
+    at, _ = _look(sim, here, u, params, time)
     rows = {s.name: _cut(s, KINDS[s.kind].read(at, s)) for s in sim.model.sensors}
     return rows if batched else {name: row[0] for name, row in rows.items()}
 
@@ -52,7 +56,7 @@ def read_rollout(traj: Trajectory) -> dict[str, np.ndarray]:
     states = State(*(x[:, :-1].reshape(B * T, -1) for x in traj.every_state()))
     u = np.broadcast_to(traj.u, (B, T, sim.model.nu)).reshape(B * T, sim.model.nu)
     params = traj.params if traj.params.batch is None else Params(sim.model, np.repeat(traj.params.flat, T, 0))
-    rows = read(sim, states, u, params)
+    rows = read(sim, states, u, params, np.tile(np.arange(T) * sim.options.dt, B))
     lead = (B, T) if traj.batched else (T,)
     return {name: row.reshape(*lead, -1) for name, row in rows.items()}
 
@@ -110,7 +114,7 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     return StateGradient(state.q, state.v, Params(sim.model, flat), x, act=state.act).of(sim.model)
 
 
-def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None) -> tuple[At, Any]:
+def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None, time: Any = 0.0) -> tuple[At, Any]:
     """All that sensors read, and the rollout of one step if one of them needs it."""
     B, given = len(here.q), sim.checks.params(params, len(here.q))
     fields = {k: np.asarray(given[k]) for k in FIELDS}
@@ -127,11 +131,9 @@ def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None) -> 
     if any(KINDS[s.kind].drives for s in sim.model.sensors):
         ends = np.cumsum(Driving.sizes(sim.model))[:-1]
         drives = Driving(*np.split(sim.engine.query("driving", here, u, given), ends, axis=1))
-    bodies = sim.model.shapes.body
-    pairs = [(bodies[sim.model.shape(a)], bodies[sim.model.shape(b)]) for a, b in sim.contact_names] if felt else []
-    now = sim.outputs(here, params=params)
-    assert len(now.com) == B
-    return At(sim.model, fields, here.q, here.v, now, felt, drives, later, sim.options.dt, tuple(pairs)), traj
+    pairs = [(sim.model.shape(a), sim.model.shape(b)) for a, b in sim.contact_names] if felt else []
+    now, clock = sim.outputs(here, params=params), np.broadcast_to(np.asarray(time, float), (B,))
+    return At(sim.model, fields, here.q, here.v, now, felt, drives, later, sim.options.dt, tuple(pairs), clock), traj
 
 
 def _given(sim: Simulator, state: State, u: Any) -> tuple[State, np.ndarray, bool]:
@@ -156,12 +158,13 @@ def _unpacked(sim: Simulator, rows: np.ndarray) -> Felt:
     """What `sensing` gives."""
     m, B = sim.model, len(rows)
     at = m.nv + (m.nb + m.ns) * FELT.size
-    frames = rows[:, m.nv : at].reshape(B, m.nb + m.ns, FELT.size)
-    points = rows[:, at:].reshape(B, -1, REPORT.size)
+    end = at + limit_count(m)
+    frames, limits = rows[:, m.nv : at].reshape(B, m.nb + m.ns, FELT.size), rows[:, at:end]
+    points = rows[:, end:].reshape(B, -1, REPORT.size)
     linear, angular = frames[..., :3], frames[..., 3:]
     bodies, sites = slice(0, m.nb), slice(m.nb, None)
-    touching = (points[..., :3], points[..., 3:6], points[..., 7:10], points[..., 10:13], points[..., 13:16])
-    return Felt(linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites], *touching)
+    touching = (points[..., :3], points[..., 3:6], points[..., 6], *(points[..., k : k + 3] for k in (7, 10, 13, 16)))
+    return Felt(linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites], limits, *touching)
 
 
 def _packed(at: At, bars: Felt) -> np.ndarray:
@@ -169,7 +172,7 @@ def _packed(at: At, bars: Felt) -> np.ndarray:
     B, points = len(at.q), np.zeros((*bars.force.shape[:2], REPORT.size))
     frames = [np.concatenate([bars.body_linear, bars.body_angular], -1)]
     frames += [np.concatenate([bars.site_linear, bars.site_angular], -1)]
-    points[..., :3], points[..., 3:6], points[..., 7:10] = bars.force, bars.point, bars.along
-    points[..., 13:16] = bars.torque
-    parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in frames), points.reshape(B, -1)]
+    points[..., :3], points[..., 3:6], points[..., 6], points[..., 7:10] = bars.force, bars.point, bars.gap, bars.along
+    points[..., 10:13], points[..., 13:16], points[..., 16:19] = bars.normal, bars.torque, bars.tangent
+    parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in (*frames, bars.limit_force, points))]
     return np.concatenate(parts, 1)

@@ -582,10 +582,11 @@ class Simulator(StateFunctions):
         return Simulator(self.model, dtype=self.dtype, threads=self.threads, **changed)
 
     @presented
-    def sensors(self, state: State, u: Any = None, *, params: Params | None = None) -> dict[str, Any]:
+    def sensors(self, state: State, u: Any = None, *, params: Params | None = None, time: Any = 0.0) -> dict[str, Any]:
         """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
-        which an accelerometer takes its mean. Sensors of a GPU are read on the host: the state goes there and back."""
-        return sensors.read(self, state, u, params)
+        which an accelerometer takes its mean. time: s, what a clock reads. Sensors of a GPU are read on the host: the state
+        goes there and back."""
+        return sensors.read(self, state, u, params, time)
 
     @presented
     def sensors_vjp(

@@ -19,7 +19,7 @@ Feature = tuple[float, float, float]
 _NONE: tuple[Feature, ...] = ((0.0, 0.0, 0.0),)
 _TWO: tuple[Feature, ...] = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0))
 _ENDS: tuple[Feature, ...] = ((0.0, 0.0, -1.0), (0.0, 0.0, 1.0))
-_CORNERS: tuple[Feature, ...] = tuple((x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0))
+_CORNERS: tuple[Feature, ...] = tuple((x, y, z) for z in (-1.0, 1.0) for y in (-1.0, 1.0) for x in (-1.0, 1.0))
 # of a cylinder: its lowest point, the one above it on the other rim, and two more that make a triangle of the lower rim
 _RIM: tuple[Feature, ...] = ((1.0, 0.0, 1.0), (1.0, 0.0, -1.0), (-0.5, 0.75**0.5, 1.0), (-0.5, -(0.75**0.5), 1.0))
 

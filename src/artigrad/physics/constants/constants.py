@@ -10,6 +10,7 @@ from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites
 from .making import Making
 from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
 from .servo_constants import servos, servos_vjp
+from .spring_constants import springs, springs_vjp
 from .surrounding_constants import lifted_masses_vjp, surroundings, surroundings_vjp
 
 
@@ -29,6 +30,7 @@ def constants(m: Making) -> None:
         lines(m)
     equalities(m)
     surroundings(m)
+    springs(m)
 
 
 def constants_vjp(m: Making) -> None:
@@ -51,3 +53,4 @@ def constants_vjp(m: Making) -> None:
     sites_vjp(m)
     bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies
     lifted_masses_vjp(m)
+    springs_vjp(m)

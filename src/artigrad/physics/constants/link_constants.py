@@ -1,8 +1,8 @@
 """Bodies, sites and shapes, in the frames of their links.
 
 Bodies on fixed joints are merged into their link, whose frame sits at the joint's anchor with the joint's axis along z.
-`position` and `rotation` of a free joint have no effect on the dynamics (they only give the default state), so their gradient
-is zero.
+`position` and `rotation` of a free joint have no effect on the dynamics (they only give the default state) unless it has a
+spring, so their gradient is zero here; `spring_constants` adds to it.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from .kinds import of_kind
 from .soft.contact_rows import report_contact
 from .soft.families import POINT, WRENCH, families
 
-# on body B and where, in the world; along the normal and the two directions of friction, and that normal; and the torque that
-# contacts of condim 4 and 6 have at the point
-REPORT = Layout(force=Vec3, point=Vec3, gap=float, along=Vec3, normal=Vec3, torque=Vec3)
+# on body B and where, in the world; along the normal and the two directions of friction, and that normal; the torque that
+# contacts of condim 4 and 6 have at the point; and the first direction of friction
+REPORT = Layout(force=Vec3, point=Vec3, gap=float, along=Vec3, normal=Vec3, torque=Vec3, tangent=Vec3)
 
 
 def report(s: Step, out: Reals) -> None:
@@ -25,7 +25,7 @@ def report(s: Step, out: Reals) -> None:
     for k in loop(problem.all_points):
         row = table[k]
         row.force, row.point, row.gap = Vec3.zero(), Vec3.zero(), FAR if soft else problem.options.near
-        row.along, row.normal, row.torque = Vec3.zero(), Vec3.zero(), Vec3.zero()
+        row.along, row.normal, row.torque, row.tangent = (Vec3.zero() for _ in range(4))
     if not soft:
         for c in loop(problem.count):
             of_kind("report", s, c, table)

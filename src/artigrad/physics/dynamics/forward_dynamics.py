@@ -21,6 +21,7 @@ from . import articulated, sparse
 from .actuation import actuation, actuation_vjp
 from .inverse_dynamics import link_forces
 from .passive import passive, passive_vjp, tendons, tendons_vjp
+from .springs import springs, springs_vjp
 from .surroundings import subtract_surroundings
 from .wrenches import subtract_wrenches
 
@@ -34,6 +35,7 @@ def forces(s: Step) -> None:
     subtract_wrenches(s)
     subtract_surroundings(s)
     passive(s, s.ws.tau)
+    springs(s, s.ws.tau)
     tendons(s, s.ws.tau)
     actuation(s, s.ws.tau)
 
@@ -65,6 +67,7 @@ def joint_forces_vjp(s: Step) -> None:
     diagonal_bars(s, s.ws.qdd, s.ws.mu)
     actuation_vjp(s, s.ws.mu)
     passive_vjp(s, s.ws.mu)
+    springs_vjp(s, s.ws.mu)
     tendons_vjp(s, s.ws.mu)
 
 

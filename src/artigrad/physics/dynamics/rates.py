@@ -3,8 +3,8 @@
     (M + h B) w = M a,       B = -d(forces)/dv
 
 a are the accelerations of the step, w those that are integrated. B is that of joint damping (`damping`), of this and of
-actuators (`fast`), both on the diagonal; or also that of lines and of gyroscopic and Coriolis forces, of lone free bodies
-(`lone`) or of all (`full`), which make it a matrix (`velocity_matrix`).
+actuators (`fast`), both on the diagonal; or also that of lines, of a fluid and of gyroscopic and Coriolis forces, of lone free
+bodies (`lone`) or of all (`full`), which make it a matrix (`velocity_matrix`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from ..lines import clear_line_bars, lines_vjp
 from . import articulated, velocity_matrix
 from .actuation import by_transmission, drive_of, follows, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
+from .fluid_rates import fluid_rates_vjp
 from .line_rates import line_rates_vjp
 from .momentum import mass_times, mass_times_vjp
+from .springs import curved_rate, curved_rate_vjp
 
 MATRIX = ("lone", "full")
 
@@ -81,6 +83,8 @@ def slow_down_bars(s: Step) -> None:
     joint_rates_vjp(s, ws.rate)
     if lines:
         lines_vjp(s)
+    if "fluid" in s.extras and s.slows in MATRIX:
+        fluid_rates_vjp(s, ws.slowed, mu)
     mass_times_vjp(s, ws.qdd, mu)
     if s.slows in MATRIX:
         velocity_matrix.bias_rates_vjp(s, ws.slowed, mu)
@@ -92,7 +96,7 @@ def joint_rates(s: Step, rate: Reals) -> None:
     for i in loop(1, s.model.nl):
         va, damping = s.model.link_v[i], s.const.link[i].damping
         for k in loop(va, va + s.model.link_nv[i]):
-            rate[k] = damping
+            rate[k] = damping + curved_rate(s, i, s.v[k]) if "spring" in s.extras else damping
     if s.slows == "damping":
         return
     if s.lines:
@@ -124,6 +128,11 @@ def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
             va, bar = s.model.link_v[i], s.bars.const.link[i]
             for k in loop(va, va + s.model.link_nv[i]):
                 bar.damping = bar.damping + rate_bar[k]
+    if "spring" in s.extras:
+        for i in loop(1, s.model.nl):
+            va = s.model.link_v[i]
+            for k in loop(va, va + s.model.link_nv[i]):
+                curved_rate_vjp(s, i, k, rate_bar[k])
     if s.slows == "damping" or (s.bars.const is None and not s.extras & {"slope", "muscle"}):
         return
     for j in loop(s.model.nu):

@@ -36,7 +36,7 @@ def subtract_surroundings(s: Step) -> None:
             s.link[i].F -= _lift(s, i)
     if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
-            box = _Box(s, n)
+            box = Box(s, n)
             s.link[box.link].F -= box.wrench
 
 
@@ -76,7 +76,7 @@ def _lift_vjp(s: Step, i: Any) -> None:
 
 
 # -- fluid -------------------------------------------------------------------------------------------------------------------
-class _Drag(NamedTuple):
+class Drag(NamedTuple):
     """Coefficients of one axis: viscous and inertial, of shifts and of turns."""
 
     v1: Any
@@ -85,7 +85,7 @@ class _Drag(NamedTuple):
     w2: Any
 
 
-def _coefficients(b: Vec3, density: Any, viscosity: Any) -> list[_Drag]:
+def _coefficients(b: Vec3, density: Any, viscosity: Any) -> list[Drag]:
     edges = b.leaves()
     d = (edges[0] + edges[1] + edges[2]) / 3.0
     out = []
@@ -93,12 +93,12 @@ def _coefficients(b: Vec3, density: Any, viscosity: Any) -> list[_Drag]:
         p, q = edges[(i + 1) % 3], edges[(i + 2) % 3]
         flat = edges[i] * (p * p * p * p + q * q * q * q) / 64.0
         out.append(
-            _Drag(3.0 * math.pi * d * viscosity, 0.5 * density * p * q, math.pi * d * d * d * viscosity, density * flat)
+            Drag(3.0 * math.pi * d * viscosity, 0.5 * density * p * q, math.pi * d * d * d * viscosity, density * flat)
         )
     return out
 
 
-class _Box:
+class Box:
     """One body in the fluid: its link, the pose of its box, its velocities in it, and the wrench on it."""
 
     def __init__(self, s: Step, n: Any):
@@ -117,7 +117,7 @@ class _Box:
 
 def _box_vjp(s: Step, n: Any) -> None:
     """With y and v turned along, a rigid motion of the link changes the wind alone."""
-    box = _Box(s, n)
+    box = Box(s, n)
     link, R, p = s.link[box.link], box.X.R, box.X.r
     y, v, wind = link.y, link.v, s.const.medium[0].wind
     f_bar, t_bar = -(R.T @ point_velocity(p, y)), -(R.T @ y.w)
@@ -131,14 +131,14 @@ def _box_vjp(s: Step, n: Any) -> None:
         bar, medium = s.bars.const.fluid[n], s.bars.const.medium[0]
         bar.X += force_to_child(box.X, blown + cross_force(y, box.wrench) - cross_force(v, felt))
         medium.wind -= v_bar
-        drag_bar = [_Drag(-(x * g), -(abs(x) * x * g), -(z * h), -(abs(z) * z * h)) for _, x, z, g, h in axes]
-        box_bar, density_bar, viscosity_bar = _coefficients_vjp(s, n, drag_bar)
+        drag_bar = [Drag(-(x * g), -(abs(x) * x * g), -(z * h), -(abs(z) * z * h)) for _, x, z, g, h in axes]
+        box_bar, density_bar, viscosity_bar = coefficients_vjp(s, n, drag_bar)
         bar.box += box_bar
         medium.density += density_bar
         medium.viscosity += viscosity_bar
 
 
-def _coefficients_vjp(s: Step, n: Any, bars: list[_Drag]) -> tuple[Vec3, Any, Any]:
+def coefficients_vjp(s: Step, n: Any, bars: list[Drag]) -> tuple[Vec3, Any, Any]:
     edges, medium = s.const.fluid[n].box.leaves(), s.const.medium[0]
     density, viscosity = medium.density, medium.viscosity
     d = (edges[0] + edges[1] + edges[2]) / 3.0

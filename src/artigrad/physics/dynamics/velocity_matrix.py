@@ -14,6 +14,7 @@ from ...spatial import Force, Motion, cross_force, cross_motion
 from ...staging import Reals, carry, climb, loop
 from ..context import Step
 from ..kinematics import kinematics
+from .fluid_rates import add_fluid_rates
 from .inverse_dynamics import inverse_dynamics_vjp
 from .line_rates import add_line_rates
 from .mass_matrix import mass_matrix
@@ -97,6 +98,8 @@ def fill(s: Step, rate: Reals) -> None:
         ws.M[diagonal] = ws.M[diagonal] + s.dt * (rate[k] + ws.columns[k * m.nv + k])
     if s.lines:
         add_line_rates(s)
+    if "fluid" in s.extras:
+        add_fluid_rates(s)
 
 
 def times(s: Step, x: Reals, out: Reals) -> None:

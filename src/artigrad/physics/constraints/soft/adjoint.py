@@ -5,7 +5,7 @@ No Newton steps: the accelerations are known, so one evaluation of the rows, one
     nu = H^-1 (a_bar - J^T K f_bar),     kappa = K (J nu + f_bar)
 
 and everything else is the adjoint of the balance of forces at nu, where rows pair nu with their forces f, accelerations with
--kappa, and velocities with -b kappa. f_bar is the cotangent of contact forces, where a loss has one.
+-kappa, and velocities with -b kappa. f_bar is the cotangent of the forces of contacts and limits, where a loss has one.
 
 Not differentiated: the zone that a row is in, and whether it is there at all.
 """
@@ -24,8 +24,9 @@ from . import coupled
 from .combo_rows import combo_bars
 from .contact_rows import contact_bars, force_cotangent
 from .factor import assemble, factor_solve
-from .families import BIG, SINGLE, Block, Motions, every_row
+from .families import BIG, SINGLE, Block, Motions, Scalar, every_row
 from .held_rows import held_bars
+from .limit_forces import limit_cotangent
 from .start import start_rows
 from .stop_rows import single_bars
 
@@ -69,12 +70,18 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
         for family, n, row in every_row(s):
             if isinstance(family, Block):
                 family.add_force(s, n, row, -family.times(row.K, _asked(s, family, n, row)))
+    if problem.limit_bar is not None:
+        for family, n, row in every_row(s):
+            if isinstance(family, Scalar):
+                family.add_to(s, n, row, qdd_bar, -(row.K * limit_cotangent(s, family, n, row)))
     factor_solve(s, qdd_bar, s.ws.mu)
     nu = Motions("y", s.ws.mu)
     for family, n, row in every_row(s):
         felt = family.seen(s, n, row, nu)
         if problem.asked and isinstance(family, Block):
             felt = felt + _asked(s, family, n, row)
+        if problem.limit_bar is not None and isinstance(family, Scalar):
+            felt = felt + limit_cotangent(s, family, n, row)
         row.z, row.d = felt, family.times(row.K, felt)
 
 

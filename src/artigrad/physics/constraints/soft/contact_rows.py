@@ -21,7 +21,7 @@ from ....spatial import (
     point_velocity,
 )
 from ....staging import Row, Table, counter, loop, maximum, select, switch, to_real, when_any
-from ...collision.gap import Gap
+from ...collision.gap import FAR, Gap
 from ...context import Step
 from ...kinematics import origin
 from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, may_touch, meet, meet_one, place_shapes
@@ -118,11 +118,12 @@ def report_contact(s: Step, family: Block, n: Any, row: Row, table: Table) -> No
     k, link = getattr(problem, f"{family.name}_of")[n], getattr(problem, f"{family.name}_link_b")[n]
     at = table[getattr(problem, f"{family.name}_at")[n]]
     f = row.f.lin if family is WRENCH else row.f
-    at.force, at.point = row.R @ f, row.p + origin(s, s.model.tree[link])
-    at.along, at.normal = f, row.R.column(0)
+    there = row.r < 0.0  # or it is a neighbour's in the pack
+    at.force, at.point = row.R @ f, select(there, row.p + origin(s, s.model.tree[link]), Vec3.zero())
+    at.along, at.normal, at.tangent = f, *(select(there, row.R.column(i), Vec3.zero()) for i in (0, 1))
     if family is WRENCH:
         at.torque = row.R @ row.f.ang
-    at.gap = row.r + s.const.pair[k].margin
+    at.gap = select(there, row.r + s.const.pair[k].margin, FAR)
 
 
 def force_cotangent(s: Step, family: Block, n: Any, row: Row) -> Any:
@@ -194,18 +195,20 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         return frame_bar + more, p_bar, p_a_bar
 
     frame_bar, p_b_bar, p_a_bar = family.on_links(s, n, one, both)
+    gap_bar: Any = 0.0
     if problem.asked:
         f, (f_bar, told) = row.f.lin if wide else row.f, _told(s, m)
         frame_bar = frame_bar + Mat3.columns(f_bar * f.x, f_bar * f.y, f_bar * f.z)
         if told is not None and wide:
             g, t = row.f.ang, told.torque
             frame_bar = frame_bar + Mat3.columns(t * g.x, t * g.y, t * g.z)
-        if told is not None:  # where it is; how far apart is not told
-            p_b_bar = p_b_bar + told.point
-            s.tree[s.model.tree[j]].o_bar += told.point
+        if told is not None:
+            frame_bar = frame_bar + Mat3.columns(told.normal * inside, told.tangent * inside, Vec3.zero())
+            p_b_bar, gap_bar = p_b_bar + told.point * inside, told.gap * inside
+            s.tree[s.model.tree[j]].o_bar += told.point * inside
     found = contact_gap(s, k, m, _number(s, family, n))
     n_bar, t_bar = contact_frame_vjp(found.n, found.t, frame_bar)
-    gap_bars(s, (k, m, _number(s, family, n)), GapBars(r_bar, p_a_bar, p_b_bar, n_bar, t_bar))
+    gap_bars(s, (k, m, _number(s, family, n)), GapBars(r_bar + gap_bar, p_a_bar, p_b_bar, n_bar, t_bar))
     if s.bars.const is not None:
         _pair_bars(s, family, n, row, (d_bar, r_bar, d, normal, pressed, inside))
 

@@ -250,6 +250,13 @@ class Scalar(Family):
     def dot(self, a: Any, b: Any) -> Any:
         return a * b
 
+    def add_to(self, s: Step, n: Any, row: Row, b: Reals, f: Any) -> None:
+        """b += J^T f"""
+        raise NotImplementedError
+
+    def add_force(self, s: Step, n: Any, row: Row, f: Any) -> None:
+        self.add_to(s, n, row, s.constraints.joint_force, f)
+
     def margin(self, s: Step, n: Any, row: Row) -> Any:
         wanted, some = -(row.D * row.y), row.D > 0.0
         below, above = abs(wanted - row.low), abs(row.high - wanted)
@@ -271,8 +278,8 @@ class SingleFamily(Scalar):
         k, diagonal = s.constraints.single_dof[n], s.constraints.diagonal
         diagonal[k] = diagonal[k] + row.K
 
-    def add_force(self, s: Step, n: Any, row: Row, f: Any) -> None:
-        k, b = s.constraints.single_dof[n], s.constraints.joint_force
+    def add_to(self, s: Step, n: Any, row: Row, b: Reals, f: Any) -> None:
+        k = s.constraints.single_dof[n]
         b[k] = b[k] + row.sign * f
 
 
@@ -298,8 +305,7 @@ class ComboFamily(Scalar):
     def add_stiffness(self, s: Step, n: Any, row: Row) -> None:
         """In `coupled`: it ties joints together."""
 
-    def add_force(self, s: Step, n: Any, row: Row, f: Any) -> None:
-        b = s.constraints.joint_force
+    def add_to(self, s: Step, n: Any, row: Row, b: Reals, f: Any) -> None:
         for k, c in self.entries(s, n):
             b[k] = b[k] + c * f
 

@@ -341,6 +341,7 @@ class SoftProblem(SimpleNamespace):
     fresh: Any  # whether a tree is not yet among them
     force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
     report_bar: Any = None  # Table, if asked for: cotangents of the report of contacts
+    limit_bar: Any = None  # Reals, if asked for: cotangents of the forces of limits
 
     @classmethod
     def take(

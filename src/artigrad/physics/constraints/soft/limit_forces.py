@@ -1,0 +1,70 @@
+"""Forces of limits as an output: one number for every link, then for every tendon; and their cotangents.
+
+Where both limits of a joint or tendon act, which margins can do, the lower one counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....model.model import Model
+from ....staging import Reals, Row, loop, select, switch
+from ...context import Step
+from .families import COMBO, SINGLE, Family, families
+from .soft_problem import BALL, COMBOS, DRY, LIMIT, MOTOR, TENDON_HIGH, TENDON_LOW
+
+SINGLE_KINDS = {LIMIT: "limit", DRY: "dry", MOTOR: "motor"}
+
+
+def limit_count(model: Model) -> int:
+    return len(model.links.parent) + len(model.tendons)
+
+
+def _by_limit(
+    s: Step, family: Family, n: Any, row: Row, then: Callable[[Any, Any], Any], other: Callable[[], Any]
+) -> Any:
+    """then(place, share) of the row of a limit: where its force goes, and 0 if a lower one counts in its place; or other()"""
+    problem = s.constraints
+    if family is SINGLE:
+        names, kind = SINGLE_KINDS, problem.single_kind[n]
+        own: dict[int, Callable[[], Any]] = {LIMIT: lambda: then(problem.single_link[n], _share(s, n, row))}
+    else:
+        names, kind, of = dict(enumerate(COMBOS)), problem.combo_kind[n], problem.combo_of[n]
+        own = {
+            BALL: lambda: then(of, 1.0),
+            TENDON_LOW: lambda: then(s.model.nl + of, 1.0),
+            TENDON_HIGH: lambda: then(s.model.nl + of, _tendon_share(s, of)),
+        }
+    cases = {k: own.get(k, other) for k, name in names.items() if problem.has(name)}
+    return switch(kind, cases) if len(cases) > 1 else next(iter(cases.values()))()
+
+
+def _share(s: Step, n: Any, row: Row) -> Any:
+    link = s.constraints.single_link[n]
+    own = s.const.link[link]
+    lower = s.q[s.model.link_q[link]] - own.low - own.limit_margin < 0.0
+    return select(row.sign > 0.0, 1.0, select(lower, 0.0, 1.0))
+
+
+def _tendon_share(s: Step, t: Any) -> Any:
+    own = s.const.line[t]
+    return select(s.ws.length[t] - own.low - own.margin < 0.0, 0.0, 1.0)
+
+
+def report_limits(s: Step, out: Reals) -> None:
+    """Fill `out` after the accelerations were found."""
+    for k in loop(s.model.nl + s.model.ntendon):
+        out[k] = 0.0
+    for family in (f for f in families(s) if f in (SINGLE, COMBO)):
+        for n, row in family.blocks(s):
+
+            def put(k: Any, share: Any, row: Row = row) -> None:
+                out[k] = out[k] + share * row.f
+
+            _by_limit(s, family, n, row, put, lambda: None)
+
+
+def limit_cotangent(s: Step, family: Family, n: Any, row: Row) -> Any:
+    """f_bar of a single row or a combo."""
+    return _by_limit(s, family, n, row, lambda k, share: s.constraints.limit_bar[k] * share, lambda: 0.0)
