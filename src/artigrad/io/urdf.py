@@ -81,8 +81,8 @@ class Preparation:
             for key in LISTS:
                 if "," in element.get(key, ""):
                     element.set(key, element.get(key, "").replace(",", " "))
-        joints = [(joint.get("type"), joint.find("child")) for joint in root.findall("joint")]
-        self._fixed = {child.get("link", "") for kind, child in joints if kind == "fixed" and child is not None}
+        fixed = [joint for joint in root.findall("joint") if joint.get("type") == "fixed"]
+        self._fixed = {child.get("link", "") for joint in fixed for child in joint.findall("child")}
         for link in root.findall("link"):
             self._shapes(link)
             self._inertia(link)
@@ -108,7 +108,7 @@ class Preparation:
             joint.remove(mimic)
             moving = {j.get("name", "") for j in joints if j.get("type") not in NOT_AXIAL}
             other = mimic.get("joint", "")
-            fixed = {j.get("name", "") for j in joints if j.get("type") == "fixed"}
+            fixed = {joint.get("name", "") for joint in joints if joint.get("type") == "fixed"}
             if name in fixed and other in moving | fixed:
                 continue
             if name in moving and other in (moving | fixed) - {name}:
