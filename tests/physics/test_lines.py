@@ -119,6 +119,17 @@ def test_gradients():
         assert checks[name].largest > 1e-6, name
 
 
+def test_a_spring_has_a_slope_where_it_rests():
+    b = ag.ModelBuilder("resting")
+    for name in "ab":
+        b.body(name, joint="revolute", mass=1.0, inertia=(1, 1, 1), com=(0.3, 0, 0))
+    b.fixed_tendon("sum", {"a": 1.0, "b": -1.0}, stiffness=3.0)
+    sim = ag.Simulator(b.build(), 0.1)
+    grad = sim.vjp(sim.rollout(sim.reset(), steps=1), v_bar=[1.0, 0.0])
+    ends = [sim.step(ag.State([h, 0.0], [0.0, 0.0])).v[0] for h in (1e-6, -1e-6)]
+    assert grad.q0[0] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7)
+
+
 def test_energy_of_tendons():
     m, model = both()
     m.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
