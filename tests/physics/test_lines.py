@@ -15,7 +15,7 @@ ROBOT = """
   <worldbody>
     <site name="hook" pos=".3 .1 .6"/>
     <body name="a" pos="0 0 .5">
-      <joint name="turn" axis="0 1 0" damping=".1"/>
+      <joint name="turn" axis="0 1 0" damping=".1" actuatorfrcrange="-6 6"/>
       <geom size=".05 .1" type="capsule"/>
       <site name="on_a" pos=".1 0 .05"/>
       <body name="b" pos=".2 0 0">

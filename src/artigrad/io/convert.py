@@ -144,6 +144,7 @@ def _joint(m: Any, j: int) -> dict[str, Any]:
     out["damping_curve"] = m.dof_dampingpoly[k]
     if joint.axial:
         out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
+        out["effort_limit"] = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] and m.nactuator else None
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
         out["limit_margin"], out["limit_solimp"] = m.jnt_margin[j], m.jnt_solimp[j]

@@ -235,6 +235,9 @@ class Writer:
         joint.set("frictionloss", numbers(p.dry_friction[i]))
         joint.set("solreffriction", numbers(p.dry_solref[i]))
         joint.set("solimpfriction", numbers(p.dry_solimp[i]))
+        if np.isfinite(p.effort_limit[i]).any():
+            joint.set("actuatorfrclimited", "true")
+            joint.set("actuatorfrcrange", numbers(np.clip(p.effort_limit[i], -1e10, 1e10)))
         if np.isfinite(p.limit[i]).any():
             joint.set("limited", "true")
             joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))
