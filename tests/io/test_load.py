@@ -332,3 +332,13 @@ def test_loaded_robots_keep_everything_in_a_scene():
     assert {frozenset(n.split("/")[0] for n in pair) for pair in pairs(model)} == {frozenset("01")}
     assert [s.name for s in model.sensors] == ["0/gyro", "1/gyro"] and len(model.visuals) == 4 and model.nu == 4
     assert [f.where for f in model.unsupported] == [("0/j",), ("1/j",)]
+
+
+def test_damping_and_armature_of_actuators():
+    """They are those of what the actuator acts on."""
+    more = """<tendon><fixed name="t" damping=".3"><joint joint="j" coef="2"/></fixed></tendon>
+      <actuator><motor joint="j" gear="2" armature=".5" damping=".7 .3 .2"/><motor joint="j" damping=".1"/>
+      <motor tendon="t" gear="3" damping=".2"/></actuator>"""
+    model = agrees(mjcf(ARM, more))
+    assert model.params.joint("j").damping == pytest.approx(0.7 * 4 + 0.1)
+    assert model.params.tendon_damping[0] == pytest.approx(0.3 + 0.2 * 9)
