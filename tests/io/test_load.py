@@ -124,7 +124,6 @@ def test_options_and_keyframes():
 
 
 UNSUPPORTED = {
-    "contact of bodies with their parents (flag filterparent)": '<option><flag filterparent="disable"/></option>',
     "override of contact parameters": '<option><flag override="enable"/></option>',
     "integrator discrete": '<option integrator="discrete"/>',
     "correction of creeping contacts (noslip_iterations)": '<option noslip_iterations="3"/>',
@@ -160,7 +159,8 @@ def pairs(model):
     return {frozenset((names[a], names[b])) for a, b in model.shapes.pairs}
 
 
-def test_pairs_are_mujocos():
+@pytest.mark.parametrize("option", ["", '<option><flag filterparent="disable"/></option>'])
+def test_pairs_are_mujocos(option):
     """Masks, parents (over several joints, over welds), exclusions and explicit pairs: all that may touch does in MuJoCo."""
 
     def body(name, inner="", joints="<joint/>", geom=""):
@@ -173,12 +173,13 @@ def test_pairs_are_mujocos():
     other = body("f", body("g", joints=two), joints=two) + body("h", geom='contype="0" conaffinity="0"')
     floor = '<geom name="floor" type="plane" size="1 1 1" contype="4" conaffinity="3"/>'
     contact = '<contact><exclude body1="a" body2="f"/><pair geom1="a" geom2="h"/></contact>'
-    text = mjcf(floor + tree + other, contact)
+    text = mjcf(floor + tree + other, contact + option)
     m = mujoco.MjModel.from_xml_string(text)
     d = mujoco.MjData(m)
     mujoco.mj_forward(m, d)
     touching = {frozenset((m.geom(c.geom1).name, m.geom(c.geom2).name)) for c in d.contact}
-    assert pairs(ag.load(text, strict=False)) == touching
+    model = ag.load(text)
+    assert pairs(model) == pairs(ag.edit(model).build()) == pairs(ag.load(ag.spec(model))) == touching
 
 
 def test_friction_and_dimension():

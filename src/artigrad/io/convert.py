@@ -52,7 +52,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | Non
     m, names = read.m, Names(read.m)
     apply_flags(m)
     b = FileBuilder(name, gravity=m.opt.gravity)
-    b.magnetic = m.opt.magnetic.copy()
+    b.magnetic, b.parents_touch = m.opt.magnetic.copy(), off(m, Off.FILTERPARENT)
     b.fluid(density=m.opt.density, viscosity=m.opt.viscosity, wind=m.opt.wind)
     b.unsupported = read.unsupported + findings(FEATURES, m, names)
     b.notes = read.notes + findings(NOTES, m, names)

@@ -57,7 +57,7 @@ def edit(model: Model) -> Editor:
         raise ModelError(f"ag.edit takes a Model, not {type(model).__name__}")
     p = model.params
     b = Editor(model.name, gravity=p.gravity)
-    b.options, b.magnetic = model.options, np.array(p.magnetic)
+    b.options, b.magnetic, b.parents_touch = model.options, np.array(p.magnetic), model.shapes.parents_touch
     b.fluid(density=float(p.density), viscosity=float(p.viscosity), wind=p.wind)
     b.place(model, "", Placement(), whole=True)
     return b

@@ -147,6 +147,7 @@ class Writer:
         option.set("cone", own.cone)
         option.set("impratio", repr(float(own.impratio)))
         off = {"refsafe": not own.refsafe, "eulerdamp": not own.implicit_damping}
+        off["filterparent"] = self.model.shapes.parents_touch
         ET.SubElement(option, "flag", {name: "disable" for name, is_off in off.items() if is_off})
 
     # -- bodies ----------------------------------------------------------------------------------------------------------
