@@ -39,6 +39,23 @@ def test_a_linear_problem_in_one_iteration():
     assert plan.cost == pytest.approx(0.5 * x @ P @ x, rel=1e-12)
 
 
+def test_a_linear_problem_with_an_activation():
+    b = ag.ModelBuilder("slider", gravity=(0, 0, 0))
+    b.body("block", joint="prismatic", axis=(1, 0, 0), mass=2.0, damping=0.5)
+    b.actuator("push", "block", dynamics="filter", activation_time=(0.2, 0, 0))
+    sim = ag.Simulator(b.build(), dt=0.05, threads=1)
+    cost = Quadratic(sim.model, ag.State([0.0], [0.0]), Q=[2.0, 0.1], R=0.01, final=[30.0, 3.0])
+    start = ag.State([1.0], [0.5], [0.3])
+    plan = ilqr(sim, cost, start, np.zeros((40, 1)), iterations=1)
+    A, B = sim.linearize(start)
+    Q, final = (np.pad(x, (0, 1)) for x in (cost.Q, cost.final))
+    gains, P = riccati_by_hand(A, B, Q, cost.R, final, 40)
+    np.testing.assert_allclose(plan.gain, gains, rtol=1e-9, atol=1e-12)
+    x = np.array([1.0, 0.5, 0.3])
+    assert plan.cost == pytest.approx(0.5 * x @ P @ x, rel=1e-12)
+    np.testing.assert_allclose(plan.states.act, sim.rollout(start, plan.u).act, atol=1e-12)
+
+
 def test_the_motion_is_optimal():
     """At the solution the gradient of the cost with respect to the controls, by the simulator's adjoint, is zero."""
     start = ag.State(np.array([0.0, 1.5]), np.zeros(2))

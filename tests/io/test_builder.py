@@ -30,7 +30,6 @@ def builder():
         ({"mass": 1.0, "com": (0, np.nan, 0)}, "com of body 'arm'"),
         ({"mass": 1.0, "joint": "hinge"}, "one of fixed, revolute"),
         ({"mass": 1.0, "joint": "free"}, "a free joint connects to the world"),
-        ({"mass": 1.0, "joint": "spherical", "stiffness": 1.0}, "springs are on revolute or prismatic"),
         ({"mass": 1.0, "damping": -0.1}, "damping of body 'arm'"),
         ({"mass": 1.0, "joint_name": "base"}, "two joints are named 'base'"),
         ({"mass": 1.0, "parent": "ghost"}, "hangs on 'ghost', which is not there yet"),

@@ -86,13 +86,10 @@ def test_actuators(actuator, kind):
     assert agrees(text).actuator_kind == (kind,)
 
 
-def test_the_force_limit_of_a_joint_is_that_of_its_actuator():
+def test_the_force_limit_of_a_joint_is_its_own():
     joint = ARM.replace('ref="0.7"', 'actuatorfrcrange="-3 2"')
-    assert (
-        agrees(mjcf(joint, '<actuator><motor joint="j" gear="-100"/></actuator>')).params.force_range == [-0.02, 0.03]
-    ).all()
-    with pytest.raises(ag.ModelError, match="several actuators on a joint"):
-        ag.load(mjcf(joint, '<actuator><motor joint="j"/><motor joint="j"/></actuator>'))
+    model = agrees(mjcf(joint, '<actuator><motor joint="j" gear="-100"/><motor joint="j"/></actuator>'))
+    assert (model.params.effort_limit[0] == [-3, 2]).all()
 
 
 @pytest.mark.parametrize("flag", ["gravity", "spring", "damper", "actuation", "clampctrl"])
@@ -127,7 +124,6 @@ def test_options_and_keyframes():
 
 
 UNSUPPORTED = {
-    "contact of bodies with their parents (flag filterparent)": '<option><flag filterparent="disable"/></option>',
     "override of contact parameters": '<option><flag override="enable"/></option>',
     "integrator discrete": '<option integrator="discrete"/>',
     "correction of creeping contacts (noslip_iterations)": '<option noslip_iterations="3"/>',
@@ -163,7 +159,8 @@ def pairs(model):
     return {frozenset((names[a], names[b])) for a, b in model.shapes.pairs}
 
 
-def test_pairs_are_mujocos():
+@pytest.mark.parametrize("option", ["", '<option><flag filterparent="disable"/></option>'])
+def test_pairs_are_mujocos(option):
     """Masks, parents (over several joints, over welds), exclusions and explicit pairs: all that may touch does in MuJoCo."""
 
     def body(name, inner="", joints="<joint/>", geom=""):
@@ -176,12 +173,13 @@ def test_pairs_are_mujocos():
     other = body("f", body("g", joints=two), joints=two) + body("h", geom='contype="0" conaffinity="0"')
     floor = '<geom name="floor" type="plane" size="1 1 1" contype="4" conaffinity="3"/>'
     contact = '<contact><exclude body1="a" body2="f"/><pair geom1="a" geom2="h"/></contact>'
-    text = mjcf(floor + tree + other, contact)
+    text = mjcf(floor + tree + other, contact + option)
     m = mujoco.MjModel.from_xml_string(text)
     d = mujoco.MjData(m)
     mujoco.mj_forward(m, d)
     touching = {frozenset((m.geom(c.geom1).name, m.geom(c.geom2).name)) for c in d.contact}
-    assert pairs(ag.load(text, strict=False)) == touching
+    model = ag.load(text)
+    assert pairs(model) == pairs(ag.edit(model).build()) == pairs(ag.load(ag.spec(model))) == touching
 
 
 def test_friction_and_dimension():
@@ -335,3 +333,13 @@ def test_loaded_robots_keep_everything_in_a_scene():
     assert {frozenset(n.split("/")[0] for n in pair) for pair in pairs(model)} == {frozenset("01")}
     assert [s.name for s in model.sensors] == ["0/gyro", "1/gyro"] and len(model.visuals) == 4 and model.nu == 4
     assert [f.where for f in model.unsupported] == [("0/j",), ("1/j",)]
+
+
+def test_damping_and_armature_of_actuators():
+    """They are those of what the actuator acts on."""
+    more = """<tendon><fixed name="t" damping=".3"><joint joint="j" coef="2"/></fixed></tendon>
+      <actuator><motor joint="j" gear="2" armature=".5" damping=".7 .3 .2"/><motor joint="j" damping=".1"/>
+      <motor tendon="t" gear="3" damping=".2"/></actuator>"""
+    model = agrees(mjcf(ARM, more))
+    assert model.params.joint("j").damping == pytest.approx(0.7 * 4 + 0.1)
+    assert model.params.tendon_damping[0] == pytest.approx(0.3 + 0.2 * 9)

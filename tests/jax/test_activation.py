@@ -43,3 +43,20 @@ def test_scan_is_a_rollout():
     whole = aj.rollout(SIM, state, u)
     np.testing.assert_array_equal(every, whole.act[1:])
     np.testing.assert_array_equal(last.v, whole.v[-1])
+
+
+def test_forward_mode_and_hessians():
+    state, u = given(MODEL, 2)
+    state, u = state._replace(act=np.clip(state.act, 0.1, 0.25)).map(jnp.asarray), jnp.asarray(0.1 * u + 0.3)
+
+    def loss(act, u):
+        end = aj.rollout(SIM, state._replace(act=act), u)
+        return sum(jnp.sin(x[-1]).sum() for x in end)
+
+    bars = jax.grad(loss, (0, 1))(state.act, u)
+    moves = (jnp.linspace(-1, 1, MODEL.na), jnp.ones_like(u))
+    _, slope = jax.jvp(loss, (state.act, u), moves)
+    np.testing.assert_allclose(slope, sum((a * b).sum() for a, b in zip(bars, moves, strict=True)), rtol=1e-11)
+    _, bent = jax.jvp(jax.grad(loss), (state.act, u), moves)
+    ends = [jax.grad(loss)(state.act + h * moves[0], u + h * moves[1]) for h in (1e-5, -1e-5)]
+    np.testing.assert_allclose(bent, (ends[0] - ends[1]) / 2e-5, atol=1e-6 * np.abs(bent).max())

@@ -15,7 +15,7 @@ ROBOT = """
   <worldbody>
     <site name="hook" pos=".3 .1 .6"/>
     <body name="a" pos="0 0 .5">
-      <joint name="turn" axis="0 1 0" damping=".1"/>
+      <joint name="turn" axis="0 1 0" damping=".1" actuatorfrcrange="-6 6"/>
       <geom size=".05 .1" type="capsule"/>
       <site name="on_a" pos=".1 0 .05"/>
       <body name="b" pos=".2 0 0">
@@ -117,6 +117,17 @@ def test_gradients():
         "site_position",
     ):
         assert checks[name].largest > 1e-6, name
+
+
+def test_a_spring_has_a_slope_where_it_rests():
+    b = ag.ModelBuilder("resting")
+    for name in "ab":
+        b.body(name, joint="revolute", mass=1.0, inertia=(1, 1, 1), com=(0.3, 0, 0))
+    b.fixed_tendon("sum", {"a": 1.0, "b": -1.0}, stiffness=3.0)
+    sim = ag.Simulator(b.build(), 0.1)
+    grad = sim.vjp(sim.rollout(sim.reset(), steps=1), v_bar=[1.0, 0.0])
+    ends = [sim.step(ag.State([h, 0.0], [0.0, 0.0])).v[0] for h in (1e-6, -1e-6)]
+    assert grad.q0[0] == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7)
 
 
 def test_energy_of_tendons():

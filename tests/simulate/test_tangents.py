@@ -7,6 +7,8 @@ import artigrad as ag
 from artigrad.model.params import FIELDS
 from tests.family import MODEL, inputs
 from tests.physics.constraints.soft.scenes import every_row
+from tests.physics.test_activation import ROBOT as MUSCLED
+from tests.physics.test_activation import given
 
 SIM = ag.Simulator(MODEL)
 
@@ -15,6 +17,7 @@ def moves(model, batch, steps, seed=1):
     """A direction of everything that goes into a rollout: finite parameters among it."""
     rng, p = np.random.default_rng(seed), model.params
     named = {"dq": (batch, model.nq), "dv": (batch, model.nv), "du": (batch, steps, model.nu)}
+    named |= {"dact": (batch, model.na)} if model.na else {}
     d = {name: rng.normal(size=shape) for name, shape in named.items()}
     fields = {k: rng.normal(size=p[k].shape) * np.isfinite(p[k]) for k in FIELDS if p[k].size}
     return d | {"dparams": fields}
@@ -28,6 +31,7 @@ def crawling(seed=0):
 def paired(gradient, d):
     """The gradient along a direction, and the size of its terms."""
     terms = [gradient.q0 * d["dq"], gradient.v0 * d["dv"], gradient.u * d["du"]]
+    terms += [gradient.act0 * d["dact"]] if "dact" in d else []
     terms += [gradient.params[k] * x for k, x in d["dparams"].items()]
     return sum(x.sum() for x in terms), sum(np.abs(x).sum() for x in terms)
 
@@ -35,11 +39,12 @@ def paired(gradient, d):
 def check_transpose(sim, state, u, tolerance=1e-11):
     traj, model = sim.rollout(state, u), sim.model
     rng, T = np.random.default_rng(2), u.shape[1]
-    q_bar, v_bar = (rng.normal(size=(len(u), T + 1, n)) for n in (model.nq, model.nv))
+    q_bar, v_bar, act_bar = (rng.normal(size=(len(u), T + 1, n)) for n in (model.nq, model.nv, model.na))
     d = moves(model, len(u), T)
     found = sim.jvp(traj, **d)
-    expected, size = paired(sim.vjp(traj, q_bar, v_bar), d)
-    assert abs((q_bar * found.q).sum() + (v_bar * found.v).sum() - expected) < tolerance * size
+    expected, size = paired(sim.vjp(traj, q_bar, v_bar, act_bar=act_bar), d)
+    total = sum((bar * x).sum() for bar, x in zip((q_bar, v_bar, act_bar), found, strict=False))
+    assert abs(total - expected) < tolerance * size
 
 
 @pytest.mark.parametrize(("cone", "integrator"), [("pyramidal", "Euler"), ("elliptic", "implicitfast")])
@@ -54,6 +59,36 @@ def test_jvp_is_the_transpose_of_vjp_for_every_row_and_parameter(cone, integrato
 def test_the_hard_law(options):
     state, u, _ = crawling()
     check_transpose(ag.Simulator(MODEL, law="hard", **options), state, u)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "rk4", "implicit"])
+def test_activations(integrator):
+    model = ag.load(MUSCLED)
+    state, u = given(model, 0, 3)
+    check_transpose(ag.Simulator(model, integrator=integrator), state, u)
+
+
+def test_hvp_with_activations():
+    """By differences of the gradient, along state and controls; activations stay within their ranges."""
+    model = ag.load(MUSCLED)
+    sim, (state, u) = ag.Simulator(model), given(model, 1, 2)
+    state, u = state._replace(act=np.clip(state.act, 0.1, 0.25)), 0.1 * u + 0.3
+    d = moves(model, 2, u.shape[1]) | {"dparams": None}
+
+    def run(h):
+        at = ag.State(*(x + h * d[f"d{name}"] for name, x in state.named().items()))
+        traj = sim.rollout(at, u + h * d["du"])
+        g = sim.vjp(traj, np.sin(traj.q), np.cos(traj.v), act_bar=np.sin(traj.act), with_params=False)
+        return traj, [g.q0, g.v0, g.act0, g.u]
+
+    traj, _ = run(0.0)
+    along = sim.jvp(traj, **d)
+    moved = {"dq_bar": np.cos(traj.q) * along.q, "dv_bar": -np.sin(traj.v) * along.v}
+    moved["dact_bar"] = np.cos(traj.act) * along.act
+    found = sim.hvp(traj, np.sin(traj.q), np.cos(traj.v), act_bar=np.sin(traj.act), **d, **moved, with_params=False)
+    for a, b, c in zip((found.q0, found.v0, found.act0, found.u), run(1e-5)[1], run(-1e-5)[1], strict=True):
+        slope = (b - c) / 2e-5
+        np.testing.assert_allclose(a, slope, rtol=0, atol=2e-6 * np.abs(slope).max())
 
 
 def test_every_target():

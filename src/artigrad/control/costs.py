@@ -1,6 +1,7 @@
 """Costs of a motion: what iLQR asks of them, and two kinds that serve most purposes.
 
 x = (q, v) on the tangent space: derivatives with respect to it are (..., 2 nv), in the order of v for q, then v.
+Activations cost nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Quadratic:
     def __init__(self, model: Model, target: State, *, Q: Any, R: Any, final: Any = None, u_target: Any = 0.0):
         n = 2 * model.nv
         self.model = model
-        self.q, self.v = (np.asarray(x, float) for x in target)
+        self.q, self.v = (np.asarray(x, float) for x in State(*target)[:2])
         self.Q, self.R = _matrix("Q", Q, n), _matrix("R", R, model.nu)
         self.final = self.Q if final is None else _matrix("final", final, n)
         self.u = np.broadcast_to(np.asarray(u_target, float), (model.nu,))

@@ -34,10 +34,10 @@ UNLIMITED = 1e30
 class Plan:
     """A motion and how to keep to it. With a batch, the batch axis comes first.
 
-    u: (T, nu). q, v: (T+1, ...), the states it goes through, one for every control and the last. gain: K (T, nu, 2 nv),
-    feedback `u + K (x (-) x_ref)` on the tangent space. cost: of the motion. costs: after every iteration, (iterations +
-    1, ...). solved: whether no step makes it less by more than the tolerance. iterations: how many each took. seconds: it
-    took.
+    u: (T, nu). q, v, act: (T+1, ...), the states it goes through, one for every control and the last. gain: K (T, nu, n), n =
+    2 nv + na, feedback `u + K (x (-) x_ref)` on the tangent space. cost: of the motion. costs: after every iteration,
+    (iterations + 1, ...). solved: whether no step makes it less by more than the tolerance. iterations: how many each took.
+    seconds: it took.
     """
 
     u: np.ndarray
@@ -49,11 +49,12 @@ class Plan:
     solved: Any
     iterations: Any
     seconds: float
+    act: Any = None
 
     @property
     def states(self) -> State:
-        """q and v."""
-        return State(self.q, self.v)
+        """q and v, and of a model with activations act."""
+        return State(self.q, self.v, self.act)
 
 
 def ilqr(
@@ -81,11 +82,6 @@ def ilqr(
     start, batched = sim.checks.state(state)
     if not sim.checks.on_host:
         raise InputError("ilqr works on the CPU: make a Simulator(model) without device")
-    if sim.model.na:
-        actuator = sim.model.actuators[sim.model.activations[0].actuator]
-        raise InputError(
-            f"ilqr has no activations, and '{actuator}' of '{sim.model.name}' has one: use a model without"
-        )
     u = sim.checks.numbers("u", u)
     if u.ndim not in (2, 3) or u.shape[-1] != sim.model.nu or (u.ndim == 3 and len(u) != len(start.q)):
         raise InputError(f"u is (T, {sim.model.nu}), or with the batch axis of the state, not {u.shape}")
@@ -127,24 +123,28 @@ class _Search:
     def begin(self, start: State, u: np.ndarray) -> None:
         """The motion under the first controls."""
         batch, T, m = u.shape
-        n = 2 * self.sim.model.nv
-        self.u, self.gain = np.clip(u, *self.limits), np.zeros((batch, T, m, n))
-        self.q, self.v = (np.repeat(x[:, None], T * self.hold + 1, 1) for x in start)
+        self.n = 2 * self.sim.model.nv + self.sim.model.na
+        self.u, self.gain = np.clip(u, *self.limits), np.zeros((batch, T, m, self.n))
+        self.x = start.map(lambda x: np.repeat(x[:, None], T * self.hold + 1, 1))
         zero = np.zeros((batch, T, m))
-        self.q, self.v, self.u = self._rollout(np.arange(batch), np.zeros(batch), zero, self.gain)
-        self.best = self._cost(self.q, self.v, self.u)
+        self.x, self.u = self._rollout(np.arange(batch), np.zeros(batch), zero, self.gain)
+        self.best = self._cost(self.x, self.u)
         self.mu, self.growth = np.zeros(batch), np.ones(batch)
         self.done, self.solved, self.taken = ~np.isfinite(self.best), np.zeros(batch, bool), np.zeros(batch, int)
         self.costs = [self.best.copy()]
         self._known: tuple[Any, ...] | None = None
 
-    def _cost(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+    def _cost(self, x: State, u: np.ndarray) -> np.ndarray:
         """Of every motion; infinite where it is no number."""
-        q, v = q[:, :: self.hold], v[:, :: self.hold]
+        q, v = self._at_controls(x)[:2]
         with np.errstate(all="ignore"):
             total = self.cost.value(q[:, :-1], v[:, :-1], u).sum(1) + self.cost.value(q[:, -1], v[:, -1], None)
             finite = np.isfinite(total) & np.isfinite(q[:, -1]).all(1) & np.isfinite(v[:, -1]).all(1)
         return np.where(finite, total, np.inf)
+
+    def _at_controls(self, x: State) -> State:
+        """The states at which controls change, and the last."""
+        return x.map(lambda y: y[:, :: self.hold])
 
     def iterate(self, tolerance: float) -> None:
         """One iteration of all problems that are not done."""
@@ -153,8 +153,8 @@ class _Search:
         lengths, each = len(SHARES), np.repeat(now, len(SHARES))
         shares = np.tile(SHARES, len(now))
         many = (np.repeat(x, lengths, 0) for x in (push, gain))
-        q, v, u = self._rollout(each, shares, *many)
-        costs = self._cost(q, v, u).reshape(len(now), lengths)
+        x, u = self._rollout(each, shares, *many)
+        costs = self._cost(x, u).reshape(len(now), lengths)
         best = costs.argmin(1)
         picked = np.arange(len(now)) * lengths + best
         lowest = costs[np.arange(len(now)), best]
@@ -164,7 +164,7 @@ class _Search:
         size = np.abs(self.best[now]) + 1e-12
         # nothing to gain: by the model where no step was found, by the step where one was
         small = np.where(better, less, np.abs(change[:, 0])) < tolerance * size
-        self._accept(now[better], picked[better], (q, v, u), gain[better], lowest[better])
+        self._accept(now[better], picked[better], (*x, u), gain[better], lowest[better])
         self._regularise(now, better)
         self.solved[now] = (
             small & ~bad & (better | (self.mu[now] <= LEAST_MU) | (np.abs(change[:, 0]) < tolerance * size))
@@ -174,7 +174,7 @@ class _Search:
         self.costs.append(self.best.copy())
 
     def _accept(self, which: np.ndarray, picked: np.ndarray, motions: Any, gain: np.ndarray, cost: np.ndarray) -> None:
-        for mine, found in zip((self.q, self.v, self.u), motions, strict=True):
+        for mine, found in zip((*self.x, self.u), motions, strict=True):
             mine[which] = found[picked]
         self.gain[which], self.best[which] = gain, cost
 
@@ -191,27 +191,26 @@ class _Search:
 
     def _rollout(
         self, which: np.ndarray, share: np.ndarray, push: np.ndarray, gain: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> tuple[State, np.ndarray]:
         """Rollouts about the motions of these problems; share: of `push` that is taken."""
         engine, m, real = self.sim.engine, self.sim.model, self.sim.real
         count, T = len(which), self.u.shape[1]
-        q, v = (np.empty((count, T * self.hold + 1, n), real) for n in (m.nq, m.nv))
-        at_controls = (self.q[:, :: self.hold], self.v[:, :: self.hold], self.u)
-        q_ref, v_ref, u_ref = (np.ascontiguousarray(x[which], real) for x in at_controls)
-        q[:, 0], v[:, 0], u = q_ref[:, 0], v_ref[:, 0], np.empty((count, T, m.nu), real)
+        ref = self._at_controls(self.x).map(lambda y: np.ascontiguousarray(y[which], real))
+        x = ref.map(lambda y: np.empty((count, T * self.hold + 1, y.shape[-1]), real))
+        for own, begin in zip(x, ref, strict=True):
+            own[:, 0] = begin[:, 0]
+        u = np.empty((count, T, m.nu), real)
         inputs, status = Inputs(count, u, None, self._params(which)), engine.new_status(count)
-        engine.bound(feedback_rollout, inputs, False, {"away": 2 * m.nv})(
+        engine.bound(feedback_rollout, inputs, False, {"away": self.n})(
             count,
             engine.threads,
             controls=T,
             hold=self.hold,
             const=engine.constants(inputs.params, count),
-            q=q,
-            v=v,
+            **x.named(),
+            **ref.named("_ref"),
             u=u,
-            q_ref=q_ref,
-            v_ref=v_ref,
-            u_ref=u_ref,
+            u_ref=np.ascontiguousarray(self.u[which], real),
             push=np.ascontiguousarray(push, real),
             gain=np.ascontiguousarray(gain, real),
             share=np.ascontiguousarray(share[:, None], real),
@@ -220,17 +219,17 @@ class _Search:
             **({"status": status} if engine.constrained else {}),
         )
         engine.check_table(status)
-        return q, v, u
+        return x, u
 
     def _gains(self, now: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """push (B, T, m), gain (B, T, m, n), what the cost changes by (B, 2), and where there are none (B,)."""
-        m, n, real = self.sim.model.nu, 2 * self.sim.model.nv, self.sim.real
-        q, v, u = (self.q[now], self.v[now], self.u[now]) if len(now) < len(self.q) else (self.q, self.v, self.u)
+        m, n, real = self.sim.model.nu, self.n, self.sim.real
+        x, u = (self.x.map(lambda y: y[now]), self.u[now]) if len(now) < len(self.u) else (self.x, self.u)
         batch, T = u.shape[:2]
-        A, B = self._linearized(q, v, u, now)
-        q, v = q[:, :: self.hold], v[:, :: self.hold]
+        A, B = self._linearized(x, u, now)
+        q, v = self._at_controls(x)[:2]
         stage, last = self.cost.expand(q[:, :-1], v[:, :-1], u), self.cost.expand(q[:, -1], v[:, -1], None)
-        given = {"A": A, "B": B, "u": u, "mu": self.mu[now][:, None]} | _rows(stage, last)
+        given = {"A": A, "B": B, "u": u, "mu": self.mu[now][:, None]} | _rows(stage, last, n)
         given = {name: np.ascontiguousarray(x, real) for name, x in given.items()}
         shapes = ((T, m), (T, m, n), (2,), (1,))
         found = {name: np.empty((batch, *shape), real) for name, shape in zip(FOUND, shapes, strict=True)}
@@ -253,18 +252,16 @@ class _Search:
         push, gain = (np.where(bad.reshape(-1, *(1,) * (x.ndim - 1)), 0.0, x) for x in (found["push"], found["gain"]))
         return push, gain, np.where(bad[:, None], 0.0, found["gains"]), bad
 
-    def _linearized(
-        self, q: np.ndarray, v: np.ndarray, u: np.ndarray, now: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _linearized(self, x: State, u: np.ndarray, now: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A and B of all controls of all motions: the Jacobians of all steps in one call, then over the steps of a control."""
         (batch, T), hold = u.shape[:2], self.hold
         count, params = batch * T * hold, self._params(now)
         if params.batch is not None:
             params = Params(self.sim.model, np.repeat(params.flat, T * hold, 0))
-        states = State(*(np.ascontiguousarray(x[:, :-1]).reshape(count, -1) for x in (q, v)))
+        states = x.map(lambda y: np.ascontiguousarray(y[:, :-1]).reshape(count, -1))
         inputs = Inputs(count, np.repeat(u, hold, 1).reshape(count, 1, -1), None, params)
         A, B, _ = self.sim.engine.jacobian(inputs, states)
-        A, B = (x.reshape(batch, T, hold, *x.shape[1:]) for x in (A, B))
+        A, B = (y.reshape(batch, T, hold, *y.shape[1:]) for y in (A, B))
         whole, driven = A[:, :, 0], B[:, :, 0]
         for k in range(1, hold):
             whole, driven = A[:, :, k] @ whole, A[:, :, k] @ driven + B[:, :, k]
@@ -272,16 +269,20 @@ class _Search:
 
     def plan(self, batched: bool, seconds: float) -> Plan:
         """What was found so far."""
-        parts = (self.u, self.q[:, :: self.hold], self.v[:, :: self.hold], self.gain, self.best)
-        u, q, v, gain, best = (x.copy() if batched else x[0].copy() for x in parts)
+        parts = (self.u, self.gain, self.best, *self._at_controls(self.x))
+        u, gain, best, q, v, *act = (x.copy() if batched else x[0].copy() for x in parts)
         costs, solved, taken = np.array(self.costs), self.solved.copy(), self.taken.copy()
         if batched:
-            return Plan(u, q, v, gain, best, costs, solved, taken, seconds)
-        return Plan(u, q, v, gain, float(best), costs[:, 0], bool(solved[0]), int(taken[0]), seconds)
+            return Plan(u, q, v, gain, best, costs, solved, taken, seconds, *act)
+        return Plan(u, q, v, gain, float(best), costs[:, 0], bool(solved[0]), int(taken[0]), seconds, *act)
 
 
-def _rows(stage: Expansion, last: Expansion) -> dict[str, np.ndarray]:
-    """Derivatives of the cost as the backward pass reads them; those of x have a row more, of the last state."""
+def _rows(stage: Expansion, last: Expansion, n: int) -> dict[str, np.ndarray]:
+    """Derivatives of the cost as the backward pass reads them; those of x have a row more, of the last state, and zeros for
+    activations."""
     x = np.concatenate([stage.x, last.x[:, None]], 1)
     xx = np.concatenate([stage.xx, last.xx[:, None]], 1)
-    return {"lx": x, "lxx": xx, "lu": stage.u, "lux": stage.ux, "luu": stage.uu}
+    more = (0, n - x.shape[-1])
+    none = (0, 0)
+    x, xx = np.pad(x, (none, none, more)), np.pad(xx, (none, none, more, more))
+    return {"lx": x, "lxx": xx, "lu": stage.u, "lux": np.pad(stage.ux, (none, none, none, more)), "luu": stage.uu}

@@ -35,7 +35,9 @@ COMPONENTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("magnetic", "wind", "fluid_box"), _XYZ),
     **{f"{of}solref": _REFERENCE for of in _ROWS},
     **{f"{of}solimp": _IMPEDANCE for of in _ROWS},
-    **dict.fromkeys(("limit", "control_range", "force_range", "tendon_limit", "tendon_rest"), _LOW_HIGH),
+    **dict.fromkeys(
+        ("limit", "effort_limit", "control_range", "force_range", "tendon_limit", "tendon_rest"), _LOW_HIGH
+    ),
     "bias": ("constant", "length", "velocity"),
     "inertia": ("xx", "yy", "zz", "xy", "xz", "yz"),
     "body_weight": ("shift", "turn"),

@@ -111,52 +111,18 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
     if m.actuator_delay[a]:
         return "actuator with a delay"
     if _range_left(m, a) is None:
-        return "several actuators on a joint or tendon whose actuator force is limited"
+        return "several actuators on a tendon whose actuator force is limited"
     return ""
 
 
-def _moved_joints(m: Any, a: int) -> set[int]:
-    """The joints that actuator a puts a force on, whatever touches."""
-    transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
-    if transmission in TRANSMISSIONS:
-        return set()
-    if transmission <= JOINT_IN_PARENT:
-        return {on}
-    if transmission == TENDON:
-        path = range(int(m.tendon_adr[on]), int(m.tendon_adr[on] + m.tendon_num[on]))
-        if m.wrap_type[path[0]] == 1:
-            return {int(m.wrap_objid[w]) for w in path}
-        bodies = {int(m.site_bodyid[int(m.wrap_objid[w])]) for w in path if m.wrap_type[w] == 3}
-    else:
-        bodies = {int(m.site_bodyid[k]) for k in m.actuator_trnid[a] if k >= 0}
-    found: set[int] = set()
-    for body in bodies:
-        while body:
-            first = int(m.body_jntadr[body])
-            found |= set(range(first, first + int(m.body_jntnum[body])))
-            body = int(m.body_parentid[body])
-    return found
-
-
 def _range_left(m: Any, a: int) -> tuple[float, float] | None:
-    """What limits of the actuator force of the joint or tendon itself leave to actuator a; None if they are not its alone."""
-    transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), float(m.actuator_gear[a, 0])
-    if not (m.jnt_actfrclimited.any() or m.tendon_actfrclimited.any()):
+    """What a limit of the actuator force of its tendon leaves to actuator a; None if it is not its alone."""
+    on = int(m.actuator_trnid[a, 0])
+    if int(m.actuator_trntype[a]) != TENDON or not m.tendon_actfrclimited[on]:
         return -np.inf, np.inf
-    joints, limits = _moved_joints(m, a), (-np.inf, np.inf)
-    alone = [k for k in range(m.nactuator) if _moved_joints(m, k) & joints] == [a]
-    if any(m.jnt_actfrclimited[j] for j in joints):
-        if transmission > JOINT_IN_PARENT or not alone:
-            return None
-        limits = m.jnt_actfrcrange[on]
-    if transmission == TENDON and m.tendon_actfrclimited[on]:
-        if not alone:
-            return None
-        limits = m.tendon_actfrcrange[on]
-    if not gear:
-        return -np.inf, np.inf
-    low, high = sorted(float(x) / gear for x in limits)
-    return low, high
+    here = (m.actuator_trntype == TENDON) & (m.actuator_trnid[:, 0] == on)
+    low, high = (float(x) for x in m.tendon_actfrcrange[on])
+    return (low, high) if here.sum() == 1 else None
 
 
 def _on(m: Any, names: Names, a: int) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from .weights import weights
 JOINT_NUMBERS = (
     *("damping", "armature", "stiffness", "spring_reference", "stiffness_curve", "damping_curve"),
     *("dry_friction", "dry_solref", "dry_solimp"),
-    *("limit", "limit_margin", "limit_solref", "limit_solimp"),
+    *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit"),
 )
 ACTIVATION_NUMBERS = ("activation_time", "activation_range")
 MUSCLE_NUMBERS = ("muscle_gain", "muscle_bias", "muscle_length_range")
@@ -122,6 +122,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         limit_margin: float = 0.0,
         limit_solref: Any = SOLREF,
         limit_solimp: Any = SOLIMP,
+        effort_limit: Any = None,
         dry_friction: float = 0.0,
         dry_solref: Any = SOLREF,
         dry_solimp: Any = SOLIMP,
@@ -143,7 +144,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         of free ones at `position` and `rotation`; limits are for revolute, prismatic and spherical joints.
         stiffness_curve, damping_curve: what x^2 and x^3 add to the force of a spring, v |v| and v^3 to that of a damper.
         limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes limits and dry friction
-        (`docs/laws.md`).
+        (`docs/laws.md`). effort_limit: (lower, upper) of the force of all actuators together, of revolute and prismatic joints.
 
         gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
         axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world
@@ -182,6 +183,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             raise ModelError(f"{what}: limits are for {EITHER_AXIAL} or spherical joints, not a {joint} one")
         if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] not in (0.0, -np.inf):
             raise ModelError(f"{what}: the limit of a spherical joint is (0, largest angle)")
+        if effort_limit is not None and not JOINTS[joint].axial:
+            raise ModelError(f"{what}: limits of effort are for {EITHER_AXIAL} joints, not a {joint} one")
         if dry_friction and not JOINTS[joint].nv:
             raise ModelError(f"{what}: dry friction is for joints that move, not a {joint} one")
         if JOINTS[joint].floating and parent != WORLD:
@@ -204,6 +207,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "stiffness_curve": vector(stiffness_curve, 2, f"stiffness_curve of {what}"),
             "damping_curve": vector(damping_curve, 2, f"damping_curve of {what}"),
             "limit": bounds(limit, f"limit of joint '{joint_name}'"),
+            "effort_limit": bounds(effort_limit, f"effort_limit of joint '{joint_name}'"),
             "limit_solref": soft_reference(limit_solref, f"the limit of joint '{joint_name}'"),
             "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),
             "dry_solref": soft_reference(dry_solref, f"the dry friction of joint '{joint_name}'"),

@@ -118,6 +118,8 @@ def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
     takes for strangers."""
     for signature in m.exclude_signature:
         b.exclude(names.body[int(signature) >> 16], names.body[int(signature) & 0xFFFF])
+    if b.parents_touch:
+        return
     weld = [int(x) for x in m.body_weldid]
     for root in range(1, m.nbody):
         above = weld[int(m.body_parentid[root])]

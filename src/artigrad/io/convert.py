@@ -52,7 +52,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | Non
     m, names = read.m, Names(read.m)
     apply_flags(m)
     b = FileBuilder(name, gravity=m.opt.gravity)
-    b.magnetic = m.opt.magnetic.copy()
+    b.magnetic, b.parents_touch = m.opt.magnetic.copy(), off(m, Off.FILTERPARENT)
     b.fluid(density=m.opt.density, viscosity=m.opt.viscosity, wind=m.opt.wind)
     b.unsupported = read.unsupported + findings(FEATURES, m, names)
     b.notes = read.notes + findings(NOTES, m, names)
@@ -144,6 +144,7 @@ def _joint(m: Any, j: int) -> dict[str, Any]:
     out["damping_curve"] = m.dof_dampingpoly[k]
     if joint.axial:
         out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
+        out["effort_limit"] = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] and m.nactuator else None
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
         out["limit_margin"], out["limit_solimp"] = m.jnt_margin[j], m.jnt_solimp[j]

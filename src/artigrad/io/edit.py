@@ -57,7 +57,7 @@ def edit(model: Model) -> Editor:
         raise ModelError(f"ag.edit takes a Model, not {type(model).__name__}")
     p = model.params
     b = Editor(model.name, gravity=p.gravity)
-    b.options, b.magnetic = model.options, np.array(p.magnetic)
+    b.options, b.magnetic, b.parents_touch = model.options, np.array(p.magnetic), model.shapes.parents_touch
     b.fluid(density=float(p.density), viscosity=float(p.viscosity), wind=p.wind)
     b.place(model, "", Placement(), whole=True)
     return b
@@ -152,8 +152,9 @@ class Editor(LenientBuilder):
             options: dict[str, Any] = {key: p[key][i] for key in ("axis", "anchor", *JOINT_NUMBERS, *SURROUNDED)}
             options |= {key: p[key][i] for key in ("position", "rotation", "mass", "com", "inertia")}
             options["mocap"] = i in robot.mocap
-            if not np.isfinite(options["limit"]).any():
-                options["limit"] = None
+            for key in ("limit", "effort_limit"):
+                if not np.isfinite(options[key]).any():
+                    options[key] = None
             if root and JOINTS[joint].floating and at.body != WORLD:
                 joint = "fixed"
                 options |= JOINTLESS | {"position": at.position, "rotation": at.rotation}
@@ -296,7 +297,8 @@ class Editor(LenientBuilder):
     def _fix(self, joint: str) -> None:
         """Make a joint a fixed one, which has its body's name."""
         body = next(name for name, b in self._bodies.items() if b["joint_name"] == joint)
-        self._bodies[body] |= JOINTLESS | {"joint": "fixed", "anchor": np.zeros(3), "limit": bounds(None, "")}
+        unlimited = dict.fromkeys(("limit", "effort_limit"), bounds(None, ""))
+        self._bodies[body] |= JOINTLESS | {"joint": "fixed", "anchor": np.zeros(3)} | unlimited
         if body not in self._joints:
             self._bodies[body]["joint_name"] = body
 

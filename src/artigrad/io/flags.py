@@ -44,7 +44,29 @@ def off(m: Any, flags: Off) -> bool:
     return bool(int(m.opt.disableflags) & flags)
 
 
+JOINTS, TENDON, HINGE_OR_SLIDE = (0, 1), 3, (2, 3)  # mjtTrn, mjtJoint
+
+
+def to_joints_and_tendons(m: Any) -> None:
+    """What actuators have of damping and armature becomes that of the joint or tendon they act on, times the gear squared,
+    whatever they are switched off by."""
+    for a in range(m.nactuator):
+        kind, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+        square = float(m.actuator_gear[m.actuator_outadr[a], 0]) ** 2
+        if kind in JOINTS and m.jnt_type[on] in HINGE_OR_SLIDE:
+            part, k = "dof", int(m.jnt_dofadr[on])
+        elif kind == TENDON:
+            part, k = "tendon", on
+        else:
+            continue
+        for name in ("damping", "dampingpoly", "armature"):
+            own = getattr(m, f"actuator_{name}")
+            getattr(m, f"{part}_{name}")[k] += square * own[a]
+            own[a] = 0
+
+
 def apply_flags(m: Any) -> None:
+    to_joints_and_tendons(m)
     for flags, arrays in ARRAYS.items():
         if off(m, flags):
             for name in arrays:

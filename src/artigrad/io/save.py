@@ -147,6 +147,7 @@ class Writer:
         option.set("cone", own.cone)
         option.set("impratio", repr(float(own.impratio)))
         off = {"refsafe": not own.refsafe, "eulerdamp": not own.implicit_damping}
+        off["filterparent"] = self.model.shapes.parents_touch
         ET.SubElement(option, "flag", {name: "disable" for name, is_off in off.items() if is_off})
 
     # -- bodies ----------------------------------------------------------------------------------------------------------
@@ -235,6 +236,9 @@ class Writer:
         joint.set("frictionloss", numbers(p.dry_friction[i]))
         joint.set("solreffriction", numbers(p.dry_solref[i]))
         joint.set("solimpfriction", numbers(p.dry_solimp[i]))
+        if np.isfinite(p.effort_limit[i]).any():
+            joint.set("actuatorfrclimited", "true")
+            joint.set("actuatorfrcrange", numbers(np.clip(p.effort_limit[i], -1e10, 1e10)))
         if np.isfinite(p.limit[i]).any():
             joint.set("limited", "true")
             joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))

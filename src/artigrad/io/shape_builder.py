@@ -43,6 +43,7 @@ class ShapeBuilder:
 
     def __init__(self) -> None:
         self._shapes: dict[str, dict[str, Any]] = {}
+        self.parents_touch = False  # whether bodies touch those that carry them
         self._excluded: set[frozenset[str]] = set()
         self._included: list[tuple[str, str, dict[str, Any]]] = []
 
@@ -256,6 +257,7 @@ class ShapeBuilder:
             excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
             included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
+            parents_touch=self.parents_touch,
             surfaces=tuple(s["surface"] for s in shapes),
             unseen=tuple(k for k, s in enumerate(shapes) if not s["seen"]),
         )
@@ -302,13 +304,14 @@ class ShapeBuilder:
         )
 
     def _may_touch(self, a: dict[str, Any], b: dict[str, Any], welded: dict[str, str]) -> bool:
-        """Masks, exclusions, and never a body with its parent (what is welded together counts as one body)."""
+        """Masks, exclusions, and never a body with its parent, unless parents touch (what is welded together counts as one
+        body)."""
         if not (a["group"] & b["touches"] or b["group"] & a["touches"]):
             return False
         if frozenset((a["body"], b["body"])) in self._excluded:
             return False
         one, other = welded[a["body"]], welded[b["body"]]
-        if WORLD in (one, other):
+        if WORLD in (one, other) or self.parents_touch:
             return True
         parents = {x: welded[self._bodies[x]["parent"]] for x in (one, other)}
         return other not in (one, parents[one]) and one != parents[other]

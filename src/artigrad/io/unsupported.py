@@ -55,11 +55,6 @@ FEATURES = (
     Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
     Unsimulated("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
     Unsimulated(
-        "contact of bodies with their parents (flag filterparent)",
-        "they do not touch",
-        lambda m, n: [""] if off(m, Off.FILTERPARENT) else [],
-    ),
-    Unsimulated(
         "override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []
     ),
     Unsimulated("integrator discrete", "euler takes its place", lambda m, n: [""] if m.opt.integrator > 3 else []),

@@ -1,6 +1,6 @@
 """Kernel of a rollout under feedback about a reference: what iLQR tries, many lengths of a step side by side.
 
-u[t] = clamp(u_ref[t] + share k[t] + K[t] (x (-) x_ref[t]), low, high),   x = (q, v) on the tangent space
+u[t] = clamp(u_ref[t] + share k[t] + K[t] (x (-) x_ref[t]), low, high),   x = (q, v, act) on the tangent space
 """
 
 from __future__ import annotations
@@ -19,22 +19,27 @@ from .rollout import clear_status, get_state, put_state, report_status
 
 @cache
 def feedback_rollout(key: KernelKey) -> Kernel:
-    """Kernel: so many controls, each held for `hold` steps, from row 0 of (q, v); states go to the next rows, controls to u."""
+    """Kernel: so many controls, each held for `hold` steps, from row 0 of (q, v, act); states go to the next rows, controls
+    to u."""
 
     def body(**a: Any) -> None:
         s, away = key.step(a), a["away"]
         nq, nv, nu = s.model.nq, s.model.nv, s.model.nu
+        n = 2 * nv + s.model.na if "activation" in key.extras else 2 * nv
         get_state(s, a, 0)
         clear_status(s)
         for t in loop(a["controls"]):
             _difference(s, a["q_ref"].shifted(t * nq), away)
-            for k in loop(nv):
-                away[nv + k] = s.v[k] - a["v_ref"][t * nv + k]
+            first: Any = nv
+            for name, x, size in s.state[1:]:
+                for k in loop(size):
+                    away[first + k] = x[k] - a[f"{name}_ref"][t * size + k]
+                first = first + size
             for j in loop(nu):
                 at = t * nu + j
                 total = carry(a["u_ref"][at] + a["share"][0] * a["push"][at])
-                for k in loop(2 * nv):
-                    total.value = total.value + a["gain"][at * (2 * nv) + k] * away[k]
+                for k in loop(n):
+                    total.value = total.value + a["gain"][at * n + k] * away[k]
                 s.ws.u[j] = clamp(total.value, a["low"][j], a["high"][j])
             copy(s.ws.u, a["u"].shifted(t * nu), nu)
             for i in loop(a["hold"]):
@@ -44,7 +49,8 @@ def feedback_rollout(key: KernelKey) -> Kernel:
 
     own: dict[str, ArgumentKind] = {
         **dict.fromkeys(("controls", "hold"), INT),
-        **dict.fromkeys(("q", "v", "u", "q_ref", "v_ref", "u_ref", "push", "gain", "share"), ROBOTS),
+        **dict.fromkeys((*key.state, *(f"{name}_ref" for name in key.state)), ROBOTS),
+        **dict.fromkeys(("u", "u_ref", "push", "gain", "share"), ROBOTS),
         **dict.fromkeys(("low", "high"), SHARED),
         "away": WORK,
         **({"status": ROBOTS} if key.contact else {}),

@@ -16,8 +16,11 @@ from .key import KernelKey, with_inputs
 from .queries import query_kernel, query_vjp_kernel
 from .rollout import clear_status, contacts_kernel, get_state, normalised, rollout_vjp_kernel
 
-_INPUTS = ("q", "v", "u", "wrench", "x")
-_BARS = ("q_bars", "v_bars", "force_bars", "out_bar", "q_bar", "v_bar", "u_bar", "wrench_bar", "x_bar", "const_bar")
+_INPUTS = ("q", "v", "act", "u", "wrench", "x")
+_BARS = (
+    *("q_bars", "v_bars", "act_bars", "force_bars", "out_bar", "q_bar", "v_bar", "act_bar", "u_bar", "wrench_bar"),
+    *("x_bar", "const_bar"),
+)
 
 
 def _moving(kernel: Kernel, key: KernelKey, *more: str) -> TangentKernel:
@@ -27,20 +30,19 @@ def _moving(kernel: Kernel, key: KernelKey, *more: str) -> TangentKernel:
 
 @cache
 def rollout_tangent_kernel(key: KernelKey) -> Kernel:
-    """Kernel: along a trajectory (q, v) of `steps` steps the changes d_q and d_v of its states, from row 0 on."""
+    """Kernel: along a trajectory (q, v, act) of `steps` steps the changes d_q, d_v and d_act of its states, from row 0 on."""
 
     def body(**a: Any) -> None:
         s = key.step(a)
-        nq, nv = s.model.nq, s.model.nv
         clear_status(s)
         for t in loop(a["steps"]):
             get_state(s, a, t)
             normalised(s, s.q)
             step(with_inputs(s, t, a))
-            copy(changes(s.q), changes(a["q"]).shifted((t + 1) * nq), nq)
-            copy(changes(s.v), changes(a["v"]).shifted((t + 1) * nv), nv)
+            for name, x, n in s.state:
+                copy(changes(x), changes(a[name]).shifted((t + 1) * n), n)
 
-    own: dict[str, ArgumentKind] = {"steps": INT, **dict.fromkeys(("q", "v", "u"), ROBOTS)}
+    own: dict[str, ArgumentKind] = {"steps": INT, **dict.fromkeys((*key.state, "u"), ROBOTS)}
     return _moving(Kernel("rollout", body, key.signature() | own, key.target), key)
 
 

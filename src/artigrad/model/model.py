@@ -87,6 +87,7 @@ class Shapes:
     excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
     included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
+    parents_touch: bool = False  # whether bodies touch those that carry them
     surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place
     unseen: tuple[int, ...] = ()  # shapes that rays pass through
 
@@ -346,10 +347,12 @@ class Model:
     def extras(self) -> frozenset[str]:
         """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
         a "spring" that is not linear or of a ball or free joint, motors that are a "servo", "activation" of actuators,
-        "muscle"s."""
+        "muscle"s; and limits of "effort"."""
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
             found.add("spring")
+        if np.isfinite(self.params.effort_limit).any():
+            found.add("effort")
         parts = {"servo": self.servos, "activation": self.activations, "muscle": self.muscles}
         return frozenset(found | {what for what, own in parts.items() if own})
 

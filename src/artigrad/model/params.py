@@ -53,6 +53,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         (5,),
         "impedance of a limit: at the limit, beyond the width, width (rad or m), midpoint, power",
     ),
+    "effort_limit": ("body", (2,), "N m or N, lowest and highest force of all actuators together on a joint"),
     "dry_friction": ("body", (), "N m or N, largest force of dry friction on each velocity of a joint"),
     "dry_solref": ("body", (2,), "s and 1, time constant and damping ratio of dry friction"),
     "dry_solimp": ("body", (5,), "impedance of dry friction, of which the first number counts"),
@@ -360,7 +361,7 @@ OF_JOINTS = (
         "dry_solref",
         "dry_solimp",
     ),
-    *("limit", "limit_margin", "limit_solref", "limit_solimp"),
+    *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit"),
 )
 # what cannot be negative
 POSITIVE = (
@@ -376,8 +377,18 @@ EXTRAS = {
     "spring": ("stiffness_curve", "damping_curve"),
 }
 DIRECTIONS = ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation")
-RANGES = ("limit", "control_range", "force_range", "tendon_limit", "activation_range")  # lowest, highest
-MAY_BE_INFINITE = ("control_range", "force_range", "max_velocity", "limit", "tendon_limit", "activation_range")
+RANGES = (
+    "limit",
+    "effort_limit",
+    "control_range",
+    "force_range",
+    "tendon_limit",
+    "activation_range",
+)  # lowest, highest
+MAY_BE_INFINITE = (
+    *("control_range", "force_range", "max_velocity", "limit", "effort_limit", "tendon_limit"),
+    "activation_range",
+)
 
 
 def check_params(params: Params) -> None:
@@ -470,8 +481,12 @@ def _check_servos(params: Params) -> None:
 
 
 def _check_extras(params: Params) -> None:
-    """Forces that not every model has are those that it was built with."""
+    """Forces, and limits of them, that not every model has are those that it was built with."""
     model = params.model
+    if np.isfinite(params.effort_limit).any() and "effort" not in model.extras:
+        raise InputError(
+            f"params.effort_limit is finite, and '{model.name}' was built without any: build it with one, that params change"
+        )
     for what, names in EXTRAS.items():
         given = [name for name in names if params[name].any()]
         if given and what not in model.extras:

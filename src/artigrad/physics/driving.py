@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ..model.model import Model
 from ..staging import Reals, loop
 from .context import Step
-from .dynamics.actuation import actuation, add_seen_bars, by_transmission, drive_of, force_vjp, of_joints
+from .dynamics.actuation import actuation, add_seen_bars, by_transmission, drive_of, force_vjp, of_joints, within_effort
 from .lines import add_moment_bars, add_velocity_bars, along, clear_line_bars, lines_vjp, place
 
 
@@ -70,15 +70,16 @@ def driving_vjp(s: Step, out_bar: Reals) -> None:
     place(s)
     clear_line_bars(s)
     bars, const = _parts(s, out_bar), s.bars.const
+    joint_bar = within_effort(s, bars.joint_force)
     for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
         s.ws.length_bar[t] = s.ws.length_bar[t] + bars.tendon_length[t]
         add_velocity_bars(s, t, bars.tendon_velocity[t])
     for j in loop(s.model.nu):
-        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, bars.joint_force)
+        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, joint_bar)
         x_bar, rate_bar = force_vjp(s, j, d, bars.force[j] + gear * t)
         add_seen_bars(s, j, x_bar + gear * bars.length[j], rate_bar + gear * bars.velocity[j])
         pull = gear * d.force
-        by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, bars.joint_force, pull))  # type: ignore[misc]
+        by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, joint_bar, pull))  # type: ignore[misc]
         if const is not None:
             const.actuator[j].gear += d.force * t + d.x * bars.length[j] + d.rate * bars.velocity[j]
     lines_vjp(s)

@@ -72,6 +72,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     "nslope": INT,  # actuators, if the gain of any has a slope
     "nservo": INT,  # actuators, if any is a servo motor
     "nspring": INT,  # links, if any has a spring that is round or curved
+    "neffort": INT,  # degrees of freedom, if any has a limit of the force of its actuators
     "fluid_body": INTS,
     # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
     **dict.fromkeys(("na", "nmuscle"), INT),
@@ -185,6 +186,7 @@ def _surroundings(model: Model) -> dict[str, Any]:
     servos = model.nu if model.servos else 0
     sizes = {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "nslope": slopes, "nservo": servos}
     sizes["nspring"] = len(model.links.parent) if "spring" in model.extras else 0
+    sizes["neffort"] = model.nv if "effort" in model.extras else 0
     return sizes | {"fluid_body": _ints(wet)}
 
 
@@ -388,6 +390,7 @@ class Topology(SimpleNamespace):
     nslope: Any
     nservo: Any
     nspring: Any
+    neffort: Any
     fluid_body: Any
     na: Any
     nmuscle: Any
@@ -479,6 +482,7 @@ _SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}
 _SERVO: dict[str, type] = dict.fromkeys(("gain", "on_length", "top", "low", "high", "D"), float)
 # of a joint: spring of a ball or free one, what is not linear of springs and dampers, and the pose that a free one rests in
 _SPRING: dict[str, type] = {**dict.fromkeys(("k", "c1", "c2", "d1", "d2"), float), "rest": Vec3, "turn": Quat}
+_EFFORT: dict[str, type] = {"low": float, "high": float}
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 _ACTIVATION: dict[str, type] = dict.fromkeys(("rise", "fall", "width", "low", "high"), float)
 _MUSCLE: dict[str, type] = {"gain": Muscle, "bias": Muscle, "low": float, "high": float}
@@ -491,7 +495,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
-    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -516,6 +520,7 @@ class Constants:
             t.na,
             t.nmuscle,
             t.nspring,
+            t.neffort,
         ]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
@@ -524,7 +529,7 @@ class Constants:
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
-        self.activation, self.muscle, self.spring = tables[18:]
+        self.activation, self.muscle, self.spring, self.effort = tables[18:]
         self.reals, self.size = reals, start
 
     @property
@@ -641,6 +646,9 @@ class Workspace:
     columns: Reals
     v_aside: Reals
 
+    effort: Reals  # joint forces of actuators before their limits, and what is left of a cotangent behind these
+    effort_bar: Reals
+
     length: Reals  # lines: lengths, moments of their entries, a row over all degrees of freedom, rates; cotangents
     moment: Reals
     dense: Reals
@@ -692,6 +700,8 @@ class Workspace:
             sizes |= _line_sizes(model, backward)
         if na:
             sizes |= {"act": na} | ({"act_bar": na} if backward else {})
+        if "effort" in model.extras:
+            sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
         if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":

@@ -108,7 +108,7 @@ def _given(call: Call, x: Any) -> Any:
 
 
 def _direction(call: Call, d: Rows) -> Direction:
-    named = {k: _given(call, d.get(k)) for k in ("q", "v", "u", "wrench")}
+    named = {k: _given(call, d.get(k)) for k in ("q", "v", "act", "u", "wrench")}
     return Direction(**named, params=d["params"])
 
 
@@ -123,21 +123,22 @@ def _timed(x: Rows) -> Rows:
 
 
 def _rollout(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
-    states = State(here(call, x["q_all"]), here(call, x["v_all"]))
+    states = _parts(call, x, "_all")
     return tuple(rollout_jvp(call.sim.engine, _inputs(call, x), states, _direction(call, d)))
 
 
 def _step(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
-    states = State(here(call, x["q"])[:, None], here(call, x["v"])[:, None])
+    states = _state(call, x).map(lambda y: y[:, None])
     found = rollout_jvp(call.sim.engine, _inputs(call, _timed(x)), states, _direction(call, _timed(d)))
-    return found.q[:, 1], found.v[:, 1]
+    return tuple(y[:, 1] for y in found)
 
 
 def _last(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
     """With all states, which forward mode has no use for but to pass by."""
-    traj = call.sim.rollout(State(x["q"], x["v"]), x["u"], params=x["params"], wrench=x["wrench"])
+    start = State(x["q"], x["v"], x.get("act"))
+    traj = call.sim.rollout(start, x["u"], params=x["params"], wrench=x["wrench"])
     found = rollout_jvp(call.sim.engine, _inputs(call, x), traj.every_state(), _direction(call, d))
-    return found.q[:, -1], found.v[:, -1]
+    return tuple(y[:, -1] for y in found)
 
 
 def _contacts(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
@@ -151,33 +152,50 @@ def _linearize(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
     return jacobian_jvp(call.sim.engine, _inputs(call, _timed(x)), _state(call, x), _direction(call, _timed(d)))
 
 
+def _parts(call: Call, x: Rows, what: str = "") -> State:
+    """The parts of a state, and what is behind their names."""
+    return State(*(here(call, x[name + what]) for name in State._fields if name + what in x))
+
+
 def _state(call: Call, x: Rows) -> State:
-    return State(here(call, x["q"]), here(call, x["v"]))
+    return _parts(call, x)
+
+
+def _loss(call: Call, bars: Rows, what: str) -> LossBars:
+    return LossBars(*(_given(call, bars.get(name + what)) for name in State._fields))
 
 
 def _rollout_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:
     engine, inputs = call.sim.engine, _inputs(call, x)
-    states = State(here(call, x["q_all"]), here(call, x["v_all"]))
-    shapes = {"q_all": states.q.shape, "v_all": states.v.shape}
-    moved = State(*(engine.device.zeros(s) if d[k] is None else here(call, d[k]) for k, s in shapes.items()))
-    both = [LossBars(_given(call, own["q_all"]), _given(call, own["v_all"])) for own in (bars, d_bars)]
+    states = _parts(call, x, "_all")
+    moved = State(*(_moved(call, d[name], y) for name, y in states.named("_all").items()))
+    both = [_loss(call, own, "_all") for own in (bars, d_bars)]
     found, _ = rollout_vjp_jvp(engine, inputs, (states, moved), (both[0], both[1]), _direction(call, d), with_params)
     return found.named()
+
+
+def _moved(call: Call, d: Any, like: Any) -> Any:
+    """A change, or zeros."""
+    return call.sim.engine.device.zeros(like.shape) if d is None else here(call, d)
 
 
 def _through_one_step(
     call: Call, x: Rows, d: Rows, v_next: tuple[Any, Any], bars: tuple[LossBars, LossBars], with_params: bool
 ) -> Rows:
     """v_next: velocities after the step, and their changes."""
-    engine, (q, v) = call.sim.engine, _state(call, x)
+    engine, state = call.sim.engine, _state(call, x)
+    v = state.v
     shape = (len(v), 2, v.shape[1])
     rows = [engine.device.zeros(shape) for _ in range(2)]
     for to, now, after in zip(rows, (v, _given(call, d["v"])), v_next, strict=True):
         for k, y in enumerate((now, after)):
             if y is not None:
                 to[:, k] = y
-    d_q = engine.device.zeros(q.shape) if d["q"] is None else here(call, d["q"])
-    states = State(q[:, None], rows[0]), State(d_q[:, None], rows[1])
+    others = {name: y for name, y in state.named().items() if name != "v"}
+    states = (
+        State(v=rows[0], **{name: y[:, None] for name, y in others.items()}),
+        State(v=rows[1], **{name: _moved(call, d[name], y)[:, None] for name, y in others.items()}),
+    )
     inputs, direction = _inputs(call, _timed(x)), _direction(call, _timed(d))
     found, _ = rollout_vjp_jvp(engine, inputs, states, bars, direction, with_params)
     return found.named() | {k: None if y is None else y[:, 0] for k, y in (("u", found.u), ("wrench", found.wrench))}
@@ -185,13 +203,13 @@ def _through_one_step(
 
 def _step_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:
     after = here(call, x["v_next"]), _given(call, d["v_next"])
-    both = [LossBars(_given(call, own["q_next"]), _given(call, own["v_next"])) for own in (bars, d_bars)]
+    both = [_loss(call, own, "_next") for own in (bars, d_bars)]
     return _through_one_step(call, x, d, after, (both[0], both[1]), with_params)
 
 
 def _contacts_back(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:
-    after = call.sim.step(State(x["q"], x["v"]), x["u"], params=x["params"], wrench=x["wrench"])
-    _, d_after = _step(call, x, d)
+    after = call.sim.step(State(x["q"], x["v"], x.get("act")), x["u"], params=x["params"], wrench=x["wrench"])
+    _, d_after, *_ = _step(call, x, d)
     both = [
         LossBars(force=None if own["force"] is None else here(call, own["force"])[:, None]) for own in (bars, d_bars)
     ]
@@ -218,7 +236,8 @@ def _entries(call: Call, x: Rows, name: str | None) -> Any:
 
 
 def _state_direction(call: Call, d: Rows, x_name: str | None) -> Direction:
-    return Direction(_given(call, d["q"]), _given(call, d["v"]), params=d["params"], x=_entries(call, d, x_name))
+    named = {name: _given(call, d.get(name)) for name in State._fields}
+    return Direction(**named, params=d["params"], x=_entries(call, d, x_name))
 
 
 def _ask_back(name: str, x_name: str | None, packed: Callable[[Simulator, Rows, int], Any]) -> VjpJvp:
@@ -229,7 +248,7 @@ def _ask_back(name: str, x_name: str | None, packed: Callable[[Simulator, Rows, 
         rows = [packed(sim, {k: _given(call, y) for k, y in own.items()}, count) for own in (bars, d_bars)]
         given = (_state(call, x), _entries(call, x, x_name), x["params"], (rows[0], rows[1]))
         found = query_vjp_jvp(sim.engine, name, *given, _state_direction(call, d, x_name), with_params)
-        out = {"q": found.state.q, "v": found.state.v, "params": found.params}
+        out = found.state.named() | {"params": found.params}
         return out | ({x_name: found.x if found.x.shape[-1] else x[x_name]} if x_name else {})
 
     return vjp_jvp
@@ -243,16 +262,17 @@ def _whole(name: str) -> Callable[[Simulator, Rows, int], Any]:
 def _sensors(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
     """By their adjoint, number by number: readings are few, and their adjoints are short. On the host."""
     sim, device, count = call.sim._on_host, call.sim.engine.device, len(x["q"])
-    q, v, u = (device.host(here(call, x[k])) for k in ("q", "v", "u"))
-    moved = {k: device.host(here(call, d[k])) for k in ("q", "v", "u") if d[k] is not None and d[k].shape[-1]}
+    given = {k: device.host(here(call, x[k])) for k in (*State._fields, "u") if k in x}
+    moved = {k: device.host(here(call, d[k])) for k in given if d[k] is not None and d[k].shape[-1]}
     found = []
     for name, shape in call.outputs.items():
         n = prod(shape)
-        state = State(np.repeat(q, n, 0), np.repeat(v, n, 0))
+        rows = {k: np.repeat(y, n, 0) for k, y in given.items()}
+        state = State(*(rows[k] for k in State._fields if k in rows))
         bars = {name: np.tile(np.eye(n), (count, 1)).reshape(count * n, *shape)}
         # one set of parameters per row, so that each row has a gradient of its own
         own = _repeated(x["params"], n if x["params"].batch is not None else count * n)
-        grad = sim.sensors_vjp(state, bars, np.repeat(u, n, 0), params=own)
+        grad = sim.sensors_vjp(state, bars, rows["u"], params=own)
         pieces = [(getattr(grad, k), y) for k, y in moved.items()]
         if d["params"] is not None:
             assert grad.params is not None

@@ -481,21 +481,22 @@ class Simulator(StateFunctions):
         dv: Any = None,
         du: Any = None,
         *,
+        dact: Any = None,
         dwrench: Any = None,
         dparams: Mapping[str, Any] | None = None,
     ) -> State:
-        """How the states of `traj` change along a direction of what went in: changes of q (T+1, nq) and v (T+1, nv), with a
-        batch axis first if `traj` has one.
+        """How the states of `traj` change along a direction of what went in: changes of q (T+1, nq), v (T+1, nv) and act
+        (T+1, na), with a batch axis first if `traj` has one.
 
-        dq (nq,), dv (nv,): of the first state, dq in the plain numbers of q. du, dwrench: of controls and wrenches, shaped
-        as they were passed. dparams: of parameters, by name of their fields. What is left out does not change. For a
-        trajectory that kept its states.
+        dq (nq,), dv (nv,), dact (na,): of the first state, dq in the plain numbers of q. du, dwrench: of controls and
+        wrenches, shaped as they were passed. dparams: of parameters, by name of their fields. What is left out does not
+        change. For a trajectory that kept its states.
         """
-        direction = self._direction(traj, dq, dv, du, dwrench, dparams)
+        direction = self._direction(traj, (dq, dv, dact), du, dwrench, dparams)
         found = rollout_jvp(self.engine, _inputs_for(traj, direction), traj.every_state(), direction)
-        self.checks.finite([found.q, found.v], traj.batch)
+        self.checks.finite([*found], traj.batch)
         self.checks.warn_if_unsolved(traj.violation)
-        return found if traj.batched else State(found.q[0], found.v[0])
+        return found if traj.batched else found.map(_first)
 
     @presented
     def hvp(
@@ -504,34 +505,47 @@ class Simulator(StateFunctions):
         q_bar: Any = None,
         v_bar: Any = None,
         *,
+        act_bar: Any = None,
         dq: Any = None,
         dv: Any = None,
+        dact: Any = None,
         du: Any = None,
         dwrench: Any = None,
         dparams: Mapping[str, Any] | None = None,
         dq_bar: Any = None,
         dv_bar: Any = None,
+        dact_bar: Any = None,
         with_params: bool = True,
     ) -> Gradient:
         """How the gradient `vjp(traj, q_bar, v_bar)` changes along a direction of what went in (see `jvp`): the product of the
         Hessian of a loss and that direction, exact.
 
-        dq_bar, dv_bar: how the cotangents change, shaped as they are: for a loss of the states, its second derivatives
-        times their changes `jvp(traj, ...)`; none for a loss that is linear in them.
+        dq_bar, dv_bar, dact_bar: how the cotangents change, shaped as they are: for a loss of the states, its second
+        derivatives times their changes `jvp(traj, ...)`; none for a loss that is linear in them.
         """
-        direction = self._direction(traj, dq, dv, du, dwrench, dparams)
+        direction = self._direction(traj, (dq, dv, dact), du, dwrench, dparams)
         inputs, states = _inputs_for(traj, direction), traj.every_state()
         checks, m = self.checks, self.model
         bars = [
-            LossBars(*(checks.bar(f"{k}_bar", x, n, traj) for k, x, n in (("q", a, m.nq), ("v", b, m.nv))))
-            for a, b in ((q_bar, v_bar), (dq_bar, dv_bar))
+            LossBars(
+                *(
+                    checks.bar(f"{k}_bar", x, n, traj)
+                    for k, x, n in zip(("q", "v", "act"), given, (m.nq, m.nv, m.na), strict=True)
+                )
+            )
+            for given in ((q_bar, v_bar, act_bar), (dq_bar, dv_bar, dact_bar))
         ]
         moved = rollout_jvp(self.engine, inputs, states, direction)
         back = rollout_vjp_jvp(self.engine, inputs, (states, moved), (bars[0], bars[1]), direction, with_params)
         return self._gradient(traj, *back)
 
     def _direction(
-        self, traj: Trajectory, dq: Any, dv: Any, du: Any, dwrench: Any, dparams: Mapping[str, Any] | None
+        self,
+        traj: Trajectory,
+        dstate: tuple[Any, Any, Any],
+        du: Any,
+        dwrench: Any,
+        dparams: Mapping[str, Any] | None,
     ) -> Direction:
         """Changes with a batch axis, looked at."""
         self.checks.trajectory(traj)
@@ -546,13 +560,13 @@ class Simulator(StateFunctions):
             flat = Params(m, own, checked=False).replace(unchecked=True, **dparams).flat
             if flat.ndim == 2 and len(flat) != traj.batch:
                 raise InputError(f"dparams have {len(flat)} sets, but the batch has {traj.batch} robots")
-        own_axes = {"dq": (m.nq,), "dv": (m.nv,), "du": (T, m.nu), "dwrench": (T, m.nb, 6)}
-        given = zip(own_axes.items(), (dq, dv, du, dwrench), strict=True)
-        q, v, u, wrench = (self.checks.change(name, x, own, traj) for (name, own), x in given)
+        own_axes = {"dq": (m.nq,), "dv": (m.nv,), "dact": (m.na,), "du": (T, m.nu), "dwrench": (T, m.nb, 6)}
+        given = zip(own_axes.items(), (*dstate, du, dwrench), strict=True)
+        q, v, act, u, wrench = (self.checks.change(name, x, own, traj) for (name, own), x in given)
         if traj.hold > 1:
             held = self._held(Inputs(traj.batch, u, wrench, traj.params), traj.hold)
             u, wrench = held.u, held.wrench
-        return Direction(q, v, u, wrench, flat)
+        return Direction(q, v, act, u, wrench, flat)
 
     @presented
     def linearize(self, state: State, u: Any = None, *, params: Params | None = None) -> tuple[Any, Any]:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
 from ..kernels.forward_mode import (
     contacts_tangent_kernel,
     jacobian_tangent_kernel,
@@ -30,23 +29,16 @@ from .engine import Engine, Inputs, QueryBars
 
 
 class Direction(NamedTuple):
-    """Changes of what goes in, with a batch axis: q (B, nq), v (B, nv), u (B, T, nu), wrench (B, T, nb, 6), x of a query; of
-    flat parameters (n,), or (B, n) where every robot has its own. None does not change."""
+    """Changes of what goes in, with a batch axis: q (B, nq), v (B, nv), act (B, na), u (B, T, nu), wrench (B, T, nb, 6), x of a
+    query; of flat parameters (n,), or (B, n) where every robot has its own. None does not change."""
 
     q: Any = None
     v: Any = None
+    act: Any = None
     u: Any = None
     wrench: Any = None
     params: np.ndarray | None = None
     x: Any = None
-
-
-def _without_activations(engine: Engine) -> None:
-    if engine.model.na:
-        actuator = engine.model.actuators[engine.model.activations[0].actuator]
-        raise InputError(
-            f"forward mode has no activations, and '{actuator}' of '{engine.model.name}' has one: use reverse mode"
-        )
 
 
 def _or_zeros(engine: Engine, x: Any, shape: tuple[int, ...]) -> Any:
@@ -55,7 +47,6 @@ def _or_zeros(engine: Engine, x: Any, shape: tuple[int, ...]) -> Any:
 
 def _d_constants(engine: Engine, params: Params, batch: int, d: Direction) -> dict[str, Any]:
     """Their changes, if they have any."""
-    _without_activations(engine)
     if d.params is None:
         return {}
     with engine.device.settled():
@@ -76,21 +67,26 @@ def _d_inputs(engine: Engine, inputs: Inputs, d: Direction, first: int, end: int
 def rollout_jvp(engine: Engine, inputs: Inputs, states: State, d: Direction) -> State:
     """The changes of all states of a rollout, (B, T+1, n)."""
     m, batch, T, device = engine.model, inputs.batch, inputs.steps, engine.device
-    d_q, d_v = device.zeros((batch, T + 1, m.nq)), device.zeros((batch, T + 1, m.nv))
-    for to, start in ((d_q, d.q), (d_v, d.v)):
-        if start is not None:
-            to[:, 0] = start
+    moved = State(*(device.zeros((batch, T + 1, n)) for n in (m.nq, m.nv, m.na)))
+    for name, to in moved.named().items():
+        if getattr(d, name) is not None:
+            to[:, 0] = getattr(d, name)
     moving = d.params is not None
     kernel = engine.bound(rollout_tangent_kernel, inputs, False, with_params=moving, moving_params=moving)
     more = {"const": engine.constants(inputs.params, batch)} | _d_constants(engine, inputs.params, batch, d)
 
     def run(a: int, b: int) -> None:
-        rows = {"q": states.q[:, a:], "v": states.v[:, a:], "d_q": d_q[:, a:], "d_v": d_v[:, a:]}
+        rows = {name: x[:, a:] for name, x in (states.named() | _changes(moved)).items()}
         given = engine.inputs_of(inputs, a, b) | _d_inputs(engine, inputs, d, a, b)
         kernel(batch, engine.threads, steps=b - a, **rows, **given, **more)
 
     engine.sliced("tangent", T, batch, run)
-    return State(d_q, d_v)
+    return moved
+
+
+def _changes(moved: State) -> dict[str, Any]:
+    """By the names that kernels have for them."""
+    return {f"d_{name}": x for name, x in moved.named().items()}
 
 
 def rollout_vjp_jvp(
@@ -119,7 +115,7 @@ def rollout_vjp_jvp(
 
     def run(a: int, b: int) -> None:  # counted from the end
         first, end = T - b, T - a
-        own = rows._asdict() | {f"d_{name}": x for name, x in d_rows._asdict().items()}
+        own = rows.named() | _changes(d_rows)
         given = engine.inputs_of(inputs, first, end) | _d_inputs(engine, inputs, d, first, end)
         d_bars = {f"d_{name}": x for name, x in d_back.bars(first, end).items()}
         kernel(
@@ -146,7 +142,7 @@ def rollout_vjp_jvp(
 def _alike(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> list[LossBars]:
     """Cotangents and their changes, both of all states or both of the last, and both of forces if one is."""
     m, batch, rows = engine.model, inputs.batch, inputs.steps + 1
-    every = any(x is not None and x.ndim == 3 for own in bars for x in own[:2])
+    every = any(x is not None and x.ndim == 3 for own in bars for x in own[:3])
     force = next((x.shape for own in bars if (x := own.force) is not None), None)
 
     def spread(x: Any, n: int) -> Any:
@@ -162,7 +158,7 @@ def _alike(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> l
         LossBars(
             spread(own.q, m.nq),
             spread(own.v, m.nv),
-            None,
+            spread(own.act, m.na),
             own.force if force is None or own.force is not None else engine.device.zeros(force),
         )
         for own in bars
@@ -172,9 +168,9 @@ def _alike(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> l
 def jacobian_jvp(engine: Engine, inputs: Inputs, state: State, d: Direction) -> tuple[Any, Any]:
     """The changes of A and B."""
     m, batch, moving = engine.model, inputs.batch, d.params is not None
-    n = 2 * m.nv
+    n = 2 * m.nv + m.na
     A, B, d_A, d_B = (engine.device.empty((batch, n, width)) for width in (n, m.nu, n, m.nu))
-    scratch = {"direction": n, "q_next": m.nq}
+    scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
     kernel = engine.bound(jacobian_tangent_kernel, inputs, True, scratch, with_params=moving, moving_params=moving)
     kernel(
         batch,
@@ -215,8 +211,8 @@ def contacts_jvp(engine: Engine, inputs: Inputs, state: State, d: Direction) -> 
 
 def _start(engine: Engine, state: State, d: Direction) -> dict[str, Any]:
     """A state and its changes."""
-    q, v = state
-    return {"q": q, "v": v, "d_q": _or_zeros(engine, d.q, q.shape), "d_v": _or_zeros(engine, d.v, v.shape)}
+    named = state.named()
+    return named | {f"d_{name}": _or_zeros(engine, getattr(d, name), x.shape) for name, x in named.items()}
 
 
 def query_jvp(engine: Engine, name: str, state: State, x: Any, params: Params, d: Direction) -> Any:
@@ -242,7 +238,7 @@ def query_vjp_jvp(
     m, batch, device = engine.model, len(state.q), engine.device
     flags = {"with_params": True, "moving_params": d.params is not None}
     kernel = engine.query_vjp_kernel(query_vjp_tangent_kernel, name, batch, params, **flags)
-    sizes = {"q": m.nq, "v": m.nv, "x": QUERIES[name].x_size(m)}
+    sizes = {"q": m.nq, "v": m.nv, "x": QUERIES[name].x_size(m)} | ({"act": m.na} if m.na else {})
     found = {f"{d_}{k}_bar": device.empty((batch, n)) for k, n in sizes.items() for d_ in ("", "d_")}
     shape = kernel.kernel.packed_shape(batch, constants_size(m, bars=True))
     const_bar, d_const_bar = device.packed_zeros(shape), device.packed_zeros(shape)
@@ -260,7 +256,8 @@ def query_vjp_jvp(
     if with_params:
         setting = (engine.options, batch, engine.threads, device)
         moved = prepare_vjp_jvp(params, d.params, *setting, const_bar, d_const_bar)
-    return QueryBars(State(found["d_q_bar"], found["d_v_bar"]), found["d_x_bar"], moved)
+    state_bar = State(found["d_q_bar"], found["d_v_bar"], found.get("d_act_bar"))
+    return QueryBars(state_bar, found["d_x_bar"], moved)
 
 
 def _query_arguments(engine: Engine, state: State, x: Any, params: Params, d: Direction) -> dict[str, Any]:

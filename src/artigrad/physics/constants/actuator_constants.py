@@ -85,6 +85,23 @@ def actuators_vjp(m: Making) -> None:
         bars.put_real("max_velocity", j, select(limited, -(bar.drive * b2), 0.0))
 
 
+def efforts(m: Making) -> None:
+    """Limits of the force of all actuators, for every degree of freedom."""
+    for i in loop(1, m.model.nb + 1):
+        for k in loop(m.structure.body_v[i], m.structure.body_v[i] + m.structure.body_nv[i]):
+            row = m.out.effort[k]
+            row.low, row.high = (m.fields.real("effort_limit", i - 1, 2, n) for n in range(2))
+
+
+def efforts_vjp(m: Making) -> None:
+    for i in loop(1, m.model.nb + 1):
+        for k in loop(m.structure.body_v[i], m.structure.body_v[i] + m.structure.body_nv[i]):
+            bar = m.out_bar.effort[k]
+            for n, own in enumerate((bar.low, bar.high)):
+                before = m.bars.real("effort_limit", i - 1, 2, n)
+                m.bars.put_real("effort_limit", i - 1, before + own, 2, n)
+
+
 def _speed_limit(fields: Fields, j: Any) -> tuple[Any, Any]:
     """Whether actuator j has a speed limit, and that limit (0 if it has none, so that nothing infinite is multiplied)."""
     top = fields.real("max_velocity", j)

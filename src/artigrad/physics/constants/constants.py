@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...spatial import Force, Vec3
 from ...staging import loop
-from .actuator_constants import activations, activations_vjp, actuators, actuators_vjp
+from .actuator_constants import activations, activations_vjp, actuators, actuators_vjp, efforts, efforts_vjp
 from .line_constants import lines, lines_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .making import Making
@@ -21,6 +21,8 @@ def constants(m: Making) -> None:
     sites(m)
     actuators(m)
     activations(m)
+    if "effort" in m.extras:
+        efforts(m)
     if "servo" in m.extras:
         servos(m)
     shapes(m)
@@ -46,6 +48,8 @@ def constants_vjp(m: Making) -> None:
     pairs_vjp(m)
     dry_friction_vjp(m)
     shapes_vjp(m)
+    if "effort" in m.extras:
+        efforts_vjp(m)
     activations_vjp(m)
     actuators_vjp(m)
     if "servo" in m.extras:

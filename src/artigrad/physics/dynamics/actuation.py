@@ -7,7 +7,7 @@
 A motor has gain alone; a position servo b1 = -gain and its damping in b2; a velocity servo b2 = -gain; a muscle has an active
 force times c and a passive one (`muscle`). The limit on `drive` is the speed limit of a servo: driven that hard, damping
 balances it at max_velocity. Gradients of a clamped quantity go to the limit it sits on. q and v are those of a joint with
-one axis, or of a line (`lines`).
+one axis, or of a line (`lines`). The sum of tau over all actuators is within the limits of effort of a joint.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...spatial import bounded_vjp
-from ...staging import Reals, clamp, loop, switch
+from ...staging import Reals, clamp, loop, select, switch
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 from .activation import felt, felt_vjp
@@ -140,6 +140,37 @@ def _muscle_vjp(s: Step, j: Any, d: Drive, m: Any, bar: Any) -> tuple[Any, Any, 
 
 
 def actuation(s: Step, tau: Reals) -> None:
+    """tau += the forces of all actuators, within the limits of effort of joints"""
+    if "effort" not in s.extras:
+        return _pull(s, tau)
+    efforts(s)
+    for k in loop(s.model.nv):
+        own = s.const.effort[k]
+        tau[k] = tau[k] + clamp(s.ws.effort[k], own.low, own.high)
+
+
+def efforts(s: Step) -> None:
+    """ws.effort = the forces of all actuators, before these limits"""
+    for k in loop(s.model.nv):
+        s.ws.effort[k] = 0.0
+    _pull(s, s.ws.effort)
+
+
+def within_effort(s: Step, tau_bar: Reals) -> Reals:
+    """What is left of a cotangent of tau behind the limits of effort, which have the rest."""
+    if "effort" not in s.extras:
+        return tau_bar
+    efforts(s)
+    for k in loop(s.model.nv):
+        own = s.const.effort[k]
+        s.ws.effort_bar[k], low_bar, high_bar = bounded_vjp(s.ws.effort[k], own.low, own.high, tau_bar[k])
+        if s.bars.const is not None:
+            s.bars.const.effort[k].low += low_bar
+            s.bars.const.effort[k].high += high_bar
+    return s.ws.effort_bar
+
+
+def _pull(s: Step, tau: Reals) -> None:
     """tau += the forces of all actuators"""
     for j in loop(s.model.nu):
         pull, va = s.const.actuator[j].gear * drive_of(s, j).force, s.model.act_v[j]
@@ -155,6 +186,7 @@ def actuation(s: Step, tau: Reals) -> None:
 
 def actuation_vjp(s: Step, tau_bar: Reals) -> None:
     """Adds to the cotangents of q (tangent), v, act, u and constants."""
+    tau_bar = within_effort(s, tau_bar)
     for j in loop(s.model.nu):
         d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, tau_bar)
         add_seen_bars(s, j, *force_vjp(s, j, d, gear * t))
@@ -167,9 +199,17 @@ def actuation_vjp(s: Step, tau_bar: Reals) -> None:
 
 # -- how forces change with velocities ---------------------------------------------------------------------------------------
 def follows(s: Step, j: Any, d: Drive) -> Any:
-    """Whether the force of actuator j changes with its velocity: it is at no limit."""
-    row = s.const.actuator[j]
-    return (d.raw > row.force_low) & (d.raw < row.force_high)
+    """1 if the force of actuator j changes with its velocity, 0 at a limit of it or of its joint (ws.effort: `efforts`)."""
+    row, k = s.const.actuator[j], s.model.act_v[j]
+    free = select((d.raw > row.force_low) & (d.raw < row.force_high), 1.0, 0.0)
+    if "effort" not in s.extras:
+        return free
+
+    def on_joint() -> Any:
+        own, effort = s.const.effort[k], s.ws.effort[k]
+        return select((effort > own.low) & (effort < own.high), free, 0.0)
+
+    return by_transmission(s, j, on_joint, lambda t: free)
 
 
 def velocity_gain(s: Step, j: Any, d: Drive) -> Any:

@@ -39,15 +39,16 @@ def passive_vjp(s: Step, tau_bar: Reals) -> None:
 def stretch_of(s: Step, t: Any) -> Any:
     """How far tendon t is beyond the lengths at which its spring rests."""
     own, length = s.const.line[t], s.ws.length[t]
-    beyond = select(length > own.rest_high, length - own.rest_high, 0.0)
+    beyond = select(length >= own.rest_high, length - own.rest_high, 0.0)
     return select(length < own.rest_low, length - own.rest_low, beyond)
 
 
 def stretch_bars(s: Step, t: Any, bar: Any) -> None:
-    """To the length of tendon t and to the lengths at which its spring rests."""
+    """To the length of tendon t and to the lengths at which its spring rests. One that rests at one length alone has a slope
+    there."""
     own, length = s.const.line[t], s.ws.length[t]
     below = length < own.rest_low
-    low_bar, high_bar = select(below, -bar, 0.0), select(below, 0.0, select(length > own.rest_high, -bar, 0.0))
+    low_bar, high_bar = select(below, -bar, 0.0), select(below, 0.0, select(length >= own.rest_high, -bar, 0.0))
     s.ws.length_bar[t] = s.ws.length_bar[t] - low_bar - high_bar
     if s.bars.const is not None:
         s.bars.const.line[t].rest_low += low_bar

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...joints.joint import Extra
-from ...staging import Reals, copy, loop, select
+from ...staging import Reals, copy, loop
 from ..context import Step
 from ..lines import clear_line_bars, lines_vjp
 from . import articulated, velocity_matrix
-from .actuation import by_transmission, drive_of, follows, velocity_gain, velocity_gain_vjp
+from .actuation import by_transmission, drive_of, efforts, follows, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
 from .fluid_rates import fluid_rates_vjp
 from .line_rates import line_rates_vjp
@@ -101,9 +101,11 @@ def joint_rates(s: Step, rate: Reals) -> None:
         return
     if s.lines:
         _line_damping(s)
+    if "effort" in s.extras:
+        efforts(s)
     for j in loop(s.model.nu):
         row, k, d = s.const.actuator[j], s.model.act_v[j], drive_of(s, j)
-        slow = select(follows(s, j, d), row.gear * row.gear * velocity_gain(s, j, d), 0.0)
+        slow = follows(s, j, d) * (row.gear * row.gear * velocity_gain(s, j, d))
 
         def on_joint(k: Any = k, slow: Any = slow) -> None:
             rate[k] = rate[k] - slow
@@ -135,9 +137,11 @@ def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
                 curved_rate_vjp(s, i, k, rate_bar[k])
     if s.slows == "damping" or (s.bars.const is None and not s.extras & {"slope", "muscle"}):
         return
+    if "effort" in s.extras:
+        efforts(s)
     for j in loop(s.model.nu):
         row, d = s.const.actuator[j], drive_of(s, j)
-        felt = select(follows(s, j, d), _rate_bar(s, j, rate_bar) * row.gear, 0.0)
+        felt = follows(s, j, d) * (_rate_bar(s, j, rate_bar) * row.gear)
         if s.bars.const is not None:
             s.bars.const.actuator[j].gear -= 2.0 * felt * velocity_gain(s, j, d)
         velocity_gain_vjp(s, j, d, -(felt * row.gear))

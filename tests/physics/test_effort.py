@@ -1,0 +1,79 @@
+"""Limits of the force of all actuators on a joint, and of one on a tendon: MuJoCo's forces, steps and gradients."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+ROBOT = """
+<mujoco>
+  <option integrator="{integrator}"/>
+  <worldbody>
+    <body><joint name="a" axis="0 1 0" actuatorfrcrange="-2 1" damping=".1"/><geom size=".1" pos=".2 0 0"/>
+      <body pos=".4 0 0"><joint name="b" axis="0 1 .2" actuatorfrcrange="-.5 1.5"/><geom size=".1" pos=".2 0 0"/>
+        <body pos=".4 0 0"><joint name="c" type="slide" axis="1 0 0"/><geom size=".08" pos=".1 0 0"/></body>
+      </body>
+    </body>
+  </worldbody>
+  <tendon>
+    <fixed name="t"><joint joint="a" coef="1"/><joint joint="b" coef=".5"/></fixed>
+    <fixed name="limited" actuatorfrcrange="-.4 .3"><joint joint="b" coef="1"/><joint joint="c" coef=".5"/></fixed>
+  </tendon>
+  <actuator>
+    <position name="p" joint="a" kp="3" kv=".4" gear="2"/><velocity joint="a" kv=".7"/><motor joint="b"/>
+    <position tendon="t" kp="1" kv=".1" gear="2"/><position tendon="limited" kp="2" kv=".2" gear="1.5"/>
+  </actuator>
+  <sensor><actuatorfrc actuator="p"/><jointactuatorfrc joint="a"/><jointactuatorfrc joint="b"/></sensor>
+</mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit", "RK4"])
+def test_steps_and_forces_are_mujocos(integrator):
+    text = ROBOT.format(integrator=integrator)
+    m, model = mujoco.MjModel.from_xml_string(text), ag.load(text)
+    d, sim, rng, free = mujoco.MjData(m), ag.Simulator(model), np.random.default_rng(0), 0
+    for _ in range(20):
+        mujoco.mj_resetData(m, d)
+        d.qpos[:], d.qvel[:], d.ctrl[:] = rng.normal(size=3), rng.normal(size=3), 0.5 * rng.normal(size=5)
+        state = ag.State(d.qpos.copy(), d.qvel.copy())
+        mujoco.mj_forward(m, d)
+        free += np.sum(d.qfrc_actuator[:2] == [1, 1.5])
+        readings = np.concatenate(list(sim.sensors(state, d.ctrl).values()))
+        np.testing.assert_allclose(readings, d.sensordata, atol=1e-10)
+        after = sim.step(state, d.ctrl)
+        mujoco.mj_step(m, d)
+        np.testing.assert_allclose(after.v, d.qvel, atol=1e-10)
+    assert 3 < free < 37  # at a limit in some, and not in others
+
+
+def test_gradients():
+    for integrator in ("Euler", "implicitfast"):
+        model = ag.load(ROBOT.format(integrator=integrator))
+        rows = {row.what: row for row in ag.gradcheck(model, show=False, samples=3, steps=2)}
+        assert rows["effort_limit"].largest > 1e-6 and rows["gain"].largest > 1e-6
+
+
+def test_sensors_have_gradients():
+    model = ag.load(ROBOT.format(integrator="Euler"))
+    sim, rng = ag.Simulator(model), np.random.default_rng(3)
+    state, u = ag.State(0.3 * rng.normal(size=3), 0.3 * rng.normal(size=3)), 0.1 * rng.normal(size=5)
+    bars = {name: rng.normal(size=1) for name in sim.sensors(state, u)}
+    grad = sim.sensors_vjp(state, bars, u)
+
+    def loss(u):
+        return sum((bars[name] * x).sum() for name, x in sim.sensors(state, u).items())
+
+    slopes = [(loss(u + h) - loss(u - h)) / 2e-6 for h in 1e-6 * np.eye(5)]
+    np.testing.assert_allclose(grad.u, slopes, atol=1e-8)
+
+
+def test_saved_and_edited(tmp_path):
+    model = ag.load(ROBOT.format(integrator="Euler"))
+    ag.save(model, tmp_path / "again.xml")
+    again = ag.edit(ag.load(tmp_path / "again.xml")).build()
+    np.testing.assert_array_equal(again.params.effort_limit, model.params.effort_limit)
+    with pytest.raises(ag.InputError, match="effort_limit"):
+        arm = ag.robots.hopper()
+        limits = np.broadcast_to([-1.0, 1.0], arm.params.effort_limit.shape)
+        ag.Simulator(arm).step(arm.keyframe(), params=arm.params.replace(effort_limit=limits))
