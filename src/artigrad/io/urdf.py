@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import ModelError
 from ..model.findings import Finding
 from ..model.quaternions import matrix, turn
-from .meshes import Unreadable, remade
+from .mesh_files import Unreadable, remade
 from .source import Source
 from .validate import possible
 
