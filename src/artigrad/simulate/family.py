@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, flatten
@@ -66,12 +66,12 @@ class Functions(ABC):
         rollouts from growing, by control steps, as in `Simulator.vjp`.
         """
         if u is None:
-            if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
+            if not is_whole(steps, 0):
                 raise InputError("pass the controls u (..., T, nu), or steps=T for zero control")
-            u = self._zeros(sim, (int(steps), sim.model.nu))
+            u = self._zeros(sim, (int(steps or 0), sim.model.nu))
         elif steps is not None:
             raise InputError("pass u or steps, not both: the length of u is the number of steps")
-        if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
+        if not is_whole(hold, 1):
             raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
         given, tricks = self._inputs(sim, state, u, wrench, time=1), Tricks(decay, clip, truncate)
         tricks.check()
@@ -168,6 +168,8 @@ class Functions(ABC):
 
     def _inputs(self, sim: Simulator, state: Any, u: Any, wrench: Any = None, *, time: int = 0) -> dict[str, Any]:
         """State, controls and wrenches; `time` axes stand before the own ones of the last two."""
+        if not isinstance(sim, Simulator):
+            raise InputError(f"the first argument is a Simulator, not {type(sim).__name__}")
         u = self._zeros(sim, (sim.model.nu,)) if u is None else u
         given = self.given(sim, state, u=(u, (sim.model.nu,)), wrench=(wrench, (sim.model.nb, 6)), time=time)
         if wrench is not None and time and given["wrench"].shape[-3] != given["u"].shape[-2]:
@@ -178,6 +180,8 @@ class Functions(ABC):
     def given(self, sim: Simulator, state: Any, *, time: int = 0, **more: tuple[Any, Axes]) -> dict[str, Any]:
         """Arrays by name, each checked, all with the same leading axes. more: array and own axes of what comes beside the
         state."""
+        if not isinstance(sim, Simulator):
+            raise InputError(f"the first argument is a Simulator, not {type(sim).__name__}")
         (q, v, act), m = parts_of(state), sim.model
         named: dict[str, tuple[Any, Axes, int]] = {"q": (q, (m.nq,), 0), "v": (v, (m.nv,), 0)}
         if m.na:
