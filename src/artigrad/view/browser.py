@@ -41,7 +41,7 @@ class Viewer:
         self.panel = Panel(self._values_changed)
         self.robots: Callable[[int], Drawing] | None = None  # the motion of one robot of a batch, where there is one
         self.live: Any = None  # what moves the robot, where physics does
-        self._server = _Server(("127.0.0.1", _free_port(port)), _Handler)
+        self._server = _Server(("127.0.0.1", _free_port(port)), _Request)
         self._server.viewer = self
         self.url = f"http://localhost:{self._server.server_address[1]}"
 
@@ -166,7 +166,7 @@ class _Server(ThreadingHTTPServer):
     serving = False
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Request(BaseHTTPRequestHandler):
     """One request of a page."""
 
     server: _Server
