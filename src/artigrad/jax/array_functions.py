@@ -1,9 +1,9 @@
 """The functions of a simulator on JAX arrays: under `jit`, `grad`, `jvp`, `vmap` and `lax.scan`, on the CPU.
 
-Under the simulator's own parameters most are native calls from XLA, forward and back (`native_calls`); the rest is a
-callback through Python: `vmap` makes either one call for the whole batch. Both modes are there (`operations`), and forward
-over reverse, `jax.jvp` of `jax.grad`, for products with Hessians; gradients of gradients raise. `State` and `Params` are
-pytrees.
+Most are native calls from XLA, forward and back (`native_calls`), with `params` too; the rest (sensors, contact forces,
+checkpoints, forward mode) is a callback through Python: `vmap` makes either one call for the whole batch. Both modes are there
+(`operations`), and forward over reverse, `jax.jvp` of `jax.grad`, for products with Hessians; gradients of gradients raise.
+`State` and `Params` are pytrees.
 """
 
 from __future__ import annotations

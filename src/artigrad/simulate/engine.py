@@ -80,15 +80,19 @@ class Engine:
         key = (id(params), self.device.variant(batch))
         found = self._constants.get(key)  # read once: another thread may put its own there
         if found is None:
-            check_params(params)
-            check_structure(params, self.options.law)
-            check_windows(params)
+            self.check(params)
             with self.device.settled():
                 made = prepare(params, self.options, batch, self.threads, self.device)
             found = self._constants[key] = (params, made)  # holds on to params, so that its id stays its own
             while len(self._constants) > KEPT:
                 self._constants.popitem(last=False)
         return found[1]
+
+    def check(self, params: Params) -> None:
+        """Refuse numbers that no physics can be made of, and what the model has no rows for."""
+        check_params(params)
+        check_structure(params, self.options.law)
+        check_windows(params)
 
     def known_params(self, flat: np.ndarray) -> Params | None:
         """Params with these numbers whose constants are kept, if there are any."""
