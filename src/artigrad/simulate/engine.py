@@ -69,10 +69,11 @@ class Engine:
         self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
         self.deaf = isinstance(device, Host) and device.target(1).native  # Ctrl-C is not heard while a kernel runs
         self._pace: dict[str, float] = {}  # seconds that a step of a robot took, by what was done
+        self.calls: dict[tuple[Any, ...], Any] = {}  # what frameworks know of their calls
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without compiled code, which is found or made again."""
-        return self.__dict__ | {"_bound": {}, "_constants": OrderedDict()}
+        return self.__dict__ | {"_bound": {}, "_constants": OrderedDict(), "calls": {}}
 
     # -- constants ---------------------------------------------------------------------------------------------------
     def constants(self, params: Params, batch: int) -> Any:

@@ -19,7 +19,7 @@ from .arrays import Axes, flatten
 from .checkpoints import Checkpoints
 from .checks import parts_of
 from .cotangents import Tricks
-from .differentiable import Call
+from .differentiable import Call, call_of
 from .results import Contacts, Outputs
 from .simulator import Simulator
 
@@ -40,7 +40,7 @@ class Functions(ABC):
     def step(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None) -> State:
         """The state one dt later, under controls u (..., nu) and external wrenches (..., nb, 6)."""
         given = self._inputs(sim, state, u, wrench)
-        return State(*self._call(Call("step", sim), given, params))
+        return State(*self._call(call_of("step", sim), given, params))
 
     def rollout(
         self,
@@ -82,7 +82,7 @@ class Functions(ABC):
         if used is not None and checkpoints is not None:
             raise InputError("decay, clip and truncate need all states: leave checkpoints out")
         steps = given["u"].shape[-2]
-        call = Call("rollout" if checkpoints is None else "last", sim, steps, checkpoints, used, hold)
+        call = call_of("rollout" if checkpoints is None else "last", sim, steps, checkpoints, used, hold)
         return State(*self._call(call, given, params))
 
     def contacts(
@@ -93,18 +93,18 @@ class Functions(ABC):
         through but the last, `State(q[..., :-1, :], v[..., :-1, :])`, and its controls."""
         if not sim.contact_names:
             raise InputError(f"'{sim.model.name}' has no shapes that may touch")
-        return Contacts(*self._call(Call("contacts", sim), self._inputs(sim, state, u, wrench), params))
+        return Contacts(*self._call(call_of("contacts", sim), self._inputs(sim, state, u, wrench), params))
 
     def linearize(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> tuple[Any, Any]:
         """(A, B): Jacobians (..., n, n) and (..., n, nu) of one step on the tangent space, dx' = A dx + B du with
         x = (q, v, act), n = 2 nv + na. They have no gradient themselves."""
-        A, B = self._call(Call("linearize", sim), self._inputs(sim, state, u), params)
+        A, B = self._call(call_of("linearize", sim), self._inputs(sim, state, u), params)
         return A, B
 
     # -- functions of a state ------------------------------------------------------------------------------------------
     def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies."""
-        return Outputs(*self._call(Call("outputs", sim), self.given(sim, state), params)).of(sim.model)
+        return Outputs(*self._call(call_of("outputs", sim), self.given(sim, state), params)).of(sim.model)
 
     def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""
@@ -113,24 +113,24 @@ class Functions(ABC):
     def sensors(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> dict[str, Any]:
         """What the model's sensors read, by name: (..., n). u: the controls of the coming step, over which an accelerometer
         takes its mean."""
-        call = Call("sensors", sim)
+        call = call_of("sensors", sim)
         return dict(zip(call.outputs, self._call(call, self._inputs(sim, state, u), params), strict=True))
 
     def mass_matrix(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
-        (M,) = self._call(Call("mass_matrix", sim), self.given(sim, state), params)
+        (M,) = self._call(call_of("mass_matrix", sim), self.given(sim, state), params)
         return M
 
     def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
         """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
         given = self.given(sim, state, a=(a, (sim.model.nv,)))
-        (force,) = self._call(Call("inverse_dynamics", sim), given, params)
+        (force,) = self._call(call_of("inverse_dynamics", sim), given, params)
         return force
 
     def forward_dynamics(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> Any:
         """Joint accelerations (..., nv) under controls u (..., nu), all damping explicit; contact, limits and dry friction are
         left out."""
-        (a,) = self._call(Call("forward_dynamics", sim), self._inputs(sim, state, u), params)
+        (a,) = self._call(call_of("forward_dynamics", sim), self._inputs(sim, state, u), params)
         return a
 
     # -- what a framework says -----------------------------------------------------------------------------------------
