@@ -8,6 +8,8 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+import numpy as np
+
 
 class ModelError(ValueError):
     """A robot description that no physics can be made of."""
@@ -35,6 +37,11 @@ def need(package: str, what: str, extra: str) -> None:
         raise ModuleNotFoundError(
             f"{what}, which is not installed: pip install 'artigrad[{extra}]'", name=package
         ) from None
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Whether this is a whole number of Python's or NumPy's, at least so large; True and 2.0 are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
 
 
 def near(name: object, names: Sequence[str], most: int = 20) -> str:

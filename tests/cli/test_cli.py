@@ -83,11 +83,29 @@ def test_run_can_be_interrupted_and_goes_on(tmp_path):
             limit.cancel()
             process.kill()
     assert process.returncode == 130 and "Traceback" not in errors, errors
-    assert "--resume goes on" in " ".join(output.split())
+    assert "--resume goes on" in " ".join(output.split()) and "still saving what it has" in " ".join(output.split())
     before = json.loads((out / "result.json").read_text())["methods"]["cma-es"]["iterations"]
     again = CliRunner().invoke(app, [*task, "--seed", "1", "--resume", "--iterations", str(before + 2)])
     assert again.exit_code in (0, 1) and "Traceback" not in again.output
     assert json.loads((out / "result.json").read_text())["methods"]["cma-es"]["iterations"] == before + 2
+
+
+def test_an_interrupt_while_saving_says_what_is_there(tmp_path, monkeypatch):
+    def stop(self, path, **_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("artigrad.Trajectory.save", stop)
+    result = CliRunner().invoke(app, ["run", "racecar", "--starts", "1", "--no-compare", "--out", str(tmp_path)])
+    said = " ".join(result.output.split())
+    assert (
+        result.exit_code == 130 and "interrupted while saving motion.html" in said and "result.json, curves.png" in said
+    )
+    assert {"result.json", "curves.png"} <= {file.name for file in tmp_path.iterdir()}
+
+
+def test_as_a_module():
+    done = subprocess.run([sys.executable, "-m", "artigrad", "--version"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and done.stdout == f"artigrad {__version__}\n"
 
 
 def test_help():

@@ -243,7 +243,7 @@ def test_bounds_that_do_not_fit(bounds, words):
 
 def test_data_that_do_not_fit():
     q = np.zeros((100, 2))
-    refused("'N', 2\\).*not \\(100, 3\\)", data=ag.Recording(q=np.zeros((100, 3))))
+    refused("N, 2\\).*not \\(100, 3\\)", data=ag.Recording(q=np.zeros((100, 3))))
     refused("same N", data=ag.Recording(q=q, v=q[1:]))
     refused("controls between 100 measurements are \\(99, 2\\), not \\(100, 2\\)", data=ag.Recording(q=q, u=q))
     refused("q\\[3, 1\\] is nan", data=ag.Recording(q=np.where(np.arange(200).reshape(100, 2) == 7, np.nan, q)))

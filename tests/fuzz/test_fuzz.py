@@ -7,6 +7,7 @@ import artigrad as ag
 
 from . import draw
 from .checks import gradients
+from .report import report
 from .run import outcome, run
 from .shrink import shrink
 
@@ -53,3 +54,11 @@ def test_a_finding_is_made_small():
     small = shrink(next(case for case in cases if check(case)), lambda case: outcome(case, check)[1])
     assert [call.method for call in small.calls] == ["body", "sphere"]
     exec(compile(small.code(), "pasted", "exec"), {})
+
+
+def test_what_came_out_is_written_down():
+    counts = {("gradients", "ok"): 3, ("gradients", "failed"): 1, ("mujoco", "slow"): 2, ("mujoco", "odd"): 5}
+    page = report(counts, ["seed 0, theme 1: wrong"], 60.0, 0)
+    assert "| gradients | 3 | 1 | 0 |  |" in page and "| mujoco | 0 | 0 | 7 | odd |" in page
+    assert "- minutes: 60, seed 0" in page and "- findings: **1**" in page and "theme 1: wrong" in page
+    assert "- findings: **none**" in report({}, [], 1.0, 0)

@@ -136,3 +136,9 @@ def test_errors_say_what_to_do(inputs):
     bad(ag.InputError, "params is a mapping", lambda: aj.rollout(SIM, (q, v), u, params=mass))
     bad(Exception, r"q\[0, 0\] is nan", lambda: jax.jit(lambda q: aj.rollout(SIM, (q, v), u))(q * jnp.nan))
     bad(ag.InputError, "gradients of gradients", lambda: jax.grad(lambda q: jax.grad(speed)(q).sum())(q[0]))
+
+
+def test_numbers_that_jax_does_not_have_now():
+    state = tuple(np.asarray(x, np.float32) for x in SIM.reset())
+    with jax.enable_x64(False), pytest.raises(ag.InputError, match=r"computes in float64.*jax_enable_x64"):
+        aj.step(SIM, state)

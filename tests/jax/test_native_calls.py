@@ -10,7 +10,7 @@ import pytest
 
 import artigrad as ag
 import artigrad.jax as aj
-from artigrad.jax import native_calls, xla_handler
+from artigrad.jax import native_calls, xla_call, xla_handler
 from artigrad.jax.xla_interface import UnknownInterfaceError, check_header
 from tests.family import MODEL, inputs
 
@@ -202,6 +202,6 @@ def test_where_it_cannot_be_the_callback_serves(monkeypatch):
 
 
 def test_a_program_of_another_process_is_refused(monkeypatch):
-    monkeypatch.setattr(native_calls, "PROCESS", 1)
+    monkeypatch.setattr(xla_call, "PROCESS", 1)
     with pytest.raises(Exception, match="compiled in another process"):
         jax.block_until_ready(jax.jit(lambda q, v: aj.step(SIM, (q, v)).q)(*SIM.reset()))

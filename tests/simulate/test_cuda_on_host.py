@@ -187,7 +187,7 @@ def test_nothing_is_left_on_the_device(gpu):
 
     def work():
         sim = ag.Simulator(model, device="cuda")
-        return sim.vjp(sim.rollout(state, u)).q0.numpy()
+        return sim.vjp(sim.rollout(state, u), state.q).q0.numpy()
 
     work()
     before = len(gpu.blocks)

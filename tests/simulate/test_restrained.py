@@ -96,6 +96,6 @@ def test_what_is_refused():
         with pytest.raises(ag.InputError, match=next(iter(wrong))):
             SIM.vjp(traj, **wrong)
     with pytest.raises(ag.InputError, match="EveryStep"):
-        SIM.vjp(SIM.rollout(state, u, checkpoints=ag.EveryKth(2)), clip=1.0)
+        SIM.vjp(SIM.rollout(state, u, checkpoints=ag.EveryKth(2)), state.q, clip=1.0)
     with pytest.raises(ag.InputError, match="hold"):
         SIM.rollout(state, u, hold=0)

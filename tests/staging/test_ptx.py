@@ -29,8 +29,8 @@ def kernels(dtype):
         state, u = inputs(model, 2, 2, DTYPES[dtype])
         sim = ag.Simulator(model, dtype=dtype, device="cuda")
         own = model.params.replace(mass=np.repeat(model.params.mass[None], 2, 0))
-        sim.vjp(sim.rollout(state, u[0], params=own, wrench=np.zeros((2, 2, model.nb, 6), DTYPES[dtype])))
-        sim.vjp(sim.rollout(state, u[0]))
+        sim.vjp(sim.rollout(state, u[0], params=own, wrench=np.zeros((2, 2, model.nb, 6), DTYPES[dtype])), state.q)
+        sim.vjp(sim.rollout(state, u[0]), state.q)
         sim.jvp(sim.rollout(state, u[0]), du=u[0])
         sim.outputs_vjp(state, sim.outputs(state))
         sim.acceleration_vjp(state, u[:, 0], sim.acceleration(state, u[:, 0]))
@@ -40,7 +40,7 @@ def kernels(dtype):
         swept = ag.Simulator(
             model, dtype=dtype, device="cuda", law="hard", solver="gauss_seidel", sweeps=5, gradient="reverse"
         )
-        swept.vjp(swept.rollout(state, u))
+        swept.vjp(swept.rollout(state, u), state.q)
         found |= {f"{name}_reverse": staged for name, staged in device.staged.items() if "rollout" in name}
         for kept in (array._copy_rows, total._loaded):
             kept.cache_clear()

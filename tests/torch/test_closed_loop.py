@@ -147,3 +147,23 @@ class _Gives(nn.Module):
 
     def forward(self, q, v, t):
         return self.u
+
+
+@pytest.mark.parametrize(
+    ("policy", "steps", "sentence"),
+    [
+        (nn.Linear(37, 12), 3, r"called as policy\(q, v, t\), which Linear cannot be: put it into an nn.Sequential"),
+        (nn.Sequential(nn.Linear(37, 12)), 3, r"weights of torch.float32 .* computes in torch.float64: pass policy.to"),
+        (
+            nn.Sequential(nn.Linear(36, 12)).double(),
+            3,
+            "reads the 37 numbers of a state of 'laikago', and this takes 36",
+        ),
+        (POLICY, 2.5, "steps is a whole number"),
+        (POLICY, True, "steps is a whole number"),
+        (POLICY, None, "steps is a whole number"),
+    ],
+)
+def test_policies_that_cannot_be_asked(policy, steps, sentence):
+    with pytest.raises(ag.InputError, match=sentence):
+        closed_loop(SIM, policy, start()[:2], steps)

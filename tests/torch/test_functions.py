@@ -174,3 +174,11 @@ def test_contact_that_was_not_solved_is_told():
     q_all, _ = at.rollout(sim, (q, v), u)
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0"):
         q_all[-1].sum().backward()
+
+
+def test_numbers_that_no_robot_has_are_told_of():
+    start = tuple(map(torch.tensor, SIM.reset()))
+    with pytest.raises(ag.InputError, match=r"params.mass\[0\] is -1.0; it cannot be negative"):
+        at.step(SIM, start, params={"mass": -torch.ones(MODEL.nb, dtype=torch.float64)})
+    with pytest.raises(ag.InputError, match="first argument is a Simulator, not Model"):
+        at.step(MODEL, start)

@@ -37,7 +37,7 @@ def test_every_joint_has_its_control(viewer):
 
 def test_sliders_stop_at_limits(viewer):
     posing = Posing(viewer, ag.Simulator(ag.robots.hopper()))
-    bounds = {c.handle.label: (c.handle.min, c.handle.max) for c in posing.controls}
+    bounds = {c.handle.label: (c.handle.about["min"], c.handle.about["max"]) for c in posing.controls}
     assert bounds["foot"] == pytest.approx(np.radians((-45, 45)))
     assert bounds["torso"] == pytest.approx((-np.pi, np.pi))
 

@@ -158,6 +158,25 @@ def summarise(console: Console, done: Study) -> None:
         )
         table.add_row(done.main.method, *(f"{less[key]:g}" for key in ("iterations", "motions", "seconds")))
         console.print(table)
-    with console.status("drawing"):
-        files = write(done)
+    if done.interrupted:
+        console.print("still saving what it has; Ctrl-C leaves the rest out")
+    _save(console, done)
+
+
+def _save(console: Console, done: Study) -> None:
+    """All files, each named while it is made; Ctrl-C leaves out those that are not there yet."""
+    begun: list[Path] = []
+    with console.status("saving") as status:
+
+        def saving(file: Path) -> None:
+            begun.append(file)
+            status.update(f"saving {file.name}")
+
+        try:
+            files = write(done, saving)
+        except KeyboardInterrupt:
+            *whole, last = begun
+            there = ", ".join(file.name for file in whole) or "nothing else"
+            console.print(f"interrupted while saving {last.name}; in {done.folder} there is {there}")
+            raise typer.Exit(130) from None
     console.print("results: " + ", ".join(f"[bold]{file}[/]" for file in files))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -61,8 +61,10 @@ def ik(
     (Levenberg-Marquardt, joints at a limit taken out), or "lbfgs", SciPy's, for robots without ball and free joints. limits:
     keep joints within their limits; a start beyond one is moved to it.
     """
-    goals = [goals] if isinstance(goals, Goal) else list(goals)
-    q = np.array(sim.model.keyframe().q if start is None else start, float)
+    goals = [goals] if isinstance(goals, Goal) else list(goals) if isinstance(goals, Iterable) else []
+    if not goals or not all(isinstance(goal, Goal) for goal in goals):
+        raise InputError("goals is a Goal(of, position=..., rotation=...) or a list of them")
+    q = sim.model.keyframe().q if start is None else sim.checks.host_numbers("start", start).astype(float)
     batched = q.ndim > 1
     problem = _Reach(sim, goals, np.atleast_2d(q), limits, params)
     if method == "dls":

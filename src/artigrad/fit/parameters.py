@@ -106,6 +106,8 @@ class _Scalar:
         return physical.positive(start, theta) if self._positive else physical.added(start, theta, unit)
 
     def put(self, params: Params, x: np.ndarray) -> Params:
+        if not callable(self._set):
+            raise InputError(f"`set` of parameter '{self.labels[0]}' is a function of (params, x), not {self._set!r}")
         out = self._set(params, float(x[0]))
         if not isinstance(out, Params):
             raise InputError(f"`set` of parameter '{self.labels[0]}' must return Params, not {type(out).__name__}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -62,7 +62,7 @@ class Windows(NamedTuple):
 
 def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, params: Params) -> Windows:
     """Cut recordings into windows of about equal length, `length` measurements at most."""
-    recordings = [data] if isinstance(data, Recording) else list(data)
+    recordings = [data] if isinstance(data, Recording) else list(data) if isinstance(data, Iterable) else []
     if not recordings or not all(isinstance(r, Recording) for r in recordings):
         raise InputError("data is an ag.Recording(q=..., v=..., u=...) or a list of them")
     if not isinstance(length, int | np.integer) or length < 3:
@@ -115,9 +115,8 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
     n = len(next(iter(arrays.values())))
     for k, x in arrays.items():
         if x.shape != (n, *shapes[k]):
-            raise InputError(
-                f"recorded {k} of '{m.name}' is {('N', *shapes[k])} with the same N as the others, not {x.shape}"
-            )
+            own = ", ".join(map(str, shapes[k]))
+            raise InputError(f"recorded {k} of '{m.name}' is (N, {own}) with the same N as the others, not {x.shape}")
     if n < 3:
         raise InputError(f"a recording of {n} measurements is too short: it needs at least 3")
     for a, _ in tangent.quaternions(m) if "q" in arrays else ():

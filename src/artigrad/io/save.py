@@ -70,7 +70,11 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
         kind = Path(path).suffix
         hint = "URDF holds no actuators, sites, tendons or softness of contact" if kind == ".urdf" else "name it .xml"
         raise ModelError(f"ag.save writes MJCF, not '{kind}': {hint}")
-    Path(path).write_text(_written(model, params, strict))
+    if not Path(path).absolute().parent.is_dir():
+        raise ModelError(
+            f"there is no folder {Path(path).absolute().parent} to save '{Path(path).name}' in: make it first"
+        )
+    Path(path).write_text(_written(model, params, strict), encoding="utf-8")
 
 
 def spec(model: Model, *, params: Params | None = None, strict: bool = True) -> Any:

@@ -29,8 +29,8 @@ def scene(
     robot without one of a name has its default one there. Options, gravity and fluid are the first robot's.
     Robots touch each other if the masks of their shapes let them; robots that cannot touch cost the sum of their parts.
     """
-    if not robots or not all(isinstance(r, Model) for r in robots):
-        raise ModelError("a scene is made of one or more Models")
+    if isinstance(robots, Model) or not robots or not all(isinstance(r, Model) for r in robots):
+        raise ModelError("a scene is made of a list of one or more Models")
     positions = [(0.0, float(k), 0.0) for k in range(len(robots))] if positions is None else positions
     rotations = [(1.0, 0.0, 0.0, 0.0)] * len(robots) if rotations is None else rotations
     for what, given in (("positions", positions), ("rotations", rotations)):

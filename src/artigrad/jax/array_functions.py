@@ -1,9 +1,9 @@
 """The functions of a simulator on JAX arrays: under `jit`, `grad`, `jvp`, `vmap` and `lax.scan`, on the CPU.
 
-Under the simulator's own parameters most are native calls from XLA, forward and back (`native_calls`); the rest is a
-callback through Python: `vmap` makes either one call for the whole batch. Both modes are there (`operations`), and forward
-over reverse, `jax.jvp` of `jax.grad`, for products with Hessians; gradients of gradients raise. `State` and `Params` are
-pytrees.
+Most are native calls from XLA, forward and back (`native_calls`), with `params` too; the rest (sensors, contact forces,
+checkpoints, forward mode) is a callback through Python: `vmap` makes either one call for the whole batch. Both modes are there
+(`operations`), and forward over reverse, `jax.jvp` of `jax.grad`, for products with Hessians; gradients of gradients raise.
+`State` and `Params` are pytrees.
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ jax.tree_util.register_pytree_node(  # a named tuple, but for the model that it 
 )
 
 
+WIDER = "make a Simulator(dtype='f32'), or call jax.config.update('jax_enable_x64', True) and pass float64"
+
+
 class _ArrayFunctions(Functions):
     def _array(self, sim: Simulator, name: str, x: Any) -> Array:
         if not sim.checks.on_host:
@@ -47,13 +50,12 @@ class _ArrayFunctions(Functions):
             )
         x = jnp.asarray(x)
         if x.dtype != sim.real:
-            raise InputError(
-                f"{name} is {x.dtype} and this simulator computes in {sim.real}: make a Simulator(dtype='f32'), or call "
-                "jax.config.update('jax_enable_x64', True) and pass float64"
-            )
+            raise InputError(f"{name} is {x.dtype} and this simulator computes in {sim.real}: {WIDER}")
         return x
 
     def _zeros(self, sim: Simulator, shape: Axes) -> Array:
+        if jax.dtypes.canonicalize_dtype(sim.real) != sim.real:
+            raise InputError(f"this simulator computes in {sim.real}, which JAX does not have now: {WIDER}")
         return jnp.zeros(shape, sim.real)
 
     def _broadcast(self, x: Array, shape: Axes) -> Array:

@@ -40,10 +40,13 @@ Ask = ctypes.CFUNCTYPE(
 
 class Array(ctypes.Structure):
     """An operand or result: how many axes are its own; the kernel's arguments that it is (-1: none); the result that it is
-    copied to the front of; whether all of it must be finite; whether its rows are two numbers with limits, and those."""
+    copied to the front of; whether all of it must be finite; whether its rows are two numbers with limits, and those. whole:
+    it has no rows of robots, and the kernel knows how it is laid out; cleared: the kernel adds to it; looked_at: Python is
+    asked about it whenever it is another than the last time."""
 
     _fields_ = [
         *((name, c_int64) for name in ("own", "slot", "other_slot", "copy_to", "finite", "limited")),
+        *((name, c_int64) for name in ("whole", "cleared", "looked_at")),
         ("limits", ctypes.c_double * 2),
     ]
 
@@ -56,11 +59,11 @@ class Variant(ctypes.Structure):
 
 class CallBlock(ctypes.Structure):
     """What a call does. steps_slot: the kernel's argument that the number of steps is. quaternions: where they start in the
-    first operand, whose lengths must be one within the tolerance."""
+    first operand, whose lengths must be one within the tolerance. seen: what the last operand that was looked at was like."""
 
     _fields_ = [
         *((name, c_int64) for name in ("operands", "results", "item", "words", "steps_slot", "threads", "ask")),
-        *((name, c_int64) for name in ("quaternions", "quaternion_starts")),
+        *((name, c_int64) for name in ("quaternions", "quaternion_starts", "seen")),
         ("lengths", ctypes.c_double * 2),  # smallest and largest square of a quaternion's length
         ("variants", Variant * 2),
         ("arrays", Array * MOST),
@@ -159,6 +162,19 @@ def _number() -> str:
     return str(t)
 
 
+def _mark() -> str:
+    """A number that tells what n words of 32 bits are like."""
+    t = LlvmText("internal i64 @mark(ptr %data, i64 %n)")
+    mark = t.slot()
+    t.store(0x51ED270B9F0C1A37, mark)
+    with t.loop("%n") as i:
+        word = t.op(f"zext i32 {t.load('%data', t.mul(i, 4), 'i32')} to i64")
+        mixed = t.mul(t.op(f"xor i64 {t.load(mark)}, {word}"), 0x2545F4914F6CDD1D)
+        t.store(t.op(f"xor i64 {mixed}, {t.op(f'lshr i64 {mixed}, 29')}"), mark)
+    t.line(f"ret i64 {t.load(mark)}")
+    return str(t)
+
+
 # -- the handler ---------------------------------------------------------------------------------------------------------
 class _Handler(LlvmText):
     """XLA_FFI_Error* handler(XLA_FFI_CallFrame*)"""
@@ -234,6 +250,10 @@ class _Handler(LlvmText):
             self.store(stride, self.strides, self.mul(k, 8))
             with self.when(self.compare("eq", k, 0)):
                 self.store(rows, self.slots_batch)
+            crooked = self.op(f"and i64 {self._entry(self.data, k)}, 63")
+            crooked = self.mul(self._of_array(k, "whole"), crooked)  # vectors are read from it as they are written
+            with self.when(self.compare("ne", crooked, 0), leaves=True):
+                self._fail("@not_aligned")
 
     def _product(self, dims: str, start: Any, end: str) -> str:
         total = self.slot()
@@ -258,12 +278,28 @@ class _Handler(LlvmText):
                     self._ask_unless(self.op(f"fcmp ole double {number}, {limit}"))
         if when == BEFORE:
             self._look_at_quaternions()
+            self._look_at_what_is_new()
         with self.when(self.load(self.asked, kind="i1")):
             ask = self.op(f"inttoptr i64 {self._of_block('ask')} to ptr")
             given = (f"i64 {when}", f"i64 {self.batch}", f"i64 {self.steps}", f"ptr {self.data}")
             text = self.call("i64", ask, *given)
             with self.when(self.compare("ne", text, 0), leaves=True):
                 self._fail(self.op(f"inttoptr i64 {text} to ptr"))
+        if when == BEFORE:  # Python had nothing to say
+            self.store(self.load(self.seen), self.block, _at(CallBlock, "seen"))
+
+    def _look_at_what_is_new(self) -> None:
+        self.seen = self.slot()
+        self.store(self._of_block("seen"), self.seen)
+        with (
+            self.loop(self._of_block("operands")) as k,
+            self.when(self.compare("ne", self._of_array(k, "looked_at"), 0)),
+        ):
+            size = self.mul(self.mul(self.batch, self._entry(self.strides, k)), self.item)
+            data = self.op(f"inttoptr i64 {self._entry(self.data, k)} to ptr")
+            words = self.op(f"lshr i64 {size}, 2")
+            self.store(self.call("i64", "@mark", f"ptr {data}", f"i64 {words}"), self.seen)
+            self._ask_unless(self.compare("eq", self.load(self.seen), self._of_block("seen")))
 
     def _look_at_quaternions(self) -> None:
         starts = self._of_block("quaternion_starts", "ptr")
@@ -297,7 +333,12 @@ class _Handler(LlvmText):
 
     # -- running -------------------------------------------------------------------------------------------------------
     def _copy(self) -> None:
-        """Rows of operands to the front of rows of results."""
+        """Rows of operands to the front of rows of results; zeros to what is added to."""
+        with self.loop(self.count) as k, self.when(self.compare("ne", self._of_array(k, "cleared"), 0)):
+            rows = self.select(self.compare("ne", self._of_array(k, "whole"), 0), 1, self.batch)
+            size = self.mul(self.mul(rows, self._entry(self.strides, k)), self.item)
+            data = self.op(f"inttoptr i64 {self._entry(self.data, k)} to ptr")
+            self.call("void", "@llvm.memset.p0.i64", f"ptr {data}", "i8 0", f"i64 {size}", "i1 false")
         with self.loop(self._of_block("operands")) as k:
             to = self._of_array(k, "copy_to")
             with self.when(self.compare("sge", to, 0)):
@@ -325,7 +366,8 @@ class _Handler(LlvmText):
                 with self.when(self.compare("sge", slot, 0)):
                     place = self.mul(slot, 8)
                     self.store(self._entry(self.data, k), table, place)
-                    self.store(self._entry(self.strides, k), table, self.add(place, 8))
+                    with self.when(self.compare("eq", self._of_array(k, "whole"), 0)):
+                        self.store(self._entry(self.strides, k), table, self.add(place, 8))
         others = self.sub(self.minimum(self._of_block("threads"), packs), 1)
         others = self.select(self.compare("slt", others, 0), 0, others)
         for field, value in (("users", self.add(others, 1)), ("next", "0"), ("done", "0"), ("packs", packs)):
@@ -375,13 +417,16 @@ class _Handler(LlvmText):
 
 _OTHER = "this program was compiled in another process: artigrad's calls in it have to be traced again"
 _KIND = "artigrad's handler was given an attribute that is no 64-bit integer"
+_CROOKED = "XLA gave artigrad memory that does not begin at a multiple of 64 bytes"
 _LIBRARY = f"""declare ptr @malloc(i64)
 declare void @free(ptr)
 declare i32 @sched_yield()
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 @process = internal global i64 0
 @other_process = internal constant [{len(_OTHER) + 1} x i8] c"{_OTHER}\\00"
 @other_kind = internal constant [{len(_KIND) + 1} x i8] c"{_KIND}\\00"
+@not_aligned = internal constant [{len(_CROOKED) + 1} x i8] c"{_CROOKED}\\00"
 define void @set_process(i64 %x) {{
   store i64 %x, ptr @process
   ret void
@@ -392,7 +437,7 @@ PROCESS = secrets.randbits(62)  # by which the handler knows that addresses it i
 
 def handler_text() -> str:
     """All of it, as a module of LLVM."""
-    looking = [_finite("i64", 0x7FF << 52), _finite("i32", 0xFF << 23), _number()]
+    looking = [_finite("i64", 0x7FF << 52), _finite("i32", 0xFF << 23), _number(), _mark()]
     return "\n".join([_LIBRARY, *looking, _work(), _drop(), _task(), str(_Handler())])
 
 

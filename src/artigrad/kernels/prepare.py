@@ -105,6 +105,16 @@ def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
     return own[kernel]
 
 
+def constants_kernel(model: Model, target: Target, *, shared: bool, backward: bool) -> Any:
+    """The kernel that makes constants, or its adjoint, for one set or for one of each robot, with its scratch in place."""
+    kernel = (_vjp_kernel if backward else _kernel)(_one(target) if shared else target, _has(model))
+    return _bound(model, kernel, work=_work(model), **({"out": constants_size(model)} if backward else {}))
+
+
+def _work(model: Model) -> int:
+    return (model.nb + 1) * BODY.size
+
+
 class _Making:
     """One run of a kernel of constants: for one shared set in f64 on the host, else for every robot on the device."""
 
@@ -151,8 +161,9 @@ class _Making:
         return Params(self.model, found[0] if self.shared else found)
 
     def run(self, scratch: dict[str, int], **arguments: Any) -> None:
-        bodies = (self.model.nb + 1) * BODY.size
-        _bound(self.model, self.kernel, work=bodies, **scratch)(self.count, self.threads, **self.inputs, **arguments)
+        _bound(self.model, self.kernel, work=_work(self.model), **scratch)(
+            self.count, self.threads, **self.inputs, **arguments
+        )
 
 
 def prepare(params: Params, options: Options, batch: int, threads: int, device: Device) -> Any:

@@ -366,7 +366,7 @@ OF_JOINTS = (
 # what cannot be negative
 POSITIVE = (
     *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),
-    *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale"),
+    *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale", "fluid_box"),
     *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight"),
 )
 # what a model is built with or without, and which params say so
@@ -399,8 +399,7 @@ def check_params(params: Params) -> None:
         x = params[name]
         _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
     if params.checked:
-        for name in (*POSITIVE, *RANGES, "restitution"):
-            _check_signs(name, params[name])
+        check_signs(params)
 
 
 def _check_numbers(params: Params) -> None:
@@ -417,14 +416,35 @@ def _check_numbers(params: Params) -> None:
             _refuse(name, x, wrong, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
 
 
-def _check_signs(name: str, x: np.ndarray) -> None:
+def check_signs(params: Params, slack: float = 0.0) -> None:
+    """Refuse numbers that no robot has. slack: how far beyond they may be, for the steps of differences."""
+    for name in (*POSITIVE, *RANGES, "restitution", "inertia"):
+        _check_sign(name, params[name], slack)
+
+
+def _check_sign(name: str, x: np.ndarray, slack: float) -> None:
     through = " (replace(..., unchecked=True) lets an optimiser or a difference through)"
     if name in POSITIVE:
-        _refuse(name, x, x < 0, "it cannot be negative" + through)
-    if name in RANGES:
-        _refuse(name, x, x[..., 0] > x[..., 1], "the lowest comes before the highest" + through)
-    if name == "restitution":
-        _refuse(name, x, (x < 0) | (x > 1), "it is between 0 and 1" + through)
+        _refuse(name, x, x < -slack, "it cannot be negative" + through)
+    elif name in RANGES:
+        low, high = x[..., 0], x[..., 1]
+        _refuse(name, x, low > high + slack, "the lowest comes before the highest" + through)
+        _refuse(name, x, (low == np.inf) | (high == -np.inf), "no number lies between these" + through)
+    elif name == "restitution":
+        _refuse(name, x, (x < -slack) | (x > 1 + slack), "it is between 0 and 1" + through)
+    elif not slack:
+        _refuse(name, x, ~_resists_all_turns(x), "its principal moments cannot be negative" + through)
+
+
+def _resists_all_turns(x: np.ndarray) -> np.ndarray:
+    """Whether no principal moment of inertias xx, yy, zz, xy, xz, yz is negative, by the principal minors of the matrix."""
+    xx, yy, zz, xy, xz, yz = np.moveaxis(x, -1, 0)
+    size = np.abs(x).max(-1, initial=0.0)
+    slack = 1e-9 * size
+    diagonal = np.minimum(np.minimum(xx, yy), zz)
+    pairs = np.minimum(np.minimum(xx * yy - xy * xy, xx * zz - xz * xz), yy * zz - yz * yz)
+    whole = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
+    return (diagonal >= -slack) & (pairs >= -slack * size) & (whole >= -slack * size * size)
 
 
 def check_structure(params: Params, law: str) -> None:
@@ -440,6 +460,7 @@ def check_structure(params: Params, law: str) -> None:
     _check_extras(params)
     if params.checked:
         _check_servos(params)
+        _check_carried(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
     if law == "hard":  # one row serves both
@@ -478,6 +499,21 @@ def _check_servos(params: Params) -> None:
                 raise InputError(
                     f"actuator '{name}' is a servo motor, which has no {key}; params.{key} must be zero there"
                 )
+
+
+def _check_carried(params: Params) -> None:
+    """Every joint moves some mass; what has an inertia has a mass."""
+    m, carried = params.model, np.array(params.mass)
+    _refuse("mass", params.mass, (params.mass == 0) & params.inertia.any(-1), "a body with an inertia has a mass")
+    for i in reversed(range(m.nb)):
+        bare = (carried[..., i] == 0) & (params.armature[..., i] == 0)
+        if m.joint_kind(i).nv and bare.any():
+            raise InputError(
+                f"params leave joint '{m.joints[i]}' without any mass to move: give body '{m.bodies[i]}' or one that it "
+                "carries some, or the joint an armature"
+            )
+        if m.parent[i] >= 0:
+            carried[..., m.parent[i]] += carried[..., i]
 
 
 def _check_extras(params: Params) -> None:

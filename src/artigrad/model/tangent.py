@@ -6,8 +6,11 @@ are what PyTorch and JAX expect; tangent ones have no redundant direction (linea
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from ..errors import InputError
 from .model import Model
 
 
@@ -25,6 +28,14 @@ def _straight(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(q), np.flatnonzero(v)
 
 
+def _row(model: Model, name: str, x: Any, n: int) -> np.ndarray:
+    """An array (..., n)."""
+    x = np.asarray(x)
+    if x.shape[-1:] != (n,) or x.dtype.kind not in "fiu":
+        raise InputError(f"{name} of '{model.name}' is an array of numbers (..., {n}), not {x.dtype} {x.shape}")
+    return x
+
+
 def _left(q: np.ndarray) -> np.ndarray:
     """G(q): th -> q (x) (0, th), shape (..., 4, 3)."""
     w, x, y, z = np.moveaxis(q, -1, 0)
@@ -33,6 +44,7 @@ def _left(q: np.ndarray) -> np.ndarray:
 
 def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
     """(..., nq) -> (..., nv): the tangent cotangent of an ambient one."""
+    q, q_bar = _row(model, "q", q, model.nq), _row(model, "q_bar", q_bar, model.nq)
     a, k = _straight(model)
     out = np.empty((*q_bar.shape[:-1], model.nv), q_bar.dtype)
     out[..., k] = q_bar[..., a]
@@ -43,6 +55,7 @@ def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
 
 def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarray:
     """(..., nv) -> (..., nq): the ambient cotangent, orthogonal to each quaternion, of a tangent one."""
+    q, tangent_bar = _row(model, "q", q, model.nq), _row(model, "tangent_bar", tangent_bar, model.nv)
     a, k = _straight(model)
     out = np.empty((*tangent_bar.shape[:-1], model.nq), tangent_bar.dtype)
     out[..., a] = tangent_bar[..., k]
@@ -55,8 +68,10 @@ def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarr
 
 def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
     """q (+) d: the positions reached from q by the tangent displacement d (..., nv)."""
+    q, d = _row(model, "q", q, model.nq), _row(model, "d", d, model.nv)
     a, k = _straight(model)
-    out = np.array(np.broadcast_to(q, (*np.broadcast_shapes(q.shape[:-1], d.shape[:-1]), model.nq)), copy=True)
+    lead = np.broadcast_shapes(q.shape[:-1], d.shape[:-1])
+    out = np.array(np.broadcast_to(q, (*lead, model.nq)), np.result_type(q, d, np.float32))
     out[..., a] += d[..., k]
     for i, j in quaternions(model):
         th = d[..., j : j + 3]
@@ -69,6 +84,7 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
 
 def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
     """q_to (-) q_from: the tangent displacement d (..., nv) for which move(model, q_from, d) is q_to; the shorter way round."""
+    q_from, q_to = _row(model, "q_from", q_from, model.nq), _row(model, "q_to", q_to, model.nq)
     out = chord(model, q_from, q_to)
     for _, j in quaternions(model):
         th = out[..., j : j + 3]  # 2 sin(t/2) along its axis

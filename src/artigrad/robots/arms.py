@@ -18,9 +18,12 @@ def arm_dh(params: Any, *, mass: float = 1.0, radius: float = 0.05) -> Model:
 
     Sites: `tool` at the end. Body i is the frame after joint i at q = 0, so lengths are `position` of the bodies after.
     """
-    rows = np.array(params, dtype=float)
+    try:
+        rows = np.array(params, dtype=float)
+    except (TypeError, ValueError):
+        rows = np.zeros(0)
     if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) == 0:
-        raise ModelError(f"Denavit-Hartenberg rows are (n, 3): d, a, alpha; not shape {rows.shape}")
+        raise ModelError(f"Denavit-Hartenberg rows are numbers (n, 3): d, a, alpha; not {params!r}")
     b = ModelBuilder(f"arm-{len(rows)}")
     place: dict[str, Any] = {}
     parent = "world"

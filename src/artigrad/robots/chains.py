@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..errors import ModelError, is_whole
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from .inertias import rod
@@ -12,6 +13,7 @@ def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: flo
 
     Sites: `tip` at the end of the last rod.
     """
+    _check_count(n)
     b = ModelBuilder(f"pendulum-{n}")
     _rods(b, n, "world", length, mass, damping, down=True)
     b.site("tip", f"rod{n}", position=(0.0, 0.0, -length))
@@ -25,6 +27,7 @@ def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float 
 
     Sites: `tip` at the end of the last pole. Keyframes: `hanging`.
     """
+    _check_count(n)
     b = ModelBuilder(f"cartpole-{n}")
     b.body("cart", joint="prismatic", joint_name="rail", axis=(1.0, 0.0, 0.0), mass=cart, damping=damping)
     _rods(b, n, "cart", length, mass, damping, down=False)
@@ -36,6 +39,7 @@ def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float 
 
 def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False) -> Model:
     """n links hinged about x and y in turn; the first hangs on the world, or floats if `free`. No motors."""
+    _check_count(n)
     b = ModelBuilder(f"chain-{n}")
     for i in range(1, n + 1):
         b.body(
@@ -61,6 +65,7 @@ def loaded_links(n: int, *, torque: float = 1.0) -> Model:
 
     A positive angle lifts a link. torque: N m of each motor per unit of control. Sites: `tip`.
     """
+    _check_count(n)
     b = ModelBuilder(f"loaded-links-{n}", gravity=(0.0, 0.0, -9.8))
     end = (LINK, 0.0, 0.0)
     for i in range(1, n + 1):
@@ -78,6 +83,11 @@ def loaded_links(n: int, *, torque: float = 1.0) -> Model:
     b.body("tip", f"link{n}", position=end, mass=0.01)
     b.site("tip", "tip")
     return b.build()
+
+
+def _check_count(n: object) -> None:
+    if not is_whole(n, 1):
+        raise ModelError(f"the number of links is a whole number, at least 1, not {n!r}")
 
 
 def _rods(b: ModelBuilder, n: int, base: str, length: float, mass: float, damping: float, *, down: bool) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..model.params import Params
+from ..model.params import Params, check_signs
 from .simulator import Simulator
 
 Axes = tuple[int, ...]
+DIFFERENCE = 1e-4  # by how much the differences of a check of gradients may leave what robots have
 
 
 # -- leading axes ------------------------------------------------------------------------------------------------------
@@ -45,7 +46,11 @@ def params_of(sim: Simulator, flat: np.ndarray | None, lead: Axes, own: bool = F
     if flat is None:
         return sim.params
     flat = spread_params(flat, lead, own)
-    return sim.engine.known_params(flat) or Params(sim.model, flat)
+    known = sim.engine.known_params(flat)
+    if known is None:
+        known = Params(sim.model, flat)
+        check_signs(known, DIFFERENCE)
+    return known
 
 
 def spread_params(flat: np.ndarray, lead: Axes, own: bool = False) -> np.ndarray:

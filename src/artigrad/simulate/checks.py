@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, warn
+from ..errors import InputError, is_whole, warn
 from ..joints.table import EITHER_AXIAL
 from ..kernels.devices import Host, all_finite, square
 from ..model import tangent
@@ -181,20 +181,22 @@ class Checks:
                 "take whole turns off it, or look at what drives it so fast"
             )
 
-    def one_step(self, name: str, x: Any, own: int) -> Any:
-        """The input of a single step, with a time axis of length one before its own axes."""
+    def one_step(self, name: str, x: Any, lead: tuple[int, ...], own: tuple[int, ...]) -> Any:
+        """The input of a single step, with a time axis of length one before its own axes. lead: the batch axis of the state, if
+        it has one."""
         x = self.numbers(name, x)
-        if x.ndim < own:
-            raise InputError(f"{name} of a step has {own} axes, or {own + 1} with a batch; got shape {x.shape}")
-        return x[(..., None, *[slice(None)] * own)]
+        if x.shape not in (own, (*lead, *own)):
+            wanted = f"{own}{f' or {(*lead, *own)}' if lead else ''}"
+            raise InputError(f"{name} of a step of '{self.model.name}' is {wanted}, not {x.shape}")
+        return x[(..., None, *[slice(None)] * len(own))]
 
     def controls(self, u: Any, steps: int | None, batch: int, batched: bool) -> Any:
         """(T, nu) or (B, T, nu)"""
         nu = self.model.nu
         if u is None:
-            if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
+            if not is_whole(steps, 0):
                 raise InputError("pass the controls u (T, nu), or steps=T for zero control")
-            return self.device.zeros((int(steps), nu))
+            return self.device.zeros((int(steps or 0), nu))
         if steps is not None:
             raise InputError("pass u or steps, not both: the length of u is the number of steps")
         u = self.numbers("u", u)

@@ -75,6 +75,23 @@ class Call:
         return {name: known[name] for name in self.function.kept if self._there(name)}
 
 
+CALLS = 256  # descriptions that are kept with a simulator: making one takes as long as a short step
+
+
+def call_of(name: str, sim: Simulator, *about: Any) -> Call:
+    """A call, and what follows from it, as it was described the last time."""
+    known, key = sim.engine.calls, (name, *about)
+    try:
+        found = known.get(key)
+    except TypeError:  # a policy of checkpoints that cannot be looked up
+        return Call(name, sim, *about)
+    if found is None:
+        if len(known) >= CALLS:
+            known.clear()
+        found = known[key] = Call(name, sim, *about)
+    return found
+
+
 @dataclass(frozen=True)
 class Differentiable:
     """inputs: names, and how many axes each has of its own; parameters are the last. outputs: shapes by name. kept: names of

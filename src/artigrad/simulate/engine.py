@@ -69,10 +69,11 @@ class Engine:
         self._constants: OrderedDict[tuple[int, Any], tuple[Params, Any]] = OrderedDict()
         self.deaf = isinstance(device, Host) and device.target(1).native  # Ctrl-C is not heard while a kernel runs
         self._pace: dict[str, float] = {}  # seconds that a step of a robot took, by what was done
+        self.calls: dict[tuple[Any, ...], Any] = {}  # what frameworks know of their calls
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without compiled code, which is found or made again."""
-        return self.__dict__ | {"_bound": {}, "_constants": OrderedDict()}
+        return self.__dict__ | {"_bound": {}, "_constants": OrderedDict(), "calls": {}}
 
     # -- constants ---------------------------------------------------------------------------------------------------
     def constants(self, params: Params, batch: int) -> Any:
@@ -80,15 +81,19 @@ class Engine:
         key = (id(params), self.device.variant(batch))
         found = self._constants.get(key)  # read once: another thread may put its own there
         if found is None:
-            check_params(params)
-            check_structure(params, self.options.law)
-            check_windows(params)
+            self.check(params)
             with self.device.settled():
                 made = prepare(params, self.options, batch, self.threads, self.device)
             found = self._constants[key] = (params, made)  # holds on to params, so that its id stays its own
             while len(self._constants) > KEPT:
                 self._constants.popitem(last=False)
         return found[1]
+
+    def check(self, params: Params) -> None:
+        """Refuse numbers that no physics can be made of, and what the model has no rows for."""
+        check_params(params)
+        check_structure(params, self.options.law)
+        check_windows(params)
 
     def known_params(self, flat: np.ndarray) -> Params | None:
         """Params with these numbers whose constants are kept, if there are any."""

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, flatten
 from .checkpoints import Checkpoints
 from .checks import parts_of
 from .cotangents import Tricks
-from .differentiable import Call
+from .differentiable import Call, call_of
 from .results import Contacts, Outputs
 from .simulator import Simulator
 
@@ -40,7 +40,7 @@ class Functions(ABC):
     def step(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None) -> State:
         """The state one dt later, under controls u (..., nu) and external wrenches (..., nb, 6)."""
         given = self._inputs(sim, state, u, wrench)
-        return State(*self._call(Call("step", sim), given, params))
+        return State(*self._call(call_of("step", sim), given, params))
 
     def rollout(
         self,
@@ -66,12 +66,12 @@ class Functions(ABC):
         rollouts from growing, by control steps, as in `Simulator.vjp`.
         """
         if u is None:
-            if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 0:
+            if not is_whole(steps, 0):
                 raise InputError("pass the controls u (..., T, nu), or steps=T for zero control")
-            u = self._zeros(sim, (int(steps), sim.model.nu))
+            u = self._zeros(sim, (int(steps or 0), sim.model.nu))
         elif steps is not None:
             raise InputError("pass u or steps, not both: the length of u is the number of steps")
-        if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
+        if not is_whole(hold, 1):
             raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
         given, tricks = self._inputs(sim, state, u, wrench, time=1), Tricks(decay, clip, truncate)
         tricks.check()
@@ -82,7 +82,7 @@ class Functions(ABC):
         if used is not None and checkpoints is not None:
             raise InputError("decay, clip and truncate need all states: leave checkpoints out")
         steps = given["u"].shape[-2]
-        call = Call("rollout" if checkpoints is None else "last", sim, steps, checkpoints, used, hold)
+        call = call_of("rollout" if checkpoints is None else "last", sim, steps, checkpoints, used, hold)
         return State(*self._call(call, given, params))
 
     def contacts(
@@ -93,18 +93,18 @@ class Functions(ABC):
         through but the last, `State(q[..., :-1, :], v[..., :-1, :])`, and its controls."""
         if not sim.contact_names:
             raise InputError(f"'{sim.model.name}' has no shapes that may touch")
-        return Contacts(*self._call(Call("contacts", sim), self._inputs(sim, state, u, wrench), params))
+        return Contacts(*self._call(call_of("contacts", sim), self._inputs(sim, state, u, wrench), params))
 
     def linearize(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> tuple[Any, Any]:
         """(A, B): Jacobians (..., n, n) and (..., n, nu) of one step on the tangent space, dx' = A dx + B du with
         x = (q, v, act), n = 2 nv + na. They have no gradient themselves."""
-        A, B = self._call(Call("linearize", sim), self._inputs(sim, state, u), params)
+        A, B = self._call(call_of("linearize", sim), self._inputs(sim, state, u), params)
         return A, B
 
     # -- functions of a state ------------------------------------------------------------------------------------------
     def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies."""
-        return Outputs(*self._call(Call("outputs", sim), self.given(sim, state), params)).of(sim.model)
+        return Outputs(*self._call(call_of("outputs", sim), self.given(sim, state), params)).of(sim.model)
 
     def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""
@@ -113,24 +113,24 @@ class Functions(ABC):
     def sensors(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> dict[str, Any]:
         """What the model's sensors read, by name: (..., n). u: the controls of the coming step, over which an accelerometer
         takes its mean."""
-        call = Call("sensors", sim)
+        call = call_of("sensors", sim)
         return dict(zip(call.outputs, self._call(call, self._inputs(sim, state, u), params), strict=True))
 
     def mass_matrix(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
-        (M,) = self._call(Call("mass_matrix", sim), self.given(sim, state), params)
+        (M,) = self._call(call_of("mass_matrix", sim), self.given(sim, state), params)
         return M
 
     def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
         """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
         given = self.given(sim, state, a=(a, (sim.model.nv,)))
-        (force,) = self._call(Call("inverse_dynamics", sim), given, params)
+        (force,) = self._call(call_of("inverse_dynamics", sim), given, params)
         return force
 
     def forward_dynamics(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> Any:
         """Joint accelerations (..., nv) under controls u (..., nu), all damping explicit; contact, limits and dry friction are
         left out."""
-        (a,) = self._call(Call("forward_dynamics", sim), self._inputs(sim, state, u), params)
+        (a,) = self._call(call_of("forward_dynamics", sim), self._inputs(sim, state, u), params)
         return a
 
     # -- what a framework says -----------------------------------------------------------------------------------------
@@ -168,6 +168,8 @@ class Functions(ABC):
 
     def _inputs(self, sim: Simulator, state: Any, u: Any, wrench: Any = None, *, time: int = 0) -> dict[str, Any]:
         """State, controls and wrenches; `time` axes stand before the own ones of the last two."""
+        if not isinstance(sim, Simulator):
+            raise InputError(f"the first argument is a Simulator, not {type(sim).__name__}")
         u = self._zeros(sim, (sim.model.nu,)) if u is None else u
         given = self.given(sim, state, u=(u, (sim.model.nu,)), wrench=(wrench, (sim.model.nb, 6)), time=time)
         if wrench is not None and time and given["wrench"].shape[-3] != given["u"].shape[-2]:
@@ -178,6 +180,8 @@ class Functions(ABC):
     def given(self, sim: Simulator, state: Any, *, time: int = 0, **more: tuple[Any, Axes]) -> dict[str, Any]:
         """Arrays by name, each checked, all with the same leading axes. more: array and own axes of what comes beside the
         state."""
+        if not isinstance(sim, Simulator):
+            raise InputError(f"the first argument is a Simulator, not {type(sim).__name__}")
         (q, v, act), m = parts_of(state), sim.model
         named: dict[str, tuple[Any, Axes, int]] = {"q": (q, (m.nq,), 0), "v": (v, (m.nv,), 0)}
         if m.na:

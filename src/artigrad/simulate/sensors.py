@@ -6,6 +6,7 @@ constraints, contacts), and of what `driving` does (tendons, actuators), so its 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,6 +76,8 @@ def _cut(s: Sensor, y: np.ndarray) -> np.ndarray:
 
 def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params: Params | None) -> StateGradient:
     """Cotangents of state, controls and params for those of readings, by name."""
+    if not isinstance(bars, Mapping):
+        raise InputError(f"bars has the cotangents of readings by name of the sensor, it is no {type(bars).__name__}")
     if not sim.checks.on_host:
         given = dict(zip(bars, _to_host(sim, *bars.values()), strict=True))
         *parts, there = _to_host(sim, *state, u)
@@ -86,7 +89,7 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     for name, bar in bars.items():
         s = sim.model.sensors[sim.model.sensor(name)]
         y = KINDS[s.kind].read(at, s)
-        bar = np.asarray(bar, float)
+        bar = sim.checks.host_numbers(f"the cotangent of sensor '{name}'", bar).astype(float)
         if bar.shape != (y.shape if batched else y.shape[1:]):
             raise InputError(
                 f"the cotangent of sensor '{name}' is {y.shape if batched else y.shape[1:]}, not {bar.shape}"

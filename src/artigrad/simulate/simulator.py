@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..kernels.devices import Device, Gpu, Host, Real
 from ..model.model import Model
 from ..model.options import Integrator
@@ -116,11 +116,11 @@ class Simulator(StateFunctions):
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.backend = backend
-        if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
+        if threads is not None and not is_whole(threads, 1):
             raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
         self.threads = int(threads or _cores())
         allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
-        if lanes is not None and (isinstance(lanes, bool) or lanes not in allowed):
+        if lanes is not None and not (is_whole(lanes, 1) and lanes in allowed):
             raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
         alone = options.law == "soft" and model.has_contact and "pile" in soft_features(model)
         if alone and (lanes or 1) > 1:
@@ -203,7 +203,7 @@ class Simulator(StateFunctions):
         found, device = self.model.keyframe(keyframe), self.engine.device
         if batch is None:
             return found.map(device.array)
-        if not isinstance(batch, int | np.integer) or batch < 1:
+        if not is_whole(batch, 1):
             raise InputError(f"a batch is a whole number of robots, at least one, not {batch!r}")
         return found.map(lambda x: device.rows(x, int(batch)))
 
@@ -215,12 +215,15 @@ class Simulator(StateFunctions):
     @presented
     def step(self, state: State, u: Any = None, *, params: Params | None = None, wrench: Any = None) -> State:
         """The state one dt later. u: (nu,), or (B, nu) for a batch; wrench: (nb, 6) or (B, nb, 6)."""
-        u = np.zeros((1, self.model.nu)) if u is None else self.checks.one_step("u", u, 1)
-        if wrench is not None:
-            wrench = self.checks.one_step("wrench", wrench, 2)
-        inputs, start, batched = self._inputs(state, u, None, wrench, params)
+        checks, m = self.checks, self.model
+        start, batched = checks.state(state)
+        batch = len(start.q)
+        lead = (batch,) if batched else ()
+        u = self.engine.device.zeros((1, m.nu)) if u is None else checks.one_step("u", u, lead, (m.nu,))
+        wrench = None if wrench is None else checks.one_step("wrench", wrench, lead, (m.nb, 6))
+        inputs = Inputs(batch, u, wrench, checks.params(params, batch))
         after = self.engine.advance(inputs, start, (0, 1), self.engine.new_status(inputs.batch))
-        self.checks.motion(after, batched)
+        checks.motion(after, batched)
         return after if batched else after.map(_first)
 
     @presented
@@ -244,7 +247,7 @@ class Simulator(StateFunctions):
         gives the controls of `steps` steps in place of u, inside the compiled loop; on the CPU. hold: for how many steps each
         control (and wrench) is held, so that T controls make hold T steps (frame skip); gradients are those of the T controls.
         """
-        if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
+        if not is_whole(hold, 1):
             raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
         if policy is not None:
             if hold > 1:
@@ -386,6 +389,8 @@ class Simulator(StateFunctions):
         checks, engine, tricks = self.checks, self.engine, Tricks(decay, clip, truncate)
         checks.trajectory(traj)
         tricks.check()
+        if all(bar is None for bar in (q_bar, v_bar, force_bar, act_bar, u_bar)):
+            raise InputError("vjp needs the cotangent of something: pass q_bar, v_bar, act_bar, force_bar or u_bar")
         if traj.policy is not None:
             given = (q_bar, v_bar, act_bar), u_bar
             return self._vjp_under(traj, traj.policy, given, force_bar, with_params, tricks)
@@ -549,6 +554,8 @@ class Simulator(StateFunctions):
     ) -> Direction:
         """Changes with a batch axis, looked at."""
         self.checks.trajectory(traj)
+        if all(change is None for change in (dq, dv, du, dwrench, dparams)):
+            raise InputError("a direction changes something: pass dq, dv, du, dwrench or dparams")
         if traj.policy is not None:
             raise InputError("forward mode takes rollouts under given controls: pass u in place of policy")
         m, T = self.model, traj.steps // traj.hold

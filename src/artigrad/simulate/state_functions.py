@@ -86,6 +86,8 @@ class StateFunctions:
     def jacobian(self, state: State, of: str, *, params: Params | None = None) -> Any:
         """J (..., 6, nv) of a site, or else a body, by its name: J v is the velocity of the origin of its frame and the angular
         velocity, world axes."""
+        if not isinstance(of, str):
+            raise InputError(f"jacobian takes the name of a site or a body, not {type(of).__name__}")
         m, (q, v) = self.model, (self.checks.numbers(n, x) for n, x in zip("qv", parts_of(state), strict=False))
         kind, k = ("site", m.site(of)) if of in m.sites else ("body", m.body(of))
         each = np.broadcast_to(np.eye(m.nv, dtype=self.engine.device.dtype), (*v.shape[:-1], m.nv, m.nv))
@@ -178,12 +180,12 @@ class StateFunctions:
         """A query with its inputs looked at."""
         q, v, act = parts_of(state)
         q, v = self.checks.numbers("q", q), self.checks.numbers("v", v)
-        lead = q.shape[:-1]
-        if v.shape[:-1] != lead:
-            raise InputError(f"q and v of a state have the same leading axes, not {lead} and {v.shape[:-1]}")
+        lead, m = q.shape[:-1], self.model
+        if q.shape != (*lead, m.nq) or v.shape != (*lead, m.nv):
+            raise InputError(f"'{m.name}' has q (..., {m.nq}) and v (..., {m.nv}); got {q.shape} and {v.shape}")
         rows = int(np.prod(lead))
         found = State(q, v, self.checks.activations(act, lead))
-        flat, _ = self.checks.state(found.map(lambda x: x.reshape(rows, x.shape[-1])))
+        flat, _ = self.checks.state(found.map(lambda x: x.reshape(rows, x.shape[-1])) if lead else found)
         params = self.checks.params(params, lead[0] if lead else 1)
         if params.batch is not None and len(lead) > 1:  # one set per robot, many states of each
             params = Params(self.model, np.repeat(params.flat, rows // params.batch, 0))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -49,7 +51,7 @@ def write(traj: Trajectory, path: Path, robot: int) -> None:
     if not -traj.batch <= robot < traj.batch:
         raise InputError(f"robot is one of {traj.batch}, not {robot!r}")
     u = host(traj.u if traj.u.ndim == 2 else traj.u[robot])
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(columns(model))
         for t, when in enumerate(traj.time):
@@ -92,28 +94,30 @@ def _same_columns(sim: Simulator, path: Path, found: list[str]) -> None:
 
 def _read_npz(sim: Simulator, path: Path) -> dict[str, Any]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             found = dict(file)
         _same_columns(sim, path, found["columns"].tolist())
-    except (OSError, KeyError, ValueError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        raise InputError(f"'{path.name}' is not a saved trajectory: {problem}") from None
+    except InputError:
+        raise
+    except (OSError, KeyError, ValueError, EOFError, BadZipFile, zlib.error):
+        raise InputError(f"'{path.name}' is not a saved trajectory, or a damaged one") from None
     return found | {"dt": float(found["dt"])}
 
 
 def _read_csv(sim: Simulator, path: Path) -> dict[str, Any]:
     """Times tell dt; parameters are the simulator's own."""
     m = sim.model
-    with path.open(newline="") as file:
-        head, *rows = csv.reader(file)
-    _same_columns(sim, path, head)
     try:
+        with path.open(newline="", encoding="utf-8") as file:
+            head, *rows = csv.reader(file)
+        _same_columns(sim, path, head)
         ends = np.cumsum([1, m.nq, m.nv, m.na])
         states = np.array([row[: ends[-1]] for row in rows], float)
         u = np.array([row[ends[-1] :] for row in rows[:-1]], float).reshape(len(rows) - 1, m.nu)
-    except ValueError as problem:
-        raise InputError(f"'{path.name}' is not a saved trajectory: {problem}") from None
+    except InputError:
+        raise
+    except (ValueError, csv.Error):
+        raise InputError(f"'{path.name}' is not a saved trajectory, or a damaged one") from None
     dt = float(states[-1, 0] / max(len(rows) - 1, 1)) if len(rows) > 1 else sim.dt
     _, q, v, act, _ = np.split(states, ends, axis=1)
     return {"dt": dt, "q": q, "v": v, "act": act, "u": u}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,17 @@ from ..optimize import History
 from .study import BASELINE, Study, verdict
 from .task import Task
 
+Saving = Callable[[Path], None]  # told of each file before it is made
 
-def write(study: Study) -> list[Path]:
+
+def write(study: Study, saving: Saving = lambda file: None) -> list[Path]:
     """Write all files that can be; those that need a package which is not there are left out. Returns what is there."""
-    folder = study.folder
-    files = [folder / "result.json"]
-    files[0].write_text(json.dumps(result(study), indent=2) + "\n")
+    file = study.folder / "result.json"
+    saving(file)
+    file.write_text(json.dumps(result(study), indent=2) + "\n", encoding="utf-8")
     if study.main.iterations == 0:
-        return files
-    files += _plots(study) + _films(study)
-    return files
+        return [file]
+    return [file, *_plots(study, saving), *_films(study, saving)]
 
 
 def result(study: Study) -> dict[str, Any]:
@@ -83,7 +85,7 @@ def advantage(task: Task, main: History, other: History) -> dict[str, Any]:
     }
 
 
-def _plots(study: Study) -> list[Path]:
+def _plots(study: Study, saving: Saving) -> list[Path]:
     try:
         import matplotlib
 
@@ -92,12 +94,14 @@ def _plots(study: Study) -> list[Path]:
     except ImportError:
         return []
     files = [study.folder / "curves.png"]
+    saving(files[0])
     figure, axes = plt.subplots(1, 3, figsize=(13.5, 3.8), layout="constrained", sharey=True)
     _curves(study, axes)
     figure.savefig(files[0], dpi=110)
     plt.close(figure)
     if study.task.n == 1:
         files.append(study.folder / "landscape.png")
+        saving(files[-1])
         figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
         _landscape(study, axis)
         figure.savefig(files[-1], dpi=110)
@@ -144,15 +148,17 @@ def _landscape(study: Study, axis: Any) -> None:
     axis.legend(frameon=False)
 
 
-def _films(study: Study) -> list[Path]:
+def _films(study: Study, saving: Saving) -> list[Path]:
     """The best motion as a page and, where Pillow is installed, as a film; slowly where it is short."""
     task, history = study.task, study.main
     traj = task.rollout(history.x[[int(np.argmin(history.best))]])
-    files = [study.folder / "motion.html"]
-    traj.save(files[0])
+    page, film = study.folder / "motion.html", study.folder / "motion.gif"
+    saving(page)
+    traj.save(page)
     seconds = traj.steps * task.sim.options.dt
     try:
-        traj.save(study.folder / "motion.gif", size=(480, 360), speed=min(1.0, seconds / 2.5), fps=15)
+        saving(film)
+        traj.save(film, size=(480, 360), speed=min(1.0, seconds / 2.5), fps=15)
     except ImportError:
-        return files
-    return [*files, study.folder / "motion.gif"]
+        return [page]
+    return [page, film]

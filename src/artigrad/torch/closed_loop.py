@@ -11,13 +11,14 @@ not there on the backward pass: that it gives the same controls again is checked
 
 from __future__ import annotations
 
+import inspect
 from math import prod
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..kernels.devices import all_finite
 from ..model.state import State
 from ..simulate.arrays import params_of
@@ -25,7 +26,7 @@ from ..simulate.cotangents import Cotangents, LossBars, Tricks
 from ..simulate.engine import Engine, Inputs
 from ..simulate.simulator import Simulator
 from .sequential import InsideLoop, OfState, layers_of
-from .tensor_checks import as_tensor, first_only, memory, native, tensor
+from .tensor_checks import DTYPES, as_tensor, first_only, memory, native, tensor
 from .tensor_functions import functions
 
 
@@ -72,9 +73,9 @@ def closed_loop(
     of later steps do not pass the states at multiples of this many control steps.
     """
     given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
-    if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1 or steps % hold:
-        raise InputError(f"hold is a whole number of which steps ({steps}) is a multiple, not {hold!r}")
     weights = weights_of(policy, steps, tricks)
+    if not is_whole(hold, 1) or steps % hold:
+        raise InputError(f"hold is a whole number of which steps ({steps}) is a multiple, not {hold!r}")
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
     start = tuple(given.values())
     if isinstance(policy, nn.Sequential):
@@ -82,8 +83,39 @@ def closed_loop(
         if inside is not None and hold == 1:
             every = [w for layer in inside[0] for w in (layer.weight, layer.bias)]
             return Loop.of(*InsideLoop.apply(sim, inside[1], steps, tricks, flat, *start, *every))
+        _check_first_layer(sim, policy)
         policy = OfState(policy)
+    else:
+        _check_arguments(sim, policy)
     return Loop.of(*_ClosedLoop.apply(sim, policy, (steps, hold), tricks, flat, *start, *weights))
+
+
+def _check_first_layer(sim: Simulator, policy: nn.Sequential) -> None:
+    """An nn.Sequential takes the numbers of a state, in the simulator's dtype."""
+    m, dtype = sim.model, DTYPES[sim.dtype]
+    other = next((w.dtype for w in policy.parameters() if w.dtype != dtype), None)
+    if other is not None:
+        raise InputError(
+            f"the policy has weights of {other} and this simulator computes in {dtype}: pass policy.to({dtype}), or make a "
+            "Simulator with another dtype"
+        )
+    first, size = policy[0] if len(policy) else None, m.nq + m.nv + m.na
+    if isinstance(first, nn.Linear) and first.in_features != size:
+        raise InputError(
+            f"an nn.Sequential reads the {size} numbers of a state of '{m.name}', and this takes {first.in_features}"
+        )
+
+
+def _check_arguments(sim: Simulator, policy: nn.Module) -> None:
+    """Other modules are called with the parts of the state and the step."""
+    names = ("q", "v", "act", "t") if sim.model.na else ("q", "v", "t")
+    try:
+        inspect.signature(policy.forward).bind(*names)
+    except TypeError:
+        raise InputError(
+            f"a policy is called as policy({', '.join(names)}), which {type(policy).__name__} cannot be: put it into an "
+            "nn.Sequential, which reads the state in a row, or into a module that can"
+        ) from None
 
 
 def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
@@ -91,7 +123,7 @@ def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
     if not isinstance(policy, nn.Module):
         raise InputError(f"the policy is a torch.nn.Module, so that its weights are known; not {type(policy).__name__}")
     for name, value in (("steps", steps), ("truncate", tricks.truncate)):
-        if value is not None and (not isinstance(value, int) or value < 1):
+        if not (is_whole(value, 1) or (value is None and name == "truncate")):
             raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
     return [w for w in policy.parameters() if w.requires_grad]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from ..errors import InputError
 from ..simulate import changes, differentiable
@@ -40,7 +41,9 @@ class _Forward(torch.autograd.Function):
         needed = ctx.needs_input_grad[1:]
         if all(bar is None for bar in bars):
             return None, *(None for _ in needed)
-        found = iter(_Backward.apply(ctx.call, needed, *ctx.saved_tensors, *bars))
+        given = (*ctx.saved_tensors, *bars)
+        run = _Backward.apply if _is_differentiated(given) else _Backward.forward
+        found = iter(run(ctx.call, needed, *given))
         return None, *(next(found) if need else None for need in needed)
 
     @staticmethod
@@ -127,6 +130,12 @@ for _function in (_Forward.forward, _Backward.forward, _ForwardJvp.forward, _Bac
     _function.__signature__ = inspect.signature(_function)  # type: ignore[union-attr]  # PyTorch asks for it at every call
 
 
+def _is_differentiated(inputs: tuple[Tensor | None, ...]) -> bool:
+    """Whether PyTorch has to know of a call: gradients are recorded, or a transformation or forward mode is under way."""
+    recorded = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in inputs)
+    return recorded or torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
 def _keep(ctx: Any, call: Call, tensors: Iterable[Tensor | None]) -> None:
     """What both modes read."""
     ctx.call = call
@@ -189,7 +198,9 @@ class _TensorFunctions(Functions):
         return params() if isinstance(params, nn.Module) else params
 
     def _apply(self, call: Call, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-        return _Forward.apply(call, *inputs)
+        if _is_differentiated(inputs):
+            return _Forward.apply(call, *inputs)
+        return _Forward.forward(call, *inputs)  # what PyTorch does around it takes as long as a short step
 
 
 functions = _TensorFunctions()

@@ -1,165 +1,121 @@
-"""In the browser, through viser: a page with the robot, and controls beside it."""
+"""In the browser: a page on this machine with the player that saved pages have, and what the program and the page tell each
+other. All of it is in Python's standard library: the page listens to `events`, and posts what its user does to `act`."""
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from ..errors import InputError
-from ..model.quaternions import of_matrix
-from .extras import need
 from .frames import Frames, Framing
-from .look import ARROW, LIGHT, VIEW_ANGLE, arrows_of, camera_distance, force_scale, tile_length, towards_camera
-from .scenery import Part, Scene
+from .look import force_scale
+from .page import Drawing, drawing, moment, page
+from .panel import Panel
+from .scenery import Scene
 
 FIRST_PORT, PORTS = 8080, 100
 RATE = 60.0  # updates a second
-GLASS = 0.6  # how opaque bodies are that are seen through
-POINT = (0.10, 0.55, 0.20)  # the colour of points that touch
+LONGEST_POST = 1 << 16  # bytes
+SILENCE = 5.0  # s after which a page that hears nothing is told that the program is there
 
 
 class Viewer:
     """A page on this machine that shows one robot. `url` says where; `stop()` ends it."""
 
     def __init__(self, name: str, port: int | None):
-        viser = need("viser")
-        self.server = viser.ViserServer(host="127.0.0.1", port=_free_port(port), label=name, verbose=False)
-        self.url = f"http://localhost:{self.server.get_port()}"
-        scene = self.server.scene
-        scene.set_up_direction("+z")
-        # the light of films and pages; viser's own looks no better and takes long to start where there is no GPU
-        scene.configure_environment_map(hdri=None)
-        scene.configure_default_lights(enabled=False)
-        scene.add_light_hemisphere("/sky", sky_color=(255, 255, 255), ground_color=(150, 155, 165), intensity=2.2)
-        scene.add_light_directional("/lamp", intensity=2.4, cast_shadow=True, position=tuple(10 * LIGHT))
-        self.server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(59, 127, 208))
-        self._world = scene.add_frame("/world", show_axes=False)
-        self._frames: dict[int, Any] = {}
-        self._solid: list[tuple[Any, float]] = []  # handles of parts, and how opaque they are
-        self._parts: list[tuple[int, Any]] = []  # the body of each
-        self._arrows: Any = None
-        self._points: Any = None
-        self.show_points = False  # where bodies touch
-        self.show_axes = False  # of bodies
-        self.live: Any = None  # what moves the robot, where physics does
+        self.name = name
+        self._changed = threading.Condition()
+        self._count, self._message, self._values = 0, dict[str, str](), 0  # of changes; the latest moment; of values
         self._ended = threading.Event()
         self._ticks: list[Callable[[float], None]] = []
-        self._lock = threading.Lock()
+        self._drag: Callable[[dict[str, Any]], None] | None = None
+        self.panel = Panel(self._values_changed)
+        self.robots: Callable[[int], Drawing] | None = None  # the motion of one robot of a batch, where there is one
+        self.live: Any = None  # what moves the robot, where physics does
+        self._server = _Server(("127.0.0.1", _free_port(port)), _Request)
+        self._server.viewer = self
+        self.url = f"http://localhost:{self._server.server_address[1]}"
 
+    # -- what is shown -----------------------------------------------------------------------------------------------------
     def put(self, scene: Scene, motion: Frames, frame: Framing, scale: float | None = None) -> None:
-        """Show a motion in place of what was there; `pose` chooses the moment. scale: m/N, of the arrows of forces, by default
-        such that most of the motion's fit."""
-        with self._lock, self.server.atomic():
-            for handle in self._frames.values():
-                handle.remove()
-            self._motion, self._framing = motion, frame
-            self._scale = force_scale(motion, frame) if scale is None else scale
-            self._add_parts(scene)
-            self._add_floor()
-            camera, focus = self.server.initial_camera, frame.focus[0]
-            camera.fov, camera.look_at = float(VIEW_ANGLE), focus
-            camera.position = focus + 1.4 * camera_distance(frame) * towards_camera()
+        """Show the first frame of a motion; `move` shows others of the same scene. scale: m/N, of the arrows of forces."""
+        self._scale = force_scale(motion, frame) if scale is None else scale
+        self._framing, self._middle = frame, _middle(motion)
+        self.show(drawing(scene, motion, frame, self._scale))
+        self._shown.header["live"] = True
 
-    def _add_parts(self, scene: Scene) -> None:
-        s = self.server.scene
-        length = 0.25 * self._framing.radius
-        axes = {"show_axes": False, "axes_length": length, "axes_radius": 0.04 * length}
-        self._frames = {b: s.add_frame(f"/world/{b}", **axes) for b in range(-1, self._motion.position.shape[1] - 1)}
-        self._parts = [(part.body, self.add_part(f"part{k}", part)) for k, part in enumerate(scene.parts)]
-        self._solid = [(handle, part.rgba[3]) for (_, handle), part in zip(self._parts, scene.parts, strict=True)]
+    def show(self, shown: Drawing, count: int = 1) -> None:
+        """Show a motion that the page plays by itself, the first of `count` robots."""
+        self._shown = shown
+        self._shown.header["robots"] = count
 
-    def add_part(self, name: str, part: Part, *, wires: bool = False) -> Any:
-        """Draw something more on a body, its edges alone with `wires`; what is returned has `remove()`."""
-        *colour, opacity = part.rgba
-        return self.server.scene.add_mesh_simple(
-            f"/world/{part.body}/{name}",
-            part.mesh.vertices,
-            part.mesh.faces,
-            color=_bytes(colour),
-            opacity=opacity if opacity < 1 else None,
-            wireframe=wires,
-        )
+    def move(self, motion: Frames) -> None:
+        """Show the first frame of another motion. The camera goes along with a robot that goes away."""
+        way = _middle(motion) - self._middle
+        far = float(np.linalg.norm(way))
+        focus = self._framing.focus[0] + way * max(0.0, 1.0 - self._framing.radius / max(far, 1e-9))
+        with self._changed:
+            self._message = moment(motion, focus, self._scale)
+            self._count += 1
+            self._changed.notify_all()
 
-    def see_through(self, wanted: bool) -> None:
-        """Let bodies be a little transparent, where arrows of forces may be inside them."""
-        for handle, opacity in self._solid:
-            handle.opacity = min(opacity, GLASS) if wanted else opacity if opacity < 1 else None
+    def _values_changed(self) -> None:
+        with self._changed:
+            self._values += 1
+            self._count += 1
+            self._changed.notify_all()
 
-    def on_drag(self, call: Callable[[int, Any], None]) -> None:
-        """Have a function called with the body and viser's event while a body is dragged with the mouse."""
-        for body, handle in self._parts:
+    # -- what the page and the program tell each other -----------------------------------------------------------------------
+    def html(self) -> str:
+        """The page as it begins."""
+        header = {**self._shown.header, "panel": self.panel.described(), "served": True}
+        return page(self.name, Drawing(header, self._shown.data))
 
-            async def dragged(event: Any, body: int = body) -> None:
-                call(body, event)
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """All that a page is told: the latest moment, and what controls are worth, whenever that changes."""
+        count = values = -1
+        while not self._ended.is_set():
+            with self._changed:
+                self._changed.wait_for(lambda seen=count: self._count != seen or self._ended.is_set(), SILENCE)  # type: ignore[misc]
+                message: dict[str, Any] = dict(self._message) if self._count != count else {}
+                new, count = self._values != values, self._count
+                values = self._values
+            yield message | ({"values": self.panel.values()} if new else {})
 
-            handle.on_drag(dragged)
+    def told(self, message: Any) -> None:
+        """What the user of the page did: the number of a control and its value, or where the mouse drags a body."""
+        if not isinstance(message, dict):
+            return
+        number = message.get("control")
+        if isinstance(number, int) and 0 <= number < len(self.panel.controls):
+            self.panel.controls[number].told(message.get("value"))
+        elif "drag" in message and self._drag is not None:
+            self._drag(message["drag"])
 
-    def _add_floor(self) -> None:
-        tile = tile_length(self._framing)
-        self.server.scene.add_grid(
-            "/world/floor",
-            infinite_grid=True,
-            cell_size=tile,
-            section_size=5 * tile,
-            cell_color=(205, 213, 224),
-            section_color=(175, 187, 204),
-            plane_color=(232, 236, 242),
-            plane_opacity=1.0,
-            shadow_opacity=0.35,
-            fade_distance=30 * self._framing.radius,
-            position=(0.0, 0.0, self._framing.floor),
-        )
-
-    def move(self, motion: Frames, *, forces: bool = True) -> None:
-        """Show the first frame of another motion of the same scene."""
-        with self._lock:
-            self._motion = motion
-        self.pose(0, forces=forces)
-
-    def pose(self, k: int, *, forces: bool = True) -> None:
-        """Show frame k. A robot that goes away stays in view: the world moves below it."""
-        with self._lock, self.server.atomic():
-            motion, focus = self._motion, self._framing.focus
-            turn = of_matrix(motion.rotation[k])
-            self._world.position = focus[0] - focus[k]
-            for body, handle in self._frames.items():
-                handle.position, handle.wxyz = motion.position[k, body + 1], turn[body + 1]
-                handle.show_axes = self.show_axes and body >= 0
-            if self._arrows is not None:
-                self._arrows.remove()
-                self._arrows = None
-            arrows = (
-                arrows_of(motion.forces[k], self._scale, self._framing.radius) if forces and motion.forces else None
-            )
-            self._pose_points(motion.forces[k].points if self.show_points and motion.forces else None)
-            if arrows is not None and len(arrows.faces):
-                self._arrows = self.server.scene.add_mesh_simple(
-                    "/world/forces", arrows.vertices, arrows.faces, color=_bytes(ARROW)
-                )
-
-    def _pose_points(self, points: np.ndarray | None) -> None:
-        if self._points is not None:
-            self._points.remove()
-            self._points = None
-        if points is not None and len(points):
-            size = 0.03 * self._framing.radius
-            self._points = self.server.scene.add_point_cloud(
-                "/world/touching", points, _bytes(POINT), point_size=size, point_shape="circle", precision="float32"
-            )
+    def on_drag(self, call: Callable[[dict[str, Any]], None]) -> None:
+        """Have a function called while a body is dragged with the mouse: with the body, the place at which it was taken, and
+        where the mouse is, both in the world; with no body when it is let go."""
+        self._drag = call
 
     def every_tick(self, call: Callable[[float], None]) -> None:
         """Have a function called with the seconds since its last call, as long as the page is there."""
         self._ticks.append(call)
 
+    # -- as long as it is there --------------------------------------------------------------------------------------------
     def run(self, block: bool) -> Viewer:
         """Begin; with block, wait for Ctrl-C."""
-        threading.Thread(target=self._loop, daemon=True, name="artigrad viewer").start()
+        for work in (self._server.serve_forever, self._loop):
+            threading.Thread(target=work, daemon=True, name="artigrad viewer").start()
+        self._server.serving = True
         if block:
             print(f"open {self.url} in a browser; Ctrl-C ends it", flush=True)
             try:
@@ -189,11 +145,85 @@ class Viewer:
         """Close the page."""
         if not self._ended.is_set():
             self._ended.set()
-            self.server.stop()
+            with self._changed:
+                self._changed.notify_all()
+            if self._server.serving:
+                self._server.shutdown()
+            self._server.server_close()
 
 
-def _bytes(colour: Iterable[float]) -> tuple[int, ...]:
-    return tuple(round(255 * float(x)) for x in colour)
+def _middle(motion: Frames) -> np.ndarray:
+    """Where the bodies are on the whole, on the floor."""
+    x, y, _ = motion.position[0, 1:].sum(0) / max(motion.position.shape[1] - 1, 1)
+    return np.array([x, y, 0.0])
+
+
+class _Server(ThreadingHTTPServer):
+    """Answers each request on a thread of its own."""
+
+    daemon_threads = True
+    viewer: Viewer
+    serving = False
+
+
+class _Request(BaseHTTPRequestHandler):
+    """One request of a page."""
+
+    server: _Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        viewer, path = self.server.viewer, urlsplit(self.path).path
+        if path == "/":
+            self._answer("text/html; charset=utf-8", viewer.html())
+        elif path == "/events":
+            self._tell(viewer)
+        elif path.startswith("/robot/") and path[7:].isdecimal() and viewer.robots is not None:
+            try:
+                self._answer("application/json", viewer.robots(int(path[7:])).json())
+            except InputError as problem:
+                self._answer("text/plain; charset=utf-8", str(problem), 404)
+        else:
+            self._answer("text/plain; charset=utf-8", "there is nothing here", 404)
+
+    def do_POST(self) -> None:
+        size = self.headers.get("Content-Length", "")
+        if not size.isdecimal() or int(size) > LONGEST_POST:
+            self.close_connection = True
+            return self._answer("text/plain; charset=utf-8", "too long", 413)
+        data, origin = self.rfile.read(int(size)), self.headers.get("Origin")
+        if urlsplit(self.path).path != "/act" or (origin and urlsplit(origin).netloc != self.headers.get("Host")):
+            return self._answer("text/plain; charset=utf-8", "not from this page", 403)
+        try:
+            messages = json.loads(data)
+        except ValueError:
+            messages = []
+        for message in messages if isinstance(messages, list) else []:
+            self.server.viewer.told(message)
+        self._answer("text/plain; charset=utf-8", "")
+
+    def _answer(self, kind: str, text: str, status: int = 200) -> None:
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _tell(self, viewer: Viewer) -> None:
+        """Events until one of the two is gone."""
+        self.close_connection = True
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        with suppress(OSError):
+            for message in viewer.messages():
+                self.wfile.write(f"data: {json.dumps(message, separators=(',', ':'))}\n\n".encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is printed."""
 
 
 def _free_port(port: int | None) -> int:

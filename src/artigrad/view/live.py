@@ -10,13 +10,13 @@ import numpy as np
 from ..simulate.simulator import Simulator
 from .browser import Viewer
 from .frames import Forces, Frames, framing, poses
-from .overlays import Overlays
+from .panel import Control, three
 from .scenery import scene_of
 
 LONGEST = 0.05  # s of motion that are simulated in one go: a slow machine falls behind and stays responsive
 PULL = 2 * np.pi * 2.0  # rad/s, of the whole robot on the spring between the mouse and what it holds
 SHARE = 0.7  # of critical damping
-BROKEN = "**The motion is not finite any more**: reset it."
+BROKEN = "The motion is not finite any more: reset it."
 
 
 class Grip:
@@ -43,37 +43,33 @@ class Live:
         self._add_controls()
         viewer.on_drag(self._dragged)
         viewer.every_tick(self._tick)
-        self._show()
+        self._draw()
 
     def _add_controls(self) -> None:
-        gui, names = self.viewer.server.gui, list(self.model.keyframes)
-        self.play = gui.add_checkbox("play", True)
-        self.step = gui.add_button("step")
-        self.speed = gui.add_slider("speed", min=0.05, max=2.0, step=0.05, initial_value=1.0)
-        self.keyframe = gui.add_dropdown("keyframe", names, initial_value=self.model.default_keyframe)
-        self.reset_button = gui.add_button("reset")
-        self.arrows = gui.add_checkbox("contact forces", False, visible=bool(self.sim.contact_names))
-        self.said = gui.add_markdown("", visible=False)
-        self.sliders = []
-        with gui.add_folder("controls", visible=self.model.nu > 0):
-            for k, name in enumerate(self.model.actuators):
-                self.sliders.append(self._slider(k, name))
-        self.overlays = Overlays(self.viewer, self.model, self._show)
-        self.step.on_click(lambda _: self.advance(self.sim.dt, pause=True))
-        self.reset_button.on_click(lambda _: self.reset())
-        self.keyframe.on_update(lambda _: self.reset())
-        self.arrows.on_update(lambda _: self._show())
+        panel = self.viewer.panel
+        self.play = panel.checkbox("play", True)
+        self.step = panel.button("step")
+        self.speed = panel.slider("speed", 0.05, 2.0, 1.0)
+        self.keyframe = panel.choice("keyframe", self.model.keyframes, self.model.default_keyframe)
+        self.reset_button = panel.button("reset")
+        self.said = panel.note()
+        if self.model.nu:
+            panel.heading("controls")
+        self.sliders = [self._slider(k, name) for k, name in enumerate(self.model.actuators)]
+        self.step.on_update(lambda: self.advance(self.sim.dt, pause=True))
+        for control in (self.reset_button, self.keyframe):
+            control.on_update(self.reset)
 
-    def _slider(self, k: int, name: str) -> Any:
+    def _slider(self, k: int, name: str) -> Control:
         """Within the control's range; without one, as far as its keyframes go and one more."""
         low, high = self.model.params.control_range[k]
         usual = 1.0 + max(abs(float(u[k])) for *_, u, _, _ in self.model.keyframes.values())
         low, high = (float(x) if np.isfinite(x) else side * usual for x, side in ((low, -1), (high, 1)))
         high = max(high, low + 1e-6)
         now = float(np.clip(self.u[k], low, high))
-        slider = self.viewer.server.gui.add_slider(name, min=low, max=high, step=(high - low) / 400, initial_value=now)
+        slider = self.viewer.panel.slider(name, low, high, now)
 
-        def changed(_: Any) -> None:
+        def changed() -> None:
             self.u[k] = slider.value
 
         slider.on_update(changed)
@@ -87,7 +83,7 @@ class Live:
             self.u = self.model.keyframe_control(self.keyframe.value)
             self.said.visible = False
         for slider, value in zip(self.sliders, self.u.tolist(), strict=True):
-            slider.value = float(np.clip(value, slider.min, slider.max))
+            slider.value = float(np.clip(value, slider.about["min"], slider.about["max"]))
         self._draw()
 
     def advance(self, seconds: float, *, pause: bool = False) -> None:
@@ -99,12 +95,11 @@ class Live:
             steps = int(self.behind / self.sim.dt + 1e-9)
             if steps and np.isfinite(self.state.q).all():
                 self.behind -= steps * self.sim.dt
-                wrench = (
-                    None if self.grip is None else np.broadcast_to(self._pull(self.grip), (steps, self.model.nb, 6))
-                )
+                grip = self.grip
+                wrench = None if grip is None else np.broadcast_to(self._pull(grip), (steps, self.model.nb, 6))
                 self.state = self.sim.rollout(self.state, np.tile(self.u, (steps, 1)), wrench=wrench).final
                 if not np.isfinite(np.concatenate(self.state)).all():
-                    self.play.value, self.said.content, self.said.visible = False, BROKEN, True
+                    self.play.value, self.said.value, self.said.visible = False, BROKEN, True
         self._draw()
 
     def _tick(self, seconds: float) -> None:
@@ -112,17 +107,16 @@ class Live:
             self.advance(self.speed.value * seconds)
 
     # -- the mouse ---------------------------------------------------------------------------------------------------------
-    def _dragged(self, body: int, event: Any) -> None:
-        if event.phase == "end" or body < 0:
+    def _dragged(self, event: dict[str, Any]) -> None:
+        body, place, target = event.get("body"), three(event.get("place")), three(event.get("target"))
+        grip = self.grip
+        if not isinstance(body, int) or not 0 <= body < self.model.nb or place is None or target is None:
             self.grip = None
-            return
-        start, target = (np.array(x, float) for x in (event.start_position, event.end_position))
-        if event.phase == "start":
+        elif grip is None or grip.body != body:
             out = self.sim.outputs(self.state)
-            place = out.body_rotation[body].T @ (start - out.body_position[body])
-            self.grip = Grip(body, place, target)
-        elif self.grip is not None:
-            self.grip.target = target
+            self.grip = Grip(body, out.body_rotation[body].T @ (place - out.body_position[body]), np.array(target))
+        else:
+            grip.target = np.array(target)
 
     def _pull(self, grip: Grip) -> np.ndarray:
         """(nb, 6): the force of a spring and a damper between the mouse and the place that it holds, and its torque about the
@@ -138,14 +132,9 @@ class Live:
         return wrench
 
     # -- what is seen ------------------------------------------------------------------------------------------------------
-    def _show(self) -> None:
-        self.overlays.draw(self.model.params, self.framing.radius, forces=self.arrows.value)
-        self._draw()
-
-    def _motion(self, forces: bool = False) -> Frames:
-        q, v = (x[None] for x in self.state)
-        position, rotation = poses(self.sim, q, v)
-        return Frames(np.zeros(1), position, rotation, [self._forces()] if forces else [])
+    def _motion(self) -> Frames:
+        position, rotation = poses(self.sim, self.state.q[None], self.state.v[None])
+        return Frames(np.zeros(1), position, rotation, [self._forces()] if self.sim.contact_names else [])
 
     def _forces(self) -> Forces:
         found = self.sim.contacts(self.sim.rollout(self.state, self.u[None]))
@@ -154,5 +143,4 @@ class Live:
 
     def _draw(self) -> None:
         if np.isfinite(np.concatenate(self.state)).all():
-            wanted = bool(self.sim.contact_names) and (self.arrows.value or self.overlays.points.value)
-            self.viewer.move(self._motion(wanted), forces=self.arrows.value)
+            self.viewer.move(self._motion())

@@ -10,6 +10,7 @@ import numpy as np
 from ..errors import InputError
 
 ROUND = 24  # facets around a cylinder
+BALL = 48  # around what is round all over, whose outline would show fewer
 CREASE = 0.7  # cosine of the angle beyond which two faces meet in an edge instead of a smooth surface
 
 
@@ -71,18 +72,18 @@ def revolved(profile: Any, normals: Any, around: int = ROUND) -> Mesh:
 
 
 def sphere(size: Any) -> Mesh:
-    return capsule((size[0], 0.0))
+    return capsule((size[0], 0.0), BALL)
 
 
-def capsule(size: Any) -> Mesh:
+def capsule(size: Any, around: int = ROUND) -> Mesh:
     """radius, half length; along z."""
     radius, half = float(size[0]), float(size[1])
-    angle = np.linspace(-np.pi / 2, np.pi / 2, ROUND // 2 + 1)
+    angle = np.linspace(-np.pi / 2, np.pi / 2, around // 2 + 1)
     low, high = angle[angle <= 1e-9], angle[angle >= -1e-9]
     outwards = np.concatenate([low, high])
     normal = np.stack([np.cos(outwards), np.sin(outwards)], axis=1)
     shift = np.concatenate([np.full(len(low), -half), np.full(len(high), half)])
-    return revolved(radius * normal + np.stack([0 * shift, shift], axis=1), normal)
+    return revolved(radius * normal + np.stack([0 * shift, shift], axis=1), normal, around)
 
 
 def cylinder(size: Any) -> Mesh:
@@ -100,7 +101,7 @@ def cone_frustum(low_radius: float, high_radius: float, low: float, high: float)
 
 def ellipsoid(size: Any) -> Mesh:
     """Three radii."""
-    ball, radii = capsule((1.0, 0.0)), np.asarray(size[:3], np.float32)
+    ball, radii = sphere((1.0,)), np.asarray(size[:3], np.float32)
     normals = ball.normals / radii
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
     return Mesh(ball.vertices * radii, normals, ball.faces)

@@ -1,4 +1,7 @@
-"""A motion as one HTML file that plays from disk: the player, and arrays in it, compressed."""
+"""What the player is given: meshes, poses and what else it can show, as JSON and compressed arrays; and the page it plays in.
+
+A saved page has a whole motion in it; one that is served begins with the present moment, and is told of those to come.
+"""
 
 from __future__ import annotations
 
@@ -8,92 +11,127 @@ import html
 import json
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..model.quaternions import of_matrix
-from .frames import Frames, Framing
+from .frames import Forces, Frames, Framing
 from .look import ARROW_RADIUS, AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
-from .meshes import Mesh, cone_frustum, merged
-from .scenery import Scene
+from .meshes import Mesh, cone_frustum, merged, sphere
+from .scenery import Part, Scene
+
+
+class Drawing(NamedTuple):
+    """header: what there is and where it lies in the data; data: all arrays, compressed, in base64."""
+
+    header: dict[str, Any]
+    data: str
+
+    def json(self) -> str:
+        """Both, as the player asks for them."""
+        return json.dumps({"header": self.header, "data": self.data}, separators=(",", ":"))
 
 
 class Blob:
-    """Arrays one after the other; `add` says where one lies: kind, first byte, how many numbers."""
+    """Arrays one after the other; `add` says where one lies: kind, first byte, how many numbers. Equal ones lie there once."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.size = 0
+        self._known: dict[bytes, list[Any]] = {}
 
     def add(self, array: np.ndarray, kind: str) -> list[Any]:
         data = np.ascontiguousarray(array, f"<{kind}").tobytes()
-        place = [kind, self.size, array.size]
         data += b"\0" * (-len(data) % 4)  # each begins at a whole word
-        self.pieces.append(data)
-        self.size += len(data)
-        return place
+        if data not in self._known:
+            self._known[data] = [kind, self.size, array.size]
+            self.pieces.append(data)
+            self.size += len(data)
+        return [kind, self._known[data][1], array.size]
 
     def text(self) -> str:
         return base64.b64encode(gzip.compress(b"".join(self.pieces), 9, mtime=0)).decode()
 
 
 def save_page(path: Path, name: str, scene: Scene, motion: Frames, framing: Framing) -> None:
-    """Write the page. Poses are kept to a tenth of a millimetre for a robot of a few metres, angles to 1e-4."""
-    blob = Blob()
-    header = _header(blob, scene, motion, framing)
+    """Write the page of a motion. Poses are kept to a tenth of a millimetre for a robot of a few metres, angles to 1e-4."""
+    path.write_text(page(name, drawing(scene, motion, framing)), encoding="utf-8")
+
+
+def page(name: str, shown: Drawing) -> str:
+    """The player with what it shows."""
     here = files(__package__)
     filled = (here / "page.html").read_text(encoding="utf-8")
     values = {
         "title": html.escape(name),
-        "header": json.dumps(header, separators=(",", ":")).replace("<", "\\u003c"),
-        "data": blob.text(),
+        "header": json.dumps(shown.header, separators=(",", ":")).replace("<", "\\u003c"),
+        "data": shown.data,
         "player": (here / "player.js").read_text(encoding="utf-8"),
     }
     for key, value in values.items():
         filled = filled.replace("{{" + key + "}}", value)
-    path.write_text(filled, encoding="utf-8")
+    return filled
 
 
-def _header(blob: Blob, scene: Scene, motion: Frames, framing: Framing) -> dict[str, Any]:
-    drawn = sorted({part.body for part in scene.parts})  # bodies with nothing to show are left out
-    rows = [body + 1 for body in drawn]
-    parts = [
-        {"pose": drawn.index(p.body), "rgba": [round(x, 4) for x in p.rgba], **_mesh(blob, p.mesh)} for p in scene.parts
-    ]
+def drawing(scene: Scene, motion: Frames, framing: Framing, scale: float | None = None) -> Drawing:
+    """A scene and its motion. scale: m/N, of the arrows of forces, by default such that most of the motion's fit."""
+    blob, radius = Blob(), framing.radius
+    shaft = cone_frustum(ARROW_RADIUS, ARROW_RADIUS, 0.0, 0.75)
     header = {
         "frames": len(motion.times),
         "duration": float(motion.times[-1]),
-        "bodies": len(drawn),
-        "position": blob.add(motion.position[:, rows], "f4"),
-        "turn": blob.add((of_matrix(motion.rotation[:, rows]) * 32767).round(), "i2"),
+        "bodies": motion.position.shape[1],
+        "position": blob.add(motion.position, "f4"),
+        "turn": blob.add((of_matrix(motion.rotation) * 32767).round(), "i2"),
         "focus": blob.add(framing.focus, "f4"),
-        "radius": framing.radius,
+        "radius": radius,
         "floor": framing.floor,
         "tile": tile_length(framing),
         "light": LIGHT.tolist(),
         "angle": float(VIEW_ANGLE),
         "camera": {"around": AZIMUTH, "up": ELEVATION, "distance": camera_distance(framing)},
-        "parts": parts,
+        "looks": [_part(blob, part) for part in scene.parts],
+        "shapes": [_part(blob, part) for part in scene.shapes],
+        "masses": [[body + 1, *(round(float(x), 5) for x in place)] for body, place in scene.masses],
+        "arrow": _mesh(
+            blob, merged([shaft, cone_frustum(2.2 * ARROW_RADIUS, 0.0, 0.75, 1.0)])
+        ),  # the player stretches it
+        "ball": _mesh(blob, sphere((1.0,))),
     }
     if motion.forces:
-        vectors = [f.vectors * force_scale(motion, framing) for f in motion.forces]
-        rows_of = [np.concatenate([f.points, v], axis=1) for f, v in zip(motion.forces, vectors, strict=True)]
-        shaft = cone_frustum(ARROW_RADIUS, ARROW_RADIUS, 0.0, 0.75)
-        unit = merged([shaft, cone_frustum(2.2 * ARROW_RADIUS, 0.0, 0.75, 1.0)])  # the player stretches it
-        first = np.cumsum([0, *map(len, rows_of)])
-        header["arrow"] = {
-            **_mesh(blob, unit),
-            "force": blob.add(np.concatenate(rows_of), "f4"),
-            "first": blob.add(first, "u4"),
-        }
-    return header
+        rows = [force_rows(f, force_scale(motion, framing) if scale is None else scale) for f in motion.forces]
+        first = np.cumsum([0, *map(len, rows)])
+        header["force"] = {"rows": blob.add(np.concatenate(rows), "f4"), "first": blob.add(first, "u4")}
+    return Drawing(header, blob.text())
+
+
+def force_rows(forces: Forces, scale: float) -> np.ndarray:
+    """(n, 6): where a force acts, and the arrow of it, m."""
+    return np.concatenate([forces.points, forces.vectors * scale], axis=1)
+
+
+def moment(motion: Frames, focus: np.ndarray, scale: float) -> dict[str, str]:
+    """The first frame of a motion as one message: where to look, positions, quaternions, forces."""
+    pose = [focus, motion.position[0].ravel(), of_matrix(motion.rotation[0]).ravel()]
+    message = {"pose": _text(np.concatenate(pose))}
+    if motion.forces:
+        message["force"] = _text(force_rows(motion.forces[0], scale))
+    return message
+
+
+def _text(array: np.ndarray) -> str:
+    return base64.b64encode(np.ascontiguousarray(array, "<f4").tobytes()).decode()
+
+
+def _part(blob: Blob, part: Part) -> dict[str, Any]:
+    return {"pose": part.body + 1, "rgba": [round(x, 4) for x in part.rgba], **_mesh(blob, part.mesh)}
 
 
 def _mesh(blob: Blob, mesh: Mesh) -> dict[str, Any]:
-    normals = np.pad((mesh.normals * 127).round(), ((0, 0), (0, 1)))
+    normals = np.pad((mesh.normals * 32767).round(), ((0, 0), (0, 1)))
     return {
         "vertices": blob.add(mesh.vertices, "f4"),
-        "normals": blob.add(normals, "i1"),
+        "normals": blob.add(normals, "i2"),
         "faces": blob.add(mesh.faces, "u4"),
     }

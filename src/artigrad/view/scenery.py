@@ -46,29 +46,28 @@ class Part(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All parts, and the height of the floor: that of the highest level plane fixed to the world, if there is one."""
+    """All parts, and the height of the floor: that of the highest level plane fixed to the world, if there is one. shapes:
+    those for contact, whatever the model looks like; masses: bodies, and where in them their centres of mass are."""
 
     parts: tuple[Part, ...]
     floor: float | None
+    shapes: tuple[Part, ...] = ()
+    masses: tuple[tuple[int, np.ndarray], ...] = ()
 
 
 def scene_of(model: Model, params: Params) -> Scene:
     """What to draw of a model with one set of parameters."""
     parts, floors, kinds = _from_shapes(model, params)
+    shapes, masses = tuple(parts), tuple((int(i), params.com[i]) for i in np.flatnonzero(params.mass > 0))
     if model.visuals:
         fields = [part for part, kind in zip(parts, kinds, strict=True) if kind == HEIGHT_FIELD]  # have no looks
-        return _from_visuals(model, floors, fields)
+        return _from_visuals(model, floors, fields)._replace(shapes=shapes, masses=masses)
     drawn = {part.body for part in parts}
     sticks = Sticks(model, params)
     for i in range(model.nb):
         if i not in drawn and params.mass[i] > 0:
             parts += sticks.body(i)
-    return Scene(tuple(parts), max(floors, default=None))
-
-
-def shapes_of(model: Model, params: Params) -> list[Part]:
-    """The shapes for contact, whatever the model looks like."""
-    return _from_shapes(model, params)[0]
+    return Scene(tuple(parts), max(floors, default=None), shapes, masses)
 
 
 def _from_visuals(model: Model, touched: list[float], fields: list[Part]) -> Scene:

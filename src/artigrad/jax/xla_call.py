@@ -1,0 +1,125 @@
+"""A kernel as a native call from XLA's own threads, without Python: the same code, the same bits.
+
+A `NativeCall` describes one to the handler (`xla_handler`). Its block, and all that it points to, stays for good: a compiled
+program of JAX may call it until the process ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf, prod
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..simulate.arrays import Axes
+from ..simulate.checks import UNIT_TOLERANCE
+from ..simulate.simulator import Simulator
+from .xla_handler import BEFORE, PROCESS, TARGET, Ask, CallBlock
+
+
+@dataclass(frozen=True)
+class Place:
+    """An operand or result of a call: the shape of a row for so many steps, and what the handler does with it."""
+
+    name: str
+    shape: Callable[[int], Axes]
+    slot: str | None = None  # the kernel's argument that it is
+    other_slot: str | None = None  # another that may lie there too
+    copy_to: str | None = None  # the result to whose front it is copied
+    finite: bool = False
+    limits: tuple[float, float] | None = None  # of the two numbers of a row, beyond which Python is asked
+    whole: bool = False  # it is no row of each robot; `shape` is then for so many robots
+    cleared: bool = False  # the kernel adds to it
+    looked_at: bool = False  # Python is asked whenever it has changed
+
+
+class NativeCall:
+    """A kernel of a simulator with its operands and results. bound(batch): the kernel, for one robot or for packs.
+    fixed(batch): arguments that stay. steps: its argument that the number of steps is, if it has one. look(when, rows): looks
+    at rows by name, and raises or warns. real: of all arrays, by default the simulator's."""
+
+    def __init__(
+        self,
+        sim: Simulator,
+        bound: Callable[[int], Any],
+        places: tuple[list[Place], list[Place]],
+        steps: str | None,
+        fixed: Callable[[int], dict[str, Any]],
+        look: Callable[[int, dict[str, np.ndarray]], None],
+        real: np.dtype | None = None,
+    ):
+        self.sim, self.places, self._look, self.real = sim, places, look, real or sim.real
+        self._keep: list[Any] = []
+        self._texts: deque[Any] = deque(maxlen=64)
+        block = self._block = CallBlock(operands=len(places[0]), results=len(places[1]), item=self.real.itemsize)
+        every = (*places[0], *places[1])
+        for k, batch in enumerate((1, 2)):
+            found, arguments = bound(batch), fixed(batch)
+            kernel = found.kernel
+            table = (ctypes.c_int64 * (len(found.words) + 1))(*found.words)  # the last is for what no kernel reads
+            for name, value in arguments.items():
+                kernel.put(table, name, value)
+            for place in every:
+                if place.whole and place.slot is not None and len(place.shape(1)) == 3:
+                    table[kernel.slot(place.slot) + 1] = place.shape(1)[1]  # numbers of a pack
+            variant = block.variants[k]
+            variant.entry, variant.scratch, variant.lanes = kernel.address, found.scratch, kernel.target.lanes
+            variant.table = ctypes.addressof(table)
+            self._keep += [found, arguments, table]
+        block.words, block.threads = len(table), sim.engine.threads
+        block.steps_slot = len(table) - 1 if steps is None else kernel.slot(steps)
+        names = [place.name for place in every]
+        for k, place in enumerate(every):
+            row = block.arrays[k]
+            row.own, row.finite, row.limited = len(place.shape(1)), place.finite, place.limits is not None
+            row.limits[:] = place.limits or (inf, inf)
+            row.slot, row.other_slot = (-1 if s is None else kernel.slot(s) for s in (place.slot, place.other_slot))
+            row.copy_to = -1 if place.copy_to is None else names.index(place.copy_to, len(places[0]))
+            row.whole, row.cleared, row.looked_at = place.whole, place.cleared, place.looked_at
+        self._ask = Ask(self._answer)
+        block.ask = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
+
+    def check_quaternions(self) -> None:
+        """Those of the first operand must have length one."""
+        starts = [a for a, _ in self.sim.checks.quaternions]
+        self._starts = (ctypes.c_int64 * len(starts))(*starts)
+        self._block.quaternions, self._block.quaternion_starts = len(starts), ctypes.addressof(self._starts)
+        self._block.lengths[:] = [(1.0 - UNIT_TOLERANCE) ** 2, (1.0 + UNIT_TOLERANCE) ** 2]
+
+    def __call__(self, lead: Axes, steps: int, *operands: jax.Array) -> list[jax.Array]:
+        """Results with these leading axes."""
+        like = [
+            jax.ShapeDtypeStruct(p.shape(prod(lead)) if p.whole else (*lead, *p.shape(steps)), self.real)
+            for p in self.places[1]
+        ]
+        about = {"block": ctypes.addressof(self._block), "process": PROCESS, "steps": steps}
+        run = jax.ffi.ffi_call(TARGET, like, vmap_method="broadcast_all")
+        return list(run(*operands, **{name: np.int64(x) for name, x in about.items()}))
+
+    def _answer(self, when: int, batch: int, steps: int, data: Any) -> int:
+        """What the handler asks: the address of a sentence if the call has to fail, else 0."""
+        try:
+            rows = {}
+            for k, place in enumerate((*self.places[0], *self.places[1])):
+                if (k < len(self.places[0])) == (when == BEFORE) and not place.whole:
+                    rows[place.name] = _view(data[k], (batch, *place.shape(steps)), self.real)
+            self._look(when, rows)
+        except Exception as e:
+            text = ctypes.create_string_buffer(str(e).encode())
+            self._texts.append(text)  # until XLA has copied it
+            return ctypes.addressof(text)
+        return 0
+
+
+def _view(address: int, shape: Axes, dtype: np.dtype) -> np.ndarray:
+    """An array on memory of XLA."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    return np.ndarray(shape, dtype, memory)

@@ -1,0 +1,42 @@
+"""What a run of the fuzzer found, as a page."""
+
+import datetime
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import mujoco
+
+import artigrad as ag
+from artigrad.staging.compile import host
+
+from .checks import CHECKS
+
+HEAD = """# What random models found
+
+`python -m tests.fuzz --minutes N --out docs/results/fuzz.md` draws random models (all joints, shapes, rows, actuators and
+tendons), states and options, and checks each of them: gradients against central differences in every input, one step beside
+MuJoCo's, energy, the bits of a robot alone and in a batch and by every checkpoint policy, the compiled code beside NumPy. What
+does not hold is shrunk to a few lines to paste, which would stand below. A check is left out of a case where it cannot tell,
+and the table says why.
+"""
+
+
+def report(counts, findings, minutes, seed):
+    """Of the counts and findings of `run`."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True
+    ).stdout.strip()
+    lines = [HEAD, f"- date: {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC"]
+    lines += [f"- minutes: {minutes:g}, seed {seed}", f"- cores: {os.cpu_count()}, {host.name}"]
+    versions = f"python {platform.python_version()}, mujoco {mujoco.__version__}, artigrad {ag.__version__}"
+    lines += [f"- {versions} ({commit or 'no commit'})"]
+    lines += [f"- findings: **{len(findings) or 'none'}**", ""]
+    lines += ["| check | holds | fails | cannot tell | most often because |", "| :-- | --: | --: | --: | :-- |"]
+    for name in CHECKS:
+        own = {outcome: n for (check, outcome), n in counts.items() if check == name}
+        ok, failed = own.pop("ok", 0), own.pop("failed", 0)
+        why = max(own, key=own.get, default="").replace("|", "/")
+        lines.append(f"| {name} | {ok} | {failed} | {sum(own.values())} | {why} |")
+    return "\n".join([*lines, *(f"\n```\n{finding}\n```" for finding in findings), ""])
