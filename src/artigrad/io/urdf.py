@@ -46,7 +46,7 @@ class Mimic(NamedTuple):
     offset: float
 
 
-class Inertia(NamedTuple):
+class LinkMass(NamedTuple):
     """What a link says of its mass: kg; the centre of mass, m, and the matrix about it, kg m^2, in its axes."""
 
     mass: float
@@ -61,7 +61,7 @@ class Preparation:
         self.source, self.strict = source, strict
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
-        self.inertias: dict[str, Inertia] = {}  # of links whose own the compiler refuses
+        self.inertias: dict[str, LinkMass] = {}  # of links whose own the compiler refuses
         self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
         self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
         self.mimics: list[Mimic] = []
@@ -232,17 +232,17 @@ def numbers(element: ET.Element, key: str, default: float = float("nan")) -> lis
         return [default]
 
 
-def _inertia_of(inertial: ET.Element | None) -> Inertia | None:
+def _inertia_of(inertial: ET.Element | None) -> LinkMass | None:
     """None where a number is none, or lacks: the compiler says so."""
     if inertial is None:
-        return Inertia(0.0, np.zeros(3), np.zeros((3, 3)))
+        return LinkMass(0.0, np.zeros(3), np.zeros((3, 3)))
     mass, inertia, origin = (inertial.find(tag) for tag in ("mass", "inertia", "origin"))
     if mass is None or inertia is None:
         return None
     xx, yy, zz, xy, xz, yz = (numbers(inertia, k, 0.0)[0] for k in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz"))
     com, turned = (numbers(origin, k, 0.0) if origin is not None else [0.0] for k in ("xyz", "rpy"))
     R = _rotation(*turned) if len(turned) == 3 else np.eye(3)
-    found = Inertia(
+    found = LinkMass(
         numbers(mass, "value")[0],
         np.array(com) if len(com) == 3 else np.zeros(3),
         R @ [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]] @ R.T,

@@ -554,8 +554,8 @@ class Simulator(StateFunctions):
     ) -> Direction:
         """Changes with a batch axis, looked at."""
         self.checks.trajectory(traj)
-        if all(change is None for change in (dq, dv, du, dwrench, dparams)):
-            raise InputError("a direction changes something: pass dq, dv, du, dwrench or dparams")
+        if all(change is None for change in (*dstate, du, dwrench, dparams)):
+            raise InputError("a direction changes something: pass dq, dv, dact, du, dwrench or dparams")
         if traj.policy is not None:
             raise InputError("forward mode takes rollouts under given controls: pass u in place of policy")
         m, T = self.model, traj.steps // traj.hold
