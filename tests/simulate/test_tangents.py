@@ -170,6 +170,6 @@ def test_what_does_not_fit_says_so():
     bad("had no wrenches", lambda: SIM.jvp(traj, dwrench=np.zeros((3, MODEL.nb, 6))))
     bad("unknown parameter 'wight'", lambda: SIM.jvp(traj, dparams={"wight": np.ones(2)}))
     bad("dparams have 2 sets", lambda: SIM.jvp(traj, dparams={"mass": np.ones((2, MODEL.nb))}))
-    bad("kept EveryKth", lambda: SIM.jvp(SIM.rollout(state, u, checkpoints=ag.EveryKth(2))))
+    bad("kept EveryKth", lambda: SIM.jvp(SIM.rollout(state, u, checkpoints=ag.EveryKth(2)), dv=np.ones((3, 7))))
     own = SIM.jvp(traj, dparams={"mass": np.ones((3, MODEL.nb))})
     np.testing.assert_allclose(own.v, SIM.jvp(traj, dparams={"mass": np.ones(MODEL.nb)}).v, rtol=1e-12, atol=1e-14)
