@@ -343,3 +343,15 @@ def test_damping_and_armature_of_actuators():
     model = agrees(mjcf(ARM, more))
     assert model.params.joint("j").damping == pytest.approx(0.7 * 4 + 0.1)
     assert model.params.tendon_damping[0] == pytest.approx(0.3 + 0.2 * 9)
+
+
+def test_negative_damping_and_stiffness():
+    text = """<mujoco><worldbody><body><joint axis="0 1 0" damping="-0.1" stiffness="-2"/><geom size="0.1" pos="0 0 0.3"/>
+    <body pos="0 0 0.5"><joint axis="1 0 0" damping="0.2"/><geom size="0.1" pos="0 0 0.3"/></body></body>
+    </worldbody></mujoco>"""
+    model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
+    d = mujoco.MjData(m)
+    d.qpos[:], d.qvel[:] = (0.3, 0.1), (0.7, 0.4)
+    traj = ag.Simulator(model).rollout(ag.State(d.qpos.copy(), d.qvel.copy()), steps=50)
+    mujoco.mj_step(m, d, nstep=50)
+    np.testing.assert_allclose([*traj.final.q, *traj.final.v], [*d.qpos, *d.qvel], rtol=1e-11)

@@ -38,6 +38,7 @@ ROBOTS = {
     "massless frame": chain(inertial(2, (1, 2, 2.5)), inertial(0, (1, 1, 1)), kinds=["revolute", "fixed"]),
     "flat": chain(inertial(2, (0.1, 0.2, 0.7), rpy="0.3 0.2 0.1"), inertial(1, (1, 1, 1.5))),
     "rounded": chain(inertial(2, (-2e-22, 0, 3e-6)), inertial(1, (1, 1, 1.5))),
+    "negative": chain(inertial(2, (-0.1, 1, 1)), inertial(5, (1, 1, 1.5)), kinds=["revolute", "fixed"]),
     "points": chain(inertial(2, (0, 0, 0)), inertial(1, (0, 0, 0)), inertial(1, (0.3, 0.3, 0.3))),
 }
 

@@ -417,23 +417,25 @@ def _check_numbers(params: Params) -> None:
 
 
 def check_signs(params: Params, slack: float = 0.0) -> None:
-    """Refuse numbers that no robot has. slack: how far beyond they may be, for the steps of differences."""
+    """Refuse numbers that no robot has, but for those that the model came with: a file may drive a joint by negative damping.
+    slack: how far beyond they may be, for the steps of differences."""
     for name in (*POSITIVE, *RANGES, "restitution", "inertia"):
-        _check_sign(name, params[name], slack)
+        x = params[name]
+        _check_sign(name, x, x != params.model.params[name], slack)
 
 
-def _check_sign(name: str, x: np.ndarray, slack: float) -> None:
+def _check_sign(name: str, x: np.ndarray, new: np.ndarray, slack: float) -> None:
     through = " (replace(..., unchecked=True) lets an optimiser or a difference through)"
     if name in POSITIVE:
-        _refuse(name, x, x < -slack, "it cannot be negative" + through)
+        _refuse(name, x, new & (x < -slack), "it cannot be negative" + through)
     elif name in RANGES:
-        low, high = x[..., 0], x[..., 1]
-        _refuse(name, x, low > high + slack, "the lowest comes before the highest" + through)
-        _refuse(name, x, (low == np.inf) | (high == -np.inf), "no number lies between these" + through)
+        low, high, changed = x[..., 0], x[..., 1], new.any(-1)
+        _refuse(name, x, changed & (low > high + slack), "the lowest comes before the highest" + through)
+        _refuse(name, x, changed & ((low == np.inf) | (high == -np.inf)), "no number lies between these" + through)
     elif name == "restitution":
         _refuse(name, x, (x < -slack) | (x > 1 + slack), "it is between 0 and 1" + through)
     elif not slack:
-        _refuse(name, x, ~_resists_all_turns(x), "its principal moments cannot be negative" + through)
+        _refuse(name, x, new.any(-1) & ~_resists_all_turns(x), "its principal moments cannot be negative" + through)
 
 
 def _resists_all_turns(x: np.ndarray) -> np.ndarray:
@@ -502,9 +504,10 @@ def _check_servos(params: Params) -> None:
 
 
 def _check_carried(params: Params) -> None:
-    """Every joint moves some mass; what has an inertia has a mass."""
+    """Every joint moves some mass; what has an inertia has a mass, unless the model came so."""
     m, carried = params.model, np.array(params.mass)
-    _refuse("mass", params.mass, (params.mass == 0) & params.inertia.any(-1), "a body with an inertia has a mass")
+    new = (params.mass != m.params.mass) | (params.inertia != m.params.inertia).any(-1)
+    _refuse("mass", params.mass, new & (params.mass == 0) & params.inertia.any(-1), "a body with an inertia has a mass")
     for i in reversed(range(m.nb)):
         bare = (carried[..., i] == 0) & (params.armature[..., i] == 0)
         if m.joint_kind(i).nv and bare.any():
