@@ -40,10 +40,10 @@ ROBOT = """
     </body>
   </worldbody>
   <tendon>
-    <fixed name="sum" stiffness="20" damping=".7" springlength=".05 .1" limited="true" range="-.02 .01" margin=".01">
+    <fixed name="sum" stiffness="20 3 9" damping=".7 .3 .2" springlength=".05 .1" limited="true" range="-.02 .01" margin=".01">
       <joint joint="turn" coef=".7"/> <joint joint="slide" coef="-1.2"/> <joint joint="branch" coef=".4"/>
     </fixed>
-    <spatial name="path" stiffness="30" damping=".9" springlength=".3" limited="true" range=".3 .6" frictionloss=".4">
+    <spatial name="path" stiffness="30 4 5" damping=".9 .2 .1" springlength=".3" limited="true" range=".3 .6" frictionloss=".4">
       <site site="hook"/> <site site="on_a"/> <site site="on_c"/>
       <pulley divisor="2"/> <site site="on_d"/> <site site="rotor"/>
     </spatial>
@@ -112,6 +112,8 @@ def test_gradients():
         "crank_length",
         "piece_scale",
         "tendon_stiffness",
+        "tendon_stiffness_curve",
+        "tendon_damping_curve",
         "tendon_rest",
         "tendon_limit",
         "site_position",

@@ -33,8 +33,8 @@ ARRAYS: dict[Off, tuple[str, ...]] = {
     Off.FRICTIONLOSS | Off.CONSTRAINT: ("dof_frictionloss", "tendon_frictionloss"),
     Off.LIMIT | Off.CONSTRAINT: ("jnt_limited", "tendon_limited"),
     Off.CONTACT | Off.CONSTRAINT: ("geom_contype", "geom_conaffinity"),
-    Off.SPRING: ("jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness"),
-    Off.DAMPER: ("dof_damping", "dof_dampingpoly", "tendon_damping"),
+    Off.SPRING: ("jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness", "tendon_stiffnesspoly"),
+    Off.DAMPER: ("dof_damping", "dof_dampingpoly", "tendon_damping", "tendon_dampingpoly"),
     Off.CLAMPCTRL: ("actuator_ctrllimited",),
 }
 

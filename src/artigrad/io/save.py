@@ -54,7 +54,7 @@ GLASS = "glass"  # a material that rays pass through; geoms of it have colours o
 SIDE_NAMES = {"shape": "geom", "body": "body", "subtree": "subtree"}
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 # attribute of a tendon: our field
-TENDON_NUMBERS = {"stiffness": "stiffness", "damping": "damping", "springlength": "rest", "margin": "limit_margin"}
+TENDON_NUMBERS = {"springlength": "rest", "margin": "limit_margin"}
 TENDON_NUMBERS |= {"solreflimit": "limit_solref", "solimplimit": "limit_solimp", "frictionloss": "dry_friction"}
 TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp"}
 
@@ -414,6 +414,8 @@ class Writer:
             own = ET.SubElement(tendons, "fixed" if tendon.fixed else "spatial", name=tendon.name)
             for key, name in TENDON_NUMBERS.items():
                 own.set(key, numbers(p[f"tendon_{name}"][t]))
+            for key in ("stiffness", "damping"):
+                own.set(key, numbers([p[f"tendon_{key}"][t], *p[f"tendon_{key}_curve"][t]]))
             if np.isfinite(p.tendon_limit[t]).any():
                 own.set("limited", "true")
                 own.set("range", numbers(np.clip(p.tendon_limit[t], -1e10, 1e10)))

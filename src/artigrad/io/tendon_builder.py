@@ -16,7 +16,17 @@ from .validate import bounds, number, soft_reference, vector
 from .weights import tendon_weights
 
 FIELDS = (
-    *("stiffness", "damping", "rest", "limit", "limit_margin", "limit_solref", "limit_solimp"),
+    *(
+        "stiffness",
+        "damping",
+        "stiffness_curve",
+        "damping_curve",
+        "rest",
+        "limit",
+        "limit_margin",
+        "limit_solref",
+        "limit_solimp",
+    ),
     *("dry_friction", "dry_solref", "dry_solimp", "weight"),
 )
 
@@ -49,7 +59,8 @@ class TendonBuilder:
         """A tendon whose length is a sum of joint positions, each times its coefficient: {"knee": 0.5, "hip": 1.0}.
 
         Options of all tendons: stiffness, damping and rest (a spring that rests at a length, or between two; by default
-        where the tendon is with all joints at zero), limit (shortest, longest) with limit_margin, limit_solref and
+        where the tendon is with all joints at zero), stiffness_curve and damping_curve (what x^2 and x^3 add to the force of
+        the spring, v |v| and v^3 to that of the damper), limit (shortest, longest) with limit_margin, limit_solref and
         limit_solimp, dry_friction with dry_solref and dry_solimp; weight: how easily its length changes, by default
         found from the model.
         """
@@ -105,6 +116,8 @@ class TendonBuilder:
         for key in ("stiffness", "damping", "dry_friction"):
             if own[key] < 0:
                 raise ModelError(f"{key} of tendon '{name}' is {own[key]:g}; it cannot be negative")
+        for key in ("stiffness_curve", "damping_curve"):
+            own[key] = vector(options.pop(key, (0.0, 0.0)), 2, f"{key} of tendon '{name}'")
         rest, weight = options.pop("rest", None), options.pop("weight", None)
         if rest is not None:
             rest = np.broadcast_to(np.asarray(rest, float), 2)

@@ -54,6 +54,8 @@ def _numbers(m: Any, t: int) -> dict[str, Any]:
     return {
         "stiffness": m.tendon_stiffness[t],
         "damping": m.tendon_damping[t],
+        "stiffness_curve": m.tendon_stiffnesspoly[t],
+        "damping_curve": m.tendon_dampingpoly[t],
         "rest": m.tendon_lengthspring[t],
         "limit": m.tendon_range[t] if m.tendon_limited[t] else None,
         "limit_margin": m.tendon_margin[t],

@@ -99,6 +99,12 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     ),
     "tendon_stiffness": ("tendon", (), "N/m or N m/rad, spring of a tendon"),
     "tendon_damping": ("tendon", (), "N s/m or N m s/rad, damper of a tendon"),
+    "tendon_stiffness_curve": ("tendon", (2,), "N/m^2 and N/m^3, or with rad: what x^2 and x^3 add to its force"),
+    "tendon_damping_curve": (
+        "tendon",
+        (2,),
+        "N s^2/m^2 and N s^3/m^3, or with rad: what v abs(v) and v^3 add to damping",
+    ),
     "tendon_rest": ("tendon", (2,), "m or rad, lengths between which that spring rests"),
     "tendon_limit": ("tendon", (2,), "m or rad, shortest and longest length"),
     "tendon_limit_margin": ("tendon", (), "m or rad, how far before a limit its row begins to act"),
@@ -375,6 +381,7 @@ EXTRAS = {
     "fluid": ("density", "viscosity"),
     "slope": ("gain_slope",),
     "spring": ("stiffness_curve", "damping_curve"),
+    "curve": ("tendon_stiffness_curve", "tendon_damping_curve"),
 }
 DIRECTIONS = ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation")
 RANGES = (

@@ -27,7 +27,7 @@ from ..spatial import (
 from ..spatial.vectors import axial
 from ..staging import Layout, Reals, Table, carry, loop
 from .context import Step
-from .dynamics.passive import stretch_bars, stretch_of
+from .dynamics.passive import tendon_energy, tendon_energy_vjp
 from .dynamics.springs import spring_energy, spring_energy_vjp
 from .kinematics import clear_pose_bars, kinematics_vjp, origin
 from .lines import clear_line_bars, lines_vjp
@@ -70,8 +70,7 @@ def outputs(s: Step, out: Reals) -> None:
             spring.value = spring.value + spring_energy(s, i)
     if "tendon" in s.lines:
         for n in loop(s.model.ntendon):
-            stretched = stretch_of(s, n)
-            spring.value = spring.value + 0.5 * s.const.line[n].stiffness * (stretched * stretched)
+            spring.value = spring.value + tendon_energy(s, n)
     totals.put(COM, moment.value / mass.value)
     totals[KINETIC] = kinetic.value
     totals[POTENTIAL] = spring.value - dot(s.const.gravity, moment.value)
@@ -105,9 +104,7 @@ def outputs_vjp(s: Step, out_bar: Reals) -> None:
     if "tendon" in s.lines:
         clear_line_bars(s)
         for n in loop(s.model.ntendon):
-            stretched, bar = stretch_of(s, n), const_bar.line[n]
-            bar.stiffness += 0.5 * (stretched * stretched) * totals[POTENTIAL]
-            stretch_bars(s, n, s.const.line[n].stiffness * stretched * totals[POTENTIAL])
+            tendon_energy_vjp(s, n, totals[POTENTIAL])
         lines_vjp(s)
 
 

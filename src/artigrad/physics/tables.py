@@ -473,6 +473,7 @@ _LINE: dict[str, type] = {
     "force": Vec3,  # of an actuator's own line, per unit of its force
     "torque": Vec3,
     "rod": float,  # of a slider-crank
+    **dict.fromkeys(("c1", "c2", "d1", "d2"), float),  # what is not linear of a tendon's spring and damper
 }
 _PIECE: dict[str, type] = {"scale": float, "radius": float}
 _LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment

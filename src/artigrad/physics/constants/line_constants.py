@@ -11,7 +11,8 @@ from .making import NO_LIMIT, Making, add_weight
 
 _NUMBERS = {"stiffness": "tendon_stiffness", "damping": "tendon_damping", "dry": "tendon_dry_friction"}
 _NUMBERS |= {"margin": "tendon_limit_margin"}
-_RANGES = {("rest_low", "rest_high"): "tendon_rest", ("low", "high"): "tendon_limit"}
+_CURVES = {("c1", "c2"): "tendon_stiffness_curve", ("d1", "d2"): "tendon_damping_curve"}
+_RANGES = _CURVES | {("rest_low", "rest_high"): "tendon_rest", ("low", "high"): "tendon_limit"}
 
 
 def _softness(m: Making, t: Any, name: str) -> tuple[SolRef, SolImp]:
@@ -22,7 +23,7 @@ def lines(m: Making) -> None:
     """What a step reads of tendons, of pieces, and of the gears of actuators with a line of their own."""
     for t in loop(m.model.nline):
         row = m.out.line[t]
-        for name in (*_NUMBERS, "g", "b", "D", "rest_low", "rest_high", "rod"):
+        for name in (*_NUMBERS, "g", "b", "D", "rest_low", "rest_high", "rod", "c1", "c2", "d1", "d2"):
             setattr(row, name, 0.0)
         row.low, row.high, row.limit, row.force, row.torque = -NO_LIMIT, NO_LIMIT, Soft.zero(), Vec3.zero(), Vec3.zero()
     for t in loop(m.model.ntendon):

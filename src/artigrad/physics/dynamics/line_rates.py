@@ -43,7 +43,7 @@ def add_line_rates(s: Step) -> None:
 
 
 def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
-    """Adds the cotangents of  -h mu . B w  to those of moments and constants of lines; rates: in ws.line_rate."""
+    """Adds the cotangents of  -h mu . B w  to those of moments; those of rates go to ws.line_rate."""
     m, c, bar = s.model, s.ws.dense, s.ws.dense_bar
     for t in loop(m.nline):
         _spread(s, t)
@@ -62,5 +62,3 @@ def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
         s.ws.line_rate[t] = rate_bar.value
         for e, k in entries(s, t):
             s.ws.moment_bar[e] = s.ws.moment_bar[e] + bar[k]
-        if s.bars.const is not None:
-            s.bars.const.line[t].damping += rate_bar.value

@@ -56,12 +56,57 @@ def stretch_bars(s: Step, t: Any, bar: Any) -> None:
 
 
 def tendons(s: Step, tau: Reals) -> None:
-    """tau += moment f,   f = -damping velocity - stiffness stretch"""
+    """tau += moment f,   f = -v (damping + d1 |v| + d2 v^2) - x (stiffness + c1 x + c2 x^2),   x the stretch, v the velocity"""
     if "tendon" not in s.lines:
         return
     for t in loop(s.model.ntendon):
-        own = s.const.line[t]
-        add_along(s, t, -(own.damping * along(s, t, s.v) + own.stiffness * stretch_of(s, t)), tau)
+        add_along(s, t, _tendon_force(s, t, stretch_of(s, t), along(s, t, s.v)), tau)
+
+
+def _tendon_force(s: Step, t: Any, x: Any, v: Any) -> Any:
+    own = s.const.line[t]
+    f = -(own.damping * v + own.stiffness * x)
+    return f - v * (own.d1 * abs(v) + own.d2 * (v * v)) - x * (x * (own.c1 + own.c2 * x)) if "curve" in s.extras else f
+
+
+def tendon_rate(s: Step, t: Any, v: Any) -> Any:
+    """How a tendon slows down with its velocity: damping + 2 d1 |v| + 3 d2 v^2"""
+    own = s.const.line[t]
+    return own.damping + (2.0 * own.d1 * abs(v) + 3.0 * own.d2 * (v * v)) if "curve" in s.extras else own.damping
+
+
+def tendon_rate_vjp(s: Step, t: Any, bar: Any) -> None:
+    """Adds to the cotangents of constants, and of the velocity if it counts."""
+    const, own = s.bars.const, s.const.line[t]
+    if const is not None:
+        const.line[t].damping += bar
+    if "curve" in s.extras:
+        v = along(s, t, s.v)
+        add_velocity_bars(s, t, bar * (select(v < 0.0, -2.0, 2.0) * own.d1 + 6.0 * own.d2 * v))
+        if const is not None:
+            const.line[t].d1 += 2.0 * abs(v) * bar
+            const.line[t].d2 += 3.0 * (v * v) * bar
+
+
+def tendon_energy(s: Step, t: Any) -> Any:
+    """k x^2/2 + c1 x^3/3 + c2 x^4/4"""
+    own, x = s.const.line[t], stretch_of(s, t)
+    energy = 0.5 * own.stiffness * (x * x)
+    return energy + x * x * x * (own.c1 / 3.0 + own.c2 * x / 4.0) if "curve" in s.extras else energy
+
+
+def tendon_energy_vjp(s: Step, t: Any, bar: Any) -> None:
+    """Adds to the cotangents of lines and constants."""
+    own, x, const = s.const.line[t], stretch_of(s, t), s.bars.const
+    pull = own.stiffness * x
+    if "curve" in s.extras:
+        pull = pull + x * (x * (own.c1 + own.c2 * x))
+    stretch_bars(s, t, pull * bar)
+    if const is not None:
+        const.line[t].stiffness += 0.5 * (x * x) * bar
+        if "curve" in s.extras:
+            const.line[t].c1 += x * x * x / 3.0 * bar
+            const.line[t].c2 += x * x * x * x / 4.0 * bar
 
 
 def tendons_vjp(s: Step, tau_bar: Reals) -> None:
@@ -69,12 +114,20 @@ def tendons_vjp(s: Step, tau_bar: Reals) -> None:
     if "tendon" not in s.lines:
         return
     for t in loop(s.model.ntendon):
-        own, stretch, rate = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
+        own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
         f_bar = along(s, t, tau_bar)
-        add_moment_bars(s, t, tau_bar, -(own.damping * rate + own.stiffness * stretch))
-        add_velocity_bars(s, t, -(own.damping * f_bar))
-        stretch_bars(s, t, -(own.stiffness * f_bar))
+        stiffness = own.stiffness
+        if "curve" in s.extras:
+            stiffness = stiffness + x * (2.0 * own.c1 + 3.0 * own.c2 * x)
+        add_moment_bars(s, t, tau_bar, _tendon_force(s, t, x, v))
+        add_velocity_bars(s, t, -(tendon_rate(s, t, v) * f_bar))
+        stretch_bars(s, t, -(stiffness * f_bar))
         if s.bars.const is not None:
             bar = s.bars.const.line[t]
-            bar.damping -= f_bar * rate
-            bar.stiffness -= f_bar * stretch
+            bar.damping -= f_bar * v
+            bar.stiffness -= f_bar * x
+            if "curve" in s.extras:
+                bar.c1 -= f_bar * (x * x)
+                bar.c2 -= f_bar * (x * x * x)
+                bar.d1 -= f_bar * (v * abs(v))
+                bar.d2 -= f_bar * (v * v * v)

@@ -14,13 +14,14 @@ from typing import Any
 from ...joints.joint import Extra
 from ...staging import Reals, copy, loop
 from ..context import Step
-from ..lines import clear_line_bars, lines_vjp
+from ..lines import along, clear_line_bars, lines_vjp
 from . import articulated, velocity_matrix
 from .actuation import by_transmission, drive_of, efforts, follows, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
 from .fluid_rates import fluid_rates_vjp
 from .line_rates import line_rates_vjp
 from .momentum import mass_times, mass_times_vjp
+from .passive import tendon_rate, tendon_rate_vjp
 from .springs import curved_rate, curved_rate_vjp
 
 MATRIX = ("lone", "full")
@@ -80,6 +81,8 @@ def slow_down_bars(s: Step) -> None:
     if lines:
         clear_line_bars(s)
         line_rates_vjp(s, ws.slowed, mu)
+        for t in loop(s.model.nline):
+            tendon_rate_vjp(s, t, ws.line_rate[t])
     joint_rates_vjp(s, ws.rate)
     if lines:
         lines_vjp(s)
@@ -119,7 +122,7 @@ def joint_rates(s: Step, rate: Reals) -> None:
 def _line_damping(s: Step) -> None:
     """ws.line_rate: damping of tendons; other lines have none."""
     for t in loop(s.model.nline):
-        s.ws.line_rate[t] = s.const.line[t].damping
+        s.ws.line_rate[t] = tendon_rate(s, t, along(s, t, s.v) if "curve" in s.extras else 0.0)
 
 
 def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
