@@ -15,8 +15,8 @@ from .validate import number, vector
 
 HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 # mjtTrn and mjtDyn, mjtGain, mjtBias: what is beyond a joint's affine actuator
-JOINT_IN_PARENT, CRANK, TENDON, SITE = 1, 2, 3, 4  # mjtTrn
-TRANSMISSIONS = {5: "body (adhesion)", 6: "rotation"}
+JOINT_IN_PARENT, CRANK, TENDON, SITE, BODY = 1, 2, 3, 4, 5  # mjtTrn
+TRANSMISSIONS = {6: "rotation"}
 OTHER_DYNAMICS = {5: "dcmotor", 6: "pid", 7: "user"}
 AFFINE, MUSCLE = 1, 2  # mjtGain and mjtBias
 IDLE = "keeps its place in u and does nothing"
@@ -96,6 +96,10 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
         return f"actuator on a {TRANSMISSIONS[transmission]}"
     if transmission == TENDON and names.tendon[on] not in b._tendons:
         return "actuator on a tendon that is left out"
+    if transmission == BODY and (m.actuator_biasprm[a, 1:3].any() or m.actuator_gainprm[a, 1:3].any() or not on):
+        return "actuator on a body (adhesion) whose force is not its gain times control"
+    if transmission == BODY and m.jnt_actfrclimited.any():
+        return "actuator on a body (adhesion) beside joints whose actuator force is limited"
     if int(m.actuator_plugin[a]) >= 0:
         return "actuator of a plugin"
     if int(m.actuator_dyntype[a]) in OTHER_DYNAMICS:
@@ -130,6 +134,8 @@ def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
     transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
     if transmission == TENDON:
         return {"tendon": names.tendon[on], "gear": float(gear[0])}
+    if transmission == BODY:
+        return {"body": names.body[on]}  # MuJoCo does not count its gear
     other = int(m.actuator_trnid[a, 1])
     if transmission == SITE:
         return {"site": names.site[on], "seen_from": None if other < 0 else names.site[other], "gear": gear}

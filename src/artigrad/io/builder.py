@@ -322,6 +322,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         tendon: str | None = None,
         site: str | None = None,
         seen_from: str | None = None,
+        body: str | None = None,
         crank: str | None = None,
         slider: str | None = None,
         crank_length: float = 0.0,
@@ -351,8 +352,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         site, or of a joint in those of its body (shifts of a free one: the world's); in_parent: turns in the axes of the
         parent. seen_from: another site; forces are then in its axes and act on it too, and length is how far, and turned, the
         site is from there. crank, slider: sites, joined by a rod of crank_length; length is where the slider is on its axis z.
-        control_range, force_range: (lower, upper) of u and of the force. max_velocity: at which the drive and its damping
-        balance. gain_slope: how much the gain on u grows with length and velocity; (0, -1) is a damper whose strength is u.
+        body: it pulls this body to whatever it touches, its force shared by all points (under the soft law). control_range,
+        force_range: (lower, upper) of u and of the force. max_velocity: at which the drive and its damping balance.
+        gain_slope: how much the gain on u grows with length and velocity; (0, -1) is a damper whose strength is u.
 
         dynamics: with one of "integrator", "filter", "filterexact" or "muscle" it has an activation, which follows u, and the
         gain multiplies that in place of u; early: as it is at the end of the step. activation_time: s, of a filter the first
@@ -361,7 +363,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
-        given = {"joint": joint, "tendon": tendon, "site": site, "crank": crank}
+        given = {"joint": joint, "tendon": tendon, "site": site, "crank": crank, "body": body}
         on, axes = self._acted_on(what, given, {"site": seen_from, "crank": slider}, in_parent, gear)
         crank_length = number(crank_length, f"crank_length of {what}")
         if (crank_length > 0) != (crank is not None):
@@ -369,6 +371,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         if kind not in ACTUATORS:
             raise ModelError(f"kind of {what} is one of {', '.join(ACTUATORS)}; not {kind!r}")
         gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
+        if body is not None and (kind != "force" or bias[1:].any() or np.any(gain_slope)):
+            raise ModelError(f"{what} pulls a body to what it touches: it has no length and no velocity to depend on")
         max_velocity = number(max_velocity, f"max_velocity of {what}", finite=False)
         if not max_velocity > 0:
             raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
@@ -469,9 +473,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         """(kind of transmission, name, perhaps another name), and the six numbers of its gear if one does not say it."""
         given = {key: name for key, name in given.items() if name is not None}
         if len(given) != 1:
-            raise ModelError(f"{what} acts on one joint, tendon, site or slider-crank")
+            raise ModelError(f"{what} acts on one joint, tendon, site, slider-crank or body")
         ((part, name),) = given.items()
-        parts: dict[str, Any] = {"joint": self._joints, "tendon": self._tendons}
+        parts: dict[str, Any] = {"joint": self._joints, "tendon": self._tendons, "body": self._bodies}
         known = list(parts.get(part, self._sites))
         other = others.get(part)
         for x in (name,) if other is None else (name, other):
@@ -482,7 +486,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         if any(x is not None and key != part for key, x in others.items()) or (part == "crank" and other is None):
             raise ModelError(f"{what}: seen_from goes with a site, and slider with a crank, which needs it")
         assert name is not None
-        count = 1 if part in ("tendon", "crank") else 6
+        count = 1 if part in ("tendon", "crank", "body") else 6
         if part == "joint":
             joint = JOINTS[list(self._bodies.values())[self._joints[name]]["joint"]]
             if not joint.nv:
@@ -527,7 +531,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
     def _transmission(self, on: tuple[str, ...]) -> Transmission:
         kind, *names = on
-        known: Any = {"tendon": self._tendons, "site": self._sites, "crank": self._sites}.get(kind, self._joints)
+        others = {"tendon": self._tendons, "site": self._sites, "crank": self._sites, "body": self._bodies}
+        known: Any = others.get(kind, self._joints)
         return Transmission(kind, *(list(known).index(name) for name in names))
 
     def sensor(
@@ -681,6 +686,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             if (s.kind == "actuatorfrc" and s.on in model.servos) or (s.kind == "jointactfrc" and s.on in joints):
                 raise ModelError(
                     f"sensor '{s.name}' ({s.kind}) reads the force of a servo motor, which no sensor reads yet"
+                )
+            of_adhesion = s.kind == "actuatorvel" and model.transmissions[s.on].kind == "body"
+            if of_adhesion or (s.kind == "jointactfrc" and "adhesion" in model.extras):
+                raise ModelError(
+                    f"sensor '{s.name}' ({s.kind}) reads what adhesion does to joints, which no sensor does yet"
                 )
 
     def build(self) -> Model:

@@ -381,6 +381,8 @@ def acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:
     if kind == "site":
         seen_from = None if b < 0 else prefix + robot.sites[b]
         return {"site": prefix + robot.sites[a], "seen_from": seen_from, "gear": p.gear_axes[j]}
+    if kind == "body":
+        return {"body": prefix + robot.bodies[a], "gear": p.gear[j]}
     if kind == "crank":
         sites = {"crank": prefix + robot.sites[a], "slider": prefix + robot.sites[b]}
         return sites | {"gear": p.gear[j], "crank_length": p.crank_length[j]}

@@ -453,7 +453,7 @@ class Writer:
             bias[1] -= gain * (m.actuator_kind[a] == POSITION)
             bias[2] -= gain * (m.actuator_kind[a] == VELOCITY)
             general = ET.SubElement(actuators, "general", {"name": name} | self._acted_on(a))
-            wide = m.transmissions[a].kind != "crank" and any(line.actuator == a for line in m.lines[0])
+            wide = m.transmissions[a].kind not in ("crank", "body") and any(line.actuator == a for line in m.lines[0])
             general.set("gear", numbers(p.gear_axes[a] if wide else p.gear[a]))
             general.set("gaintype", "affine" if p.gain_slope[a].any() else "fixed")
             general.set("gainprm", numbers([gain, *p.gain_slope[a]]))
@@ -478,7 +478,8 @@ class Writer:
         if kind == "crank":
             rod = numbers(self.p.crank_length[a])
             return {"cranksite": m.sites[one], "slidersite": m.sites[other], "cranklength": rod}
-        names: Any = {"tendon": [t.name for t in m.tendons], "site": m.sites}.get(kind, m.joints)
+        parts = {"tendon": [t.name for t in m.tendons], "site": m.sites, "body": m.bodies}
+        names: Any = parts.get(kind, m.joints)
         return {kind: names[one]} | ({} if other < 0 else {"refsite": m.sites[other]})
 
     def _muscle(self, general: ET.Element, a: int) -> None:

@@ -347,12 +347,14 @@ class Model:
     def extras(self) -> frozenset[str]:
         """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
         a "spring" that is not linear or of a ball or free joint, a tendon with a "curve", motors that are a "servo",
-        "activation" of actuators, "muscle"s; and limits of "effort"."""
+        "activation" of actuators, "muscle"s, "adhesion"; and limits of "effort"."""
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
             found.add("spring")
         if np.isfinite(self.params.effort_limit).any():
             found.add("effort")
+        if any(on.kind == "body" for on in self.transmissions):
+            found.add("adhesion")
         parts = {"servo": self.servos, "activation": self.activations, "muscle": self.muscles}
         return frozenset(found | {what for what, own in parts.items() if own})
 

@@ -35,8 +35,8 @@ class Tendon(NamedTuple):
 
 class Transmission(NamedTuple):
     """What an actuator acts on. kind: "joint" or "jointinparent" (axes of the parent) with a the joint, "tendon" with a the
-    tendon, "site" with a the site and b the one that it is seen from (-1: none), or "crank" with a the site of the crank and b
-    that of the slider."""
+    tendon, "site" with a the site and b the one that it is seen from (-1: none), "crank" with a the site of the crank and b
+    that of the slider, or "body" with a the body that it pulls to whatever it touches."""
 
     kind: str
     a: int
@@ -44,17 +44,10 @@ class Transmission(NamedTuple):
 
 
 PIECES = ("straight", "sphere", "cylinder")  # kinds of pieces of a path
-LINES = (
-    "fixed",
-    "spatial",
-    "ball",
-    "ball_in_parent",
-    "free",
-    "free_in_parent",
-    "site",
-    "relative",
-    "crank",
-)  # kinds of lines
+LINES = (  # kinds of lines
+    *("fixed", "spatial", "ball", "ball_in_parent", "free", "free_in_parent", "site", "relative", "crank"),
+    "adhesion",
+)
 
 
 class Line(NamedTuple):
@@ -91,6 +84,8 @@ def _of_tendon(model: Model, tendon: Tendon) -> Line:
 def _of_actuator(model: Model, on: Transmission) -> Line | None:
     """The own line of an actuator, if it needs one."""
     kind, a, b = on
+    if kind == "body":
+        return Line("adhesion", (), 0, ())  # its force acts where the body touches
     if kind == "site" and b < 0:
         return Line("site", (), model.nb + a, _path(model, model.site_body[a]))
     if kind in ("site", "crank"):

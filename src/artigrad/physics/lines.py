@@ -8,7 +8,7 @@ its velocity is  moment . v.
     ball      L = gear . rotation vector              moment = gear, in the axes of the body or of the parent
     free      L = 0                                   moment = gear
     site      L = 0                                   moment = that of a wrench, gear in the axes of the site
-    relative, crank: between two sites (`site_lines`)
+    relative, crank: between two sites (`site_lines`);   adhesion: without any, its force acts in contacts
 
 Who uses a line reads ws.length and ws.moment, and adds cotangents to ws.length_bar and ws.moment_bar.
 """
@@ -309,6 +309,10 @@ def _free_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
         bar.torque += torque_bar
 
 
+def _without_length(s: Step, t: Any) -> None:
+    s.ws.length[t] = 0.0
+
+
 FORWARD: dict[str, Callable[[Step, Any], None]] = {
     "fixed": _fixed,
     "spatial": _spatial,
@@ -319,6 +323,7 @@ FORWARD: dict[str, Callable[[Step, Any], None]] = {
     "site": site_lines.site,
     "relative": site_lines.relative,
     "crank": site_lines.crank,
+    "adhesion": _without_length,
 }
 BACKWARD: dict[str, Callable[[Step, Any], None]] = {
     "fixed": _fixed_vjp,
@@ -330,4 +335,5 @@ BACKWARD: dict[str, Callable[[Step, Any], None]] = {
     "site": site_lines.site_vjp,
     "relative": site_lines.relative_vjp,
     "crank": site_lines.crank_vjp,
+    "adhesion": lambda s, t: None,
 }

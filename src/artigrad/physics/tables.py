@@ -74,6 +74,9 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     "nspring": INT,  # links, if any has a spring that is round or curved
     "neffort": INT,  # degrees of freedom, if any has a limit of the force of its actuators
     "fluid_body": INTS,
+    # bodies with adhesion: how many; of each actuator and shape, which (from 1)
+    "nglue": INT,
+    **dict.fromkeys(("act_glue", "shape_glue"), INTS),
     # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
     **dict.fromkeys(("na", "nmuscle"), INT),
     **dict.fromkeys(("act_felt", "act_state", "act_is_muscle", "act_muscle", "state_actuator", "state_dynamics"), INTS),
@@ -150,12 +153,24 @@ def _topology(model: Model) -> dict[str, Any]:
         **_lines(model),
         **_surroundings(model),
         **_activations(model),
+        **_adhesion(model),
     }
 
 
 CONTROL, ACTIVATION, EARLY = range(
     3
 )  # what a gain multiplies: the control, the activation, that at the end of the step
+
+
+def _adhesion(model: Model) -> dict[str, Any]:
+    """Bodies that actuators pull to what they touch, counted from 1."""
+    bodies = [on.a if on.kind == "body" else None for on in model.transmissions]
+    glued = {body: k + 1 for k, body in enumerate(dict.fromkeys(b for b in bodies if b is not None))}
+    return {
+        "nglue": len(glued),
+        "act_glue": _ints(0 if body is None else glued[body] for body in bodies),
+        "shape_glue": _ints(glued.get(body, 0) for body in model.shapes.body),
+    }
 
 
 def _activations(model: Model) -> dict[str, Any]:
@@ -391,6 +406,9 @@ class Topology(SimpleNamespace):
     nservo: Any
     nspring: Any
     neffort: Any
+    nglue: Any
+    act_glue: Any
+    shape_glue: Any
     fluid_body: Any
     na: Any
     nmuscle: Any
@@ -650,6 +668,10 @@ class Workspace:
     effort: Reals  # joint forces of actuators before their limits, and what is left of a cotangent behind these
     effort_bar: Reals
 
+    glue_force: Reals  # adhesion: forces, numbers of points and cotangents, of bodies counted from 1
+    glue_count: Reals
+    glue_bar: Reals
+
     length: Reals  # lines: lengths, moments of their entries, a row over all degrees of freedom, rates; cotangents
     moment: Reals
     dense: Reals
@@ -701,6 +723,9 @@ class Workspace:
             sizes |= _line_sizes(model, backward)
         if na:
             sizes |= {"act": na} | ({"act_bar": na} if backward else {})
+        if "adhesion" in model.extras:
+            names = ("glue_force", "glue_count", "glue_bar") if backward else ("glue_force", "glue_count")
+            sizes |= dict.fromkeys(names, topology_arguments(model)["nglue"] + 1)
         if "effort" in model.extras:
             sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
         if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
@@ -731,6 +756,6 @@ class Workspace:
 
 def _line_sizes(model: Model, backward: bool) -> dict[str, int]:
     lines = model.lines[0]
-    n, entries = len(lines), sum(len(line.dofs) for line in lines)
+    n, entries = len(lines), max(1, sum(len(line.dofs) for line in lines))
     sizes = {"length": n, "moment": entries, "dense": model.nv, "line_rate": n}
     return sizes | ({"length_bar": n, "moment_bar": entries, "dense_bar": model.nv} if backward else {})

@@ -50,6 +50,9 @@ def _check_hard(model: Model) -> None:
     if model.stopped_tendons:
         tendon = model.tendons[model.stopped_tendons[0]].name
         raise InputError(f"law='hard' has no limits and dry friction of tendons, as of '{tendon}': use law='soft'")
+    for name, on in zip(model.actuators, model.transmissions, strict=True):
+        if on.kind == "body":
+            raise InputError(f"law='hard' has no adhesion, which actuator '{name}' is: use law='soft'")
     if model.servos:
         motor = model.actuators[model.servos[0]]
         raise InputError(f"law='hard' has no servo motors, and '{motor}' is one: use law='soft'")

@@ -18,6 +18,7 @@ from .gather import gather
 from .hard import implicit, reverse, solver
 from .hard.rows import apply_impulses, delassus, rows
 from .soft import adjoint
+from .soft.adhesion import stick
 from .soft.newton import newton
 from .soft.start import start_rows
 
@@ -65,6 +66,7 @@ FREE = Law(_nothing, free_accelerations, recompute_factor, free_multipliers)
 
 # -- the soft law --------------------------------------------------------------------------------------------------------
 def _soft_constrain(s: Step) -> None:
+    stick(s)
     newton(s)
     copy(s.constraints.accel, s.ws.qdd, s.model.nv)
 

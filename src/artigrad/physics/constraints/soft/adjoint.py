@@ -21,6 +21,7 @@ from ...dynamics.articulated import clear_forces
 from ...dynamics.inverse_dynamics import link_forces
 from ...lines import place
 from . import coupled
+from .adhesion import adhesion_vjp, start_bars
 from .combo_rows import combo_bars
 from .contact_rows import contact_bars, force_cotangent
 from .factor import assemble, factor_solve
@@ -94,11 +95,15 @@ def _asked(s: Step, family: Block, n: Any, row: Row) -> Any:
 
 def bars(s: Step) -> None:
     """Between the two halves of the adjoint of inverse dynamics: what all rows say to poses, velocities, parameters."""
+    if "adhesion" in s.extras:
+        start_bars(s)
     for family, n, row in every_row(s):
         if isinstance(family, Block):
             _block_bars(s, family, n, row)
         else:
             (single_bars if family is SINGLE else combo_bars)(s, n, row)
+    if "adhesion" in s.extras:
+        adhesion_vjp(s)
 
 
 def _block_bars(s: Step, family: Block, n: Any, row: Row) -> None:

@@ -25,6 +25,7 @@ from ...collision.gap import FAR, Gap
 from ...context import Step
 from ...kinematics import origin
 from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, may_touch, meet, meet_one, place_shapes
+from .adhesion import add_pull_bar, along_normal, pull_of
 from .families import POINT, WRENCH, Block, rub3, rub6, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
@@ -165,7 +166,11 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
     d_bar = inside * (pressed / (d * (1.0 - d)) - soft.k * r * normal)
     r_bar = curve.slope * d_bar - inside * (soft.k * d * normal)
 
-    fields = (("y", "F", -row.f), ("w", "w_bar", -kappa), ("v", "v_bar", -_damped(s, k, kappa)))
+    pressing = row.f
+    if "adhesion" in s.extras:
+        add_pull_bar(s, family, n, row)
+        pressing = row.f - along_normal(family, pull_of(s, family, n, row))
+    fields = (("y", "F", -pressing), ("w", "w_bar", -kappa), ("v", "v_bar", -_damped(s, k, kappa)))
 
     def side(sign: float, link: Any, p: Vec3) -> tuple[Mat3, Vec3]:
         """Pair the fields with forces on one link; the cotangents of the frame and of the point."""
