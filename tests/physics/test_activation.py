@@ -136,7 +136,8 @@ def test_staged_for_a_gpu(model):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "device", lambda number: device)
         sim = ag.Simulator(model, dtype="f32", device="cuda")
-        sim.vjp(sim.rollout(given(model, 0, 2)[0].map(np.float32), np.zeros((2, model.nu), np.float32)))
+        state = given(model, 0, 2)[0].map(np.float32)
+        sim.vjp(sim.rollout(state, np.zeros((2, model.nu), np.float32)), v_bar=state.v)
     for name in ("artigrad_rollout", "artigrad_rollout_vjp"):
         text = ptx(device.staged[name].ir, (9, 0), 0, None)
         assert not re.search(r"\.f64|\.approx|\.ftz|\bcall\b|\.local\b", text), name
