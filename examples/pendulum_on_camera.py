@@ -1,5 +1,5 @@
-"""Learn a double pendulum from films: pixels at 400 frames a second, of unknown scale, angles that wrap around. Then predict half
-a second of a film that was not seen.
+"""Learn a double pendulum from films: pixels at 400 frames a second, of unknown scale, angles that wrap around. Then predict
+half a second of a film that was not seen.
 
 There is no camera here: films are made of a simulated pendulum that the fit does not know, each marker half a pixel off.
 

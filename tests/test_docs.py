@@ -105,7 +105,7 @@ def test_control_on_a_plain_urdf():
     sim = ag.Simulator(ag.load(PLAIN_URDF, motors=True), dt=0.01)
     assert ik(sim, Goal("tool", position=(0.3, 0.0, 0.9))).solved
     upright, state = ag.State(np.zeros(2), np.zeros(2)), ag.State(np.array([0.1, -0.1]), np.zeros(2))
-    hold, cost = lqr(sim, upright), Quadratic(sim.model, upright, Q=1.0, R=1e-3, final=10.0)
+    hold, cost = lqr(sim, upright), Quadratic(sim.model, upright, Q=[10, 10, 0.01, 0.01], R=1e-5)
     plan = ilqr(sim, cost, state, np.zeros((50, 2)))
     assert plan.solved and np.abs(plan.q[-1]).max() < 0.02
     for control in (hold, MPC(sim, cost, horizon=30, iterations=2)):
