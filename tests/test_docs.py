@@ -8,11 +8,13 @@ import re
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import artigrad as ag
 from artigrad.cli import app
+from artigrad.control import MPC, Goal, Quadratic, ik, ilqr, lqr
 from artigrad.model.params import FIELDS
 from artigrad.view.browser import Viewer
 
@@ -96,6 +98,21 @@ def test_tutorial_on_a_plain_urdf(name, tmp_path, monkeypatch):
     code, count = MAKING.subn('model = ag.load("your.urdf", motors=True)', code, count=1)
     assert count == 1
     exec(compile(code, name, "exec"), {"__name__": name})
+
+
+def test_control_on_a_plain_urdf():
+    """The calls of the page on control, on the reader's file: a body is reached as a site is, and controls may be unbounded."""
+    sim = ag.Simulator(ag.load(PLAIN_URDF, motors=True), dt=0.01)
+    assert ik(sim, Goal("tool", position=(0.3, 0.0, 0.9))).solved
+    upright, state = ag.State(np.zeros(2), np.zeros(2)), ag.State(np.array([0.1, -0.1]), np.zeros(2))
+    hold, cost = lqr(sim, upright), Quadratic(sim.model, upright, Q=[10, 10, 0.01, 0.01], R=1e-5)
+    plan = ilqr(sim, cost, state, np.zeros((50, 2)))
+    assert plan.solved and np.abs(plan.q[-1]).max() < 0.02
+    for control in (hold, MPC(sim, cost, horizon=30, iterations=2)):
+        s = state
+        for _ in range(300):
+            s = sim.step(s, control(s))
+        assert np.abs(s.q).max() < 1e-3
 
 
 def run_commands(block: str):

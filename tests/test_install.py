@@ -1,5 +1,6 @@
 """What pip installs, from a wheel and from a source archive, is whole: it imports, simulates and differentiates."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,13 +11,45 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+EXTRAS = (
+    "torch",
+    "jax",
+    "jaxlib",
+    "gymnasium",
+    "scipy",
+    "cma",
+    "matplotlib",
+    "PIL",
+    "imageio_ffmpeg",
+    "tensorboard",
+    "ray",
+    "optax",
+)
 USE = """
+import sys
+sys.modules |= dict.fromkeys({extras!r})  # as in an environment where pip installed no extra: imports of them fail
+import importlib
 import numpy as np, artigrad as ag
 assert {folder!r} in ag.__file__, ag.__file__
+exec(compile({readme!r}, "README.md", "exec"), {{"__name__": "readme"}})
 sim = ag.Simulator(ag.robots.pendulum(2))
 traj = sim.rollout(sim.reset(), steps=3)
-assert np.isfinite(sim.vjp(traj, np.ones(2)).v0).all()
 traj.save("motion.html")
+traj.show(block=False).stop()
+def said(call):
+    try:
+        call()
+    except (ImportError, ag.InputError) as problem:
+        return str(problem)
+for module, extra in (("torch", "torch"), ("jax", "jax"), ("envs", "gym"), ("learn", "learn"), ("camera", "torch")):
+    assert f"pip install 'artigrad[{{extra}}]'" in (said(lambda: importlib.import_module(f"artigrad.{{module}}")) or ""), module
+assert "pip install 'artigrad[view]'" in said(lambda: traj.save("motion.gif"))
+from artigrad.cli import app
+from typer.testing import CliRunner
+told = CliRunner().invoke(app, ["run", "throw", "--method", "lbfgs", "--out", "thrown"])
+assert told.exit_code == 1 and "pip install 'artigrad[optimize]'" in " ".join(told.output.split()), told.output
+from pathlib import Path
+assert not Path("thrown").exists()
 """
 
 
@@ -47,6 +80,7 @@ def test_what_is_installed_is_whole(built, kind, tmp_path):
         (inner,) = tmp_path.iterdir()
         where = inner / "src"
     paths = [str(where), *(p for p in sys.path if "site-packages" in p)]
-    code = f"import sys; sys.path[:0] = {paths!r}\n" + USE.format(folder=str(where))
+    readme = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    code = f"import sys; sys.path[:0] = {paths!r}\n" + USE.format(folder=str(where), extras=EXTRAS, readme=readme)
     done = subprocess.run([sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -33,6 +33,16 @@ BAD = {
         urdf(link("a"), link("b"), link("c"), joints=joint("i", "a", "c") + joint("j", "b", "c")).encode(),
         "link 'c' .* hangs on two joints",
     ),
+    "too far": (
+        b"<mujoco><worldbody><body><freejoint/><geom size='1'/><body pos='0 1e308 0'><joint/><geom size='1'/></body></body>"
+        b"</worldbody></mujoco>",
+        "too far away or too heavy",
+    ),
+    "an empty anchor": (
+        b"<mujoco><worldbody><body name='a'><freejoint/><geom size='1'/></body></worldbody>"
+        b"<equality><connect body1='a' anchor=''/></equality></mujoco>",
+        "attributes that are empty",
+    ),
     "two roots": (urdf(link("a"), link("b")).encode(), "2 roots"),
     "unknown link": (urdf(link("a"), joints=joint("i", "a", "ghost")).encode(), "link 'ghost', which does not exist"),
     "twice": (urdf(link("a"), link("a")).encode(), "two links named 'a'"),

@@ -162,11 +162,19 @@ def test_an_interrupt_waits_for_the_other_threads(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this system")
-@pytest.mark.parametrize("backward", [False, True])
-def test_an_interrupt_ends_a_long_call(backward):
-    """Native work is done in slices, so that Ctrl-C leaves most of a long rollout, or of its gradient, undone."""
+@pytest.mark.parametrize("what", ["forward", "backward", "policy"])
+def test_an_interrupt_ends_a_long_call(what):
+    """Native work is done in slices, so that Ctrl-C leaves most of a long rollout, of its gradient, or of one under a policy
+    undone."""
     sim = ag.Simulator(MODEL, threads=1)
+    still = ag.Network(((np.zeros((MODEL.nu, MODEL.nq + MODEL.nv)), np.zeros(MODEL.nu)),), ("linear",))
+    long = {
+        "forward": lambda: sim.rollout(sim.reset(), steps=50_000),
+        "backward": lambda: sim.vjp(traj, np.ones(19)),
+        "policy": lambda: sim.rollout(sim.reset(), steps=50_000, policy=still),
+    }
     traj = sim.rollout(sim.reset(), steps=50_000)
+    sim.rollout(sim.reset(), steps=20, policy=still)  # compiled
     slices, sliced = [], sim.engine.sliced
 
     def counted(what, count, robot_steps, run):
@@ -181,7 +189,7 @@ def test_an_interrupt_ends_a_long_call(backward):
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.02)
         with pytest.raises(KeyboardInterrupt):
-            sim.vjp(traj, np.ones(19)) if backward else sim.rollout(sim.reset(), steps=50_000)
+            long[what]()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, old)

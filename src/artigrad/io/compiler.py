@@ -51,7 +51,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
                 _looks_without_volume(mj, spec)
                 _couple(mj, spec, prepared)
             m = spec.compile()
-    except (ValueError, mj.FatalError) as problem:
+    except (ValueError, RuntimeError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
             raise
         raise ModelError(f"{source.label}: {_sentence(str(problem), source)}") from None
@@ -77,7 +77,7 @@ def of_mujoco(given: Any, *, floating: bool) -> tuple[Compiled, str, str]:
         if floating:
             _float(spec, label)
         return Compiled(spec.compile(), [], [], {}), name, label
-    except (ValueError, mj.FatalError) as problem:
+    except (ValueError, RuntimeError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
             raise
         raise ModelError(f"{label}: {_sentence(str(problem))}") from None
@@ -188,6 +188,8 @@ HINTS = {
 def _sentence(message: str, source: Source | None = None) -> str:
     """MuJoCo's message in one line, without its prefixes, and what to do about it. A line number of text that was changed
     here means nothing to its author, so that line is shown instead."""
+    if "unknown exception" in message:
+        return "MuJoCo's compiler does not say what is wrong; look for attributes that are empty, such as an anchor"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     text = ", ".join(line.removeprefix("XML Error:").strip().removeprefix("Error:").strip() for line in lines)
     number = re.search(r", line (\d+)$", text)

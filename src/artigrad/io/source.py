@@ -47,7 +47,7 @@ def open_source(given: str | Path) -> Source:
     if not isinstance(given, str | Path) or not str(given).strip():
         raise ModelError(f"ag.load takes the path of a robot's file, or its XML as text, not {given!r:.60}")
     path = Path(given).expanduser()
-    label = f"'{path}'"
+    label = f"'{' '.join(str(path).split())[:200]}'"
     try:
         if path.is_dir():
             raise ModelError(f"{label} is a folder; name the robot's file in it")
@@ -55,11 +55,11 @@ def open_source(given: str | Path) -> Source:
         _check_head(data[:HEAD], label)
         return _source(_parse(_decoded(data, label), label), path.resolve(), label, _is_utf8(data))
     except FileNotFoundError:
-        raise ModelError(f"there is no file {label:.200}; a text in its place begins with '<'") from None
+        raise ModelError(f"there is no file {label}; a text in its place begins with '<'") from None
     except (OSError, ValueError) as problem:
         if isinstance(problem, ModelError):
             raise
-        raise ModelError(f"{label:.200} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
+        raise ModelError(f"{label} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
 
 
 def _is_utf8(data: bytes) -> bool:

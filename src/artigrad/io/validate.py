@@ -123,6 +123,11 @@ def check_mass_matrix(model: Model) -> None:
     For each moving body, the 6x6 inertia of all it carries (origin of its frame, its axes) is pressed on the joint's
     motions; a joint that can move without moving mass makes the mass matrix singular.
     """
+    with np.errstate(over="ignore", invalid="ignore"):
+        _check_joints(model)
+
+
+def _check_joints(model: Model) -> None:
     p, nb = model.params, model.nb
     inertia = []
     for i in range(nb):
@@ -135,6 +140,10 @@ def check_mass_matrix(model: Model) -> None:
         S = model.joint_kind(i).motions(p.axis[i], p.anchor[i])
         if S.shape[1]:
             D = S.T @ inertia[i] @ S + p.armature[i] * np.eye(S.shape[1])
+            if not np.isfinite(D).all():
+                raise ModelError(
+                    f"what joint '{model.joints[i]}' carries is too far away or too heavy to compute with: look at its numbers"
+                )
             least = float(np.linalg.eigvalsh(D).min())
             if least <= 1e-12 * max(1e-6, float(np.abs(D).max())):
                 raise ModelError(

@@ -34,6 +34,7 @@ from ..physics.tables import Workspace, constants_size, line_features, topology_
 from ..staging import Kernel
 
 SLICE = 0.05  # s, of native work at a time
+TOUCHED = 1 << 25  # bytes of new memory at a time
 FIRST = 16  # steps of the first slice, after which their pace is known
 KEPT = 4  # sets of constants that are kept: those of several Params in turn are not made again
 
@@ -239,6 +240,16 @@ class Engine:
         m = self.model
         return State(*(self.device.empty((*lead, n)) for n in (m.nq, m.nv, m.na)[: 3 if m.na else 2]))
 
+    def begun(self, start: State, rows: int) -> State:
+        """Room for so many rows of states, the first of them written; where that is a lot, some robots at a time, as memory
+        that is new takes long to be touched and Ctrl-C is not heard meanwhile."""
+        states = self.empty_states(len(start.q), rows)
+        for x, x0 in zip(states, start, strict=True):
+            some = max(1, TOUCHED * len(x0) // max(1, x.nbytes)) if self.deaf else len(x0)
+            for k in range(0, len(x0), some):
+                x[k : k + some, 0] = x0[k : k + some]
+        return states
+
     def extend(self, inputs: Inputs, states: State, t: int, status: Any, steps: int = 1) -> None:
         """Fill so many rows of the states (B, T+1, n) from row t on."""
         self._rollout(inputs, states.map(lambda x: x[:, t:]), t, (steps, 1), status)
@@ -247,9 +258,7 @@ class Engine:
         """The states at steps first, first + every, ... and end, of span = (first, end): arrays (B, rows, n)."""
         first, end = span
         whole, rest = divmod(end - first, every)
-        states = self.empty_states(inputs.batch, 1 + whole + (rest > 0))
-        for x, x0 in zip(states, start, strict=True):
-            x[:, 0] = x0
+        states = self.begun(start, 1 + whole + (rest > 0))
         if whole:
             self._rollout(inputs, states, first, (whole, every), status)
         if rest:

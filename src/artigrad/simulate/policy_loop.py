@@ -20,6 +20,7 @@ from .cotangents import Tricks
 from .engine import Engine, Inputs
 
 TAPE = 1 << 25  # bytes that activations and their cotangents may take at a time
+UNHEARD = 1 << 13  # steps of robots backwards in one go, a tenth of a second or so, between which Ctrl-C is heard
 
 
 class PolicyBars(NamedTuple):
@@ -89,21 +90,25 @@ def policy_forward(
 ) -> tuple[State, Any, Any]:
     """States (B, T+1, n), controls (B, T, nu) and violation (B,) from the rows of `start` on."""
     m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
-    states = engine.empty_states(batch, steps + 1)
+    states = engine.begun(start, steps + 1)
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
-    for x, x0 in zip(states, start, strict=True):
-        x[:, 0] = x0
     inputs, block = Inputs(batch, u, None, params), block_of(device.target(batch))
-    engine.bound(policy_rollout(shape), inputs, False, shape.counts(block) | shape.work(False))(
-        batch,
-        engine.threads,
-        steps=steps,
-        const=engine.constants(params, batch),
-        **states.named(),
-        u=u,
-        **network.packed(device.dtype, block, False),
-        **({"status": status} if engine.constrained else {}),
-    )
+    kernel = engine.bound(policy_rollout(shape), inputs, False, shape.counts(block) | shape.work(False))
+    weights, more = network.packed(device.dtype, block, False), {"status": status} if engine.constrained else {}
+
+    def run(a: int, b: int) -> None:
+        kernel(
+            batch,
+            engine.threads,
+            steps=b - a,
+            const=engine.constants(params, batch),
+            **states.map(lambda x: x[:, a:]).named(),
+            u=u[:, a:b],
+            **weights,
+            **more,
+        )
+
+    engine.sliced(f"policy {shape.sizes}", steps, batch, run)
     engine.check_table(status)
     if not all_finite(u):
         t = int((~np.isfinite(u)).any((0, 2)).argmax())
@@ -161,7 +166,7 @@ class _PolicyCotangents:
         self.W_bars = [np.zeros(W.shape, device.dtype) for W, _ in network.layers]
         self.b_bars = [np.zeros(b.shape, device.dtype) for _, b in network.layers]
         row = sum(shape.sizes[:-1]) + sum(shape.sizes[1:])
-        self.chunk = max(1, TAPE // (batch * row * device.dtype.itemsize))
+        self.chunk = max(1, min(TAPE // (row * device.dtype.itemsize), UNHEARD) // batch)
         self.kernel = engine.bound(
             policy_rollout_vjp(shape),
             Inputs(batch, u, None, params),
