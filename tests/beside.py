@@ -108,7 +108,7 @@ def _their_contacts(m: mujoco.MjModel, d: mujoco.MjData, names: Names) -> Contac
     for c in d.contact:
         if c.efc_address >= 0:
             rows.setdefault(frozenset(names.geom[g] for g in c.geom), []).append(np.array([c.dist, *c.pos]))
-        if _crossing(m, c) or abs(c.dist - c.includemargin) < 1e-12:
+        if _crossing(m, c) or abs(c.dist - c.includemargin) < 1e-9:
             return ROUNDING
     return {pair: np.array(x) for pair, x in rows.items()}
 
