@@ -63,6 +63,16 @@ def loading() -> list[tuple[str, Path]]:
     return [(name, path) for name, path in files() if name not in refused()]
 
 
+def _is_part(path: Path) -> bool:
+    """Whether a file is none by itself: MuJoCo loads it neither, or there is no body in it."""
+    import mujoco
+
+    try:
+        return path.suffix == ".xml" and mujoco.MjModel.from_xml_path(str(path)).nbody < 2
+    except ValueError:
+        return True
+
+
 def row(path: Path, states: int) -> tuple[str, ...]:
     """How a file loads (strict, loose, not), its size, how far it is from MuJoCo, and what is left out or why it does not."""
     from .beside import compare
@@ -70,7 +80,7 @@ def row(path: Path, states: int) -> tuple[str, ...]:
     try:
         model = ag.load(path, strict=False)
     except ag.ModelError as problem:
-        return "not", "", "", str(problem).replace(f"{path.parent}/", "")
+        return "part" if _is_part(path) else "not", "", "", str(problem).replace(f"{path.parent}/", "")
     reasons = "; ".join(f"{f.what} ({len(f.where)})" if f.where else f.what for f in model.unsupported)
     how = "loose" if reasons else "strict"
     size = f"{model.nb} / {model.nv} / {model.nu}"
@@ -101,9 +111,8 @@ def table(states: int) -> str:
         print(*rows[-1], sep=" | ", flush=True)
     lumps = Counter(how for name, how, *_ in rows if LUMPS in name)
     rows = [r for r in rows if LUMPS not in r[0]]
-    parts = [r for r in rows if r[-1].endswith(("has no bodies", "has no links"))]
-    counts = Counter(r[1] for r in rows if r not in parts)
-    whole = sum(counts.values())
+    counts = Counter(how for _, how, *_ in rows)
+    whole = sum(counts.values()) - counts["part"]
     lines = [
         "# Robot files that load",
         "",
@@ -113,8 +122,9 @@ def table(states: int) -> str:
         "many parts use it). `not`: the file is refused, and why. What moves in each agrees with MuJoCo to 1e-9",
         "(`tests/io/test_packages.py`).",
         "",
-        f"{whole} files with a body: {counts['strict']} strict ({counts['strict'] / whole:.1%}), {counts['loose']} loose,",
-        f"{counts['not']} not; {len(parts)} more are parts of others.",
+        f"{whole} files: {counts['strict']} strict ({counts['strict'] / whole:.1%}), {counts['loose']} loose,",
+        f"{counts['not']} not.",
+        f"{counts['part']} more are `part`s of others: MuJoCo refuses them too, or they have no body.",
         f"Of the {sum(lumps.values())} lumps in pybullet_data's `{LUMPS}`, {lumps['strict']} are strict,",
         f"{lumps['loose']} loose, {lumps['not']} not.",
         "",
