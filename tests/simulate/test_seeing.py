@@ -239,6 +239,9 @@ def test_they_are_saved_edited_and_put_in_scenes(tmp_path):
         ag.save(model, path, strict=False)
         again, edited = ag.load(path), ag.edit(model).build()
         assert edited.sensors == model.sensors and edited.shapes == model.shapes
+        assert len(again.visuals) == len(model.visuals) and again.shapes.unseen == model.shapes.unseen
+        for one, two in zip(again.visuals, model.visuals, strict=True):
+            np.testing.assert_allclose(one.rgba, two.rgba, atol=2e-3)
         state = random_state(model, np.random.default_rng(0))
         wanted = ag.Simulator(model).sensors(state)
         for name, y in ag.Simulator(again).sensors(state).items():
