@@ -149,6 +149,35 @@ def test_a_time_step_of_zero():
         )
 
 
+def test_pipes_and_devices(tmp_path):
+    os.mkfifo(tmp_path / "robot.xml")
+    for path in (tmp_path / "robot.xml", "/dev/zero"):
+        with pytest.raises(ag.ModelError, match="is a pipe or a device, not a file"):
+            ag.load(path)
+
+
+def test_chains_that_are_too_deep(tmp_path):
+    n = 5000
+    joints = (joint(f"j{i}", f"l{i}", f"l{i + 1}") for i in range(n - 1))
+    texts = {"robot.urdf": urdf(*(link(f"l{i}") for i in range(n)), joints="".join(joints))}
+    texts["robot.xml"] = f"<mujoco><worldbody>{'<body><joint/>' * n}{'</body>' * n}</worldbody></mujoco>"
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(ag.ModelError, match=f"{name}' has bodies more than 1023 deep"):
+            ag.load(tmp_path / name)
+
+
+def test_a_urdf_that_is_spelled_badly():
+    inner = '<origin xyz="1,2 3 4" rpy="$(optenv TILT 0 0.5 0)"/><axis xyz="1 0 0"/>'
+    text = urdf(link("a"), link("b"), joints=joint("j", "a", "b", inner).replace('"1" effort', '"1.5." effort'))
+    model = ag.load(text)
+    assert model.params.limit[1].tolist() == [-1, 1.5] and model.params.position[1].tolist() == [1, 2, 3]
+    assert model.params.axis[1].tolist() == [0, 1, 0]
+    found = {note.what for note in model.notes if note.effect == "the first counts"}
+    assert found == {"more than three numbers of 'xyz'", "number with two points", "element <axis> twice"}
+    assert model.sites == ("a", "b")  # a site for every link
+
+
 def test_elements_within_elements():
     n = 3000
     with pytest.raises(ag.ModelError, match=r"deep|DEPTH"):

@@ -15,6 +15,7 @@ from artigrad.model.model import HEIGHT_FIELD, PLANE, POINTS
 from artigrad.model.quaternions import matrix
 from artigrad.simulate.gradcheck import random_state
 
+from ..beside import compare
 from ..packages import files, loading, refused
 
 FILES = loading()
@@ -153,6 +154,16 @@ def test_steps_as_mujoco_does(path):
         close(traj.act[k], d.act, 1e-8)
         d.ctrl[:] = u[k]
         mujoco.mj_step(m, d)
+
+
+WHOLE = ("suite/finger.xml", "suite/fish.xml", "suite/quadruped.xml", "assets/ant.xml")
+
+
+@pytest.mark.parametrize("path", [p for name, p in FILES if name.endswith(WHOLE)], ids=lambda path: path.stem)
+def test_with_contacts_and_sensors_as_mujoco_does(path):
+    found = compare(ag.load(path), mujoco.MjModel.from_xml_path(str(path)), 5)
+    assert max(found.free, found.forces, found.tendons) < 1e-12 and found.same > 1
+    assert max(found.all, found.sensors, found.step) < 1e-6
 
 
 @pytest.mark.skipif(not files(), reason="none of the packages is installed: pip install 'artigrad[robots]'")

@@ -212,12 +212,36 @@ def test_contacts():
     )
 
 
+def test_a_reading_does_not_depend_on_neighbours_or_target():
+    for text, sample in ((LIMITS, random_state), (CONTACTS, resting)):
+        model, rng = ag.load(text), np.random.default_rng(4)
+        state = sample(model, rng, 5)
+        state.q[1] = model.keyframe("reference").q
+        sim, plain = ag.Simulator(model), ag.Simulator(model, backend="numpy")
+        whole = sim.sensors(state)
+        bars = {name: np.ones_like(y) for name, y in whole.items()}
+        grad = sim.sensors_vjp(state, bars)
+        for k in range(5):
+            one = ag.State(state.q[k], state.v[k])
+            for name, y in sim.sensors(one).items():
+                np.testing.assert_array_equal(whole[name][k], y, err_msg=name)
+            alone = sim.sensors_vjp(one, {name: y[k] for name, y in bars.items()})
+            np.testing.assert_array_equal(alone.q, grad.q[k])
+        for name, y in plain.sensors(ag.State(state.q[0], state.v[0])).items():
+            np.testing.assert_allclose(
+                y, whole[name][0], rtol=1e-7, atol=1e-7 * max(1.0, np.abs(y).max()), err_msg=name
+            )
+
+
 def test_they_are_saved_edited_and_put_in_scenes(tmp_path):
     for k, text in enumerate((rays_at("mesh"), LIMITS, CONTACTS)):
         model, path = ag.load(text), tmp_path / f"{k}.xml"
         ag.save(model, path, strict=False)
         again, edited = ag.load(path), ag.edit(model).build()
         assert edited.sensors == model.sensors and edited.shapes == model.shapes
+        assert len(again.visuals) == len(model.visuals) and again.shapes.unseen == model.shapes.unseen
+        for one, two in zip(again.visuals, model.visuals, strict=True):
+            np.testing.assert_allclose(one.rgba, two.rgba, atol=2e-3)
         state = random_state(model, np.random.default_rng(0))
         wanted = ag.Simulator(model).sensors(state)
         for name, y in ag.Simulator(again).sensors(state).items():

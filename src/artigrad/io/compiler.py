@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import re
 import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ def mujoco() -> Any:
     return mujoco
 
 
+DEEPEST = 1023  # bodies, one behind the other
 ROTOR = 0.01  # kg m^2, or kg, of a joint that moves no mass
 HIDDEN = 3  # groups of geoms from here on are not drawn
 
@@ -40,6 +43,7 @@ class Compiled(NamedTuple):
 def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     """The mjModel of a description."""
     mj = mujoco()
+    _check_depth(source)
     prepared = Preparation(source, strict).run() if source.kind == "urdf" else None
     try:
         with warnings.catch_warnings(record=True) as said:
@@ -50,6 +54,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
             if prepared is not None:
                 _looks_without_volume(mj, spec)
                 _couple(mj, spec, prepared)
+                _mark_links(spec)
             m = spec.compile()
     except (ValueError, RuntimeError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
@@ -61,6 +66,33 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     unsupported = prepared.unsupported + _weigh(mj, m, prepared, strict)
     _hide_what_has_looks(m)
     return Compiled(m, unsupported, prepared.notes + notes, prepared.speeds)
+
+
+def _check_depth(source: Source) -> None:
+    """MuJoCo takes long over chains that are too deep for it, before it says so."""
+    level, behind = _links(source.root) if source.kind == "urdf" else _bodies(source.root)
+    for _ in range(DEEPEST):
+        level = [b for a in level for b in behind(a)]
+    if level:
+        raise ModelError(
+            f"{source.label} has bodies more than {DEEPEST} deep behind each other, which MuJoCo does not compile"
+        )
+
+
+def _links(root: ET.Element) -> tuple[list[Any], Callable[[Any], list[Any]]]:
+    """The links of a URDF that hang on none, and what hangs on one."""
+    behind: dict[Any, list[Any]] = {}
+    for joint in root.findall("joint"):
+        parent, child = joint.find("parent"), joint.find("child")
+        if parent is not None and child is not None:
+            behind.setdefault(parent.get("link"), []).append(child.get("link"))
+    hanging = {link for links in behind.values() for link in links}
+    return [link for link in behind if link not in hanging], lambda link: behind.get(link, [])
+
+
+def _bodies(root: ET.Element) -> tuple[list[Any], Callable[[Any], list[Any]]]:
+    """The same of MJCF."""
+    return [b for world in root.iter("worldbody") for b in world.findall("body")], lambda body: body.findall("body")
 
 
 def of_mujoco(given: Any, *, floating: bool) -> tuple[Compiled, str, str]:
@@ -99,6 +131,12 @@ def _looks_without_volume(mj: Any, spec: Any) -> None:
     for mesh in spec.meshes:
         if mesh.name not in solid:
             mesh.inertia = mj.mjtMeshInertia.mjMESH_INERTIA_SHELL
+
+
+def _mark_links(spec: Any) -> None:
+    """A site at the frame of every link, with its name."""
+    for body in spec.bodies[1:]:
+        body.add_site(name=body.name)
 
 
 def _couple(mj: Any, spec: Any, prepared: Preparation) -> None:

@@ -41,7 +41,10 @@ def load(
     else:
         description = open_source(source)
         read, name, label = compiled(description, floating=floating, strict=strict), description.name, description.label
-    model = convert(read, name, mesh_points=mesh_points, motors=chosen)
+    try:
+        model = convert(read, name, mesh_points=mesh_points, motors=chosen)
+    except ModelError as problem:
+        raise ModelError(f"{label}: {problem}") from None
     if model.unsupported and strict:
         raise ModelError(
             f"{label} has what is not simulated yet; load it with strict=False to go on without:\n"

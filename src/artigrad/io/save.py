@@ -51,6 +51,7 @@ INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "im
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
 GLASS = "glass"  # a material that rays pass through; geoms of it have colours of their own
+GREY = np.array([0.5, 0.5, 0.5, 1.0])
 SIDE_NAMES = {"shape": "geom", "body": "body", "subtree": "subtree"}
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 # attribute of a tendon: our field
@@ -286,6 +287,8 @@ class Writer:
             geom.set("quat", numbers(look.quaternion))
             if self.sees:
                 geom.set("material", GLASS)
+                if np.allclose(look.rgba, GREY):  # which MuJoCo takes for none, and would draw glass
+                    geom.set("rgba", numbers(GREY + np.array([1e-3, 0.0, 0.0, 0.0])))
             if look.mesh is not None:
                 self._mesh(geom, *look.mesh)
             else:

@@ -51,6 +51,8 @@ def open_source(given: str | Path) -> Source:
     try:
         if path.is_dir():
             raise ModelError(f"{label} is a folder; name the robot's file in it")
+        if path.exists() and not path.is_file():
+            raise ModelError(f"{label} is a pipe or a device, not a file")
         data = path.read_bytes()
         _check_head(data[:HEAD], label)
         return _source(_parse(_decoded(data, label), label), path.resolve(), label, _is_utf8(data))

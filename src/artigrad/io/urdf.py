@@ -6,6 +6,7 @@ that names the link, or with strict=False is mended and reported.
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +31,13 @@ READ = {
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
 }
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
+TRIPLES = ("xyz", "rpy", "size", "scale")
+VARIABLE = re.compile(r"\$\(optenv\s+\S+\s*([^)]*)\)")  # of ROS: its name, and what it is if it is not set
+POINT = re.compile(r"[-+]?\d+\.\d*\.")
 WATER = "has the mass of its collision shapes at 1000 kg/m3"
 AS_GIVEN = "simulated as given"
-NOTED = ("not drawn", "skipped", WATER, AS_GIVEN)  # effects that leave nothing out of the simulation
+FIRST = "the first counts"
+NOTED = ("not drawn", "skipped", WATER, AS_GIVEN, FIRST)  # effects that leave nothing out of the simulation
 NOT_AXIAL = ("fixed", "floating", "planar", "spherical")  # types of joints
 MIMIC = {"multiplier": 1.0, "offset": 0.0}
 
@@ -78,9 +83,7 @@ class Preparation:
             )
         check_tree(root, self.source.label)
         for element in root.iter():
-            for key in LISTS:
-                if "," in element.get(key, ""):
-                    element.set(key, element.get(key, "").replace(",", " "))
+            self._spelled(element)
         fixed = [joint for joint in root.findall("joint") if joint.get("type") == "fixed"]
         self._fixed = {child.get("link", "") for joint in fixed for child in joint.findall("child")}
         for link in root.findall("link"):
@@ -101,10 +104,31 @@ class Preparation:
             findings.append(Finding(what, tuple(where), effect))
         return self
 
+    def _spelled(self, element: ET.Element) -> None:
+        """Numbers and elements that are not written as they should be and have one meaning: commas between numbers, the default
+        of a variable of the environment, a point too many, more than three numbers, the same element twice."""
+        for key, given in element.attrib.items():
+            text = VARIABLE.sub(r"\1", given)
+            text = text.replace(",", " ") if key in LISTS else text
+            if key in TRIPLES and len(text.split()) > 3:
+                text = " ".join(text.split()[:3])
+                self._found.setdefault((f"more than three numbers of '{key}'", FIRST), []).append(given)
+            if POINT.fullmatch(text):
+                text = text[:-1]
+                self._found.setdefault(("number with two points", FIRST), []).append(given)
+            element.set(key, text)
+        seen: set[str] = set()
+        for child in list(element) if element.tag == "joint" else ():
+            if child.tag in seen and child.tag != "mimic":
+                element.remove(child)
+                self._found.setdefault((f"element <{child.tag}> twice", FIRST), []).append(element.get("name", ""))
+            seen.add(child.tag)
+
     def _mimic(self, joint: ET.Element) -> None:
         """A joint that follows another one is held to it by an equality."""
-        name, joints = joint.get("name", ""), self.source.root.findall("joint")
+        name = joint.get("name", "")
         for mimic in joint.findall("mimic"):
+            joints = self.source.root.findall("joint")
             joint.remove(mimic)
             moving = {j.get("name", "") for j in joints if j.get("type") not in NOT_AXIAL}
             other = mimic.get("joint", "")
