@@ -95,7 +95,7 @@ def test_gradients_of_ellipsoids():
         "wind",
     )
     assert all(checks[name].largest > 1e-6 for name in names)
-    with pytest.warns(UserWarning, match="feels as ellipsoids"):
+    with pytest.warns(RuntimeWarning, match="feels as ellipsoids"):
         ag.Simulator(model, integrator="implicit")
     with pytest.raises(ag.ModelError, match="as an ellipsoid at the end of the step"):
         ag.load(ELLIPSOIDS.format(integrator="implicit"))
