@@ -183,6 +183,7 @@ def test_the_table_of_parameters_is_that_of_the_source():
         "piece": "pieces",
         "activation": "na",
         "muscle": "muscles",
+        "wet": "wet shapes",
     }
     page = (DOCS / "api" / "params.md").read_text()
     for name, (per, shape, meaning) in FIELDS.items():

@@ -56,8 +56,54 @@ def test_gradients(integrator):
     assert all(checks[name].largest > 1e-6 for name in names)
 
 
-def test_saved_and_in_a_scene(tmp_path):
-    model = ag.load(text())
+ELLIPSOIDS = """<mujoco><option density="50" viscosity=".3" wind=".3 -.2 .5" integrator="{integrator}"/>
+    <default><geom contype="0" conaffinity="0"/></default><worldbody>
+    <body name="a" pos="0 0 .5"><joint axis="0 1 0"/><geom size=".04" pos=".2 0 0"/>
+      <geom type="capsule" size=".05 .1" pos=".1 0 .05" euler="10 20 30" fluidshape="ellipsoid"/>
+      <body pos=".2 0 0"><joint type="ball"/><geom type="box" size=".04 .06 .05" fluidshape="ellipsoid"/>
+        <geom type="ellipsoid" size=".05 .03 .08" pos=".1 0 0" fluidshape="ellipsoid" fluidcoef=".4 .3 1.2 .9 .8"/></body>
+    </body>
+    <body pos="1 0 1"><freejoint/><geom type="cylinder" size=".05 .1" fluidshape="ellipsoid" pos=".02 0 .01"/></body>
+    <body pos="2 0 1"><freejoint/><geom size=".05" fluidshape="ellipsoid"/></body>
+    <body pos="3 0 1"><freejoint/><geom type="box" size=".05 .03 .06"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("integrator", ["Euler", "RK4"])
+def test_ellipsoids_move_as_in_mujoco(integrator):
+    xml = ELLIPSOIDS.format(integrator=integrator)
+    m, model, rng = mujoco.MjModel.from_xml_string(xml), ag.load(xml), np.random.default_rng(0)
+    d, sim, state = mujoco.MjData(m), ag.Simulator(model), random_state(model, rng, 5)
+    a, traj = sim.acceleration(state), sim.rollout(state, steps=1)
+    for k in range(5):
+        d.qpos[:], d.qvel[:] = state.q[k], state.v[k]
+        mujoco.mj_forward(m, d)
+        np.testing.assert_allclose(a[k], d.qacc, atol=1e-10 * np.abs(d.qacc).max())
+        mujoco.mj_step(m, d)
+        np.testing.assert_allclose(traj.v[k, 1], d.qvel, atol=1e-9 if integrator == "Euler" else 1e-6)
+
+
+def test_gradients_of_ellipsoids():
+    model = ag.load(ELLIPSOIDS.format(integrator="Euler"))
+    checks = {c.what: c for c in ag.gradcheck(model, show=False, steps=2, samples=1, tolerance=1e-7)}
+    names = (
+        "fluid_coefficients",
+        "virtual_mass",
+        "virtual_inertia",
+        "shape_size",
+        "shape_position",
+        "viscosity",
+        "wind",
+    )
+    assert all(checks[name].largest > 1e-6 for name in names)
+    with pytest.warns(RuntimeWarning, match="feels as ellipsoids"):
+        ag.Simulator(model, integrator="implicit")
+    with pytest.raises(ag.ModelError, match="as an ellipsoid at the end of the step"):
+        ag.load(ELLIPSOIDS.format(integrator="implicit"))
+
+
+@pytest.mark.parametrize("xml", [text(), ELLIPSOIDS.format(integrator="Euler")])
+def test_saved_and_in_a_scene(tmp_path, xml):
+    model = ag.load(xml)
     ag.save(model, tmp_path / "robot.xml")
     state = random_state(model, np.random.default_rng(1))
     wanted = ag.Simulator(model).acceleration(state)

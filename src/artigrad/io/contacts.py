@@ -32,10 +32,17 @@ def regarded(m: Any) -> list[int]:
     """Geoms that may touch nothing, but that rangefinders see or distances are measured to."""
     known = set(touching(m))
     found = {g for g in range(m.ngeom) if RANGEFINDER in m.sensor_type and visible(m, g)}
+    found |= {g for g in range(m.ngeom) if feels_fluid(m, g)}
     for s in (s for s in range(m.nsensor) if m.sensor_type[s] in DISTANCES):
         for kind, i in ((m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s])):
             found |= {int(i)} if kind == GEOM else {g for g in range(m.ngeom) if m.geom_bodyid[g] == i}
     return sorted(found - known)
+
+
+def feels_fluid(m: Any, g: int) -> bool:
+    """Whether a fluid feels a geom as an ellipsoid; a mesh has no half axes here, and what is fixed to the world stays."""
+    wet = m.geom_fluid[g, 0] and (m.opt.density or m.opt.viscosity) and m.body_weldid[m.geom_bodyid[g]]
+    return bool(wet and int(m.geom_type[g]) in METHODS)
 
 
 def visible(m: Any, g: int) -> bool:
@@ -69,6 +76,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
             "group": int(m.geom_contype[g]),
             "touches": int(m.geom_conaffinity[g]),
             "seen": visible(m, g),
+            "fluid": np.split(m.geom_fluid[g, 1:], (5, 8)) if feels_fluid(m, g) else None,
         }
         body = names.body[int(m.geom_bodyid[g])]
         if kind == MESH:

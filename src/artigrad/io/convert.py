@@ -114,8 +114,11 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
 
 
 def _box(m: Any, i: int) -> dict[str, Any]:
-    """The box that has the inertia of body i, which is what a fluid feels of it."""
+    """The box that has the inertia of body i, which is what a fluid feels of it, unless it feels its geoms."""
     moments, mass = m.body_inertia[i], float(m.body_mass[i])
+    geoms = range(int(m.body_geomadr[i]), int(m.body_geomadr[i]) + int(m.body_geomnum[i]))
+    if any(m.geom_fluid[g, 0] for g in geoms):  # then it feels these alone
+        return {}
     if mass < 1e-15 or not (m.opt.density or m.opt.viscosity):
         return {}
     edges = np.sqrt(np.maximum(moments.sum() - 2 * moments, 1e-15) / mass * 6.0)

@@ -259,6 +259,9 @@ class Writer:
             geom = ET.SubElement(own, "geom", name=m.shapes.names[s], group=HIDDEN if m.visuals else "0")
             geom.set("pos", numbers(p.shape_position[s]))
             geom.set("quat", numbers(p.shape_rotation[s]))
+            if s in m.shapes.wet:
+                geom.set("fluidshape", "ellipsoid")
+                geom.set("fluidcoef", numbers(p.fluid_coefficients[m.shapes.wet.index(s)]))
             if s in m.shapes.unseen:
                 geom.set("rgba", "0 0 0 0")
             geom.set("contype", str(m.shapes.masks[s][0]))
@@ -572,7 +575,9 @@ class Writer:
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
-        boxes = [m.bodies[b] for b in range(m.nb) if "fluid" in m.extras and not self._is_inertia_box(b)]
+        felt = {m.shapes.body[k] for k in m.shapes.wet}
+        others = [b for b in range(m.nb) if "fluid" in m.extras and b not in felt]
+        boxes = [m.bodies[b] for b in others if not self._is_inertia_box(b)]
         lose("box in a fluid that is not that of the inertia", boxes, "found anew from the inertia")
         changed = [key for key in ("body_weight", "dof_weight") if not np.array_equal(p[key], m.params[key])]
         lose("weights of constraints", changed, "found anew from the reference pose")

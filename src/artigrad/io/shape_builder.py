@@ -32,6 +32,7 @@ WORLD = "world"
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
 # fields of Params that a shape has beside its place and size, and an explicit pair
 NUMBERS = ("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin")
+FLUID = ("fluid_coefficients", "virtual_mass", "virtual_inertia")
 PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin")
 
 
@@ -55,7 +56,8 @@ class ShapeBuilder:
         in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
         rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); priority: the higher one of a pair
         decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in the
-        touches of the other); and seen: whether rangefinders see it."""
+        touches of the other); seen: whether rangefinders see it; and fluid: (coefficients, virtual mass, virtual inertia),
+        with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
         return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
     def sphere(self, body: str, radius: float, **options: Any) -> str:
@@ -143,6 +145,7 @@ class ShapeBuilder:
         group: int = 1,
         touches: int = 1,
         seen: bool = True,
+        fluid: Any = None,
         vertices: Any = (),
         surface: Any = None,
         heights: Any = (),
@@ -187,6 +190,7 @@ class ShapeBuilder:
             "group": whole(group, f"group of {what}"),
             "touches": whole(touches, f"touches of {what}"),
             "seen": bool(seen),
+            "fluid": None if fluid is None else _fluid(fluid, kind, what),
             "vertices": corners,
             "surface": None if surface is None else _surface(surface, what),
             "heights": grid,
@@ -214,6 +218,7 @@ class ShapeBuilder:
                 group=shapes.masks[k][0],
                 touches=shapes.masks[k][1],
                 seen=k not in shapes.unseen,
+                fluid=robot.shape_fluid(k),
                 vertices=p.vertex[first : first + count],
                 surface=shapes.surfaces[k],
                 heights=p.height[height : height + rows * cols].reshape(rows, cols),
@@ -234,6 +239,8 @@ class ShapeBuilder:
             values |= {f"pair_{key}": [own[key] for _, _, own in self._included] for key in PAIR_NUMBERS}
         vertices = [v for s in shapes for v in s["vertices"]]
         values |= {"vertex": vertices} if vertices else {}
+        wet = [s["fluid"] for s in shapes if s["fluid"] is not None]
+        values |= {key: [x[i] for x in wet] for i, key in enumerate(FLUID)} if wet else {}
         heights = np.concatenate([np.zeros(0), *(s["heights"].ravel() for s in shapes)])
         return values | ({"height": heights} if len(heights) else {})
 
@@ -260,6 +267,7 @@ class ShapeBuilder:
             parents_touch=self.parents_touch,
             surfaces=tuple(s["surface"] for s in shapes),
             unseen=tuple(k for k, s in enumerate(shapes) if not s["seen"]),
+            wet=tuple(k for k, s in enumerate(shapes) if s["fluid"] is not None),
         )
 
     @staticmethod
@@ -343,6 +351,12 @@ def _corners(vertices: Any, what: str) -> np.ndarray:
     if corners.ndim != 2 or corners.shape[1] != 3 or len(corners) == 0 or not np.isfinite(corners).all():
         raise ModelError(f"vertices of {what} must be (n, 3) finite numbers, n at least 1")
     return corners
+
+
+def _fluid(fluid: Any, kind: int, what: str) -> tuple[np.ndarray, ...]:
+    if kind in (PLANE, POINTS, HEIGHT_FIELD):
+        raise ModelError(f"{what} has no half axes for a fluid to feel")
+    return tuple(vector(x, n, f"{key} of {what}") for x, key, n in zip(fluid, FLUID, (5, 3, 3), strict=True))
 
 
 def _surface(surface: Any, what: str) -> Surface:

@@ -90,6 +90,7 @@ class Shapes:
     parents_touch: bool = False  # whether bodies touch those that carry them
     surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place
     unseen: tuple[int, ...] = ()  # shapes that rays pass through
+    wet: tuple[int, ...] = ()  # shapes that a fluid feels as ellipsoids
 
     def pair_condim(self, a: int, b: int) -> int:
         """In how many directions contact of two shapes acts: an explicit pair says, or the shape of higher priority, or the
@@ -234,6 +235,7 @@ class Model:
         )  # those with a limit or dry friction
         counts = {"body": self.nb, "site": self.ns, "actuator": self.nu, "shape": len(shapes.names), "dof": self.nv}
         counts |= {"vertex": sum(n for _, n in shapes.vertices), "pair": len(shapes.included)}
+        counts |= {"wet": len(shapes.wet)}
         counts |= {"height": sum(rows * cols for _, rows, cols in shapes.grids)}
         counts |= {"equality": len(self.equalities), "tendon": len(self.tendons)}
         counts |= {"piece": sum(len(t.pieces) for t in self.tendons)}
@@ -256,6 +258,13 @@ class Model:
         """Where mocap bodies are: position and quaternion of each."""
         own, p = list(self.mocap), self.params
         return np.concatenate([p.position[own], p.rotation[own]], axis=1).ravel()
+
+    def shape_fluid(self, k: int) -> tuple[np.ndarray, ...] | None:
+        """How a fluid feels shape k, for the builder; None if not as an ellipsoid."""
+        if k not in self.shapes.wet:
+            return None
+        n, p = self.shapes.wet.index(k), self.params
+        return p.fluid_coefficients[n], p.virtual_mass[n], p.virtual_inertia[n]
 
     def joint_kind(self, i: int) -> Joint:
         """The record of joint i: its sizes and what it can have."""
@@ -351,6 +360,8 @@ class Model:
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
             found.add("spring")
+        if "fluid" in found and self.shapes.wet:
+            found.add("ellipsoid")
         if np.isfinite(self.params.effort_limit).any():
             found.add("effort")
         if any(on.kind == "body" for on in self.transmissions):

@@ -148,6 +148,13 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "muscle_bias": ("muscle", (8,), "the same of passive force, which has no shortest length and no speeds"),
     "muscle_length_range": ("muscle", (2,), "m or rad, ends of the range of its length"),
     "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
+    "fluid_coefficients": (
+        "wet",
+        (5,),
+        "of a shape that the fluid feels as an ellipsoid: blunt, slender and angular drag, lift by circulation and by spin",
+    ),
+    "virtual_mass": ("wet", (3,), "m^3, volume of fluid that moves along with it, in its axes"),
+    "virtual_inertia": ("wet", (3,), "m^5, moments of that volume"),
     "density": ("world", (), "kg/m^3, of the fluid around bodies"),
     "viscosity": ("world", (), "Pa s, of that fluid"),
     "wind": ("world", (3,), "m/s, velocity of that fluid, world axes"),

@@ -77,6 +77,8 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     # bodies with adhesion: how many; of each actuator and shape, which (from 1)
     "nglue": INT,
     **dict.fromkeys(("act_glue", "shape_glue"), INTS),
+    "nwet": INT,  # shapes that a fluid feels as ellipsoids
+    "wet_shape": INTS,
     # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
     **dict.fromkeys(("na", "nmuscle"), INT),
     **dict.fromkeys(("act_felt", "act_state", "act_is_muscle", "act_muscle", "state_actuator", "state_dynamics"), INTS),
@@ -202,7 +204,8 @@ def _surroundings(model: Model) -> dict[str, Any]:
     sizes = {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "nslope": slopes, "nservo": servos}
     sizes["nspring"] = len(model.links.parent) if "spring" in model.extras else 0
     sizes["neffort"] = model.nv if "effort" in model.extras else 0
-    return sizes | {"fluid_body": _ints(wet)}
+    shapes = [k for k in model.shapes.wet if "ellipsoid" in model.extras]
+    return sizes | {"fluid_body": _ints(wet), "nwet": len(shapes), "wet_shape": _ints(shapes)}
 
 
 def _lines(model: Model) -> dict[str, Any]:
@@ -410,6 +413,8 @@ class Topology(SimpleNamespace):
     act_glue: Any
     shape_glue: Any
     fluid_body: Any
+    nwet: Any
+    wet_shape: Any
     na: Any
     nmuscle: Any
     act_felt: Any  # of each actuator: CONTROL, ACTIVATION or EARLY
@@ -502,6 +507,9 @@ _SERVO: dict[str, type] = dict.fromkeys(("gain", "on_length", "top", "low", "hig
 # of a joint: spring of a ball or free one, what is not linear of springs and dampers, and the pose that a free one rests in
 _SPRING: dict[str, type] = {**dict.fromkeys(("k", "c1", "c2", "d1", "d2"), float), "rest": Vec3, "turn": Quat}
 _EFFORT: dict[str, type] = {"low": float, "high": float}
+# of a shape that a fluid feels as an ellipsoid
+_WET: dict[str, type] = dict.fromkeys(("blunt", "slender", "angular", "kutta", "magnus"), float)
+_WET |= {"mass": Vec3, "inertia": Vec3}
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 _ACTIVATION: dict[str, type] = dict.fromkeys(("rise", "fall", "width", "low", "high"), float)
 _MUSCLE: dict[str, type] = {"gain": Muscle, "bias": Muscle, "low": float, "high": float}
@@ -514,7 +522,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
-    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT, _WET),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -540,6 +548,7 @@ class Constants:
             t.nmuscle,
             t.nspring,
             t.neffort,
+            t.nwet,
         ]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
@@ -548,7 +557,7 @@ class Constants:
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
-        self.activation, self.muscle, self.spring, self.effort = tables[18:]
+        self.activation, self.muscle, self.spring, self.effort, self.wet = tables[18:]
         self.reals, self.size = reals, start
 
     @property

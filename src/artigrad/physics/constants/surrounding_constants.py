@@ -8,6 +8,8 @@ from ...spatial import Force, Quat, Transform, Vec3, compose_vjp, dot, pose, pos
 from ...staging import loop
 from .making import Making
 
+COEFFICIENTS = ("blunt", "slender", "angular", "kutta", "magnus")
+
 
 def surroundings(m: Making) -> None:
     """m = sum of share mass,  h = sum of share mass c;  boxes in the frames of their links"""
@@ -28,6 +30,12 @@ def surroundings(m: Making) -> None:
             turned, own = _axes(m, b)
             m.out.fluid[n].X = Transform((turned @ own).R, m.out.body[b - 1].com)
             m.out.fluid[n].box = fields.struct("fluid_box", b - 1, Vec3)
+    if "ellipsoid" in m.extras:
+        for n in loop(m.model.nwet):
+            row = m.out.wet[n]
+            for k, name in enumerate(COEFFICIENTS):
+                setattr(row, name, fields.real("fluid_coefficients", n, 5, k))
+            row.mass, row.inertia = (fields.struct(f"virtual_{x}", n, Vec3) for x in ("mass", "inertia"))
 
 
 def surroundings_vjp(m: Making) -> None:
@@ -52,6 +60,13 @@ def surroundings_vjp(m: Making) -> None:
             _, rotation_bar = pose_vjp(Vec3.zero(), fields.struct("fluid_rotation", b - 1, Quat), own_bar)
             bars.put("fluid_rotation", b - 1, rotation_bar)
             bars.put("fluid_box", b - 1, bar.box)
+    if "ellipsoid" in m.extras:
+        for n in loop(m.model.nwet):
+            row = m.out_bar.wet[n]
+            for k, name in enumerate(COEFFICIENTS):
+                bars.put_real("fluid_coefficients", n, getattr(row, name), 5, k)
+            bars.put("virtual_mass", n, row.mass)
+            bars.put("virtual_inertia", n, row.inertia)
 
 
 def lifted_masses_vjp(m: Making) -> None:

@@ -5,7 +5,8 @@
                    f_i = -3 pi d viscosity v_i - density b_j b_k |v_i| v_i / 2,                        d = mean of b
                    t_i = -pi d^3 viscosity w_i - density b_i (b_j^4 + b_k^4) |w_i| w_i / 64
 
-Both are forces on links; a kernel is staged with those that a model has.
+Shapes that it feels as ellipsoids are in `ellipsoids`. All are forces on links; a kernel is staged with those that a model
+has.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ...spatial import (
 )
 from ...staging import loop
 from ..context import Step
+from .ellipsoids import ellipsoids_vjp, subtract_ellipsoids
 
 
 def subtract_surroundings(s: Step) -> None:
@@ -38,6 +40,8 @@ def subtract_surroundings(s: Step) -> None:
         for n in loop(s.model.nfluid):
             box = Box(s, n)
             s.link[box.link].F -= box.wrench
+        if "ellipsoid" in s.extras:
+            subtract_ellipsoids(s)
 
 
 def surroundings_vjp(s: Step) -> None:
@@ -49,6 +53,8 @@ def surroundings_vjp(s: Step) -> None:
     if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
             _box_vjp(s, n)
+        if "ellipsoid" in s.extras:
+            ellipsoids_vjp(s)
 
 
 # -- compensation ------------------------------------------------------------------------------------------------------------
