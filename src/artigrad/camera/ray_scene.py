@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..io.hull import thinned
 from ..model.model import HEIGHT_FIELD, POINTS, SHAPES, Model
 from ..view.meshes import hull
 from ..view.scenery import PALETTE, SLAB, depths
@@ -23,6 +22,7 @@ WORLD = -1
 FLOOR = (0.75, 0.78, 0.82)
 BACKGROUND, LIGHT, AMBIENT = (0.78, 0.85, 0.93), (0.35, -0.55, 1.0), 0.35
 CORNERS = 40  # of a mesh, at most
+DIRECTIONS = 512  # in which the surface of few corners is compared with that of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +169,30 @@ def _from_shapes(model: Model, params: Mapping[str, Tensor], like: dict[str, Any
 def _planes(points: Any) -> np.ndarray:
     """The planes of the convex hull of points, rows (normal, distance)."""
     p = np.unique(np.asarray(points, float), axis=0)
-    mesh = hull(p if len(p) <= CORNERS else thinned(p, CORNERS)[0])
+    mesh = hull(p if len(p) <= CORNERS else thinned(p, CORNERS))
     a, b, c = (mesh.vertices[mesh.faces[:, k]].astype(float) for k in range(3))
     n = np.cross(b - a, c - a)
     n /= np.linalg.norm(n, axis=1, keepdims=True)
     rows = np.concatenate([n, np.sum(n * a, 1, keepdims=True)], 1)
     rounded = np.round(rows / np.array([1e-4, 1e-4, 1e-4, 1e-4 * np.ptp(p, axis=0).max()]))
     return rows[np.unique(rounded, axis=0, return_index=True)[1]]
+
+
+def thinned(points: np.ndarray, most: int) -> np.ndarray:
+    """Few of many points, by adding the one that sticks out most.
+
+    h(d) = max_i d . x_i is where the surface is in direction d: it is compared in many directions.
+    """
+    i = np.arange(DIRECTIONS) + 0.5
+    z, angle = 1 - 2 * i / DIRECTIONS, np.pi * (1 + 5**0.5) * i
+    d = np.stack([np.sqrt(1 - z * z) * np.cos(angle), np.sqrt(1 - z * z) * np.sin(angle), z])
+    reach = points @ d
+    h = reach.max(0)
+    kept = [int(np.argmax(points @ np.array([0.0, 0.0, -1.0])))]
+    while len(kept) < most:
+        short = h - reach[kept].max(0)
+        worst = int(np.argmax(short))
+        if short[worst] <= 0:
+            break
+        kept.append(int(np.argmax(reach[:, worst])))
+    return points[sorted(kept)]

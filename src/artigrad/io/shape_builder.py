@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import JOINTS
 from ..model.height_fields import MOST
+from ..model.hulls import Hull, hull_of
 from ..model.model import (
     BOX,
     CAPSULE,
@@ -79,7 +80,7 @@ class ShapeBuilder:
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
     def points(self, body: str, vertices: Any, **options: Any) -> str:
-        """The convex hull of corners. surface: (vertices, faces), the triangles that rangefinders see of it."""
+        """The convex hull of points. surface: (vertices, faces), the triangles that rangefinders see of it."""
         return self._shape(body, POINTS, (0.0, 0.0, 0.0), vertices=vertices, **options)
 
     def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
@@ -144,6 +145,7 @@ class ShapeBuilder:
         touches: int = 1,
         seen: bool = True,
         vertices: Any = (),
+        hull: Hull | None = None,
         surface: Any = None,
         heights: Any = (),
     ) -> str:
@@ -188,6 +190,7 @@ class ShapeBuilder:
             "touches": whole(touches, f"touches of {what}"),
             "seen": bool(seen),
             "vertices": corners,
+            "hull": hull or (hull_of(corners) if kind == POINTS else Hull()),
             "surface": None if surface is None else _surface(surface, what),
             "heights": grid,
         }
@@ -215,6 +218,7 @@ class ShapeBuilder:
                 touches=shapes.masks[k][1],
                 seen=k not in shapes.unseen,
                 vertices=p.vertex[first : first + count],
+                hull=shapes.hulls[k],
                 surface=shapes.surfaces[k],
                 heights=p.height[height : height + rows * cols].reshape(rows, cols),
             )
@@ -249,6 +253,7 @@ class ShapeBuilder:
             kind=tuple(s["kind"] for s in shapes),
             body=tuple(-1 if s["body"] == WORLD else bodies.index(s["body"]) for s in shapes),
             vertices=tuple(spans),
+            hulls=tuple(s["hull"] for s in shapes),
             grids=tuple((int(k), *s["heights"].shape) for k, s in zip(starts, shapes, strict=False)),
             masks=tuple((s["group"], s["touches"]) for s in shapes),
             condim=tuple(s["condim"] for s in shapes),

@@ -73,6 +73,17 @@ class Reals:
         """Add a number to entry `index` of the first n, as `gather` finds it."""
         self.memory.scatter_add(self.start, _bounded(index, n), checked(value, float, "an array of reals"))
 
+    def gather_row(self, index: Any, n: Any, kind: type[Struct]) -> Any:
+        """Row `index`, a whole number, of the first n rows of structs, as `gather` finds an entry."""
+        at = _bounded(index, n) * float(kind.size)
+        return kind.from_leaves(self.memory.gather(self.start + j, at) for j in range(kind.size))
+
+    def scatter_add_row(self, index: Any, n: Any, value: Struct) -> None:
+        """Add a struct to row `index` of the first n, as `gather_row` finds it."""
+        at = _bounded(index, n) * float(value.size)
+        for j, leaf in enumerate(value.leaves()):
+            self.memory.scatter_add(self.start + j, at, leaf)
+
 
 def _bounded(index: Any, n: Any) -> Any:
     """Within 0 and n - 1 in every robot, so that no memory is touched that is not ours."""

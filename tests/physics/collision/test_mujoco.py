@@ -30,8 +30,32 @@ def both(one, other, count, tilt, seed=0):
     a, b = SHAPES[one], SHAPES[other]
     poses = placements(np.random.default_rng(seed), count, 0.4, tilt)
     theirs = Theirs(a, b, MARGIN)
-    pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(ours(a, b, poses, MARGIN))]
+    found = ours(*theirs.placed(a, b, poses), MARGIN)
+    pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(found)]
     return [pair for pair in pairs if len(pair[0]) or len(pair[1])]
+
+
+def hull(count, seed=0):
+    """As many corners, on an ellipsoid."""
+    v = np.random.default_rng(seed).normal(size=(count, 3))
+    return "mesh", v / np.linalg.norm(v, axis=1, keepdims=True) * [0.1, 0.15, 0.2]
+
+
+def prism(angles):
+    """Upright, of any outline on an ellipse."""
+    return "mesh", [(0.1 * np.cos(t), 0.15 * np.sin(t), z) for t in angles for z in (-0.1, 0.1)]
+
+
+SHAPES |= {f"hull {n}": hull(n) for n in (8, 60, 500)}
+SHAPES["prism"] = prism(np.sort(np.random.default_rng(3).uniform(0, 2 * np.pi, 17)))
+
+
+@pytest.mark.parametrize("tilt", [None, 1e-3])
+@pytest.mark.parametrize("name", ["hull 8", "hull 60", "hull 500", "prism"])
+def test_hulls_on_planes_are_mujocos(name, tilt):
+    found = both("plane", name, 1000 if tilt is None else 300, tilt)
+    assert len(found) > 50 and max(len(theirs) for _, theirs in found) > 2
+    assert sum(not same(mine, theirs, 1e-6) for mine, theirs in found) == 0
 
 
 @pytest.mark.parametrize("tilt", [None, 0.0, 1e-3])

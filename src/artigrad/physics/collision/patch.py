@@ -15,8 +15,9 @@ from ...model.model import CYLINDER, ELLIPSOID, SPHERE
 from ...spatial import Vec3, cross, dot
 from ...staging import Layout, Linear, Row, Table, carry, loop, maximum, select, sqrt, target, to_real
 from .gap import FAR
+from .hull_tables import Corner
 from .meeting import Slots
-from .solids import SOLIDS, Solid
+from .solids import SOLIDS, Solid, core_support
 
 RING = 8
 STRIDE = RING + 1  # rows of a ring: its first corner stands after its last once more
@@ -30,7 +31,7 @@ DEEPER = (
     1e-5  # m, by which the nearest points of the solids must be deeper than all of the patch to be one of its points
 )
 
-CORNER = Layout(at=Vec3, own=Vec3)  # projected (height last), and in the frame of its solid
+CORNER = Layout(at=Vec3, own=Vec3, number=float)  # projected (height last), in the frame of its solid, which of a hull
 # A candidate: where, its gap and whether it is real; 0 a corner of the smaller ring, 1 an edge cut by one of the larger, 2 a
 # corner of the larger ring; which corner or edge, and which edge cuts
 CROSSING = Layout(x=float, y=float, phi=float, height=float, real=float, kind=float, of=float, by=float)
@@ -63,10 +64,12 @@ class Spot(Linear):
     small1: Vec3
     small2: Vec3
     small_flat: float
+    small_numbers: Vec3
     large0: Vec3
     large1: Vec3
     large2: Vec3
     large_flat: float
+    large_numbers: Vec3
 
 
 def frame(A: Solid, o: Vec3, n: Vec3) -> Frame:
@@ -86,31 +89,34 @@ def _ring(s: Solid, frame: Frame, sign: float, rows: Table, first: int) -> None:
         c, d = turn.value
         corner = _corner(s, frame, sign, (c, d))
         row = rows[k + first]
-        row.own, row.at = corner, frame.project(s.to_world(corner))
+        row.own, row.at, row.number = corner.p, frame.project(s.to_world(corner.p)), corner.number
         turn.value = (c * half - d * half, c * half + d * half)
     last = rows[first + RING]
-    last.own, last.at = rows[first].own, rows[first].at
+    last.own, last.at, last.number = rows[first].own, rows[first].at, rows[first].number
 
 
-def _corner(s: Solid, frame: Frame, sign: float, angle: tuple[Any, Any]) -> Vec3:
+def _corner(s: Solid, frame: Frame, sign: float, angle: tuple[Any, Any]) -> Corner:
     """In the frame of the solid, for an angle (cosine, sine) around the normal: its furthest point in that direction; of a
     cylinder one on its rim, fixed in it, or an end of its line."""
     c, d = angle
     across = frame.e * c + frame.f * d
 
-    def cylinder() -> Vec3:
+    def cylinder() -> Corner:
         l, r = s.X.R.T @ (frame.n * sign), s.size.x
         rho = sqrt(maximum(l.x * l.x + l.y * l.y, 1e-20))
         end = select(l.z < 0.0, -s.size.y, s.size.y)
         ahead = select(dot(s.X.R.column(2), across) < 0.0, -s.size.y, s.size.y)
         line = Vec3(l.x * (r / rho), l.y * (r / rho), select(abs(l.z) < TILT, ahead, end))
         rim = Vec3(c * r, d * select(l.z * sign < 0.0, -r, r), end)
-        return select(rho < TILT, rim, line)
+        return Corner(select(rho < TILT, rim, line), 0.0)
 
-    def others() -> Vec3:
-        return s.to_own(s.support(frame.n * sign + across * TILT))
+    def others() -> Corner:
+        return core_support(s, s.X.R.T @ (frame.n * sign + across * TILT))
 
-    return s.by_kind(dict.fromkeys(SOLIDS, others) | {CYLINDER: cylinder, SPHERE: Vec3.zero, ELLIPSOID: Vec3.zero})
+    def point() -> Corner:
+        return Corner(Vec3.zero(), 0.0)
+
+    return s.by_kind(dict.fromkeys(SOLIDS, others) | {CYLINDER: cylinder, SPHERE: point, ELLIPSOID: point})
 
 
 def _area(rows: Table, first: int) -> Vec3:
@@ -127,7 +133,7 @@ def _flat2(v: Vec3) -> Any:
 
 class Plane(Linear):
     """The plane of a ring as a height over the projection: a corner, the one furthest from it, and the normal; and three
-    corners that span it, in the frame of the solid."""
+    corners that span it, in the frame of the solid, with their numbers."""
 
     at: Vec3
     far: Vec3
@@ -135,6 +141,7 @@ class Plane(Linear):
     p0: Vec3
     p1: Vec3
     p2: Vec3
+    numbers: Vec3
 
     def height(self, x: Any, y: Any) -> Any:
         n, a = self.normal, self.at
@@ -146,21 +153,22 @@ def _plane(rows: Table, first: int, normal: Vec3) -> Plane:
     """Spanned by the first corner, the one furthest from it, and the one that makes the largest triangle with these."""
     o = rows[first]
     origin, own = o.at, o.own
-    far, wide = carry((-1.0, origin, own)), carry((-1.0, own))
+    far, wide = carry((-1.0, origin, Corner(own, o.number))), carry((-1.0, Corner(own, o.number)))
     for k in loop(1, RING):
         row = rows[k + first]
         d = _flat2(row.at - origin)
         best, at, p = far.value
         more = d > best
-        far.value = (select(more, d, best), select(more, row.at, at), select(more, row.own, p))
+        far.value = (select(more, d, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
     along = far.value[1] - origin
     for k in loop(1, RING):
         row = rows[k + first]
         d = row.at - origin
         area, (best, p) = abs(along.x * d.y - along.y * d.x), wide.value
         more = area > best
-        wide.value = (select(more, area, best), select(more, row.own, p))
-    return Plane(origin, far.value[1], normal, own, far.value[2], wide.value[1])
+        wide.value = (select(more, area, best), select(more, Corner(row.own, row.number), p))
+    p1, p2 = far.value[2], wide.value[1]
+    return Plane(origin, far.value[1], normal, own, p1.p, p2.p, Vec3(o.number, p1.number, p2.number))
 
 
 def _cut(rows: Table, out: Table, small: Plane, large: Plane, swap: Any) -> None:
@@ -243,16 +251,17 @@ def _pick(out: Table, within: tuple[Any, Any], score: Any) -> Pick:
 
 def _spot(rows: Table, pick: Pick, real: Any, small: Plane, large: Plane) -> Spot:
     """A pick with the corners that it slips along."""
-    edge = carry((Vec3.zero(), Vec3.zero(), Vec3.zero(), Vec3.zero()))
+    none = Corner(Vec3.zero(), 0.0)
+    edge = carry((none, none, none, none))
     for k in loop(RING):
         mine, cutter = abs(pick.of - to_real(k)) < 0.5, abs(pick.by - to_real(k)) < 0.5
         s0, s1, l0, l1 = edge.value
         large_corner = select(pick.kind > 1.5, select(mine, 1.0, 0.0), select(cutter, 1.0, 0.0)) > 0.5
         edge.value = (
-            select(mine, rows[k].own, s0),
-            select(mine, rows[k + 1].own, s1),
-            select(large_corner, rows[k + STRIDE].own, l0),
-            select(large_corner, rows[k + 1 + STRIDE].own, l1),
+            select(mine, _own(rows[k]), s0),
+            select(mine, _own(rows[k + 1]), s1),
+            select(large_corner, _own(rows[k + STRIDE]), l0),
+            select(large_corner, _own(rows[k + 1 + STRIDE]), l1),
         )
     s0, s1, l0, l1 = edge.value
     of_small, of_large = pick.kind < 0.5, pick.kind > 1.5
@@ -262,15 +271,21 @@ def _spot(rows: Table, pick: Pick, real: Any, small: Plane, large: Plane) -> Spo
         pick.y,
         pick.height,
         select(real, 1.0, 0.0),
-        select(of_large, small.p0, s0),
-        select(of_large, small.p1, s1),
+        select(of_large, small.p0, s0.p),
+        select(of_large, small.p1, s1.p),
         small.p2,
         pick.kind,
-        select(of_small, large.p0, l0),
-        select(of_small, large.p1, l1),
+        select(of_large, small.numbers, Vec3(s0.number, s1.number, small.numbers.z)),
+        select(of_small, large.p0, l0.p),
+        select(of_small, large.p1, l1.p),
         large.p2,
         2.0 - pick.kind,
+        select(of_small, large.numbers, Vec3(l0.number, l1.number, large.numbers.z)),
     )
+
+
+def _own(row: Row) -> Corner:
+    return Corner(row.own, row.number)
 
 
 def _swapped(rows: Table, by: Any) -> None:
@@ -280,6 +295,8 @@ def _swapped(rows: Table, by: Any) -> None:
         a, b, c, d = one.at, other.at, one.own, other.own
         one.at, other.at = select(by, b, a), select(by, a, b)
         one.own, other.own = select(by, d, c), select(by, c, d)
+        e, f = one.number, other.number
+        one.number, other.number = select(by, f, e), select(by, e, f)
 
 
 def patch(A: Solid, B: Solid, f: Frame, within: tuple[Any, Any], slots: Slots) -> tuple[list[Spot], Any, Any]:

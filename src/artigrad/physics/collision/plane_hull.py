@@ -1,0 +1,161 @@
+"""A plane against a hull: of the face that lies most level around the lowest corner up to four corners, the lowest first.
+
+Corners above the middle of the hull do not count, however deep it is. Of a face with more corners four are kept: from the
+lowest and the three after it the last of the four moves on around the face while the area between them grows, and after each
+of its steps the third and then the second one do. MuJoCo does the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...spatial import Vec3, cross, dot
+from ...staging import Linear, Row, carry, loop, select, to_real, when_any
+from .gap import FAR, ZERO, Gap, PairBars
+from .hull_tables import Corner, PlacedHull
+from .meeting import CornerBars, Slots
+from .plane import meet_bars
+from .solids import Solid
+
+SLOTS = 4
+TURNS = 8  # this many times as many steps as a face has corners are enough: none of the three goes round twice
+
+
+class Four(Linear):
+    """Corners of a face, the first one the lowest; how far around the others are; twice the area between them; and which of the
+    last three may move on next: 2 the last, 1 the third, 0 the second, -1 none."""
+
+    a: Corner
+    b: Corner
+    c: Corner
+    d: Corner
+    at_b: float
+    at_c: float
+    at_d: float
+    area: float
+    next: float
+
+
+class Ring(Linear):
+    """A face: where its corners begin, how many there are, at which of them the lowest is, and its normal."""
+
+    first: float
+    count: float
+    lowest: float
+    normal: Vec3
+
+
+def _ring(hull: PlacedHull, lowest: Corner, down: Vec3) -> Ring:
+    """The face around a corner that looks most along `down`; a corner without one is a face alone."""
+    face, cosine = hull.face_towards(lowest.number, down)
+    first, end = hull.span(hull.faces, face)
+    place = carry(0.0 * down.x)
+    for number, there, k in hull.each(hull.faces, hull.most_corners, face):
+        here = there & (abs(number - lowest.number) < 0.5)
+        place.value = select(here, to_real(k), place.value)
+    some = cosine > -1.5
+    return Ring(
+        first, select(some, end - first, 1.0), place.value, hull.normals.gather_row(face, hull.face_count, Vec3)
+    )
+
+
+def _corner(hull: PlacedHull, ring: Ring, k: Any) -> Corner:
+    """The k-th after the lowest."""
+    at = ring.lowest + k
+    return hull.corner(hull.table.gather(ring.first + select(at < ring.count, at, at - ring.count), hull.size))
+
+
+def _area(normal: Vec3, a: Corner, b: Corner, c: Corner, d: Corner) -> Any:
+    return dot(cross(c.p - a.p, d.p - b.p), normal)
+
+
+def _spread(hull: PlacedHull, ring: Ring, lowest: Corner) -> Four:
+    """Four corners of a face, or as many as it has."""
+    b, c, d = (_corner(hull, ring, k) for k in (1.0, 2.0, 3.0))
+    many = select(ring.count > 4.5, 2.0, -1.0)
+    four = carry(Four(lowest, b, c, d, 1.0, 2.0, 3.0, _area(ring.normal, lowest, b, c, d), many))
+    for _ in when_any(many > 0.0):
+        for _ in loop(TURNS):
+            for _ in when_any(four.value.next > -0.5):
+                for _ in loop(hull.most_corners):
+                    for _ in when_any(four.value.next > -0.5):
+                        four.value = _step(hull, ring, four.value)
+    return four.value
+
+
+def _step(hull: PlacedHull, ring: Ring, f: Four) -> Four:
+    """One of the three moves on, if that makes the area larger; else it is the turn of the one before it, and after the second
+    that of the last again, unless that is the one that stays."""
+    last, third = f.next > 1.5, abs(f.next - 1.0) < 0.5
+    at = 1.0 + select(last, f.at_d, select(third, f.at_c, f.at_b))
+    end = select(last, ring.count, select(third, f.at_d, f.at_c))
+    new = _corner(hull, ring, at)
+    b, c, d = select(f.next < 0.5, new, f.b), select(third, new, f.c), select(last, new, f.d)
+    area = _area(ring.normal, f.a, b, c, d)
+    moves = (f.next > -0.5) & (at < end - 0.5) & (area > f.area)
+    after = select(last, 1.0, f.next)
+    otherwise = select(last, -1.0, select(third, 0.0, select(f.next > -0.5, 2.0, -1.0)))
+    places = Vec3(
+        select((f.next < 0.5) & moves, at, f.at_b), select(third & moves, at, f.at_c), select(last & moves, at, f.at_d)
+    )
+    return Four(
+        f.a,
+        select(moves, b, f.b),
+        select(moves, c, f.c),
+        select(moves, d, f.d),
+        *places.leaves(),
+        select(moves, area, f.area),
+        select(moves, after, otherwise),
+    )
+
+
+def _middle(solid: Solid) -> Vec3:
+    """The origin of its frame, or the middle of its box where that is elsewhere."""
+    x, y, z = solid.centre.map(lambda c, h: abs(c) - h, solid.extent).leaves()
+    return select((x <= 0.0) & (y <= 0.0) & (z <= 0.0), ZERO, solid.centre)
+
+
+def _meet(plane: Solid, solid: Solid, sign: float, slots: Slots) -> None:
+    n, X, middle = plane.X.R.column(2), solid.X, _middle(solid)
+    down = -(X.R.T @ n)
+    lowest = solid.hull.furthest(down)
+    ring = _ring(solid.hull, lowest, down)
+    four = _spread(solid.hull, ring, lowest)
+    for k, corner in enumerate((four.a, four.b, four.c, four.d)):
+        row, at = slots.rows[k], solid.to_world(corner.p)
+        gap = dot(n, at - plane.X.r)
+        counts = (ring.count > k + 0.5) & (dot(down, corner.p - middle) >= 0.0)
+        row.phi = select(counts, gap, FAR) if k else gap
+        row.p, row.n = at - n * (0.5 * gap), n * sign
+        row.corner, row.number = corner.p, corner.number
+
+
+def _meet_vjp(plane: Solid, solid: Solid, sign: float, row: Row, y_bar: Gap) -> tuple[PairBars, Vec3]:
+    """The cotangents of both poses, the plane's first, and of the corner."""
+    bars, corner_bar, _ = meet_bars(plane.X, solid.X, row.corner, 0.0, Gap(y_bar.phi, y_bar.p, y_bar.n * sign, ZERO))
+    return bars, corner_bar
+
+
+def plane_hull(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
+    _meet(A, B, 1.0, slots)
+
+
+def hull_plane(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
+    _meet(B, A, -1.0, slots)
+
+
+def plane_hull_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
+    return _meet_vjp(A, B, 1.0, row, y_bar)[0]
+
+
+def hull_plane_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
+    bars = _meet_vjp(B, A, -1.0, row, y_bar)[0]
+    return PairBars(bars.B, bars.size_b, bars.A, bars.size_a, bars.at)
+
+
+def plane_hull_corners(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[None, CornerBars]:
+    return None, CornerBars((row.corner,), (_meet_vjp(A, B, 1.0, row, y_bar)[1],), (row.number,))
+
+
+def hull_plane_corners(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, None]:
+    return CornerBars((row.corner,), (_meet_vjp(B, A, -1.0, row, y_bar)[1],), (row.number,)), None
