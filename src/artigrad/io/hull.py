@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.hulls import Hull, hull_of
+from ..model.hulls import Hull, hull_of, neighbours_of
 
 
 def hull_in(m: Any, k: int) -> tuple[np.ndarray, Hull]:
@@ -17,17 +17,14 @@ def hull_in(m: Any, k: int) -> tuple[np.ndarray, Hull]:
     if graph < 0:  # it was compiled for something that touches nothing
         points = np.unique(vertices, axis=0)
         return points, hull_of(points)
-    count, table = int(m.mesh_graph[graph]), m.mesh_graph[graph + 2 :]
-    first, corners, lists = table[:count], table[count : 2 * count], table[2 * count :]
-    number = {int(v): i for i, v in enumerate(corners)}
-    neighbours = []
-    for at in first.tolist():
-        end = at
-        while lists[end] >= 0:
-            end += 1
-        neighbours.append(tuple(lists[at:end].tolist()))
+    count, sides = (int(x) for x in m.mesh_graph[graph : graph + 2])
+    table = m.mesh_graph[graph + 2 :]
+    corners = table[count : 2 * count]
+    number = np.full(len(vertices), -1)
+    number[corners] = np.arange(count)
+    triangles = number[table[3 * count + 3 * sides : 3 * count + 6 * sides].reshape(-1, 3)]
     faces = []
     for f in range(int(m.mesh_polyadr[k]), int(m.mesh_polyadr[k] + m.mesh_polynum[k])):
         at = int(m.mesh_polyvertadr[f])
-        faces.append(tuple(number[int(v)] for v in m.mesh_polyvert[at : at + m.mesh_polyvertnum[f]]))
-    return vertices[corners], Hull(tuple(neighbours), tuple(faces))
+        faces.append(tuple(number[m.mesh_polyvert[at : at + m.mesh_polyvertnum[f]]].tolist()))
+    return vertices[corners], Hull(neighbours_of(vertices[corners], triangles), tuple(faces))

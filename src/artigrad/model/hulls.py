@@ -11,7 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 FLAT = 1e-10  # of the size of the points: what is this near to a plane lies in it
-LEVEL = 1.0 - 1e-8  # cosine between two triangles that are of one face
+FLAT_EDGE = 1e-7  # and this near, that it does not matter which corner is the furthest
+EVEN = 1e-5  # and this near, that it is one face
+LARGE = 8  # corners of a face
 
 
 class Hull(NamedTuple):
@@ -70,36 +72,72 @@ def hull_of(points: np.ndarray) -> Hull:
     faces = triangles(points)
     if len(faces) == 0:
         return _flat(points)
+    return Hull(neighbours_of(points, faces), tuple(_faces(points, faces, EVEN)))
+
+
+def neighbours_of(points: np.ndarray, faces: np.ndarray) -> tuple[tuple[int, ...], ...]:
+    """Of each point, on a surface of triangles (n, 3). Edges inside of what is flat are left out: none is needed on the way up.
+    Around a large face there are ways that pass over 2, 4, 8, ... corners, so that it takes few steps."""
     near: list[set[int]] = [set() for _ in points]
-    for f in faces.tolist():
-        for i in range(3):
-            near[f[i]].update(f[:i] + f[i + 1 :])
-    return Hull(tuple(tuple(sorted(x)) for x in near), tuple(_merged(points, faces)))
+    for ring in _faces(points, faces, FLAT_EDGE):
+        n = len(ring)
+        for step in (2**k for k in range(n.bit_length()) if 2**k == 1 or (n > LARGE and 2 ** (k + 1) <= n)):
+            for k, i in enumerate(ring):
+                j = ring[(k + step) % n]
+                near[i].add(j)
+                near[j].add(i)
+    return tuple(tuple(sorted(x)) for x in near)
 
 
-def _merged(points: np.ndarray, faces: np.ndarray) -> list[tuple[int, ...]]:
-    """Faces of triangles, those that lie in one plane together."""
+def _faces(points: np.ndarray, faces: np.ndarray, flat: float) -> list[tuple[int, ...]]:
+    """The outlines of what is flat, within this share of the size, on a surface of triangles."""
+    size, count = float(np.ptp(points, axis=0).max()), len(points)
     normal = _normals(points, faces)
-    owner = {(int(f[i]), int(f[i - 2])): k for k, f in enumerate(faces) for i in range(3)}
-    group, out = np.full(len(faces), -1), list[tuple[int, ...]]()
-    for k in range(len(faces)):
-        if group[k] >= 0:
+    corner = faces.ravel()
+    ahead, behind = np.roll(faces, -1, axis=1).ravel(), np.roll(faces, 1, axis=1).ravel()
+    key, back = corner * count + ahead, ahead * count + corner
+    order = np.argsort(key)
+    twin = order[np.searchsorted(key[order], back)]  # of each edge, by its number: the same one of the triangle beside
+    own = np.arange(len(corner)) // 3
+    height = np.abs(np.sum(normal[own] * (points[behind[twin]] - points[corner]), 1))
+    level = (height <= flat * size) & (height[twin] <= flat * size)
+    area = np.linalg.norm(
+        np.cross(points[faces[:, 1]] - points[faces[:, 0]], points[faces[:, 2]] - points[faces[:, 0]]), axis=1
+    )
+    out, seen = list[tuple[int, ...]](), np.zeros(len(faces), bool)
+    alone = ~level.reshape(-1, 3).any(1)
+    out += [tuple(f) for f in faces[alone].tolist()]
+    for seed in np.argsort(-area).tolist():
+        if alone[seed] or seen[seed]:
             continue
-        group[k], waiting, own = k, [k], list[int]()
+        seen[seed], waiting, group = True, [seed], list[int]()
         while waiting:
-            own.append(waiting.pop())
-            for i in range(3):
-                other = owner[int(faces[own[-1]][i - 2]), int(faces[own[-1]][i])]
-                if group[other] < 0 and normal[other] @ normal[k] > LEVEL:
-                    group[other] = k
+            group.append(waiting.pop())
+            for e in range(3 * group[-1], 3 * group[-1] + 3):
+                other = int(own[twin[e]])
+                if (
+                    level[e]
+                    and not seen[other]
+                    and _within(points[faces[other]] - points[faces[seed, 0]], normal[seed], flat * size)
+                ):
+                    seen[other] = True
                     waiting.append(other)
-        edges = {(int(faces[t][i]), int(faces[t][i - 2])) for t in own for i in range(3)}
-        after = {i: j for i, j in edges if (j, i) not in edges}
-        ring = [next(iter(after))]
-        while (ahead := after[ring[-1]]) != ring[0]:
-            ring.append(ahead)
-        out.append(tuple(ring))
+        out.append(_outline_of(faces[group]))
     return out
+
+
+def _within(d: np.ndarray, normal: np.ndarray, height: float) -> bool:
+    return bool((np.abs(d @ normal) <= height).all())
+
+
+def _outline_of(faces: np.ndarray) -> tuple[int, ...]:
+    """The corners around some triangles that hang together."""
+    edges = {(f[i], f[(i + 1) % 3]) for f in faces.tolist() for i in range(3)}
+    after = {i: j for i, j in edges if (j, i) not in edges}
+    ring = [next(iter(after))]
+    while (ahead := after[ring[-1]]) != ring[0]:
+        ring.append(ahead)
+    return tuple(ring)
 
 
 def _flat(points: np.ndarray) -> Hull:

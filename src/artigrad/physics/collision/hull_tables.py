@@ -36,10 +36,11 @@ FEW = 20  # corners of a hull that are all looked at, which is faster than to as
 SCANNED, CLIMBED = -1, -2  # which of both a model has, beside its kinds of solids
 WAYS = frozenset({SCANNED, CLIMBED})
 CELLS = 8  # along an edge of the cube of directions
-TURNS = 8  # and as many again within each: corners that are passed from a start to the furthest
+BLOCK = 8  # entries of a list
+TURNS, LEVELS = 8, 3  # of a climb: far more than the corners that are passed from a start to the furthest
 
 # Of each shape: where the starts, the indices of neighbours, of faces around a corner and of corners of a face lie, and the
-# longest list of each; the first of its faces; whether it has more than a few corners.
+# blocks of the longest list of each; the first of its faces; whether it has more than a few corners.
 HULLS: dict[str, ArgumentKind] = {
     "hull": SHARED,
     "hull_size": INT,
@@ -72,7 +73,7 @@ def tables_of(points: np.ndarray, hull: Hull, at: int = 0) -> tuple[dict[str, in
         ("hull_around", "hull_most_around", _around(hull, len(points))),
         ("hull_faces", "hull_most_corners", hull.faces),
     ):
-        row |= {index: at + len(reals), longest: max(map(len, lists), default=0)}
+        row |= {index: at + len(reals), longest: -(-max(map(len, lists), default=0) // BLOCK)}
         reals += _indexed(lists, at + len(reals))
     return row, reals
 
@@ -157,13 +158,17 @@ class PlacedHull(NamedTuple):
         return first, end
 
     def each(self, index: Any, longest: Any, of: Any) -> Iterator[tuple[Any, Any, Any]]:
-        """(entry, whether it is one, its place) of a list, as often as the longest list of any robot asks."""
+        """(entry, whether it is one, its place) of a list, as often as the longest list of any robot of the pack asks: what is
+        beyond is passed over a block at a time."""
         first, end = self.span(index, of)
-        for k in loop(longest):
-            at = first + to_real(k)
-            there = at < end
-            for _ in when_any(there):
-                yield self.table.gather(at, self.size), there, k
+        for block in loop(longest):
+            for _ in when_any(first + to_real(block * BLOCK) < end):
+                for j in loop(BLOCK):
+                    place = to_real(block * BLOCK + j)
+                    at = first + place
+                    there = at < end
+                    for _ in when_any(there):
+                        yield self.table.gather(at, self.size), there, place
 
     def furthest(self, d: Vec3) -> Corner:
         """The corner that is furthest along d."""
@@ -186,11 +191,8 @@ class PlacedHull(NamedTuple):
         the pack may still go on: it stays."""
         begin = self.corner(self.table.gather(to_real(self.starts) + _cell(d), self.size))
         state, live = carry((begin, dot(begin.p, d))), carry(1.0 + 0.0 * d.x)
-        for _ in loop(TURNS):
-            for _ in when_any(live.value > 0.5):
-                for _ in loop(TURNS):
-                    for _ in when_any(live.value > 0.5):
-                        self._higher(d, state, live)
+        for _ in while_any(live):
+            self._higher(d, state, live)
         return state.value[0]
 
     def _higher(self, d: Vec3, state: carry, live: carry) -> None:
@@ -213,6 +215,17 @@ class PlacedHull(NamedTuple):
             more = there & (cosine > most)
             best.value = (select(more, face, now), select(more, cosine, most))
         return best.value
+
+
+def while_any(live: carry, levels: int = LEVELS) -> Iterator[None]:
+    """Again and again while `live` is 1 for any robot of the pack, at most TURNS ** levels times; turns that are left are passed
+    over in blocks."""
+    for _ in loop(TURNS):
+        for _ in when_any(live.value > 0.5):
+            if levels == 1:
+                yield
+            else:
+                yield from while_any(live, levels - 1)
 
 
 def _cell(d: Vec3) -> Any:

@@ -10,15 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Vec3, cross, dot
-from ...staging import Linear, Row, carry, loop, select, to_real, when_any
+from ...staging import Linear, Row, carry, loop, select, when_any
 from .gap import FAR, ZERO, Gap, PairBars
-from .hull_tables import Corner, PlacedHull
+from .hull_tables import Corner, PlacedHull, while_any
 from .meeting import CornerBars, Slots
 from .plane import meet_bars
 from .solids import Solid
 
 SLOTS = 4
-TURNS = 8  # this many times as many steps as a face has corners are enough: none of the three goes round twice
 
 
 class Four(Linear):
@@ -50,9 +49,9 @@ def _ring(hull: PlacedHull, lowest: Corner, down: Vec3) -> Ring:
     face, cosine = hull.face_towards(lowest.number, down)
     first, end = hull.span(hull.faces, face)
     place = carry(0.0 * down.x)
-    for number, there, k in hull.each(hull.faces, hull.most_corners, face):
+    for number, there, at in hull.each(hull.faces, hull.most_corners, face):
         here = there & (abs(number - lowest.number) < 0.5)
-        place.value = select(here, to_real(k), place.value)
+        place.value = select(here, at, place.value)
     some = cosine > -1.5
     return Ring(
         first, select(some, end - first, 1.0), place.value, hull.normals.gather_row(face, hull.face_count, Vec3)
@@ -75,11 +74,11 @@ def _spread(hull: PlacedHull, ring: Ring, lowest: Corner) -> Four:
     many = select(ring.count > 4.5, 2.0, -1.0)
     four = carry(Four(lowest, b, c, d, 1.0, 2.0, 3.0, _area(ring.normal, lowest, b, c, d), many))
     for _ in when_any(many > 0.0):
-        for _ in loop(TURNS):
-            for _ in when_any(four.value.next > -0.5):
-                for _ in loop(hull.most_corners):
-                    for _ in when_any(four.value.next > -0.5):
-                        four.value = _step(hull, ring, four.value)
+        live = carry(select(many > 0.0, 1.0, 0.0))
+        for _ in loop(hull.most_corners):
+            for _ in while_any(live, 2):
+                four.value = _step(hull, ring, four.value)
+                live.value = select(four.value.next > -0.5, 1.0, 0.0)
     return four.value
 
 
