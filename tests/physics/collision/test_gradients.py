@@ -17,7 +17,7 @@ SIZES = {
         np.array([[-1, -1, -0.9], [1.1, -1, -1], [-1, 1.2, -1.1], [0.9, 1, -0.8], [0.2, 0.1, 1.5], [1, 0, 1]]) * 0.12,
     ),
 }
-BALL = np.random.default_rng(0).normal(size=(60, 3))  # so many corners that they are climbed
+BALL = np.random.default_rng(0).normal(size=(100, 3))  # so many corners that they are climbed
 SIZES["hull"] = (BALL / np.linalg.norm(BALL, axis=1, keepdims=True) * [0.12, 0.15, 0.2],)
 METHODS = {"hull": "points"}  # others are called as they are
 TILT = np.array([1.0, 0.13, 0.21, 0.08])  # of B, in all placements but those that say otherwise

@@ -32,7 +32,7 @@ from ...staging import (
     when_any,
 )
 
-FEW = 20  # corners of a hull that are all looked at, which is faster than to ask where to begin
+FEW = 80  # corners of a hull that are all looked at, which is faster than to ask where to begin
 SCANNED, CLIMBED = -1, -2  # which of both a model has, beside its kinds of solids
 WAYS = frozenset({SCANNED, CLIMBED})
 CELLS = 8  # along an edge of the cube of directions
