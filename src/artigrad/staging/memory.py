@@ -124,6 +124,13 @@ class Table:
     def __getitem__(self, i: Any) -> Row:
         return Row(self.memory, self.layout, self.memory.at(self.start + i * self.layout.size))
 
+    def pick(self, name: str, index: Any, n: Any) -> Any:
+        """A field of row `index`, a whole number that differs from robot to robot, of the first n, as `Reals.gather`."""
+        offset, kind = self.layout.fields[name]
+        at = _bounded(index, n) * float(self.layout.size)
+        leaves = [self.memory.gather(self.start + (offset + j), at) for j in range(size_of(kind))]
+        return leaves[0] if kind is float else kind.from_leaves(leaves)  # type: ignore[attr-defined]
+
 
 class Row:
     """One row of a table. Reading a field loads a value, assigning stores it."""

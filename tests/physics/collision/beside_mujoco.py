@@ -104,6 +104,8 @@ def met(a, b, X_a, X_b, near, n):
     routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
     slots = slots_in(NumpyMemory(np.full((SLOTS * SOLID_MEETING.size + 1000, n), np.nan), 0), frozenset({CONVEX}))
     one, other = (x if isinstance(x, Solid) else solid(s, x) for s, x in ((a, X_a), (b, X_b)))
+    turned = float(KIND[a[0]] > KIND[b[0]])
+    one, other = one._replace(later=turned), other._replace(later=1.0 - turned)
     routine.collide(one, other, near, slots)
     return [slots.rows[k] for k in range(len(routine.features))], routine, (one, other)
 

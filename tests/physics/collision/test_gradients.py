@@ -18,7 +18,7 @@ SIZES = {
     ),
 }
 BALL = np.random.default_rng(0).normal(size=(100, 3))  # so many corners that they are climbed
-SIZES["hull"] = (BALL / np.linalg.norm(BALL, axis=1, keepdims=True) * [0.12, 0.15, 0.2],)
+MORE = SIZES | {"hull": (BALL / np.linalg.norm(BALL, axis=1, keepdims=True) * [0.12, 0.15, 0.2],)}
 METHODS = {"hull": "points"}  # others are called as they are
 TILT = np.array([1.0, 0.13, 0.21, 0.08])  # of B, in all placements but those that say otherwise
 
@@ -86,10 +86,10 @@ def scene(places):
                 com=(0.1, 0, 0),
                 inertia=(0.1, 0.1, 0.1),
             )
-            getattr(b, METHODS.get(one, one))(f"a{k}", *SIZES[one], **mask)
+            getattr(b, METHODS.get(one, one))(f"a{k}", *MORE[one], **mask)
             q += [0.0]
         b.body(f"b{k}", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
-        getattr(b, METHODS.get(other, other))(f"b{k}", *SIZES[other], position=(0.01, 0.0, 0.02), **mask)
+        getattr(b, METHODS.get(other, other))(f"b{k}", *MORE[other], position=(0.01, 0.0, 0.02), **mask)
         rotation = turned(*rotation)
         q += [*(at + place), *rotation]
     return b.build(), np.array(q)

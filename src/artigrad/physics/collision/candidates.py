@@ -11,7 +11,7 @@ from ...staging import Layout, Table
 from .height_field import WINDOW
 from .hull_tables import ways_of
 from .meeting import HULL_MEETING, MEETING, SOLID_MEETING, Slots
-from .patch import CORNER, CROSSING, CROSSINGS, STRIDE
+from .patch import CORNER, CROSSING, CROSSINGS, ORDER, RING, STRIDE
 from .routines import BY_SHAPES, CONVEX, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD
 from .solids import SOLIDS
 
@@ -22,6 +22,7 @@ class Candidates(NamedTuple):
     routine: np.ndarray  # of each pair
     a: np.ndarray
     b: np.ndarray
+    turned: np.ndarray  # 1 where MuJoCo has the two shapes of a pair the other way round
     group: np.ndarray
     first: np.ndarray  # point of each pair, and the number of all points
     feature: np.ndarray  # (n, 3), of each point: times the lengths of B, where it is in its frame
@@ -63,6 +64,7 @@ def candidates(model: Model) -> Candidates:
         routine=column(routines),
         a=column([a for a, _ in pairs]),
         b=column([b for _, b in pairs]),
+        turned=column([int((shapes.kind[a], a) > (shapes.kind[b], b)) for a, b in pairs]),
         group=column([number[g] for g in group]),
         first=np.cumsum([0, *map(len, points)]).astype(np.int32),
         feature=np.array(every or [(0.0, 0.0, 0.0)], float),
@@ -100,7 +102,9 @@ def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
         return {"slots": 0, "met": 0}
     layout = meeting_layout(routines)
     size = layout.size
-    rings = 2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size + WINDOW.size if layout is SOLID_MEETING else 0
+    rings = (
+        2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size + 2 * RING + WINDOW.size if layout is SOLID_MEETING else 0
+    )
     return {"slots": SLOTS * size + rings, "met": contacts * size}
 
 
@@ -109,7 +113,8 @@ def slots_in(memory: Any, routines: frozenset[int]) -> Slots:
     rows = Table(memory, meeting_layout(routines))
     corners = Table(memory, CORNER, SLOTS * rows.layout.size)
     crossings = Table(memory, CROSSING, corners.start + 2 * STRIDE * CORNER.size)
-    return Slots(rows, corners, crossings, Table(memory, WINDOW, crossings.start + CROSSINGS * CROSSING.size))
+    order = Table(memory, ORDER, crossings.start + CROSSINGS * CROSSING.size)
+    return Slots(rows, corners, crossings, order, Table(memory, WINDOW, order.start + 2 * RING))
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Vec3, cross, dot
-from ...staging import Row, maximum, select, sqrt, target, when_any
+from ...staging import Row, maximum, minimum, select, sqrt, target, when_any
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, Search, box_axis, least_overlap
 from .meeting import CornerBars, Slots, slip_vjp
-from .patch import DEEPER, TILT, Frame, Spot, frame, patch
+from .patch import DEEPER, TILT, Held, Spot, frame, patch
 from .solids import CURVED, SOLIDS, Solid
-from .witness import FINE, RHO, SHORT, Facet, Hold, features, hold, refine, solve
+from .witness import RHO, SHORT, Facet, Hold, features, hold, refine, solve
 
 SLOTS = 4
 
@@ -43,21 +43,39 @@ def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
         fa, fb, n = find_touch(A, B, least_overlap(A, B, axis))
         c = hold(A, fa, B, fb, n)
         phi, f = c.g - ra - rb, frame(A, c.a, c.n)
-        spots, a_small, deepest = patch(A, B, f, (c.g, near + ra + rb), slots)
-        lines = _on_line(A, c.n), _on_line(B, c.n)
-        deeper = c.g < deepest - DEEPER
-        for k, spot in enumerate(spots):
+        flat = patch(A, B, f, (c.g, near + ra + rb), slots)
+        f, (ga, gb) = flat.frame, _face_to(flat.held, fa, fb)
+        over = hold(A, ga, B, gb, f.n)
+        lines = _on_line(A, f.n), _on_line(B, f.n)
+        deeper = c.g < flat.deepest - DEEPER
+        for k, spot in enumerate(flat.spots):
             row = slots.rows[k]
-            _put(row, hold(A, fa, B, fb, n, select(deeper, RHO, FINE)) if k == 0 else c, fa, fb)
-            _put_spot(row, A, B, f, spot, a_small)
+            if k == 0:
+                alone = hold(A, fa, B, fb, n, RHO)
+                _put(row, select(deeper, alone, over), select(deeper, fa, ga), select(deeper, fb, gb))
+            else:
+                _put(row, over, ga, gb)
+            _put_spot(row, A, B, spot, flat.a_small)
             row.a_line, row.b_line = lines
             gap, real = spot.phi - ra - rb, spot.real > 0.5
-            p = f.o + f.e * spot.x + f.f * spot.y + c.n * (spot.height + 0.5 * (ra - rb))
+            p = f.o + f.e * spot.x + f.f * spot.y + f.n * (spot.height + 0.5 * (ra - rb))
             row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
             if k == 0:  # the nearest points of the solids, where there is no patch or none of it is as deep
                 row.phi = select(deeper, phi, select(real, gap, FAR))
                 row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
                 row.patch = select(deeper, 0.0, 1.0)
+
+
+def _face_to(held: Held, fa: Facet, fb: Facet) -> tuple[Facet, Facet]:
+    """The features of both solids, of which the face that holds a patch is the only one."""
+    own = held.of_a > 0.5
+
+    def facet(f: Facet, mine: Any) -> Facet:
+        face = Facet(f.at, held.p0, held.p1, held.p2, 2.0, 0.0, held.numbers)
+        other = Facet(f.at, f.p0, f.p1, f.p2, minimum(f.k, 1.0), f.round, f.numbers)
+        return Facet.from_leaves(select(mine, x, y) for x, y in zip(face.leaves(), other.leaves(), strict=True))
+
+    return facet(fa, own), facet(fb, held.of_a < 0.5)
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
@@ -81,7 +99,7 @@ def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:
     row.b0, row.b1, row.b2, row.b_flat, row.b_numbers = fb.p0, fb.p1, fb.p2, fb.k, fb.numbers
 
 
-def _put_spot(row: Row, A: Solid, B: Solid, f: Frame, spot: Spot, a_small: Any) -> None:
+def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, a_small: Any) -> None:
     """The corners of a point of a patch, and the two directions along which they let it slip."""
     swap = a_small > 0.5
     small = (spot.small0, spot.small1, spot.small2, spot.small_flat, spot.small_numbers)

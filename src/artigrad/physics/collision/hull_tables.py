@@ -218,8 +218,8 @@ class PlacedHull(NamedTuple):
 
 
 def while_any(live: carry, levels: int = LEVELS) -> Iterator[None]:
-    """Again and again while `live` is 1 for any robot of the pack, at most TURNS ** levels times; turns that are left are passed
-    over in blocks."""
+    """Again and again while `live` is 1 for any robot of the pack, at most TURNS ** levels times; turns that are left are
+    passed over in blocks."""
     for _ in loop(TURNS):
         for _ in when_any(live.value > 0.5):
             if levels == 1:

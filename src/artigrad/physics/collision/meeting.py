@@ -86,12 +86,13 @@ class CornerBars(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Scratch of a pair whose points are found together: a row of each, and corners and crossings of its patch; where on a
-    height field it is."""
+    """Scratch of a pair whose points are found together: a row of each; corners, crossings and their order of its patch; where
+    on a height field it is."""
 
     rows: Table
     corners: Table
     crossings: Table
+    order: Table
     window: Table
 
 

@@ -1,38 +1,23 @@
 """A plane against a hull: of the face that lies most level around the lowest corner up to four corners, the lowest first.
 
-Corners above the middle of the hull do not count, however deep it is. Of a face with more corners four are kept: from the
-lowest and the three after it the last of the four moves on around the face while the area between them grows, and after each
-of its steps the third and then the second one do. MuJoCo does the same.
+Corners above the middle of the hull do not count, however deep it is. Of a face with more corners four are kept (`spread.py`).
+MuJoCo does the same.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...spatial import Vec3, cross, dot
-from ...staging import Linear, Row, carry, loop, select, when_any
+from ...spatial import Vec3, dot
+from ...staging import Linear, Row, carry, select
 from .gap import FAR, ZERO, Gap, PairBars
-from .hull_tables import Corner, PlacedHull, while_any
+from .hull_tables import Corner, PlacedHull
 from .meeting import CornerBars, Slots
 from .plane import meet_bars
 from .solids import Solid
+from .spread import spread
 
 SLOTS = 4
-
-
-class Four(Linear):
-    """Corners of a face, the first one the lowest; how far around the others are; twice the area between them; and which of the
-    last three may move on next: 2 the last, 1 the third, 0 the second, -1 none."""
-
-    a: Corner
-    b: Corner
-    c: Corner
-    d: Corner
-    at_b: float
-    at_c: float
-    at_d: float
-    area: float
-    next: float
 
 
 class Ring(Linear):
@@ -64,50 +49,6 @@ def _corner(hull: PlacedHull, ring: Ring, k: Any) -> Corner:
     return hull.corner(hull.table.gather(ring.first + select(at < ring.count, at, at - ring.count), hull.size))
 
 
-def _area(normal: Vec3, a: Corner, b: Corner, c: Corner, d: Corner) -> Any:
-    return dot(cross(c.p - a.p, d.p - b.p), normal)
-
-
-def _spread(hull: PlacedHull, ring: Ring, lowest: Corner) -> Four:
-    """Four corners of a face, or as many as it has."""
-    b, c, d = (_corner(hull, ring, k) for k in (1.0, 2.0, 3.0))
-    many = select(ring.count > 4.5, 2.0, -1.0)
-    four = carry(Four(lowest, b, c, d, 1.0, 2.0, 3.0, _area(ring.normal, lowest, b, c, d), many))
-    for _ in when_any(many > 0.0):
-        live = carry(select(many > 0.0, 1.0, 0.0))
-        for _ in loop(hull.most_corners):
-            for _ in while_any(live, 2):
-                four.value = _step(hull, ring, four.value)
-                live.value = select(four.value.next > -0.5, 1.0, 0.0)
-    return four.value
-
-
-def _step(hull: PlacedHull, ring: Ring, f: Four) -> Four:
-    """One of the three moves on, if that makes the area larger; else it is the turn of the one before it, and after the second
-    that of the last again, unless that is the one that stays."""
-    last, third = f.next > 1.5, abs(f.next - 1.0) < 0.5
-    at = 1.0 + select(last, f.at_d, select(third, f.at_c, f.at_b))
-    end = select(last, ring.count, select(third, f.at_d, f.at_c))
-    new = _corner(hull, ring, at)
-    b, c, d = select(f.next < 0.5, new, f.b), select(third, new, f.c), select(last, new, f.d)
-    area = _area(ring.normal, f.a, b, c, d)
-    moves = (f.next > -0.5) & (at < end - 0.5) & (area > f.area)
-    after = select(last, 1.0, f.next)
-    otherwise = select(last, -1.0, select(third, 0.0, select(f.next > -0.5, 2.0, -1.0)))
-    places = Vec3(
-        select((f.next < 0.5) & moves, at, f.at_b), select(third & moves, at, f.at_c), select(last & moves, at, f.at_d)
-    )
-    return Four(
-        f.a,
-        select(moves, b, f.b),
-        select(moves, c, f.c),
-        select(moves, d, f.d),
-        *places.leaves(),
-        select(moves, area, f.area),
-        select(moves, after, otherwise),
-    )
-
-
 def _middle(solid: Solid) -> Vec3:
     """The origin of its frame, or the middle of its box where that is elsewhere."""
     x, y, z = solid.centre.map(lambda c, h: abs(c) - h, solid.extent).leaves()
@@ -119,8 +60,8 @@ def _meet(plane: Solid, solid: Solid, sign: float, slots: Slots) -> None:
     down = -(X.R.T @ n)
     lowest = solid.hull.furthest(down)
     ring = _ring(solid.hull, lowest, down)
-    four = _spread(solid.hull, ring, lowest)
-    for k, corner in enumerate((four.a, four.b, four.c, four.d)):
+    four = spread(lambda k: _corner(solid.hull, ring, k), ring.count, ring.normal, solid.hull.most_corners)
+    for k, corner in enumerate((lowest, *four[1:])):
         row, at = slots.rows[k], solid.to_world(corner.p)
         gap = dot(n, at - plane.X.r)
         counts = (ring.count > k + 0.5) & (dot(down, corner.p - middle) >= 0.0)

@@ -20,7 +20,7 @@ FRICTION: dict[str, ModuleType] = {"pyramidal": pyramid, "elliptic": cone}
 
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth", "c_sides"), INT),
-    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_first", "c_first_point", "c_limit"), INTS),
+    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_turned", "c_first", "c_first_point", "c_limit"), INTS),
     **dict.fromkeys(("c_joint", "c_joint_first", "c_common"), INTS),
     **dict.fromkeys(("c_links", "c_link_first", "c_dof_first", "c_dof_end"), INTS),
     "c_feature": SHARED,
@@ -86,6 +86,7 @@ def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[
         "c_routine": c.routine,
         "c_a": c.a,
         "c_b": c.b,
+        "c_turned": c.turned,
         "c_first": first,
         "c_first_point": c.first,
         "c_limit": np.array([*limit, 0], np.int32),
@@ -174,6 +175,7 @@ class ContactProblem(SimpleNamespace):
     routine: Any  # of each pair
     a: Any
     b: Any
+    turned: Any  # 1 where MuJoCo has a and b the other way round
     first: Any  # pair of each group, and the number of all pairs
     first_point: Any  # of each pair
     limit: Any  # how many points of each group may be near at a time

@@ -56,18 +56,19 @@ def solids_of(s: Step, k: Any, routine: Routine) -> tuple[Any, Any]:
     """The shapes of pair k in the same places, as support functions see them; a height field as its grid."""
     problem, (pair, _) = s.constraints, pair_of(s, k)
 
-    def solid(i: Any, X: Pose) -> Solid:
+    def solid(i: Any, X: Pose, later: Any) -> Solid:
         row = s.const.shape[i]
-        return Solid(s.model.shape_kind[i], problem.solids, row.size, X, row.centre, row.extent, _hull(s, i))
+        return Solid(s.model.shape_kind[i], problem.solids, row.size, X, row.centre, row.extent, _hull(s, i), later)
 
-    def grid(i: Any, X: Pose) -> Grid:
+    def grid(i: Any, X: Pose, later: Any) -> Grid:
         m, size = s.model, s.const.shape[i].size
         rows, cols = m.shape_rows[i], m.shape_cols[i]
         return Grid(X, size, to_real(rows), to_real(cols), _heights(s.const, m.shape_height[i]), rows * cols)
 
     fields = [k == HEIGHT_FIELD for k in routine.shapes]
     one, other = (grid if field else solid for field in fields)
-    return one(problem.a[k], pair.A), other(problem.b[k], pair.B)
+    turned = to_real(problem.turned[k])
+    return one(problem.a[k], pair.A, turned), other(problem.b[k], pair.B, 1.0 - turned)
 
 
 def _hull(s: Step, i: Any) -> PlacedHull | None:

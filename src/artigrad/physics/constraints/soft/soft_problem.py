@@ -48,7 +48,7 @@ TABLES = {
 COUNTS = ("points", "wrenches", "limits", "drys", "motors", "combos", "pairs", "capacity", "wide_capacity")
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
-    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first_point", "s_wide", "s_two"), INTS),
+    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_turned", "s_first_point", "s_wide", "s_two"), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_motor", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
@@ -195,6 +195,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_routine": c.routine,
         "s_a": c.a,
         "s_b": c.b,
+        "s_turned": c.turned,
         "s_first_point": c.first,
         "s_wide": ints(wide),
         "s_two": ints(bool(links[a] and links[b]) for a, b in pairs),
@@ -283,6 +284,7 @@ class SoftProblem(SimpleNamespace):
     routine: Any
     a: Any
     b: Any
+    turned: Any  # 1 where MuJoCo has a and b the other way round
     first: Any  # point of each pair
     wide: Any  # 1 for a pair whose contacts are wrenches
     two: Any  # 1 for a pair of two moving links
