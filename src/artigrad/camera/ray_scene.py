@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..model.hulls import thinned
 from ..model.model import HEIGHT_FIELD, POINTS, SHAPES, Model
 from ..view.meshes import hull
 from ..view.scenery import PALETTE, SLAB, depths
@@ -22,7 +23,6 @@ WORLD = -1
 FLOOR = (0.75, 0.78, 0.82)
 BACKGROUND, LIGHT, AMBIENT = (0.78, 0.85, 0.93), (0.35, -0.55, 1.0), 0.35
 CORNERS = 40  # of a mesh, at most
-DIRECTIONS = 512  # in which the surface of few corners is compared with that of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +72,7 @@ class RayScene:
         model: Model,
         params: Mapping[str, Tensor] | None = None,
         *,
+        without: Sequence[str] = (),
         dtype: torch.dtype = torch.float64,
         device: Any = "cpu",
     ) -> RayScene:
@@ -79,8 +80,14 @@ class RayScene:
 
         Visuals are named after their bodies: `pole`, `pole.1`. params: fields of `Params` by name, tensors; of shapes, what is
         in it (`shape_size`, `shape_position`, `shape_rotation`) keeps its gradients. Meshes are seen as their convex hulls, of
-        at most 40 corners.
+        at most 40 corners. without: names of height fields that are left out; a camera sees none.
         """
+        fields = [n for n, kind in zip(model.shapes.names, model.shapes.kind, strict=True) if kind == HEIGHT_FIELD]
+        if unseen := [name for name in fields if name not in without]:
+            raise InputError(
+                f"a camera does not see height fields, and '{model.name}' has '{unseen[0]}': leave it out with "
+                f"RayScene.of(model, without={unseen!r}), or give the ground as boxes"
+            )
         like: dict[str, Any] = {"dtype": dtype, "device": device}
         solids = _from_visuals(model, like) if model.visuals else _from_shapes(model, params or {}, like)
         if not solids:
@@ -153,7 +160,7 @@ def _from_shapes(model: Model, params: Mapping[str, Tensor], like: dict[str, Any
 
     solids = []
     for k, (kind, body) in enumerate(zip(model.shapes.kind, model.shapes.body, strict=True)):
-        if kind == HEIGHT_FIELD:  # not offered
+        if kind == HEIGHT_FIELD:  # left out, as was asked
             continue
         size, name = field("shape_size", k), SHAPES[kind]
         if kind == POINTS:
@@ -176,23 +183,3 @@ def _planes(points: Any) -> np.ndarray:
     rows = np.concatenate([n, np.sum(n * a, 1, keepdims=True)], 1)
     rounded = np.round(rows / np.array([1e-4, 1e-4, 1e-4, 1e-4 * np.ptp(p, axis=0).max()]))
     return rows[np.unique(rounded, axis=0, return_index=True)[1]]
-
-
-def thinned(points: np.ndarray, most: int) -> np.ndarray:
-    """Few of many points, by adding the one that sticks out most.
-
-    h(d) = max_i d . x_i is where the surface is in direction d: it is compared in many directions.
-    """
-    i = np.arange(DIRECTIONS) + 0.5
-    z, angle = 1 - 2 * i / DIRECTIONS, np.pi * (1 + 5**0.5) * i
-    d = np.stack([np.sqrt(1 - z * z) * np.cos(angle), np.sqrt(1 - z * z) * np.sin(angle), z])
-    reach = points @ d
-    h = reach.max(0)
-    kept = [int(np.argmax(points @ np.array([0.0, 0.0, -1.0])))]
-    while len(kept) < most:
-        short = h - reach[kept].max(0)
-        worst = int(np.argmax(short))
-        if short[worst] <= 0:
-            break
-        kept.append(int(np.argmax(reach[:, worst])))
-    return points[sorted(kept)]

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..model.hulls import Hull, hull_of, neighbours_of
+from ..model.hulls import Hull, hull_of, neighbours_of, thinned
+
+MOST = 64  # corners of what touches nothing
 
 
 def hull_in(m: Any, k: int) -> tuple[np.ndarray, Hull]:
@@ -14,8 +16,9 @@ def hull_in(m: Any, k: int) -> tuple[np.ndarray, Hull]:
     start = int(m.mesh_vertadr[k])
     vertices = np.array(m.mesh_vert[start : start + m.mesh_vertnum[k]], float)
     graph = int(m.mesh_graphadr[k])
-    if graph < 0:  # it was compiled for something that touches nothing
+    if graph < 0:  # of something that touches nothing, and is looked at alone
         points = np.unique(vertices, axis=0)
+        points = points if len(points) <= MOST else thinned(points, MOST)
         return points, hull_of(points)
     count, sides = (int(x) for x in m.mesh_graph[graph : graph + 2])
     table = m.mesh_graph[graph + 2 :]

@@ -14,6 +14,7 @@ FLAT = 1e-10  # of the size of the points: what is this near to a plane lies in 
 FLAT_EDGE = 1e-7  # and this near, that it does not matter which corner is the furthest
 EVEN = 1e-5  # and this near, that it is one face
 LARGE = 8  # corners of a face
+DIRECTIONS = 512  # in which the surface of few corners is compared with that of all
 
 
 class Hull(NamedTuple):
@@ -176,3 +177,23 @@ def _outline(x: np.ndarray, y: np.ndarray) -> list[int]:
         return out[:-1]
 
     return half(order) + half(order[::-1])
+
+
+def thinned(points: np.ndarray, most: int) -> np.ndarray:
+    """Few of many points, by adding the one that sticks out most.
+
+    h(d) = max_i d . x_i is where the surface is in direction d: it is compared in many directions.
+    """
+    i = np.arange(DIRECTIONS) + 0.5
+    z, angle = 1 - 2 * i / DIRECTIONS, np.pi * (1 + 5**0.5) * i
+    d = np.stack([np.sqrt(1 - z * z) * np.cos(angle), np.sqrt(1 - z * z) * np.sin(angle), z])
+    reach = points @ d
+    h = reach.max(0)
+    kept = [int(np.argmax(points @ np.array([0.0, 0.0, -1.0])))]
+    while len(kept) < most:
+        short = h - reach[kept].max(0)
+        worst = int(np.argmax(short))
+        if short[worst] <= 0:
+            break
+        kept.append(int(np.argmax(reach[:, worst])))
+    return points[sorted(kept)]

@@ -178,10 +178,14 @@ def height_field(heights: np.ndarray, size: Any) -> Mesh:
     return from_triangles(np.concatenate([above, below]), np.concatenate([top, sides, [[w, g, f], [w, f, e]]]))
 
 
-def hull(points: np.ndarray) -> Mesh:
-    """The convex hull of points; of those in a plane the box around them."""
-    p = np.unique(np.asarray(points, float), axis=0)
-    faces = triangles(p)
+def hull(points: np.ndarray, rings: Sequence[Sequence[int]] = ()) -> Mesh:
+    """The convex hull of points; of those in a plane the box around them. rings: its faces, where they are known."""
+    p = np.asarray(points, float)
+    faces = (
+        [(ring[0], *ring[k : k + 2]) for ring in rings for k in range(1, len(ring) - 1)]
+        if len(rings) > 3
+        else triangles(p)
+    )
     if len(faces) == 0:
         low, high = p.min(0), p.max(0)
         return box(np.maximum((high - low) / 2, 1e-4)).moved((low + high) / 2, np.eye(3))
