@@ -356,7 +356,7 @@ def _swapped(rows: Table, by: Any) -> None:
         one.number, other.number = select(by, f, e), select(by, e, f)
 
 
-class Chosen(Linear):
+class Kept(Linear):
     """Numbers of four candidates, 1 for each of them that counts, and the least gap of all."""
 
     first: float
@@ -376,11 +376,11 @@ class Chosen(Linear):
         return self.some, self.two, self.three, self.four
 
 
-def _chosen(numbers: Iterable[Any], real: Iterable[Any], deepest: Any) -> Chosen:
-    return Chosen(*numbers, *(select(ok, 1.0, 0.0) for ok in real), deepest)
+def _kept(numbers: Iterable[Any], real: Iterable[Any], deepest: Any) -> Kept:
+    return Kept(*numbers, *(select(ok, 1.0, 0.0) for ok in real), deepest)
 
 
-def _in_order(out: Table, order: Table, within: tuple[Any, Any]) -> tuple[Chosen, Any]:
+def _in_order(out: Table, order: Table, within: tuple[Any, Any]) -> tuple[Kept, Any]:
     """Four of the candidates on the smaller ring, which stand in order around the area; and 1 where a corner of the larger ring
     is among the candidates, so that they are not all."""
     count, deep, more = carry(0.0 * within[0]), carry((FAR + 0.0 * within[0], 0.0, FAR)), carry(0.0 * within[0])
@@ -413,10 +413,10 @@ def _in_order(out: Table, order: Table, within: tuple[Any, Any]) -> tuple[Chosen
         return Corner(Vec3(x, y, 0.0), number)
 
     four = spread(corner, total, Vec3(0.0, 0.0, 1.0), 2 * RING // 8)
-    return _chosen((c.number for c in four), (total > k + 0.5 for k in range(4)), deep.value[2]), more.value
+    return _kept((c.number for c in four), (total > k + 0.5 for k in range(4)), deep.value[2]), more.value
 
 
-def _by_reductions(out: Table, within: tuple[Any, Any]) -> Chosen:
+def _by_reductions(out: Table, within: tuple[Any, Any]) -> Kept:
     """The deepest of all candidates, the one furthest from it, and those that make the largest triangles on either side."""
     first = _pick(out, within, lambda c: LEAN * (c.x + 0.5 * c.y) - c.phi)
     second = _pick(out, within, lambda c: _square(c.x - first.x, c.y - first.y))
@@ -428,7 +428,7 @@ def _by_reductions(out: Table, within: tuple[Any, Any]) -> Chosen:
     left, right = _pick(out, within, beside), _pick(out, within, lambda c: -beside(c))
     apart = DISTINCT * sqrt(_square(dx, dy))
     real = (first.score > -0.5 * FAR, second.score > DISTINCT * DISTINCT, left.score > apart, right.score > apart)
-    return _chosen((pick.number for pick in (first, second, left, right)), real, first.phi)
+    return _kept((pick.number for pick in (first, second, left, right)), real, first.phi)
 
 
 class Held(Linear):
