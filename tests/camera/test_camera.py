@@ -208,3 +208,13 @@ def test_what_is_refused():
         RayScene.of(ag.robots.pendulum())
     with pytest.raises(ag.InputError, match="zero or more"):
         render(scene, camera, (torch.zeros(1, 3).double(), torch.eye(3).double()[None]), soft=-1.0)
+
+
+def test_a_height_field_is_refused_unless_it_is_left_out():
+    b = ag.ModelBuilder("hill")
+    b.body("ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.sphere("ball", 0.1, name="ball")
+    b.height_field("world", np.zeros((3, 3)), (1.0, 1.0), name="ground")
+    with pytest.raises(ag.InputError, match="does not see height fields, and 'hill' has 'ground'"):
+        RayScene.of(b.build())
+    assert RayScene.of(b.build(), without=["ground"]).names == ("ball",)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.model.hulls import hull_of
 from artigrad.model.model import DIRECT, POSITION, VELOCITY
 from artigrad.simulate.gradcheck import random_state
 
@@ -200,16 +201,16 @@ def test_a_mesh_touches_with_its_corners():
     assert sim.rollout(sim.reset(), steps=1500).final.q[2] == pytest.approx(0.3, abs=1e-3)
 
 
-def test_a_mesh_with_many_corners_keeps_those_that_stick_out():
+def test_a_mesh_keeps_all_corners_of_its_hull():
     rng = np.random.default_rng(0)
     ball = rng.normal(size=(300, 3))
     ball *= 0.1 / np.linalg.norm(ball, axis=1, keepdims=True)
     mesh = f'<asset><mesh name="ball" vertex="{" ".join(map(str, ball.ravel()))}"/></asset>'
     text = mjcf('<geom type="plane" size="1 1 1"/><body><freejoint/><geom type="mesh" mesh="ball"/></body>', mesh)
-    few, many = ag.load(text, mesh_points=12), ag.load(text, mesh_points=64)
-    assert len(few.params.vertex) == 12 and len(many.params.vertex) == 64
-    (note,) = (n for n in few.notes if "corners" in n.what)
-    assert "at most 12" in note.effect
+    model = ag.load(text)
+    own = hull_of(model.params.vertex)
+    assert len(model.params.vertex) == 300 and not model.notes
+    assert [set(x) for x in model.shapes.hulls[1].neighbours] == [set(x) for x in own.neighbours]
 
 
 # -- what only URDF has --------------------------------------------------------------------------------------------------------
@@ -306,11 +307,6 @@ def test_a_link_without_mass_says_where_its_mass_comes_from():
     assert model.params.mass[1] == pytest.approx(1000 * 4 / 3 * np.pi * 0.1**3, rel=1e-6)
     (note,) = (n for n in model.notes if "<inertial>" in n.what)
     assert note.where == ("ball",) and "1000 kg/m3" in note.effect
-
-
-def test_mesh_points_is_a_number():
-    with pytest.raises(ag.InputError, match="mesh_points is a whole number"):
-        ag.load(mjcf(ARM), mesh_points=0)
 
 
 def test_floating_needs_a_base():

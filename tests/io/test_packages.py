@@ -141,7 +141,7 @@ def test_steps_as_mujoco_does(path):
     m, model = in_both(path)
     switch_off(m, model)
     m.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
-    model = convert(Compiled(m, [], [], {}), "robot", mesh_points=32)
+    model = convert(Compiled(m, [], [], {}), "robot")
     assert not model.has_contact
     state, rng = model.keyframe(), np.random.default_rng(1)
     u = rng.normal(size=(5, model.nu))

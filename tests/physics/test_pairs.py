@@ -143,7 +143,7 @@ DOMAIN = {
     **{
         f"{file}.{name}": shapes
         for file, names in {
-            "plane": ("plane_sphere", "plane_capsule", "plane_box", "plane_ellipsoid", "plane_cylinder", "plane_point"),
+            "plane": ("plane_sphere", "plane_capsule", "plane_box", "plane_ellipsoid", "plane_cylinder"),
             "sphere": ("sphere_sphere",),
             "capsule": ("capsule_sphere", "capsule_capsule"),
             "cylinder": ("cylinder_sphere",),

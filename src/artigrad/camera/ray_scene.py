@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..io.hull import thinned
+from ..model.hulls import thinned
 from ..model.model import HEIGHT_FIELD, POINTS, SHAPES, Model
 from ..view.meshes import hull
 from ..view.scenery import PALETTE, SLAB, depths
@@ -72,6 +72,7 @@ class RayScene:
         model: Model,
         params: Mapping[str, Tensor] | None = None,
         *,
+        without: Sequence[str] = (),
         dtype: torch.dtype = torch.float64,
         device: Any = "cpu",
     ) -> RayScene:
@@ -79,8 +80,14 @@ class RayScene:
 
         Visuals are named after their bodies: `pole`, `pole.1`. params: fields of `Params` by name, tensors; of shapes, what is
         in it (`shape_size`, `shape_position`, `shape_rotation`) keeps its gradients. Meshes are seen as their convex hulls, of
-        at most 40 corners.
+        at most 40 corners. without: names of height fields that are left out; a camera sees none.
         """
+        fields = [n for n, kind in zip(model.shapes.names, model.shapes.kind, strict=True) if kind == HEIGHT_FIELD]
+        if unseen := [name for name in fields if name not in without]:
+            raise InputError(
+                f"a camera does not see height fields, and '{model.name}' has '{unseen[0]}': leave it out with "
+                f"RayScene.of(model, without={unseen!r}), or give the ground as boxes"
+            )
         like: dict[str, Any] = {"dtype": dtype, "device": device}
         solids = _from_visuals(model, like) if model.visuals else _from_shapes(model, params or {}, like)
         if not solids:
@@ -153,7 +160,7 @@ def _from_shapes(model: Model, params: Mapping[str, Tensor], like: dict[str, Any
 
     solids = []
     for k, (kind, body) in enumerate(zip(model.shapes.kind, model.shapes.body, strict=True)):
-        if kind == HEIGHT_FIELD:  # not offered
+        if kind == HEIGHT_FIELD:  # left out, as was asked
             continue
         size, name = field("shape_size", k), SHAPES[kind]
         if kind == POINTS:
@@ -169,7 +176,7 @@ def _from_shapes(model: Model, params: Mapping[str, Tensor], like: dict[str, Any
 def _planes(points: Any) -> np.ndarray:
     """The planes of the convex hull of points, rows (normal, distance)."""
     p = np.unique(np.asarray(points, float), axis=0)
-    mesh = hull(p if len(p) <= CORNERS else thinned(p, CORNERS)[0])
+    mesh = hull(p if len(p) <= CORNERS else thinned(p, CORNERS))
     a, b, c = (mesh.vertices[mesh.faces[:, k]].astype(float) for k in range(3))
     n = np.cross(b - a, c - a)
     n /= np.linalg.norm(n, axis=1, keepdims=True)

@@ -10,7 +10,7 @@ from ..model.findings import Finding
 from .builder import ModelBuilder
 from .drawn_geoms import mesh_of
 from .flags import contact_enabled
-from .hull import corners
+from .hull import hull_in
 from .names import Names
 from .shape_builder import SOLREF
 
@@ -56,10 +56,9 @@ def _pairs(m: Any) -> list[tuple[int, int]]:
     return [(int(one), int(other)) for one, other in pairs] if contact_enabled(m) else []
 
 
-def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
+def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
     """Shapes, exclusions and pairs; what has no shape here goes to the report."""
     beyond: dict[str, list[str]] = {}
-    coarse: dict[str, float] = {}
     touch = touching(m)
     for g in (*touch, *regarded(m)):
         kind = int(m.geom_type[g])
@@ -80,11 +79,9 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
         }
         body = names.body[int(m.geom_bodyid[g])]
         if kind == MESH:
-            points, error = corners(m, int(m.geom_dataid[g]), mesh_points)
+            points, hull = hull_in(m, int(m.geom_dataid[g]))
             surface = mesh_of(m, int(m.geom_dataid[g])) if RANGEFINDER in m.sensor_type else None
-            b.points(body, points, surface=surface, **options)
-            if error > 0:
-                coarse[names.geom[g]] = error
+            b.points(body, points, hull=hull, surface=surface, **options)
         elif kind == FIELD:
             heights, size = heights_of(m, int(m.geom_dataid[g]))
             b.height_field(body, heights, size[:2], float(size[3]), **options)
@@ -95,10 +92,6 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names, mesh_points: int) -> None:
             size = m.geom_size[g, :count]
             getattr(b, method)(body, *([size] if count == 3 else map(float, size)), **options)
     b.unsupported += [Finding(f"contact of {what}", tuple(where), "touches nothing") for what, where in beyond.items()]
-    if coarse:
-        worst = 1e3 * max(coarse.values())
-        effect = f"at most {mesh_points} of its corners touch, the surface is at most {worst:.2g} mm off"
-        b.notes.append(Finding("mesh with many corners", tuple(coarse), effect))
     _exclude(b, m, names)
     known = {g for g in touching(m) if int(m.geom_type[g]) not in OTHERS}
     for k, pair in enumerate(_pairs(m)):

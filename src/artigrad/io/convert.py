@@ -47,7 +47,7 @@ class FileBuilder(LenientBuilder):
         return [values.get(name, default) for name in self._bodies]
 
 
-def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | None = None) -> Model:
+def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model:
     """The Model of a compiled file; what was not converted is in its `unsupported` and `notes`."""
     m, names = read.m, Names(read.m)
     apply_flags(m)
@@ -66,7 +66,7 @@ def convert(read: Compiled, name: str, *, mesh_points: int, motors: Motors | Non
     add_tendons(b, m, names)
     add_actuators(b, m, names)
     add_motors(b, m, names, motors, read.speeds)
-    add_shapes(b, m, names, mesh_points)
+    add_shapes(b, m, names)
     add_equalities(b, m, names)
     add_visuals(b, m, names)
     add_cameras(b, m, names)

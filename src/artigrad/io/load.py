@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import InputError, ModelError
+from ..errors import ModelError
 from ..model.model import Model
 
 
@@ -16,7 +16,6 @@ def load(
     motors: bool | Literal["torque", "position", "velocity", "servo"] = False,
     gains: tuple[float, float] | float | None = None,
     strict: bool = True,
-    mesh_points: int = 32,
 ) -> Model:
     """The robot of an MJCF or URDF file, of its XML given as text, or of an `MjSpec` or `MjModel`. Read by MuJoCo's compiler.
 
@@ -26,15 +25,12 @@ def load(
     "velocity", or a "servo" motor, which holds a velocity as a constraint within the joint's limits of effort and velocity;
     gains: (stiffness, damping) of a servo to a position, (0, damping) of one to a velocity, 1/s of a servo motor. strict: raise
     ModelError if the file has anything that is not simulated; with strict=False the list is in `model.unsupported`.
-    mesh_points: how many corners of a mesh may touch, at most.
     """
     from .actuators import Motors
     from .compiler import compiled, of_mujoco  # what reads files is loaded with the first one
     from .convert import convert
     from .source import open_source
 
-    if not isinstance(mesh_points, int) or mesh_points < 1:
-        raise InputError(f"mesh_points is a whole number, at least 1, not {mesh_points!r}")
     chosen = Motors.of(motors, gains)
     if type(source).__name__ in ("MjSpec", "MjModel"):
         read, name, label = of_mujoco(source, floating=floating)
@@ -42,7 +38,7 @@ def load(
         description = open_source(source)
         read, name, label = compiled(description, floating=floating, strict=strict), description.name, description.label
     try:
-        model = convert(read, name, mesh_points=mesh_points, motors=chosen)
+        model = convert(read, name, motors=chosen)
     except ModelError as problem:
         raise ModelError(f"{label}: {problem}") from None
     if model.unsupported and strict:

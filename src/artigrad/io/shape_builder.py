@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import JOINTS
 from ..model.height_fields import MOST
+from ..model.hulls import Hull, hull_of
 from ..model.model import (
     BOX,
     CAPSULE,
@@ -81,7 +82,7 @@ class ShapeBuilder:
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
     def points(self, body: str, vertices: Any, **options: Any) -> str:
-        """The convex hull of corners. surface: (vertices, faces), the triangles that rangefinders see of it."""
+        """The convex hull of points. surface: (vertices, faces), the triangles that rangefinders see of it."""
         return self._shape(body, POINTS, (0.0, 0.0, 0.0), vertices=vertices, **options)
 
     def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
@@ -147,6 +148,7 @@ class ShapeBuilder:
         seen: bool = True,
         fluid: Any = None,
         vertices: Any = (),
+        hull: Hull | None = None,
         surface: Any = None,
         heights: Any = (),
     ) -> str:
@@ -192,6 +194,7 @@ class ShapeBuilder:
             "seen": bool(seen),
             "fluid": None if fluid is None else _fluid(fluid, kind, what),
             "vertices": corners,
+            "hull": hull or (hull_of(corners) if kind == POINTS else Hull()),
             "surface": None if surface is None else _surface(surface, what),
             "heights": grid,
         }
@@ -220,6 +223,7 @@ class ShapeBuilder:
                 seen=k not in shapes.unseen,
                 fluid=robot.shape_fluid(k),
                 vertices=p.vertex[first : first + count],
+                hull=shapes.hulls[k],
                 surface=shapes.surfaces[k],
                 heights=p.height[height : height + rows * cols].reshape(rows, cols),
             )
@@ -256,6 +260,7 @@ class ShapeBuilder:
             kind=tuple(s["kind"] for s in shapes),
             body=tuple(-1 if s["body"] == WORLD else bodies.index(s["body"]) for s in shapes),
             vertices=tuple(spans),
+            hulls=tuple(s["hull"] for s in shapes),
             grids=tuple((int(k), *s["heights"].shape) for k, s in zip(starts, shapes, strict=False)),
             masks=tuple((s["group"], s["touches"]) for s in shapes),
             condim=tuple(s["condim"] for s in shapes),

@@ -18,6 +18,7 @@ from ..errors import InputError, near
 from ..joints.joint import Joint
 from ..joints.table import JOINTS, KIND
 from .findings import Finding, Report
+from .hulls import Hull
 from .options import Options
 from .params import EXTRAS, Params, param_slots
 from .state import State
@@ -79,6 +80,7 @@ class Shapes:
     kind: tuple[int, ...] = ()
     body: tuple[int, ...] = ()  # -1 is the world
     vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
+    hulls: tuple[Hull, ...] = ()  # how these hang together
     grids: tuple[tuple[int, int, int], ...] = ()  # of a height field: first height, rows, columns
     masks: tuple[tuple[int, int], ...] = ()  # group and touches
     condim: tuple[int, ...] = ()  # directions in which contact acts: 1, 3, 4 or 6

@@ -19,13 +19,14 @@ from ..model.transmissions import LINES, PIECES
 from ..spatial import Articulated, Force, Inertia, Motion, Quat, Transform, Vec3
 from ..staging import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from .collision.candidates import candidates
+from .collision.hull_tables import spanning_corners
 from .constraints.soft.impedance import Soft
 from .constraints.soft.pair_numbers import PairSoft
 
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex", "npair", "nequality"), INT),
-    "nheight": INT,
+    **dict.fromkeys(("nheight", "nface"), INT),
     **dict.fromkeys(("ntendon", "nline", "npiece"), INT),
     **dict.fromkeys(
         (
@@ -86,7 +87,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
 
 # what only the making of constants reads
 STRUCTURE: dict[str, ArgumentKind] = {
-    **dict.fromkeys(("body_parent", "body_joint", "shape_body", "act_kind", "slots"), INTS),
+    **dict.fromkeys(("body_parent", "body_joint", "shape_body", "face_corner", "act_kind", "slots"), INTS),
     **dict.fromkeys(("body_v", "body_nv", "body_moves", "dof_counts"), INTS),
     **dict.fromkeys(("pair_a", "pair_b", "pair_own", "pair_explicit", "pair_rank", "pair_dim"), INTS),
     **dict.fromkeys(("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b"), INTS),
@@ -136,6 +137,7 @@ def _topology(model: Model) -> dict[str, Any]:
         "nshape": len(model.shapes.names),
         "nvertex": sum(n for _, n in model.shapes.vertices),
         "nheight": sum(rows * cols for _, rows, cols in model.shapes.grids),
+        "nface": sum(len(hull.faces) for hull in model.shapes.hulls),
         "shape_height": _ints(first for first, _, _ in model.shapes.grids),
         "shape_rows": _ints(rows for _, rows, _ in model.shapes.grids),
         "shape_cols": _ints(cols for _, _, cols in model.shapes.grids),
@@ -289,6 +291,7 @@ def structure_arguments(model: Model) -> dict[str, Any]:
         "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
         "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
         "shape_body": _ints(b + 1 for b in model.shapes.body),
+        "face_corner": _ints(spanning_corners(model)),
         "act_kind": _ints(model.actuator_kind),
         **_pair_structure(model),
         **_equality_structure(model),
@@ -358,6 +361,7 @@ class Topology(SimpleNamespace):
     nshape: Any
     nvertex: Any
     nheight: Any
+    nface: Any
     npair: Any  # candidates for contact
     nequality: Any
     parent: Any
@@ -486,6 +490,9 @@ _BODY: dict[str, type] = {"com": Vec3}
 _SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "radius": float, "centre": Vec3, "extent": Vec3}
 _VERTEX: dict[str, type] = {"p": Vec3}
 _HEIGHT: dict[str, type] = {"z": float}
+_FACE: dict[str, type] = {
+    "n": Vec3
+}  # normal of a face of a hull, outwards, in the frame of its shape; not differentiated
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
 )
@@ -522,7 +529,8 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
-    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT, _WET),
+    *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT),
+    *(_WET, _FACE),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -549,6 +557,7 @@ class Constants:
             t.nspring,
             t.neffort,
             t.nwet,
+            t.nface,
         ]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
@@ -557,7 +566,7 @@ class Constants:
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
-        self.activation, self.muscle, self.spring, self.effort, self.wet = tables[18:]
+        self.activation, self.muscle, self.spring, self.effort, self.wet, self.face = tables[18:]
         self.reals, self.size = reals, start
 
     @property

@@ -73,6 +73,17 @@ class Reals:
         """Add a number to entry `index` of the first n, as `gather` finds it."""
         self.memory.scatter_add(self.start, _bounded(index, n), checked(value, float, "an array of reals"))
 
+    def gather_row(self, index: Any, n: Any, kind: type[Struct]) -> Any:
+        """Row `index`, a whole number, of the first n rows of structs, as `gather` finds an entry."""
+        at = _bounded(index, n) * float(kind.size)
+        return kind.from_leaves(self.memory.gather(self.start + j, at) for j in range(kind.size))
+
+    def scatter_add_row(self, index: Any, n: Any, value: Struct) -> None:
+        """Add a struct to row `index` of the first n, as `gather_row` finds it."""
+        at = _bounded(index, n) * float(value.size)
+        for j, leaf in enumerate(value.leaves()):
+            self.memory.scatter_add(self.start + j, at, leaf)
+
 
 def _bounded(index: Any, n: Any) -> Any:
     """Within 0 and n - 1 in every robot, so that no memory is touched that is not ours."""
@@ -112,6 +123,13 @@ class Table:
 
     def __getitem__(self, i: Any) -> Row:
         return Row(self.memory, self.layout, self.memory.at(self.start + i * self.layout.size))
+
+    def pick(self, name: str, index: Any, n: Any) -> Any:
+        """A field of row `index`, a whole number that differs from robot to robot, of the first n, as `Reals.gather`."""
+        offset, kind = self.layout.fields[name]
+        at = _bounded(index, n) * float(self.layout.size)
+        leaves = [self.memory.gather(self.start + (offset + j), at) for j in range(size_of(kind))]
+        return leaves[0] if kind is float else kind.from_leaves(leaves)  # type: ignore[attr-defined]
 
 
 class Row:

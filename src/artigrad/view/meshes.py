@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
+from ..model.hulls import triangles
 
 ROUND = 24  # facets around a cylinder
 BALL = 48  # around what is round all over, whose outline would show fewer
@@ -177,21 +178,18 @@ def height_field(heights: np.ndarray, size: Any) -> Mesh:
     return from_triangles(np.concatenate([above, below]), np.concatenate([top, sides, [[w, g, f], [w, f, e]]]))
 
 
-def hull(points: np.ndarray) -> Mesh:
-    """The convex hull of a few points: every triangle that has all others on one side."""
-    p = np.unique(np.asarray(points, float), axis=0)
-    if len(p) < 4 or len(p) > 60:  # flat, or so many that trying all triangles is slow: the box around them
+def hull(points: np.ndarray, rings: Sequence[Sequence[int]] = ()) -> Mesh:
+    """The convex hull of points; of those in a plane the box around them. rings: its faces, where they are known."""
+    p = np.asarray(points, float)
+    faces = (
+        [(ring[0], *ring[k : k + 2]) for ring in rings for k in range(1, len(ring) - 1)]
+        if len(rings) > 3
+        else triangles(p)
+    )
+    if len(faces) == 0:
         low, high = p.min(0), p.max(0)
         return box(np.maximum((high - low) / 2, 1e-4)).moved((low + high) / 2, np.eye(3))
-    i, j, k = (x.ravel() for x in np.meshgrid(*[np.arange(len(p))] * 3, indexing="ij"))
-    keep = (i < j) & (i < k) & (j != k)
-    faces = np.stack([i, j, k], axis=1)[keep]
-    a, b, c = (p[faces[:, s]] for s in range(3))
-    n = np.cross(b - a, c - a)
-    side = np.einsum("fc,pc->fp", n, p) - np.einsum("fc,fc->f", n, a)[:, None]
-    scale = np.ptp(p, axis=0).max() ** 3
-    outside = (side <= 1e-9 * scale).all(1) & (np.linalg.norm(n, axis=1) > 1e-12 * scale)
-    return from_triangles(p, faces[outside])
+    return from_triangles(p, faces)
 
 
 def from_triangles(vertices: Any, faces: Any) -> Mesh:

@@ -105,7 +105,7 @@ def _mesh_of(model: Model, params: Params, k: int) -> Mesh:
     kind, size = model.shapes.kind[k], params.shape_size[k]
     if kind == POINTS:
         first, count = model.shapes.vertices[k]
-        return hull(params.vertex[first : first + count])
+        return hull(params.vertex[first : first + count], model.shapes.hulls[k].faces)
     if kind == HEIGHT_FIELD:
         first, rows, cols = model.shapes.grids[k]
         return height_field(params.height[first : first + rows * cols].reshape(rows, cols), size)

@@ -3,14 +3,17 @@
 import mujoco
 import numpy as np
 
+from artigrad.io.hull import hull_in
+from artigrad.model.hulls import hull_of
 from artigrad.model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE
 from artigrad.physics.collision.candidates import slots_in
 from artigrad.physics.collision.gap import FAR, Pose
+from artigrad.physics.collision.hull_tables import CLIMBED, SCANNED, PlacedHull, tables_of
 from artigrad.physics.collision.meeting import SOLID_MEETING, found
-from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES, SLOTS
+from artigrad.physics.collision.routines import BY_SHAPES, CONVEX, ROUTINES, SLOTS
 from artigrad.physics.collision.solids import Solid
 from artigrad.spatial import Mat3, Vec3
-from artigrad.staging.memory import NumpyMemory
+from artigrad.staging.memory import NumpyMemory, Reals
 from artigrad.staging.numpy_target import NumpyTarget
 from artigrad.staging.values import staging_on
 
@@ -58,35 +61,51 @@ def three(size):
     return Vec3(*(list(map(float, size)) + [0.0] * (3 - len(size))))
 
 
+def placed_hull(given, vertices, found=None):
+    """The hull of points, which may have moved a little since."""
+    found = found or hull_of(np.asarray(given, float))
+    row, reals = tables_of(np.asarray(given, float), found)
+
+    def array(x):
+        return Reals(NumpyMemory(np.ravel(np.asarray(x, float)), 0))
+
+    corners = np.asarray(vertices, float)
+    normals = [np.cross(corners[f[1]] - corners[f[0]], corners[f[2]] - corners[f[0]]) for f in found.faces]
+    return PlacedHull(
+        table=array(reals),
+        size=len(reals),
+        **{k.removeprefix("hull_"): x for k, x in row.items()},
+        ways=frozenset({CLIMBED if row["hull_large"] else SCANNED}),
+        vertices=array(corners),
+        count=len(corners),
+        normals=array([n / np.linalg.norm(n) for n in normals]),
+        face_count=len(found.faces),
+    )
+
+
 def solid(shape, X, size=None, vertices=None):
-    """A placed shape: (kind, size); of a mesh, (kind, vertices)."""
-    kind, given = shape
+    """A placed shape: (kind, size); of a mesh, (kind, vertices), or (kind, vertices, hull)."""
+    kind, given, *hull = shape
     if kind == "mesh":
-        vertices = [Vec3(*map(float, v)) for v in given] if vertices is None else vertices
         low, high = np.min(given, axis=0), np.max(given, axis=0)
-        return Solid(
-            POINTS,
-            frozenset({POINTS}),
-            three(()),
-            X,
-            three((low + high) / 2),
-            three((high - low) / 2),
-            lambda _: vertices,
-        )
+        hull = placed_hull(given, given if vertices is None else vertices, *hull)
+        return Solid(POINTS, frozenset({POINTS}), three(()), X, three((low + high) / 2), three((high - low) / 2), hull)
     size = three(given) if size is None else size
     core = {
         "sphere": lambda: three(()),
         "capsule": lambda: Vec3(0.0, 0.0, size.y),
         "cylinder": lambda: Vec3(size.x, size.x, size.y),
     }
-    return Solid(KIND[kind], frozenset({KIND[kind]}), size, X, three(()), core.get(kind, lambda: size)(), list)
+    return Solid(KIND[kind], frozenset({KIND[kind]}), size, X, three(()), core.get(kind, lambda: size)(), None)
 
 
 def met(a, b, X_a, X_b, near, n):
     """The rows that a pair of solids fills."""
     routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
-    slots = slots_in(NumpyMemory(np.full((SLOTS * SOLID_MEETING.size + 1000, n), np.nan), 0), frozenset({BOX}))
+    slots = slots_in(NumpyMemory(np.full((SLOTS * SOLID_MEETING.size + 1000, n), np.nan), 0), frozenset({CONVEX}))
     one, other = (x if isinstance(x, Solid) else solid(s, x) for s, x in ((a, X_a), (b, X_b)))
+    turned = float(KIND[a[0]] > KIND[b[0]])
+    one, other = one._replace(later=turned), other._replace(later=1.0 - turned)
     routine.collide(one, other, near, slots)
     return [slots.rows[k] for k in range(len(routine.features))], routine, (one, other)
 
@@ -127,7 +146,7 @@ class Theirs:
 
     def __init__(self, a, b, margin, flags=""):
         assets, bodies = "", ""
-        for name, (kind, size) in (("a", a), ("b", b)):
+        for name, (kind, size, *_) in (("a", a), ("b", b)):
             if kind == "mesh":
                 text = " ".join(f"{x:.17g}" for x in np.ravel(size))
                 assets += f'<mesh name="{name}" vertex="{text}" inertia="convex"/>'
@@ -141,14 +160,16 @@ class Theirs:
           <contact><pair geom1="a" geom2="b" margin="{margin}"/></contact></mujoco>""")
         self.d = mujoco.MjData(self.m)
 
-    def vertices(self, which):
-        """Of a mesh, as MuJoCo holds them, in the frame of its body."""
-        m, g = self.m, which
-        k = m.geom_dataid[g]
-        v = m.mesh_vert[m.mesh_vertadr[k] : m.mesh_vertadr[k] + m.mesh_vertnum[k]].astype(float)
-        R = np.zeros(9)
-        mujoco.mju_quat2Mat(R, m.geom_quat[g])
-        return v @ R.reshape(3, 3).T + m.geom_pos[g]
+    def placed(self, a, b, poses):
+        """Both shapes and their poses as MuJoCo has them: a mesh is its hull, with its own frame in that of its body."""
+        shapes, out, R = [], [], np.zeros(9)
+        for g, shape in enumerate((a, b)):
+            at, turn = poses[2 * g + 1], poses[2 * g]
+            mujoco.mju_quat2Mat(R, self.m.geom_quat[g])
+            out += [turn @ R.reshape(3, 3), at + turn @ self.m.geom_pos[g]]
+            k = int(self.m.geom_dataid[g])
+            shapes.append(shape if k < 0 else ("mesh", *hull_in(self.m, k)))
+        return *shapes, tuple(out)
 
     def contacts(self, Ra, ra, Rb, rb):
         m, d, q = self.m, self.d, np.zeros(4)

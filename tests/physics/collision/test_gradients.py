@@ -17,6 +17,9 @@ SIZES = {
         np.array([[-1, -1, -0.9], [1.1, -1, -1], [-1, 1.2, -1.1], [0.9, 1, -0.8], [0.2, 0.1, 1.5], [1, 0, 1]]) * 0.12,
     ),
 }
+BALL = np.random.default_rng(0).normal(size=(100, 3))  # so many corners that they are climbed
+MORE = SIZES | {"hull": (BALL / np.linalg.norm(BALL, axis=1, keepdims=True) * [0.12, 0.15, 0.2],)}
+METHODS = {"hull": "points"}  # others are called as they are
 TILT = np.array([1.0, 0.13, 0.21, 0.08])  # of B, in all placements but those that say otherwise
 
 
@@ -57,6 +60,12 @@ SOLIDS = [
     ("box", "points", (0.1, 0.07, 0.2), (1.0, 0.4, 0.3, 0.2)),
     ("points", "points", (0.15, 0.02, 0.15), (1.0, 0.4, 0.3, 0.2)),
 ]
+HULLS = [
+    ("plane", "points", (0.0, 0.0, 0.07), TILT),
+    ("plane", "hull", (0.0, 0.0, 0.15), TILT),
+    ("box", "hull", (0.1, 0.07, 0.2), (1.0, 0.4, 0.3, 0.2)),
+    ("hull", "hull", (0.16, 0.02, 0.17), (1.0, 0.4, 0.3, 0.2)),
+]
 
 
 def scene(places):
@@ -77,10 +86,10 @@ def scene(places):
                 com=(0.1, 0, 0),
                 inertia=(0.1, 0.1, 0.1),
             )
-            getattr(b, one)(f"a{k}", *SIZES[one], **mask)
+            getattr(b, METHODS.get(one, one))(f"a{k}", *MORE[one], **mask)
             q += [0.0]
         b.body(f"b{k}", joint="free", mass=0.5, inertia=(0.01, 0.02, 0.015))
-        getattr(b, other)(f"b{k}", *SIZES[other], position=(0.01, 0.0, 0.02), **mask)
+        getattr(b, METHODS.get(other, other))(f"b{k}", *MORE[other], position=(0.01, 0.0, 0.02), **mask)
         rotation = turned(*rotation)
         q += [*(at + place), *rotation]
     return b.build(), np.array(q)
@@ -117,7 +126,7 @@ def directions(model, k, rng):
 
 
 @pytest.mark.parametrize("law", ["soft", "hard"])
-@pytest.mark.parametrize("places", [PLACES, SOLIDS], ids=["closed forms", "solids"])
+@pytest.mark.parametrize("places", [PLACES, SOLIDS, HULLS], ids=["closed forms", "solids", "hulls"])
 def test_a_step_is_differentiated_through_every_pair(places, law):
     model, q = scene(places)
     rng = np.random.default_rng(3)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from .beside_mujoco import Theirs, ours, placements, same
+from .test_adjoints import resting
 
 MARGIN = 0.02
 SHAPES = {
@@ -30,8 +31,33 @@ def both(one, other, count, tilt, seed=0):
     a, b = SHAPES[one], SHAPES[other]
     poses = placements(np.random.default_rng(seed), count, 0.4, tilt)
     theirs = Theirs(a, b, MARGIN)
-    pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(ours(a, b, poses, MARGIN))]
+    found = ours(*theirs.placed(a, b, poses), MARGIN)
+    pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(found)]
     return [pair for pair in pairs if len(pair[0]) or len(pair[1])]
+
+
+def hull(count, seed=0):
+    """As many corners, on an ellipsoid."""
+    v = np.random.default_rng(seed).normal(size=(count, 3))
+    return "mesh", v / np.linalg.norm(v, axis=1, keepdims=True) * [0.1, 0.15, 0.2]
+
+
+def prism(angles):
+    """Upright, of any outline on an ellipse."""
+    return "mesh", [(0.1 * np.cos(t), 0.15 * np.sin(t), z) for t in angles for z in (-0.1, 0.1)]
+
+
+SHAPES |= {f"hull {n}": hull(n) for n in (8, 60, 500)}
+SHAPES["prism"] = prism(np.sort(np.random.default_rng(3).uniform(0, 2 * np.pi, 17)))
+
+
+@pytest.mark.parametrize("tilt", [None, 1e-3])
+@pytest.mark.parametrize("name", ["hull 8", "hull 60", "hull 500", "prism"])
+def test_hulls_on_planes_are_mujocos(name, tilt):
+    found = both("plane", name, 1000 if tilt is None else 300, tilt)
+    assert len(found) > 50 and max(len(theirs) for _, theirs in found) > 2
+    # where two faces lie as level as each other, another one may be taken
+    assert sum(not same(mine, theirs, 1e-6) for mine, theirs in found) < 0.005 * len(found)
 
 
 @pytest.mark.parametrize("tilt", [None, 0.0, 1e-3])
@@ -60,3 +86,38 @@ def test_a_cylinder_stands_on_three_points_and_lies_on_two():
         mine = ours(floor, cylinder, poses, 0.0)[0]
         assert len(mine) == count
         assert same(mine, Theirs(floor, cylinder, 0.0).contacts(*(x[0] for x in poses)), 1e-9)
+
+
+CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+UPRIGHT, LYING = np.eye(3), np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
+SHAPES |= {"slab": ("box", (0.4, 0.4, 0.1)), "mesh slab": ("mesh", CUBE * [0.4, 0.35, 0.1])}
+SHAPES |= {"cube": ("mesh", CUBE * [0.1, 0.12, 0.08]), "five": prism((0.1, 1.2, 2.2, 3.5, 4.9))}
+# what lies on what, how high, how turned, and how many points it has at most
+LYING_FLAT = {
+    "cube on slab": ("slab", "cube", 0.18, UPRIGHT, 4),
+    "cube on mesh": ("mesh slab", "cube", 0.18, UPRIGHT, 4),
+    "box on mesh": ("mesh slab", "box", 0.3, UPRIGHT, 4),
+    "prism on slab": ("slab", "five", 0.2, UPRIGHT, 4),
+    "cylinder standing": ("slab", "cylinder", 0.25, UPRIGHT, 4),
+    "cylinder standing on mesh": ("mesh slab", "cylinder", 0.25, UPRIGHT, 4),
+    "cylinder lying": ("slab", "cylinder", 0.2, LYING, 2),
+    "capsule on mesh": ("mesh slab", "capsule", 0.18, LYING, 2),
+}
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-4, 3e-3, 0.03])
+@pytest.mark.parametrize("name", LYING_FLAT)
+def test_what_lies_flat_has_as_many_points_as_in_mujoco(name, tilt):
+    """And the same gaps and normals; with more than four corners to choose from, others of them may be taken."""
+    one, other, height, R, most = LYING_FLAT[name]
+    a, b, count = SHAPES[one], SHAPES[other], 100
+    poses = resting(np.random.default_rng(1), count, height - 0.002, R, tilt)
+    theirs = Theirs(a, b, 0.0)
+    chosen = name in ("prism on slab", "cylinder standing", "cylinder standing on mesh")
+    for k, mine in enumerate(ours(*theirs.placed(a, b, poses), 0.0)):
+        wanted = theirs.contacts(*(x[k] for x in poses))
+        assert len(mine) == len(wanted) <= most
+        assert np.abs(mine.normals - wanted.normals[0]).max() < 1e-4
+        if not chosen:
+            assert np.abs(np.sort(mine.gaps) - np.sort(wanted.gaps)).max() < 1e-4
+            assert same(mine, wanted, 2e-4 + 0.1 * tilt)  # where on a curved surface MuJoCo knows to 1e-4 or so

@@ -12,9 +12,10 @@ from artigrad.staging.cuda import array, driver, total
 from artigrad.staging.cuda.ptx import ptx
 from tests.staging.host_device import Recorder
 
-from .test_gradients import PLACES, SOLIDS, scene
+from .test_gradients import HULLS, PLACES, SOLIDS, scene
 
-MODEL, Q = scene([PLACES[10], SOLIDS[10], SOLIDS[12]])  # box-box, cylinder-box, box-points
+# box-box, cylinder-box, box-points, plane-hull, hull-hull
+MODEL, Q = scene([PLACES[10], SOLIDS[10], SOLIDS[12], HULLS[1], HULLS[3]])
 
 
 def inputs(batch):

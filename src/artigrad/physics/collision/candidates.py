@@ -9,8 +9,9 @@ import numpy as np
 from ...model.model import Model
 from ...staging import Layout, Table
 from .height_field import WINDOW
-from .meeting import MEETING, SOLID_MEETING, Slots
-from .patch import CORNER, CROSSING, CROSSINGS, STRIDE
+from .hull_tables import ways_of
+from .meeting import HULL_MEETING, MEETING, SOLID_MEETING, Slots
+from .patch import CORNER, CROSSING, CROSSINGS, ORDER, RING, STRIDE
 from .routines import BY_SHAPES, CONVEX, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD
 from .solids import SOLIDS
 
@@ -21,10 +22,10 @@ class Candidates(NamedTuple):
     routine: np.ndarray  # of each pair
     a: np.ndarray
     b: np.ndarray
+    turned: np.ndarray  # 1 where MuJoCo has the two shapes of a pair the other way round
     group: np.ndarray
     first: np.ndarray  # point of each pair, and the number of all points
-    vertex: np.ndarray  # of each point
-    feature: np.ndarray  # (n, 3): times the lengths of B, where the point is in its frame
+    feature: np.ndarray  # (n, 3), of each point: times the lengths of B, where it is in its frame
     limited: np.ndarray  # links whose joint has a limit or dry friction, ordered by group
     limited_group: np.ndarray
     groups: int
@@ -63,10 +64,10 @@ def candidates(model: Model) -> Candidates:
         routine=column(routines),
         a=column([a for a, _ in pairs]),
         b=column([b for _, b in pairs]),
+        turned=column([int((shapes.kind[a], a) > (shapes.kind[b], b)) for a, b in pairs]),
         group=column([number[g] for g in group]),
         first=np.cumsum([0, *map(len, points)]).astype(np.int32),
-        vertex=column([vertex for vertex, _ in every]),
-        feature=np.array([feature for _, feature in every] or [(0.0, 0.0, 0.0)], float),
+        feature=np.array(every or [(0.0, 0.0, 0.0)], float),
         limited=column(limited),
         limited_group=column([number[g] for g in limited_group]),
         groups=len(number),
@@ -81,33 +82,39 @@ def routines_of(model: Model) -> frozenset[int]:
 
 
 def solids_of(model: Model) -> frozenset[int]:
-    """The kinds of solids in pairs of solids of any kinds, and in pairs with height fields."""
+    """The kinds of solids in pairs of solids of any kinds, and in pairs with height fields; and how the furthest corners of
+    hulls are found."""
     kind, general = model.shapes.kind, (CONVEX, ON_FIELD, UNDER_FIELD)
     pairs = [(kind[a], kind[b]) for a, b in model.shapes.pairs]
-    return frozenset(k for pair in pairs if BY_SHAPES[pair] in general for k in pair if k in SOLIDS)
+    return frozenset(k for pair in pairs if BY_SHAPES[pair] in general for k in pair if k in SOLIDS) | ways_of(model)
 
 
-def meeting_layout(solids: frozenset[int]) -> Layout:
+def meeting_layout(routines: frozenset[int]) -> Layout:
     """What is kept of a point of a pair whose points are found together."""
-    return SOLID_MEETING if solids else MEETING
+    kept = {name for r in routines for name in ROUTINES[r].kept}
+    return next(layout for layout in (MEETING, HULL_MEETING, SOLID_MEETING) if kept.issubset(layout.fields))
 
 
 def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
     """Sizes of the scratch for such pairs: what is being met, and what contacts keep of it."""
-    if not any(ROUTINES[r].collide for r in routines_of(model)):
+    routines = routines_of(model)
+    if not any(ROUTINES[r].collide for r in routines):
         return {"slots": 0, "met": 0}
-    solids = solids_of(model)
-    size = meeting_layout(solids).size
-    rings = 2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size + WINDOW.size if solids else 0
+    layout = meeting_layout(routines)
+    size = layout.size
+    rings = (
+        2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size + 2 * RING + WINDOW.size if layout is SOLID_MEETING else 0
+    )
     return {"slots": SLOTS * size + rings, "met": contacts * size}
 
 
-def slots_in(memory: Any, solids: frozenset[int]) -> Slots:
+def slots_in(memory: Any, routines: frozenset[int]) -> Slots:
     """The scratch of a pair whose points are found together, in memory of that size."""
-    rows = Table(memory, meeting_layout(solids))
+    rows = Table(memory, meeting_layout(routines))
     corners = Table(memory, CORNER, SLOTS * rows.layout.size)
     crossings = Table(memory, CROSSING, corners.start + 2 * STRIDE * CORNER.size)
-    return Slots(rows, corners, crossings, Table(memory, WINDOW, crossings.start + CROSSINGS * CROSSING.size))
+    order = Table(memory, ORDER, crossings.start + CROSSINGS * CROSSING.size)
+    return Slots(rows, corners, crossings, order, Table(memory, WINDOW, order.start + 2 * RING))
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...model.model import HEIGHT_FIELD, PLANE, POINTS
+from ...model.model import HEIGHT_FIELD, PLANE
 from ...spatial import Vec3, dot
 from ...staging import Row, maximum, switch, target
-from .convex import CornerBars, corner_bars
 from .gap import FAR, Gap, PairBars, PairPoses, Pose
-from .height_field import Grid, prism_corner_bars
-from .meeting import Slots, found
-from .routines import CONVEX, ROUTINES, Routine
+from .height_field import Grid
+from .meeting import CornerBars, Slots, found
+from .routines import ROUTINES, Routine
+from .solids import Solid
 
 SLACK = {"f64": 1e-9, "f32": 1e-4}  # m, what places in the world may be off
 
@@ -41,15 +41,11 @@ class Kind(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of a pair: a direction to multiply lengths with, a vertex, or what was met there; read where it is wanted."""
+    """A point of a pair: a direction to multiply lengths with, or what was met there; read where it is wanted."""
 
     feature: Callable[[], Vec3]
-    vertex: Callable[[], Vec3]
     met: Callable[[Routine], Row]
     solids: Callable[[Routine], tuple[Any, Any]]
-
-    def at(self, routine: Routine) -> Vec3:
-        return self.feature() if routine.features is not None else self.vertex()
 
 
 def out_of_reach(kind: Kind, place: Callable[[], tuple[Pose, Pose]], a: Row, b: Row, near: Any) -> Any:
@@ -126,7 +122,7 @@ def gap(kind: Kind, pair: PairPoses, point: Point) -> Gap:
     def of(routine: Routine) -> Gap:
         if routine.forward is None:
             return found(point.met(routine))
-        return routine.forward(*pair, point.at(routine))
+        return routine.forward(*pair, point.feature())
 
     return kind.switch(lambda routine: partial(of, routine))
 
@@ -137,42 +133,31 @@ def gap_vjp(kind: Kind, pair: PairPoses, point: Point, y_bar: Gap) -> PairBars:
     def of(routine: Routine) -> tuple[Any, ...]:
         if routine.forward is None:
             return tuple(routine.vjp(*point.solids(routine), point.met(routine), y_bar))
-        return tuple(routine.vjp(*pair, point.at(routine), y_bar))
+        return tuple(routine.vjp(*pair, point.feature(), y_bar))
 
     return PairBars(*kind.switch(lambda routine: partial(of, routine)))
-
-
-def add_vertex_bar(kind: Kind, row: Callable[[], Row], bar: Vec3) -> None:
-    """To the cotangent of the vertex that the point is, if it is one."""
-
-    def of(routine: Routine) -> None:
-        if routine.features is None:
-            row().p += bar
-
-    kind.switch(lambda routine: partial(of, routine))
 
 
 def add_corner_bars(
     kind: Kind,
     point: Point,
     y_bar: Gap,
-    add: Callable[[int, CornerBars], None],
+    add: Callable[[int, Solid, CornerBars], None],
     add_heights: Callable[[int, Grid, CornerBars], None],
 ) -> None:
     """To the cotangents of the vertices of hulls and of the heights of fields that hold a contact; add(side, ...) and
     add_heights(side, ...) do it for A (0), B (1)."""
 
     def of(routine: Routine) -> None:
-        solids, corners = point.solids(routine), prism_corner_bars if routine.each else corner_bars
-        for side, (solid, bars) in enumerate(zip(solids, corners(*solids, point.met(routine), y_bar), strict=True)):
+        assert routine.corners is not None
+        solids = point.solids(routine)
+        for side, (solid, bars) in enumerate(
+            zip(solids, routine.corners(*solids, point.met(routine), y_bar), strict=True)
+        ):
             if isinstance(solid, Grid):
                 add_heights(side, solid, bars)
-            else:
-                idle: dict[int, Callable[[], None]] = {k: lambda: None for k in solid.among}
-                solid.by_kind(idle | {POINTS: partial(add, side, bars)})
+            elif bars is not None:
+                add(side, solid, bars)
 
-    def has_corners(routine: Routine) -> bool:
-        return routine is ROUTINES[CONVEX] or routine.each is not None
-
-    if any(has_corners(ROUTINES[k]) for k in kind.among):
-        kind.switch(lambda routine: partial(of, routine) if has_corners(routine) else lambda: None)
+    if any(ROUTINES[k].corners for k in kind.among):
+        kind.switch(lambda routine: partial(of, routine) if routine.corners else lambda: None)

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Vec3, cross, dot
-from ...staging import Row, maximum, select, sqrt, target, when_any
+from ...staging import Row, maximum, minimum, select, sqrt, target, when_any
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, Search, box_axis, least_overlap
-from .meeting import Slots, slip_vjp
-from .patch import DEEPER, TILT, Frame, Spot, frame, patch
-from .solids import CURVED, Solid
-from .witness import FINE, RHO, SHORT, Facet, Hold, features, hold, refine, solve
+from .meeting import CornerBars, Slots, slip_vjp
+from .patch import DEEPER, TILT, Held, Spot, frame, patch
+from .solids import CURVED, SOLIDS, Solid
+from .witness import RHO, SHORT, Facet, Hold, features, hold, refine, solve
 
 SLOTS = 4
 
@@ -43,21 +43,39 @@ def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
         fa, fb, n = find_touch(A, B, least_overlap(A, B, axis))
         c = hold(A, fa, B, fb, n)
         phi, f = c.g - ra - rb, frame(A, c.a, c.n)
-        spots, a_small, deepest = patch(A, B, f, (c.g, near + ra + rb), slots)
-        lines = _on_line(A, c.n), _on_line(B, c.n)
-        deeper = c.g < deepest - DEEPER
-        for k, spot in enumerate(spots):
+        flat = patch(A, B, f, (c.g, near + ra + rb), slots)
+        f, (ga, gb) = flat.frame, _face_to(flat.held, fa, fb)
+        over = hold(A, ga, B, gb, f.n)
+        lines = _on_line(A, f.n), _on_line(B, f.n)
+        deeper = c.g < flat.deepest - DEEPER
+        for k, spot in enumerate(flat.spots):
             row = slots.rows[k]
-            _put(row, hold(A, fa, B, fb, n, select(deeper, RHO, FINE)) if k == 0 else c, fa, fb)
-            _put_spot(row, A, B, f, spot, a_small)
+            if k == 0:
+                alone = hold(A, fa, B, fb, n, RHO)
+                _put(row, select(deeper, alone, over), select(deeper, fa, ga), select(deeper, fb, gb))
+            else:
+                _put(row, over, ga, gb)
+            _put_spot(row, A, B, spot, flat.a_small)
             row.a_line, row.b_line = lines
             gap, real = spot.phi - ra - rb, spot.real > 0.5
-            p = f.o + f.e * spot.x + f.f * spot.y + c.n * (spot.height + 0.5 * (ra - rb))
+            p = f.o + f.e * spot.x + f.f * spot.y + f.n * (spot.height + 0.5 * (ra - rb))
             row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
             if k == 0:  # the nearest points of the solids, where there is no patch or none of it is as deep
                 row.phi = select(deeper, phi, select(real, gap, FAR))
                 row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
                 row.patch = select(deeper, 0.0, 1.0)
+
+
+def _face_to(held: Held, fa: Facet, fb: Facet) -> tuple[Facet, Facet]:
+    """The features of both solids, of which the face that holds a patch is the only one."""
+    own = held.of_a > 0.5
+
+    def facet(f: Facet, mine: Any) -> Facet:
+        face = Facet(f.at, held.p0, held.p1, held.p2, 2.0, 0.0, held.numbers)
+        other = Facet(f.at, f.p0, f.p1, f.p2, minimum(f.k, 1.0), f.round, f.numbers)
+        return Facet.from_leaves(select(mine, x, y) for x, y in zip(face.leaves(), other.leaves(), strict=True))
+
+    return facet(fa, own), facet(fb, held.of_a < 0.5)
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
@@ -70,24 +88,24 @@ def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> 
 
 def _on_line(s: Solid, n: Vec3) -> Any:
     """1 where what looks along n is the line of a cylinder."""
-    cases = {k: (lambda: 0.0) for k in s.among}
+    cases = {k: (lambda: 0.0) for k in SOLIDS}
     return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < TILT, 1.0, 0.0)})
 
 
 def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:
     row.n, row.g, row.a, row.b, row.CA, row.CB = c.n, c.g, c.a, c.b, c.CA, c.CB
     row.e1, row.e2, row.e1_of, row.e2_of, row.k1, row.k2 = c.e1, c.e2, c.e1_of, c.e2_of, c.k1, c.k2
-    row.a0, row.a1, row.a2, row.a_flat = fa.p0, fa.p1, fa.p2, fa.k
-    row.b0, row.b1, row.b2, row.b_flat = fb.p0, fb.p1, fb.p2, fb.k
+    row.a0, row.a1, row.a2, row.a_flat, row.a_numbers = fa.p0, fa.p1, fa.p2, fa.k, fa.numbers
+    row.b0, row.b1, row.b2, row.b_flat, row.b_numbers = fb.p0, fb.p1, fb.p2, fb.k, fb.numbers
 
 
-def _put_spot(row: Row, A: Solid, B: Solid, f: Frame, spot: Spot, a_small: Any) -> None:
+def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, a_small: Any) -> None:
     """The corners of a point of a patch, and the two directions along which they let it slip."""
     swap = a_small > 0.5
-    small = (spot.small0, spot.small1, spot.small2, spot.small_flat)
-    large = (spot.large0, spot.large1, spot.large2, spot.large_flat)
-    row.s0, row.s1, row.s2, row.s_flat = (select(swap, x, y) for x, y in zip(small, large, strict=True))
-    row.t0, row.t1, row.t2, row.t_flat = (select(swap, y, x) for x, y in zip(small, large, strict=True))
+    small = (spot.small0, spot.small1, spot.small2, spot.small_flat, spot.small_numbers)
+    large = (spot.large0, spot.large1, spot.large2, spot.large_flat, spot.large_numbers)
+    row.s0, row.s1, row.s2, row.s_flat, row.s_numbers = (select(swap, x, y) for x, y in zip(small, large, strict=True))
+    row.t0, row.t1, row.t2, row.t_flat, row.t_numbers = (select(swap, y, x) for x, y in zip(small, large, strict=True))
     s1, s2 = (A.X.R @ _unit(p - row.s0) for p in (row.s1, row.s2))
     t1, t2 = (B.X.R @ _unit(p - row.t0) for p in (row.t1, row.t2))
     a_face, b_face = row.s_flat > 1.5, row.t_flat > 1.5
@@ -198,17 +216,11 @@ def _pair_bars(A: Solid, B: Solid, n: Vec3, both: tuple[list[_Side], list[_Side]
     return PairBars(A_bar, size_a, B_bar, size_b, ZERO)
 
 
-class CornerBars(NamedTuple):
-    """Cotangents of corners of features, and where these are, in the frame of their solid."""
-
-    at: tuple[Vec3, ...]
-    bar: tuple[Vec3, ...]
-
-
 def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
     """Of both solids. A point is a mean of its corners; and edges that hold the normal turn it as their ends move."""
     a, b = _witness_corners(row)
-    of_a, of_b = (row.s0, row.s1, row.s2, row.s_flat), (row.t0, row.t1, row.t2, row.t_flat)
+    of_a = (row.s0, row.s1, row.s2, row.s_flat, row.s_numbers)
+    of_b = (row.t0, row.t1, row.t2, row.t_flat, row.t_numbers)
     return _corner_bars((A, B), row.n, _sides(A, B, row, y_bar), ([a, of_a], [b, of_b]))
 
 
@@ -218,11 +230,11 @@ def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[Corne
     return _corner_bars((A, B), row.n, ([a], [b]), ([of_a], [of_b]))
 
 
-_Corners = tuple[Vec3, Vec3, Vec3, Any]  # of a feature, and along how many directions it is flat
+_Corners = tuple[Vec3, Vec3, Vec3, Any, Vec3]  # of a feature, along how many directions it is flat, and their numbers
 
 
 def _witness_corners(row: Row) -> tuple[_Corners, _Corners]:
-    return (row.a0, row.a1, row.a2, row.a_flat), (row.b0, row.b1, row.b2, row.b_flat)
+    return (row.a0, row.a1, row.a2, row.a_flat, row.a_numbers), (row.b0, row.b1, row.b2, row.b_flat, row.b_numbers)
 
 
 def _corner_bars(
@@ -233,15 +245,16 @@ def _corner_bars(
 ) -> tuple[CornerBars, CornerBars]:
     out = []
     for s, sides, own in zip(solids, both, corners, strict=True):
-        at, bars, n = list[Vec3](), list[Vec3](), s.X.R.T @ normal
-        for side, (p0, p1, p2, flat) in zip(sides, own, strict=True):
+        at, bars, numbers, n = list[Vec3](), list[Vec3](), list[Any](), s.X.R.T @ normal
+        for side, (p0, p1, p2, flat, of) in zip(sides, own, strict=True):
             w = s.X.R.T @ side.bar
             s1, s2 = _weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
             d1, d2 = (sqrt(maximum(dot(d, d), SHORT)) for d in (p1 - p0, p2 - p0))
             turn1, turn2 = n * (-side.mu1 / d1), n * (-side.mu2 / d2)
             at += [p0, p1, p2]
+            numbers += of.leaves()
             bars += [w * (1.0 - s1 - s2) - turn1 - turn2, w * s1 + turn1, w * s2 + turn2]
-        out.append(CornerBars(tuple(at), tuple(bars)))
+        out.append(CornerBars(tuple(at), tuple(bars), tuple(numbers)))
     return out[0], out[1]
 
 

@@ -14,16 +14,34 @@ from typing import Any, NamedTuple
 from ...model.model import POINTS
 from ...spatial import Vec3, cross, dot
 from ...staging import Layout, Reals, Row, floor, maximum, minimum, select, sqrt, target, when_any
-from .convex import CornerBars, find_touch, put_witness, witness_corner_bars, witness_vjp
+from .convex import find_touch, put_witness, witness_corner_bars, witness_vjp
 from .gap import FAR, ZERO, Gap, PairBars, Pose
+from .hull_tables import Corner
 from .least_overlap import least_overlap
-from .meeting import Slots
+from .meeting import CornerBars, Slots
 from .solids import Solid
 
 # The first cell of the window, and the box around the solid: x and y in cells, z in metres, in the frame of the field.
 WINDOW = Layout(row=float, col=float, low=Vec3, high=Vec3)
 BASE = {"f64": 1e-9, "f32": 1e-5}  # m, a corner this near to the base is one of it
 FLAT = 1e-24  # m^2, squared length below which a direction is none
+
+
+class Prism(NamedTuple):
+    """Under a triangle, down to the base."""
+
+    top: tuple[Vec3, ...]
+    base: Any
+
+    def furthest(self, d: Vec3) -> Corner:
+        """The corner that is furthest along d; corners have no numbers."""
+        best, at = -1e30, ZERO
+        for p in self.top:
+            corner = Vec3(p.x, p.y, select(d.z < 0.0, self.base, p.z))
+            height = dot(corner, d)
+            more = height > best
+            best, at = select(more, height, best), select(more, corner, at)
+        return Corner(at, 0.0)
 
 
 class Grid(NamedTuple):
@@ -40,19 +58,14 @@ class Grid(NamedTuple):
     def solid(self, top: tuple[Vec3, ...] = ()) -> Solid:
         """The prism under a triangle, as support functions see it."""
         if not top:  # for an adjoint, which has its corners
-            return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, ZERO, ZERO, lambda d: iter(()))
+            return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, ZERO, ZERO, None)
         base = -self.size.z
         low, high = top[0], top[0]
         for p in top[1:]:
             low, high = low.map(minimum, p), high.map(maximum, p)
         low = Vec3(low.x, low.y, base)
-
-        def furthest(d: Vec3) -> Any:
-            for p in top:
-                yield Vec3(p.x, p.y, select(d.z < 0.0, base, p.z))
-
         centre, extent = (low + high) * 0.5, (high - low) * 0.5
-        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, centre, extent, furthest)
+        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, centre, extent, Prism(top, base))
 
     def number(self, row: Any, col: Any) -> Any:
         """Of a height."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...spatial import Vec3, dot, norm
 from ...staging import Linear, carry, clamp, loop, maximum, minimum, select, sqrt, target, to_real, when_any
+from .hull_tables import Corner
 from .solids import CURVED, Solid
 
 FAR = 1e9
@@ -26,8 +27,8 @@ TURNS = 40
 
 
 class Search(Linear):
-    """Where a search stands: three points of K with those of A they came from and their weights; x and x - v; and the best
-    normal with its overlap."""
+    """Where a search stands: three points of K with those of A they came from and their weights; which corners of A and of B
+    they came from; x and x - v; and the best normal with its overlap."""
 
     w0: Vec3
     w1: Vec3
@@ -38,6 +39,8 @@ class Search(Linear):
     l0: float
     l1: float
     l2: float
+    of_a: Vec3
+    of_b: Vec3
     x: Vec3
     d: Vec3
     n: Vec3
@@ -82,8 +85,9 @@ def _outside(h: Any, n: Vec3) -> Vec3:
     return n * select(h > -NEAR[target().dtype], h + OFF, 0.0)
 
 
-def _turn(s: Search, w3: Vec3, a3: Vec3, n: Vec3, tolerance: Any) -> tuple[Search, Any]:
+def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any) -> tuple[Search, Any]:
     """One more point of K, the support along n: the search after it, and 1 where it goes on."""
+    a3, w3 = at[0].p, at[0].p - at[1].p
     h = dot(n, w3)
     slack = h - dot(n, s.x) + norm(s.d)  # how much nearer K can still be than v
     better = h < s.h
@@ -104,21 +108,23 @@ def _turn(s: Search, w3: Vec3, a3: Vec3, n: Vec3, tolerance: Any) -> tuple[Searc
         return select(keep_all_old, p0, p3), select(drop1, p0, p1), select(drop2, p1, p2)
 
     W, A, L = kept(w3, s.w0, s.w1, s.w2), kept(a3, s.a0, s.a1, s.a2), kept(l3, l0, l1, l2)
-    return Search(*W, *A, *L, x_new, d, n_new, h_new), on
+    of_a, of_b = (Vec3(*kept(c.number, *old.leaves())) for c, old in zip(at, (s.of_a, s.of_b), strict=True))
+    return Search(*W, *A, *L, of_a, of_b, x_new, d, n_new, h_new), on
 
 
 def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any) -> Search:
-    a, b = A.support(start), B.support(-start)
-    w = a - b
+    one, other = A.corner(start), B.corner(-start)
+    a, w = one.p, one.p - other.p
     h = dot(w, start)
     x = _outside(h, start)
-    state, live = carry(Search(w, w, w, a, a, a, 1.0, 0.0, 0.0, x, x - w, start, h)), carry(1.0 + 0.0 * h)
+    of_a, of_b = (Vec3(c.number, c.number, c.number) for c in (one, other))
+    state = carry(Search(w, w, w, a, a, a, 1.0, 0.0, 0.0, of_a, of_b, x, x - w, start, h))
+    live = carry(1.0 + 0.0 * h)
     for _k in loop(TURNS):
         for _ in when_any(live.value > 0.5):
             now, on = state.value, live.value > 0.5
             n = now.d / maximum(norm(now.d), 1e-30)
-            a3, b3 = A.support(n), B.support(-n)
-            after, go = _turn(now, a3 - b3, a3, n, tolerance)
+            after, go = _turn(now, (A.corner(n), B.corner(-n)), n, tolerance)
             state.value, live.value = select(on, after, now), select(on, go, 0.0)
     return state.value
 

@@ -35,6 +35,8 @@ MEETING = Layout(
     e1_of=float,
     e2_of=float,
 )
+# Of a corner of a hull on a plane there is the corner, in its own frame, and its number.
+HULL_MEETING = Layout(**{name: kind for name, (_, kind) in MEETING.fields.items()}, corner=Vec3, number=float)
 # The same for solids of any kind: what else holds the normal of a witness, and the corners of its features.
 SOLID_MEETING = Layout(
     **{name: kind for name, (_, kind) in MEETING.fields.items()},
@@ -49,10 +51,12 @@ SOLID_MEETING = Layout(
     a1=Vec3,
     a2=Vec3,
     a_flat=float,
+    a_numbers=Vec3,  # of these corners among those of a hull
     b0=Vec3,
     b1=Vec3,
     b2=Vec3,
     b_flat=float,
+    b_numbers=Vec3,
     patch=float,  # 1 for a point of a patch: its normal is that of the witness, but it slips along corners of its own
     a_line=float,  # 1 where it lies on the line of a cylinder, which turns about its axis with the normal
     b_line=float,
@@ -60,20 +64,35 @@ SOLID_MEETING = Layout(
     s1=Vec3,
     s2=Vec3,
     s_flat=float,
+    s_numbers=Vec3,
     t0=Vec3,  # of B's
     t1=Vec3,
     t2=Vec3,
     t_flat=float,
+    t_numbers=Vec3,
+    corner=Vec3,
+    number=float,
 )
+ANY_SOLIDS = tuple(name for name in SOLID_MEETING.fields if name not in ("corner", "number"))
+ON_PLANE = ("phi", "p", "n", "corner", "number")  # what is kept of a corner of a hull on a plane
+
+
+class CornerBars(NamedTuple):
+    """Cotangents of corners of features; where these are, in the frame of their solid; and their numbers."""
+
+    at: tuple[Vec3, ...]
+    bar: tuple[Vec3, ...]
+    number: tuple[Any, ...]
 
 
 class Slots(NamedTuple):
-    """Scratch of a pair whose points are found together: a row of each, and corners and crossings of its patch; where on a
-    height field it is."""
+    """Scratch of a pair whose points are found together: a row of each; corners, crossings and their order of its patch; where
+    on a height field it is."""
 
     rows: Table
     corners: Table
     crossings: Table
+    order: Table
     window: Table
 
 

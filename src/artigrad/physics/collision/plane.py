@@ -29,7 +29,7 @@ def _meet(A: Pose, B: Pose, l: Vec3, r: float) -> Gap:
     return plane_ball(A.r, A.R.column(2), B.r + B.R @ l, r)
 
 
-def _meet_vjp(A: Pose, B: Pose, l: Vec3, r: float, y_bar: Gap) -> tuple[PairBars, Vec3, float]:
+def meet_bars(A: Pose, B: Pose, l: Vec3, r: float, y_bar: Gap) -> tuple[PairBars, Vec3, float]:
     """The cotangents of both poses, of l and of r."""
     n, c = A.R.column(2), B.r + B.R @ l
     o_bar, n_bar, c_bar, r_bar = plane_ball_vjp(A.r, n, c, r, y_bar)
@@ -42,7 +42,7 @@ def plane_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
 
 @vjp_of(plane_sphere)
 def plane_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
-    bars, _, r = _meet_vjp(A, B, ZERO, size_b.x, y_bar)
+    bars, _, r = meet_bars(A, B, ZERO, size_b.x, y_bar)
     return bars._replace(size_b=Vec3(r, 0.0, 0.0))
 
 
@@ -54,7 +54,7 @@ def plane_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap
 
 @vjp_of(plane_capsule)
 def plane_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
-    bars, l, r = _meet_vjp(A, B, Vec3(0.0, 0.0, at.z * size_b.y), size_b.x, y_bar)
+    bars, l, r = meet_bars(A, B, Vec3(0.0, 0.0, at.z * size_b.y), size_b.x, y_bar)
     B_bar = bars.B + turned(B.R.column(2), y_bar.t)
     return bars._replace(B=B_bar, size_b=Vec3(r, at.z * l.z, 0.0), at=Vec3(0.0, 0.0, size_b.y * l.z))
 
@@ -72,7 +72,7 @@ def plane_box_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar:
     l = at.map(lambda f, s: f * s, size_b)
     above = dot(A.R.column(2), B.R @ l) > 0.0
     seen = Gap(select(above, 0.0, y_bar.phi), y_bar.p, y_bar.n, ZERO)
-    bars, l_bar, _ = _meet_vjp(A, B, l, 0.0, seen)
+    bars, l_bar, _ = meet_bars(A, B, l, 0.0, seen)
     return bars._replace(size_b=at.map(lambda f, x: f * x, l_bar), at=size_b.map(lambda s, x: s * x, l_bar))
 
 
@@ -91,7 +91,7 @@ def plane_ellipsoid_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, 
     k = m.map(lambda x, a: x * a, size_b)
     inverse = 1.0 / norm(k)
     l = k.map(lambda x, a: x * a, size_b) * -inverse
-    bars, l_bar, _ = _meet_vjp(A, B, l, 0.0, y_bar)
+    bars, l_bar, _ = meet_bars(A, B, l, 0.0, y_bar)
     # l = -D k/|k|,  k = D m
     scaled = l_bar.map(lambda x, a: x * a, size_b)
     k_bar = (k * (dot(k, scaled) * inverse * inverse) - scaled) * inverse
@@ -140,14 +140,3 @@ def plane_cylinder_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y
     z_bar, n_bar = z_bar + w_bar * dot(n, z) + n * k_bar, n_bar - w_bar + z * k_bar
     B_bar = moved(B.r, d_bar) + turned(z, z_bar) + turned(u, select(tilted, ZERO, u_bar))
     return PairBars(moved(A.r, o_bar) + turned(n, n_bar), ZERO, B_bar, size_bar, at_bar)
-
-
-def plane_point(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    """at: a vertex"""
-    return _meet(A, B, at, 0.0)
-
-
-@vjp_of(plane_point)
-def plane_point_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
-    bars, l, _ = _meet_vjp(A, B, at, 0.0, y_bar)
-    return bars._replace(at=l)

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 from ...model.height_fields import window
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SPHERE, Model
 from ...spatial import Vec3
-from . import box, box_box, capsule, convex, cylinder, height_field, plane, sphere
+from . import box, box_box, capsule, convex, cylinder, height_field, plane, plane_hull, sphere
 from .gap import Gap, PairBars, Pose
+from .meeting import ANY_SOLIDS, MEETING, ON_PLANE
 from .solids import SOLIDS
 
 Feature = tuple[float, float, float]
@@ -27,32 +28,31 @@ _RIM: tuple[Feature, ...] = ((1.0, 0.0, 1.0), (1.0, 0.0, -1.0), (-0.5, 0.75**0.5
 class Routine(NamedTuple):
     """How two kinds of shapes meet.
 
-    shapes: kinds of A and B. forward, vjp: of one point; see `gap`. features: what `at` is for each point of the pair; None
-    where the points are the vertices of a shape. near: whether the gap is as cheap as a bound on it. mirrored: whether the
+    shapes: kinds of A and B. forward, vjp: of one point; see `gap`. features: what `at` is for each point of the pair.
+    near: whether the gap is as cheap as a bound on it. mirrored: whether the
     functions were written for the two shapes the other way round. collide: of a pair whose points are found together; it
-    fills a row of `meeting` for each, and vjp takes such a row. each: of a pair with a height field; it finds one point, and
-    `collide` before where its window lies.
+    fills a row of `meeting` for each, and vjp takes such a row, of which a contact keeps the fields `kept`. corners: the
+    cotangents of corners of hulls and fields, if there can be any. each: of a pair with a height field; it finds one
+    point, and `collide` before where its window lies.
     """
 
     shapes: tuple[int, int]
     forward: Callable[..., Gap] | None
     vjp: Callable[..., PairBars]
-    features: tuple[Feature, ...] | None = _NONE
+    features: tuple[Feature, ...] = _NONE
     near: bool = False
     mirrored: bool = False
     collide: Callable[..., None] | None = None
     each: Callable[..., None] | None = None
+    kept: tuple[str, ...] = ()
+    corners: Callable[..., Any] | None = None
 
-    def points(self, model: Model, a: int, b: int) -> list[tuple[int, Feature]]:
-        """(vertex, feature) of each point of a pair of shapes."""
-        shapes = model.shapes
+    def points(self, model: Model, a: int, b: int) -> list[Feature]:
+        """The feature of each point of a pair of shapes."""
         if self.each:
             rows, cols = window(model, model.params, *((a, b) if self.shapes[0] == HEIGHT_FIELD else (b, a)))
-            return [(0, (float(r), float(c), t)) for r in range(rows) for c in range(cols) for t in (0.0, 1.0)]
-        if self.features is not None:
-            return [(0, feature) for feature in self.features]
-        first, count = shapes.vertices[a if self.mirrored else b]
-        return [(first + k, _NONE[0]) for k in range(count)]
+            return [(float(r), float(c), t) for r in range(rows) for c in range(cols) for t in (0.0, 1.0)]
+        return list(self.features)
 
 
 def _mirrored(routine: Routine) -> Routine:
@@ -78,18 +78,37 @@ _WRITTEN = (
     Routine((PLANE, ELLIPSOID), plane.plane_ellipsoid, plane.plane_ellipsoid_vjp),
     Routine((PLANE, CYLINDER), plane.plane_cylinder, plane.plane_cylinder_vjp, _RIM),
     Routine((PLANE, BOX), plane.plane_box, plane.plane_box_vjp, _CORNERS),
-    Routine((PLANE, POINTS), plane.plane_point, plane.plane_point_vjp, None),
     Routine((SPHERE, SPHERE), sphere.sphere_sphere, sphere.sphere_sphere_vjp, near=True),
     Routine((CAPSULE, SPHERE), capsule.capsule_sphere, capsule.capsule_sphere_vjp),
     Routine((CYLINDER, SPHERE), cylinder.cylinder_sphere, cylinder.cylinder_sphere_vjp),
     Routine((BOX, SPHERE), box.box_sphere, box.box_sphere_vjp),
     Routine((CAPSULE, CAPSULE), capsule.capsule_capsule, capsule.capsule_capsule_vjp, _TWO),
     Routine((BOX, CAPSULE), box.box_capsule, box.box_capsule_vjp, _TWO),
-    Routine((BOX, BOX), None, box_box.box_box_vjp, _NONE * box_box.SLOTS, collide=box_box.box_box),
+    Routine(
+        (BOX, BOX),
+        None,
+        box_box.box_box_vjp,
+        _NONE * box_box.SLOTS,
+        collide=box_box.box_box,
+        kept=tuple(MEETING.fields),
+    ),
 )
-_ANY = Routine(
-    (-1, -1), None, convex.convex_vjp, _NONE * convex.SLOTS, collide=convex.convex
-)  # two solids of any kinds
+_ON_PLANES = tuple(
+    Routine(shapes, None, vjp, _NONE * plane_hull.SLOTS, collide=collide, kept=ON_PLANE, corners=corners)
+    for shapes, collide, vjp, corners in (
+        ((PLANE, POINTS), plane_hull.plane_hull, plane_hull.plane_hull_vjp, plane_hull.plane_hull_corners),
+        ((POINTS, PLANE), plane_hull.hull_plane, plane_hull.hull_plane_vjp, plane_hull.hull_plane_corners),
+    )
+)
+_ANY = Routine(  # two solids of any kinds
+    (-1, -1),
+    None,
+    convex.convex_vjp,
+    _NONE * convex.SLOTS,
+    collide=convex.convex,
+    kept=ANY_SOLIDS,
+    corners=convex.corner_bars,
+)
 _FIELDS = tuple(
     Routine(
         shapes,
@@ -98,10 +117,12 @@ _FIELDS = tuple(
         (),
         collide=height_field.find_window,
         each=height_field.meet_prism,
+        kept=ANY_SOLIDS,
+        corners=height_field.prism_corner_bars,
     )
     for shapes in ((HEIGHT_FIELD, -1), (-1, HEIGHT_FIELD))
 )
-ROUTINES = (*_WRITTEN, *(_mirrored(r) for r in _WRITTEN if r.shapes[0] != r.shapes[1]), _ANY, *_FIELDS)
+ROUTINES = (*_WRITTEN, *(_mirrored(r) for r in _WRITTEN if r.shapes[0] != r.shapes[1]), *_ON_PLANES, _ANY, *_FIELDS)
 CONVEX = ROUTINES.index(_ANY)
 ON_FIELD, UNDER_FIELD = (ROUTINES.index(r) for r in _FIELDS)  # a solid as the second shape, or as the first
 SLOTS = max(

@@ -8,13 +8,14 @@ What kind a solid is, is an integer of the model: one compiled routine serves al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Vec3, dot
-from ...staging import carry, select, sqrt, switch
+from ...staging import select, sqrt, switch
 from .gap import Pose
+from .hull_tables import Corner
 
 TINY = 1e-30
 SOLIDS = (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS)
@@ -23,7 +24,8 @@ CURVED = frozenset({ELLIPSOID, CYLINDER})
 
 class Solid(NamedTuple):
     """A placed solid. kind: an integer of the model, one of `among`. centre, extent: of the box around its core, in its own
-    frame. vertices: loops over those of a hull, or over some among which is the furthest along a direction (own frame)."""
+    frame. hull: its corners (`PlacedHull`, or the `Prism` of a height field), where it has some. later: 1 for that of a
+    pair which comes second in MuJoCo."""
 
     kind: Any
     among: frozenset[int]
@@ -31,7 +33,8 @@ class Solid(NamedTuple):
     X: Pose
     centre: Vec3
     extent: Vec3
-    vertices: Callable[[Vec3], Iterator[Vec3]]
+    hull: Any
+    later: Any = 0.0
 
     def by_kind(self, cases: Mapping[int, Callable[[], Any]]) -> Any:
         """The result of the case of its kind."""
@@ -50,16 +53,21 @@ class Solid(NamedTuple):
     def to_own(self, p: Vec3) -> Vec3:
         return self.X.R.T @ (p - self.X.r)
 
+    def corner(self, n: Vec3) -> Corner:
+        """The point of the core that is furthest along n, and which corner of a hull it is."""
+        found = core_support(self, self.X.R.T @ n)
+        return Corner(self.to_world(found.p), found.number)
+
     def support(self, n: Vec3) -> Vec3:
-        """The point of the core that is furthest along n."""
-        return self.to_world(core_support(self, self.X.R.T @ n))
+        """That point alone."""
+        return self.corner(n).p
 
 
 def _sided(size: Any, d: Any) -> Any:
     return select(d < 0.0, -size, size)
 
 
-def core_support(s: Solid, d: Vec3) -> Vec3:
+def core_support(s: Solid, d: Vec3) -> Corner:
     """The point of the core that is furthest along d, all in the frame of the solid."""
     z = s.size
 
@@ -73,22 +81,13 @@ def core_support(s: Solid, d: Vec3) -> Vec3:
         f = z.x / sqrt(select(off, rho, 1.0))
         return Vec3(select(off, d.x * f, z.x), select(off, d.y * f, 0.0), _sided(z.y, d.z))
 
-    def hull() -> Vec3:
-        best = carry((-1.0 / TINY, Vec3.zero()))
-        for v in s.vertices(d):
-            top, at = best.value
-            height = dot(v, d)
-            more = height > top
-            best.value = (select(more, height, top), select(more, v, at))
-        return best.value[1]
-
     return s.by_kind(
         {
-            SPHERE: Vec3.zero,
-            CAPSULE: lambda: Vec3(0.0, 0.0, _sided(z.y, d.z)),
-            ELLIPSOID: ellipsoid,
-            CYLINDER: cylinder,
-            BOX: lambda: d.map(lambda x, a: _sided(a, x), z),
-            POINTS: hull,
+            SPHERE: lambda: Corner(Vec3.zero(), 0.0),
+            CAPSULE: lambda: Corner(Vec3(0.0, 0.0, _sided(z.y, d.z)), 0.0),
+            ELLIPSOID: lambda: Corner(ellipsoid(), 0.0),
+            CYLINDER: lambda: Corner(cylinder(), 0.0),
+            BOX: lambda: Corner(d.map(lambda x, a: _sided(a, x), z), 0.0),
+            POINTS: lambda: s.hull.furthest(d),
         }
     )

@@ -29,7 +29,7 @@ NEWTON = 3  # steps
 
 class Facet(Linear):
     """Of a solid, in its frame: the point; up to three corners p0, p1, p2 of which k + 1 count, so that it is flat along
-    p1 - p0 and p2 - p0; and 1 where a cylinder touches with its side or rim."""
+    p1 - p0 and p2 - p0; 1 where a cylinder touches with its side or rim; and the numbers of the corners of a hull."""
 
     at: Vec3
     p0: Vec3
@@ -37,6 +37,7 @@ class Facet(Linear):
     p2: Vec3
     k: float
     round: float
+    numbers: Vec3
 
 
 class Hold(Linear):
@@ -57,8 +58,10 @@ class Hold(Linear):
     e2_of: float
 
 
-def feature(s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, Any], outwards: Vec3) -> Facet:
-    """From the points that a search has kept, and its normal out of the solid (common axes)."""
+def feature(
+    s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, Any], of: Vec3, outwards: Vec3
+) -> Facet:
+    """From the points that a search has kept, their numbers, and its normal out of the solid (common axes)."""
     P = [s.to_own(p) for p in points]
     W = [select(w > WEIGHT, w, 0.0) for w in weights]
     at = (P[0] * W[0] + P[1] * W[1] + P[2] * W[2]) / (W[0] + W[1] + W[2])
@@ -71,28 +74,28 @@ def feature(s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, 
         return select(low * high > 0.0, 1.0, 0.0)
 
     def smooth() -> Facet:
-        return Facet(at, at, at, at, 0.0, 0.0)
+        return Facet(at, at, at, at, 0.0, 0.0, Vec3.zero())
 
     def capsule() -> Facet:
         end = Vec3(0.0, 0.0, s.size.y)
-        return Facet(at, -end, end, end, on_line(), 0.0)
+        return Facet(at, -end, end, end, on_line(), 0.0, Vec3.zero())
 
     def cylinder() -> Facet:
         line, upright = on_line(), dot(outwards, s.X.R.column(2))
         inside = at.x * at.x + at.y * at.y < ROUND * s.size.x * s.size.x
         end = select(inside & (upright * upright > UPRIGHT), 1.0 - line, 0.0)
         x, y, z = (Vec3(*(float(i == k) for k in range(3))) for i in range(3))
-        return Facet(at, at, at + select(line > 0.5, z, x), at + y, line + 2.0 * end, 1.0 - end)
+        return Facet(at, at, at + select(line > 0.5, z, x), at + y, line + 2.0 * end, 1.0 - end, Vec3.zero())
 
     def corners() -> Facet:
-        p0 = select(W[0] > 0.0, P[0], select(W[1] > 0.0, P[1], P[2]))
+        p0, n0 = (select(W[0] > 0.0, x, select(W[1] > 0.0, y, z)) for x, y, z in (P, of.leaves()))
         d1, d2 = (select(w > 0.0, p - p0, Vec3.zero()) for p, w in zip(P[1:], W[1:], strict=True))
         far = dot(d1, d1) > SHORT
         first, second = select(far, d1, d2), select(far, d2, Vec3.zero())
         area, square = cross(first, second), dot(first, first)
         edge = select(square > SHORT, 1.0, 0.0)
         face = select(dot(area, area) > PARALLEL * PARALLEL * square * maximum(dot(second, second), SHORT), edge, 0.0)
-        return Facet(at, p0, p0 + first, p0 + second, edge + face, 0.0)
+        return Facet(at, p0, p0 + first, p0 + second, edge + face, 0.0, Vec3(n0, select(far, of.y, of.z), of.z))
 
     cases = {SPHERE: smooth, ELLIPSOID: smooth, CAPSULE: capsule, CYLINDER: cylinder, BOX: corners, POINTS: corners}
     return s.by_kind(cases)
@@ -210,7 +213,7 @@ def refine(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Facet, Fa
     """Newton's method on the conditions of the features: these with their points where they belong, and the normal."""
 
     def moved(f: Facet, at: Vec3) -> Facet:
-        return Facet(at, f.p0, f.p1, f.p2, f.k, f.round)
+        return Facet(at, f.p0, f.p1, f.p2, f.k, f.round, f.numbers)
 
     state = carry((fa.at, fb.at, n))
     for _ in loop(NEWTON):
@@ -230,4 +233,4 @@ def features(A: Solid, B: Solid, s: Search) -> tuple[Facet, Facet]:
     weights = (s.l0, s.l1, s.l2)
     of_a = (s.a0, s.a1, s.a2)
     of_b = (s.a0 - s.w0, s.a1 - s.w1, s.a2 - s.w2)
-    return feature(A, of_a, weights, s.n), feature(B, of_b, weights, -s.n)
+    return feature(A, of_a, weights, s.of_a, s.n), feature(B, of_b, weights, s.of_b, -s.n)

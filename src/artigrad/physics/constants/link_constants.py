@@ -41,6 +41,7 @@ from ...spatial import (
     twist_to_matrix,
 )
 from ...staging import carry, loop, maximum, minimum, sqrt, switch
+from ..collision.solids import TINY
 from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
 from .making import NO_LIMIT, Fields, Making, add_weight
 
@@ -206,6 +207,10 @@ def shapes(m: Making) -> None:
         m.out.vertex[k].p = fields.struct("vertex", k, Vec3)
     for k in loop(m.model.nheight):
         m.out.height[k].z = fields.real("height", k)
+    for k in loop(m.model.nface):
+        a, b, c = (m.out.vertex[m.structure.face_corner[3 * k + j]].p for j in range(3))
+        n = cross(b - a, c - a)
+        m.out.face[k].n = n / sqrt(maximum(dot(n, n), TINY))
     for s in loop(m.model.nshape):
         row = m.out.shape[s]
         row.radius = _radius(m, s)

@@ -11,6 +11,7 @@ from ...model.model import Model
 from ...spatial import Mat3, Motion, Transform, Vec3
 from ...staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
 from ..collision.candidates import candidates, meeting_layout, meeting_sizes, slots_in
+from ..collision.hull_tables import HULLS, hull_arguments
 from ..collision.meeting import Slots
 from ..tables import dof_rows
 from .hard import cone, pyramid
@@ -19,10 +20,11 @@ FRICTION: dict[str, ModuleType] = {"pyramidal": pyramid, "elliptic": cone}
 
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth", "c_sides"), INT),
-    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_first", "c_first_point", "c_vertex", "c_limit"), INTS),
+    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_turned", "c_first", "c_first_point", "c_limit"), INTS),
     **dict.fromkeys(("c_joint", "c_joint_first", "c_common"), INTS),
     **dict.fromkeys(("c_links", "c_link_first", "c_dof_first", "c_dof_end"), INTS),
     "c_feature": SHARED,
+    **{f"c_{k}": kind for k, kind in HULLS.items()},
 }
 # One row per contact (or limited joint): three rows of the problem, in the order normal, tangent, tangent.
 CONTACT = Layout(
@@ -84,9 +86,9 @@ def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[
         "c_routine": c.routine,
         "c_a": c.a,
         "c_b": c.b,
+        "c_turned": c.turned,
         "c_first": first,
         "c_first_point": c.first,
-        "c_vertex": c.vertex,
         "c_limit": np.array([*limit, 0], np.int32),
         "c_joint": c.limited,
         "c_joint_first": joint_first,
@@ -96,6 +98,7 @@ def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[
         "c_dof_first": np.array([*(links.v[own].min() for own in c.links), 0], np.int32),
         "c_dof_end": np.array([*((links.v[own] + links.nv[own]).max() for own in c.links), 0], np.int32),
         "c_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
+        **{f"c_{k}": x for k, x in hull_arguments(model, dtype).items()},
     }
 
 
@@ -172,9 +175,9 @@ class ContactProblem(SimpleNamespace):
     routine: Any  # of each pair
     a: Any
     b: Any
+    turned: Any  # 1 where MuJoCo has a and b the other way round
     first: Any  # pair of each group, and the number of all pairs
     first_point: Any  # of each pair
-    vertex: Any
     limit: Any  # how many points of each group may be near at a time
     joint: Any  # links whose joint has a limit or dry friction
     joint_first: Any  # of each group, and the number of all
@@ -224,8 +227,8 @@ class ContactProblem(SimpleNamespace):
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         found["placed"] = Table(found["placed"].memory, PLACED)
-        found["slots"] = slots_in(found["slots"].memory, solids)
-        found["met"] = Table(found["met"].memory, meeting_layout(solids))
+        found["slots"] = slots_in(found["slots"].memory, routines)
+        found["met"] = Table(found["met"].memory, meeting_layout(routines))
         if "tape" in found:
             found["tape"], found["moved"] = Table(found["tape"].memory, TAPED), Table(found["moved"].memory, MOVED)
         options = ContactOptions(arguments.pop("contact_options"))

@@ -6,17 +6,16 @@ that the backward pass has nothing to search for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...model.model import HEIGHT_FIELD, PLANE
+from ...model.model import HEIGHT_FIELD, PLANE, POINTS
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
-from ...staging import Reals, Row, loop, select, sqrt, target, to_real
+from ...staging import Reals, Row, loop, sqrt, to_real
 from ..collision.collide import (
     Kind,
     Point,
     add_corner_bars,
-    add_vertex_bar,
     collide,
     collide_one,
     gap,
@@ -24,16 +23,15 @@ from ..collision.collide import (
     out_of_reach,
     when_together,
 )
-from ..collision.convex import CornerBars
 from ..collision.gap import Gap, PairPoses, Pose
 from ..collision.height_field import Grid, field_bars
+from ..collision.hull_tables import WAYS, PlacedHull
+from ..collision.meeting import CornerBars
 from ..collision.routines import ROUTINES, Routine
-from ..collision.solids import Solid
+from ..collision.solids import SOLIDS, Solid
 from ..context import Step
 from ..kinematics import origin
 from ..tables import Constants
-
-SAME = {"f64": 1e-16, "f32": 1e-10}  # m^2, a vertex and a corner that are one
 
 
 def place_shapes(s: Step) -> None:
@@ -58,23 +56,44 @@ def solids_of(s: Step, k: Any, routine: Routine) -> tuple[Any, Any]:
     """The shapes of pair k in the same places, as support functions see them; a height field as its grid."""
     problem, (pair, _) = s.constraints, pair_of(s, k)
 
-    def solid(i: Any, X: Pose) -> Solid:
-        row, first = s.const.shape[i], s.model.shape_vertex
+    def solid(i: Any, X: Pose, later: Any) -> Solid:
+        row = s.const.shape[i]
+        return Solid(s.model.shape_kind[i], problem.solids, row.size, X, row.centre, row.extent, _hull(s, i), later)
 
-        def vertices(_: Vec3) -> Iterator[Vec3]:
-            for v in loop(first[i], first[i + 1]):
-                yield s.const.vertex[v].p
-
-        return Solid(s.model.shape_kind[i], problem.solids, row.size, X, row.centre, row.extent, vertices)
-
-    def grid(i: Any, X: Pose) -> Grid:
+    def grid(i: Any, X: Pose, later: Any) -> Grid:
         m, size = s.model, s.const.shape[i].size
         rows, cols = m.shape_rows[i], m.shape_cols[i]
         return Grid(X, size, to_real(rows), to_real(cols), _heights(s.const, m.shape_height[i]), rows * cols)
 
     fields = [k == HEIGHT_FIELD for k in routine.shapes]
     one, other = (grid if field else solid for field in fields)
-    return one(problem.a[k], pair.A), other(problem.b[k], pair.B)
+    turned = to_real(problem.turned[k])
+    return one(problem.a[k], pair.A, turned), other(problem.b[k], pair.B, 1.0 - turned)
+
+
+def _hull(s: Step, i: Any) -> PlacedHull | None:
+    """Of shape i; None if no shape has one."""
+    p, vertex, face = s.constraints, s.const.vertex, s.const.face
+    if not p.solids & WAYS:
+        return None
+    first, first_face = s.model.shape_vertex[i], p.hull_first_face[i]
+    return PlacedHull(
+        table=p.hull,
+        size=p.hull_size,
+        starts=p.hull_starts[i],
+        edges=p.hull_edges[i],
+        degree=p.hull_degree[i],
+        around=p.hull_around[i],
+        most_around=p.hull_most_around[i],
+        faces=p.hull_faces[i],
+        most_corners=p.hull_most_corners[i],
+        large=p.hull_large[i],
+        ways=p.solids & WAYS,
+        vertices=Reals(vertex.memory, vertex.start + first * 3),
+        count=s.model.shape_vertex[i + 1] - first,
+        normals=Reals(face.memory, face.start + first_face * 3),
+        face_count=p.hull_first_face[i + 1] - first_face,
+    )
 
 
 def _heights(constants: Constants, first: Any) -> Reals:
@@ -87,7 +106,6 @@ def point_of(s: Step, k: Any, m: Any, met: Callable[[Routine], Row]) -> Point:
     problem = s.constraints
     return Point(
         lambda: problem.feature.struct(m * 3, Vec3),
-        lambda: s.const.vertex[problem.vertex[m]].p,
         met,
         lambda routine: solids_of(s, k, routine),
     )
@@ -132,7 +150,7 @@ def keep(s: Step, k: Any, m: Any, n: Any) -> None:
 
     def copy(routine: Routine) -> None:
         source, to = _new_point(s, k, m).met(routine), problem.met[n]
-        for name in problem.met.layout.fields:
+        for name in routine.kept:
             setattr(to, name, getattr(source, name))
 
     if kind_of(s, k).together:
@@ -213,13 +231,11 @@ def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
         bar_b.X += force_to_child(problem.placed[b].X, of.B)
         bar_a.size += of.size_a
         bar_b.size += of.size_b
-        vertices = s.bars.const.vertex
-        add_vertex_bar(kind_of(s, k), lambda: vertices[problem.vertex[m]], of.at)
         add_corner_bars(
             kind_of(s, k),
             point,
             y_bar,
-            lambda side, corners: _add_corners(s, (a, b)[side], corners),
+            lambda side, solid, corners: _add_corners(s, (a, b)[side], solid, corners),
             lambda side, field, corners: _add_heights(s, (a, b)[side], field, corners),
         )
 
@@ -231,14 +247,18 @@ def _add_heights(s: Step, shape: Any, field: Grid, corners: CornerBars) -> None:
     bars.shape[shape].size += field_bars(field, corners, _heights(bars, s.model.shape_height[shape]))
 
 
-def _add_corners(s: Step, shape: Any, corners: CornerBars) -> None:
-    """To the vertices of a hull that stand where the corners are: which ones these are differs from robot to robot."""
+def _add_corners(s: Step, shape: Any, solid: Solid, corners: CornerBars) -> None:
+    """To the vertices of a hull: which ones these are differs from robot to robot."""
     assert s.bars.const is not None
-    first = s.model.shape_vertex
-    for v in loop(first[shape], first[shape + 1]):
-        p, total = s.const.vertex[v].p, Vec3.zero()
-        for at, bar in zip(corners.at, corners.bar, strict=True):
-            d = p - at
-            here = d.x * d.x + d.y * d.y + d.z * d.z < SAME[target().dtype]
-            total = total + select(here, bar, Vec3.zero())
-        s.bars.const.vertex[v].p += total
+    vertex, first = s.bars.const.vertex, s.model.shape_vertex
+    own = Reals(vertex.memory, vertex.start + first[shape] * 3)
+
+    def add() -> None:
+        for number, bar in zip(corners.number, corners.bar, strict=True):
+            own.scatter_add_row(number, first[shape + 1] - first[shape], bar)
+
+    if solid.among.isdisjoint(SOLIDS):  # hulls are met by planes alone
+        add()
+    else:
+        idle: dict[int, Callable[[], None]] = {k: lambda: None for k in SOLIDS}
+        solid.by_kind(idle | {POINTS: add})

@@ -21,6 +21,7 @@ from ....model.model import Equality, Model
 from ....spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
 from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
 from ...collision.candidates import candidates, meeting_layout, meeting_sizes, slots_in
+from ...collision.hull_tables import HULLS, hull_arguments
 from ...tables import EQUALITIES
 from .cones import CONES, ConeLaw
 from .stiffness import Cross, Six, Stiff
@@ -47,12 +48,13 @@ TABLES = {
 COUNTS = ("points", "wrenches", "limits", "drys", "motors", "combos", "pairs", "capacity", "wide_capacity")
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
-    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_first_point", "s_vertex", "s_wide", "s_two"), INTS),
+    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_turned", "s_first_point", "s_wide", "s_two"), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_motor", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
     "s_feature": SHARED,
+    **{f"s_{k}": kind for k, kind in HULLS.items()},
 }
 # what a pair whose points are found together has just met, and what its contacts keep of it: points, then wrenches
 MET = ("slots", "met")
@@ -193,8 +195,8 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_routine": c.routine,
         "s_a": c.a,
         "s_b": c.b,
+        "s_turned": c.turned,
         "s_first_point": c.first,
-        "s_vertex": c.vertex,
         "s_wide": ints(wide),
         "s_two": ints(bool(links[a] and links[b]) for a, b in pairs),
         "s_limit": ints(_link(model, i) for i in limited),
@@ -218,6 +220,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_entry": ints(np.cumsum([0, *(len(dofs) for *_, dofs in combos)])),
         "s_entry_dof": ints(k for *_, dofs in combos for k in dofs),
         "s_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
+        **{f"s_{k}": x for k, x in hull_arguments(model, dtype).items()},
     }
 
 
@@ -281,8 +284,8 @@ class SoftProblem(SimpleNamespace):
     routine: Any
     a: Any
     b: Any
+    turned: Any  # 1 where MuJoCo has a and b the other way round
     first: Any  # point of each pair
-    vertex: Any
     wide: Any  # 1 for a pair whose contacts are wrenches
     two: Any  # 1 for a pair of two moving links
     limit: Any  # links
@@ -358,8 +361,8 @@ class SoftProblem(SimpleNamespace):
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
         own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
-        own["slots"] = slots_in(own["slots"].memory, solids)
-        own["met"] = Table(own["met"].memory, meeting_layout(solids))
+        own["slots"] = slots_in(own["slots"].memory, routines)
+        own["met"] = Table(own["met"].memory, meeting_layout(routines))
         return cls(
             **found,
             **own,

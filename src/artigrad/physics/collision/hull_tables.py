@@ -1,0 +1,245 @@
+"""Hulls inside a kernel: which corners are neighbours, which faces a corner has, which corners a face has.
+
+Which corner a robot of a pack asks for differs from robot to robot, so all this is one array of reals that is gathered from.
+Lists lie one after the other in it; where list k begins stands at entry k of its index, where it ends at entry k + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...model.hulls import Hull
+from ...model.model import Model
+from ...spatial import Vec3, dot
+from ...staging import (
+    INT,
+    INTS,
+    SHARED,
+    ArgumentKind,
+    Linear,
+    Reals,
+    carry,
+    floor,
+    loop,
+    maximum,
+    minimum,
+    select,
+    switch,
+    to_real,
+    when_any,
+)
+
+FEW = 80  # corners of a hull that are all looked at, which is faster than to ask where to begin
+SCANNED, CLIMBED = -1, -2  # which of both a model has, beside its kinds of solids
+WAYS = frozenset({SCANNED, CLIMBED})
+CELLS = 8  # along an edge of the cube of directions
+BLOCK = 8  # entries of a list
+TURNS, LEVELS = 8, 3  # of a climb: far more than the corners that are passed from a start to the furthest
+
+# Of each shape: where the starts, the indices of neighbours, of faces around a corner and of corners of a face lie, and the
+# blocks of the longest list of each; the first of its faces; whether it has more than a few corners.
+HULLS: dict[str, ArgumentKind] = {
+    "hull": SHARED,
+    "hull_size": INT,
+    **dict.fromkeys(("hull_starts", "hull_edges", "hull_around", "hull_faces", "hull_large"), INTS),
+    **dict.fromkeys(("hull_degree", "hull_most_around", "hull_most_corners", "hull_first_face"), INTS),
+}
+
+
+def hull_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
+    """The arguments of a kernel, for one model."""
+    reals, face = list[float](), 0
+    columns: dict[str, list[int]] = {k: [] for k, kind in HULLS.items() if kind is INTS}
+    for (first, count), hull in zip(model.shapes.vertices, model.shapes.hulls, strict=True):
+        row, more = tables_of(model.params.vertex[first : first + count], hull, len(reals))
+        for name, value in (row | {"hull_first_face": face}).items():
+            columns[name].append(value)
+        reals += more
+        face += len(hull.faces)
+    columns["hull_first_face"].append(face)
+    array = np.array([*reals, 0.0], dtype)
+    return {"hull": array, "hull_size": len(array)} | {k: np.array([*x, 0], np.int32) for k, x in columns.items()}
+
+
+def tables_of(points: np.ndarray, hull: Hull, at: int = 0) -> tuple[dict[str, int], list[float]]:
+    """The integers of one hull, and its tables, to stand from entry `at` on."""
+    large = len(points) > FEW
+    row, reals = {"hull_large": int(large), "hull_starts": at}, _starts(points, hull) if large else []
+    for index, longest, lists in (
+        ("hull_edges", "hull_degree", hull.neighbours),
+        ("hull_around", "hull_most_around", _around(hull, len(points))),
+        ("hull_faces", "hull_most_corners", hull.faces),
+    ):
+        row |= {index: at + len(reals), longest: -(-max(map(len, lists), default=0) // BLOCK)}
+        reals += _indexed(lists, at + len(reals))
+    return row, reals
+
+
+def ways_of(model: Model) -> frozenset[int]:
+    """How the furthest corners of its hulls are found."""
+    return frozenset(CLIMBED if count > FEW else SCANNED for _, count in model.shapes.vertices if count)
+
+
+def spanning_corners(model: Model) -> list[int]:
+    """Three corners of each face of all hulls, counted among all vertices, that make a large triangle of it."""
+    out = list[int]()
+    for (first, count), hull in zip(model.shapes.vertices, model.shapes.hulls, strict=True):
+        points = model.params.vertex[first : first + count]
+        for ring in hull.faces:
+            p = points[list(ring)]
+            far = int(np.argmax(np.linalg.norm(p - p[0], axis=1)))
+            wide = int(np.argmax(np.linalg.norm(np.cross(p - p[0], p[far] - p[0]), axis=1)))
+            out += [first + ring[k] for k in (0, min(far, wide), max(far, wide))]
+    return out
+
+
+def _around(hull: Hull, count: int) -> list[list[int]]:
+    """The faces that each corner has."""
+    out: list[list[int]] = [[] for _ in range(count)]
+    for f, ring in enumerate(hull.faces):
+        for v in ring:
+            out[v].append(f)
+    return out
+
+
+def _indexed(lists: Sequence[Sequence[int]], at: int) -> list[float]:
+    """An index and its lists, to stand from entry `at` on."""
+    starts = np.cumsum([at + len(lists) + 1, *map(len, lists)])
+    return [*starts.tolist(), *(k for own in lists for k in own)]
+
+
+def _starts(points: np.ndarray, hull: Hull) -> list[float]:
+    """For each cell of the cube of directions, six faces of CELLS x CELLS, the corner that is furthest along its middle."""
+    corners = np.flatnonzero([len(x) > 0 for x in hull.neighbours])
+    t = (np.arange(CELLS) + 0.5) * (2 / CELLS) - 1
+    u, v = (x.ravel() for x in np.meshgrid(t, t, indexing="ij"))
+    one, faces = np.ones_like(u), []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            faces.append(np.roll(np.stack([sign * one, u, v]), axis, axis=0))
+    return corners[np.argmax(points[corners] @ np.concatenate(faces, 1), axis=0)].tolist()
+
+
+class Corner(Linear):
+    """A corner and its number among those of its hull (zero where there are no numbers)."""
+
+    p: Vec3
+    number: float
+
+
+class PlacedHull(NamedTuple):
+    """The hull of one shape: where its lists are, its vertices and the normals of its faces."""
+
+    table: Reals
+    size: Any
+    starts: Any
+    edges: Any
+    degree: Any
+    around: Any
+    most_around: Any
+    faces: Any
+    most_corners: Any
+    large: Any
+    ways: frozenset[int]
+    vertices: Reals
+    count: Any
+    normals: Reals
+    face_count: Any
+
+    def corner(self, number: Any) -> Corner:
+        return Corner(self.vertices.gather_row(number, self.count, Vec3), number)
+
+    def span(self, index: Any, of: Any) -> tuple[Any, Any]:
+        """Where a list begins and ends."""
+        first, end = (self.table.gather(to_real(index) + of + k, self.size) for k in (0.0, 1.0))
+        return first, end
+
+    def each(self, index: Any, longest: Any, of: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """(entry, whether it is one, its place) of a list, as often as the longest list of any robot of the pack asks: what is
+        beyond is passed over a block at a time."""
+        first, end = self.span(index, of)
+        for block in loop(longest):
+            for _ in when_any(first + to_real(block * BLOCK) < end):
+                for j in loop(BLOCK):
+                    place = to_real(block * BLOCK + j)
+                    at = first + place
+                    there = at < end
+                    for _ in when_any(there):
+                        yield self.table.gather(at, self.size), there, place
+
+    def furthest(self, d: Vec3) -> Corner:
+        """The corner that is furthest along d."""
+        ways = {0: lambda: self._scan(d), 1: lambda: self._climb(d)}
+        known = {k: ways[k] for k, way in enumerate((SCANNED, CLIMBED)) if way in self.ways}
+        return switch(self.large, known) if len(known) > 1 else next(iter(known.values()))()
+
+    def _scan(self, d: Vec3) -> Corner:
+        best = carry((-1e30, Corner(Vec3.zero(), 0.0)))
+        for k in loop(self.count):
+            top, at = best.value
+            p = self.vertices.struct(k * 3, Vec3)
+            height = dot(p, d)
+            more = height > top
+            best.value = (select(more, height, top), select(more, Corner(p, to_real(k)), at))
+        return best.value[1]
+
+    def _climb(self, d: Vec3) -> Corner:
+        """From a corner that is nearly it to higher neighbours, until there are none. Where a robot stands, its neighbours in
+        the pack may still go on: it stays."""
+        begin = self.corner(self.table.gather(to_real(self.starts) + _cell(d), self.size))
+        state, live = carry((begin, dot(begin.p, d))), carry(1.0 + 0.0 * d.x)
+        for _ in while_any(live):
+            self._higher(d, state, live)
+        return state.value[0]
+
+    def _higher(self, d: Vec3, state: carry, live: carry) -> None:
+        """To the highest neighbour, if it is higher."""
+        before = state.value[1]
+        for number, there, _k in self.each(self.edges, self.degree, state.value[0].number):
+            best, top = state.value
+            near = self.corner(number)
+            height = dot(near.p, d)
+            more = there & (height > top)
+            state.value = (select(more, near, best), select(more, height, top))
+        live.value = select(state.value[1] > before, 1.0, 0.0)
+
+    def face_towards(self, number: Any, d: Vec3) -> tuple[Any, Any]:
+        """That face around a corner which looks most along d, and the cosine; -2 where the corner has none."""
+        best = carry((0.0 * d.x, -2.0 + 0.0 * d.x))
+        for face, there, _k in self.each(self.around, self.most_around, number):
+            now, most = best.value
+            cosine = dot(self.normals.gather_row(face, self.face_count, Vec3), d)
+            more = there & (cosine > most)
+            best.value = (select(more, face, now), select(more, cosine, most))
+        return best.value
+
+
+def while_any(live: carry, levels: int = LEVELS) -> Iterator[None]:
+    """Again and again while `live` is 1 for any robot of the pack, at most TURNS ** levels times; turns that are left are
+    passed over in blocks."""
+    for _ in loop(TURNS):
+        for _ in when_any(live.value > 0.5):
+            if levels == 1:
+                yield
+            else:
+                yield from while_any(live, levels - 1)
+
+
+def _cell(d: Vec3) -> Any:
+    """The cell of the cube of directions that d points to."""
+    x, y, z = abs(d.x), abs(d.y), abs(d.z)
+    by_z = (z > x) & (z > y)
+    by_y = (y > x) & (z <= y)
+    along = select(by_z, d.z, select(by_y, d.y, d.x))
+    u = select(by_z, d.x, select(by_y, d.z, d.y))
+    v = select(by_z, d.y, select(by_y, d.x, d.z))
+    face = select(by_z, 4.0, select(by_y, 2.0, 0.0)) + select(along > 0.0, 1.0, 0.0)
+    scale = 0.5 * CELLS / maximum(abs(along), 1e-30)
+
+    def place(x: Any) -> Any:
+        return minimum(floor(maximum(x * scale + 0.5 * CELLS, 0.0)), CELLS - 1.0)
+
+    return (face * CELLS + place(u)) * CELLS + place(v)
