@@ -41,7 +41,7 @@ BAD = {
     "an empty anchor": (
         b"<mujoco><worldbody><body name='a'><freejoint/><geom size='1'/></body></worldbody>"
         b"<equality><connect body1='a' anchor=''/></equality></mujoco>",
-        "attributes that are empty",
+        "the anchor of a <connect> is empty",
     ),
     "two roots": (urdf(link("a"), link("b")).encode(), "2 roots"),
     "unknown link": (urdf(link("a"), joints=joint("i", "a", "ghost")).encode(), "link 'ghost', which does not exist"),

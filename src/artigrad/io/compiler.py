@@ -45,6 +45,8 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     mj = mujoco()
     _check_depth(source)
     prepared = Preparation(source, strict).run() if source.kind == "urdf" else None
+    if any(not element.get("anchor", "0").strip() for element in source.root.iter("connect")):
+        raise ModelError(f"{source.label}: the anchor of a <connect> is empty")  # MuJoCo's compiler does not survive it
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -227,7 +229,7 @@ def _sentence(message: str, source: Source | None = None) -> str:
     """MuJoCo's message in one line, without its prefixes, and what to do about it. A line number of text that was changed
     here means nothing to its author, so that line is shown instead."""
     if "unknown exception" in message:
-        return "MuJoCo's compiler does not say what is wrong; look for attributes that are empty, such as an anchor"
+        return "MuJoCo's compiler does not say what is wrong; look for attributes that are empty"
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     text = ", ".join(line.removeprefix("XML Error:").strip().removeprefix("Error:").strip() for line in lines)
     number = re.search(r", line (\d+)$", text)
