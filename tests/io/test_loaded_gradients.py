@@ -11,22 +11,16 @@ FILES = dict(files())
 GYM = "gymnasium/envs/mujoco/assets"
 IN_THE_AIR = (
     "dm_control/suite/humanoid.xml",
-    "dm_control/suite/quadruped.xml",
-    "dm_control/suite/finger.xml",
     "dm_control/suite/fish.xml",
     f"{GYM}/humanoid.xml",
     f"{GYM}/pusher.xml",
     "pybullet_data/a1/a1.urdf",
-    "pybullet_data/kuka_iiwa/model.urdf",
-    "pybullet_data/franka_panda/panda.urdf",
     "pybullet_data/pr2_gripper.urdf",
-    "pybullet_data/quadruped/minitaur.urdf",
     "pybullet_data/racecar/racecar.urdf",
 )
 # these touch themselves wherever they are: fields that sit on a kink. A vertex of a face with many corners moves it on one side
 # only
 KINKS = {
-    "pybullet_data/kuka_iiwa/model.urdf": ("vertex",),
     "pybullet_data/pr2_gripper.urdf": ("shape_size",),
 }
 # how many steps until they lie or stand on the floor

@@ -58,7 +58,8 @@ def test_round_trip_of_files(path, tmp_path):
         "gain",
         "bias",
     ):
-        np.testing.assert_allclose(again.params[field], model.params[field], rtol=1e-12, atol=1e-12)
+        there = model.params.mass > 0 if field == "com" else ...  # nothing has no centre
+        np.testing.assert_allclose(again.params[field][there], model.params[field][there], rtol=1e-12, atol=1e-12)
 
 
 def touching(model):

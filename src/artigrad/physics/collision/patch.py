@@ -205,10 +205,11 @@ class Plane(Linear):
 
 
 def _plane(rows: Table, first: int, normal: Vec3) -> Plane:
-    """Spanned by the first corner, the one furthest from it, and the one that makes the largest triangle with these."""
+    """Spanned by the first corner, the one furthest from it, and the one that makes the largest triangle with these. Its normal
+    is that of these three, since a face need not be flat, and as long as the one that is given."""
     o = rows[first]
     origin, own = o.at, o.own
-    far, wide = carry((-1.0, origin, Corner(own, o.number))), carry((-1.0, Corner(own, o.number)))
+    far, wide = carry((-1.0, origin, Corner(own, o.number))), carry((-1.0, origin, Corner(own, o.number)))
     for k in loop(1, RING):
         row = rows[k + first]
         d = _flat2(row.at - origin)
@@ -219,10 +220,13 @@ def _plane(rows: Table, first: int, normal: Vec3) -> Plane:
     for k in loop(1, RING):
         row = rows[k + first]
         d = row.at - origin
-        area, (best, p) = abs(along.x * d.y - along.y * d.x), wide.value
+        area, (best, at, p) = abs(along.x * d.y - along.y * d.x), wide.value
         more = area > best
-        wide.value = (select(more, area, best), select(more, Corner(row.own, row.number), p))
-    p1, p2 = far.value[2], wide.value[1]
+        wide.value = (select(more, area, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
+    p1, p2 = far.value[2], wide.value[2]
+    three = cross(along, wide.value[1] - origin)
+    spans = abs(three.z) > THIN * _flat2(along)
+    normal = select(spans, three * (normal.z / select(spans, three.z, 1.0)), normal)
     return Plane(origin, far.value[1], normal, own, p1.p, p2.p, Vec3(o.number, p1.number, p2.number))
 
 
