@@ -13,10 +13,8 @@ IN_THE_AIR = (
     "dm_control/suite/humanoid.xml",
     "dm_control/suite/fish.xml",
     f"{GYM}/humanoid.xml",
-    f"{GYM}/pusher.xml",
     "pybullet_data/a1/a1.urdf",
     "pybullet_data/pr2_gripper.urdf",
-    "pybullet_data/racecar/racecar.urdf",
 )
 # these touch themselves wherever they are: fields that sit on a kink. A vertex of a face with many corners moves it on one side
 # only
