@@ -94,7 +94,7 @@ class Beside:
 
 def axes_meet(m: mujoco.MjModel, d: mujoco.MjData, within: float) -> bool:
     """Whether the axes of two round shapes come nearer than this, m: where they cross, rounding decides their normal."""
-    round_ones = (mujoco.mjtGeom.mjGEOM_SPHERE, mujoco.mjtGeom.mjGEOM_CAPSULE)
+    round_ones = (int(mujoco.mjtGeom.mjGEOM_SPHERE), int(mujoco.mjtGeom.mjGEOM_CAPSULE))
     pairs = [(c.dist, c.geom) for c in d.contact if all(m.geom_type[g] in round_ones for g in c.geom)]
     return any(dist + m.geom_size[geoms, 0].sum() < within for dist, geoms in pairs)
 
