@@ -34,19 +34,21 @@ def remade(path: Path) -> tuple[str, bytes] | None:
         several = sum(line.startswith(PARTS) for line in lines) > 1
         return (suffix, b"".join(line for line in lines if not line.startswith(PARTS))) if several else None
     if suffix == ".stl":
-        triangles = _stl(path.read_bytes())
+        triangles = _stl(path)
         return None if triangles is None else (".msh", _msh(*_joined(triangles)))
     return None
 
 
-def _stl(content: bytes) -> np.ndarray | None:
-    """Corners of triangles (n, 3, 3) of an STL file that is text, or too large; None of any other."""
-    count = int.from_bytes(content[80:84], "little")
-    if len(content) == 84 + 50 * count:
-        return np.frombuffer(content[84:], _FACE)["corners"] if count > MOST else None
-    if not content.lstrip().startswith(b"solid"):
+def _stl(path: Path) -> np.ndarray | None:
+    """Corners of triangles (n, 3, 3) of an STL file that is text, or too large; None of any other: only its head is read."""
+    with path.open("rb") as file:
+        head = file.read(84)
+    count = int.from_bytes(head[80:84], "little")
+    if path.stat().st_size == 84 + 50 * count:
+        return np.fromfile(path, _FACE, offset=84)["corners"] if count > MOST else None
+    if not head.lstrip().startswith(b"solid"):
         return None
-    lines = (line.split() for line in content.splitlines())
+    lines = (line.split() for line in path.read_bytes().splitlines())
     try:
         corners = [[float(x) for x in words[1:]] for words in lines if words and words[0] == b"vertex"]
         return np.array(corners).reshape(-1, 3, 3)
