@@ -1,6 +1,7 @@
-"""The functions of a simulator on JAX arrays: under `jit`, `grad`, `jvp`, `vmap` and `lax.scan`, on the CPU.
+"""The functions of a simulator on JAX arrays: under `jit`, `grad`, `jvp`, `vmap` and `lax.scan`, on the CPU and on a GPU.
 
-Most are native calls from XLA, forward and back (`native_calls`), with `params` too; the rest (sensors, contact forces,
+Most are native calls from XLA, forward and back (`native_calls`), with `params` too, where the simulator's device is the one
+that XLA works on; the rest (sensors, contact forces,
 checkpoints, forward mode) is a callback through Python: `vmap` makes either one call for the whole batch. Both modes are there
 (`operations`), and forward over reverse, `jax.jvp` of `jax.grad`, for products with Hessians; gradients of gradients raise.
 `State` and `Params` are pytrees.
@@ -43,11 +44,6 @@ WIDER = "make a Simulator(dtype='f32'), or call jax.config.update('jax_enable_x6
 
 class _ArrayFunctions(Functions):
     def _array(self, sim: Simulator, name: str, x: Any) -> Array:
-        if not sim.checks.on_host:
-            raise InputError(
-                f"artigrad.jax runs on the CPU, not on '{sim.device}': make a Simulator(model), or call sim.rollout and "
-                "sim.vjp of this one, which take arrays of the GPU"
-            )
         x = jnp.asarray(x)
         if x.dtype != sim.real:
             raise InputError(f"{name} is {x.dtype} and this simulator computes in {sim.real}: {WIDER}")

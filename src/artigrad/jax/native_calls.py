@@ -21,7 +21,8 @@ from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
 from ..simulate.engine import Inputs
 from ..simulate.simulator import Simulator
-from . import native_params, xla_handler
+from . import gpu_handler, native_params, xla_handler
+from .gpu_call import native_call
 from .native_params import Sets, any_params, const_bar_place, const_places, fixed, sets_of
 from .xla_call import NativeCall, Place
 from .xla_handler import AFTER, BEFORE
@@ -55,7 +56,7 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
             if name in rows:
                 sim.checks.numbers(name, rows[name])
 
-    call = NativeCall(
+    call = native_call(
         sim,
         lambda batch: engine.bound(rollout_kernel, _inputs(sim, batch, wrench, own), False, strided=False),
         (given + const_places(sim, own), found),
@@ -103,7 +104,7 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
         sim.checks.finite([rows[f"{k}_bar"] for k in (*(k for k, _ in _sizes(sim)), "u")], len(rows["q_bar"]))
 
     flags = {"with_params": with_params, "force_bars": False, "strided": False}
-    return NativeCall(
+    return native_call(
         sim,
         lambda batch: engine.bound(rollout_vjp_kernel, _inputs(sim, batch, wrench, own), True, None, **flags),
         (given + const_places(sim, own), found + [const_bar_place(sim)] * with_params),
@@ -132,7 +133,7 @@ def _linearize(sim: Simulator, own: Sets) -> NativeCall:
         _look_at_state(sim, rows)
 
     scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
-    call = NativeCall(
+    call = native_call(
         sim,
         lambda batch: engine.bound(jacobian_kernel, _inputs(sim, batch, False, own), True, scratch),
         (given + const_places(sim, own), found),
@@ -185,7 +186,7 @@ def _query(sim: Simulator, name: str, own: Sets) -> NativeCall:
         if when == BEFORE:
             _look_at_state(sim, rows)
 
-    call = NativeCall(
+    call = native_call(
         sim,
         lambda batch: sim.engine.query_kernel(query_kernel, name, batch, any_params(sim, own)),
         (_query_inputs(sim, name) + const_places(sim, own), [Place("out", lambda size: (size,), "out")]),
@@ -210,7 +211,7 @@ def _query_vjp(sim: Simulator, name: str, own: Sets, with_params: bool) -> Nativ
         else:
             sim.checks.finite(list(rows.values()), len(rows["q_bar"]))
 
-    call = NativeCall(
+    call = native_call(
         sim,
         lambda batch: sim.engine.query_vjp_kernel(
             query_vjp_kernel, name, batch, any_params(sim, own), with_params=with_params
@@ -267,13 +268,10 @@ def _query_backward(
 
 
 # -- what JAX calls ------------------------------------------------------------------------------------------------------
-def serves(call: Call, groups: list[dict[str, Array]], wanted: tuple[str, ...]) -> bool:
-    """Whether there is a native call for this."""
+def serves(call: Call, on_host: bool) -> bool:
+    """Whether there is a native call for this, where XLA runs it."""
     known = call.name in ("step", "rollout", "linearize", *QUERY_OF) and call.sim.backend == "native"
-    if not known or call.tricks is not None or not available():
-        return False
-    flat = groups[0].get("params")
-    return flat is None or native_params.serves(flat, _sets(call, groups[0], wanted))
+    return known and call.sim.checks.on_host == on_host and call.tricks is None and available(on_host)
 
 
 def _sets(call: Call, x: dict[str, Array], wanted: tuple[str, ...]) -> Sets:
@@ -295,10 +293,10 @@ def _given_params(call: Call, x: dict[str, Array], wanted: tuple[str, ...] = ())
 
 
 @cache
-def available() -> bool:
-    """Whether this jaxlib takes our handler."""
+def available(on_host: bool = True) -> bool:
+    """Whether this jaxlib takes our handlers."""
     try:
-        xla_handler.register()
+        xla_handler.register() if on_host else gpu_handler.register()
     except UnknownInterfaceError:
         return False
     return True

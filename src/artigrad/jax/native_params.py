@@ -19,6 +19,7 @@ from ..model.params import Facts, Params, check_signs
 from ..physics.tables import constants_size
 from ..simulate.arrays import DIFFERENCE, Axes
 from ..simulate.simulator import Simulator
+from .gpu_call import native_call
 from .xla_call import NativeCall, Place
 
 Sets = (
@@ -30,12 +31,9 @@ def sets_of(flat: Array | None, lead: Axes = (), *, every: bool = False) -> Sets
     """What the parameters of a call are. every: whether robots are to have their own where there are several, for gradients."""
     if flat is None:
         return None
+    if flat.dtype != np.float64:  # in which one set is read
+        return True
     return prod(lead[: flat.ndim - 1] if every else flat.shape[:-1]) > 1
-
-
-def serves(flat: Array, own: Sets) -> bool:
-    """Whether XLA has the numbers that the kernel reads."""
-    return bool(own) or flat.dtype == np.float64
 
 
 @cache
@@ -71,7 +69,7 @@ def constants(sim: Simulator, flat: Array, lead: Axes, own: Sets) -> Array:
     if own:
         rows = _rows(flat, lead).astype(sim.real)
         return _constants(sim, True)((prod(lead),), 1, rows)[0]
-    return _constants(sim, False)((), 1, flat.reshape(-1))[0].reshape(-1).astype(sim.real)
+    return _constants(sim, False)((), 1, flat.reshape(-1))[0][0, :, 0].astype(sim.real)
 
 
 def params_bar(sim: Simulator, flat: Array, lead: Axes, own: Sets, const_bar: Array) -> Array:
@@ -83,6 +81,7 @@ def params_bar(sim: Simulator, flat: Array, lead: Axes, own: Sets, const_bar: Ar
         return bars.reshape(*axes, -1, bars.shape[-1]).sum(-2).astype(flat.dtype)
     every = const_bar.transpose(0, 2, 1).reshape(-1, const_bar.shape[1])[: prod(lead)]
     total = every.astype(flat.dtype).sum(0).reshape(1, -1, 1)
+    total = jnp.broadcast_to(total, (1, total.shape[1], _lanes(sim)))
     return _constants_vjp(sim, False)((), 1, flat.reshape(-1), total)[0].reshape(*axes, -1)
 
 
@@ -107,6 +106,11 @@ def _packed(sim: Simulator, size: int) -> Any:
     return shape
 
 
+def _lanes(sim: Simulator) -> int:
+    """Of a pack of one set that robots share."""
+    return 1 if sim.checks.on_host else sim.engine.device.target(1).lanes
+
+
 # -- the two calls -----------------------------------------------------------------------------------------------------------
 @cache
 def _constants(sim: Simulator, own: bool) -> NativeCall:
@@ -119,7 +123,7 @@ def _constants(sim: Simulator, own: bool) -> NativeCall:
         check_signs(params, DIFFERENCE)
 
     given = [Place("params", lambda steps: (sim.model.param_size,), "params", looked_at=True)]
-    found = [Place("const", _packed(sim, size) if own else lambda robots: (1, size, 1), "out", whole=True)]
+    found = [Place("const", _packed(sim, size) if own else lambda robots: (1, size, _lanes(sim)), "out", whole=True)]
     return _call(sim, own, (given, found), look, backward=False)
 
 
@@ -127,7 +131,7 @@ def _constants(sim: Simulator, own: bool) -> NativeCall:
 def _constants_vjp(sim: Simulator, own: bool) -> NativeCall:
     """(params, const_bar) -> params_bar"""
     n, size = sim.model.param_size, _bars(sim)
-    bars = _packed(sim, size) if own else lambda robots: (1, size, 1)
+    bars = _packed(sim, size) if own else lambda robots: (1, size, _lanes(sim))
     given = [Place("params", lambda steps: (n,), "params"), Place("const_bar", bars, "out_bar", whole=True)]
     found = [Place("params_bar", lambda steps: (n,), "params_bar", cleared=True, finite=True)]
 
@@ -145,4 +149,4 @@ def _call(sim: Simulator, own: bool, places: Any, look: Any, *, backward: bool) 
     def bound(batch: int) -> Any:
         return constants_kernel(sim.model, sim.engine.device.target(batch), shared=not own, backward=backward)
 
-    return NativeCall(sim, bound, places, None, lambda batch: {"soft": numbers}, look, real)
+    return native_call(sim, bound, places, None, lambda batch: {"soft": numbers}, look, real)

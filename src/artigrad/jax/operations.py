@@ -13,6 +13,7 @@ have one of length one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -50,7 +51,9 @@ class Operation:
         self.primitive.def_impl(jax.jit(lambda *x, **about: self.primitive.bind(*x, **about), static_argnames=statics))
         batching.primitive_batchers[self.primitive] = self._batch
         mlir.register_lowering(self.primitive, mlir.lower_fun(self._callback, multiple_results=True))
-        mlir.register_lowering(self.primitive, mlir.lower_fun(self._native, multiple_results=True), platform="cpu")
+        for platform in ("cpu", "cuda"):
+            native = partial(self._native, on_host=platform == "cpu")
+            mlir.register_lowering(self.primitive, mlir.lower_fun(native, multiple_results=True), platform=platform)
 
     def __call__(self, call: Call, *groups: dict[str, Any], wanted: Sequence[str] = ()) -> list[Array]:
         """Operands by name; what is None or zero is left out."""
@@ -101,11 +104,12 @@ class Operation:
         return found, [0] * len(found)
 
     # -- the work ------------------------------------------------------------------------------------------------------
-    def _native(self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...]) -> list[Array]:
+    def _native(
+        self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...], on_host: bool
+    ) -> list[Array]:
         """As a native call where there is one."""
-        groups = self.split(operands, names)
-        if self.serve is not None and native_calls.serves(call, groups, wanted):
-            return self.serve(call, *groups, wanted=wanted)
+        if self.serve is not None and native_calls.serves(call, on_host):
+            return self.serve(call, *self.split(operands, names), wanted=wanted)
         return self._callback(*operands, call=call, names=names, wanted=wanted)
 
     def _callback(self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...]) -> list[Array]:

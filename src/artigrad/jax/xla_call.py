@@ -19,7 +19,8 @@ import numpy as np
 from ..simulate.arrays import Axes
 from ..simulate.checks import UNIT_TOLERANCE
 from ..simulate.simulator import Simulator
-from .xla_handler import BEFORE, PROCESS, TARGET, Ask, CallBlock
+from .xla_frame import PROCESS
+from .xla_handler import BEFORE, TARGET, Ask, CallBlock
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,15 @@ class Place:
     looked_at: bool = False  # Python is asked whenever it has changed
 
 
+Look = Callable[[int, dict[str, np.ndarray]], None]
+
+
 class NativeCall:
     """A kernel of a simulator with its operands and results. bound(batch): the kernel, for one robot or for packs.
     fixed(batch): arguments that stay. steps: its argument that the number of steps is, if it has one. look(when, rows): looks
     at rows by name, and raises or warns. real: of all arrays, by default the simulator's."""
+
+    target = TARGET
 
     def __init__(
         self,
@@ -50,39 +56,55 @@ class NativeCall:
         places: tuple[list[Place], list[Place]],
         steps: str | None,
         fixed: Callable[[int], dict[str, Any]],
-        look: Callable[[int, dict[str, np.ndarray]], None],
+        look: Look,
         real: np.dtype | None = None,
     ):
         self.sim, self.places, self._look, self.real = sim, places, look, real or sim.real
         self._keep: list[Any] = []
         self._texts: deque[Any] = deque(maxlen=64)
-        block = self._block = CallBlock(operands=len(places[0]), results=len(places[1]), item=self.real.itemsize)
-        every = (*places[0], *places[1])
+        self._describe(bound, steps, fixed)
+
+    def _describe(self, bound: Callable[[int], Any], steps: str | None, fixed: Callable[[int], dict[str, Any]]) -> None:
+        """Write the block."""
+        block: Any = CallBlock(threads=self.sim.engine.threads)
+        self._block = block
         for k, batch in enumerate((1, 2)):
             found, arguments = bound(batch), fixed(batch)
             kernel = found.kernel
             table = (ctypes.c_int64 * (len(found.words) + 1))(*found.words)  # the last is for what no kernel reads
             for name, value in arguments.items():
                 kernel.put(table, name, value)
-            for place in every:
-                if place.whole and place.slot is not None and len(place.shape(1)) == 3:
-                    table[kernel.slot(place.slot) + 1] = place.shape(1)[1]  # numbers of a pack
+            self._write_packs(table, kernel.slot)
             variant = block.variants[k]
             variant.entry, variant.scratch, variant.lanes = kernel.address, found.scratch, kernel.target.lanes
             variant.table = ctypes.addressof(table)
             self._keep += [found, arguments, table]
-        block.words, block.threads = len(table), sim.engine.threads
+        self._describe_arrays(block, kernel.slot)
+        block.words = len(table)
         block.steps_slot = len(table) - 1 if steps is None else kernel.slot(steps)
-        names = [place.name for place in every]
-        for k, place in enumerate(every):
+        self._ask = Ask(self._answer)
+        block.ask = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
+
+    @property
+    def _every(self) -> tuple[Place, ...]:
+        return (*self.places[0], *self.places[1])
+
+    def _write_packs(self, table: Any, slot: Callable[[str], int]) -> None:
+        """How many numbers a pack of an array has that lies in packs."""
+        for place in self._every:
+            if place.whole and place.slot is not None and len(place.shape(1)) == 3:
+                table[slot(place.slot) + 1] = place.shape(1)[1]
+
+    def _describe_arrays(self, block: Any, slot: Callable[[str], int]) -> None:
+        block.operands, block.results, block.item = len(self.places[0]), len(self.places[1]), self.real.itemsize
+        names = [place.name for place in self._every]
+        for k, place in enumerate(self._every):
             row = block.arrays[k]
             row.own, row.finite, row.limited = len(place.shape(1)), place.finite, place.limits is not None
             row.limits[:] = place.limits or (inf, inf)
-            row.slot, row.other_slot = (-1 if s is None else kernel.slot(s) for s in (place.slot, place.other_slot))
-            row.copy_to = -1 if place.copy_to is None else names.index(place.copy_to, len(places[0]))
+            row.slot, row.other_slot = (-1 if s is None else slot(s) for s in (place.slot, place.other_slot))
+            row.copy_to = -1 if place.copy_to is None else names.index(place.copy_to, len(self.places[0]))
             row.whole, row.cleared, row.looked_at = place.whole, place.cleared, place.looked_at
-        self._ask = Ask(self._answer)
-        block.ask = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
 
     def check_quaternions(self) -> None:
         """Those of the first operand must have length one."""
@@ -93,27 +115,35 @@ class NativeCall:
 
     def __call__(self, lead: Axes, steps: int, *operands: jax.Array) -> list[jax.Array]:
         """Results with these leading axes."""
+        return self._run(lead, steps, operands, {})
+
+    def _run(self, lead: Axes, steps: int, operands: tuple[jax.Array, ...], more: dict[str, int]) -> list[jax.Array]:
+        """more: what else the handler is told."""
         like = [
             jax.ShapeDtypeStruct(p.shape(prod(lead)) if p.whole else (*lead, *p.shape(steps)), self.real)
             for p in self.places[1]
         ]
-        about = {"block": ctypes.addressof(self._block), "process": PROCESS, "steps": steps}
-        run = jax.ffi.ffi_call(TARGET, like, vmap_method="broadcast_all")
+        about = {"block": ctypes.addressof(self._block), "process": PROCESS, "steps": steps} | more
+        run = jax.ffi.ffi_call(self.target, like, vmap_method="broadcast_all")
         return list(run(*operands, **{name: np.int64(x) for name, x in about.items()}))
 
     def _answer(self, when: int, batch: int, steps: int, data: Any) -> int:
         """What the handler asks: the address of a sentence if the call has to fail, else 0."""
         try:
             rows = {}
-            for k, place in enumerate((*self.places[0], *self.places[1])):
+            for k, place in enumerate(self._every):
                 if (k < len(self.places[0])) == (when == BEFORE) and not place.whole:
                     rows[place.name] = _view(data[k], (batch, *place.shape(steps)), self.real)
             self._look(when, rows)
         except Exception as e:
-            text = ctypes.create_string_buffer(str(e).encode())
-            self._texts.append(text)  # until XLA has copied it
-            return ctypes.addressof(text)
+            return self._text(str(e))
         return 0
+
+    def _text(self, sentence: str) -> int:
+        """The address of a sentence, which stays until XLA has copied it."""
+        text = ctypes.create_string_buffer(sentence.encode())
+        self._texts.append(text)
+        return ctypes.addressof(text)
 
 
 def _view(address: int, shape: Axes, dtype: np.dtype) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The one handler that XLA calls for every native call of artigrad, written in LLVM's language: no compiler is needed.
+"""The handler that XLA calls for every native call of artigrad on the CPU, written in LLVM's language: no compiler is needed.
 
 It is told what to do by a `CallBlock`: which kernel, which operands and results go to which of its arguments, what to copy
 first, what to look at. Packs of robots are shared with the threads of XLA. If something it looked at is not as it should be
@@ -8,7 +8,6 @@ first, what to look at. Packs of robots are shared with the threads of XLA. If s
 from __future__ import annotations
 
 import ctypes
-import secrets
 from ctypes import c_int64
 from functools import cache
 from typing import Any
@@ -18,37 +17,14 @@ import jax
 from ..staging import disk
 from ..staging.compile import Code
 from .llvm_text import LlvmText
-from .xla_interface import (
-    EXECUTE,
-    INT64,
-    INVALID_ARGUMENT,
-    MAJOR,
-    METADATA,
-    MINOR,
-    OFFSETS,
-    UnknownInterfaceError,
-    check_interface,
-)
+from .xla_frame import LIBRARY, MOST, PROCESS, Array, Handler, at
+from .xla_interface import UnknownInterfaceError, check_interface
 
 TARGET = "artigrad_run"
-MOST = 20  # operands and results together
 BEFORE, AFTER = 0, 1  # when Python is asked
 Ask = ctypes.CFUNCTYPE(
     c_int64, c_int64, c_int64, c_int64, ctypes.POINTER(c_int64)
 )  # (when, batch, steps, data) -> text or 0
-
-
-class Array(ctypes.Structure):
-    """An operand or result: how many axes are its own; the kernel's arguments that it is (-1: none); the result that it is
-    copied to the front of; whether all of it must be finite; whether its rows are two numbers with limits, and those. whole:
-    it has no rows of robots, and the kernel knows how it is laid out; cleared: the kernel adds to it; looked_at: Python is
-    asked about it whenever it is another than the last time."""
-
-    _fields_ = [
-        *((name, c_int64) for name in ("own", "slot", "other_slot", "copy_to", "finite", "limited")),
-        *((name, c_int64) for name in ("whole", "cleared", "looked_at")),
-        ("limits", ctypes.c_double * 2),
-    ]
 
 
 class Variant(ctypes.Structure):
@@ -80,21 +56,17 @@ class Job(ctypes.Structure):
 TABLE = 64
 
 
-def _at(struct: type[ctypes.Structure], field: str) -> int:
-    return getattr(struct, field).offset
-
-
 def _work() -> str:
     """Take packs until there are none. So it does not matter when, where or whether XLA runs a task: the caller takes them
     too, and waits only for those that others have begun."""
     t = LlvmText("internal void @work(ptr %job)")
     room = t.slot("ptr")
     t.store("null", room, kind="ptr")
-    packs, size = t.load("%job", _at(Job, "packs")), t.load("%job", _at(Job, "scratch"))
-    entry, table = t.load("%job", _at(Job, "entry"), "ptr"), t.at("%job", TABLE)
+    packs, size = t.load("%job", at(Job, "packs")), t.load("%job", at(Job, "scratch"))
+    entry, table = t.load("%job", at(Job, "entry"), "ptr"), t.at("%job", TABLE)
     t.line("br label %take")
     t.label("%take")
-    pack = t.op(f"atomicrmw add ptr {t.at('%job', _at(Job, 'next'))}, i64 1 acq_rel")
+    pack = t.op(f"atomicrmw add ptr {t.at('%job', at(Job, 'next'))}, i64 1 acq_rel")
     t.line(f"br i1 {t.compare('slt', pack, packs)}, label %run, label %over")
     t.label("%run")
     with t.when(t.compare("eq", t.load(room, kind="ptr"), "null", "ptr")):
@@ -102,7 +74,7 @@ def _work() -> str:
     start = t.op(f"ptrtoint ptr {t.load(room, kind='ptr')} to i64")
     aligned = t.op(f"inttoptr i64 {t.op(f'and i64 {t.add(start, 63)}, -64')} to ptr")
     t.call("void", entry, f"ptr {table}", f"ptr {aligned}", f"i64 {pack}", f"i64 {t.add(pack, 1)}")
-    t.op(f"atomicrmw add ptr {t.at('%job', _at(Job, 'done'))}, i64 1 acq_rel")
+    t.op(f"atomicrmw add ptr {t.at('%job', at(Job, 'done'))}, i64 1 acq_rel")
     t.line("br label %take")
     t.label("%over")
     t.call("void", "@free", f"ptr {t.load(room, kind='ptr')}")
@@ -176,91 +148,20 @@ def _mark() -> str:
 
 
 # -- the handler ---------------------------------------------------------------------------------------------------------
-class _Handler(LlvmText):
-    """XLA_FFI_Error* handler(XLA_FFI_CallFrame*)"""
+class _HostHandler(Handler):
+    """Runs a kernel on the threads of XLA."""
+
+    block_type = CallBlock
 
     def __init__(self) -> None:
-        super().__init__(f"ptr @{TARGET}(ptr %frame)")
-        frame = OFFSETS["CallFrame"]
-        self.api, self.ctx = (self.load("%frame", frame[k], "ptr") for k in ("api", "ctx"))
-        self._answer_version()
-        stage = self.load("%frame", frame["stage"], "i32")
-        with self.when(self.compare("ne", stage, EXECUTE, "i32"), leaves=True):
-            self.line("ret ptr null")
-        block, process, self.steps = (self._attribute(k) for k in range(3))  # in the order of their names
-        with self.when(self.compare("ne", process, self.load("@process")), leaves=True):
-            self._fail("@other_process")
-        self.block = self.op(f"inttoptr i64 {block} to ptr")
-        self.item, self.asked = self._of_block("item"), self.slot("i1")
-        self.data, self.strides = self.slot(f"[{MOST} x i64]"), self.slot(f"[{MOST} x i64]")
-        self.count = self.add(self._of_block("operands"), self._of_block("results"))
+        super().__init__(TARGET, ("steps",))
+        self.asked = self.slot("i1")
         self._take_arrays()
-        self.batch = self.load(self.slots_batch)
         self._look(BEFORE)
         self._copy()
         self._run()
         self._look(AFTER)
         self.line("ret ptr null")
-
-    def _answer_version(self) -> None:
-        """XLA asks for the version of the interface when a handler is registered."""
-        extension = self.load("%frame", OFFSETS["CallFrame"]["extension_start"], "ptr")
-        with self.when(self.compare("ne", extension, "null", "ptr")):
-            about = OFFSETS["Metadata_Extension"]
-            kind = self.load(extension, about["extension_base.type"], "i32")
-            with self.when(self.compare("eq", kind, METADATA, "i32"), leaves=True):
-                metadata, fields = self.load(extension, about["metadata"], "ptr"), OFFSETS["Metadata"]
-                self.store(MAJOR, metadata, fields["api_version.major_version"], "i32")
-                self.store(MINOR, metadata, fields["api_version.minor_version"], "i32")
-                self.store(0, metadata, fields["traits"], "i32")
-                self.line("ret ptr null")
-
-    def _attribute(self, k: int) -> str:
-        scalars = self.load("%frame", OFFSETS["CallFrame"]["attrs.attrs"], "ptr")
-        scalar = self.load(scalars, 8 * k, "ptr")
-        kind = self.load(scalar, OFFSETS["Scalar"]["dtype"], "i32")
-        with self.when(self.compare("ne", kind, INT64, "i32"), leaves=True):
-            self._fail("@other_kind")
-        return self.load(self.load(scalar, OFFSETS["Scalar"]["value"], "ptr"))
-
-    def _of_block(self, field: str, kind: str = "i64") -> str:
-        return self.load(self.block, _at(CallBlock, field), kind)
-
-    def _of_array(self, k: str, field: str, kind: str = "i64", more: int = 0) -> str:
-        place = self.add(self.mul(k, ctypes.sizeof(Array)), _at(CallBlock, "arrays") + _at(Array, field) + more)
-        return self.load(self.block, place, kind)
-
-    def _entry(self, array: str, k: str) -> str:
-        return self.load(array, self.mul(k, 8))
-
-    def _take_arrays(self) -> None:
-        """Data and numbers per robot of all operands and results; robots are what the first operand has rows of."""
-        frame, buffer = OFFSETS["CallFrame"], OFFSETS["Buffer"]
-        operands = self._of_block("operands")
-        lists = [self.load("%frame", frame[k], "ptr") for k in ("args.args", "rets.rets")]
-        self.slots_batch = self.slot()
-        with self.loop(self.count) as k:
-            first = self.compare("slt", k, operands)
-            source = self.op(f"select i1 {first}, ptr {lists[0]}, ptr {lists[1]}")
-            found = self.load(source, self.mul(self.select(first, k, self.sub(k, operands)), 8), "ptr")
-            rank, dims = self.load(found, buffer["rank"]), self.load(found, buffer["dims"], "ptr")
-            lead = self.sub(rank, self._of_array(k, "own"))
-            rows, stride = self._product(dims, 0, lead), self._product(dims, lead, rank)
-            self.store(self.load(found, buffer["data"]), self.data, self.mul(k, 8))
-            self.store(stride, self.strides, self.mul(k, 8))
-            with self.when(self.compare("eq", k, 0)):
-                self.store(rows, self.slots_batch)
-            crooked = self.op(f"and i64 {self._entry(self.data, k)}, 63")
-            crooked = self.mul(self._of_array(k, "whole"), crooked)  # vectors are read from it as they are written
-            with self.when(self.compare("ne", crooked, 0), leaves=True):
-                self._fail("@not_aligned")
-
-    def _product(self, dims: str, start: Any, end: str) -> str:
-        total = self.slot()
-        self.store(1, total)
-        with self.loop(end, start) as k:
-            self.store(self.mul(self.load(total), self.load(dims, self.mul(k, 8))), total)
-        return self.load(total)
 
     # -- looking -------------------------------------------------------------------------------------------------------
     def _look(self, when: int) -> None:
@@ -281,12 +182,12 @@ class _Handler(LlvmText):
             self._look_at_what_is_new()
         with self.when(self.load(self.asked, kind="i1")):
             ask = self.op(f"inttoptr i64 {self._of_block('ask')} to ptr")
-            given = (f"i64 {when}", f"i64 {self.batch}", f"i64 {self.steps}", f"ptr {self.data}")
+            given = (f"i64 {when}", f"i64 {self.batch}", f"i64 {self.about['steps']}", f"ptr {self.data}")
             text = self.call("i64", ask, *given)
             with self.when(self.compare("ne", text, 0), leaves=True):
                 self._fail(self.op(f"inttoptr i64 {text} to ptr"))
         if when == BEFORE:  # Python had nothing to say
-            self.store(self.load(self.seen), self.block, _at(CallBlock, "seen"))
+            self.store(self.load(self.seen), self.block, at(CallBlock, "seen"))
 
     def _look_at_what_is_new(self) -> None:
         self.seen = self.slot()
@@ -296,14 +197,14 @@ class _Handler(LlvmText):
             self.when(self.compare("ne", self._of_array(k, "looked_at"), 0)),
         ):
             size = self.mul(self.mul(self.batch, self._entry(self.strides, k)), self.item)
-            data = self.op(f"inttoptr i64 {self._entry(self.data, k)} to ptr")
+            data = self._pointer(k)
             words = self.op(f"lshr i64 {size}, 2")
             self.store(self.call("i64", "@mark", f"ptr {data}", f"i64 {words}"), self.seen)
             self._ask_unless(self.compare("eq", self.load(self.seen), self._of_block("seen")))
 
     def _look_at_quaternions(self) -> None:
         starts = self._of_block("quaternion_starts", "ptr")
-        low, high = (self.load(self.block, _at(CallBlock, "lengths") + 8 * k, "double") for k in range(2))
+        low, high = (self.load(self.block, at(CallBlock, "lengths") + 8 * k, "double") for k in range(2))
         with self.loop(self._of_block("quaternions")) as j, self.loop(self.batch) as row:
             first = self.add(self.mul(row, self._entry(self.strides, "0")), self.load(starts, self.mul(j, 8)))
             square = "0.0"
@@ -315,7 +216,7 @@ class _Handler(LlvmText):
 
     def _all_finite(self, k: str) -> str:
         n = self.mul(self.batch, self._entry(self.strides, k))
-        data, found = self.op(f"inttoptr i64 {self._entry(self.data, k)} to ptr"), self.slot("i1")
+        data, found = self._pointer(k), self.slot("i1")
         doubles = self.compare("eq", self.item, 8)
         with self.when(doubles):
             self.store(self.call("i1", "@finite_i64", f"ptr {data}", f"i64 {n}"), found, kind="i1")
@@ -324,7 +225,7 @@ class _Handler(LlvmText):
         return self.load(found, kind="i1")
 
     def _number(self, k: str, i: str) -> str:
-        data = self.op(f"inttoptr i64 {self._entry(self.data, k)} to ptr")
+        data = self._pointer(k)
         return self.call("double", "@number", f"ptr {data}", f"i64 {i}", f"i64 {self.item}")
 
     def _ask_unless(self, good: str) -> None:
@@ -335,15 +236,13 @@ class _Handler(LlvmText):
     def _copy(self) -> None:
         """Rows of operands to the front of rows of results; zeros to what is added to."""
         with self.loop(self.count) as k, self.when(self.compare("ne", self._of_array(k, "cleared"), 0)):
-            rows = self.select(self.compare("ne", self._of_array(k, "whole"), 0), 1, self.batch)
-            size = self.mul(self.mul(rows, self._entry(self.strides, k)), self.item)
-            data = self.op(f"inttoptr i64 {self._entry(self.data, k)} to ptr")
-            self.call("void", "@llvm.memset.p0.i64", f"ptr {data}", "i8 0", f"i64 {size}", "i1 false")
+            given = f"ptr {self._pointer(k)}", "i8 0", f"i64 {self._bytes(k)}", "i1 false"
+            self.call("void", "@llvm.memset.p0.i64", *given)
         with self.loop(self._of_block("operands")) as k:
             to = self._of_array(k, "copy_to")
             with self.when(self.compare("sge", to, 0)):
                 size, step = (self.mul(self._entry(self.strides, i), self.item) for i in (k, to))
-                source, result = (self.op(f"inttoptr i64 {self._entry(self.data, i)} to ptr") for i in (k, to))
+                source, result = (self._pointer(i) for i in (k, to))
                 with self.loop(self.batch) as row:
                     self.copy(self.at(result, self.mul(row, step)), self.at(source, self.mul(row, size)), size)
 
@@ -351,36 +250,27 @@ class _Handler(LlvmText):
         """The kernel over all packs, on this thread and on those of XLA."""
         size = ctypes.sizeof(Variant)
         which = self.select(self.compare("eq", self.batch, 1), 0, size)
-        variant = self.at(self.block, self.add(which, _at(CallBlock, "variants")))
-        lanes, template = self.load(variant, _at(Variant, "lanes")), self.load(variant, _at(Variant, "table"), "ptr")
+        variant = self.at(self.block, self.add(which, at(CallBlock, "variants")))
+        lanes, template = self.load(variant, at(Variant, "lanes")), self.load(variant, at(Variant, "table"), "ptr")
         packs = self.op(f"sdiv i64 {self.sub(self.add(self.batch, lanes), 1)}, {lanes}")
         words = self.mul(self._of_block("words"), 8)
         job = self.call("ptr", "@malloc", f"i64 {self.add(words, TABLE)}")
         table = self.at(job, TABLE)
         self.copy(table, template, words)
-        self.store(self.batch, table)
-        self.store(self.steps, table, self.mul(self._of_block("steps_slot"), 8))
-        with self.loop(self.count) as k:
-            for field in ("slot", "other_slot"):
-                slot = self._of_array(k, field)
-                with self.when(self.compare("sge", slot, 0)):
-                    place = self.mul(slot, 8)
-                    self.store(self._entry(self.data, k), table, place)
-                    with self.when(self.compare("eq", self._of_array(k, "whole"), 0)):
-                        self.store(self._entry(self.strides, k), table, self.add(place, 8))
+        self._write_arguments(table)
         others = self.sub(self.minimum(self._of_block("threads"), packs), 1)
         others = self.select(self.compare("slt", others, 0), 0, others)
         for field, value in (("users", self.add(others, 1)), ("next", "0"), ("done", "0"), ("packs", packs)):
-            self.store(value, job, _at(Job, field))
+            self.store(value, job, at(Job, field))
         for field in ("entry", "scratch"):
-            self.store(self.load(variant, _at(Variant, field)), job, _at(Job, field))
+            self.store(self.load(variant, at(Variant, field)), job, at(Job, field))
         with self.loop(others):
             self._schedule(job)
         self.call("void", "@work", f"ptr {job}")
         again, over = self.name("again"), self.name("over")
         self.line(f"br label {again}")
         self.label(again)
-        done = self.op(f"load atomic i64, ptr {self.at(job, _at(Job, 'done'))} acquire, align 8")
+        done = self.op(f"load atomic i64, ptr {self.at(job, at(Job, 'done'))} acquire, align 8")
         self.call("i32", "@sched_yield")
         self.line(f"br i1 {self.compare('slt', done, packs)}, label {again}, label {over}")
         self.label(over)
@@ -388,57 +278,22 @@ class _Handler(LlvmText):
 
     def _schedule(self, job: str) -> None:
         """Ask XLA for a thread; where it has none, this one does it all."""
-        fields, room = OFFSETS["ThreadPool_Schedule_Args"], self.slot("[40 x i8]")
-        self.store(40, room, fields["struct_size"])
-        self.store("null", room, fields["extension_start"], "ptr")
-        for name, value in (("ctx", self.ctx), ("task", "@task"), ("data", job)):
-            self.store(value, room, fields[name], "ptr")
-        error = self.call("ptr", self._function("ThreadPool_Schedule"), f"ptr {room}")
+        given = {"ctx": ("ptr", self.ctx), "task": ("ptr", "@task"), "data": ("ptr", job)}
+        error, _ = self._request("ThreadPool_Schedule", **given)
         with self.when(self.compare("ne", error, "null", "ptr")):
-            gone, about = self.slot("[24 x i8]"), OFFSETS["Error_Destroy_Args"]
-            self.store(24, gone, about["struct_size"])
-            self.store("null", gone, about["extension_start"], "ptr")
-            self.store(error, gone, about["error"], "ptr")
-            self.call("void", self._function("Error_Destroy"), f"ptr {gone}")
+            self._request("Error_Destroy", error=("ptr", error))
             self.call("void", "@drop", f"ptr {job}")
 
-    def _function(self, name: str) -> str:
-        return self.load(self.api, OFFSETS["Api"][f"XLA_FFI_{name}"], "ptr")
 
-    def _fail(self, text: str) -> None:
-        """Return an error with this text."""
-        room, fields = self.slot("[32 x i8]"), OFFSETS["Error_Create_Args"]
-        self.store(fields["errc"] + 4, room, fields["struct_size"])
-        self.store("null", room, fields["extension_start"], "ptr")
-        self.store(text, room, fields["message"], "ptr")
-        self.store(INVALID_ARGUMENT, room, fields["errc"], "i32")
-        self.line(f"ret ptr {self.call('ptr', self._function('Error_Create'), f'ptr {room}')}")
-
-
-_OTHER = "this program was compiled in another process: artigrad's calls in it have to be traced again"
-_KIND = "artigrad's handler was given an attribute that is no 64-bit integer"
-_CROOKED = "XLA gave artigrad memory that does not begin at a multiple of 64 bytes"
-_LIBRARY = f"""declare ptr @malloc(i64)
-declare void @free(ptr)
-declare i32 @sched_yield()
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+_LIBRARY = """declare i32 @sched_yield()
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-@process = internal global i64 0
-@other_process = internal constant [{len(_OTHER) + 1} x i8] c"{_OTHER}\\00"
-@other_kind = internal constant [{len(_KIND) + 1} x i8] c"{_KIND}\\00"
-@not_aligned = internal constant [{len(_CROOKED) + 1} x i8] c"{_CROOKED}\\00"
-define void @set_process(i64 %x) {{
-  store i64 %x, ptr @process
-  ret void
-}}
 """
-PROCESS = secrets.randbits(62)  # by which the handler knows that addresses it is given are of this process
 
 
 def handler_text() -> str:
     """All of it, as a module of LLVM."""
     looking = [_finite("i64", 0x7FF << 52), _finite("i32", 0xFF << 23), _number(), _mark()]
-    return "\n".join([_LIBRARY, *looking, _work(), _drop(), _task(), str(_Handler())])
+    return "\n".join([LIBRARY, _LIBRARY, *looking, _work(), _drop(), _task(), str(_HostHandler())])
 
 
 _alive: list[Any] = []  # XLA takes no handler back

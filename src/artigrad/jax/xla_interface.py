@@ -36,6 +36,7 @@ OFFSETS: dict[str, dict[str, int]] = {
     "Scalar": {"dtype": 0, "value": 8},
     "Error_Create_Args": {"struct_size": 0, "extension_start": 8, "message": 16, "errc": 24},
     "Error_Destroy_Args": {"struct_size": 0, "extension_start": 8, "error": 16},
+    "Stream_Get_Args": {"struct_size": 0, "extension_start": 8, "ctx": 16, "stream": 24},
     "ThreadPool_Schedule_Args": {"struct_size": 0, "extension_start": 8, "ctx": 16, "task": 24, "data": 32},
     "Metadata_Extension": {"extension_base.type": 8, "extension_base.next": 16, "metadata": 24},
     "Metadata": {"api_version.major_version": 24, "api_version.minor_version": 28, "traits": 32},
@@ -43,6 +44,7 @@ OFFSETS: dict[str, dict[str, int]] = {
         "api_version.major_version": 32,
         "XLA_FFI_Error_Create": 48,
         "XLA_FFI_Error_Destroy": 64,
+        "XLA_FFI_Stream_Get": 80,
         "XLA_FFI_ThreadPool_Schedule": 136,
     },
 }

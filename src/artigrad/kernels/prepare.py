@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -106,8 +107,10 @@ def _bound(model: Model, kernel: Kernel, **scratch: int) -> Any:
 
 
 def constants_kernel(model: Model, target: Target, *, shared: bool, backward: bool) -> Any:
-    """The kernel that makes constants, or its adjoint, for one set or for one of each robot, with its scratch in place."""
-    kernel = (_vjp_kernel if backward else _kernel)(_one(target) if shared else target, _has(model))
+    """The kernel that makes constants, or its adjoint, for one set or for one of each robot, with its scratch in place; all on
+    the device of the target."""
+    one = _one(target) if target.cuda is None else replace(target, dtype="f64")
+    kernel = (_vjp_kernel if backward else _kernel)(one if shared else target, _has(model))
     return _bound(model, kernel, work=_work(model), **({"out": constants_size(model)} if backward else {}))
 
 

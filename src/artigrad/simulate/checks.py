@@ -356,20 +356,27 @@ class Checks:
         hybrid = options.law == "hard" and options.solver == "hybrid"
         return 0.0 if hybrid else max(options.tolerance, NEGLIGIBLE[self.device.dtype.itemsize])
 
-    def warn_if_unsolved(self, violation: Any) -> None:
-        """Warn of a gradient through a step that was not solved, where that does not mean to wait for a GPU. The adjoint of
-        the sweeps is that of what was run, solved or not."""
+    @property
+    def minds_unsolved(self) -> bool:
+        """Whether gradients are inexact where constraints were not solved: the adjoint of sweeps is that of what was run."""
         options = self.options
-        soft = options.law == "soft"
-        if not self.on_host or not self.model.has_contact or (options.law == "hard" and options.gradient == "reverse"):
+        return self.model.has_contact and not (options.law == "hard" and options.gradient == "reverse")
+
+    def warn_if_unsolved(self, violation: Any) -> None:
+        """Warn of a gradient through a step that was not solved, where that does not mean to wait for a GPU."""
+        if not self.on_host or not self.minds_unsolved:
             return
         unsolved = ~(violation <= self.negligible)
         if unsolved.any():
             worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
-            unit = " of the constraint forces" if soft else " m/s"
-            warn(
-                f"the constraint problem was not solved in some step of robot {worst} (by {violation[worst]:.1e}{unit}"
-                f"{f', and of {unsolved.sum() - 1} more' if unsolved.sum() > 1 else ''}), so that its gradient is not exact "
-                f"there: {REMEDIES[options.law if soft else options.solver]}; sim.vjp(...).health.violation has the figures "
-                "of all robots"
-            )
+            unit = " of the constraint forces" if self.options.law == "soft" else " m/s"
+            more = f", and of {unsolved.sum() - 1} more" if unsolved.sum() > 1 else ""
+            warn(self.unsolved_sentence(f"robot {worst} (by {violation[worst]:.1e}{unit}{more})"))
+
+    def unsolved_sentence(self, who: str) -> str:
+        """What a warning of a step that was not solved says."""
+        remedy = REMEDIES["soft" if self.options.law == "soft" else self.options.solver]
+        return (
+            f"the constraint problem was not solved in some step of {who}, so that its gradient is not exact there: "
+            f"{remedy}; sim.vjp(...).health.violation has the figures of all robots"
+        )

@@ -296,12 +296,15 @@ class Engine:
             return
         full = np.flatnonzero(self.device.host(status[:, 1]))
         if len(full):
-            lanes, limit = self.device.together(len(status)), self.options.contact_limit
-            beside = f", together with the others of its pack of {lanes} (lanes=1: alone)" if lanes > 1 else ""
-            raise ContactError(
-                f"robot {full[0]}{beside} has more points in or near contact than max_contacts={limit} allows for; make the "
-                "Simulator with a larger max_contacts, or fewer shapes that may touch"
-            )
+            raise ContactError(self.full_sentence(full[0], self.device.together(len(status))))
+
+    def full_sentence(self, robot: int, lanes: int) -> str:
+        """What an error of a table that is full says; lanes: how many robots share it."""
+        beside = f", together with the others of its pack of {lanes} (lanes=1: alone)" if lanes > 1 else ""
+        return (
+            f"robot {robot}{beside} has more points in or near contact than max_contacts={self.options.contact_limit} allows "
+            "for; make the Simulator with a larger max_contacts, or fewer shapes that may touch"
+        )
 
     def jacobian(self, inputs: Inputs, state: State) -> tuple[Any, Any, Any]:
         """A and B of the first step, and its violation."""

@@ -31,8 +31,8 @@ class CudaBound:
         tables = {k: frozenset(np.unique(v).tolist()) for k, v in arguments.items() if kinds[k] == "ints"}
         self.among = {k: values for k, values in tables.items() if len(values) <= FEW}
         self.staged, self.function = self._load()
-        self._slots = {name: k for k, (name, _) in enumerate(self.staged.parameters)}
-        self._words = np.zeros(len(self._slots), np.int64)
+        self.slots = {name: k for k, (name, _) in enumerate(self.staged.parameters)}
+        self._words = np.zeros(len(self.slots), np.int64)
         self._kept: list[Any] = []  # arrays that the words point to
         others = {k: v for k, v in arguments.items() if k not in self.given}
         if others:
@@ -51,7 +51,7 @@ class CudaBound:
         return found
 
     def _put(self, words: np.ndarray, key: str, value: Any, keep: list[Any]) -> None:
-        kind, slot = self.kernel.signature[key], self._slots[key]
+        kind, slot = self.kernel.signature[key], self.slots[key]
         if kind == "int":
             words[slot] = value
         elif kind == "real":
@@ -71,15 +71,25 @@ class CudaBound:
         block = min(cuda.block, -(-warps // all_of_them) * WARP)
         return min(-(-warps * WARP // block), all_of_them * max(1, cuda.threads // block)), block
 
+    def workspace(self, batch: int) -> int:
+        """Bytes of it that a launch needs."""
+        grid, block = self.threads(batch)
+        return grid * block // WARP * self.staged.chunk
+
+    def words(self, arguments: dict[str, Any]) -> tuple[np.ndarray, list[Any]]:
+        """All arguments of a launch but the batch and its workspace, and arrays that they point to."""
+        words, keep = self._words.copy(), list[Any]()
+        for key, value in arguments.items():
+            self._put(words, key, value, keep)
+        return words, keep
+
     def __call__(self, batch: int, threads: int, **rest: Any) -> None:
         """Launch for `batch` robots. Arrays must stay until the work is done: memory comes back in the order of streams."""
-        words, keep = self._words.copy(), list[Any]()
-        for key, value in rest.items():
-            self._put(words, key, value, keep)
+        words, keep = self.words(rest)
         grid, block = self.threads(batch)
         words[0] = batch
         if self.staged.chunk:
-            size = grid * block // WARP * self.staged.chunk
-            work = array.empty(self.device, (size,), np.dtype(np.uint8))
+            work = array.empty(self.device, (self.workspace(batch),), np.dtype(np.uint8))
             words[1] = work.pointer
+            keep.append(work)
         self.device.launch(self.function, grid, block, words, array.stream())

@@ -82,10 +82,13 @@ _SIGNATURES: dict[str, list[Any]] = {
     "cuMemcpyHtoDAsync_v2": [_pointer, c_void_p, c_size_t, c_void_p],
     "cuMemcpyDtoHAsync_v2": [c_void_p, _pointer, c_size_t, c_void_p],
     "cuMemcpyDtoDAsync_v2": [_pointer, _pointer, c_size_t, c_void_p],
+    "cuMemcpy2DAsync_v2": [c_void_p, c_void_p],
+    "cuMemHostAlloc": [c_void_p, c_size_t, c_uint],
     "cuMemsetD8Async": [_pointer, ctypes.c_ubyte, c_size_t, c_void_p],
     "cuStreamCreate": [c_void_p, c_uint],
     "cuStreamDestroy_v2": [c_void_p],
     "cuStreamSynchronize": [c_void_p],
+    "cuLaunchHostFunc": [c_void_p, c_void_p, c_void_p],
     "cuEventCreate": [c_void_p, c_uint],
     "cuEventDestroy_v2": [c_void_p],
     "cuEventRecord": [c_void_p, c_void_p],
@@ -126,13 +129,18 @@ class Driver:
     def __call__(self, name: str, *arguments: Any, doing: str = "") -> None:
         result = self._functions[name](*arguments)
         if result:
-            raise DeviceError(self._sentence(result, name, doing))
+            raise DeviceError(self.sentence(result, name, doing))
+
+    def address(self, name: str) -> int:
+        """Where a function is, for native code that calls it."""
+        return ctypes.cast(self._functions[name], c_void_p).value or 0
 
     def attempt(self, name: str, *arguments: Any) -> int:
         """For what may fail: the result."""
         return int(self._functions[name](*arguments))
 
-    def _sentence(self, result: int, call: str, doing: str) -> str:
+    def sentence(self, result: int, call: str, doing: str) -> str:
+        """What a result that is not zero means, and what to do."""
         text = c_char_p()
         known = self._functions["cuGetErrorString"](result, byref(text)) == 0 and text.value
         what = text.value.decode(errors="replace") if known and text.value else f"error {result}"
@@ -296,6 +304,21 @@ class Device:
     def synchronize(self, stream: int = 0) -> None:
         with self.current():
             self.call("cuStreamSynchronize", stream, doing="waiting for the GPU")
+
+    def pinned(self, size: int) -> int:
+        """The address of memory of the host that the device copies to without anyone waiting; it stays for good."""
+        out, on_all_devices = c_void_p(), 1
+        with self.current():
+            self.call("cuMemHostAlloc", byref(out), size, on_all_devices, doing="asking for memory of the host")
+        return int(out.value or 0)
+
+    def address(self, name: str) -> int:
+        """Of a function of the driver, or of the context of this device."""
+        return int(self._context.value or 0) if name == "context" else self.call.address(name)
+
+    def sentence(self, result: int, doing: str) -> str:
+        """What a result of the driver means, that native code was given."""
+        return self.call.sentence(result, "a call", doing)
 
     # -- streams and time ------------------------------------------------------------------------------------------
     def new_stream(self) -> int:

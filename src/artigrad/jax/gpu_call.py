@@ -1,0 +1,128 @@
+"""A kernel as a launch on XLA's stream of a GPU; and looks at what it read and gave, of which the host is told later."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite, prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..errors import warn
+from ..simulate.arrays import Axes
+from ..simulate.simulator import Simulator
+from .gpu_handler import DRIVER, LAUNCH, LOOK, Driver, LaunchBlock, LookBlock, Looked, Refused
+from .xla_call import Look, NativeCall, Place
+from .xla_frame import PROCESS
+
+_FLAG = np.dtype(np.int32)
+
+
+def native_call(
+    sim: Simulator,
+    bound: Callable[[int], Any],
+    places: tuple[list[Place], list[Place]],
+    steps: str | None,
+    fixed: Callable[[int], dict[str, Any]],
+    look: Look,
+    real: np.dtype | None = None,
+) -> NativeCall:
+    """A call on the device of a simulator."""
+    kind = NativeCall if sim.checks.on_host else GpuCall
+    return kind(sim, bound, places, steps, fixed, look, real)
+
+
+class GpuCall(NativeCall):
+    """The same on a GPU. Scratch is a result that nobody reads. Python sees no rows of the device: what is not finite or not
+    solved is found by XLA, and told in words."""
+
+    target = LAUNCH
+
+    def _describe(self, bound: Callable[[int], Any], steps: str | None, fixed: Callable[[int], dict[str, Any]]) -> None:
+        self._bound = found = bound(2)
+        slots, item, self._told = found.slots, self.real.itemsize, len(self.places[1])
+        if found.staged.chunk:
+            scratch = Place("work", lambda robots: (-(-found.workspace(robots) // item),), "at.work", whole=True)
+            self.places = self.places[0], [*self.places[1], scratch]
+        with self.sim.engine.device.settled():
+            words, arguments = found.words(fixed(2))
+        table = (ctypes.c_int64 * (len(words) + 1))(*words.tolist())
+        self._write_packs(table, slots.__getitem__)
+        block = self._block = LaunchBlock(driver=_driver(found.device), words=len(table) - 1)
+        self._describe_arrays(block, slots.__getitem__)
+        block.table, block.function = ctypes.addressof(table), found.function.handle
+        block.steps_slot = slots.get(steps, len(table) - 1)  # sizes that were given are compiled in
+        self._refused = Refused(lambda result: self._text(found.device.sentence(result, "running a kernel for JAX")))
+        block.refused = ctypes.cast(self._refused, ctypes.c_void_p).value or 0
+        self._keep += [arguments, table]
+        self._seen = _Seen(self)
+
+    def check_quaternions(self) -> None:
+        """They are not looked at on a GPU."""
+
+    def __call__(self, lead: Axes, steps: int, *operands: jax.Array) -> list[jax.Array]:
+        grid, threads = self._bound.threads(prod(lead))
+        found = self._run(lead, steps, operands, {"grid": grid, "threads": threads})
+        self._seen(prod(lead), (*operands, *found))
+        return found[: self._told]
+
+
+@dataclass
+class _Seen:
+    """Tells of robots whose numbers are not finite or beyond limits; where a table of contacts may be full it waits, and the
+    call fails."""
+
+    call: GpuCall
+    asked: list[tuple[int, int | None]] = field(
+        default_factory=list
+    )  # which array, and which number of a row, if limited
+
+    def __post_init__(self) -> None:
+        every = self.call._every
+        for k, place in enumerate(every):
+            if place.finite:
+                self.asked.append((k, None))
+            if place.limits is not None:
+                self.asked += [(k, i) for i in range(2) if isfinite(place.limits[i])]
+        engine, device = self.call.sim.engine, self.call._bound.device
+        size = max(1, len(self.asked)) * _FLAG.itemsize
+        self._host = device.pinned(size)
+        self._looked = Looked(self._answer)
+        self._block = LookBlock(driver=_driver(device), count=len(self.asked), host=self._host)
+        self._block.waits = engine.table_may_be_full and any(i == 1 for _, i in self.asked)
+        self._block.looked = ctypes.cast(self._looked, ctypes.c_void_p).value or 0
+        self._block.refused = self.call._block.refused
+
+    def __call__(self, robots: int, arrays: tuple[jax.Array, ...]) -> None:
+        """Look at what a call read and gave."""
+        if not self.asked:
+            return
+        flags = []
+        for k, i in self.asked:
+            rows, limits = arrays[k].reshape(robots, -1), self.call._every[k].limits
+            good = jnp.isfinite(rows).all(1) if i is None or limits is None else rows[:, i] <= limits[i]
+            flags.append(jnp.where(good.all(), 0, 1 + jnp.argmin(good)).astype(_FLAG))
+        look = jax.ffi.ffi_call(LOOK, (), has_side_effect=True)
+        about = {"block": ctypes.addressof(self._block), "process": PROCESS}
+        look(jnp.stack(flags), **{name: np.int64(x) for name, x in about.items()})
+
+    def _answer(self) -> int:
+        """What the handler asks: the address of a sentence if the call has to fail, else 0."""
+        found = np.ctypeslib.as_array((ctypes.c_int32 * len(self.asked)).from_address(self._host)).tolist()
+        checks, engine, names = self.call.sim.checks, self.call.sim.engine, [p.name for p in self.call._every]
+        for (k, i), robot in zip(self.asked, found, strict=True):
+            if robot and i is None:
+                warn(f"{names[k]} of robot {robot - 1} is not finite, in a call of JAX on '{engine.device.name}'")
+            elif robot and i == 0 and checks.minds_unsolved:
+                warn(checks.unsolved_sentence(f"robot {robot - 1}"))
+            elif robot and i == 1:
+                return self.call._text(engine.full_sentence(robot - 1, 1))
+        return 0
+
+
+def _driver(device: Any) -> Driver:
+    return Driver(**{name: device.address(name) for name in DRIVER})
