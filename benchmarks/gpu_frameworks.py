@@ -1,11 +1,11 @@
-"""PyTorch on the GPU: `python -m benchmarks.gpu_frameworks [--quick] [--out FOLDER]`.
+"""PyTorch and JAX on the GPU: `python -m benchmarks.gpu_frameworks [--quick] [--out FOLDER]`.
 
 Checks: every function of `artigrad.torch` on CUDA tensors against the same on the CPU, forward and gradients; a recorded loop
 against one that is not. Times, f32: a rollout beside the native call; a policy of 256 x 256 in the loop of Laikagos, in
 Python and recorded; a training loop on ants (32 steps, backward, Adam) beside the CPU's cores. Memory: 1000 steps of 4096
-robots under a policy of a million weights, and back.
+robots under a policy of a million weights, and back. JAX: `benchmarks.gpu_jax`.
 
-Needs an NVIDIA driver and PyTorch. A part that fails says so, and the others go on.
+Needs an NVIDIA driver, PyTorch and JAX for CUDA. A part that fails says so, and the others go on.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from torch import nn
 
 import artigrad as ag
 from artigrad import torch as at
+
+from .gpu_jax import check_jax, time_jax
 
 STEPS, SEED = 32, 0
 TOLERANCE = {"f64": 1e-10, "f32": 1e-4}
@@ -252,7 +254,7 @@ def memory(quick: bool) -> list[Result]:
     return [{"what": what, "figure": peak, "good": peak <= 8.0}]
 
 
-PARTS = (check_functions, check_recorded, time_rollouts, time_loops, time_training, memory)
+PARTS = (check_functions, check_recorded, time_rollouts, time_loops, time_training, memory, check_jax, time_jax)
 
 
 def main() -> None:

@@ -83,7 +83,7 @@ def test_vmap_is_one_native_call(inputs, monkeypatch):
             return plain(sim, call, rows, *rest)
 
         monkeypatch.setattr(differentiable, name, counted)
-    monkeypatch.setattr(native_calls, "available", lambda: False)
+    monkeypatch.setattr(native_calls, "available", lambda on_host: False)
     jax.block_until_ready(jax.jit(lambda *x: mapped(*x))(*inputs))
     assert batches == [BATCH, BATCH]
 

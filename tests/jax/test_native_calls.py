@@ -23,7 +23,7 @@ def both_ways(monkeypatch, call):
     """What call() gives by the native way and by the callback; it makes what it jits anew."""
     found = [call()]
     with monkeypatch.context() as patch:
-        patch.setattr(native_calls, "available", lambda: False)
+        patch.setattr(native_calls, "available", lambda on_host: False)
         found.append(call())
     return found
 

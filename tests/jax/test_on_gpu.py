@@ -1,6 +1,7 @@
 """JAX on a GPU, without one: XLA's CPU plays it, kernels of CUDA run thread by thread, and so does a driver of the host."""
 
 import ctypes
+import warnings
 from ctypes import c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 
 import jax
@@ -167,8 +168,11 @@ def test_gradients_of_parameters(gpu, sets):
 def test_what_is_wrong_is_told(gpu):
     x = {k: jnp.asarray(y) for k, y in inputs((3,)).items()}
     sim = ag.Simulator(MODEL, device="cuda")
-    with pytest.warns(RuntimeWarning, match="u of robot 1 is not finite, in a call of JAX on 'cuda:0'"):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         jax.block_until_ready(aj.rollout(sim, (x["q"], x["v"]), x["us"].at[1, 2, 0].set(jnp.nan)))
+    assert str(told[0].message) == "u of robot 1 is not finite, in a call of JAX on 'cuda:0'"
+    assert "not solved in some step of robot 1" in str(told[1].message)
     small = ag.Simulator(ag.robots.laikago(), max_contacts=2, device="cuda")
     many = [jnp.asarray(y) for y in ag.Simulator(small.model).reset(batch=2)]
     with pytest.raises(Exception, match="max_contacts=2 allows for"):

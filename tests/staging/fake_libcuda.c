@@ -64,6 +64,13 @@ int cuMemPoolTrimTo(void *p, size_t n) { ENTER return p == (void *)5 && n == 0 ?
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *s) { ENTER INSIDE memcpy((void *)to, from, n); return 0; }
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *s) { ENTER INSIDE memcpy(to, (void *)from, n); return 0; }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *s) { ENTER INSIDE memcpy((void *)to, (void *)from, n); return 0; }
+int cuMemcpy2DAsync_v2(const int64_t *c, void *s) {
+    ENTER INSIDE
+    for (int64_t k = 0; k < c[15]; k++) memcpy((char *)c[11] + k * c[13], (char *)c[4] + k * c[6], c[14]);
+    return 0;
+}
+int cuMemHostAlloc(void **p, size_t n, unsigned flags) { ENTER INSIDE *p = get(n); return 0; }
+int cuLaunchHostFunc(void *s, void (*f)(void *), void *data) { ENTER INSIDE f(data); return 0; }
 int cuMemsetD8Async(uint64_t to, unsigned char c, size_t n, void *s) { ENTER INSIDE memset((void *)to, c, n); return 0; }
 int cuStreamCreate(void **s, unsigned f) { ENTER INSIDE *s = (void *)11; return f == 1 ? 0 : 1; }
 int cuStreamDestroy_v2(void *s) { ENTER INSIDE return s == (void *)11 ? 0 : 1; }

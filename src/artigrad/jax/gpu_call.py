@@ -101,9 +101,9 @@ class _Seen:
         """Look at what a call read and gave."""
         if not self.asked:
             return
-        flags = []
-        for k, i in self.asked:
-            rows, limits = arrays[k].reshape(robots, -1), self.call._every[k].limits
+        seen, flags = jax.lax.optimization_barrier([arrays[k] for k, _ in self.asked]), []  # XLA would fold constants
+        for (k, i), x in zip(self.asked, seen, strict=True):
+            rows, limits = x.reshape(robots, -1), self.call._every[k].limits
             good = jnp.isfinite(rows).all(1) if i is None or limits is None else rows[:, i] <= limits[i]
             flags.append(jnp.where(good.all(), 0, 1 + jnp.argmin(good)).astype(_FLAG))
         look = jax.ffi.ffi_call(LOOK, (), has_side_effect=True)

@@ -108,7 +108,7 @@ def _find_features(model: Model) -> frozenset[str]:
             found.add("limit" if joint.axial else "ball")
         if model.params.dry_friction[i] > 0:
             found.add("free_dry" if joint.floating else "dry")
-    always = any(e.kind in ("joint", "tendon") or (_link(model, e.a) and _link(model, e.b)) for e in model.equalities)
+    always = any(e.kind in ("joint", "tendon") or all(_ends(model, e)) for e in model.equalities if not _idle(model, e))
     always = bool(always or found & {"free_dry", "tendon_dry"})
     if always or found & {"ball", "tendon_low", "tendon_high"} or any(link[a] and link[b] for a, b in shapes.pairs):
         found.add("tied")
@@ -135,11 +135,20 @@ def _ends(model: Model, e: Equality) -> tuple[int, int]:
     return (second, first) if first else (first, second)
 
 
+def _idle(model: Model, e: Equality) -> bool:
+    """Whether an equality is between parts of one link, or of the world: no motion changes it, and it has no rows."""
+    if e.kind == "tendon":
+        return not any(model.lines[0][t].dofs for t in (e.a, e.b) if t >= 0)
+    return e.kind != "joint" and _link(model, e.a) == _link(model, e.b)
+
+
 def _tendon_stops(model: Model) -> list[tuple[int, int, int, list[int]]]:
     """Combos of limits and dry friction of tendons."""
     out: list[tuple[int, int, int, list[int]]] = []
     for t in model.stopped_tendons:
         dofs, limit = list(model.lines[0][t].dofs), model.params.tendon_limit[t]
+        if not dofs:
+            continue
         out += [(kind, t, 0, dofs) for kind, x in zip((TENDON_LOW, TENDON_HIGH), limit, strict=True) if np.isfinite(x)]
         out += [(TENDON_DRY, t, 0, dofs)] if model.params.tendon_dry_friction[t] > 0 else []
     return out
@@ -152,7 +161,7 @@ def _combos(model: Model) -> list[tuple[int, int, int, list[int]]]:
     for n, e in enumerate(model.equalities):
         if e.kind == "joint":
             out.append((COUPLE, n, 0, [model.joint_v[i] for i in (e.a, e.b) if i >= 0]))
-        if e.kind == "tendon":
+        if e.kind == "tendon" and not _idle(model, e):
             out.append((TENDON_COUPLE, n, 0, [k for t in (e.a, e.b) if t >= 0 for k in model.lines[0][t].dofs]))
     for i in model.shapes.limited:
         joint, va = model.joint_kind(i), model.joint_v[i]
@@ -169,7 +178,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
     pairs = list(zip(c.a[:-1].tolist(), c.b[:-1].tolist(), strict=True))
     wide = np.array([shapes.pair_condim(a, b) > 3 for a, b in pairs], bool)
     count = np.diff(c.first)
-    kinds = [EQUALITIES.index(e.kind) for e in model.equalities]
+    kinds = [EQUALITIES.index("joint" if _idle(model, e) else e.kind) for e in model.equalities]  # joints are no blocks
     ends = [_ends(model, e) for e in model.equalities]
     limited = [i for i in shapes.limited if np.isfinite(model.params.limit[i]).any() and model.joint_kind(i).axial]
     rubbing = [i for i in shapes.limited if model.params.dry_friction[i] > 0 and not model.joint_kind(i).floating]
