@@ -1,7 +1,7 @@
 """Training of many policies side by side, one process each: `python -m benchmarks.learn SUITE [--processes N] [--out FOLDER]`.
 
 Suites are lists of trainings, below. Results: `learn-SUITE.json` with what each reached over steps and seconds, and
-`policies-SUITE.zip` with its policies, which `artigrad play` takes. Where MuJoCo and Gymnasium are not installed, robots come
+`policies-SUITE.zip` with the policies that did best when they were tried, which `artigrad play` takes. Where MuJoCo and Gymnasium are not installed, robots come
 from a folder that `python -m benchmarks.learn pack --models FOLDER` made elsewhere.
 """
 
@@ -143,7 +143,7 @@ SUITES = {
 def take_up(learner: Any, saved: dict[str, Any]) -> None:
     """Go on with networks and optimisers of an earlier run, with robots that begin anew."""
     learner.steps = saved["steps"]
-    for name, state in saved["parts"].items():
+    for name, state in saved["parts"]["last"].items():
         if name != "tally":
             learner.parts[name].load_state_dict(state)
 
@@ -168,16 +168,23 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     tries: list[list[float]] = []
     cpu = time.process_time()
     trial = Trial(job, model)
+    best: dict[str, Any] = {}
+
+    def attempt(found: dict[str, float]) -> None:
+        policy = training.learner.policy
+        tries.append([found["steps"], found["seconds"], trial(policy)])
+        if tries[-1][2] >= max(score for _, _, score in tries):
+            best.update({name: x.detach().clone() for name, x in policy.state_dict().items()})
 
     def watch(found: dict[str, float]) -> None:
         curve.append({**found, "cpu": time.process_time() - cpu})
         if found["seconds"] >= len(tries) * (job["seconds"] or math.inf) / TRIES:
-            tries.append([found["steps"], found["seconds"], trial(training.learner.policy)])
+            attempt(found)
 
     training.run(job["steps"], seconds=job["seconds"], watch=watch)
-    tries.append([curve[-1]["steps"], curve[-1]["seconds"], trial(training.learner.policy)])
+    attempt(curve[-1])
     whole, every = training.learner.state_dict(), max(1, len(curve) // POINTS)
-    parts = {"policy": whole["parts"]["policy"]} if job["device"] == "cpu" else whole["parts"]
+    parts = {"policy": best, **({} if job["device"] == "cpu" else {"last": whole["parts"]})}
     slim = {"settings": whole["settings"], "parts": parts, "steps": whole["steps"]}
     file = io.BytesIO()
     torch.save({"about": training.about, "seconds": training.seconds, "learner": slim}, file)
