@@ -1,8 +1,8 @@
 """Training of many policies side by side, one process each: `python -m benchmarks.learn SUITE [--processes N] [--out FOLDER]`.
 
 Suites are lists of trainings, below. Results: `learn-SUITE.json` with what each reached over steps and seconds, and
-`policies-SUITE.zip` with the policies that did best when they were tried, which `artigrad play` takes. Where MuJoCo and Gymnasium are not installed, robots come
-from a folder that `python -m benchmarks.learn pack --models FOLDER` made elsewhere.
+`policies-SUITE.zip` with the policies that did best when they were tried, which `artigrad play` takes. Where MuJoCo and
+Gymnasium are not installed, robots come from a folder that `python -m benchmarks.learn pack --models FOLDER` made elsewhere.
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ def job(
 BARE = {"options": {"contact_forces": False}}
 SHAC: dict[str, dict[str, Any]] = {
     "Ant": {"episode": 250, "decay_steps": 900_000, "last_rate": 0.05, **BARE},
-    "HalfCheetah": {"episode": 150, "actor_rate": 1e-3, "critic_passes": 2, "decay_steps": 1_000_000, "last_rate": 0.05},
+    "HalfCheetah": {
+        "episode": 150,
+        "actor_rate": 1e-3,
+        "critic_passes": 2,
+        "decay_steps": 1_000_000,
+        "last_rate": 0.05,
+    },
     "Hopper": {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "decay_steps": 2_000_000},
     "Walker2d": {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "decay_steps": 2_000_000},
 }

@@ -17,8 +17,8 @@ from .parts import GaussianPolicy, Tally, descend
 @dataclass
 class Settings:
     """What all algorithms may be told. envs: robots side by side. hidden: widths of the policy's layers. gamma: what a reward
-    one step later is worth. episode: steps after which an episode of the training is cut off, where not the task's own: short ones
-    begin more often. seed: of everything random."""
+    one step later is worth. episode: steps after which an episode of the training is cut off, where not the task's own: short
+    ones begin more often. seed: of everything random."""
 
     envs: int = 64
     hidden: tuple[int, ...] = (128, 64)

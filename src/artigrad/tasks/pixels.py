@@ -5,7 +5,8 @@ network of a million weights is told the last three frames and gives the force o
 
 1. act: the network's hands learn what to do, told the true state, by gradients through half a second of motion and a critic
    for what comes after.
-2. see: its eyes learn where things are and how fast, from pictures of random motions and of those that the network itself makes.
+2. see: its eyes learn where things are and how fast, from pictures of random motions and of those that the network itself
+   makes.
 3. both: eyes and hands together, by the gradients of part 1, now through physics, camera and network.
 
 What is reported is the network of the third part, told nothing but pictures: how much of a minute after the first four seconds

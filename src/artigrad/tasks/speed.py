@@ -157,9 +157,10 @@ def sensing_policy(sim: Simulator, sizes: tuple[int, ...]) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.network = nn.Sequential(*layers)
-            self.register_buffer("home", torch.tensor(sim.model.keyframe().q[7:], dtype=torch.float32))
-            self.register_buffer("hips", torch.tensor([[*hip, 0.0] for hip in LEGS.values()]))
-            self.register_buffer("lengths", torch.tensor(LINKS))
+            self.home, self.hips, self.lengths = (
+                nn.Buffer(torch.tensor(x, dtype=torch.float32))
+                for x in (sim.model.keyframe().q[7:], [[*hip, 0.0] for hip in LEGS.values()], LINKS)
+            )
 
         def forward(self, q: Any, v: Any, t: int) -> Any:
             angle = q[..., 7:].unflatten(-1, (4, 4))
