@@ -1,8 +1,8 @@
 """Training of many policies side by side, one process each: `python -m benchmarks.learn SUITE [--processes N] [--out FOLDER]`.
 
 Suites are lists of trainings, below. Results: `learn-SUITE.json` with what each reached over steps and seconds, and
-`policies-SUITE.zip` with its policies, which `artigrad play` takes. Where MuJoCo and Gymnasium are not installed, robots come
-from a folder that `python -m benchmarks.learn pack --models FOLDER` made elsewhere.
+`policies-SUITE.zip` with the policies that did best when they were tried, which `artigrad play` takes. Where MuJoCo and
+Gymnasium are not installed, robots come from a folder that `python -m benchmarks.learn pack --models FOLDER` made elsewhere.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import math
 import os
 import pickle
 import time
@@ -22,6 +23,7 @@ from typing import Any
 
 GYM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
 POINTS = 60  # of a curve that is kept
+TRIES = 20  # of a policy while it is trained
 
 
 def job(
@@ -34,37 +36,66 @@ def job(
     return {"name": name, "task": task, "algorithm": algorithm, "seed": seed, **limits, **own, "settings": more}
 
 
+BARE = {"options": {"contact_forces": False}}
+SHAC: dict[str, dict[str, Any]] = {
+    "Ant": {"episode": 250, "decay_steps": 900_000, "last_rate": 0.05, **BARE},
+    "HalfCheetah": {
+        "episode": 150,
+        "actor_rate": 1e-3,
+        "critic_passes": 2,
+        "decay_steps": 1_000_000,
+        "last_rate": 0.05,
+    },
+    "Hopper": {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "decay_steps": 2_000_000},
+    "Walker2d": {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "decay_steps": 2_000_000},
+}
+PPO: dict[str, dict[str, Any]] = {
+    "Ant": {"episode": 250, **BARE},
+    "HalfCheetah": {"episode": 150},
+    "Hopper": {"gamma": 0.995},
+    "Walker2d": {"gamma": 0.995},
+}
+
+
 def sweep() -> list[dict[str, Any]]:
     """Settings of SHAC, for whoever tunes it."""
-    bare = {"options": {"contact_forces": False}, "seconds": 200}
-    jobs = [job("Ant", "shac", name=f"span-{x:g}", span=x, **bare) for x in (0.2, 0.4, 0.6)]
-    jobs += [job("Ant", "shac", name=f"clip-{x:g}", clip=x, **bare) for x in (3.0, 10.0, 300.0)]
-    jobs += [job("Ant", "shac", name=f"envs-{n}", envs=n, **bare) for n in (64, 256)]
-    jobs += [job("Ant", "shac", name=f"rate-{x:g}", actor_rate=x, **bare) for x in (5e-4, 5e-3)]
-    jobs += [job("Ant", "shac", name="gamma-0.98", gamma=0.98, **bare)]
-    jobs += [job("Ant", "ppo", name="ppo", **bare)]
-    jobs += [job(task, "shac", seconds=200) for task in ("HalfCheetah", "Hopper", "Walker2d", "Laikago")]
-    return jobs
+
+    def other(task: str, **change: Any) -> dict[str, Any]:
+        words = "-".join(f"{k}{v:g}" if not isinstance(v, bool) else k for k, v in change.items())
+        return job(task, "shac", name=f"{task}-{words}", seconds=210, **{**SHAC[task], **change})
+
+    return [
+        *(job(task, "shac", seconds=210, **SHAC[task]) for task in SHAC),
+        *(job(task, "ppo", seconds=210, **PPO[task]) for task in PPO),
+        other("Ant", actor_rate=1e-3),
+        other("Ant", actor_rate=1e-3, critic_passes=2, envs=96),
+        other("Ant", gamma=0.995, actor_rate=1e-3),
+        other("HalfCheetah", gamma=0.98),
+        other("HalfCheetah", envs=128),
+        other("Hopper", gamma=0.99),
+        other("Hopper", span=0.2),
+        other("Hopper", actor_rate=1e-4),
+        other("Hopper", mixed=True),
+        other("Walker2d", gamma=0.99),
+        other("Walker2d", span=0.2),
+        other("Walker2d", actor_rate=1e-4),
+        other("Walker2d", mixed=True),
+        job("HalfCheetah", "ppo", 1, seconds=210),
+        job("Hopper", "ppo", 1, seconds=210),
+        job("Walker2d", "ppo", 1, seconds=210),
+    ]
 
 
 def gym() -> list[dict[str, Any]]:
-    """Gymnasium's robots: SHAC with several seeds, PPO with one; and a Laikago."""
-    bare = {"options": {"contact_forces": False}}
-    jobs = [job("Ant", "shac", seed, seconds=270, **bare) for seed in range(3)]
-    jobs += [job(t, "shac", seed, seconds=270) for t in ("HalfCheetah", "Hopper", "Walker2d") for seed in range(2)]
-    jobs += [job("Ant", "ppo", seconds=270, **bare)]
-    jobs += [job(t, "ppo", seconds=270) for t in ("HalfCheetah", "Hopper", "Walker2d")]
-    jobs += [job("Laikago", "shac", 1, seconds=270)]
-    return jobs
+    """Gymnasium's robots: SHAC and PPO, several seeds each."""
+    jobs = [job(task, "shac", seed, seconds=210, **SHAC[task]) for task in SHAC for seed in range(5)]
+    return jobs + [job(task, "ppo", seed, seconds=210, **PPO[task]) for task in PPO for seed in range(3)]
 
 
 def humanoid() -> list[dict[str, Any]]:
     """The humanoid on a GPU."""
-    shared = {"device": "cuda", "hidden": (256, 128), "critic_hidden": (256, 256), "seconds": 420}
-    return [
-        job("Humanoid", "ppo", envs=4096, horizon=16, pieces=8, **shared),
-        job("Humanoid", "shac", envs=1024, decay_steps=100_000_000, **shared),
-    ]
+    wide = {"hidden": (256, 128), "critic_hidden": (256, 256), "envs": 8192, "horizon": 16, "pieces": 16, "passes": 4}
+    return [job("Humanoid", "ppo", device="cuda", seconds=420, gamma=0.99, **wide)]
 
 
 def pendulum(*algorithms: str) -> list[dict[str, Any]]:
@@ -115,7 +146,15 @@ SUITES = {
 }
 
 
-def run(job: dict[str, Any], models: str | None) -> dict[str, Any]:
+def take_up(learner: Any, saved: dict[str, Any]) -> None:
+    """Go on with networks and optimisers of an earlier run, with robots that begin anew."""
+    learner.steps = saved["steps"]
+    for name, state in saved["parts"]["last"].items():
+        if name != "tally":
+            learner.parts[name].load_state_dict(state)
+
+
+def run(job: dict[str, Any], models: str | None, start: str | None = None) -> dict[str, Any]:
     """One training from beginning to end: its curve, and its policy as bytes."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
@@ -129,18 +168,60 @@ def run(job: dict[str, Any], models: str | None) -> dict[str, Any]:
         model = pickle.loads((Path(models) / f"{job['task']}.pickle").read_bytes())
     how = {"device": job["device"], "threads": 1, "options": job["options"], "model": model}
     training = Training(job["task"], job["algorithm"], seed=job["seed"], **how, **job["settings"])
+    if start is not None:
+        take_up(training.learner, torch.load(start, weights_only=True, map_location=job["device"])["learner"])
     curve: list[dict[str, float]] = []
+    tries: list[list[float]] = []
     cpu = time.process_time()
-    training.run(
-        job["steps"],
-        seconds=job["seconds"],
-        watch=lambda found: curve.append({**found, "cpu": time.process_time() - cpu}),
-    )
+    trial = Trial(job, model)
+    best: dict[str, Any] = {}
+
+    def attempt(found: dict[str, float]) -> None:
+        policy = training.learner.policy
+        tries.append([found["steps"], found["seconds"], trial(policy)])
+        if tries[-1][2] >= max(score for _, _, score in tries):
+            best.update({name: x.detach().clone() for name, x in policy.state_dict().items()})
+
+    def watch(found: dict[str, float]) -> None:
+        curve.append({**found, "cpu": time.process_time() - cpu})
+        if found["seconds"] >= len(tries) * (job["seconds"] or math.inf) / TRIES:
+            attempt(found)
+
+    training.run(job["steps"], seconds=job["seconds"], watch=watch)
+    attempt(curve[-1])
     whole, every = training.learner.state_dict(), max(1, len(curve) // POINTS)
-    slim = {"settings": whole["settings"], "parts": {"policy": whole["parts"]["policy"]}, "steps": whole["steps"]}
+    parts = {"policy": best, **({} if job["device"] == "cpu" else {"last": whole["parts"]})}
+    slim = {"settings": whole["settings"], "parts": parts, "steps": whole["steps"]}
     file = io.BytesIO()
     torch.save({"about": training.about, "seconds": training.seconds, "learner": slim}, file)
-    return {"job": job, "curve": [*curve[::every], curve[-1]], "policy": file.getvalue()}
+    return {"job": job, "curve": [*curve[::every], curve[-1]], "tries": tries, "policy": file.getvalue()}
+
+
+class Trial:
+    """Whole episodes of a policy without noise, for curves: episodes of a training may be cut short."""
+
+    def __init__(self, job: dict[str, Any], model: Any, robots: int = 8):
+        from artigrad.envs import DifferentiableEnv
+
+        options = {**job["options"], **({} if model is None else {"model": model})}
+        robots = robots if job["device"] == "cpu" else 64
+        self.env = DifferentiableEnv(job["task"], robots, device=job["device"], threads=1, seed=10_000, **options)
+
+    def __call__(self, policy: Any) -> float:
+        """The mean return."""
+        import torch
+
+        with torch.no_grad():
+            observation, total = self.env.reset(), 0.0
+            going = torch.ones(self.env.num_envs, device=observation.device)
+            for t in range(self.env.episode):
+                found = self.env.step(policy(observation))
+                total += going * found.reward
+                going = going * ~(found.terminated | found.truncated)
+                observation = found.observation
+                if t % 50 == 0 and not going.any():
+                    break
+        return float(total.mean())
 
 
 def pack(folder: Path) -> None:
@@ -160,6 +241,7 @@ def main() -> None:
     parser.add_argument("--models", default=None, help="folder of pickled robots")
     parser.add_argument("--seconds", type=float, default=None, help="of each training, in place of its own")
     parser.add_argument("--only", default="", help="trainings whose name has this in it")
+    parser.add_argument("--start", default=None, help="a policy of a GPU that is trained on")
     parser.add_argument("--out", type=Path, default=Path("results"))
     given = parser.parse_args()
     if given.suite == "pack":
@@ -170,7 +252,7 @@ def main() -> None:
     given.out.mkdir(parents=True, exist_ok=True)
     results = []
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(run, one, given.models): one for one in jobs}
+        futures = {pool.submit(run, one, given.models, given.start): one for one in jobs}
         for future in as_completed(futures):
             name = futures[future]["name"]
             if future.exception() is not None:
@@ -178,13 +260,14 @@ def main() -> None:
                 continue
             results.append(future.result())
             last = results[-1]["curve"][-1]
+            print(f"{name:32}", [round(x[2]) for x in results[-1]["tries"]], flush=True)
             print(f"{name:32}", {k: round(v, 3) for k, v in last.items()}, flush=True)
             save(given.out, given.suite, results)
 
 
 def save(folder: Path, suite: str, results: list[dict[str, Any]]) -> None:
     """What is there so far."""
-    kept = [{"job": r["job"], "curve": r["curve"]} for r in results]
+    kept = [{"job": r["job"], "curve": r["curve"], "tries": r["tries"]} for r in results]
     (folder / f"learn-{suite}.json").write_text(json.dumps(kept))
     with zipfile.ZipFile(folder / f"policies-{suite}.zip", "w", zipfile.ZIP_DEFLATED) as file:
         for r in results:

@@ -41,11 +41,11 @@ def test_it_is_the_rollout_of_the_controls_it_gives(lead):
     np.testing.assert_allclose(traj.u, np.tanh(seen @ W1.T + b1) @ W2.T + b2, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("lead", [(), (3,)])
-def test_gradients_by_differences(lead):
+@pytest.mark.parametrize(("lead", "hold"), [((), 1), ((3,), 1), ((3,), 2)])
+def test_gradients_by_differences(lead, hold):
     x, rng, h = inputs(lead), np.random.default_rng(2), 1e-6
     start = ag.State(x["q"], x["v"])
-    traj = SIM.rollout(start, policy=network(), steps=STEPS)
+    traj = SIM.rollout(start, policy=network(), steps=STEPS, hold=hold)
     bars = loss_bars(traj)
     grad = SIM.vjp(traj, *bars[:2], u_bar=bars[2])
 
@@ -58,16 +58,17 @@ def test_gradients_by_differences(lead):
         for layer, way in zip(grad.layers, step, strict=True)
         for g, d in zip(layer, way, strict=True)
     )
-    moved = lambda e: SIM.rollout(start, policy=network(shift=[[e * d for d in w] for w in step]), steps=STEPS)  # noqa: E731
+    shifted = lambda e: network(shift=[[e * d for d in w] for w in step])  # noqa: E731
+    moved = lambda e: SIM.rollout(start, policy=shifted(e), steps=STEPS, hold=hold)  # noqa: E731
     assert found == pytest.approx(slope(moved), rel=1e-6)
     way = rng.normal(size=x["v"].shape)
-    moved = lambda e: SIM.rollout(ag.State(x["q"], x["v"] + e * way), policy=network(), steps=STEPS)  # noqa: E731
+    moved = lambda e: SIM.rollout(ag.State(x["q"], x["v"] + e * way), policy=network(), steps=STEPS, hold=hold)  # noqa: E731
     assert float((grad.v0 * way).sum()) == pytest.approx(slope(moved), rel=1e-6)
     way = rng.normal(size=MODEL.nb)
     params = lambda e: MODEL.params.replace(mass=MODEL.params.mass + e * way)  # noqa: E731
-    moved = lambda e: SIM.rollout(start, policy=network(), steps=STEPS, params=params(e))  # noqa: E731
+    moved = lambda e: SIM.rollout(start, policy=network(), steps=STEPS, hold=hold, params=params(e))  # noqa: E731
     assert float((grad.params.mass * way).sum()) == pytest.approx(slope(moved), rel=1e-6)
-    assert grad.u.shape == traj.u.shape
+    assert grad.u.shape == (*lead, STEPS, MODEL.nu)  # of each control, however long it is held
 
 
 def test_errors_say_what_to_do():

@@ -102,14 +102,16 @@ def test_pixels_runs_through_the_camera(tmp_path, monkeypatch):
     small = pixels.Pixels()
     small.parts, small.robots, small.width, small.height = (1, 1, 1), (2, 4, 2), 24, 8
     monkeypatch.setattr(small, "minute", lambda dt: (0.0, 0.0, [0.0]))
-    eyes = []
+    parts = []
     for iterations in (1, 2, 3):
         small.run(Running(tmp_path, seeds=1, iterations=iterations, resume=True))
-        eyes.append([w.detach().clone() for w in small.eyes.parameters()])
-    same = [
-        all(torch.equal(a, b) for a, b in zip(*pair, strict=True)) for pair in ((eyes[0], eyes[1]), (eyes[1], eyes[2]))
-    ]
-    assert same == [True, False]
+        parts.append([w.detach().clone() for part in (small.eyes, small.hands) for w in part.parameters()])
+    moved = [
+        [not torch.equal(a, b) for a, b in zip(*pair, strict=True)] for pair in (parts[:2], parts[1:])
+    ]  # seeing moves the eyes, both moves all
+    eyes = len(list(small.eyes.parameters()))
+    assert any(moved[0][:eyes]) and not any(moved[0][eyes:])
+    assert any(moved[1][:eyes]) and any(moved[1][eyes:])
     q = torch.tensor([[0.1, 0.3]], requires_grad=True)
     (bar,) = torch.autograd.grad(small.look(q, torch.zeros(1, 2)).square().sum(), q)
     assert (bar != 0).all()

@@ -66,6 +66,17 @@ def test_tricks_and_a_short_tape(tricks, monkeypatch):
     torch.testing.assert_close(inside, outside, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("tricks", [{}, {"truncate": 2, "decay": 0.95, "clip": 0.5}])
+def test_held_controls(tricks, monkeypatch):
+    """The policy is asked at every second step."""
+    monkeypatch.setattr(policy_loop, "TAPE", 5000)
+    net = network(*NETWORKS["tanh"])
+    weights = list(net.parameters())
+    inside, outside = (results(SIMS["f64"], p, weights, (3,), hold=2, **tricks) for p in (net, OfState(net)))
+    torch.testing.assert_close(inside, outside, rtol=1e-10, atol=1e-12)
+    assert torch.equal(inside[0][2][:, 0], inside[0][2][:, 1])
+
+
 def test_gradcheck_of_weights():
     net, sim = network(*NETWORKS["elu"]), SIMS["f64"]
     x = {k: torch.tensor(y) for k, y in inputs((2,)).items()}
@@ -74,7 +85,7 @@ def test_gradcheck_of_weights():
     tricks = policy_loop.Tricks()
 
     def call(*weights):
-        return InsideLoop.apply(sim, activations, 3, tricks, None, x["q"], x["v"], *weights)
+        return InsideLoop.apply(sim, activations, (4, 2), tricks, None, x["q"], x["v"], *weights)
 
     assert torch.autograd.gradcheck(call, weights, eps=1e-6, atol=1e-6)
 

@@ -33,7 +33,8 @@ class DifferentiableEnv:
     Rewards and observations are differentiable with respect to this action and all before it, back to the beginning of each
     episode or the last `detach`. A robot whose episode ended starts anew within the same step, and no gradient passes.
     clip: the norms that the cotangents of a robot's state and of its controls are cut down to at each step back in time;
-    without it gradients of contact grow by orders of magnitude within tens of steps.
+    without it gradients of contact grow by orders of magnitude within tens of steps. episode: steps after which one is cut
+    off, where not the task's own.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class DifferentiableEnv:
         threads: int | None = None,
         seed: int = 0,
         clip: float | None = None,
+        episode: int | None = None,
         **options: Any,
     ):
         if not isinstance(num_envs, int) or num_envs < 1:
@@ -54,6 +56,7 @@ class DifferentiableEnv:
             raise InputError(f"clip is a norm above zero, not {clip!r}")
         self.batch = Batch(task, device=device, dtype=dtype, threads=threads, **options)
         self.task, self.num_envs, self.clip = self.batch.task, num_envs, clip
+        self.episode = self.task.episode if episode is None else episode
         self.draw = self.batch.draw(seed)
         self.now: Moment | None = None
 
@@ -74,8 +77,8 @@ class DifferentiableEnv:
         """All robots begin an episode. spread: at random steps of it, so that they do not all end it together."""
         now = self.batch.start(self.draw, self.num_envs)
         if spread:
-            steps = self.draw.uniform(0.0, float(self.task.episode), self.num_envs).long()
-            now = now._replace(steps=steps.clamp(max=self.task.episode - 1))
+            steps = self.draw.uniform(0.0, float(self.episode), self.num_envs).long()
+            now = now._replace(steps=steps.clamp(max=self.episode - 1))
         self.now = now
         return self.task.observe(now)
 
@@ -86,7 +89,7 @@ class DifferentiableEnv:
         if not isinstance(action, Tensor) or tuple(action.shape) != wanted:
             raise InputError(f"actions are a tensor {wanted}, not {tuple(getattr(action, 'shape', ()))}")
         after, reward, terminated = self.batch.step(self.now, action, self.clip)
-        truncated = (after.steps >= self.task.episode) & ~terminated
+        truncated = (after.steps >= self.episode) & ~terminated
         ended = terminated | truncated
         last = observation = self.task.observe(after)
         if self.batch.device.type != "cpu":  # nobody waits for a GPU to look

@@ -88,8 +88,9 @@ class Shape(NamedTuple):
         return {f"n{i}": n for i, n in enumerate(self.sizes)} | blocks
 
     def work(self, backward: bool) -> dict[str, int]:
-        """Scratch: x of each layer, backward also z, its cotangent before the activation."""
-        return {f"{name}{i}": n + ROOM for name in ("xz" if backward else "x") for i, n in enumerate(self.sizes)}
+        """Scratch: x of each layer, backward also z, its cotangent before the activation, and what comes to a held control."""
+        held = {"held": self.sizes[-1]} if backward else {}
+        return held | {f"{name}{i}": n + ROOM for name in ("xz" if backward else "x") for i, n in enumerate(self.sizes)}
 
 
 def block_of(target: Target) -> int:
@@ -177,7 +178,8 @@ def _product_alone(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callabl
 # -- kernels -------------------------------------------------------------------------------------------------------------
 @cache
 def policy_rollout(shape: Shape) -> Callable[[KernelKey], Kernel]:
-    """Maker of the kernel: `steps` steps from row 0 of the state; states go to the next rows, controls to u."""
+    """Maker of the kernel: `steps` controls, each for `hold` steps, from row 0 of the state; states go to the next rows,
+    controls to u."""
     return lambda key: _policy_rollout(key, shape.activations)
 
 
@@ -190,20 +192,22 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         nu = s.model.nu
         get_state(s, a, 0)
         clear_status(s)
-        for t in loop(a["steps"]):
+        for c in loop(a["steps"]):
             for first, _, x, n in _side_by_side(s.state):
                 for k in loop(n):
                     a["x0"][first + k] = x[k]
             u = network.evaluate()
-            for k in loop(nu):
-                s.ws.u[k] = u[k]
-            copy(s.ws.u, a["u"].shifted(t * nu), nu)
-            step(s)
-            put_state(s, a, t + 1)
+            for j in loop(a["hold"]):
+                t = c * a["hold"] + j
+                for k in loop(nu):
+                    s.ws.u[k] = u[k]
+                copy(s.ws.u, a["u"].shifted(t * nu), nu)
+                step(s)
+                put_state(s, a, t + 1)
         report_status(s, a)
 
     own: dict[str, ArgumentKind] = {
-        "steps": INT,
+        **dict.fromkeys(("steps", "hold"), INT),
         **dict.fromkeys(shape.counts(BLOCK), INT),
         **dict.fromkeys((*key.state, "u"), ROBOTS),
         **{f"w{i}": SHARED for i in shape.layers},
@@ -215,11 +219,12 @@ def _policy_rollout(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
 
 @cache
 def policy_rollout_vjp(shape: Shape) -> Callable[[KernelKey], Kernel]:
-    """Maker of the adjoint: `length` steps whose states and controls u are given, from the last to the first.
+    """Maker of the adjoint: `length` controls, each for `hold` steps, whose states and controls u are given, from the last to
+    the first.
 
-    Before each step the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay`.
-    Those of all states and controls (q_bars and the like) are added; u_bar is all that comes to the controls. x and z of every
-    layer and step go to tape_x0, tape_z1, ...
+    Before each control the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay`.
+    Those of all states and controls (q_bars and the like) are added; u_bar is all that comes to the controls of each step. x
+    and z of every layer and control go to tape_x0, tape_z1, ...
     """
     return lambda key: _policy_rollout_vjp(key, shape.activations)
 
@@ -233,26 +238,32 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         s = s.at(bars=key.bars(s, a.get("const_bar")))
         nu = s.model.nu
         take_bars(s, a)
-        for t in loop(a["length"], inwards=True):
+        for c in loop(a["length"], inwards=True):
             restrain(s, a)
-            adjoint_of_step(s, t, t, a)
-            add_bars(a["u_bars"].shifted(t * nu), s.ws.u, s.bars.u, nu)
-            copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
+            for k in loop(nu):
+                a["held"][k] = 0.0
+            for j in loop(a["hold"], inwards=True):
+                t = c * a["hold"] + j
+                adjoint_of_step(s, t, t, a)
+                add_bars(a["u_bars"].shifted(t * nu), s.ws.u, s.bars.u, nu)
+                copy(s.bars.u, a["u_bar"].shifted(t * nu), nu)
+                for k in loop(nu):
+                    a["held"][k] = a["held"][k] + s.bars.u[k]
+                add_state_bars(s, t, a)
             for first, name, _, n in _side_by_side(s.state):
-                copy(a[name].shifted(t * n), a["x0"].shifted(first), n)
+                copy(a[name].shifted(c * a["hold"] * n), a["x0"].shifted(first), n)
             network.evaluate()
-            x_bar = network.evaluate_vjp(s.bars.u)
+            x_bar = network.evaluate_vjp(a["held"])
             for first, _, bars, n in _side_by_side(s.state_bars):
                 for k in loop(n):
                     bars[k] = bars[k] + x_bar[first + k]
             for i in shape.layers:
                 for name, j in (("x", i), ("z", i + 1)):
-                    copy(a[f"{name}{j}"], a[f"tape_{name}{j}"].shifted(t * a[f"n{j}"]), a[f"n{j}"])
-            add_state_bars(s, t, a)
+                    copy(a[f"{name}{j}"], a[f"tape_{name}{j}"].shifted(c * a[f"n{j}"]), a[f"n{j}"])
         give_bars(s, a)
 
     own: dict[str, ArgumentKind] = {
-        **dict.fromkeys(("length", "clipped"), INT),
+        **dict.fromkeys(("length", "hold", "clipped"), INT),
         **dict.fromkeys(("decay", "clip"), REAL),
         **dict.fromkeys(shape.counts(BLOCK), INT),
         **{f"{name}{what}": ROBOTS for name in (*key.state, "u") for what in ("", "_bars", "_bar")},

@@ -17,11 +17,13 @@ from .parts import GaussianPolicy, Tally, descend
 @dataclass
 class Settings:
     """What all algorithms may be told. envs: robots side by side. hidden: widths of the policy's layers. gamma: what a reward
-    one step later is worth. seed: of everything random."""
+    one step later is worth. episode: steps after which an episode of the training is cut off, where not the task's own: short
+    ones begin more often. seed: of everything random."""
 
     envs: int = 64
     hidden: tuple[int, ...] = (128, 64)
     gamma: float = 0.99
+    episode: int | None = None
     seed: int = 0
 
 
@@ -57,6 +59,7 @@ class Learner(ABC):
         self.workers = workers or Together()
         seed = s.seed + 1_000_003 * self.workers.rank
         how: dict[str, Any] = {"device": device, "threads": threads, "seed": seed, "clip": getattr(s, "clip", None)}
+        how["episode"] = s.episode
         self.env = DifferentiableEnv(task, s.envs, **how, **options)
         self.generator = torch.Generator(self.env.batch.device).manual_seed(seed)
         self.device, self.steps = self.env.batch.device, 0

@@ -68,10 +68,12 @@ class GaussianPolicy(nn.Module):
 
     def forward(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
         """An action; without noise the one that it holds for the best."""
+        return self.limit * torch.tanh(self.raw(observation, noise))
+
+    def raw(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
+        """x, of which the action is limit tanh(x)."""
         x = self.mean(self.normalizer(observation))
-        if noise is not None:
-            x = x + self.log_spread.exp() * noise
-        return self.limit * torch.tanh(x)
+        return x if noise is None else x + self.log_spread.exp() * noise
 
     def log_density(self, observation: Tensor, x: Tensor) -> Tensor:
         """Of x, of which the action is limit tanh(x)."""

@@ -14,7 +14,8 @@ from .parts import lambda_returns, mlp
 @dataclass
 class PpoSettings(Settings):
     """horizon: steps between two updates. passes, pieces: over what was seen. band: how far a probability may move at once.
-    kl: the change of the policy per update that the learning rate is steered to."""
+    kl: the change of the policy per update that the learning rate is steered to. What the critic says is (1 - gamma) times a
+    value, of the size of a reward."""
 
     envs: int = 256
     horizon: int = 32
@@ -66,6 +67,9 @@ class Ppo(Learner):
         self.seen = [torch.stack(x) for x in zip(*seen, strict=True)]
 
     def value(self, observation: torch.Tensor) -> torch.Tensor:
+        return self._told(observation) / (1.0 - self.settings.gamma)
+
+    def _told(self, observation: torch.Tensor) -> torch.Tensor:
         return self.critic(self.policy.normalizer(observation))[..., 0]
 
     def learn(self) -> float:
@@ -77,6 +81,7 @@ class Ppo(Learner):
             targets = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, s.lam)
             gains = targets - values
             gains = (gains - gains.mean()) / (gains.std() + 1e-6)
+            targets = (1.0 - s.gamma) * targets
         rows = [y.reshape(-1, *y.shape[2:]) for y in (before, x, density, targets, gains)]
         count, total = 0, 0.0
         for _ in range(s.passes):
@@ -84,7 +89,7 @@ class Ppo(Learner):
                 seen, taken, was, target, gain = (y[piece] for y in rows)
                 ratio = (policy.log_density(seen, taken) - was).exp()
                 surrogate = torch.minimum(ratio * gain, ratio.clamp(1.0 - s.band, 1.0 + s.band) * gain).mean()
-                error = (self.value(seen) - target).square().mean()
+                error = (self._told(seen) - target).square().mean()
                 self.adam.zero_grad()
                 (0.5 * error - surrogate).backward()
                 self.descend(self.adam, self.weights)

@@ -34,7 +34,7 @@ class ShacSettings(Settings):
 
     The critic is taught `critic_passes` passes over what was seen, in `critic_pieces` pieces; of the target critic that stands
     for the future, `target_rate` stays at each update. Learning rates fall linearly to `last_rate` of their first value at
-    `decay_steps` steps of the environment."""
+    `decay_steps` steps of the environment. What the critic says is (1 - gamma) times a value, of the size of a reward."""
 
     envs: int = 64
     span: float = 0.2
@@ -50,6 +50,8 @@ class ShacSettings(Settings):
     critic_passes: int = 4
     critic_pieces: int = 4
     target_rate: float = 0.4
+    slack: float = 1.5
+    slack_price: float = 0.3
     max_norm: float = 1.0
 
 
@@ -139,7 +141,9 @@ class Shac(Learner):
         worth = torch.ones(s.envs, device=self.device)
         for t in range(horizon):
             noise, since = self.noise(s.envs, env.action_size), worth
-            found = env.step(policy(observation, noise))
+            x = policy.raw(observation, noise)
+            total = total - s.slack_price * (x.abs() - s.slack).clamp(min=0.0).square().sum(-1)
+            found = env.step(policy.limit * torch.tanh(x))
             ended = found.terminated | found.truncated
             total = total + worth * found.reward
             cut = ended if t < horizon - 1 else torch.ones_like(ended)
@@ -165,7 +169,7 @@ class Shac(Learner):
         s, policy = self.settings, self.policy
         before, after, rewards, terminated, ended, noise, since = self.seen
         with torch.no_grad():
-            values, last_values = (self.target(policy.normalizer(x))[..., 0] for x in (before, after))
+            values, last_values = (self.value(x) for x in (before, after))
             returns = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, 1.0)
             x = policy.mean(policy.normalizer(before)) + policy.log_spread.exp() * noise
         loss = -(since * (returns - values) * policy.log_density(before, x)).sum() / rewards.numel()
@@ -173,15 +177,16 @@ class Shac(Learner):
 
     def value(self, observation: Tensor) -> Tensor:
         """V of observations, by the critic that follows slowly."""
-        return self.target(self.policy.normalizer(observation))[:, 0]
+        return self.target(self.policy.normalizer(observation))[..., 0] / (1.0 - self.settings.gamma)
 
     def teach(self) -> float:
         """The critic learns the lambda-returns of what was seen."""
         s, normalizer = self.settings, self.policy.normalizer
         before, after, rewards, terminated, ended, _, _ = self.seen
         with torch.no_grad():
-            values, last_values = (self.target(normalizer(x))[..., 0] for x in (before, after))
+            values, last_values = (self.value(x) for x in (before, after))
         targets = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, s.lam).reshape(-1)
+        targets = (1.0 - s.gamma) * targets
         rows, lasts = (normalizer(x).reshape(-1, x.shape[-1]) for x in (before, after))
         failed = terminated.reshape(-1).to(rows)
         error = torch.zeros((), device=self.device)

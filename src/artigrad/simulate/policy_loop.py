@@ -86,9 +86,9 @@ class Network:
 
 
 def policy_forward(
-    engine: Engine, network: Network, start: State, steps: int, params: Params
+    engine: Engine, network: Network, start: State, steps: int, params: Params, hold: int = 1
 ) -> tuple[State, Any, Any]:
-    """States (B, T+1, n), controls (B, T, nu) and violation (B,) from the rows of `start` on."""
+    """States (B, T+1, n), controls (B, T, nu) and violation (B,) from the rows of `start` on. hold: steps of one control."""
     m, device, batch, shape = engine.model, engine.device, len(start.q), network.shape
     states = engine.begun(start, steps + 1)
     u, status = device.empty((batch, steps, m.nu)), engine.new_status(batch)
@@ -101,14 +101,15 @@ def policy_forward(
             batch,
             engine.threads,
             steps=b - a,
+            hold=hold,
             const=engine.constants(params, batch),
-            **states.map(lambda x: x[:, a:]).named(),
-            u=u[:, a:b],
+            **states.map(lambda x: x[:, a * hold :]).named(),
+            u=u[:, a * hold : b * hold],
             **weights,
             **more,
         )
 
-    engine.sliced(f"policy {shape.sizes}", steps, batch, run)
+    engine.sliced(f"policy {shape.sizes}", steps // hold, batch * hold, run)
     engine.check_table(status)
     if not all_finite(u):
         t = int((~np.isfinite(u)).any((0, 2)).argmax())
@@ -126,16 +127,17 @@ def policy_backward(
     tricks: Tricks,
     with_params: bool,
     product: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.matmul,
+    hold: int = 1,
 ) -> PolicyBars:
     """Cotangents for those of all states (B, T+1, n) and controls (B, T, nu). product: of matrices; a framework has its own,
-    with threads of its own."""
-    back = _PolicyCotangents(engine, network, states, u, params, bars, tricks, with_params)
-    steps = u.shape[1]
+    with threads of its own. hold: steps of one control."""
+    back = _PolicyCotangents(engine, network, states, u, params, bars, tricks, with_params, hold)
+    steps = u.shape[1] // hold
     edges = {0, steps, *range(0, steps, back.chunk), *range(0, steps, tricks.truncate or max(steps, 1))}
     for end, first in zip(*(sorted(edges, reverse=True)[k:] for k in (0, 1)), strict=False):
         if tricks.truncate is not None and end % tricks.truncate == 0:
             for mine, given in zip(back.state_bar, bars[0], strict=True):
-                mine[:] = given[:, end]
+                mine[:] = given[:, end * hold]
         back.segment(first, end, product)
     found = None
     if with_params:
@@ -157,7 +159,9 @@ class _PolicyCotangents:
         bars: tuple[State, Any],
         tricks: Tricks,
         with_params: bool,
+        hold: int,
     ):
+        self.hold = hold
         self.engine, self.states, self.u, self.bars, self.params = engine, states, u, bars, params
         device, batch, shape = engine.device, len(u), network.shape
         self.shape, self.batch, block = shape, batch, block_of(device.target(batch))
@@ -166,7 +170,7 @@ class _PolicyCotangents:
         self.W_bars = [np.zeros(W.shape, device.dtype) for W, _ in network.layers]
         self.b_bars = [np.zeros(b.shape, device.dtype) for _, b in network.layers]
         row = sum(shape.sizes[:-1]) + sum(shape.sizes[1:])
-        self.chunk = max(1, min(TAPE // (row * device.dtype.itemsize), UNHEARD) // batch)
+        self.chunk = max(1, min(TAPE // (row * device.dtype.itemsize), UNHEARD // hold) // batch)
         self.kernel = engine.bound(
             policy_rollout_vjp(shape),
             Inputs(batch, u, None, params),
@@ -188,16 +192,18 @@ class _PolicyCotangents:
             self.extra["const_bar"] = device.packed_zeros(self.kernel.kernel.packed_shape(batch, size))
 
     def segment(self, first: int, end: int, product: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
-        """Steps first .. end, from the last to the first."""
-        engine, sizes, part = self.engine, self.shape.sizes, slice(first, end)
+        """Controls first .. end, from the last to the first."""
+        engine, sizes, hold = self.engine, self.shape.sizes, self.hold
+        part = slice(first * hold, end * hold)
         names = [(f"tape_{name}{j}", sizes[j]) for i in self.shape.layers for name, j in (("x", i), ("z", i + 1))]
         tape = {name: engine.device.empty((self.batch, end - first, n)) for name, n in names}
         self.kernel(
             self.batch,
             engine.threads,
             length=end - first,
+            hold=hold,
             const=engine.constants(self.params, self.batch),
-            **self.states.map(lambda x: x[:, first : end + 1]).named(),
+            **self.states.map(lambda x: x[:, part.start : part.stop + 1]).named(),
             u=self.u[:, part],
             **self.bars[0].map(lambda x: x[:, part]).named("_bars"),
             u_bars=self.bars[1][:, part],

@@ -244,15 +244,13 @@ class Simulator(StateFunctions):
         steps: in place of u, for zero control. params: one set, or one per robot. wrench: external wrenches on bodies
         (T, nb, 6) or (B, T, nb, 6): force then torque, world axes, at the centre of mass. checkpoints: which states to
         keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB"). policy: a `Network` that
-        gives the controls of `steps` steps in place of u, inside the compiled loop; on the CPU. hold: for how many steps each
-        control (and wrench) is held, so that T controls make hold T steps (frame skip); gradients are those of the T controls.
+        gives `steps` controls in place of u, inside the compiled loop; on the CPU. hold: for how many steps each control (and
+        wrench) is held, so that T controls make hold T steps (frame skip); gradients are those of the T controls.
         """
         if not is_whole(hold, 1):
             raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
         if policy is not None:
-            if hold > 1:
-                raise InputError("a policy inside the loop is asked at every step: leave hold out")
-            return self._rollout_under(policy, state, u, steps, params, wrench, checkpoints)
+            return self._rollout_under(policy, state, u, steps, params, wrench, checkpoints, hold)
         checkpoints = EveryStep() if checkpoints is None else checkpoints
         if isinstance(checkpoints, type) or not hasattr(checkpoints, "plan"):
             raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")
@@ -291,7 +289,15 @@ class Simulator(StateFunctions):
         )
 
     def _rollout_under(
-        self, policy: Network, state: State, u: Any, steps: int | None, params: Any, wrench: Any, checkpoints: Any
+        self,
+        policy: Network,
+        state: State,
+        u: Any,
+        steps: int | None,
+        params: Any,
+        wrench: Any,
+        checkpoints: Any,
+        hold: int,
     ) -> Trajectory:
         """The same with the controls of a policy."""
         if not isinstance(policy, Network):
@@ -304,14 +310,15 @@ class Simulator(StateFunctions):
             raise InputError("under a policy there are no u, wrench and checkpoints: leave them out")
         policy.check(self.engine)
         inputs, start, batched = self._inputs(state, None, steps, None, params)
-        states, u, violation = policy_forward(self.engine, policy, start, inputs.steps, inputs.params)
+        length = inputs.steps * hold
+        states, u, violation = policy_forward(self.engine, policy, start, length, inputs.params, hold)
         final = states.map(lambda x: x[:, -1].copy())
         self.checks.motion(final, batched, violation[:, None], states)
         final = final if batched else final.map(_first)
         u = u if batched else u[0]
         mark, kept = self.checks.fingerprint(u, None), {0: states}
-        about = (inputs.params, inputs.steps, EveryStep(), kept, batched, violation, mark, policy)
-        return Trajectory(self, final, u, None, *about)
+        about = (inputs.params, length, EveryStep(), kept, batched, violation, mark, policy)
+        return Trajectory(self, final, u, None, *about, hold=hold)
 
     def read(self, path: str | os.PathLike[str]) -> Trajectory:
         """A trajectory of this model that was saved as a .npz or .csv file."""
@@ -456,11 +463,14 @@ class Simulator(StateFunctions):
             every(checks.control_bar(u_bar, traj), traj.steps, m.nu),
         )
         u = traj.u.reshape(traj.batch, traj.steps, m.nu)
-        back = policy_backward(self.engine, policy, traj.every_state(), u, traj.params, given, tricks, with_params)
+        back = policy_backward(
+            self.engine, policy, traj.every_state(), u, traj.params, given, tricks, with_params, hold=traj.hold
+        )
         pieces = [*back.state, back.u, *([] if back.params is None else [back.params.flat])]
         health = Health(checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])
         checks.warn_if_unsolved(traj.violation)
-        first, u_bar = (back.state, back.u) if traj.batched else (back.state.map(_first), back.u[0])
+        u_bars = _of_held(back.u, traj.hold, 2)
+        first, u_bar = (back.state, u_bars) if traj.batched else (back.state.map(_first), u_bars[0])
         return Gradient(first.q, first.v, u_bar, back.params, None, health, back.layers, first.act).of(m)
 
     def _gradient(self, traj: Trajectory, found: StepsGradient, margin: Any) -> Gradient:

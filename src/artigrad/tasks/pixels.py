@@ -3,10 +3,11 @@
 A cart of 3.375 kg on a rail, a bar of 4.2 kg, a top of 3.375 kg; pictures of 288 x 96 with edges that fade over a pixel; a
 network of a million weights is told the last three frames and gives the force on the cart, 33 times a second. In three parts:
 
-1. see: the network's eyes learn where things are and how fast, from pictures of random states.
-2. act: its hands learn what to do, told the true state, by gradients through half a second of motion and a critic for what
-   comes after.
-3. both: eyes and hands together, by the same gradients, now through physics, camera and network.
+1. act: the network's hands learn what to do, told the true state, by gradients through half a second of motion and a critic
+   for what comes after.
+2. see: its eyes learn where things are and how fast, from pictures of random motions and of those that the network itself
+   makes.
+3. both: eyes and hands together, by the gradients of part 1, now through physics, camera and network.
 
 What is reported is the network of the third part, told nothing but pictures: how much of a minute after the first four seconds
 the pendulum is up, from hanging.
@@ -94,12 +95,12 @@ def cost(q: Tensor, v: Tensor, u: Tensor) -> Tensor:
 
 
 class Pixels(Experiment):
-    """See, act, both."""
+    """Act, see, both."""
 
     name = "pixels"
     summary = "a cart swings its pendulum up and keeps it there, from what a camera sees (Degrave 2019)"
-    parts = (1500, 2000, 1000)  # updates
-    robots = (64, 256, 48)
+    parts = (2500, 2500, 400)  # updates
+    robots = (512, 128, 48)
     width, height = 288, 96
 
     def run(self, how: Running) -> dict[str, Any]:
@@ -137,22 +138,22 @@ class Pixels(Experiment):
         self.target.load_state_dict(self.critic.state_dict())
         seeing = torch.optim.Adam(self.eyes.parameters(), 5e-4)
         acting = torch.optim.Adam([*self.hands.parameters()], 2e-3, (0.7, 0.95))
-        joining = torch.optim.Adam([*self.eyes.parameters(), *self.hands.parameters()], 2e-4, (0.7, 0.95))
+        joining = torch.optim.Adam([*self.eyes.parameters(), *self.hands.parameters()], 5e-5, (0.7, 0.95))
         judging = torch.optim.Adam(self.critic.parameters(), 1e-3)
         kept = {"eyes": self.eyes, "hands": self.hands, "critic": self.critic, "target": self.target}
         methods = {"seeing": seeing, "acting": acting, "joining": joining, "judging": judging}
         training = Resumable(how, f"pixels-{seed}", kept | methods)
         first, second, third = self.parts
-        pool = Pool(self.robots[1], how.device)
+        pools = [Pool(robots, how.device) for robots in self.robots]
         for k in training.iterations(first + second + third):
-            if k < first:
-                off = self._see(seeing)
-                training.note(f"seed {seed} see: off by {off:.4f}", [off, 0.0])
+            if first <= k < first + second:
+                seeing.param_groups[0]["lr"] = 5e-4 * max(0.05, 1 - (k - first) / second)
+                off = self._see(seeing, pools[1])
+                training.note(f"seed {seed} see: off by {off:.5f}, up {pools[1].up:.2f}", [off, pools[1].up])
                 continue
-            looking = k >= first + second
-            acting.param_groups[0]["lr"] = 2e-3 * max(0.1, 1 - (k - first) / max(second, 1))
-            if looking and len(pool.q) != self.robots[2]:
-                pool = Pool(self.robots[2], how.device)
+            looking = k >= first
+            acting.param_groups[0]["lr"] = 2e-3 * max(0.05, 1 - k / max(first, 1))
+            pool = pools[2 if looking else 0]
             spent = self._act(joining if looking else acting, judging, pool, looking)
             training.note(
                 f"seed {seed} {'both' if looking else 'act'}: cost {spent:.3f}, up {pool.up:.2f}", [spent, pool.up]
@@ -164,7 +165,7 @@ class Pixels(Experiment):
                 out["farthest"].append(round(farthest, 3))
                 out["swing_up_seconds"].append(when)
         out["updates"].append(len(training.record))
-        out.setdefault("curves", []).append([row[1] for row in training.record[first::10]])
+        out.setdefault("curves", []).append([row[1] for row in training.record[::10]])
 
     # -- pictures ----------------------------------------------------------------------------------------------------------
     def look(self, q: Tensor, v: Tensor) -> Tensor:
@@ -183,23 +184,33 @@ class Pixels(Experiment):
         states: Any = at.rollout(sim, (q, v), u[:, None], hold=HOLD * fine)
         return states.q[:, -1], states.v[:, -1]
 
-    # -- part 1 --------------------------------------------------------------------------------------------------------------
-    def _see(self, method: torch.optim.Optimizer) -> float:
-        """One update of the eyes: what three frames of random motions tell of the last state."""
+    # -- part 2 --------------------------------------------------------------------------------------------------------------
+    def _see(self, method: torch.optim.Optimizer, pool: Pool) -> float:
+        """One update of the eyes: what three frames tell of the last state, in random motions and in those of the pool."""
         with torch.no_grad():
-            q, v = random_states(self.robots[0], self.device, wide=True)
+            q, v = random_states(self.robots[1], self.device, wide=True)
             frames: list[Tensor] = []
             for _ in range(3):
                 frames.insert(0, self.look(q, v))
                 last = truth(q, v)
                 q, v = self.move(q, v, 2 * torch.rand_like(q[:, :1]) - 1, self.sim)
-        off = (self.eyes(torch.stack(frames, 1)) - last).square().mean()
+            mine, now = pool.begin()
+            picture, fresh = self.look(mine, now), (pool.age == 0)[:, None, None]
+            pool.frames = [picture, *(torch.where(fresh, picture, x) for x in (pool.frames or [picture] * 3)[:2])]
+        told, shown = truth(mine, now), torch.stack(pool.frames, 1)
+        seen = self.eyes(torch.cat([torch.stack(frames, 1), shown]))
+        known = torch.cat([torch.ones(len(last), device=self.device), (pool.age >= 2).float()])[:, None]
+        off = (known * (seen - torch.cat([last, told])).square()).mean()  # of first frames nobody can tell how fast
         method.zero_grad()
         off.backward()
         method.step()
+        with torch.no_grad():  # half of them act on what they see, the others on the truth
+            half = len(told) // 2
+            what = torch.cat([seen[-len(told) :][:half], told[half:]]).detach()
+            pool.end(*self.move(mine, now, torch.tanh(self.hands(what)), self.sim), most=230)
         return float(off.detach())
 
-    # -- parts 2 and 3 -------------------------------------------------------------------------------------------------------
+    # -- parts 1 and 3 -------------------------------------------------------------------------------------------------------
     def _act(self, method: torch.optim.Optimizer, judge: torch.optim.Optimizer, pool: Pool, looking: bool) -> float:
         """One update of the hands, with the eyes or with the truth: short of AHEAD frames, by the critic beyond."""
         q, v = pool.begin()
@@ -270,8 +281,9 @@ class Pixels(Experiment):
             figure, axis = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
             for curve in numbers["curves"]:
                 axis.plot(10 * np.arange(len(curve)), curve, color="C0", alpha=0.5)
-            axis.axvline(self.parts[1], color="0.5", ls=":")
-            axis.set(xlabel="updates of part 2, then 3", ylabel="share of robots that are up")
+            for end in np.cumsum(self.parts[:2]):
+                axis.axvline(end, color="0.5", ls=":")
+            axis.set(xlabel="updates: act, see, both", ylabel="share of robots that are up")
             files.append(folder / "curves.png")
             figure.savefig(files[0], dpi=110)
             plt.close(figure)
@@ -301,15 +313,17 @@ class Pool:
         self.q, self.v = random_states(robots, device)
         self.age = torch.randint(0, 12, (robots,), device=device)
         self.past = [(self.q, self.v)] * 2
+        self.frames: list[Tensor] = []
 
     def begin(self) -> tuple[Tensor, Tensor]:
         """States to go on from."""
         return self.q, self.v
 
-    def end(self, q: Tensor, v: Tensor) -> None:
+    def end(self, q: Tensor, v: Tensor, most: int = 14) -> None:
+        """Where they came to. most: ends after which one begins anew."""
         self.age += 1
         self.up = float((q[:, 1].cos() > 0.9).float().mean())
-        anew = (self.age > 14) | (q[:, 0].abs() > FAR) | (v.abs() > 30).any(-1)
+        anew = (self.age > most) | (q[:, 0].abs() > FAR) | (v.abs() > 30).any(-1)
         fresh = random_states(len(q), self.device)
         self.q, self.v = (torch.where(anew[:, None], new, x) for new, x in zip(fresh, (q, v), strict=True))
         self.age = torch.where(anew, 0, self.age)

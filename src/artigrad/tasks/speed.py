@@ -34,6 +34,7 @@ PAPER = {
     (128, "1,296"): (263.0, 128.0, 47.7, 17.8),
     (128, "1,147,904"): (311.0, 129.0, 50.4, 18.3),
 }
+SHOULDER, LINKS = 0.02, (0.2, 0.15, 0.05)  # m
 LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.2)}
 
 
@@ -44,10 +45,10 @@ def quadruped() -> Model:
     for leg, (x, y) in LEGS.items():
         above, place = "torso", (x, y, 0.0)
         for name, axis, length, mass in (
-            ("abduct", (1.0, 0.0, 0.0), 0.02, 0.3),
-            ("hip", (0.0, 1.0, 0.0), 0.2, 1.0),
-            ("knee", (0.0, 1.0, 0.0), 0.15, 0.7),
-            ("ankle", (0.0, 1.0, 0.0), 0.05, 0.2),
+            ("abduct", (1.0, 0.0, 0.0), SHOULDER, 0.3),
+            ("hip", (0.0, 1.0, 0.0), LINKS[0], 1.0),
+            ("knee", (0.0, 1.0, 0.0), LINKS[1], 0.7),
+            ("ankle", (0.0, 1.0, 0.0), LINKS[2], 0.2),
         ):
             inertia = sphere(mass, 0.04) if length < 0.1 else rod(mass, length, 0.03)
             body = f"{leg}_{name}"
@@ -141,11 +142,10 @@ class Speed(Experiment):
 
 
 def sensing_policy(sim: Simulator, sizes: tuple[int, ...]) -> Any:
-    """A network without biases that reads 81 sensors: q, v, and of each foot place, velocity and the direction of its leg."""
+    """A network without biases that reads 81 sensors: q, v, and of each foot its place before the torso, the same as the world
+    sees it, and the direction of its leg."""
     import torch
     from torch import nn
-
-    import artigrad.torch as at
 
     torch.manual_seed(0)
     layers: list[nn.Module] = []
@@ -157,14 +157,30 @@ def sensing_policy(sim: Simulator, sizes: tuple[int, ...]) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.network = nn.Sequential(*layers)
-            self.register_buffer("home", torch.tensor(sim.model.keyframe().q[7:], dtype=torch.float32))
+            self.home, self.hips, self.lengths = (
+                nn.Buffer(torch.tensor(x, dtype=torch.float32))
+                for x in (sim.model.keyframe().q[7:], [[*hip, 0.0] for hip in LEGS.values()], LINKS)
+            )
 
         def forward(self, q: Any, v: Any, t: int) -> Any:
-            out = at.outputs(sim, (q, v))
-            feet = torch.cat([out.site_position - q[..., None, :3], out.site_velocity, out.site_rotation[..., 2]], -1)
-            return self.home + self.network(torch.cat([q, v, feet.flatten(-2)], -1))
+            angle = q[..., 7:].unflatten(-1, (4, 4))
+            bent = angle[..., 1:].cumsum(-1)
+            x, down = (-(self.lengths * f(bent)).sum(-1) for f in (torch.sin, torch.cos))
+            down, turned = down - SHOULDER, angle[..., 0]
+            leg = torch.stack([x, -down * turned.sin(), down * turned.cos()], -1)
+            foot = self.hips + leg
+            seen = turn(q[..., None, 3:7], foot)
+            direction = leg / leg.norm(dim=-1, keepdim=True)
+            return self.home + self.network(torch.cat([q, v, *(y.flatten(-2) for y in (foot, seen, direction))], -1))
 
     return Sensing()
+
+
+def turn(quaternion: Any, r: Any) -> Any:
+    """Vectors as the world sees them."""
+    w, u = quaternion[..., :1], quaternion[..., 1:].expand_as(r)
+    across = 2.0 * u.cross(r, dim=-1)
+    return r + w * across + u.cross(across, dim=-1)
 
 
 def _loop(sim: Simulator, policy: Any, robots: int, steps: int, device: str) -> tuple[Any, Any]:

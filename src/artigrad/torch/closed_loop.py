@@ -80,9 +80,9 @@ def closed_loop(
     start = tuple(given.values())
     if isinstance(policy, nn.Sequential):
         inside = layers_of(sim, policy)
-        if inside is not None and hold == 1:
+        if inside is not None:
             every = [w for layer in inside[0] for w in (layer.weight, layer.bias)]
-            return Loop.of(*InsideLoop.apply(sim, inside[1], steps, tricks, flat, *start, *every))
+            return Loop.of(*InsideLoop.apply(sim, inside[1], (steps, hold), tricks, flat, *start, *every))
         _check_first_layer(sim, policy)
         policy = OfState(policy)
     else:

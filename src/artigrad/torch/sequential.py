@@ -69,19 +69,21 @@ class InsideLoop(torch.autograd.Function):
         ctx: Any,
         sim: Simulator,
         activations: tuple[str, ...],
-        steps: int,
+        length: tuple[int, int],
         tricks: Tricks,
         flat: Tensor | None,
         *tensors: Tensor,
     ) -> Any:
-        count = 3 if sim.model.na else 2
+        (steps, hold), count = length, 3 if sim.model.na else 2
         lead, weights = tuple(tensors[0].shape[:-1]), tensors[count:]
         rows = (x.detach().reshape(-1, x.shape[-1]).contiguous().numpy() for x in tensors[:count])
         start, _ = sim.checks.state(State(*rows))
         params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
-        states, u, ctx.violation = policy_forward(sim.engine, _network(weights, activations), start, steps, params)
+        states, u, ctx.violation = policy_forward(
+            sim.engine, _network(weights, activations), start, steps, params, hold
+        )
         found = [torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u)]
-        ctx.sim, ctx.activations, ctx.tricks, ctx.count = sim, activations, tricks, count
+        ctx.sim, ctx.activations, ctx.tricks, ctx.count, ctx.hold = sim, activations, tricks, count, hold
         ctx.save_for_backward(*found, flat, *weights)
         ctx.set_materialize_grads(False)
         return tuple(found)
@@ -108,6 +110,7 @@ class InsideLoop(torch.autograd.Function):
             ctx.tricks,
             needed[0],
             _product,
+            ctx.hold,
         )
         sim.checks.finite(list(back.state), len(back.u))
         sim.checks.warn_if_unsolved(ctx.violation)
