@@ -112,20 +112,21 @@ def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any) -> tupl
     return Search(*W, *A, *L, of_a, of_b, x_new, d, n_new, h_new), on
 
 
-def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any) -> Search:
+def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any, enough: Any) -> Search:
+    """From one direction, until the overlap is the least, or some direction shows a gap of `enough`."""
     one, other = A.corner(start), B.corner(-start)
     a, w = one.p, one.p - other.p
     h = dot(w, start)
     x = _outside(h, start)
     of_a, of_b = (Vec3(c.number, c.number, c.number) for c in (one, other))
     state = carry(Search(w, w, w, a, a, a, 1.0, 0.0, 0.0, of_a, of_b, x, x - w, start, h))
-    live = carry(1.0 + 0.0 * h)
+    live = carry(select(-h < enough, 1.0, 0.0))
     for _k in loop(TURNS):
         for _ in when_any(live.value > 0.5):
             now, on = state.value, live.value > 0.5
             n = now.d / maximum(norm(now.d), 1e-30)
             after, go = _turn(now, (A.corner(n), B.corner(-n)), n, tolerance)
-            state.value, live.value = select(on, after, now), select(on, go, 0.0)
+            state.value, live.value = select(on, after, now), select(on & (-after.h < enough), go, 0.0)
     return state.value
 
 
@@ -144,8 +145,9 @@ def box_axis(A: Solid, B: Solid) -> tuple[Any, Vec3]:
     return best, n
 
 
-def least_overlap(A: Solid, B: Solid, by_box: Vec3) -> Search:
-    """From the axis of the boxes and, where the cores overlap and there may be several minima, from the line of centres."""
+def least_overlap(A: Solid, B: Solid, by_box: Vec3, enough: Any) -> Search:
+    """From the axis of the boxes and, where the cores overlap and there may be several minima, from the line of centres. Cores
+    that are further apart than `enough`, which is not negative, are left as soon as that is known."""
     c = B.to_world(B.centre) - A.to_world(A.centre)
     square = dot(c, c)
     apart = square > 1e-12
@@ -155,7 +157,7 @@ def least_overlap(A: Solid, B: Solid, by_box: Vec3) -> Search:
     best = carry(Search.from_leaves([*first.leaves()[:-1], FAR + 0.0 * square]))
     for k in loop(2):
         for _ in when_any(best.value.h > 0.0):
-            found = _search(A, B, select(to_real(k) < 0.5, by_box, by_centre), tolerance)
+            found = _search(A, B, select(to_real(k) < 0.5, by_box, by_centre), tolerance, enough)
             lower = (found.h < best.value.h) & (best.value.h > 0.0)  # a neighbour may be the only one that asks
             best.value = select(lower, found, best.value)
     return best.value
