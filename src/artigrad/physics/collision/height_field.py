@@ -58,14 +58,16 @@ class Grid(NamedTuple):
     def solid(self, top: tuple[Vec3, ...] = ()) -> Solid:
         """The prism under a triangle, as support functions see it."""
         if not top:  # for an adjoint, which has its corners
-            return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, ZERO, ZERO, None)
+            return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, ZERO, ZERO, ZERO, None)
         base = -self.size.z
         low, high = top[0], top[0]
         for p in top[1:]:
             low, high = low.map(minimum, p), high.map(maximum, p)
         low = Vec3(low.x, low.y, base)
         centre, extent = (low + high) * 0.5, (high - low) * 0.5
-        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, centre, extent, Prism(top, base))
+        middle = (top[0] + top[1] + top[2]) * (1.0 / 3.0)
+        inner = Vec3(middle.x, middle.y, 0.5 * (middle.z + base))
+        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, centre, extent, inner, Prism(top, base))
 
     def number(self, row: Any, col: Any) -> Any:
         """Of a height."""
