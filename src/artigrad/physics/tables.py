@@ -486,8 +486,14 @@ _EQUALITY: dict[str, type] = {
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
-# radius: of the sphere around it; centre, extent: of the box around its core, in its own frame; not differentiated
-_SHAPE: dict[str, type] = {"X": Transform, "size": Vec3, "radius": float, "centre": Vec3, "extent": Vec3}
+# radius: of the sphere around it; centre, extent: of the box around its core, in its own frame; inner: a point of the core; not
+# differentiated
+_SHAPE: dict[str, type] = {
+    "X": Transform,
+    "size": Vec3,
+    "radius": float,
+    **dict.fromkeys(("centre", "extent", "inner"), Vec3),
+}
 _VERTEX: dict[str, type] = {"p": Vec3}
 _HEIGHT: dict[str, type] = {"z": float}
 _FACE: dict[str, type] = {

@@ -89,14 +89,17 @@ def solid(shape, X, size=None, vertices=None):
     if kind == "mesh":
         low, high = np.min(given, axis=0), np.max(given, axis=0)
         hull = placed_hull(given, given if vertices is None else vertices, *hull)
-        return Solid(POINTS, frozenset({POINTS}), three(()), X, three((low + high) / 2), three((high - low) / 2), hull)
+        box = three((low + high) / 2), three((high - low) / 2), three(np.mean(given, axis=0))
+        return Solid(POINTS, frozenset({POINTS}), three(()), X, *box, hull)
     size = three(given) if size is None else size
     core = {
         "sphere": lambda: three(()),
         "capsule": lambda: Vec3(0.0, 0.0, size.y),
         "cylinder": lambda: Vec3(size.x, size.x, size.y),
     }
-    return Solid(KIND[kind], frozenset({KIND[kind]}), size, X, three(()), core.get(kind, lambda: size)(), None)
+    return Solid(
+        KIND[kind], frozenset({KIND[kind]}), size, X, three(()), core.get(kind, lambda: size)(), three(()), None
+    )
 
 
 def met(a, b, X_a, X_b, near, n):

@@ -39,31 +39,45 @@ def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
     bound, axis = box_axis(A, B)
     for k in range(SLOTS):
         slots.rows[k].phi = FAR
-    for _ in when_any(bound - ra - rb < near):
-        fa, fb, n = find_touch(A, B, least_overlap(A, B, axis))
-        c = hold(A, fa, B, fb, n)
-        phi, f = c.g - ra - rb, frame(A, c.a, c.n)
-        flat = patch(A, B, f, (c.g, near + ra + rb), slots)
-        f, (ga, gb) = flat.frame, _face_to(flat.held, fa, fb)
-        over = hold(A, ga, B, gb, f.n)
-        lines = _on_line(A, f.n), _on_line(B, f.n)
-        deeper = c.g < flat.deepest - DEEPER
-        for k, spot in enumerate(flat.spots):
-            row = slots.rows[k]
-            if k == 0:
-                alone = hold(A, fa, B, fb, n, RHO)
-                _put(row, select(deeper, alone, over), select(deeper, fa, ga), select(deeper, fb, gb))
-            else:
-                _put(row, over, ga, gb)
-            _put_spot(row, A, B, spot, flat.a_small)
-            row.a_line, row.b_line = lines
-            gap, real = spot.phi - ra - rb, spot.real > 0.5
-            p = f.o + f.e * spot.x + f.f * spot.y + f.n * (spot.height + 0.5 * (ra - rb))
-            row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
-            if k == 0:  # the nearest points of the solids, where there is no patch or none of it is as deep
-                row.phi = select(deeper, phi, select(real, gap, FAR))
-                row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
-                row.patch = select(deeper, 0.0, 1.0)
+    reach = near + ra + rb
+    for _ in when_any(bound < reach):
+        enough = maximum(reach, 0.0) + SHARP[target().dtype]
+        search = least_overlap(A, B, axis, enough)
+        there = (bound < reach) & (-search.h < enough)
+        for _ in when_any(there):
+            _fill(A, B, search, near, slots)
+            for k in range(SLOTS):
+                row = slots.rows[k]
+                row.phi = select(there, row.phi, FAR)
+
+
+def _fill(A: Solid, B: Solid, search: Search, near: Any, slots: Slots) -> None:
+    """The points of two solids that are nearer than `near`, from where their search ended."""
+    ra, rb = A.radius, B.radius
+    fa, fb, n = find_touch(A, B, search)
+    c = hold(A, fa, B, fb, n)
+    phi, f = c.g - ra - rb, frame(A, c.a, c.n)
+    flat = patch(A, B, f, (c.g, near + ra + rb), slots)
+    f, (ga, gb) = flat.frame, _face_to(flat.held, fa, fb)
+    over = hold(A, ga, B, gb, f.n)
+    lines = _on_line(A, f.n), _on_line(B, f.n)
+    deeper = c.g < flat.deepest - DEEPER
+    for k, spot in enumerate(flat.spots):
+        row = slots.rows[k]
+        if k == 0:
+            alone = hold(A, fa, B, fb, n, RHO)
+            _put(row, select(deeper, alone, over), select(deeper, fa, ga), select(deeper, fb, gb))
+        else:
+            _put(row, over, ga, gb)
+        _put_spot(row, A, B, spot, flat.a_small)
+        row.a_line, row.b_line = lines
+        gap, real = spot.phi - ra - rb, spot.real > 0.5
+        p = f.o + f.e * spot.x + f.f * spot.y + f.n * (spot.height + 0.5 * (ra - rb))
+        row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
+        if k == 0:  # the nearest points of the solids, where there is no patch or none of it is as deep
+            row.phi = select(deeper, phi, select(real, gap, FAR))
+            row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
+            row.patch = select(deeper, 0.0, 1.0)
 
 
 def _face_to(held: Held, fa: Facet, fb: Facet) -> tuple[Facet, Facet]:

@@ -17,7 +17,7 @@ from ...staging import Layout, Reals, Row, floor, maximum, minimum, select, sqrt
 from .convex import find_touch, put_witness, witness_corner_bars, witness_vjp
 from .gap import FAR, ZERO, Gap, PairBars, Pose
 from .hull_tables import Corner
-from .least_overlap import least_overlap
+from .least_overlap import SHARP, least_overlap
 from .meeting import CornerBars, Slots
 from .solids import Solid
 
@@ -58,14 +58,16 @@ class Grid(NamedTuple):
     def solid(self, top: tuple[Vec3, ...] = ()) -> Solid:
         """The prism under a triangle, as support functions see it."""
         if not top:  # for an adjoint, which has its corners
-            return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, ZERO, ZERO, None)
+            return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, ZERO, ZERO, ZERO, None)
         base = -self.size.z
         low, high = top[0], top[0]
         for p in top[1:]:
             low, high = low.map(minimum, p), high.map(maximum, p)
         low = Vec3(low.x, low.y, base)
         centre, extent = (low + high) * 0.5, (high - low) * 0.5
-        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, centre, extent, Prism(top, base))
+        middle = (top[0] + top[1] + top[2]) * (1.0 / 3.0)
+        inner = Vec3(middle.x, middle.y, 0.5 * (middle.z + base))
+        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, centre, extent, inner, Prism(top, base))
 
     def number(self, row: Any, col: Any) -> Any:
         """Of a height."""
@@ -123,10 +125,14 @@ def _meet(
     assert isinstance(one, Solid) and isinstance(other, Solid)
     solid = other if isinstance(A, Grid) else one
     gap, axis = _widest(prism, top, solid)
-    for _ in when_any(there & (gap - solid.radius < near)):
-        search = least_overlap(one, other, axis if isinstance(A, Grid) else -axis)
-        put_witness(row, one, other, *find_touch(one, other, search))
-        row.phi = select(there, row.phi, FAR)
+    by_axes = there & (gap - solid.radius < near)
+    for _ in when_any(by_axes):
+        enough = maximum(near + solid.radius, 0.0) + SHARP[target().dtype]
+        search = least_overlap(one, other, axis if isinstance(A, Grid) else -axis, enough)
+        touch = by_axes & (-search.h < enough)
+        for _ in when_any(touch):
+            put_witness(row, one, other, *find_touch(one, other, search))
+            row.phi = select(touch, row.phi, FAR)
 
 
 def _widest(prism: Solid, top: tuple[Vec3, ...], solid: Solid) -> tuple[Any, Vec3]:

@@ -88,11 +88,17 @@ def spanning_corners(model: Model) -> list[int]:
     out = list[int]()
     for (first, count), hull in zip(model.shapes.vertices, model.shapes.hulls, strict=True):
         points = model.params.vertex[first : first + count]
-        for ring in hull.faces:
-            p = points[list(ring)]
-            far = int(np.argmax(np.linalg.norm(p - p[0], axis=1)))
-            wide = int(np.argmax(np.linalg.norm(np.cross(p - p[0], p[far] - p[0]), axis=1)))
-            out += [first + ring[k] for k in (0, min(far, wide), max(far, wide))]
+        lengths, three = np.array([len(ring) for ring in hull.faces]), np.zeros((len(hull.faces), 3), int)
+        for length in np.unique(lengths):  # faces with as many corners at once
+            alike = np.flatnonzero(lengths == length)
+            rings = np.array([hull.faces[k] for k in alike])
+            from_first = points[rings] - points[rings[:, :1]]
+            far = np.argmax(np.linalg.norm(from_first, axis=2), axis=1)
+            along = np.take_along_axis(from_first, far[:, None, None], axis=1)
+            wide = np.argmax(np.linalg.norm(np.cross(from_first, along), axis=2), axis=1)
+            chosen = np.stack([0 * far, np.minimum(far, wide), np.maximum(far, wide)], axis=1)
+            three[alike] = first + np.take_along_axis(rings, chosen, axis=1)
+        out += three.ravel().tolist()
     return out
 
 

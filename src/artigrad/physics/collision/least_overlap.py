@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...spatial import Vec3, dot, norm
+from ...spatial import Vec3, cross, dot, norm
 from ...staging import Linear, carry, clamp, loop, maximum, minimum, select, sqrt, target, to_real, when_any
 from .hull_tables import Corner
 from .solids import CURVED, Solid
@@ -24,6 +24,7 @@ LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same where surfaces are curved and 
 FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine in a corner below which a triangle is none
 STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # of the squared distance: no nearer than before
 TURNS = 40
+SURE = 0.9  # of the radius of a disc, what is counted on
 
 
 class Search(Linear):
@@ -112,20 +113,21 @@ def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any) -> tupl
     return Search(*W, *A, *L, of_a, of_b, x_new, d, n_new, h_new), on
 
 
-def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any) -> Search:
+def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any, enough: Any) -> Search:
+    """From one direction, until the overlap is the least, or some direction shows a gap of `enough`."""
     one, other = A.corner(start), B.corner(-start)
     a, w = one.p, one.p - other.p
     h = dot(w, start)
     x = _outside(h, start)
     of_a, of_b = (Vec3(c.number, c.number, c.number) for c in (one, other))
     state = carry(Search(w, w, w, a, a, a, 1.0, 0.0, 0.0, of_a, of_b, x, x - w, start, h))
-    live = carry(1.0 + 0.0 * h)
+    live = carry(select(-h < enough, 1.0, 0.0))
     for _k in loop(TURNS):
         for _ in when_any(live.value > 0.5):
             now, on = state.value, live.value > 0.5
             n = now.d / maximum(norm(now.d), 1e-30)
             after, go = _turn(now, (A.corner(n), B.corner(-n)), n, tolerance)
-            state.value, live.value = select(on, after, now), select(on, go, 0.0)
+            state.value, live.value = select(on, after, now), select(on & (-after.h < enough), go, 0.0)
     return state.value
 
 
@@ -144,18 +146,38 @@ def box_axis(A: Solid, B: Solid) -> tuple[Any, Vec3]:
     return best, n
 
 
-def least_overlap(A: Solid, B: Solid, by_box: Vec3) -> Search:
-    """From the axis of the boxes and, where the cores overlap and there may be several minima, from the line of centres."""
+def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
+    """Where no direction has less overlap than the one that was found  (theory 6.12).
+
+    K holds a disc of radius r across n around h n, so another such direction is within 2 atan(h/r) of -n; and there a point
+    of K that lies deep enough behind has more."""
+    inside = A.to_world(A.inner) - B.to_world(B.inner)
+    behind, h = -dot(inside, s.n), s.h
+    aside = inside + s.n * behind
+    e, f, g = s.w1 - s.w0, s.w2 - s.w0, s.w2 - s.w1
+    area = cross(e, f)
+    sides = [l * l / maximum(dot(edge, edge), 1e-30) for l, edge in ((s.l0, g), (s.l1, f), (s.l2, e))]
+    square = SURE * SURE * dot(area, area) * minimum(minimum(sides[0], sides[1]), sides[2])
+    r, left = sqrt(square), s.x - s.d - s.n * h
+    deep = (square - h * h) * behind - 2.0 * h * r * sqrt(dot(aside, aside)) > h * (square + h * h)
+    return deep & (dot(left, left) < 10.0 * tolerance * tolerance)
+
+
+def least_overlap(A: Solid, B: Solid, by_box: Vec3, enough: Any) -> Search:
+    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from the line of centres. Cores
+    that are further apart than `enough`, which is not negative, are left as soon as that is known."""
     c = B.to_world(B.centre) - A.to_world(A.centre)
     square = dot(c, c)
     apart = square > 1e-12
     by_centre = select(apart, c / sqrt(select(apart, square, 1.0)), by_box)
     tolerance = (LOOSE if (A.among | B.among) & CURVED else SHARP)[target().dtype]
     first = Search.zero()
-    best = carry(Search.from_leaves([*first.leaves()[:-1], FAR + 0.0 * square]))
+    best, ask = carry(Search.from_leaves([*first.leaves()[:-1], FAR + 0.0 * square])), carry(1.0 + 0.0 * square)
     for k in loop(2):
-        for _ in when_any(best.value.h > 0.0):
-            found = _search(A, B, select(to_real(k) < 0.5, by_box, by_centre), tolerance)
-            lower = (found.h < best.value.h) & (best.value.h > 0.0)  # a neighbour may be the only one that asks
+        for _ in when_any(ask.value > 0.5):
+            found = _search(A, B, select(to_real(k) < 0.5, by_box, by_centre), tolerance, enough)
+            lower = (found.h < best.value.h) & (ask.value > 0.5)  # a neighbour may be the only one that asks
             best.value = select(lower, found, best.value)
+            settled = (best.value.h <= 0.0) | _certain(A, B, best.value, tolerance)
+            ask.value = select(settled, 0.0, ask.value)
     return best.value

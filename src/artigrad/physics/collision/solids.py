@@ -24,8 +24,8 @@ CURVED = frozenset({ELLIPSOID, CYLINDER})
 
 class Solid(NamedTuple):
     """A placed solid. kind: an integer of the model, one of `among`. centre, extent: of the box around its core, in its own
-    frame. hull: its corners (`PlacedHull`, or the `Prism` of a height field), where it has some. later: 1 for that of a
-    pair which comes second in MuJoCo."""
+    frame. inner: some point of the core. hull: its corners (`PlacedHull`, or the `Prism` of a height field), where it has
+    some. later: 1 for that of a pair which comes second in MuJoCo."""
 
     kind: Any
     among: frozenset[int]
@@ -33,6 +33,7 @@ class Solid(NamedTuple):
     X: Pose
     centre: Vec3
     extent: Vec3
+    inner: Vec3
     hull: Any
     later: Any = 0.0
 

@@ -40,7 +40,7 @@ from ...spatial import (
     shift_vjp,
     twist_to_matrix,
 )
-from ...staging import carry, loop, maximum, minimum, sqrt, switch
+from ...staging import carry, loop, maximum, minimum, sqrt, switch, to_real
 from ..collision.solids import TINY
 from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
 from .making import NO_LIMIT, Fields, Making, add_weight
@@ -214,7 +214,7 @@ def shapes(m: Making) -> None:
     for s in loop(m.model.nshape):
         row = m.out.shape[s]
         row.radius = _radius(m, s)
-        row.centre, row.extent = _box_around(m, s)
+        row.centre, row.extent, row.inner = _box_around(m, s)
 
 
 def shapes_vjp(m: Making) -> None:
@@ -273,27 +273,29 @@ def _field_box(m: Making, s: Any) -> tuple[Vec3, Vec3]:
     return Vec3(0.0, 0.0, (top.value - size.z) * 0.5), Vec3(size.x, size.y, (top.value + size.z) * 0.5)
 
 
-def _box_around(m: Making, s: Any) -> tuple[Vec3, Vec3]:
-    """Centre and half sizes of the box around the core of shape s (`collision/solids.py`), in its frame. Not differentiated: it
-    says where a search starts."""
+def _box_around(m: Making, s: Any) -> tuple[Vec3, Vec3, Vec3]:
+    """Centre and half sizes of the box around the core of shape s (`collision/solids.py`), and a point of the core, all in its
+    frame. Not differentiated: they say where a search starts and when it ends."""
     size, nothing = m.out.shape[s].size, Vec3.zero()
 
-    def points() -> tuple[Vec3, Vec3]:
-        first = m.out.vertex[m.model.shape_vertex[s]].p
-        low, high = carry(first), carry(first)
-        for k in loop(m.model.shape_vertex[s], m.model.shape_vertex[s + 1]):
+    def points() -> tuple[Vec3, Vec3, Vec3]:
+        begin, end = m.model.shape_vertex[s], m.model.shape_vertex[s + 1]
+        first = m.out.vertex[begin].p
+        low, high, total = carry(first), carry(first), carry(Vec3.zero())
+        for k in loop(begin, end):
             p = m.out.vertex[k].p
-            low.value, high.value = low.value.map(minimum, p), high.value.map(maximum, p)
-        return (low.value + high.value) * 0.5, (high.value - low.value) * 0.5
+            low.value, high.value, total.value = low.value.map(minimum, p), high.value.map(maximum, p), total.value + p
+        middle = total.value / maximum(to_real(end - begin), 1.0)
+        return (low.value + high.value) * 0.5, (high.value - low.value) * 0.5, middle
 
     by_kind: dict[int, Callable[[], Any]] = {
-        PLANE: lambda: (nothing, nothing),
-        HEIGHT_FIELD: lambda: _field_box(m, s),
-        SPHERE: lambda: (nothing, nothing),
-        CAPSULE: lambda: (nothing, Vec3(0.0, 0.0, size.y)),
-        ELLIPSOID: lambda: (nothing, size),
-        CYLINDER: lambda: (nothing, Vec3(size.x, size.x, size.y)),
-        BOX: lambda: (nothing, size),
+        PLANE: lambda: (nothing, nothing, nothing),
+        HEIGHT_FIELD: lambda: (*_field_box(m, s), nothing),
+        SPHERE: lambda: (nothing, nothing, nothing),
+        CAPSULE: lambda: (nothing, Vec3(0.0, 0.0, size.y), nothing),
+        ELLIPSOID: lambda: (nothing, size, nothing),
+        CYLINDER: lambda: (nothing, Vec3(size.x, size.x, size.y), nothing),
+        BOX: lambda: (nothing, size, nothing),
         POINTS: points,
     }
     return switch(m.model.shape_kind[s], by_kind)

@@ -58,7 +58,8 @@ def solids_of(s: Step, k: Any, routine: Routine) -> tuple[Any, Any]:
 
     def solid(i: Any, X: Pose, later: Any) -> Solid:
         row = s.const.shape[i]
-        return Solid(s.model.shape_kind[i], problem.solids, row.size, X, row.centre, row.extent, _hull(s, i), later)
+        box = row.centre, row.extent, row.inner
+        return Solid(s.model.shape_kind[i], problem.solids, row.size, X, *box, _hull(s, i), later)
 
     def grid(i: Any, X: Pose, later: Any) -> Grid:
         m, size = s.model, s.const.shape[i].size

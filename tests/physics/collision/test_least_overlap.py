@@ -1,0 +1,49 @@
+"""The search for the least overlap: when it may stop."""
+
+import numpy as np
+import pytest
+
+from artigrad.physics.collision.gap import Pose
+from artigrad.physics.collision.least_overlap import SHARP, _certain, _search, box_axis
+from artigrad.spatial import Vec3
+from artigrad.staging.numpy_target import NumpyTarget
+from artigrad.staging.values import staging_on
+
+from .beside_mujoco import matrices, random_rotations, solid, vectors
+
+COUNT, DIRECTIONS, TOLERANCE = 400, 200, SHARP["f64"]
+
+
+def hull(corners, seed):
+    return ("mesh", 0.06 * np.random.default_rng(seed).normal(size=(corners, 3)))
+
+
+def overlaps(A, B, directions):
+    """Along each direction (n, 3), of each placement."""
+    found = []
+    for u in directions:
+        n = Vec3(*(np.full(COUNT, x) for x in u))
+        w = A.support(n) - B.support(-n)
+        found.append(u[0] * w.x + u[1] * w.y + u[2] * w.z)
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("a", "b"), [(hull(12, 1), hull(12, 2)), (("box", (0.1, 0.005, 0.05)), hull(20, 3))])
+def test_a_search_stops_where_no_direction_has_less_overlap_or_one_has_none(a, b):
+    rng = np.random.default_rng(0)
+    at = rng.normal(size=(COUNT, 3))
+    at *= rng.uniform(0.03, 0.25, size=(COUNT, 1)) / np.linalg.norm(at, axis=1, keepdims=True)
+    places = [Pose(matrices(random_rotations(rng, COUNT)), vectors(r)) for r in (0 * at, at)]
+    directions = rng.normal(size=(DIRECTIONS, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    with staging_on(NumpyTarget("f64", COUNT)), np.errstate(all="ignore"):
+        A, B = (solid(shape, X) for shape, X in zip((a, b), places, strict=True))
+        axis = box_axis(A, B)[1]
+        to_the_end, soon = (_search(A, B, axis, TOLERANCE, enough) for enough in (1e9, 0.01))
+        certain = _certain(A, B, to_the_end, TOLERANCE) & (to_the_end.h > 0)
+        least = overlaps(A, B, directions).min(axis=0)
+    assert certain.sum() > 10 and (~certain & (to_the_end.h > least)).sum() > 10
+    assert (to_the_end.h <= least + 1e-6)[certain].all()
+    apart = -to_the_end.h > 0.01 + 2 * TOLERANCE
+    assert apart.sum() > 10 and (-soon.h >= 0.01)[apart].all()
+    assert np.array_equal(soon.h[~apart], to_the_end.h[~apart])
