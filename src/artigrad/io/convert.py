@@ -191,4 +191,6 @@ def _options(m: Any, b: FileBuilder) -> Options:
         cone="elliptic" if m.opt.cone else "pyramidal",
         impratio=float(m.opt.impratio),
         refsafe=not off(m, Off.REFSAFE),
+        noslip=int(m.opt.noslip_iterations),
+        noslip_tolerance=float(m.opt.noslip_tolerance * m.stat.meaninertia * max(1, m.nv)),
     )
