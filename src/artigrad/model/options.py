@@ -152,7 +152,9 @@ class Options:
     @property
     def structure(self) -> Options:
         """The options that shape a kernel, the others at their defaults: what kernels are compiled for."""
-        shaping = {name: getattr(self, name) for name in (*CHOICES, "sweeps", "iterations", "implicit_damping", "noslip")}
+        shaping = {
+            name: getattr(self, name) for name in (*CHOICES, "sweeps", "iterations", "implicit_damping", "noslip")
+        }
         return replace(Options(), **shaping)
 
 
@@ -170,4 +172,7 @@ NUMBERS = (
     "bounce_threshold",
     "tolerance",
 )
-ONLY = {"hard": ("solver", "sweeps", "gradient", *NUMBERS), "soft": ("impratio", "refsafe", "iterations", "noslip", "noslip_tolerance")}
+ONLY = {
+    "hard": ("solver", "sweeps", "gradient", *NUMBERS),
+    "soft": ("impratio", "refsafe", "iterations", "noslip", "noslip_tolerance"),
+}

@@ -25,8 +25,8 @@ from ...collision.gap import FAR, Gap
 from ...context import Step
 from ...kinematics import origin
 from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, may_touch, meet, meet_one, place_shapes
-from .cones import Rub, pressed_edges, pressed_edges_kappa, pyramidal_bars
 from .adhesion import add_pull_bar, along_normal, pull_of
+from .cones import Rub, pressed_edges, pressed_edges_kappa, pyramidal_bars
 from .families import POINT, WRENCH, Block, rub3, rub6, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES

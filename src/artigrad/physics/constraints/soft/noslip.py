@@ -12,11 +12,26 @@ The sweeps are few and in MuJoCo's order. Those of one island (trees that rows t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from .... import joints
 from ....spatial import Vec3, dot, point_velocity
-from ....staging import Reals, Row, carry, clamp, copy, counter, loop, maximum, minimum, select, switch, to_real, when_any
+from ....staging import (
+    Reals,
+    Row,
+    carry,
+    clamp,
+    copy,
+    counter,
+    loop,
+    maximum,
+    minimum,
+    select,
+    switch,
+    to_real,
+    when_any,
+)
 from ...context import Step
 from ...dynamics import articulated
 from .cones import pressed_edges
@@ -90,8 +105,8 @@ def gather(s: Step) -> None:
     units, rows = counter(0), counter(0)
     for family, _, n, row in dry_rows(s):
         _add_dry(s, family, n, row, (units, rows))
-    for family, n in touching(s):
-        _add_contact(s, family, n, (units, rows))
+    for block_family, n in touching(s):
+        _add_contact(s, block_family, n, (units, rows))
     problem.slip_count[0], problem.slip_count[1] = units.value, rows.value
 
 
@@ -112,8 +127,13 @@ def dry_rows(s: Step) -> Iterator[tuple[Scalar, int, Any, Row]]:
 
 def _if(index: Any, value: int, present: list[int]) -> Iterator[Any]:
     """Once if index is the value, else not at all."""
-    times = switch(index, {k: (lambda k=k: float(k == value)) for k in present}) if len(present) > 1 else 1.0
-    return when_any(times > 0.5) if len(present) > 1 else iter((0,))
+    if len(present) == 1:
+        return iter((0,))
+
+    def once(k: int) -> Callable[[], float]:
+        return lambda: float(k == value)
+
+    return when_any(switch(index, {k: once(k) for k in present}) > 0.5)
 
 
 def touching(s: Step) -> Iterator[tuple[Block, Any]]:
@@ -125,7 +145,7 @@ def touching(s: Step) -> Iterator[tuple[Block, Any]]:
     for o in loop(problem.pairs):
         k = problem.order[o]
         for m in loop(problem.pair_rows[k]):
-            n = problem.pair_row[k] + m
+            n = problem.pair_row[k] + m + problem.backwards[k] * (problem.pair_rows[k] - 1 - 2 * m)
             for w, family in kinds:
                 for _ in loop(_share(problem.wide[k], w)) if len(kinds) > 1 else (0,):
                     yield family, n
@@ -289,7 +309,7 @@ def _sweep(s: Step, k: Any) -> None:
     for u in loop(problem.slip_count[0]):
         tree = problem.unit_tree[u]
         going = problem.going[tree] > 0.5
-        gained = by_unit(s, u, lambda first, n, going=going, tape=tape: _update(s, first, n, going, tape))
+        gained = by_unit(s, u, partial(_update, s, going, tape))
         problem.gain[tree] = problem.gain[tree] + gained
     for t in loop(trees):
         problem.ran[t] = problem.ran[t] + problem.going[t]
@@ -315,7 +335,7 @@ def by_unit(s: Step, u: Any, what: Callable[[Any, int], Any]) -> Any:
     return switch(problem.unit_kind[u], cases) if len(cases) > 1 else cases[SCALAR]()
 
 
-def _update(s: Step, first: Any, n: int, going: Any, tape: Reals) -> Any:
+def _update(s: Step, going: Any, tape: Reals, first: Any, n: int) -> Any:
     """One unit: its rows from `first` on; what it gains."""
     problem, count = s.constraints, max(n, 1)
     rows = [problem.slip[first + d] for d in range(count)]

@@ -1,18 +1,19 @@
 """The adjoint of the sweeps against creep: exact for those that were run  (theory 9.15).
 
-Backwards through the tape of the forces before each update. With m = M^-1 a_bar, and m <- m + M^-1 J_i^T y_bar_i as a goes back,
+Backwards through the tape of forces before each update. With m = M^-1 a_bar, which each update moves by M^-1 J_i^T y_bar_i,
 
     J_bar_i = y_bar_i a + f_i mu  +  X_i,        M_bar = -mu a^T - sum of M^-1 J_i^T X_i^T / 2
 
-where a and f are those after the last sweep, mu is m before the first, and X_i gathers what forces were beside f, and a beside a,
-when row i was updated. The first two terms are those of any row under its force; X goes to poses along the paths of contacts and
-to the mass matrix. What is left are cotangents of the forces that Newton's method found: J mu of every row, with more for friction
-and for what presses. They go through the adjoint of the soft law at its own solution.
+where a and f are those after the last sweep, mu is m before the first, and X_i gathers how far forces and accelerations were
+from these whenever row i was updated. The first two terms are those of any row under its force; X goes to poses along the paths
+of contacts, and to the mass matrix. What is left are cotangents of the forces that Newton's method found: J mu of every row,
+and more for friction and for what presses. They go through the adjoint of the soft law at its own solution.
 """
 
 from __future__ import annotations
 
 from copy import copy as copy_of
+from functools import partial
 from typing import Any
 
 from .... import joints
@@ -72,7 +73,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
         for u in loop(problem.slip_count[0], inwards=True):
             ran = to_real(k) < problem.ran[problem.unit_tree[u]] - 0.5
             for _ in when_any(ran):
-                by_unit(s, u, lambda first, n, ran=ran, tape=tape: _update_vjp(s, first, n, ran, tape))
+                by_unit(s, u, partial(_update_vjp, s, ran, tape))
     copy(problem.slip_mu, s.ws.mu, nv)
     s.link[0].y = Motion.zero()
     for i in loop(1, s.model.nl):
@@ -100,7 +101,7 @@ def _start(s: Step) -> None:
             problem.slip[first + d].f_bar = bar
 
 
-def _update_vjp(s: Step, first: Any, n: int, ran: Any, tape: Reals) -> None:
+def _update_vjp(s: Step, ran: Any, tape: Reals, first: Any, n: int) -> None:
     """One unit backwards, for the robots whose sweep it was."""
     problem, count = s.constraints, max(n, 1)
     rows = [problem.slip[first + d] for d in range(count)]
@@ -119,7 +120,9 @@ def _update_vjp(s: Step, first: Any, n: int, ran: Any, tape: Reals) -> None:
             back = back - w[k] * c
         problem.sliding[k] = back
     y = residuals(s, first, count)
-    x_of, started = _cone_vjp(s, first, n, old, y, f_bar, ran) if n else _row_vjp(s, rows[0], old[0], y[0], f_bar[0], ran)
+    x_of, started = (
+        _cone_vjp(s, first, n, old, y, f_bar, ran) if n else _row_vjp(s, rows[0], old[0], y[0], f_bar[0], ran)
+    )
     after = s.ws.qdd
     for k in loop(s.model.nv):
         moved, pulled = 0.0, 0.0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ....model.model import Model
+from ....model.model import CAPSULE, PLANE, Model
 from ....model.options import Options
 from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Table
 from ...collision.candidates import candidates
@@ -18,9 +18,11 @@ SLIP = Layout(**dict.fromkeys(("f", "mu", "bound", "inv", "ref", "f_bar", "mu_ba
 WIDEST = 5  # directions of friction of one contact
 SCALAR, CONE, WIDE_CONE = range(3)  # kinds of units: a row by itself, or those of a contact under one cone
 
-INTEGERS: dict[str, ArgumentKind] = {"s_order": INTS, "s_slips": INT, "s_limit_gain": SHARED}
-REALS = ("slip", "slip_J", "slip_W", "slip_J_bar", "slip_A", "slip_tape")
-REALS += ("sliding", "slip_mu", "stuck", "island", "going", "gain", "gained", "ran")
+INTEGERS: dict[str, ArgumentKind] = {"s_order": INTS, "s_backwards": INTS, "s_slips": INT, "s_limit_gain": SHARED}
+REALS = (
+    *("slip", "slip_J", "slip_W", "slip_J_bar", "slip_A", "slip_tape"),
+    *("sliding", "slip_mu", "stuck", "island", "going", "gain", "gained", "ran"),
+)
 SCRATCH = ("unit_kind", "unit_row", "unit_tree", "point_slip", "wrench_slip", "pair_row", "pair_rows", "slip_count")
 
 
@@ -42,6 +44,7 @@ def slip_arguments(model: Model, integers: dict[str, Any], options: Options, dty
     sizes |= dict.fromkeys(("pair_row", "pair_rows"), integers["s_pairs"])
     return {
         "s_order": np.array([*_order(model), 0], np.int32),
+        "s_backwards": np.array([*_backwards(model), 0], np.int32),
         "s_slips": slips,
         "s_limit_gain": np.array([options.noslip_tolerance], dtype),
         **{f"sw_{k}": max(n, 1) for k, n in sizes.items()},
@@ -58,6 +61,12 @@ def _order(model: Model) -> list[int]:
         return shapes.body[a], shapes.body[b], frozenset((a, b)) not in explicit, a, b
 
     return sorted(range(len(c.a) - 1), key=key)
+
+
+def _backwards(model: Model) -> list[bool]:
+    """Whether MuJoCo has the points of a pair the other way round."""
+    c, kind = candidates(model), model.shapes.kind
+    return [{kind[a], kind[b]} == {PLANE, CAPSULE} for a, b in zip(c.a[:-1], c.b[:-1], strict=True)]
 
 
 def take_slips(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -358,6 +358,7 @@ class SoftProblem(SimpleNamespace):
 
     # of sweeps against creep (`slip_problem`), in models that have them
     order: Any  # pairs as MuJoCo orders them
+    backwards: Any  # 1 where it has the points of a pair the other way round
     slips: Any  # how many rows there may be
     limit_gain: Any  # what a sweep must gain for another one
     slip: Table  # rows of friction
