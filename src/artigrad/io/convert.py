@@ -184,6 +184,7 @@ def _options(m: Any, b: FileBuilder) -> Options:
     if not m.opt.timestep > 0:
         raise ModelError(f"timestep of '{b.name}' is {m.opt.timestep:g}; it must be above zero, in seconds")
     known, sweeps = m.opt.integrator < len(INTEGRATORS), int(m.opt.noslip_iterations)
+    least_gain = m.opt.noslip_tolerance * m.stat.meaninertia * max(1, m.nv) if sweeps else 0.0
     return Options(
         dt=float(m.opt.timestep),
         integrator=INTEGRATORS[m.opt.integrator if known else 0],
@@ -192,5 +193,5 @@ def _options(m: Any, b: FileBuilder) -> Options:
         impratio=float(m.opt.impratio),
         refsafe=not off(m, Off.REFSAFE),
         noslip=sweeps,
-        noslip_tolerance=float(m.opt.noslip_tolerance * m.stat.meaninertia * max(1, m.nv)) if sweeps else 0.0,
+        noslip_tolerance=float(f"{least_gain:.12g}"),  # the same after it is saved
     )
