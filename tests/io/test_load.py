@@ -127,7 +127,6 @@ def test_options_and_keyframes():
 UNSUPPORTED = {
     "override of contact parameters": '<option><flag override="enable"/></option>',
     "integrator discrete": '<option integrator="discrete"/>',
-    "correction of creeping contacts (noslip_iterations)": '<option noslip_iterations="3"/>',
     "one point for each pair of shapes (flag multiccd)": '<option><flag multiccd="disable"/></option>',
     "another method of constraints": '<option><flag diagexact="enable"/></option>',
     "sensor 'rangefinder' of normals": '<sensor><rangefinder site="tip" data="normal"/></sensor>',

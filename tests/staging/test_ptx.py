@@ -42,6 +42,9 @@ def kernels(dtype):
         )
         swept.vjp(swept.rollout(state, u), state.q)
         found |= {f"{name}_reverse": staged for name, staged in device.staged.items() if "rollout" in name}
+        stuck = ag.Simulator(model, dtype=dtype, device="cuda", noslip=2)
+        stuck.vjp(stuck.rollout(state, u), state.q)
+        found |= {f"{name}_noslip": staged for name, staged in device.staged.items() if "rollout" in name}
         for kept in (array._copy_rows, total._loaded):
             kept.cache_clear()
     return found

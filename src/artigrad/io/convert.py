@@ -183,7 +183,8 @@ def _options(m: Any, b: FileBuilder) -> Options:
     """How the file says that it is stepped."""
     if not m.opt.timestep > 0:
         raise ModelError(f"timestep of '{b.name}' is {m.opt.timestep:g}; it must be above zero, in seconds")
-    known = m.opt.integrator < len(INTEGRATORS)
+    known, sweeps = m.opt.integrator < len(INTEGRATORS), int(m.opt.noslip_iterations)
+    least_gain = m.opt.noslip_tolerance * m.stat.meaninertia * max(1, m.nv) if sweeps else 0.0
     return Options(
         dt=float(m.opt.timestep),
         integrator=INTEGRATORS[m.opt.integrator if known else 0],
@@ -191,4 +192,6 @@ def _options(m: Any, b: FileBuilder) -> Options:
         cone="elliptic" if m.opt.cone else "pyramidal",
         impratio=float(m.opt.impratio),
         refsafe=not off(m, Off.REFSAFE),
+        noslip=sweeps,
+        noslip_tolerance=float(f"{least_gain:.12g}"),  # the same after it is saved
     )

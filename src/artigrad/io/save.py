@@ -35,7 +35,7 @@ from ..model.transmissions import Piece
 from ..simulate.sensors import KINDS
 from .edit import parts_by_name, side_name
 from .validate import possible
-from .weights import poses, tendon_weights
+from .weights import mean_inertia, poses, tendon_weights
 
 # shape: type of geom, how many numbers its size has
 GEOMS = {
@@ -151,6 +151,10 @@ class Writer:
         option.set("integrator", INTEGRATORS.get(own.integrator, "Euler"))
         option.set("cone", own.cone)
         option.set("impratio", repr(float(own.impratio)))
+        if own.noslip:
+            option.set("noslip_iterations", str(own.noslip))
+            scale = mean_inertia(self.model, self.reference) * self.model.nv
+            option.set("noslip_tolerance", repr(own.noslip_tolerance / scale))
         off = {"refsafe": not own.refsafe, "eulerdamp": not own.implicit_damping}
         off["filterparent"] = self.model.shapes.parents_touch
         ET.SubElement(option, "flag", {name: "disable" for name, is_off in off.items() if is_off})

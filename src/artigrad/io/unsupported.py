@@ -68,11 +68,6 @@ FEATURES = (
     ),
     Unsimulated("integrator discrete", "euler takes its place", lambda m, n: [""] if m.opt.integrator > 3 else []),
     Unsimulated(
-        "correction of creeping contacts (noslip_iterations)",
-        "they creep as far as impratio allows",
-        lambda m, n: [""] if m.opt.noslip_iterations > 0 else [],
-    ),
-    Unsimulated(
         "one point for each pair of shapes (flag multiccd)",
         "flat ones touch at several",
         lambda m, n: [""] if off(m, Off.MULTICCD) else [],

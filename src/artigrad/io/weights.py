@@ -142,6 +142,13 @@ def _world_columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.nda
     return S
 
 
+def mean_inertia(model: Model, q: np.ndarray) -> float:
+    """The mean of the diagonal of the mass matrix with axial joints at q, others at zero."""
+    R, r = poses(model, q)
+    columns = [_world_columns(model, i, R[i], r[i]) for i in range(model.nb)]
+    return float(np.diag(_mass_matrix(model, R, r, columns)).mean())
+
+
 def _mass_matrix(model: Model, R: np.ndarray, r: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
     p, M = model.params, np.zeros((model.nv, model.nv))
     for i in range(model.nb):

@@ -39,7 +39,7 @@ def jacobian_kernel(key: KernelKey) -> Kernel:
                 coordinates.normalise(s, q)
         step(s.at(**after))
 
-        shared = key.options.integrator != "rk4" and not key.taped
+        shared = key.options.integrator != "rk4" and not key.taped and not key.options.noslip
         here = s.at(v_next=after["v"], bars=bars, filled=shared)
         for k in loop(n):
             for i in loop(n):

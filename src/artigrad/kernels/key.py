@@ -7,6 +7,7 @@ from typing import Any
 
 from ..model.options import Options
 from ..physics.constraints.contact_problem import ContactProblem, contact_signature
+from ..physics.constraints.soft.slip_problem import slip_signature, take_slips
 from ..physics.constraints.soft.soft_problem import SoftProblem, soft_signature
 from ..physics.context import Step
 from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
@@ -56,7 +57,7 @@ class KernelKey:
 
     @property
     def taped(self) -> bool:
-        """Whether a gradient needs the tape of the sweeps."""
+        """Whether a gradient needs the tape of the sweeps of the hard law."""
         return self.options.law == "hard" and self.options.gradient == "reverse"
 
     @property
@@ -78,7 +79,9 @@ class KernelKey:
     def _constraints(self, taped: bool) -> dict[str, ArgumentKind]:
         if not self.contact:
             return {}
-        return soft_signature() if self.options.law == "soft" else contact_signature(taped)
+        if self.options.law == "hard":
+            return contact_signature(taped)
+        return soft_signature() | (slip_signature() if self.options.noslip else {})
 
     def _problem(self, arguments: dict[str, Any]) -> Any:
         options = self.options
@@ -86,7 +89,8 @@ class KernelKey:
             return None
         if self.soft:
             shapes, method = (self.routines, self.solids), (self.square, options.iterations)
-            return SoftProblem.take(arguments, shapes, options.cone, self.features, method)
+            more = take_slips(arguments) if options.noslip else {}
+            return SoftProblem.take(arguments, shapes, options.cone, self.features, method, more)
         return ContactProblem.take(arguments, options.cone, self.routines, self.solids)
 
     def step(self, arguments: dict[str, Any]) -> Step:

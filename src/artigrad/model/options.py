@@ -46,6 +46,9 @@ class Options:
     impratio: how much stiffer friction is than the normal direction.
     refsafe: whether time constants are at least two steps, as in MuJoCo.
     iterations: of Newton's method, at most; what is left over is in `violation`.
+    noslip: sweeps after it against the creep of friction, MuJoCo's noslip_iterations; 0: none.
+    noslip_tolerance: kg m^2/s^4, what a sweep must gain to be followed by another: MuJoCo's, which is relative, times its mean
+        inertia and the number of degrees of freedom.
 
     Of the hard law alone (`docs/design/contact.md`):
     solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (projected
@@ -84,6 +87,8 @@ class Options:
     impratio: float = 1.0
     refsafe: bool = True
     iterations: int = 30
+    noslip: int = 0
+    noslip_tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         if not _is_real(self.dt) or not (0.0 < self.dt < float("inf")):
@@ -101,7 +106,9 @@ class Options:
                 continue
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
-        for name in (*NUMBERS, "impratio"):
+        if not isinstance(self.noslip, Integral) or isinstance(self.noslip, bool) or self.noslip < 0:
+            raise InputError(f"noslip is a whole number, zero or more, not {self.noslip!r}")
+        for name in (*NUMBERS, "impratio", "noslip_tolerance"):
             value = getattr(self, name)
             if not _is_real(value) or not (0.0 <= value < float("inf")):
                 raise InputError(f"{name} is a number, zero or more, not {value!r}")
@@ -145,7 +152,9 @@ class Options:
     @property
     def structure(self) -> Options:
         """The options that shape a kernel, the others at their defaults: what kernels are compiled for."""
-        shaping = {name: getattr(self, name) for name in (*CHOICES, "sweeps", "iterations", "implicit_damping")}
+        shaping = {
+            name: getattr(self, name) for name in (*CHOICES, "sweeps", "iterations", "implicit_damping", "noslip")
+        }
         return replace(Options(), **shaping)
 
 
@@ -163,4 +172,7 @@ NUMBERS = (
     "bounce_threshold",
     "tolerance",
 )
-ONLY = {"hard": ("solver", "sweeps", "gradient", *NUMBERS), "soft": ("impratio", "refsafe", "iterations")}
+ONLY = {
+    "hard": ("solver", "sweeps", "gradient", *NUMBERS),
+    "soft": ("impratio", "refsafe", "iterations", "noslip", "noslip_tolerance"),
+}

@@ -15,7 +15,7 @@ nothing has no stage 3, and stage 4 is one solve.
 from __future__ import annotations
 
 from ..staging import Reals
-from .constraints.law import law_of
+from .constraints.law import Law, law_of
 from .context import Step
 from .dynamics.forward_dynamics import forces, joint_forces_vjp, moving_fields
 from .dynamics.inverse_dynamics import inward_vjp, outward_vjp
@@ -46,6 +46,14 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
     forces on links mean, and whose inward half takes everything to the joints. Rows and wrenches speak in between.
     """
     law = law_of(s)
+    _balance_vjp(s, law, qdd_bar)
+    if law.corrects is not None:
+        before, corrected = law.corrects
+        _balance_vjp(before(s), corrected, qdd_bar)
+
+
+def _balance_vjp(s: Step, law: Law, qdd_bar: Reals) -> None:
+    """The adjoint of the balance of forces under one law."""
     in_world = law.bars is not None or s.wrench is not None or bool(s.extras & {"compensation", "fluid"})
     if in_world:
         moving_fields(s, law.field(s) if law.field is not None else None)

@@ -28,6 +28,7 @@ from ..model.state import State
 from ..physics.collision.candidates import contact_names, routines_of, solids_of
 from ..physics.constraints.contact_problem import contact_arguments, contact_work, reverse_work
 from ..physics.constraints.report import REPORT
+from ..physics.constraints.soft.slip_problem import slip_arguments
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
 from ..physics.integrate import INTEGRATORS, slows
 from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
@@ -129,7 +130,8 @@ class Engine:
         """What constraints add to the arguments of a kernel."""
         integers = self.contact_integers
         if self.options.law == "soft":
-            return integers | soft_work(self.model, integers)
+            more = slip_arguments(self.model, integers, self.options, self.device.dtype) if self.options.noslip else {}
+            return integers | soft_work(self.model, integers) | more
         work = contact_work(self.model, integers)
         if backward and self.options.gradient == "reverse":
             work |= reverse_work(self.model, integers, self.options.sweeps)

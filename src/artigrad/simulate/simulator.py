@@ -82,6 +82,8 @@ class Simulator(StateFunctions):
         impratio: float | None = None,
         refsafe: bool | None = None,
         iterations: int | None = None,
+        noslip: int | None = None,
+        noslip_tolerance: float | None = None,
         **unknown: Any,
     ):
         if not isinstance(model, Model):
@@ -107,6 +109,8 @@ class Simulator(StateFunctions):
             "impratio": impratio,
             "refsafe": refsafe,
             "iterations": iterations,
+            "noslip": noslip,
+            "noslip_tolerance": noslip_tolerance,
             **unknown,
         }
         options = model.options.changed({k: x for k, x in given.items() if x is not None or k in unknown})

@@ -17,9 +17,10 @@ from ..lines import place
 from .gather import gather
 from .hard import implicit, reverse, solver
 from .hard.rows import apply_impulses, delassus, rows
-from .soft import adjoint
+from .soft import adjoint, noslip_adjoint
 from .soft.adhesion import stick
 from .soft.newton import newton
+from .soft.noslip import noslip
 from .soft.start import start_rows
 
 
@@ -30,7 +31,8 @@ class Law(NamedTuple):
     with what the adjoint reads of the step. multipliers(s, qdd_bar): ws.mu, of the balance of forces, and those of
     the rows. bars(s): what the rows say to poses, velocities and parameters, between the two halves of the adjoint of
     inverse dynamics. field(s): the joint-space vector whose motions of links rows are paired with, and whether it is one
-    of velocities. rest(s): what is left after.
+    of velocities. rest(s): what is left after. corrects: a law whose accelerations this one corrects, and the step as that one
+    left it, for its own adjoint.
     """
 
     collide: Callable[[Step], None]
@@ -41,13 +43,16 @@ class Law(NamedTuple):
     field: Callable[[Step], Reals] | None = None
     moves: bool = True
     rest: Callable[[Step], None] | None = None
+    corrects: tuple[Callable[[Step], Step], Law] | None = None
 
 
 def law_of(s: Step) -> Law:
     """The law that this step has."""
     if s.constraints is None:
         return FREE
-    return SOFT if s.options.law == "soft" else HARD[s.options.gradient]
+    if s.options.law == "hard":
+        return HARD[s.options.gradient]
+    return NOSLIP if s.options.noslip else SOFT
 
 
 # -- no rows -------------------------------------------------------------------------------------------------------------
@@ -79,6 +84,28 @@ SOFT = Law(
     adjoint.bars,
     field=lambda s: s.ws.qdd,
     moves=False,
+)
+
+
+# -- the same with sweeps against creep ----------------------------------------------------------------------------------
+def _noslip_constrain(s: Step) -> None:
+    stick(s)
+    newton(s)
+    noslip(s)
+    copy(s.constraints.accel, s.ws.qdd, s.model.nv)
+
+
+NEWTON = SOFT._replace(multipliers=lambda s, _: noslip_adjoint.newton_multipliers(s))
+NOSLIP = Law(
+    start_rows,
+    _noslip_constrain,
+    noslip_adjoint.recompute,
+    noslip_adjoint.multipliers,
+    adjoint.bars,
+    field=lambda s: s.ws.qdd,
+    moves=False,
+    rest=noslip_adjoint.sweep_bars,
+    corrects=(noslip_adjoint.at_newton, NEWTON),
 )
 
 

@@ -23,9 +23,9 @@ from ...lines import place
 from . import coupled
 from .adhesion import adhesion_vjp, start_bars
 from .combo_rows import combo_bars
-from .contact_rows import contact_bars, force_cotangent
+from .contact_rows import contact_bars, edges_kappa, force_cotangent
 from .factor import assemble, factor_solve
-from .families import BIG, SINGLE, Block, Motions, Scalar, every_row
+from .families import BIG, SINGLE, Block, Family, Motions, Scalar, every_row
 from .held_rows import held_bars
 from .limit_forces import limit_cotangent
 from .start import start_rows
@@ -59,6 +59,11 @@ def note_margin(s: Step) -> None:
 
 def multipliers(s: Step, qdd_bar: Reals) -> None:
     """ws.mu = nu; rows keep J nu + f_bar in z and kappa in d."""
+    soft_multipliers(s, qdd_bar, lambda family, n, row: _told(s, family, n, row))
+
+
+def soft_multipliers(s: Step, qdd_bar: Reals, f_bar: Callable[[Family, Any, Row], Any]) -> None:
+    """The same for f_bar(family, n, row), None for a family of which nobody asks."""
     problem = s.constraints
     at_solution(s)
     note_margin(s)
@@ -67,23 +72,42 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     if problem.has("tied"):
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.structure(s)
-    if problem.asked:
-        for family, n, row in every_row(s):
-            if isinstance(family, Block):
-                family.add_force(s, n, row, -family.times(row.K, _asked(s, family, n, row)))
-    if problem.limit_bar is not None:
-        for family, n, row in every_row(s):
-            if isinstance(family, Scalar):
-                family.add_to(s, n, row, qdd_bar, -(row.K * limit_cotangent(s, family, n, row)))
+    for family, n, row in every_row(s):
+        asked = f_bar(family, n, row)
+        if asked is None:
+            continue
+        force = -_with_edges(s, family, n, row, family.times(row.K, asked))
+        if isinstance(family, Scalar):
+            family.add_to(s, n, row, qdd_bar, force)
+        else:
+            family.add_force(s, n, row, force)
     factor_solve(s, qdd_bar, s.ws.mu)
     nu = Motions("y", s.ws.mu)
     for family, n, row in every_row(s):
-        felt = family.seen(s, n, row, nu)
-        if problem.asked and isinstance(family, Block):
-            felt = felt + _asked(s, family, n, row)
-        if problem.limit_bar is not None and isinstance(family, Scalar):
-            felt = felt + limit_cotangent(s, family, n, row)
-        row.z, row.d = felt, family.times(row.K, felt)
+        felt, asked = family.seen(s, n, row, nu), f_bar(family, n, row)
+        felt = felt if asked is None else felt + asked
+        row.z, row.d = felt, _with_edges(s, family, n, row, family.times(row.K, felt))
+
+
+def _told(s: Step, family: Family, n: Any, row: Row) -> Any:
+    """f_bar of a row, or None."""
+    problem = s.constraints
+    if isinstance(family, Block):
+        return _asked(s, family, n, row) if problem.asked else None
+    return limit_cotangent(s, family, n, row) if problem.limit_bar is not None else None
+
+
+def asked_of(s: Step, family: Family, n: Any, row: Row) -> Any:
+    """f_bar of a row, or zero."""
+    told = _told(s, family, n, row)
+    return row.f * 0.0 if told is None else told
+
+
+def _with_edges(s: Step, family: Family, n: Any, row: Row, kappa: Any) -> Any:
+    """kappa, with what the cotangents of the pressure of a pyramid's edges add to it, after sweeps against creep."""
+    if not (s.constraints.edges and isinstance(family, Block)):
+        return kappa
+    return family.by_kind(s, n, lambda: kappa + edges_kappa(s, family, n, row), lambda: kappa)
 
 
 def _asked(s: Step, family: Block, n: Any, row: Row) -> Any:

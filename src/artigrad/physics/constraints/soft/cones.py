@@ -70,16 +70,37 @@ def pyramidal(y: Vector, rub: Rub) -> Matrix:
     return _frictionless(y, rub, K)
 
 
-def pyramidal_bars(y: Vector, rub: Rub, felt: Vector) -> RubBars:
-    """felt . df/dmu at constant D: an edge e = y_n +- mu y_k presses with -D e along (1, +-mu)"""
+def pressed_edges(y: Vector, rub: Rub) -> list[Any]:
+    """N_k: what the two edges along each direction of friction press with together"""
+    out = []
+    for k, mu in enumerate(rub.mu, start=1):
+        edges = [maximum(-(y[0] + mu * y[k] * s), 0.0) for s in (1.0, -1.0)]
+        out.append(rub.D * (edges[0] + edges[1]))
+    return out
+
+
+def pressed_edges_kappa(y: Vector, rub: Rub, N_bar: Vector) -> Vector:
+    """-(dN/dy)^T N_bar"""
+    out: list[Any] = [0.0] * len(y)
+    for k, mu in enumerate(rub.mu, start=1):
+        plus, minus = (select(y[0] + mu * y[k] * s < 0.0, rub.D * N_bar[k - 1], 0.0) for s in (1.0, -1.0))
+        out[0] = out[0] + plus + minus
+        out[k] = mu * (plus - minus)
+    return out
+
+
+def pyramidal_bars(y: Vector, rub: Rub, felt: Vector, N_bar: Vector | None = None) -> RubBars:
+    """felt . df/dmu at constant D: an edge e = y_n +- mu y_k presses with -D e along (1, +-mu). N_bar: cotangents of what the
+    two edges along each direction press with."""
     bars = []
     for k, mu in enumerate(rub.mu, start=1):
         bar: Any = 0.0
+        normal = felt[0] if N_bar is None else felt[0] + N_bar[k - 1]
         for s in (1.0, -1.0):
             e = y[0] + mu * y[k] * s
             press = -(select(e < 0.0, rub.D, 0.0) * e)
             pressed = select(e < 0.0, rub.D, 0.0)
-            bar = bar + press * felt[k] * s - pressed * y[k] * s * (felt[0] + mu * felt[k] * s)
+            bar = bar + press * felt[k] * s - pressed * y[k] * s * (normal + mu * felt[k] * s)
         bars.append(select(mu > 0.0, bar, 0.0))
     return RubBars(bars, 0.0)
 

@@ -26,6 +26,7 @@ from ...context import Step
 from ...kinematics import origin
 from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, may_touch, meet, meet_one, place_shapes
 from .adhesion import add_pull_bar, along_normal, pull_of
+from .cones import Rub, pressed_edges, pressed_edges_kappa, pyramidal_bars
 from .families import POINT, WRENCH, Block, rub3, rub6, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
@@ -41,14 +42,20 @@ def touch(s: Step, counts: tuple[counter, ...]) -> None:
     ties = counts[TIES]
     for k in loop(problem.pairs):
         margin = s.const.pair[k].margin
+        if s.options.noslip:
+            problem.pair_rows[k] = 0
         for _ in when_any(may_touch(s, k, margin)):
-            before = counts[POINTS].value + counts[WRENCHES].value
+            points, wrenches = counts[POINTS].value, counts[WRENCHES].value
+            before = points + wrenches
             meet(s, k, margin)
             for m in loop(problem.first_point[k], problem.first_point[k + 1]):
                 meet_one(s, k, m, margin)
                 found, apart = gap_of(s, k, m)
                 for _ in when_any(found.phi - margin < 0.0):
                     _by_width(s, k, m, counts, (found, apart))
+            if s.options.noslip:
+                problem.pair_row[k] = points + problem.wide[k] * (wrenches - points)
+                problem.pair_rows[k] = counts[POINTS].value + counts[WRENCHES].value - before
             if problem.has("tied"):
                 tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
                 for _ in when_any(tied > 0.5):
@@ -161,6 +168,8 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
     soft, kappa, felt = pair.soft, row.d, row.z
     curve = impedance(soft, r, problem.square)
     d, pressed = curve.d, family.dot(felt, row.f)
+    if problem.edges:
+        pressed = pressed + _edges_pressed(s, family, n, row)
     normal = kappa.lin.x if wide else kappa.x
     inside = select(r < 0.0, 1.0, 0.0)
     d_bar = inside * (pressed / (d * (1.0 - d)) - soft.k * r * normal)
@@ -233,7 +242,37 @@ def _pair_bars(s: Step, family: Block, n: Any, row: Row, of: tuple[Any, ...]) ->
     bar.b_friction -= rubbed
     bar.g += inside * pressed / pair.g
     bar.margin -= r_bar
-    bars = problem.cone.bars(row.y.leaves(), rub6(row) if wide else rub3(row), row.z.leaves())
+    rub, felt = _rub(family, row), row.z.leaves()
+    if problem.edges:
+        bars = pyramidal_bars(row.y.leaves(), rub, felt, edge_bars(s, family, n))
+    else:
+        bars = problem.cone.bars(row.y.leaves(), rub, felt)
     for name, more in zip(("slide", "slide2", "torsion", "roll", "roll2"), bars.mu, strict=False):
         setattr(bar, name, getattr(bar, name) + more)
     bar.reg += bars.reg
+
+
+# -- what edges press with, to which sweeps against creep add cotangents ---------------------------------------------------
+def edge_bars(s: Step, family: Block, n: Any) -> list[Any]:
+    """The cotangents of what the two edges of a pyramid along each direction of friction press with."""
+    problem = s.constraints
+    first = getattr(problem, f"{family.name}_slip")[n]
+    return [problem.slip[first + d].bound_bar for d in range(5 if family is WRENCH else 2)]
+
+
+def _rub(family: Block, row: Row) -> Rub:
+    return rub6(row) if family is WRENCH else rub3(row)
+
+
+def edges_kappa(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """What they add to kappa."""
+    found = pressed_edges_kappa(row.y.leaves(), _rub(family, row), edge_bars(s, family, n))
+    return type(row.f).from_leaves(found)
+
+
+def _edges_pressed(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """And to the cotangent of the stiffness, in which what presses is linear."""
+    total: Any = 0.0
+    for N, bar in zip(pressed_edges(row.y.leaves(), _rub(family, row)), edge_bars(s, family, n), strict=True):
+        total = total + N * bar
+    return total

@@ -354,6 +354,35 @@ class SoftProblem(SimpleNamespace):
     force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
     report_bar: Any = None  # Table, if asked for: cotangents of the report of contacts
     limit_bar: Any = None  # Reals, if asked for: cotangents of the forces of limits
+    edges: bool = False  # whether what single edges of pyramids press with has cotangents (`noslip_adjoint`)
+
+    # of sweeps against creep (`slip_problem`), in models that have them
+    order: Any  # pairs as MuJoCo orders them
+    backwards: Any  # 1 where it has the points of a pair the other way round
+    slips: Any  # how many rows there may be
+    limit_gain: Any  # what a sweep must gain for another one
+    slip: Table  # rows of friction
+    slip_J: Reals
+    slip_W: Reals  # M^-1 J^T
+    slip_J_bar: Reals
+    slip_A: Reals  # rows of J M^-1 J^T of the contact each row belongs to
+    slip_tape: Reals  # forces before each update
+    sliding: Reals  # accelerations so far
+    slip_mu: Reals  # and backwards M^-1 times their cotangent
+    stuck: Reals  # accelerations that Newton's method found
+    island: Reals  # of each tree
+    going: Reals  # 1 while its sweeps go on
+    gain: Reals
+    gained: Reals
+    ran: Reals  # how many sweeps it had
+    unit_kind: Any
+    unit_row: Any
+    unit_tree: Any
+    point_slip: Any  # first row of friction of each contact
+    wrench_slip: Any
+    pair_row: Any  # first contact of each pair, and how many it has
+    pair_rows: Any
+    slip_count: Any  # units, rows
 
     @classmethod
     def take(
@@ -363,9 +392,10 @@ class SoftProblem(SimpleNamespace):
         cone: str,
         features: frozenset[str],
         method: tuple[bool, int],
+        more: dict[str, Any],
     ) -> Any:
         """Pick what belongs to the soft law out of a kernel's arguments. shapes: routines and solids; method: square and
-        iterations."""
+        iterations; more: what else belongs to it."""
         (routines, solids), (square, iterations) = shapes, method
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
@@ -382,6 +412,7 @@ class SoftProblem(SimpleNamespace):
             square=square,
             iterations=iterations,
             force_bar=None,
+            **more,
         )
 
     @property

@@ -1,0 +1,396 @@
+"""Sweeps against creep: friction without softness, after Newton's method, as MuJoCo's noslip iterations  (theory 9.14).
+
+The soft law lets what should stick creep. Normal forces and all others stay as they are; forces of friction are found anew, by
+projected Gauss-Seidel on directions of friction alone, without their softness:
+
+    f_i <- the f that makes y_i = (J a - ref)_i zero, within its bounds;      a <- a + M^-1 J_i^T (f_i' - f_i)
+
+Bounds are dry friction itself; of a pyramid mu_k times what the two edges along direction k press with; of a cone an ellipse.
+The sweeps are few and in MuJoCo's order. Those of one island (trees that rows tie together) end where one gains little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from .... import joints
+from ....spatial import Vec3, dot, point_velocity
+from ....staging import (
+    Reals,
+    Row,
+    carry,
+    clamp,
+    copy,
+    counter,
+    loop,
+    maximum,
+    minimum,
+    select,
+    switch,
+    to_real,
+    when_any,
+)
+from ...context import Step
+from ...dynamics import articulated
+from .cones import pressed_edges
+from .coupled import path
+from .ellipse import InEllipse, in_ellipse, inner
+from .families import BIG, COMBO, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row, rub3, rub6
+from .limit_forces import SINGLE_KINDS
+from .slip_problem import CONE, SCALAR, WIDE_CONE, WIDEST
+from .soft_problem import COMBOS, DRY, FREE_DRY, TENDON_DRY
+
+LEAST = 1e-15  # what friction moves at least, 1/kg, and what presses at least, N
+
+
+def noslip(s: Step) -> None:
+    """problem.accel and the forces of friction, corrected; problem.stuck keeps the accelerations of Newton's method."""
+    problem, nv = s.constraints, s.model.nv
+    copy(problem.accel, problem.stuck, nv)
+    copy(problem.accel, problem.sliding, nv)
+    gather(s)
+    find_islands(s)
+    for k in loop(s.options.noslip):
+        for _ in when_any(_any_going(s) > 0.5):
+            _sweep(s, k)
+    _write_back(s)
+    copy(problem.sliding, problem.accel, nv)
+
+
+def row_of(s: Step, table: Reals, r: Any) -> Reals:
+    """Row r of J, M^-1 J^T or J_bar: nv numbers."""
+    return table.shifted(r * s.model.nv)
+
+
+def along(s: Step, a: Reals, b: Reals) -> Any:
+    """a . b over all degrees of freedom"""
+    total = carry(0.0)
+    for k in loop(s.model.nv):
+        total.value = total.value + a[k] * b[k]
+    return total.value
+
+
+def add(s: Step, x: Reals, scale: Any, y: Reals) -> None:
+    """x += scale y"""
+    for k in loop(s.model.nv):
+        x[k] = x[k] + scale * y[k]
+
+
+# -- the rows --------------------------------------------------------------------------------------------------------------
+class Direction(NamedTuple):
+    """One of friction: its axis in the world, whether it is a turn, and its coefficient."""
+
+    axis: Vec3
+    turns: bool
+    mu: Any
+
+
+def directions(family: Block, row: Row) -> list[Direction]:
+    """Of a contact, in the order of its rows."""
+    R = row.R
+    found = [Direction(R.column(1), False, row.slide), Direction(R.column(2), False, row.slide2)]
+    if family is WRENCH:
+        turns = (row.torsion, row.roll, row.roll2)
+        found += [Direction(row.E.column(k), True, mu) for k, mu in enumerate(turns)]
+    return found
+
+
+def gather(s: Step) -> None:
+    """Rows of friction, with J, M^-1 J^T, bounds and forces, and the units they are updated in."""
+    problem = s.constraints
+    joints.store_columns(s)
+    articulated.factor(s)
+    units, rows = counter(0), counter(0)
+    for family, _, n, row in dry_rows(s):
+        _add_dry(s, family, n, row, (units, rows))
+    for block_family, n in touching(s):
+        _add_contact(s, block_family, n, (units, rows))
+    problem.slip_count[0], problem.slip_count[1] = units.value, rows.value
+
+
+def dry_rows(s: Step) -> Iterator[tuple[Scalar, int, Any, Row]]:
+    """Rows of dry friction, with their kind: of joints, then of free joints and tendons."""
+    problem = s.constraints
+    if problem.has("dry"):
+        for n, row in SINGLE.blocks(s):
+            for _ in _if(problem.single_kind[n], DRY, [k for k, name in SINGLE_KINDS.items() if problem.has(name)]):
+                yield SINGLE, DRY, n, row
+    for kind in (FREE_DRY, TENDON_DRY):
+        if problem.has(COMBOS[kind]):
+            for n, row in COMBO.blocks(s):
+                present = [k for k, name in enumerate(COMBOS) if problem.has(name)]
+                for _ in _if(problem.combo_kind[n], kind, present):
+                    yield COMBO, kind, n, row
+
+
+def _if(index: Any, value: int, present: list[int]) -> Iterator[Any]:
+    """Once if index is the value, else not at all."""
+    if len(present) == 1:
+        return iter((0,))
+
+    def once(k: int) -> Callable[[], float]:
+        return lambda: float(k == value)
+
+    return when_any(switch(index, {k: once(k) for k in present}) > 0.5)
+
+
+def touching(s: Step) -> Iterator[tuple[Block, Any]]:
+    """Contacts in MuJoCo's order."""
+    problem = s.constraints
+    kinds = [(w, f) for w, f, name in ((0, POINT, "contact"), (1, WRENCH, "patch")) if problem.has(name)]
+    if not kinds:
+        return
+    for o in loop(problem.pairs):
+        k = problem.order[o]
+        for m in loop(problem.pair_rows[k]):
+            n = problem.pair_row[k] + m + problem.backwards[k] * (problem.pair_rows[k] - 1 - 2 * m)
+            for w, family in kinds:
+                for _ in loop(_share(problem.wide[k], w)) if len(kinds) > 1 else (0,):
+                    yield family, n
+
+
+def _share(wide: Any, w: int) -> Any:
+    """1 if a pair is of this width, else 0."""
+    return wide if w else 1 - wide
+
+
+def _add_dry(s: Step, family: Scalar, n: Any, row: Row, counts: tuple[counter, counter]) -> None:
+    problem, r = s.constraints, counts[1].value
+    J = row_of(s, problem.slip_J, r)
+    for k in loop(s.model.nv):
+        J[k] = 0.0
+    family.add_to(s, n, row, J, 1.0)
+    dof = problem.single_dof[n] if family is SINGLE else problem.entry_dof[problem.entry[n]]
+    _add_row(s, r, (row.f, row.ref, row.high, 1.0))
+    _add_unit(s, counts, SCALAR, problem.dof_tree[dof], 1)
+
+
+def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]) -> None:
+    problem, first = s.constraints, counts[1].value
+    row, wide = getattr(problem, family.name)[n], family is WRENCH
+    getattr(problem, f"{family.name}_slip")[n] = first
+    ways = directions(family, row)
+    J = [row_of(s, problem.slip_J, first + d) for d in range(len(ways))]
+    for k in loop(s.model.nv):
+        for x in J:
+            x[k] = 0.0
+
+    def side(sign: float, link: Any, p: Vec3) -> None:
+        for k in path(s, link):
+            S = s.dof[k].S
+            v = point_velocity(p, S)
+            for x, way in zip(J, ways, strict=True):
+                x[k] = x[k] + dot(way.axis, S.w if way.turns else v) * sign
+
+    def one() -> None:
+        side(1.0, getattr(problem, f"{family.name}_link_b")[n], row.p)
+
+    def both() -> None:
+        one()
+        side(-1.0, getattr(problem, f"{family.name}_link_a")[n], row.p_a)
+
+    family.on_links(s, n, one, both)
+    forces, refs = row.f.leaves(), row.ref.leaves()
+    apart = s.options.cone == "pyramidal"
+    rub = rub6(row) if wide else rub3(row)
+    presses = pressed_edges(row.y.leaves(), rub) if apart else [forces[0]] * len(ways)
+    bounds = [mu * N for mu, N in zip(rub.mu, presses, strict=True)] if apart else presses
+    for d, (bound, way) in enumerate(zip(bounds, ways, strict=True)):
+        _add_row(s, first + d, (forces[d + 1], refs[d + 1], bound, way.mu))
+    tree = s.model.tree[getattr(problem, f"{family.name}_link_b")[n]]
+    if apart:
+        for _ in ways:
+            _add_unit(s, counts, SCALAR, tree, 1)
+    else:
+        _fill_block(s, first, len(ways))
+        _add_unit(s, counts, WIDE_CONE if wide else CONE, tree, len(ways))
+
+
+def _add_row(s: Step, r: Any, of: tuple[Any, Any, Any, Any]) -> None:
+    """Row r, whose J is there, with its force, its reference, its bound and its coefficient."""
+    slip = s.constraints.slip[r]
+    J, W = row_of(s, s.constraints.slip_J, r), row_of(s, s.constraints.slip_W, r)
+    articulated.clear_forces(s)
+    articulated.solve(s, J, W)
+    slip.f, slip.ref, slip.bound, slip.mu = of
+    slip.inv = 1.0 / maximum(along(s, J, W), LEAST)
+
+
+def _fill_block(s: Step, first: Any, n: int) -> None:
+    """The rows of A = J M^-1 J^T that a cone needs."""
+    problem = s.constraints
+    for i in range(n):
+        for j in range(n):
+            J, W = row_of(s, problem.slip_J, first + i), row_of(s, problem.slip_W, first + j)
+            problem.slip_A[(first + i) * WIDEST + j] = along(s, J, W)
+
+
+def _add_unit(s: Step, counts: tuple[counter, counter], kind: int, tree: Any, rows: int) -> None:
+    problem, (units, filled) = s.constraints, counts
+    u = units.value
+    problem.unit_kind[u], problem.unit_row[u], problem.unit_tree[u] = kind, filled.value, tree
+    units.value = u + 1
+    filled.value = filled.value + rows
+
+
+# -- islands ---------------------------------------------------------------------------------------------------------------
+def find_islands(s: Step) -> None:
+    """problem.island: a number for all trees that rows tie together; what the first sweep gains by there being no softness."""
+    problem, trees = s.constraints, s.model.nt + 1
+    for t in loop(trees):
+        problem.island[t], problem.going[t], problem.gain[t], problem.ran[t] = to_real(t), 1.0, 0.0, 0.0
+    for family, n, row in every_row(s):
+        if isinstance(family, Block):
+            _block_island(s, family, n, row)
+        else:
+            _scalar_island(s, family, n, row)
+
+
+def _tie(s: Step, a: Any, b: Any, active: Any) -> None:
+    """Two trees become one island."""
+    island = s.constraints.island
+    low, high = minimum(island[a], island[b]), maximum(island[a], island[b])
+    for t in loop(s.model.nt + 1):
+        island[t] = select(active, select(abs(island[t] - high) < 0.5, low, island[t]), island[t])
+
+
+def _block_island(s: Step, family: Block, n: Any, row: Row) -> None:
+    problem, tree = s.constraints, s.model.tree[getattr(s.constraints, f"{family.name}_link_b")[n]]
+
+    def both() -> None:
+        _tie(s, tree, s.model.tree[getattr(problem, f"{family.name}_link_a")[n]], row.D > 0.0)
+
+    family.on_links(s, n, lambda: None, both)
+    held: Callable[[], Any] = lambda: -family.dot(row.f, row.y)  # noqa: E731
+    soft = family.by_kind(s, n, lambda: _contact_softness(s, family, row), held)
+    problem.gain[tree] = problem.gain[tree] + 0.5 * soft
+
+
+def _contact_softness(s: Step, family: Block, row: Row) -> Any:
+    """sum of f^2 R: of edges -f . y; of a cone directions of friction are (mu_k/mu)^2 as stiff as the normal"""
+    if s.options.cone == "pyramidal":
+        return -family.dot(row.f, row.y)
+    f, rub = row.f.leaves(), rub6(row) if family is WRENCH else rub3(row)
+    total = f[0] * f[0]
+    for x, mu in zip(f[1:], rub.mu, strict=True):
+        ratio = rub.reg / maximum(mu, LEAST)
+        total = total + select(mu > 0.0, x * x * ratio * ratio, 0.0)
+    return select(rub.D > 0.0, total / maximum(rub.D, 1e-30), 0.0)
+
+
+def _scalar_island(s: Step, family: Family, n: Any, row: Row) -> None:
+    problem = s.constraints
+    if family is SINGLE:
+        tree = problem.dof_tree[problem.single_dof[n]]
+    else:
+        first, end = problem.entry[n], problem.entry[n + 1]
+        tree = problem.dof_tree[problem.entry_dof[first]]
+        for e in loop(first + 1, end):
+            _tie(s, tree, problem.dof_tree[problem.entry_dof[e]], row.D > 0.0)
+    D, f = row.D, row.f
+    soft = select(D > 0.0, f * f / maximum(D, 1.0 / BIG), 0.0)
+    problem.gain[tree] = problem.gain[tree] + 0.5 * soft
+
+
+def _any_going(s: Step) -> Any:
+    most = carry(0.0)
+    for t in loop(s.model.nt + 1):
+        most.value = maximum(most.value, s.constraints.going[t])
+    return most.value
+
+
+# -- the sweeps ------------------------------------------------------------------------------------------------------------
+def _sweep(s: Step, k: Any) -> None:
+    """Every unit once; then islands that gained little are done."""
+    problem, trees = s.constraints, s.model.nt + 1
+    tape = problem.slip_tape.shifted(k * problem.slips)
+    for u in loop(problem.slip_count[0]):
+        tree = problem.unit_tree[u]
+        going = problem.going[tree] > 0.5
+        gained = by_unit(s, u, partial(_update, s, going, tape))
+        problem.gain[tree] = problem.gain[tree] + gained
+    for t in loop(trees):
+        problem.ran[t] = problem.ran[t] + problem.going[t]
+        total = carry(0.0)
+        for o in loop(trees):
+            same = abs(problem.island[o] - problem.island[t]) < 0.5
+            total.value = total.value + select(same, problem.gain[o], 0.0)
+        problem.gained[t] = total.value
+    for t in loop(trees):
+        problem.going[t] = select(problem.gained[t] < problem.limit_gain[0], 0.0, problem.going[t])
+        problem.gain[t] = 0.0
+
+
+def by_unit(s: Step, u: Any, what: Callable[[Any, int], Any]) -> Any:
+    """what(first row, number of rows), 0 for one that stands by itself, of unit u."""
+    problem = s.constraints
+    first = problem.unit_row[u]
+    kinds = {SCALAR: 0}
+    if s.options.cone == "elliptic":
+        kinds |= {CONE: 2} if problem.has("contact") else {}
+        kinds |= {WIDE_CONE: WIDEST} if problem.has("patch") else {}
+    cases = {kind: (lambda n=n: what(first, n)) for kind, n in kinds.items()}
+    return switch(problem.unit_kind[u], cases) if len(cases) > 1 else cases[SCALAR]()
+
+
+def _update(s: Step, going: Any, tape: Reals, first: Any, n: int) -> Any:
+    """One unit: its rows from `first` on; what it gains."""
+    problem, count = s.constraints, max(n, 1)
+    rows = [problem.slip[first + d] for d in range(count)]
+    old = [row.f for row in rows]
+    for d, f in enumerate(old):
+        tape[first + d] = f
+    y = residuals(s, first, count)
+    new = solve_cone(s, first, n, old, y).f if n else [solve_row(rows[0], old[0], y[0])]
+    change = [select(going, a - b, 0.0) for a, b in zip(new, old, strict=True)]
+    gained: Any = 0.0
+    for d, (row, f, x) in enumerate(zip(rows, old, change, strict=True)):
+        row.f = f + x
+        add(s, problem.sliding, x, row_of(s, problem.slip_W, first + d))
+        gained = gained - x * y[d]
+    if not n:
+        return gained - 0.5 * change[0] * change[0] / rows[0].inv
+    A = block(s, first, n)
+    for i in range(n):
+        for j in range(n):
+            gained = gained - 0.5 * change[i] * A[i][j] * change[j]
+    return gained
+
+
+def residuals(s: Step, first: Any, count: int) -> list[Any]:
+    """y = J a - ref at the accelerations so far"""
+    problem = s.constraints
+    rows = [row_of(s, problem.slip_J, first + d) for d in range(count)]
+    return [along(s, J, problem.sliding) - problem.slip[first + d].ref for d, J in enumerate(rows)]
+
+
+def solve_row(row: Row, f: Any, y: Any) -> Any:
+    """Of a row by itself."""
+    return clamp(f - y * row.inv, -row.bound, row.bound)
+
+
+def block(s: Step, first: Any, n: int) -> list[list[Any]]:
+    """A of the rows of a cone"""
+    A = s.constraints.slip_A
+    return [[A[(first + i) * WIDEST + j] for j in range(n)] for i in range(n)]
+
+
+def solve_cone(s: Step, first: Any, n: int, f: list[Any], y: list[Any]) -> InEllipse:
+    """Of the rows of a cone: at most mu_k times what presses, as an ellipse."""
+    A, rows = block(s, first, n), [s.constraints.slip[first + d] for d in range(n)]
+    b = [y[i] - inner(A[i], f) for i in range(n)]
+    return in_ellipse(A, b, [row.mu for row in rows], rows[0].bound)
+
+
+def _write_back(s: Step) -> None:
+    """Forces to the rows they came from."""
+    problem, r = s.constraints, counter(0)
+    for _, _, _, row in dry_rows(s):
+        row.f = problem.slip[r.value].f
+        r.value = r.value + 1
+    for family, n in touching(s):
+        row, first = getattr(problem, family.name)[n], getattr(problem, f"{family.name}_slip")[n]
+        f = row.f.leaves()
+        row.f = type(row.f).from_leaves([f[0], *(problem.slip[first + d].f for d in range(len(f) - 1))])
