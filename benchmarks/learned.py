@@ -36,8 +36,6 @@ def read(folder: Path) -> list[dict[str, Any]]:
     place, found = Path(tempfile.mkdtemp()), []
     for file in sorted(folder.glob("learn-*.json")):
         suite = file.stem.removeprefix("learn-")
-        if suite == "sweep":
-            continue
         with zipfile.ZipFile(folder / f"policies-{suite}.zip") as policies:
             policies.extractall(place / suite)
         for one in json.loads(file.read_text()):
