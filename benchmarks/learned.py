@@ -8,6 +8,7 @@ Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/r
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import tempfile
 import warnings
@@ -35,8 +36,6 @@ def read(folder: Path) -> list[dict[str, Any]]:
     place, found = Path(tempfile.mkdtemp()), []
     for file in sorted(folder.glob("learn-*.json")):
         suite = file.stem.removeprefix("learn-")
-        if suite == "sweep":
-            continue
         with zipfile.ZipFile(folder / f"policies-{suite}.zip") as policies:
             policies.extractall(place / suite)
         for one in json.loads(file.read_text()):
@@ -44,61 +43,64 @@ def read(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def best_return(curve: list[dict[str, float]]) -> float:
-    """The best mean over five neighbouring points of a curve."""
-    return float(np.nanmax(smooth(curve)))
+def best_score(run: dict[str, Any]) -> float:
+    """The best mean return of whole episodes without noise, of all the times the policy was tried."""
+    return max(score for _, _, score in run["tries"])
 
 
-def smooth(curve: list[dict[str, float]]) -> np.ndarray:
-    """Means over each point of a curve and the four before it."""
-    returns = [row["return"] for row in curve]
-    return np.array([np.mean(returns[max(0, k - 4) : k + 1]) for k in range(len(returns))])
-
-
-def last_return(curve: list[dict[str, float]]) -> float:
-    """The mean return of the last five points of a curve."""
-    return float(np.nanmean([row["return"] for row in curve[-5:]]))
-
-
-def steps_to(curve: list[dict[str, float]], wanted: float) -> float:
-    """Steps of the environment after which the mean return of five points first was so high."""
-    high = np.flatnonzero(smooth(curve) >= wanted)
-    return curve[high[0]]["steps"] if len(high) else float("inf")
+def steps_to(run: dict[str, Any], wanted: float) -> float:
+    """Steps of the environment after which a try first was so good."""
+    return next((steps for steps, _, score in run["tries"] if score >= wanted), float("inf"))
 
 
 def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
-    """The best policy of each robot, here and in Gymnasium."""
+    """The best policy of each robot and algorithm, here and in Gymnasium."""
     lines = []
-    for task in GYM:
-        mine = [r for r in runs if r["job"]["task"] == task]
+    for task, algorithm in itertools.product(GYM, ("shac", "ppo")):
+        mine = [r for r in runs if (r["job"]["task"], r["job"]["algorithm"]) == (task, algorithm)]
         if not mine:
             continue
-        run = max(mine, key=lambda r: last_return(r["curve"]))
+        run = max(mine, key=best_score)
         player, last = Player(run["policy"]), run["curve"][-1]
         here, there = player.returns(episodes), player.gymnasium_returns(episodes)
-        figures = [f"{last['steps'] / 1e6:.1f} M", f"{last['seconds']:.0f}"]
+        figures = [f"{last['steps'] / 1e6:.1f} M", f"{last['seconds']:.0f}", spread([best_score(r) for r in mine])]
         returns = [f"{x.mean():,.0f} +- {x.std() / len(x) ** 0.5:,.0f}" for x in (here, there)]
         lines.append([run["job"]["name"], *figures, *returns, f"{there.mean() / here.mean():.3f}"])
         print(lines[-1], flush=True)
-    columns = ["", "steps", "seconds", "return in artigrad", "in Gymnasium's own", "ratio"]
+    columns = [
+        "best of its seeds",
+        "steps",
+        "seconds",
+        "all seeds, when tried",
+        "in artigrad",
+        "in Gymnasium's own",
+        "ratio",
+    ]
     return Sheet(f"Trained here, played in MuJoCo ({episodes} episodes each)", columns, lines)
 
 
+def spread(values: list[float]) -> str:
+    """The median, the least and the largest."""
+    return f"{np.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f}), {len(values)} seeds"
+
+
 def economy(runs: list[dict[str, Any]]) -> Sheet:
-    """Steps that SHAC and PPO need for nine tenths of PPO's best return."""
+    """Steps that SHAC and PPO need for nine tenths of what PPO comes to, medians over seeds."""
     lines = []
     for task in GYM:
-        curves = defaultdict(list)
+        groups = defaultdict(list)
         for r in runs:
             if r["job"]["task"] == task:
-                curves[r["job"]["algorithm"]].append(r["curve"])
-        if not curves["ppo"] or not curves["shac"]:
+                groups[r["job"]["algorithm"]].append(r)
+        if not groups["ppo"] or not groups["shac"]:
             continue
-        wanted = 0.9 * max(map(best_return, curves["ppo"]))
-        steps = {name: min(steps_to(c, wanted) for c in curves[name]) for name in ("shac", "ppo")}
+        wanted = 0.9 * float(np.median([best_score(r) for r in groups["ppo"]]))
+        steps = {name: float(np.median([steps_to(r, wanted) for r in groups[name]])) for name in ("shac", "ppo")}
         text = ["never" if np.isinf(x) else f"{x / 1e6:.2f} M" for x in steps.values()]
-        lines.append([task, f"{wanted:,.0f}", *text, f"{steps['ppo'] / steps['shac']:.1f}"])
-    return Sheet("Steps to nine tenths of PPO's best return", ["", "return", "SHAC", "PPO", "PPO / SHAC"], lines)
+        ratio = "-" if np.isinf(steps["shac"]) else f"{steps['ppo'] / steps['shac']:.1f}"
+        lines.append([task, f"{wanted:,.0f}", *text, ratio])
+    title = "Steps to nine tenths of what PPO comes to (medians over seeds)"
+    return Sheet(title, ["", "return", "SHAC", "PPO", "PPO / SHAC"], lines)
 
 
 @torch.no_grad()
@@ -203,7 +205,8 @@ def figure(runs: list[dict[str, Any]], file: Path) -> None:
                 if r["job"]["task"] != task:
                     continue
                 name = r["job"]["algorithm"]
-                xs, ys = ([c[k] for c in r["curve"]] for k in (over, "return"))
+                steps, seconds, ys = zip(*r["tries"], strict=True)
+                xs = steps if over == "steps" else seconds
                 ax.plot(np.array(xs) / scale, ys, color=colours[name], lw=1, label=None if name in named else name)
                 named.add(name)
             ax.set_xlabel(label)
@@ -230,7 +233,7 @@ def main() -> None:
     figure(runs, given.out / "learn.png")
     head = "# Learning\n\nMade by `python -m benchmarks.learn` and `python -m benchmarks.learned`, one core each unless told.\n"
     (given.out / "learn.md").write_text("\n".join([head, "![returns](learn.png)\n", *(s.markdown() for s in sheets)]))
-    kept = [{"job": r["job"], "curve": r["curve"]} for r in runs]
+    kept = [{"job": r["job"], "tries": r["tries"]} for r in runs]
     tables = {s.title: {"columns": s.columns, "lines": s.lines} for s in sheets}
     (given.out / "learn.json").write_text(json.dumps({"tables": tables, "runs": kept}))
 

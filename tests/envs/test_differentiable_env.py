@@ -55,6 +55,22 @@ def test_gradients_match_differences(name):
         assert (grad * d).sum().item() == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6 * float(grad.norm()))
 
 
+@pytest.mark.parametrize("name", ["HalfCheetah", "Ant"])
+def test_single_precision_far_from_the_origin(name):
+    """A kilometre away a step is what it is here: rewards and gradients to the action."""
+    env = DifferentiableEnv(name, 2, threads=1, seed=1)
+    env.reset()
+    action = 0.3 * torch.ones(2, env.action_size)
+    env.step(action)
+    start, found = env.now, []
+    for place in (0.0, 1000.0):
+        env.now, given = env.task.moved(start, torch.full((2, env.task.hidden), place)), action.clone().requires_grad_()
+        step = env.step(given)
+        found.append([step.observation.detach(), *torch.autograd.grad(step.reward.sum(), given)])
+    for here, there in zip(*found, strict=True):
+        torch.testing.assert_close(there, here, rtol=1e-3, atol=1e-3)
+
+
 @each
 def test_same_seed_same_bits(name):
     def play(seed):

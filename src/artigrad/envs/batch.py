@@ -79,8 +79,9 @@ class Batch:
     def step(self, before: Moment, action: Tensor, clip: float | None = None) -> Moved:
         """One step. A robot whose motion overflowed stays where it was, without reward, and has failed; no gradient goes
         through its step. clip: the norms that cotangents of each robot's state and controls are cut down to where they
-        come out of the step."""
-        task = self.task
+        come out of the step. Each robot is simulated near the origin, where single precision has most digits."""
+        task, place = self.task, before.q[:, : self.task.hidden].detach()
+        before = task.moved(before, -place)
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
         q0, v0, u = Restrained.apply(clip, task.hidden, lost, self.cut, before.q, before.v, task.controls(action))
         states: Any = rollout(self.sim, (q0, v0), u[:, None].expand(-1, task.frame_skip, -1))
@@ -90,7 +91,7 @@ class Batch:
         q, v, seen = (torch.where(lost[:, None], x, y) for x, y in zip(stay, found, strict=True))
         after = Moment(q, v, seen, before.goal, before.steps + 1)
         reward = torch.where(lost, 0.0, task.reward(before, action, after))
-        return Moved(after, reward, task.over(after) | lost)
+        return Moved(task.moved(after, place), reward, task.over(after) | lost)
 
 
 class Restrained(torch.autograd.Function):

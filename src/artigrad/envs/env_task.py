@@ -92,6 +92,10 @@ class EnvTask(ABC):
     def reward(self, before: Moment, action: Tensor, after: Moment) -> Tensor:
         """Rewards (B,) of a step."""
 
+    def moved(self, now: Moment, place: Tensor) -> Moment:
+        """The same moment elsewhere: `place` (B, hidden) is added to the first entries of q, and to what was seen of them."""
+        return now._replace(q=torch.cat([now.q[:, : self.hidden] + place, now.q[:, self.hidden :]], -1))
+
     def over(self, now: Moment) -> Tensor:
         """Which robots (B,) have failed, so that their episode ends."""
         return torch.zeros_like(now.q[:, 0], dtype=torch.bool)

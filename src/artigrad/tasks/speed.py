@@ -21,7 +21,7 @@ from ..simulate.simulator import Simulator
 from .experiment import Experiment, Running, film_of, plotting
 
 DT, STEPS = 0.01, 1000
-DECAY = 0.95  # of gradients for each step back in time, as in the paper: those of ten seconds of contact would not be finite
+DECAY, CLIP = 0.95, 1.0  # of gradients at each step back in time: those of ten seconds of contact would not be finite
 NETWORKS = {
     "1,296": (81, 16),
     "1,147,904": (81, 1024, 1024, 16),
@@ -192,8 +192,8 @@ def _loop(sim: Simulator, policy: Any, robots: int, steps: int, device: str) -> 
     start = tuple(torch.tensor(x, dtype=torch.float32, device=device) for x in sim.model.keyframe())
     state = tuple(x.expand(robots, -1).contiguous() for x in start)
     if device == "cpu":
-        return lambda given: at.closed_loop(sim, policy, given, steps, decay=DECAY), state
-    return at.RecordedLoop(sim, policy, robots, steps, decay=DECAY), state
+        return lambda given: at.closed_loop(sim, policy, given, steps, decay=DECAY, clip=CLIP), state
+    return at.RecordedLoop(sim, policy, robots, steps, decay=DECAY, clip=CLIP), state
 
 
 def _now(device: str) -> float:
