@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 
+from artigrad.spatial import Vec3
 from artigrad.staging import (
     INT,
     INTS,
@@ -293,3 +294,23 @@ def test_each_robot_reads_and_adds_where_its_own_index_says(target):
             w[robot, at_tail[robot, k]] += 10 * x[robot, k]
     rows = np.arange(batch)[:, None]
     np.testing.assert_array_equal(y, w[rows, at] + 100 * (at + 2) + 1e3 * at + x[rows, at])
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_each_robot_reads_its_own_row(target):
+    def body(n, table, packed, index, y):
+        for k in loop(n):
+            both = table.gather_row(index[k], 7, Vec3) + packed.gather_row(index[k], 7, Vec3)
+            y.put(3 * k, both)
+
+    rng = np.random.default_rng(0)
+    batch, n = 19, 4
+    table, index = rng.integers(-99, 99, 21).astype(float), rng.integers(-1, 9, (batch, n)).astype(float)
+    kernel = Kernel("test", body, {"n": INT, "table": SHARED, "packed": PACKED, "index": ROBOTS, "y": ROBOTS}, target)
+    packed = aligned_zeros(kernel.packed_shape(batch, 21), target.numpy_dtype)
+    packed += 1e3 * np.arange(21)[None, :, None]
+    y = np.zeros((batch, 3 * n), target.numpy_dtype)
+    own = {k: a.astype(target.numpy_dtype) for k, a in {"table": table, "index": index}.items()}
+    kernel(batch, 1, n=n, packed=packed, y=y, **own)
+    rows = (table + 1e3 * np.arange(21)).reshape(7, 3)[np.clip(index, 0, 6).astype(int)]
+    np.testing.assert_array_equal(y, rows.reshape(batch, 3 * n))

@@ -293,12 +293,12 @@ class Emitter:
 
     def integers(self, x: Any) -> list[Int]:
         """In each lane the integer below a real that is not negative."""
-        wide = self.int if self.lanes == 1 else f"<{self.lanes} x {self.int}>"
-        whole = self.pure(f"fptosi {self.type} {self.ref(x)} to {wide}")
         if self.lanes == 1:
-            return [Int(whole, self.scope)]
+            return [Int(self.pure(f"fptosi {self.type} {self.ref(x)} to {self.int}"), self.scope)]
+        wide = f"<{self.lanes} x i32>"
+        whole = self.pure(f"fptosi {self.type} {self.ref(x)} to {wide}")
         words = [self.pure(f"extractelement {wide} {whole}, i32 {lane}") for lane in range(self.lanes)]
-        return [Int(word, self.scope) for word in words]
+        return [Int(self.pure(f"zext i32 {word} to {self.int}"), self.scope) for word in words]
 
     def any_lane(self, mask: Any) -> Any:
         """1 if the mask holds for any robot of the pack, else 0."""

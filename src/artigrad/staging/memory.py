@@ -22,6 +22,8 @@ from .emit import Emitter
 from .struct import Struct, checked, size_of
 from .values import Int, Real, StagingError, change, dual, select, steady, to_real
 
+SHORT = 4  # numbers in a row that are loaded at once, robot by robot
+
 
 class Memory(Protocol):
     """Numbered reals. `at` names a place once; `load` and `store` add small fixed offsets to it."""
@@ -75,8 +77,10 @@ class Reals:
 
     def gather_row(self, index: Any, n: Any, kind: type[Struct]) -> Any:
         """Row `index`, a whole number, of the first n rows of structs, as `gather` finds an entry."""
-        at = _bounded(index, n) * float(kind.size)
-        return kind.from_leaves(self.memory.gather(self.start + j, at) for j in range(kind.size))
+        at, memory = _bounded(index, n) * float(kind.size), self.memory
+        if isinstance(memory, Shared) and memory.by_rows(kind.size):
+            return kind.from_leaves(memory.gather_row(self.start, at, kind.size))
+        return kind.from_leaves(memory.gather(self.start + j, at) for j in range(kind.size))
 
     def scatter_add_row(self, index: Any, n: Any, value: Struct) -> None:
         """Add a struct to row `index` of the first n, as `gather_row` finds it."""
@@ -263,11 +267,53 @@ class Shared:
         raise StagingError("shared numbers are the same for every robot and cannot be written by one")
 
     def gather(self, start: Any, index: Any) -> Real:
-        e, spots = self.e, [self.at(start + k) for k in self.e.integers(index)]
-        return e.pack([e.pure(f"load {e.element}, {e.pointer} {spot}, !invariant.load !0") for spot in spots])
+        e = self.e
+        return e.pack(
+            [e.pure(f"load {e.element}, {e.pointer} {spot}, !invariant.load !0") for spot in self._spots(start, index)]
+        )
+
+    def _spots(self, start: Any, index: Any) -> list[str]:
+        """The address of the number that each robot asks for."""
+        e, first = self.e, self.at(start)
+        return [
+            e.pure(f"getelementptr inbounds {e.element}, {e.pointer} {first}, {e.int} {e.int_ref(k)}")
+            for k in e.integers(index)
+        ]
+
+    def by_rows(self, size: int) -> bool:
+        """Whether a few numbers in a row are gathered faster together."""
+        return self.e.lanes >= SHORT and 1 < size <= SHORT
+
+    def gather_row(self, start: Any, index: Any, size: int) -> list[Real]:
+        """Some numbers in a row from each robot's own index on: a load for each robot, then rows for columns. What is beyond
+        the last of them is not touched."""
+        e = self.e
+        short, mask = f"<{SHORT} x {e.element}>", ", ".join(f"i1 {int(k < size)}" for k in range(SHORT))
+        load = f"@llvm.masked.load.v{SHORT}f{8 * e.element_bytes}.p0"
+        e.declared.add(f"declare {short} {load}(ptr, i32, <{SHORT} x i1>, {short})")
+        rest = f"i32 {e.element_bytes}, <{SHORT} x i1> <{mask}>, {short} zeroinitializer"
+        parts = [e.pure(f"call {short} {load}(ptr {spot}, {rest})") for spot in self._spots(start, index)]
+        width = SHORT
+        while width < e.lanes:  # as many rows side by side as a register takes, so that there are SHORT of them
+            parts, width = _side_by_side(e, parts, width, range(2 * width)), 2 * width
+        out = []
+        for j in range(size):
+            halves = _side_by_side(e, parts, width, range(j, 2 * width, SHORT))
+            (pack,) = _side_by_side(e, halves, width // 2, range(width))
+            out.append(Real(pack, e.scope))
+        return out
 
     def scatter_add(self, start: Any, index: Any, value: Any) -> None:
         self.store("", 0, value)
+
+
+def _side_by_side(e: Emitter, parts: list[str], width: int, picks: range) -> list[str]:
+    """Of each two vectors of so many numbers one, of those that are picked among both."""
+    kind, order = f"<{width} x {e.element}>", ", ".join(f"i32 {k}" for k in picks)
+    return [
+        e.pure(f"shufflevector {kind} {a}, {kind} {b}, <{len(picks)} x i32> <{order}>")
+        for a, b in zip(parts[::2], parts[1::2], strict=True)
+    ]
 
 
 class Robots:

@@ -35,7 +35,7 @@ from ...staging import (
 FEW = 80  # corners of a hull that are all looked at, which is faster than to ask where to begin
 SCANNED, CLIMBED = -1, -2  # which of both a model has, beside its kinds of solids
 WAYS = frozenset({SCANNED, CLIMBED})
-CELLS = 8  # along an edge of the cube of directions
+CELLS = 16  # along an edge of the cube of directions
 BLOCK = 8  # entries of a list
 TURNS, LEVELS = 8, 3  # of a climb: far more than the corners that are passed from a start to the furthest
 
@@ -183,33 +183,31 @@ class PlacedHull(NamedTuple):
         return switch(self.large, known) if len(known) > 1 else next(iter(known.values()))()
 
     def _scan(self, d: Vec3) -> Corner:
-        best = carry((-1e30, Corner(Vec3.zero(), 0.0)))
+        best = carry((-1e30, 0.0))
         for k in loop(self.count):
-            top, at = best.value
-            p = self.vertices.struct(k * 3, Vec3)
-            height = dot(p, d)
+            top, number = best.value
+            height = dot(self.vertices.struct(k * 3, Vec3), d)
             more = height > top
-            best.value = (select(more, height, top), select(more, Corner(p, to_real(k)), at))
-        return best.value[1]
+            best.value = (select(more, height, top), select(more, to_real(k), number))
+        return self.corner(best.value[1])
 
     def _climb(self, d: Vec3) -> Corner:
         """From a corner that is nearly it to higher neighbours, until there are none. Where a robot stands, its neighbours in
         the pack may still go on: it stays."""
-        begin = self.corner(self.table.gather(to_real(self.starts) + _cell(d), self.size))
-        state, live = carry((begin, dot(begin.p, d))), carry(1.0 + 0.0 * d.x)
+        begin = self.table.gather(to_real(self.starts) + _cell(d), self.size)
+        state, live = carry((begin, dot(self.corner(begin).p, d))), carry(1.0 + 0.0 * d.x)
         for _ in while_any(live):
             self._higher(d, state, live)
-        return state.value[0]
+        return self.corner(state.value[0])
 
     def _higher(self, d: Vec3, state: carry, live: carry) -> None:
         """To the highest neighbour, if it is higher."""
-        before = state.value[1]
-        for number, there, _k in self.each(self.edges, self.degree, state.value[0].number):
+        now, before = state.value
+        for number, there, _k in self.each(self.edges, self.degree, now):
             best, top = state.value
-            near = self.corner(number)
-            height = dot(near.p, d)
+            height = dot(self.corner(number).p, d)
             more = there & (height > top)
-            state.value = (select(more, near, best), select(more, height, top))
+            state.value = (select(more, number, best), select(more, height, top))
         live.value = select(state.value[1] > before, 1.0, 0.0)
 
     def face_towards(self, number: Any, d: Vec3) -> tuple[Any, Any]:
