@@ -1,7 +1,8 @@
 """What pairs of shapes cost, for `benchmarks.contact`: many candidates of which few touch; boxes on boxes, meshes on meshes.
 
 The crowd is a plate on four balls that carries shapes past others that stand far away; the same plate without them has the four
-contacts alone. Blocks rest on blocks that are fixed, a step is their collision and the constraints that follow from it.
+contacts alone. Blocks rest on blocks that are fixed, a step is their collision and the constraints that follow from it; meshes
+are cubes of 8 corners, drums of 128 and stones of 400.
 """
 
 from __future__ import annotations
@@ -39,25 +40,56 @@ def crowd(others: bool) -> ag.Model:
     return b.build()
 
 
-def blocks(kind: str) -> ag.Model:
+def cube(half: float) -> np.ndarray:
+    return half * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+
+
+def drum(half: float) -> np.ndarray:
+    """A bevelled prism of 128 corners, which stands on a face of 32."""
+    t = np.arange(32) * (2 * np.pi / 32)
+    rings = ((0.85, -1.0), (1.0, -0.85), (1.0, 0.85), (0.85, 1.0))
+    return half * np.concatenate([np.stack([r * np.cos(t), r * np.sin(t), z + 0 * t], 1) for r, z in rings])
+
+
+def stone(half: float) -> np.ndarray:
+    """400 corners on an ellipsoid, at random."""
+    p = np.random.default_rng(0).normal(size=(400, 3))
+    return half * p / np.linalg.norm(p, axis=1, keepdims=True) * (1.0, 0.9, 0.7)
+
+
+SOLIDS: dict[str, Callable[[float], np.ndarray]] = {"mesh": cube, "drum": drum, "stone": stone}
+
+
+def blocks(upper: str, lower: str, height: float = 0.299) -> ag.Model:
     """Blocks at rest on larger ones, each on its own; turned a little, so that no edges are parallel."""
-    b = ag.ModelBuilder(f"{kind} on {kind}")
-    corners = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+    b = ag.ModelBuilder(f"{upper} on {lower}")
     for k in range(BLOCKS):
         mask = {"group": 1 << k, "touches": 1 << k}
-        b.body(f"b{k}", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(k, 0.0, 0.299))
+        b.body(f"b{k}", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(k, 0.0, height))
         turn = {"rotation": (1.0, 0.0, 0.0, 0.1 + 0.05 * k)}
-        for body, half, place in ((f"b{k}", 0.1, {}), ("world", 0.2, {"position": (k, 0.0, 0.0), **turn})):
-            size = half * np.ones(3)
-            (b.box if kind == "box" else b.points)(body, size if kind == "box" else half * corners, **place, **mask)
+        for kind, body, half, place in (
+            (upper, f"b{k}", 0.1, {}),
+            (lower, "world", 0.2, {"position": (k, 0.0, 0.0), **turn}),
+        ):
+            if kind == "box":
+                b.box(body, half * np.ones(3), **place, **mask)
+            else:
+                b.points(body, SOLIDS[kind](half), **place, **mask)
     return b.build()
 
 
+TOUCHING: dict[str, Callable[[], ag.Model]] = {
+    "box on box": partial(blocks, "box", "box"),
+    "mesh on mesh": partial(blocks, "mesh", "mesh"),
+    "mesh on box": partial(blocks, "mesh", "box"),
+    "drum on drum": partial(blocks, "drum", "drum"),
+    "stone on box": partial(blocks, "stone", "box", 0.268),
+    "stone on stone": partial(blocks, "stone", "stone", 0.209),
+}
 MODELS: dict[str, Callable[[], ag.Model]] = {
     "four feet": partial(crowd, False),
     "crowd": partial(crowd, True),
-    "box on box": partial(blocks, "box"),
-    "mesh on mesh": partial(blocks, "mesh"),
+    **TOUCHING,
 }
 
 
@@ -102,7 +134,7 @@ def pair_targets(rows: Rows) -> list[dict[str, Any]]:
     for robots, dtype in ((1, "f64"), (BATCH, "f64"), (BATCH, "f32")):
         ratio = _us(rows, "crowd", robots, dtype) / _us(rows, "four feet", robots, dtype)
         out.append(at_most(f"200 pairs of which 4 touch, {robots} robots {dtype}, of those 4 alone", ratio, 1.5))
-    for name in ("box on box", "mesh on mesh"):
+    for name in TOUCHING:
         theirs = rows[f"{name}: MuJoCo", 1, "f64", 1].median
         out.append(at_most(f"{name}, one robot, of MuJoCo's", _us(rows, name) / theirs, 1.0))
         packs = theirs / _us(rows, name, BATCH, "f32")
