@@ -26,7 +26,7 @@ from .constraints.soft.pair_numbers import PairSoft
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex", "npair", "nequality"), INT),
-    **dict.fromkeys(("nheight", "nface"), INT),
+    **dict.fromkeys(("nheight", "nface", "ncrowd"), INT),
     **dict.fromkeys(("ntendon", "nline", "npiece"), INT),
     **dict.fromkeys(
         (
@@ -90,6 +90,7 @@ STRUCTURE: dict[str, ArgumentKind] = {
     **dict.fromkeys(("body_parent", "body_joint", "shape_body", "face_corner", "act_kind", "slots"), INTS),
     **dict.fromkeys(("body_v", "body_nv", "body_moves", "dof_counts"), INTS),
     **dict.fromkeys(("pair_a", "pair_b", "pair_own", "pair_explicit", "pair_rank", "pair_dim"), INTS),
+    **dict.fromkeys(("crowd_first", "crowd_end"), INTS),
     **dict.fromkeys(("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b"), INTS),
     **dict.fromkeys(("eq_tendon_a", "eq_tendon_b", "tendon_counts", "line_actuator"), INTS),
 }
@@ -142,6 +143,7 @@ def _topology(model: Model) -> dict[str, Any]:
         "shape_rows": _ints(rows for _, rows, _ in model.shapes.grids),
         "shape_cols": _ints(cols for _, _, cols in model.shapes.grids),
         "npair": len(model.shapes.pairs),
+        "ncrowd": int(candidates(model).crowd.max()),
         "nequality": len(model.equalities),
         "shape_link": _ints(links.of_body[b + 1] for b in model.shapes.body),
         "shape_kind": _ints(model.shapes.kind),
@@ -307,7 +309,8 @@ def structure_arguments(model: Model) -> dict[str, Any]:
 
 def _pair_structure(model: Model) -> dict[str, Any]:
     """Of each pair of shapes, in the order of the candidates: its shapes, its number among the explicit pairs (from 1; 0: it
-    is not), which shape decides alone (1 or 2; 0: both), and in how many directions it acts."""
+    is not), which shape decides alone (1 or 2; 0: both), and in how many directions it acts; of each crowd, its first pair and
+    where it ends."""
     c, shapes = candidates(model), model.shapes
     own = {frozenset((a, b)): k + 1 for k, (a, b, _) in enumerate(shapes.included)}
     pairs = [(int(a), int(b)) for a, b in zip(c.a[:-1], c.b[:-1], strict=True)]
@@ -315,6 +318,8 @@ def _pair_structure(model: Model) -> dict[str, Any]:
     return {
         "pair_a": c.a,
         "pair_b": c.b,
+        "crowd_first": _ints(np.flatnonzero(c.crowd == n)[0] for n in range(1, c.crowd.max() + 1)),
+        "crowd_end": _ints(np.flatnonzero(c.crowd == n)[-1] + 1 for n in range(1, c.crowd.max() + 1)),
         "pair_own": _ints(own.get(frozenset(pair), 0) for pair in pairs),
         "pair_explicit": _ints(frozenset(pair) in own for pair in pairs),
         "pair_rank": _ints(rank),
@@ -363,6 +368,7 @@ class Topology(SimpleNamespace):
     nheight: Any
     nface: Any
     npair: Any  # candidates for contact
+    ncrowd: Any
     nequality: Any
     parent: Any
     kind: Any
@@ -494,6 +500,8 @@ _SHAPE: dict[str, type] = {
     "radius": float,
     **dict.fromkeys(("centre", "extent", "inner"), Vec3),
 }
+# around all shapes of a crowd on either side, their margins included, in the frames of the two links; not differentiated
+_CROWD: dict[str, type] = dict.fromkeys(("a_centre", "a_extent", "b_centre", "b_extent"), Vec3)
 _VERTEX: dict[str, type] = {"p": Vec3}
 _HEIGHT: dict[str, type] = {"z": float}
 _FACE: dict[str, type] = {
@@ -536,7 +544,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
     *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT),
-    *(_WET, _FACE),
+    *(_WET, _FACE, _CROWD),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -564,6 +572,7 @@ class Constants:
             t.neffort,
             t.nwet,
             t.nface,
+            t.ncrowd,
         ]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
@@ -572,7 +581,7 @@ class Constants:
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
-        self.activation, self.muscle, self.spring, self.effort, self.wet, self.face = tables[18:]
+        self.activation, self.muscle, self.spring, self.effort, self.wet, self.face, self.crowd = tables[18:]
         self.reals, self.size = reals, start
 
     @property

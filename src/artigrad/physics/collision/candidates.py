@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...model.model import Model
+from ...model.model import HEIGHT_FIELD, PLANE, Model
 from ...staging import Layout, Table
 from .height_field import WINDOW
 from .hull_tables import ways_of
@@ -15,15 +16,19 @@ from .patch import CORNER, CROSSING, CROSSINGS, ORDER, RING, STRIDE
 from .routines import BY_SHAPES, CONVEX, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD
 from .solids import SOLIDS
 
+CROWD = 12  # pairs between two links from which on they are looked at only where the boxes around them are near
+
 
 class Candidates(NamedTuple):
-    """What may touch: pairs of shapes, each with its points; and the limited joints. Groups are contiguous."""
+    """What may touch: pairs of shapes, each with its points; and the limited joints. Groups are contiguous, and crowds in
+    them."""
 
     routine: np.ndarray  # of each pair
     a: np.ndarray
     b: np.ndarray
     turned: np.ndarray  # 1 where MuJoCo has the two shapes of a pair the other way round
     group: np.ndarray
+    crowd: np.ndarray  # that each pair belongs to, counted from 1; 0: none
     first: np.ndarray  # point of each pair, and the number of all points
     feature: np.ndarray  # (n, 3), of each point: times the lengths of B, where it is in its frame
     limited: np.ndarray  # links whose joint has a limit or dry friction, ordered by group
@@ -47,7 +52,8 @@ def candidates(model: Model) -> Candidates:
     for a, b in shapes.pairs:
         if tree[a] and tree[b]:
             parent[root(tree[a])] = root(tree[b])
-    pairs = sorted(shapes.pairs, key=lambda p: root(tree[p[1]] or tree[p[0]]))
+    crowds = _crowds(model)
+    pairs = sorted(shapes.pairs, key=lambda p: (root(tree[p[1]] or tree[p[0]]), crowds.get(p, 0)))
     group = [root(tree[b] or tree[a]) for a, b in pairs]
     limited.sort(key=lambda i: root(int(links.tree[i])))
     limited_group = [root(int(links.tree[i])) for i in limited]
@@ -66,6 +72,7 @@ def candidates(model: Model) -> Candidates:
         b=column([b for _, b in pairs]),
         turned=column([int((shapes.kind[a], a) > (shapes.kind[b], b)) for a, b in pairs]),
         group=column([number[g] for g in group]),
+        crowd=column([crowds.get(p, 0) for p in pairs]),
         first=np.cumsum([0, *map(len, points)]).astype(np.int32),
         feature=np.array(every or [(0.0, 0.0, 0.0)], float),
         limited=column(limited),
@@ -73,6 +80,18 @@ def candidates(model: Model) -> Candidates:
         groups=len(number),
         links=[np.flatnonzero(of_link == k) for k in range(len(number))],
     )
+
+
+def _crowds(model: Model) -> dict[tuple[int, int], int]:
+    """The crowds of a model: for each pair in one its number."""
+    shapes, link = model.shapes, model.links.of_body
+    ends = {
+        (a, b): (int(link[shapes.body[a] + 1]), int(link[shapes.body[b] + 1]))
+        for a, b in shapes.pairs
+        if not {shapes.kind[a], shapes.kind[b]} & {PLANE, HEIGHT_FIELD}  # these have no end
+    }
+    many = [links for links, count in sorted(Counter(ends.values()).items()) if count >= CROWD]
+    return {pair: many.index(links) + 1 for pair, links in ends.items() if links in many}
 
 
 def routines_of(model: Model) -> frozenset[int]:

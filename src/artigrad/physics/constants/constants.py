@@ -8,7 +8,7 @@ from .actuator_constants import activations, activations_vjp, actuators, actuato
 from .line_constants import lines, lines_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .making import Making
-from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
+from .row_constants import crowds, dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
 from .servo_constants import servos, servos_vjp
 from .spring_constants import springs, springs_vjp
 from .surrounding_constants import lifted_masses_vjp, surroundings, surroundings_vjp
@@ -28,6 +28,7 @@ def constants(m: Making) -> None:
     shapes(m)
     dry_friction(m)
     pairs(m)
+    crowds(m)
     if m.lines:
         lines(m)
     equalities(m)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Quat, Vec3, compose_vjp, pose, pose_vjp
-from ...staging import carry, loop, maximum, select, switch, target
+from ...staging import carry, loop, maximum, minimum, select, switch, target
+from ..collision.gap import FAR
 from ..constraints.soft.impedance import (
     LEAST,
     Soft,
@@ -201,6 +202,22 @@ def pairs(m: Making) -> None:
         made = pair_soft(_said(m, k), _pair_weight(m, k), m.structure.pair_dim[k], m.numbers)
         for name in PairSoft.parts:
             setattr(m.out.pair[k], name, getattr(made, name))
+
+
+def crowds(m: Making) -> None:
+    """The boxes around what many pairs of two links are made of."""
+    for n in loop(m.model.ncrowd):
+        first, end = m.structure.crowd_first[n], m.structure.crowd_end[n]
+        for side, shape in (("a", m.structure.pair_a), ("b", m.structure.pair_b)):
+            low, high = carry(Vec3(FAR, FAR, FAR)), carry(Vec3(-FAR, -FAR, -FAR))
+            for k in loop(first, end):
+                own = m.out.shape[shape[k]]
+                reach = own.radius + maximum(m.out.pair[k].margin, 0.0)
+                around = Vec3(reach, reach, reach)
+                low.value = low.value.map(minimum, own.X.r - around)
+                high.value = high.value.map(maximum, own.X.r + around)
+            setattr(m.out.crowd[n], f"{side}_centre", (low.value + high.value) * 0.5)
+            setattr(m.out.crowd[n], f"{side}_extent", (high.value - low.value) * 0.5)
 
 
 def pairs_vjp(m: Making) -> None:

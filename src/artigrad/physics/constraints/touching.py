@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...model.model import HEIGHT_FIELD, PLANE, POINTS
+from ...model.model import BOX, HEIGHT_FIELD, PLANE, POINTS
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
-from ...staging import Reals, Row, loop, sqrt, to_real
+from ...staging import Reals, Row, loop, sqrt, target, to_real
 from ..collision.collide import (
+    SLACK,
     Kind,
     Point,
     add_corner_bars,
@@ -26,6 +27,7 @@ from ..collision.collide import (
 from ..collision.gap import Gap, PairPoses, Pose
 from ..collision.height_field import Grid, field_bars
 from ..collision.hull_tables import WAYS, PlacedHull
+from ..collision.least_overlap import box_axis
 from ..collision.meeting import CornerBars
 from ..collision.routines import ROUTINES, Routine
 from ..collision.solids import SOLIDS, Solid
@@ -37,9 +39,27 @@ from ..tables import Constants
 def place_shapes(s: Step) -> None:
     """The poses of all shapes, once for all their pairs."""
     for k in loop(s.model.nshape):
-        i = s.model.shape_link[k]
-        X, row = s.link[i].X @ s.const.shape[k].X, s.constraints.placed[k]
-        row.X, row.at = X, X.r + origin(s, s.model.tree[i])
+        place_shape(s, k)
+
+
+def place_shape(s: Step, k: Any) -> None:
+    """The pose of one shape."""
+    i = s.model.shape_link[k]
+    X, row = s.link[i].X @ s.const.shape[k].X, s.constraints.placed[k]
+    row.X, row.at = X, X.r + origin(s, s.model.tree[i])
+
+
+def crowd_gap(s: Step, n: Any, i: Any, j: Any) -> Any:
+    """Below zero where shapes of a crowd may be nearer than their margins, by the boxes around those on link i, on link j."""
+    crowd, nothing = s.const.crowd[n], Vec3.zero()
+
+    def box(link: Any, centre: Vec3, extent: Vec3) -> Solid:
+        X = s.link[link].X
+        at = Pose(X.R, X.r + origin(s, s.model.tree[link]))
+        return Solid(BOX, frozenset({BOX}), extent, at, centre, extent, nothing, None)
+
+    gap, _ = box_axis(box(i, crowd.a_centre, crowd.a_extent), box(j, crowd.b_centre, crowd.b_extent))
+    return gap - SLACK[target().dtype]
 
 
 def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:

@@ -24,7 +24,19 @@ from ....staging import Row, Table, counter, loop, maximum, select, switch, to_r
 from ...collision.gap import FAR, Gap
 from ...context import Step
 from ...kinematics import origin
-from ..touching import GapBars, contact_gap, gap_bars, gap_of, keep, may_touch, meet, meet_one, place_shapes
+from ..touching import (
+    GapBars,
+    contact_gap,
+    crowd_gap,
+    gap_bars,
+    gap_of,
+    keep,
+    may_touch,
+    meet,
+    meet_one,
+    place_shape,
+    place_shapes,
+)
 from .adhesion import add_pull_bar, along_normal, pull_of
 from .cones import Rub, pressed_edges, pressed_edges_kappa, pyramidal_bars
 from .families import POINT, WRENCH, Block, rub3, rub6, velocities
@@ -34,34 +46,60 @@ from .stiffness import Six
 
 
 def touch(s: Step, counts: tuple[counter, ...]) -> None:
-    """Blocks of all points within the margins of their pairs. Pairs whose bounding spheres are apart are passed over."""
+    """Blocks of all points within the margins of their pairs. Pairs whose bounding spheres are apart are passed over, and
+    crowds of pairs whose boxes are."""
     problem = s.constraints
     if not problem.has("contact", "patch"):
         return
-    place_shapes(s)
-    ties = counts[TIES]
-    for k in loop(problem.pairs):
-        margin = s.const.pair[k].margin
-        if s.options.noslip:
+    if s.options.noslip:
+        for k in loop(problem.pairs):
             problem.pair_rows[k] = 0
-        for _ in when_any(may_touch(s, k, margin)):
-            points, wrenches = counts[POINTS].value, counts[WRENCHES].value
-            before = points + wrenches
-            meet(s, k, margin)
-            for m in loop(problem.first_point[k], problem.first_point[k + 1]):
-                meet_one(s, k, m, margin)
-                found, apart = gap_of(s, k, m)
-                for _ in when_any(found.phi - margin < 0.0):
-                    _by_width(s, k, m, counts, (found, apart))
-            if s.options.noslip:
-                problem.pair_row[k] = points + problem.wide[k] * (wrenches - points)
-                problem.pair_rows[k] = counts[POINTS].value + counts[WRENCHES].value - before
-            if problem.has("tied"):
-                tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
-                for _ in when_any(tied > 0.5):
-                    problem.tie_a[ties.value + 1] = s.model.shape_link[problem.a[k]]
-                    problem.tie_b[ties.value + 1] = s.model.shape_link[problem.b[k]]
-                    ties.value = ties.value + 1
+    if not problem.has("crowd"):
+        place_shapes(s)
+        for k in loop(problem.pairs):
+            _look(s, k, counts)
+        return
+    for n in loop(problem.stretches):
+        for _ in when_any(_stretch_gap(s, n) < 0.0):
+            for j in loop(problem.stretch_shape[n], problem.stretch_shape[n + 1]):
+                place_shape(s, problem.stretch_shapes[j])
+            for k in loop(problem.stretch[n], problem.stretch[n + 1]):
+                _look(s, k, counts)
+
+
+def _stretch_gap(s: Step, n: Any) -> Any:
+    """Below zero where shapes of a stretch of pairs may touch."""
+    problem, m = s.constraints, s.model
+    first = problem.stretch[n]
+
+    def crowd() -> Any:
+        links = m.shape_link[problem.a[first]], m.shape_link[problem.b[first]]
+        return crowd_gap(s, problem.stretch_crowd[n] - 1, *links)
+
+    return switch(problem.stretch_boxed[n], {0: lambda: -FAR, 1: crowd})
+
+
+def _look(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
+    """Blocks of all points of pair k within its margin."""
+    problem, ties, margin = s.constraints, counts[TIES], s.const.pair[k].margin
+    for _ in when_any(may_touch(s, k, margin)):
+        points, wrenches = counts[POINTS].value, counts[WRENCHES].value
+        before = points + wrenches
+        meet(s, k, margin)
+        for m in loop(problem.first_point[k], problem.first_point[k + 1]):
+            meet_one(s, k, m, margin)
+            found, apart = gap_of(s, k, m)
+            for _ in when_any(found.phi - margin < 0.0):
+                _by_width(s, k, m, counts, (found, apart))
+        if s.options.noslip:
+            problem.pair_row[k] = points + problem.wide[k] * (wrenches - points)
+            problem.pair_rows[k] = counts[POINTS].value + counts[WRENCHES].value - before
+        if problem.has("tied"):
+            tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
+            for _ in when_any(tied > 0.5):
+                problem.tie_a[ties.value + 1] = s.model.shape_link[problem.a[k]]
+                problem.tie_b[ties.value + 1] = s.model.shape_link[problem.b[k]]
+                ties.value = ties.value + 1
 
 
 def _by_width(s: Step, k: Any, m: Any, counts: tuple[counter, ...], met: tuple[Gap, Vec3]) -> None:

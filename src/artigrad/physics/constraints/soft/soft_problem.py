@@ -20,7 +20,7 @@ import numpy as np
 from ....model.model import Equality, Model
 from ....spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
 from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
-from ...collision.candidates import candidates, meeting_layout, meeting_sizes, slots_in
+from ...collision.candidates import Candidates, candidates, meeting_layout, meeting_sizes, slots_in
 from ...collision.hull_tables import HULLS, hull_arguments
 from ...tables import EQUALITIES
 from .cones import CONES, ConeLaw
@@ -45,10 +45,13 @@ TABLES = {
     "composite": Layout(I=Articulated, F=Force),  # one row per link: stiffened inertia, and force, of all it carries
     "cross": Layout(C=Cross),  # one row per coupling of two moving links
 }
-COUNTS = ("points", "wrenches", "limits", "drys", "motors", "combos", "pairs", "capacity", "wide_capacity")
+COUNTS = ("points", "wrenches", "limits", "drys", "motors", "combos", "pairs", "stretches", "capacity", "wide_capacity")
+# Pairs in stretches, each a crowd or between crowds: the first of each; its crowd (from 1) and whether it has one; its shapes.
+STRETCHES = ("stretch", "stretch_crowd", "stretch_boxed", "stretch_shape", "stretch_shapes")
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
     **dict.fromkeys(("s_routine", "s_a", "s_b", "s_turned", "s_first_point", "s_wide", "s_two"), INTS),
+    **dict.fromkeys((f"s_{k}" for k in STRETCHES), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_motor", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
@@ -93,6 +96,7 @@ def _find_features(model: Model) -> frozenset[str]:
 
     contact, patch: of condim up to 3, and above; connect, weld, couple, tendon_couple: equalities; limit, dry, ball,
     free_dry, motor: of joints; tendon_low, tendon_high, tendon_dry: of tendons;
+    crowd: there are many pairs between two links;
     tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so
     many trees may be tied together that their order matters.
     """
@@ -101,6 +105,7 @@ def _find_features(model: Model) -> frozenset[str]:
     found = {("patch" if shapes.pair_condim(a, b) > 3 else "contact") for a, b in shapes.pairs}
     found |= {{"joint": "couple", "tendon": "tendon_couple"}.get(e.kind, e.kind) for e in model.equalities}
     found |= {"motor"} if model.servos else set()
+    found |= {"crowd"} if candidates(model).crowd.any() else set()
     found |= {COMBOS[kind] for kind, *_ in _tendon_stops(model)}
     for i in shapes.limited:
         joint = model.joint_kind(i)
@@ -201,6 +206,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_motors": len(model.servos),
         "s_combos": len(combos),
         "s_pairs": len(pairs),
+        **_stretches(c),
         "s_routine": c.routine,
         "s_a": c.a,
         "s_b": c.b,
@@ -230,6 +236,26 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_entry_dof": ints(k for *_, dofs in combos for k in dofs),
         "s_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
         **{f"s_{k}": x for k, x in hull_arguments(model, dtype).items()},
+    }
+
+
+def _stretches(c: Candidates) -> dict[str, Any]:
+    """The pairs in stretches."""
+    count = len(c.crowd) - 1
+    first = [k for k in range(count) if k == 0 or c.crowd[k] != c.crowd[k - 1]]
+    ends = [*first[1:], count] if first else []
+    shapes = [sorted({*c.a[i:j].tolist(), *c.b[i:j].tolist()}) for i, j in zip(first, ends, strict=True)]
+
+    def ints(values: Any) -> np.ndarray:
+        return np.array([*values, 0], np.int32)
+
+    return {
+        "s_stretches": len(first),
+        "s_stretch": ints([*first, count]),
+        "s_stretch_crowd": ints(c.crowd[k] for k in first),
+        "s_stretch_boxed": ints(c.crowd[k] > 0 for k in first),
+        "s_stretch_shape": ints(np.cumsum([0, *map(len, shapes)])),
+        "s_stretch_shapes": ints(k for own in shapes for k in own),
     }
 
 
@@ -290,6 +316,12 @@ class SoftProblem(SimpleNamespace):
     motors: Any
     combos: Any
     pairs: Any
+    stretches: Any
+    stretch: Any
+    stretch_crowd: Any
+    stretch_boxed: Any
+    stretch_shape: Any
+    stretch_shapes: Any
     routine: Any
     a: Any
     b: Any

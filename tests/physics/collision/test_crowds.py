@@ -1,0 +1,68 @@
+"""Many pairs between two links are looked at only where the boxes around them are near, and nothing else changes."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.physics.collision import candidates
+from artigrad.physics.constraints.soft.soft_problem import soft_features
+
+STEPS = 60
+HEIGHTS = (0.33, 0.37, 0.45, 1.0, 3.0)  # from near to never
+
+
+def crowd(margin=0.01):
+    """A plate with four balls over four boxes, and a ball beside it over a plane: 16 pairs in a crowd, and others."""
+    b = ag.ModelBuilder("crowd")
+    b.body("plate", joint="free", mass=2.0, inertia=(0.02, 0.03, 0.04))
+    b.body("ball", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01))
+    b.sphere("ball", 0.1, group=1, touches=2)
+    b.plane(group=2, touches=1)
+    for x in (-0.2, 0.2):
+        for y in (-0.1, 0.1):
+            b.sphere("plate", 0.05, position=(x, y, -0.05), group=4, touches=8)
+            b.box("world", (0.1, 0.1, 0.1), position=(1.0 + x, y, 0.1), group=8, touches=4, margin=margin)
+    return b.build()
+
+
+def starts(model):
+    q = np.zeros((len(HEIGHTS), model.nq))
+    q[:, 3] = q[:, 10] = 1.0
+    q[:, 0], q[:, 2], q[:, 9] = 1.0, HEIGHTS, 0.11
+    return ag.State(q, np.tile(np.linspace(-0.5, 0.5, model.nv), (len(q), 1)))
+
+
+def test_a_crowd_changes_neither_motion_nor_gradient(monkeypatch):
+    found = []
+    for least in (candidates.CROWD, 1000):
+        monkeypatch.setattr(candidates, "CROWD", least)
+        model = crowd()
+        assert ("crowd" in soft_features(model)) == (least < 1000)
+        sim, start = ag.Simulator(model), starts(model)
+        trajectory = sim.rollout(start, steps=STEPS)
+        bars = sim.vjp(trajectory, q_bar=np.ones_like(start.q))
+        found.append((trajectory.q, bars.q0, bars.v0, bars.params.flat))
+    lowest = found[0][0][:, :, 2].min(axis=1)
+    assert (lowest[:2] > 0.2).all() and (lowest[3:] > 0.5).all()  # some came to rest on boxes, some were never near
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["f64", "f32"])
+def test_a_robot_near_a_crowd_is_no_other_beside_robots_far_from_it(dtype):
+    model = crowd()
+    sim, start = ag.Simulator(model, dtype=dtype), starts(model)
+    together = sim.rollout(start, steps=STEPS)
+    for k in range(len(HEIGHTS)):
+        one = sim.rollout(ag.State(start.q[k], start.v[k]), steps=STEPS)
+        np.testing.assert_array_equal(together.q[k], one.q)
+
+
+def test_the_box_of_a_crowd_has_its_margins():
+    """Contacts at a distance: a crowd that is within its margin alone."""
+    model = crowd(margin=0.1)
+    sim = ag.Simulator(model, 0.001)
+    q = starts(model).q[0]
+    q[2] = 0.2 + 0.1 + 0.08
+    falling = sim.rollout(ag.State(q, np.zeros(model.nv)), steps=1).final.v[2]
+    assert falling > -9.81e-3 * 0.5
