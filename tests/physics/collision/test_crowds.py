@@ -1,11 +1,16 @@
 """Many pairs between two links are looked at only where the boxes around them are near, and nothing else changes."""
 
+import re
+
 import numpy as np
 import pytest
 
 import artigrad as ag
 from artigrad.physics.collision import candidates
 from artigrad.physics.constraints.soft.soft_problem import soft_features
+from artigrad.staging.cuda import array, driver, total
+from artigrad.staging.cuda.ptx import ptx
+from tests.staging.host_device import Recorder
 
 STEPS = 60
 HEIGHTS = (0.33, 0.37, 0.45, 1.0, 3.0)  # from near to never
@@ -66,3 +71,25 @@ def test_the_box_of_a_crowd_has_its_margins():
     q[2] = 0.2 + 0.1 + 0.08
     falling = sim.rollout(ag.State(q, np.zeros(model.nv)), steps=1).final.v[2]
     assert falling > -9.81e-3 * 0.5
+
+
+def test_numpy_agrees_with_native():
+    model = crowd()
+    with np.errstate(all="ignore"):
+        native, slow = (
+            ag.Simulator(model, backend=backend).rollout(starts(model), steps=2).q for backend in ("native", "numpy")
+        )
+    np.testing.assert_allclose(slow, native, rtol=1e-12, atol=1e-12)
+
+
+def test_it_is_staged_for_a_gpu():
+    device, model = Recorder(), crowd()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "device", lambda number: device)
+        for kept in (array._copy_rows, total._loaded):
+            kept.cache_clear()
+        sim = ag.Simulator(model, dtype="f32", device="cuda")
+        sim.rollout(ag.State(*(x.astype(np.float32) for x in starts(model))), steps=1)
+        for kept in (array._copy_rows, total._loaded):
+            kept.cache_clear()
+    assert not re.search(r"\.local\b|\bcall\b", ptx(device.staged["artigrad_rollout"].ir, (9, 0), 1, None))
