@@ -41,7 +41,7 @@ def touch(s: Step, counts: tuple[counter, ...]) -> None:
     place_shapes(s)
     ties = counts[TIES]
     for k in loop(problem.pairs):
-        margin = s.const.pair[k].margin
+        margin = s.const.pair[k].margin + _gap(s, k)
         if s.options.noslip:
             problem.pair_rows[k] = 0
         for _ in when_any(may_touch(s, k, margin)):
@@ -62,6 +62,11 @@ def touch(s: Step, counts: tuple[counter, ...]) -> None:
                     problem.tie_a[ties.value + 1] = s.model.shape_link[problem.a[k]]
                     problem.tie_b[ties.value + 1] = s.model.shape_link[problem.b[k]]
                     ties.value = ties.value + 1
+
+
+def _gap(s: Step, k: Any) -> Any:
+    """How far beyond the margin of pair k a point still counts, as a row without force."""
+    return s.constraints.gap[k] if "adhesion" in s.extras else 0.0
 
 
 def _by_width(s: Step, k: Any, m: Any, counts: tuple[counter, ...], met: tuple[Gap, Vec3]) -> None:
@@ -102,7 +107,7 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
                 problem.coupled[0] = maximum(problem.coupled[0], select(active, 1.0, 0.0))
         keep(s, k, m, _number(s, family, n))
         count.value = n + 1
-    lost = select(active, 1.0, problem.status[2])
+    lost = select(r < _gap(s, k), 1.0, problem.status[2])
     problem.status[2] = select(room, problem.status[2], lost)
 
 

@@ -53,7 +53,7 @@ INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
-    "s_feature": SHARED,
+    **dict.fromkeys(("s_feature", "s_gap"), SHARED),
     **{f"s_{k}": kind for k, kind in HULLS.items()},
 }
 # what a pair whose points are found together has just met, and what its contacts keep of it: points, then wrenches
@@ -228,9 +228,17 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_combo_q": ints(q for _, _, q, _ in combos),
         "s_entry": ints(np.cumsum([0, *(len(dofs) for *_, dofs in combos)])),
         "s_entry_dof": ints(k for *_, dofs in combos for k in dofs),
+        "s_gap": np.array([*(_gap(model, a, b) for a, b in pairs), 0.0], dtype),
         "s_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
         **{f"s_{k}": x for k, x in hull_arguments(model, dtype).items()},
     }
+
+
+def _gap(model: Model, a: int, b: int) -> float:
+    """How far beyond its margin adhesion acts between two shapes; an explicit pair has none."""
+    shapes = model.shapes
+    explicit = any({a, b} == {one, other} for one, other, _ in shapes.included)
+    return 0.0 if explicit else shapes.gap[a] + shapes.gap[b]
 
 
 def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
@@ -318,6 +326,7 @@ class SoftProblem(SimpleNamespace):
     entry: Any  # first entry of each combo
     entry_dof: Any
     feature: Reals
+    gap: Reals  # of each pair, how far beyond its margin adhesion acts
 
     # scratch
     point: Table
