@@ -42,20 +42,14 @@ def touch(s: Step, counts: tuple[counter, ...]) -> None:
     ties = counts[TIES]
     for k in loop(problem.pairs):
         margin = s.const.pair[k].margin + _gap(s, k)
-        if s.options.noslip:
-            problem.pair_rows[k] = 0
         for _ in when_any(may_touch(s, k, margin)):
-            points, wrenches = counts[POINTS].value, counts[WRENCHES].value
-            before = points + wrenches
+            before = counts[POINTS].value + counts[WRENCHES].value
             meet(s, k, margin)
             for m in loop(problem.first_point[k], problem.first_point[k + 1]):
                 meet_one(s, k, m, margin)
                 found, apart = gap_of(s, k, m)
                 for _ in when_any(found.phi - margin < 0.0):
                     _by_width(s, k, m, counts, (found, apart))
-            if s.options.noslip:
-                problem.pair_row[k] = points + problem.wide[k] * (wrenches - points)
-                problem.pair_rows[k] = counts[POINTS].value + counts[WRENCHES].value - before
             if problem.has("tied"):
                 tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
                 for _ in when_any(tied > 0.5):

@@ -366,8 +366,9 @@ class SoftProblem(SimpleNamespace):
     edges: bool = False  # whether what single edges of pyramids press with has cotangents (`noslip_adjoint`)
 
     # of sweeps against creep (`slip_problem`), in models that have them
-    order: Any  # pairs as MuJoCo orders them
+    rank: Any  # of each pair in MuJoCo's order
     backwards: Any  # 1 where it has the points of a pair the other way round
+    rubs: Any  # 1 for a pair with friction
     slips: Any  # how many rows there may be
     limit_gain: Any  # what a sweep must gain for another one
     slip: Table  # rows of friction
@@ -376,6 +377,8 @@ class SoftProblem(SimpleNamespace):
     slip_J_bar: Reals
     slip_A: Reals  # rows of J M^-1 J^T of the contact each row belongs to
     slip_tape: Reals  # forces before each update
+    slip_root: Reals  # sqrt(1/d) of each degree of freedom
+    slip_moved: Reals  # motions of links under the rows of one contact
     sliding: Reals  # accelerations so far
     slip_mu: Reals  # and backwards M^-1 times their cotangent
     stuck: Reals  # accelerations that Newton's method found
@@ -389,9 +392,11 @@ class SoftProblem(SimpleNamespace):
     unit_tree: Any
     point_slip: Any  # first row of friction of each contact
     wrench_slip: Any
-    pair_row: Any  # first contact of each pair, and how many it has
-    pair_rows: Any
-    slip_count: Any  # units, rows
+    found_row: Any  # contacts with friction as they were found: their number, and whether they are wrenches
+    found_wide: Any
+    rub_row: Any  # and in MuJoCo's order
+    rub_wide: Any
+    slip_count: Any  # units, rows, contacts with friction
 
     @classmethod
     def take(
