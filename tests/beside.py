@@ -88,6 +88,8 @@ def _compare(model: ag.Model, m: mujoco.MjModel, states: int, seed: int, far: fl
         for sensor in model.sensors:
             found["sensors"].append(_reading(m, d, names, sensor, readings[sensor.name][k]))
         mujoco.mj_step(m, d)
+        if d.warning[mujoco.mjtWarning.mjWARN_BADQACC].number:
+            continue  # MuJoCo gave the state up and went back to its first one
         after = traj.final
         pairs = ((after.q[k], d.qpos), (after.v[k], d.qvel), (after.act[k], d.act))
         found["step"] += [apart(x, y) for x, y in pairs]
@@ -129,7 +131,7 @@ def _just_touches(nearly: mujoco.MjModel, d: mujoco.MjData) -> bool:
     other = mujoco.MjData(nearly)
     other.qpos[:] = d.qpos
     mujoco.mj_fwdPosition(nearly, other)
-    return any(abs(c.dist - c.includemargin + ROUNDED) < 2 * ROUNDED for c in other.contact)
+    return any(abs(c.dist - c.includemargin + 2 * ROUNDED) < 2 * ROUNDED for c in other.contact)
 
 
 def _their_contacts(m: mujoco.MjModel, d: mujoco.MjData, names: Names) -> Contacts:
