@@ -134,6 +134,8 @@ def table(states: int) -> str:
         "constraints / readings of sensors / the state after a step of the file's own integrator. The last three are of those",
         "states (in brackets) at which both have the same contacts to 1e-8 m: random states are deep inside each other, where",
         "a general routine for solids may end at another face, and where axes cross or a shape just touches rounding decides.",
+        "Where none agrees, states a tenth as far from the keyframe are taken. A body that slides on its floor exactly at its",
+        "margin (gymnasium's `point.xml`) has none at all.",
         "",
         "| file | loads | bodies / degrees of freedom / actuators | beside MuJoCo | left out, or why not |",
         "| --- | --- | --- | --- | --- |",

@@ -2,11 +2,14 @@
 
 import os
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import artigrad as ag
 from artigrad.cli import app
+from artigrad.model.model import PLANE
+from artigrad.model.quaternions import matrix
 
 from .texts import INERTIAL, joint, link, urdf
 
@@ -101,15 +104,28 @@ def test_an_entity_bomb_is_refused():
 
 def test_an_inertia_of_zero_is_taken_from_the_shapes():
     box = '<collision><geometry><box size="0.2 0.4 0.6"/></geometry></collision>'
-    heavy = ZERO.replace('<mass value="1"', '<mass value="3"')
+    heavy = ZERO.replace('<mass value="1"', '<origin xyz=".1 0 0"/><mass value="3"')
     link_b = f'<link name="b">{heavy}{box}</link>'
     text = urdf(link("a"), link_b, joints=joint("i", "a", "b"))
-    with pytest.raises(ag.ModelError, match="principal moments of inertia 0, 0, 0 of link 'b'"):
-        ag.load(text)
-    params = ag.load(text, strict=False).params
+    model = ag.load(text)
+    assert any(note.what == "inertia of zero" for note in model.notes)
+    params = model.params
     assert params.mass[1] == 3
+    assert params.com[1] == pytest.approx([0.1, 0, 0])
     moments = [3 / 12 * (y * y + z * z) for y, z in ((0.4, 0.6), (0.2, 0.6), (0.2, 0.4))]
     assert params.inertia[1, :3] == pytest.approx(moments)
+
+
+def test_what_is_bullets():
+    """A limit upside down is none; a plane has no end."""
+    plane = '<collision><origin xyz="0 0 -1"/><geometry><plane normal="0 1 0"/></geometry></collision>'
+    limited = joint("i", "a", "b").replace('lower="-1" upper="1"', 'lower="1" upper="-1"')
+    model = ag.load(urdf(link("a", plane), link("b"), joints=limited))
+    assert not np.isfinite(model.params.limit).any()
+    assert any(note.what == "limit with lower above upper" for note in model.notes)
+    k = model.shapes.kind.index(PLANE)
+    assert model.params.shape_position[k] == pytest.approx([0, 0, -1])
+    assert matrix(model.params.shape_rotation[k])[:, 2] == pytest.approx([0, 1, 0])
 
 
 NAMED = '<mujoco model="é"><worldbody><body name="größe"><joint/><geom size="1"/></body></worldbody></mujoco>'

@@ -13,7 +13,7 @@ ROBOT = """
     <geom type="plane" size="3 3 1"/>
     <body name="box" pos="0 0 0.0995" quat="1 0.01 0.003 0"><freejoint/>
       <geom type="box" size="0.1 0.12 0.1" mass="1" condim="4" friction="0.7 0.01 0.001"/></body>
-    <body name="ball" pos="0.05 0.02 0.2485"><freejoint/><geom size="0.05" mass="0.3"/></body>
+    <body name="ball" pos="0.05 0.02 0.2485"><freejoint/><geom size="0.05" mass="0.3" gap="0.003" margin="0.0005"/></body>
     <body name="arm" pos="0.4 0 0.2"><joint axis="0 1 0" damping=".1"/>
       <geom type="capsule" fromto="0 0 0 0.2 0 -0.162" size="0.04" mass="0.5"/></body>
   </worldbody>

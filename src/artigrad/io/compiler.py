@@ -56,6 +56,9 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
             if prepared is not None:
                 _looks_without_volume(mj, spec)
                 _couple(mj, spec, prepared)
+                _add_planes(mj, spec, prepared)
+                for name in prepared.of_shapes:
+                    spec.body(name).simple = 0  # its centre of mass moves once it is compiled
                 _mark_links(spec)
             m = spec.compile()
     except (ValueError, RuntimeError, mj.FatalError) as problem:
@@ -156,15 +159,23 @@ def _couple(mj: Any, spec: Any, prepared: Preparation) -> None:
         )
 
 
+def _add_planes(mj: Any, spec: Any, prepared: Preparation) -> None:
+    """Planes that collide, which must not move."""
+    for plane in prepared.planes:
+        quat = np.zeros(4)
+        mj.mju_quatZ2Vec(quat, plane.normal)
+        spec.body(plane.link).add_geom(type=mj.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], pos=plane.position, quat=quat)
+
+
 def _weigh(mj: Any, m: Any, prepared: Preparation, strict: bool) -> list[Finding]:
     """Give links what they say of their mass, where the compiler would not have it. A joint that then moves no mass is an
     error, or if not strict gets a rotor: a file may have no masses at all, for kinematics alone."""
-    if not (prepared.inertias or prepared.masses):
+    if not (prepared.inertias or prepared.of_shapes):
         return []
-    for name, mass in prepared.masses.items():  # taken from shapes of equal density, to the mass that was given
+    for name, given in prepared.of_shapes.items():  # of equal density, at the mass and the place that were given
         body = m.body(name)
-        body.inertia[:] *= mass / body.mass
-        body.mass[:] = mass
+        body.inertia[:] *= given.mass / body.mass
+        body.mass[:], body.ipos[:] = given.mass, given.com
     for name, given in prepared.inertias.items():
         body, quat = m.body(name), np.zeros(4)
         moments, axes = np.linalg.eigh(given.matrix)

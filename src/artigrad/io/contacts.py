@@ -143,6 +143,7 @@ def _numbers(m: Any, g: int) -> dict[str, Any]:
         "solmix": float(m.geom_solmix[g]),
         "margin": float(m.geom_margin[g]),
         "priority": int(m.geom_priority[g]),
+        "gap": float(m.geom_gap[g]),
     }
 
 

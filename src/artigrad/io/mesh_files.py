@@ -22,7 +22,8 @@ class Unreadable(ModelError):
 def remade(path: Path) -> tuple[str, bytes] | None:
     """(suffix, content) of a mesh as the compiler wants it; None where the file is so already.
 
-    The compiler reads the first object of an OBJ file, binary STL, and STL of not too many faces.
+    The compiler reads the first object of an OBJ file, if its faces are all written alike; binary STL, and STL of not too many
+    faces.
     """
     suffix = path.suffix.lower()
     if suffix in MORE:
@@ -30,13 +31,25 @@ def remade(path: Path) -> tuple[str, bytes] | None:
     if suffix not in READ:
         raise Unreadable(f"not one of {' '.join((*READ, *MORE))}")
     if suffix == ".obj":
-        lines = path.read_bytes().splitlines(keepends=True)
-        several = sum(line.startswith(PARTS) for line in lines) > 1
-        return (suffix, b"".join(line for line in lines if not line.startswith(PARTS))) if several else None
+        return _obj(path)
     if suffix == ".stl":
         triangles = _stl(path)
         return None if triangles is None else (".msh", _msh(*_joined(triangles)))
     return None
+
+
+def _obj(path: Path) -> tuple[str, bytes] | None:
+    """An OBJ file of several objects as one; where only some corners have normals, all without."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    faces = [line for line in lines if line.startswith(b"f ")]
+    mixed = len({corner.count(b"/") for face in faces for corner in face.split()[1:]}) > 1
+    if not mixed and sum(line.startswith(PARTS) for line in lines) < 2:
+        return None
+    lines = [line for line in lines if not line.startswith(PARTS)]
+    if mixed:
+        lines = [line for line in lines if not line.startswith((b"vn ", b"vt ", b"f "))]
+        lines += [b"f " + b" ".join(corner.split(b"/")[0] for corner in face.split()[1:]) + b"\n" for face in faces]
+    return ".obj", b"".join(lines)
 
 
 def _stl(path: Path) -> np.ndarray | None:

@@ -272,6 +272,7 @@ class Writer:
             geom.set("conaffinity", str(m.shapes.masks[s][1]))
             geom.set("condim", str(m.shapes.condim[s]))
             geom.set("priority", str(m.shapes.priority[s]))
+            geom.set("gap", repr(m.shapes.gap[s]))
             geom.set("friction", numbers([p.friction[s], p.torsional_friction[s], p.rolling_friction[s]]))
             for key in ("solref", "solimp", "solmix", "margin"):
                 geom.set(key, numbers(p[key][s]))

@@ -55,10 +55,10 @@ class ShapeBuilder:
 
         Options of all shapes: name, position, rotation; friction, torsional_friction, rolling_friction, restitution; condim:
         in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
-        rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); priority: the higher one of a pair
-        decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in the
-        touches of the other); seen: whether rangefinders see it; and fluid: (coefficients, virtual mass, virtual inertia),
-        with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
+        rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); gap: m, how far beyond margins adhesion acts;
+        priority: the higher one of a pair decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group
+        of one is in the touches of the other); seen: whether rangefinders see it; and fluid: (coefficients, virtual mass,
+        virtual inertia), with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
         return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
     def sphere(self, body: str, radius: float, **options: Any) -> str:
@@ -143,6 +143,7 @@ class ShapeBuilder:
         solmix: float = 1.0,
         margin: float = 0.0,
         priority: int = 0,
+        gap: float = 0.0,
         group: int = 1,
         touches: int = 1,
         seen: bool = True,
@@ -169,6 +170,7 @@ class ShapeBuilder:
             "rolling_friction": rolling_friction,
             "solmix": solmix,
             "margin": margin,
+            "gap": gap,
         }
         numbers = {k: number(x, f"{k} of {what}") for k, x in numbers.items()}
         for k, x in numbers.items():
@@ -217,6 +219,7 @@ class ShapeBuilder:
                 **pose(shapes.body[k], p.shape_position[k], p.shape_rotation[k]),
                 condim=shapes.condim[k],
                 priority=shapes.priority[k],
+                gap=shapes.gap[k],
                 **{key: p[key][k] for key in NUMBERS},
                 group=shapes.masks[k][0],
                 touches=shapes.masks[k][1],
@@ -265,6 +268,7 @@ class ShapeBuilder:
             masks=tuple((s["group"], s["touches"]) for s in shapes),
             condim=tuple(s["condim"] for s in shapes),
             priority=tuple(s["priority"] for s in shapes),
+            gap=tuple(s["gap"] for s in shapes),
             pairs=tuple(self._candidates()),
             excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
             included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),

@@ -15,6 +15,7 @@ OVERRIDE = 1  # bit of enableflags
 METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # more of them
 IMPLICIT = (2, 3)  # mjtIntegrator
 MESH = 7  # mjtGeom
+BODY = 5  # mjtTrn
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
 
@@ -59,6 +60,11 @@ FEATURES = (
         "fluid that feels a shape as an ellipsoid at the end of the step (integrators implicit and implicitfast)",
         "at its beginning",
         lambda m, n: _wet(m, n, lambda g: m.opt.integrator in IMPLICIT),
+    ),
+    Unsimulated(
+        "adhesion within the gap of an explicit pair",
+        "it acts within its margin",
+        lambda m, n: _used([f"pair{k}" for k in range(m.npair)], m.pair_gap) if BODY in m.actuator_trntype else [],
     ),
     Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
     Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),

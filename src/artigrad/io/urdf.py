@@ -36,8 +36,18 @@ VARIABLE = re.compile(r"\$\(optenv\s+\S+\s*([^)]*)\)")  # of ROS: its name, and 
 POINT = re.compile(r"[-+]?\d+\.\d*\.")
 WATER = "has the mass of its collision shapes at 1000 kg/m3"
 AS_GIVEN = "simulated as given"
+OF_SHAPES = "taken from its collision shapes, of equal density"
+NO_LIMIT = "not limited, as this is how Bullet is told so"
 FIRST = "the first counts"
-NOTED = ("not drawn", "skipped", WATER, AS_GIVEN, FIRST)  # effects that leave nothing out of the simulation
+NOTED = (
+    "not drawn",
+    "skipped",
+    WATER,
+    AS_GIVEN,
+    FIRST,
+    OF_SHAPES,
+    NO_LIMIT,
+)  # effects that leave nothing out of the simulation
 NOT_AXIAL = ("fixed", "floating", "planar", "spherical")  # types of joints
 MIMIC = {"multiplier": 1.0, "offset": 0.0}
 
@@ -49,6 +59,14 @@ class Mimic(NamedTuple):
     other: str
     multiplier: float
     offset: float
+
+
+class Plane(NamedTuple):
+    """A plane that collides, without end: its link, where it is in it, and its normal there."""
+
+    link: str
+    position: np.ndarray
+    normal: np.ndarray
 
 
 class LinkMass(NamedTuple):
@@ -67,9 +85,10 @@ class Preparation:
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
         self.inertias: dict[str, LinkMass] = {}  # of links whose own the compiler refuses
-        self.masses: dict[str, float] = {}  # of links whose inertia comes from their shapes
+        self.of_shapes: dict[str, LinkMass] = {}  # of links whose inertia comes from their shapes
         self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
         self.mimics: list[Mimic] = []
+        self.planes: list[Plane] = []
         self.speeds: dict[str, float] = {}  # limits of velocity of joints
         self._names: dict[Path, str] = {}  # of meshes in the XML
         self._found: dict[tuple[str, str], list[str]] = {}
@@ -162,6 +181,9 @@ class Preparation:
         """Absolute paths of meshes; shapes that cannot be read are taken out."""
         name = link.get("name", "")
         for element in (*link.findall("visual"), *link.findall("collision")):
+            if element.tag == "collision" and element.find("geometry/plane") is not None:
+                self._plane(link, element)
+                continue
             problem = self._problem(element)
             if not problem:
                 continue
@@ -173,6 +195,18 @@ class Preparation:
                 self._mend(
                     "collision shape that cannot be read", f"{name}: {problem}", effect, f"{problem} of '{name}'"
                 )
+
+    def _plane(self, link: ET.Element, element: ET.Element) -> None:
+        """A plane, which is Bullet's: the compiler does not know it in a URDF, and gets it later."""
+        origin, shape = element.find("origin"), element.find("geometry/plane")
+        assert shape is not None
+        xyz, rpy = (numbers(origin, k, 0.0) if origin is not None else [0.0] for k in ("xyz", "rpy"))
+        normal = np.array(numbers(shape, "normal", 0.0) if shape.get("normal") else [0.0, 0.0, 1.0])
+        R = _rotation(*rpy) if len(rpy) == 3 else np.eye(3)
+        if normal.shape != (3,) or not np.linalg.norm(normal) > 0:
+            raise ModelError(f"the plane of link '{link.get('name')}' of {self.source.label} has no normal")
+        self.planes.append(Plane(link.get("name", ""), np.array(xyz) if len(xyz) == 3 else np.zeros(3), R @ normal))
+        link.remove(element)
 
     def _problem(self, element: ET.Element) -> str:
         """What is wrong with a look or collision shape, or nothing."""
@@ -219,9 +253,8 @@ class Preparation:
         if inertial is not None:
             link.remove(inertial)
         if given.mass > 0 and shaped and not given.matrix.any() and name not in self._fixed:
-            sentence = f"principal moments of inertia 0, 0, 0 of link '{name}' (a moving body needs positive ones)"
-            self._mend("inertia of zero", name, "taken from its collision shapes, of equal density", sentence)
-            self.masses[name] = given.mass
+            self._found.setdefault(("inertia of zero", OF_SHAPES), []).append(name)
+            self.of_shapes[name] = given
             return
         self.inertias[name] = given
         inertial = ET.SubElement(link, "inertial")
@@ -238,9 +271,7 @@ class Preparation:
         if joint.get("type") == "spherical":
             self._mend("limit of a spherical joint", name, "not limited", f"the limit of spherical joint '{name}'")
         elif numbers(limit, "lower")[0] > numbers(limit, "upper")[0]:
-            self._mend(
-                "limit with lower above upper", name, "not limited", f"lower above upper limit of joint '{name}'"
-            )
+            self._found.setdefault(("limit with lower above upper", NO_LIMIT), []).append(name)
         else:
             return
         del limit.attrib["lower"], limit.attrib["upper"]

@@ -85,6 +85,7 @@ class Shapes:
     masks: tuple[tuple[int, int], ...] = ()  # group and touches
     condim: tuple[int, ...] = ()  # directions in which contact acts: 1, 3, 4 or 6
     priority: tuple[int, ...] = ()  # the higher of a pair decides alone
+    gap: tuple[float, ...] = ()  # m, how far beyond their margins adhesion acts; those of a pair add up
     pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
     excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
     included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim

@@ -1,6 +1,7 @@
 """Adhesion: actuators that pull a body to whatever it touches, under the soft law; and the adjoint.
 
-The force of all such actuators of a body is shared by the points at which the body touches, and pulls along their normals:
+The force of all such actuators of a body is shared by the points at which the body touches, or would within the gap beyond the
+margins, and pulls along their normals:
 
     pull of a point = sum over both bodies of  force of the body / number of its points
 
@@ -53,7 +54,7 @@ def measure(s: Step) -> None:
 
             def count(family: Block = family, n: Any = n, row: Row = row) -> None:
                 for g in _bodies(s, family, n):
-                    ws.glue_count[g] = ws.glue_count[g] + _there(row)
+                    ws.glue_count[g] = ws.glue_count[g] + _there(s, family, n, row)
 
             family.by_kind(s, n, count, lambda: None)
 
@@ -66,15 +67,16 @@ def _bodies(s: Step, family: Block, n: Any) -> Iterator[Any]:
         yield s.model.shape_glue[shape]
 
 
-def _there(row: Row) -> Any:
+def _there(s: Step, family: Block, n: Any, row: Row) -> Any:
     """1 for a contact, 0 for one of a neighbour in the pack."""
-    return select(row.r < 0.0, 1.0, 0.0)
+    gap = s.constraints.gap[getattr(s.constraints, f"{family.name}_of")[n]]
+    return select(row.r < gap, 1.0, 0.0)
 
 
 def pull_of(s: Step, family: Block, n: Any, row: Row) -> Any:
     """Along the normal of a contact."""
     shares = [s.ws.glue_force[g] / maximum(s.ws.glue_count[g], 1.0) for g in _bodies(s, family, n)]
-    return _there(row) * (shares[0] + shares[1])
+    return _there(s, family, n, row) * (shares[0] + shares[1])
 
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ def start_bars(s: Step) -> None:
 def add_pull_bar(s: Step, family: Block, n: Any, row: Row) -> None:
     """Of the pull of a contact, from the motions s.link.y, which are those under -mu."""
     seen = family.seen(s, n, row, Motions("y", s.ws.mu))
-    bar = _there(row) * (seen.lin.x if family is WRENCH else seen.x)
+    bar = _there(s, family, n, row) * (seen.lin.x if family is WRENCH else seen.x)
     for g in _bodies(s, family, n):
         s.ws.glue_bar[g] = s.ws.glue_bar[g] + bar / maximum(s.ws.glue_count[g], 1.0)
 

@@ -51,9 +51,6 @@ def touch(s: Step, counts: tuple[counter, ...]) -> None:
     problem = s.constraints
     if not problem.has("contact", "patch"):
         return
-    if s.options.noslip:
-        for k in loop(problem.pairs):
-            problem.pair_rows[k] = 0
     if not problem.has("crowd"):
         place_shapes(s)
         for k in loop(problem.pairs):
@@ -80,26 +77,27 @@ def _stretch_gap(s: Step, n: Any) -> Any:
 
 
 def _look(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
-    """Blocks of all points of pair k within its margin."""
-    problem, ties, margin = s.constraints, counts[TIES], s.const.pair[k].margin
+    """Blocks of all points of pair k within its margin, or where adhesion may act."""
+    problem, ties, margin = s.constraints, counts[TIES], s.const.pair[k].margin + _gap(s, k)
     for _ in when_any(may_touch(s, k, margin)):
-        points, wrenches = counts[POINTS].value, counts[WRENCHES].value
-        before = points + wrenches
+        before = counts[POINTS].value + counts[WRENCHES].value
         meet(s, k, margin)
         for m in loop(problem.first_point[k], problem.first_point[k + 1]):
             meet_one(s, k, m, margin)
             found, apart = gap_of(s, k, m)
             for _ in when_any(found.phi - margin < 0.0):
                 _by_width(s, k, m, counts, (found, apart))
-        if s.options.noslip:
-            problem.pair_row[k] = points + problem.wide[k] * (wrenches - points)
-            problem.pair_rows[k] = counts[POINTS].value + counts[WRENCHES].value - before
         if problem.has("tied"):
             tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
             for _ in when_any(tied > 0.5):
                 problem.tie_a[ties.value + 1] = s.model.shape_link[problem.a[k]]
                 problem.tie_b[ties.value + 1] = s.model.shape_link[problem.b[k]]
                 ties.value = ties.value + 1
+
+
+def _gap(s: Step, k: Any) -> Any:
+    """How far beyond the margin of pair k a point still counts, as a row without force."""
+    return s.constraints.gap[k] if "adhesion" in s.extras else 0.0
 
 
 def _by_width(s: Step, k: Any, m: Any, counts: tuple[counter, ...], met: tuple[Gap, Vec3]) -> None:
@@ -140,7 +138,7 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
                 problem.coupled[0] = maximum(problem.coupled[0], select(active, 1.0, 0.0))
         keep(s, k, m, _number(s, family, n))
         count.value = n + 1
-    lost = select(active, 1.0, problem.status[2])
+    lost = select(r < _gap(s, k), 1.0, problem.status[2])
     problem.status[2] = select(room, problem.status[2], lost)
 
 

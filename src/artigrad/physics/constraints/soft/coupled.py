@@ -24,7 +24,7 @@ from .families import COMBO
 from .soft_problem import COMBOS, TIES
 
 
-def path(s: Step, i: Any) -> Iterator[Any]:
+def _path(s: Step, i: Any) -> Iterator[Any]:
     """The degrees of freedom between link i and the world."""
     for n in climb(s.model.parent, i):
         yield from loop(s.model.link_v[n], s.model.link_v[n] + s.model.link_nv[n])
@@ -51,8 +51,8 @@ def structure(s: Step) -> None:
         for j in climb(s.model.dof_parent, s.model.dof_parent[k + 1]):
             mark[_at(s, k, j - 1)] = 1
     for t in loop(1, problem.count[TIES] + 1):
-        for j in path(s, problem.tie_b[t]):
-            for k in path(s, problem.tie_a[t]):
+        for j in _path(s, problem.tie_b[t]):
+            for k in _path(s, problem.tie_a[t]):
                 mark[_at(s, k, j)] = 1
                 mark[_at(s, j, k)] = 1
     if problem.has(*COMBOS):
@@ -173,9 +173,9 @@ def _fill(s: Step) -> None:
             H[diagonal] = H[diagonal] + own.armature + problem.diagonal[k]
     for t in loop(1, problem.count[TIES] + 1):
         C = problem.cross[t].C
-        for j in path(s, problem.tie_b[t]):
+        for j in _path(s, problem.tie_b[t]):
             F = C @ s.dof[j].S
-            for k in path(s, problem.tie_a[t]):
+            for k in _path(s, problem.tie_a[t]):
                 x, at, mirrored = power(s.dof[k].S, F), _at(s, k, j), _at(s, j, k)
                 H[at] = H[at] + x
                 H[mirrored] = H[mirrored] + x

@@ -16,18 +16,20 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from .... import joints
-from ....spatial import Vec3, dot, point_velocity
+from ....spatial import Force, Motion, Vec3, at_point, power
 from ....staging import (
     Reals,
     Row,
     carry,
     clamp,
+    climb,
     copy,
     counter,
     loop,
     maximum,
     minimum,
     select,
+    sqrt,
     switch,
     to_real,
     when_any,
@@ -35,13 +37,13 @@ from ....staging import (
 from ...context import Step
 from ...dynamics import articulated
 from .cones import pressed_edges
-from .coupled import path
 from .ellipse import InEllipse, in_ellipse, inner
 from .families import BIG, COMBO, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row, rub3, rub6
 from .limit_forces import SINGLE_KINDS
 from .slip_problem import CONE, SCALAR, WIDE_CONE, WIDEST
 from .soft_problem import COMBOS, DRY, FREE_DRY, TENDON_DRY
 
+MANY_POINTS = 1e6  # more than all points that may touch
 LEAST = 1e-15  # what friction moves at least, 1/kg, and what presses at least, N
 
 
@@ -86,6 +88,11 @@ class Direction(NamedTuple):
     turns: bool
     mu: Any
 
+    def force(self, p: Vec3, sign: float) -> Force:
+        """Of unit size along it, at a point."""
+        axis = self.axis * sign
+        return Force(axis, Vec3.zero()) if self.turns else at_point(p, axis, Vec3.zero())
+
 
 def directions(family: Block, row: Row) -> list[Direction]:
     """Of a contact, in the order of its rows."""
@@ -102,12 +109,50 @@ def gather(s: Step) -> None:
     problem = s.constraints
     joints.store_columns(s)
     articulated.factor(s)
-    units, rows = counter(0), counter(0)
+    for k in loop(s.model.nv):
+        problem.slip_root[k] = sqrt(s.dof[k].dinv)
+    _list_contacts(s)
+    units, rows = counter(0), counter(1)
     for family, _, n, row in dry_rows(s):
         _add_dry(s, family, n, row, (units, rows))
     for block_family, n in touching(s):
         _add_contact(s, block_family, n, (units, rows))
     problem.slip_count[0], problem.slip_count[1] = units.value, rows.value
+
+
+def _list_contacts(s: Step) -> None:
+    """Contacts with friction in MuJoCo's order; those without have the first row, which is empty."""
+    problem, none, end = s.constraints, s.constraints.slip[0], counter(0)
+    none.f, none.mu, none.bound, none.f_bar, none.mu_bar, none.bound_bar, none.y_bar = (0.0 for _ in range(7))
+    for w, family in _widths(s):
+        for n, _ in family.blocks(s):
+
+            def note(w: int = w, family: Block = family, n: Any = n) -> None:
+                getattr(problem, f"{family.name}_slip")[n] = 0
+                for _ in loop(problem.rubs[getattr(problem, f"{family.name}_of")[n]]):
+                    problem.found_row[end.value], problem.found_wide[end.value] = n, w
+                    end.value = end.value + 1
+
+            family.by_kind(s, n, note, lambda: None)
+    problem.slip_count[2] = end.value
+    for a in loop(end.value):
+        place, own = counter(0), _rank(s, a)
+        for b in loop(end.value):
+            other = _rank(s, b)
+            after = to_real(own[0] - other[0]) * MANY_POINTS + to_real(own[1] - other[1])
+            for _ in when_any(after > 0.5):
+                place.value = place.value + 1
+        problem.rub_row[place.value], problem.rub_wide[place.value] = problem.found_row[a], problem.found_wide[a]
+
+
+def _rank(s: Step, e: Any) -> tuple[Any, Any]:
+    """Of a contact that was found: that of its pair, and of its point in it."""
+    problem, out = s.constraints, (counter(0), counter(0))
+    for _, family in _of_width(s, problem.found_wide[e]):
+        n = problem.found_row[e]
+        k, m = getattr(problem, f"{family.name}_of")[n], getattr(problem, f"{family.name}_at")[n]
+        out[0].value, out[1].value = problem.rank[k], m - 2 * m * problem.backwards[k]
+    return out[0].value, out[1].value
 
 
 def dry_rows(s: Step) -> Iterator[tuple[Scalar, int, Any, Row]]:
@@ -137,23 +182,27 @@ def _if(index: Any, value: int, present: list[int]) -> Iterator[Any]:
 
 
 def touching(s: Step) -> Iterator[tuple[Block, Any]]:
-    """Contacts in MuJoCo's order."""
+    """Contacts with friction in MuJoCo's order."""
     problem = s.constraints
-    kinds = [(w, f) for w, f, name in ((0, POINT, "contact"), (1, WRENCH, "patch")) if problem.has(name)]
-    if not kinds:
+    if not _widths(s):
         return
-    for o in loop(problem.pairs):
-        k = problem.order[o]
-        for m in loop(problem.pair_rows[k]):
-            n = problem.pair_row[k] + m + problem.backwards[k] * (problem.pair_rows[k] - 1 - 2 * m)
-            for w, family in kinds:
-                for _ in loop(_share(problem.wide[k], w)) if len(kinds) > 1 else (0,):
-                    yield family, n
+    for e in loop(problem.slip_count[2]):
+        for _, family in _of_width(s, problem.rub_wide[e]):
+            yield family, problem.rub_row[e]
 
 
-def _share(wide: Any, w: int) -> Any:
-    """1 if a pair is of this width, else 0."""
-    return wide if w else 1 - wide
+def _widths(s: Step) -> list[tuple[int, Block]]:
+    """Families of contacts that the model may have, and whether they are wrenches."""
+    every: list[tuple[int, Block, str]] = [(0, POINT, "contact"), (1, WRENCH, "patch")]
+    return [(w, family) for w, family, name in every if s.constraints.has(name)]
+
+
+def _of_width(s: Step, wide: Any) -> Iterator[tuple[int, Block]]:
+    """The family of a contact, once."""
+    widths = _widths(s)
+    for w, family in widths:
+        for _ in loop(wide if w else 1 - wide) if len(widths) > 1 else (0,):
+            yield w, family
 
 
 def _add_dry(s: Step, family: Scalar, n: Any, row: Row, counts: tuple[counter, counter]) -> None:
@@ -163,7 +212,9 @@ def _add_dry(s: Step, family: Scalar, n: Any, row: Row, counts: tuple[counter, c
         J[k] = 0.0
     family.add_to(s, n, row, J, 1.0)
     dof = problem.single_dof[n] if family is SINGLE else problem.entry_dof[problem.entry[n]]
-    _add_row(s, r, (row.f, row.ref, row.high, 1.0))
+    articulated.clear_forces(s)
+    articulated.solve(s, J, row_of(s, problem.slip_W, r))
+    _put_row(s, r, (row.f, row.ref, row.high, 1.0))
     _add_unit(s, counts, SCALAR, problem.dof_tree[dof], 1)
 
 
@@ -172,17 +223,13 @@ def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]
     row, wide = getattr(problem, family.name)[n], family is WRENCH
     getattr(problem, f"{family.name}_slip")[n] = first
     ways = directions(family, row)
-    J = [row_of(s, problem.slip_J, first + d) for d in range(len(ways))]
+    J, W = ([row_of(s, table, first + d) for d in range(len(ways))] for table in (problem.slip_J, problem.slip_W))
     for k in loop(s.model.nv):
-        for x in J:
+        for x in (*J, *W):
             x[k] = 0.0
 
     def side(sign: float, link: Any, p: Vec3) -> None:
-        for k in path(s, link):
-            S = s.dof[k].S
-            v = point_velocity(p, S)
-            for x, way in zip(J, ways, strict=True):
-                x[k] = x[k] + dot(way.axis, S.w if way.turns else v) * sign
+        _path(s, link, tuple(way.force(p, sign) for way in ways), J, W)
 
     def one() -> None:
         side(1.0, getattr(problem, f"{family.name}_link_b")[n], row.p)
@@ -192,13 +239,14 @@ def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]
         side(-1.0, getattr(problem, f"{family.name}_link_a")[n], row.p_a)
 
     family.on_links(s, n, one, both)
+    _outward(s, W)
     forces, refs = row.f.leaves(), row.ref.leaves()
     apart = s.options.cone == "pyramidal"
     rub = rub6(row) if wide else rub3(row)
     presses = pressed_edges(row.y.leaves(), rub) if apart else [forces[0]] * len(ways)
     bounds = [mu * N for mu, N in zip(rub.mu, presses, strict=True)] if apart else presses
     for d, (bound, way) in enumerate(zip(bounds, ways, strict=True)):
-        _add_row(s, first + d, (forces[d + 1], refs[d + 1], bound, way.mu))
+        _put_row(s, first + d, (forces[d + 1], refs[d + 1], bound, way.mu))
     tree = s.model.tree[getattr(problem, f"{family.name}_link_b")[n]]
     if apart:
         for _ in ways:
@@ -208,12 +256,39 @@ def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]
         _add_unit(s, counts, WIDE_CONE if wide else CONE, tree, len(ways))
 
 
-def _add_row(s: Step, r: Any, of: tuple[Any, Any, Any, Any]) -> None:
-    """Row r, whose J is there, with its force, its reference, its bound and its coefficient."""
+def _path(s: Step, link: Any, forces: tuple[Force, ...], J: list[Reals], W: list[Reals]) -> None:
+    """Forces of unit size on a link, to the rows J and to the inward half of the solve of W, along the path to its root."""
+    root, passed = s.constraints.slip_root, carry(forces)
+
+    def put(k: Any, entries: list[Any]) -> None:
+        S = s.dof[k].S
+        for x, w, f, entry in zip(J, W, forces, entries, strict=True):
+            x[k] = x[k] + power(S, f)
+            w[k] = w[k] + root[k] * entry
+
+    for n in climb(s.model.parent, link):
+        passed.value = joints.path_rows(s, n, passed.value, root, put)
+
+
+def _outward(s: Step, W: list[Reals]) -> None:
+    """The outward half, of all rows of a contact at once."""
+    moved = s.constraints.slip_moved
+
+    def at(i: Any, d: int) -> Any:
+        return (i * WIDEST + d) * Motion.size
+
+    for d in range(len(W)):
+        moved.put(at(0, d), Motion.zero())
+    for i in loop(1, s.model.nl):
+        above = tuple(moved.struct(at(s.model.parent[i], d), Motion) for d in range(len(W)))
+        for d, motion in enumerate(joints.solve_outward_rows(s, i, above, tuple(W))):
+            moved.put(at(i, d), motion)
+
+
+def _put_row(s: Step, r: Any, of: tuple[Any, Any, Any, Any]) -> None:
+    """Row r, whose J and M^-1 J^T are there, with its force, its reference, its bound and its coefficient."""
     slip = s.constraints.slip[r]
     J, W = row_of(s, s.constraints.slip_J, r), row_of(s, s.constraints.slip_W, r)
-    articulated.clear_forces(s)
-    articulated.solve(s, J, W)
     slip.f, slip.ref, slip.bound, slip.mu = of
     slip.inv = 1.0 / maximum(along(s, J, W), LEAST)
 
@@ -386,7 +461,7 @@ def solve_cone(s: Step, first: Any, n: int, f: list[Any], y: list[Any]) -> InEll
 
 def _write_back(s: Step) -> None:
     """Forces to the rows they came from."""
-    problem, r = s.constraints, counter(0)
+    problem, r = s.constraints, counter(1)
     for _, _, _, row in dry_rows(s):
         row.f = problem.slip[r.value].f
         r.value = r.value + 1

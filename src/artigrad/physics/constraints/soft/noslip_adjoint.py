@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from .... import joints
-from ....spatial import Force, Mat3, Motion, Vec3, at_point, contact_frame_vjp, cross
+from ....spatial import Mat3, Motion, Vec3, contact_frame_vjp, cross
 from ....staging import Reals, Row, copy, counter, loop, minimum, select, to_real, when_any
 from ...context import Step
 from ...dynamics import articulated
@@ -83,8 +83,8 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
 
 def _start(s: Step) -> None:
     """Cotangents of the last forces of friction, where a loss has some; nothing else yet."""
-    problem, r = s.constraints, counter(0)
-    for n in loop(problem.slip_count[1]):
+    problem, r = s.constraints, counter(1)
+    for n in loop(1, problem.slip_count[1]):
         slip, X = problem.slip[n], row_of(s, problem.slip_J_bar, n)
         slip.f_bar, slip.mu_bar, slip.bound_bar, slip.y_bar = 0.0, 0.0, 0.0, 0.0
         for k in loop(s.model.nv):
@@ -177,7 +177,7 @@ def _note_margin(s: Step, near: Any) -> None:
 
 def _finish(s: Step) -> None:
     """What rows need of the sweeps: -y_bar of friction; and all cotangents of the forces that Newton's method found."""
-    problem, mu, r = s.constraints, Motions("y", s.ws.mu), counter(0)
+    problem, mu, r = s.constraints, Motions("y", s.ws.mu), counter(1)
     for family, n, row in every_row(s):
         row.ahead = row.ahead + family.seen(s, n, row, mu)
     for family, kind, n, row in dry_rows(s):
@@ -235,8 +235,8 @@ def _finish_contact(s: Step, family: Block, n: Any) -> None:
 # -- J and M of the sweeps -------------------------------------------------------------------------------------------------
 def sweep_bars(s: Step) -> None:
     """X to poses, shapes and tendons, and to the mass matrix."""
-    problem, r = s.constraints, counter(0)
-    for n in loop(problem.slip_count[1]):
+    problem, r = s.constraints, counter(1)
+    for n in loop(1, problem.slip_count[1]):
         W, X = (row_of(s, table, n) for table in (problem.slip_W, problem.slip_J_bar))
         for k in loop(s.model.nv):
             W[k] = -0.5 * W[k]
@@ -267,10 +267,7 @@ def _contact_jacobian_bars(s: Step, family: Block, n: Any) -> None:
 
     def side(sign: float, link: Any, p: Vec3) -> tuple[Mat3, Vec3]:
         """The cotangents of the frame and of the point."""
-        on = tuple(
-            Force(way.axis * sign, Vec3.zero()) if way.turns else at_point(p, way.axis * sign, Vec3.zero())
-            for way in ways
-        )
+        on = tuple(way.force(p, sign) for way in ways)
         columns, p_bar = [Vec3.zero()] * 3, Vec3.zero()
         moved = path_bars(s, link, on, (0.0,) * len(ways), X)
         for c, way, V in zip((1, 2, 0, 1, 2), ways, moved, strict=False):

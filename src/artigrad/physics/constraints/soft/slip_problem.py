@@ -8,22 +8,36 @@ import numpy as np
 
 from ....model.model import CAPSULE, PLANE, Model
 from ....model.options import Options
+from ....spatial import Motion
 from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Table
 from ...collision.candidates import candidates
 from .soft_problem import soft_features
 
-# One row per direction of friction: its force, its coefficient, how large the force may be (of a cone: what presses),
-# 1/(J M^-1 J^T), the acceleration it wants; and backwards the cotangents of force, coefficient, bound and y = J a - ref.
+# One row per direction of friction, behind a first one that stands for none: its force, its coefficient, how large the force
+# may be (of a cone: what presses), 1/(J M^-1 J^T), the acceleration it wants; and backwards the cotangents of force,
+# coefficient, bound and y = J a - ref.
 SLIP = Layout(**dict.fromkeys(("f", "mu", "bound", "inv", "ref", "f_bar", "mu_bar", "bound_bar", "y_bar"), float))
 WIDEST = 5  # directions of friction of one contact
 SCALAR, CONE, WIDE_CONE = range(3)  # kinds of units: a row by itself, or those of a contact under one cone
 
-INTEGERS: dict[str, ArgumentKind] = {"s_order": INTS, "s_backwards": INTS, "s_slips": INT, "s_limit_gain": SHARED}
+INTEGERS: dict[str, ArgumentKind] = {
+    **dict.fromkeys(("s_rank", "s_backwards", "s_rubs"), INTS),
+    "s_slips": INT,
+    "s_limit_gain": SHARED,
+}
 REALS = (
     *("slip", "slip_J", "slip_W", "slip_J_bar", "slip_A", "slip_tape"),
-    *("sliding", "slip_mu", "stuck", "island", "going", "gain", "gained", "ran"),
+    *("slip_root", "slip_moved", "sliding", "slip_mu", "stuck", "island", "going", "gain", "gained", "ran"),
 )
-SCRATCH = ("unit_kind", "unit_row", "unit_tree", "point_slip", "wrench_slip", "pair_row", "pair_rows", "slip_count")
+SCRATCH = (
+    "unit_kind",
+    "unit_row",
+    "unit_tree",
+    "point_slip",
+    "wrench_slip",
+    "slip_count",
+    *("found_row", "found_wide", "rub_row", "rub_wide"),
+)
 
 
 def slip_signature() -> dict[str, ArgumentKind]:
@@ -33,18 +47,20 @@ def slip_signature() -> dict[str, ArgumentKind]:
 def slip_arguments(model: Model, integers: dict[str, Any], options: Options, dtype: np.dtype) -> dict[str, Any]:
     """The arguments of these; rows are swept in MuJoCo's order."""
     points, wrenches = integers["s_capacity"], integers["s_wide_capacity"]
-    slips = 2 * points + WIDEST * wrenches + integers["s_drys"] + integers["s_combos"]
+    slips = 1 + 2 * points + WIDEST * wrenches + integers["s_drys"] + integers["s_combos"]
     nv, trees = model.nv, model.links.trees + 1
     sizes = {"slip": slips * SLIP.size, "slip_A": slips * WIDEST, "slip_tape": slips * options.noslip}
     sizes |= dict.fromkeys(("slip_J", "slip_W", "slip_J_bar"), slips * nv)
-    sizes |= dict.fromkeys(("sliding", "slip_mu", "stuck"), nv)
+    sizes |= dict.fromkeys(("slip_root", "sliding", "slip_mu", "stuck"), nv)
+    sizes |= {"slip_moved": len(model.links.parent) * WIDEST * Motion.size}
     sizes |= dict.fromkeys(("island", "going", "gain", "gained", "ran"), trees)
     sizes |= dict.fromkeys(("unit_kind", "unit_row", "unit_tree"), slips)
-    sizes |= {"point_slip": integers["s_points"], "wrench_slip": integers["s_wrenches"], "slip_count": 2}
-    sizes |= dict.fromkeys(("pair_row", "pair_rows"), integers["s_pairs"])
+    sizes |= {"point_slip": integers["s_points"], "wrench_slip": integers["s_wrenches"], "slip_count": 3}
+    sizes |= dict.fromkeys(("found_row", "found_wide", "rub_row", "rub_wide"), points + wrenches)
     return {
-        "s_order": np.array([*_order(model), 0], np.int32),
+        "s_rank": np.array([*np.argsort(_order(model)), 0], np.int32),
         "s_backwards": np.array([*_backwards(model), 0], np.int32),
+        "s_rubs": np.array([*_rubs(model), 0], np.int32),
         "s_slips": slips,
         "s_limit_gain": np.array([options.noslip_tolerance], dtype),
         **{f"sw_{k}": max(n, 1) for k, n in sizes.items()},
@@ -67,6 +83,12 @@ def _backwards(model: Model) -> list[bool]:
     """Whether MuJoCo has the points of a pair the other way round."""
     c, kind = candidates(model), model.shapes.kind
     return [{kind[a], kind[b]} == {PLANE, CAPSULE} for a, b in zip(c.a[:-1], c.b[:-1], strict=True)]
+
+
+def _rubs(model: Model) -> list[bool]:
+    """Whether a pair has directions of friction."""
+    c = candidates(model)
+    return [model.shapes.pair_condim(int(a), int(b)) > 1 for a, b in zip(c.a[:-1], c.b[:-1], strict=True)]
 
 
 def take_slips(arguments: dict[str, Any]) -> dict[str, Any]:

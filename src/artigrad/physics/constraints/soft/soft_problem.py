@@ -56,7 +56,7 @@ INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
-    "s_feature": SHARED,
+    **dict.fromkeys(("s_feature", "s_gap"), SHARED),
     **{f"s_{k}": kind for k, kind in HULLS.items()},
 }
 # what a pair whose points are found together has just met, and what its contacts keep of it: points, then wrenches
@@ -234,6 +234,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_combo_q": ints(q for _, _, q, _ in combos),
         "s_entry": ints(np.cumsum([0, *(len(dofs) for *_, dofs in combos)])),
         "s_entry_dof": ints(k for *_, dofs in combos for k in dofs),
+        "s_gap": np.array([*(_gap(model, a, b) for a, b in pairs), 0.0], dtype),
         "s_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
         **{f"s_{k}": x for k, x in hull_arguments(model, dtype).items()},
     }
@@ -257,6 +258,13 @@ def _stretches(c: Candidates) -> dict[str, Any]:
         "s_stretch_shape": ints(np.cumsum([0, *map(len, shapes)])),
         "s_stretch_shapes": ints(k for own in shapes for k in own),
     }
+
+
+def _gap(model: Model, a: int, b: int) -> float:
+    """How far beyond its margin adhesion acts between two shapes; an explicit pair has none."""
+    shapes = model.shapes
+    explicit = any({a, b} == {one, other} for one, other, _ in shapes.included)
+    return 0.0 if explicit else shapes.gap[a] + shapes.gap[b]
 
 
 def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
@@ -350,6 +358,7 @@ class SoftProblem(SimpleNamespace):
     entry: Any  # first entry of each combo
     entry_dof: Any
     feature: Reals
+    gap: Reals  # of each pair, how far beyond its margin adhesion acts
 
     # scratch
     point: Table
@@ -389,8 +398,9 @@ class SoftProblem(SimpleNamespace):
     edges: bool = False  # whether what single edges of pyramids press with has cotangents (`noslip_adjoint`)
 
     # of sweeps against creep (`slip_problem`), in models that have them
-    order: Any  # pairs as MuJoCo orders them
+    rank: Any  # of each pair in MuJoCo's order
     backwards: Any  # 1 where it has the points of a pair the other way round
+    rubs: Any  # 1 for a pair with friction
     slips: Any  # how many rows there may be
     limit_gain: Any  # what a sweep must gain for another one
     slip: Table  # rows of friction
@@ -399,6 +409,8 @@ class SoftProblem(SimpleNamespace):
     slip_J_bar: Reals
     slip_A: Reals  # rows of J M^-1 J^T of the contact each row belongs to
     slip_tape: Reals  # forces before each update
+    slip_root: Reals  # sqrt(1/d) of each degree of freedom
+    slip_moved: Reals  # motions of links under the rows of one contact
     sliding: Reals  # accelerations so far
     slip_mu: Reals  # and backwards M^-1 times their cotangent
     stuck: Reals  # accelerations that Newton's method found
@@ -412,9 +424,11 @@ class SoftProblem(SimpleNamespace):
     unit_tree: Any
     point_slip: Any  # first row of friction of each contact
     wrench_slip: Any
-    pair_row: Any  # first contact of each pair, and how many it has
-    pair_rows: Any
-    slip_count: Any  # units, rows
+    found_row: Any  # contacts with friction as they were found: their number, and whether they are wrenches
+    found_wide: Any
+    rub_row: Any  # and in MuJoCo's order
+    rub_wide: Any
+    slip_count: Any  # units, rows, contacts with friction
 
     @classmethod
     def take(
