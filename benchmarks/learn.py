@@ -263,12 +263,15 @@ def main() -> None:
 
 
 def save(folder: Path, suite: str, results: list[dict[str, Any]]) -> None:
-    """What is there so far."""
+    """What is there so far. A run that is stopped while writing keeps what was there before."""
     kept = [{"job": r["job"], "curve": r["curve"], "tries": r["tries"]} for r in results]
-    (folder / f"learn-{suite}.json").write_text(json.dumps(kept))
-    with zipfile.ZipFile(folder / f"policies-{suite}.zip", "w", zipfile.ZIP_DEFLATED) as file:
+    fresh = folder / f"{suite}.part"
+    fresh.write_text(json.dumps(kept))
+    fresh.replace(folder / f"learn-{suite}.json")
+    with zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as file:
         for r in results:
             file.writestr(f"{r['job']['name']}.pt", r["policy"])
+    fresh.replace(folder / f"policies-{suite}.zip")
 
 
 if __name__ == "__main__":
