@@ -28,9 +28,10 @@ POINTS = 60  # of a curve that is kept
 def job(
     task: str, algorithm: str, seed: int = 0, *, name: str = "", seconds: float = 0, steps: int = 0, **more: Any
 ) -> dict[str, Any]:
-    """One training. options: of the task. device: cpu unless told. tries: of the policy on whole episodes while it is trained.
-    All else are settings of the algorithm."""
+    """One training. options: of the task. device: cpu unless told. threads: one unless told. tries: of the policy on whole
+    episodes while it is trained. All else are settings of the algorithm."""
     own = {"options": more.pop("options", {}), "device": more.pop("device", "cpu"), "tries": more.pop("tries", 20)}
+    own["threads"] = more.pop("threads", 1)
     name = name or f"{task}-{algorithm}-{seed}"
     limits = {"seconds": seconds or None, "steps": steps or None}
     return {"name": name, "task": task, "algorithm": algorithm, "seed": seed, **limits, **own, "settings": more}
@@ -57,6 +58,12 @@ def gym(seeds: int = 5) -> list[dict[str, Any]]:
     """Gymnasium's robots: SHAC and PPO. The ant has 285 s, others 180."""
     jobs = [job(t, "shac", seed, seconds=285 if t == "Ant" else 180, **SHAC[t]) for t in SHAC for seed in range(seeds)]
     return jobs + [job(t, "ppo", seed, seconds=180, **PPO[t]) for t in PPO for seed in range(seeds)]
+
+
+def minutes() -> list[dict[str, Any]]:
+    """What an ant learns in five minutes on two cores, by PPO; and by SHAC on one, with a cheetah beside it."""
+    jobs = [job("Ant", "ppo", seed, seconds=295, threads=2, **PPO["Ant"]) for seed in range(4)]
+    return jobs + [job(t, "shac", seed, seconds=295, **SHAC[t]) for seed in range(3) for t in ("Ant", "HalfCheetah")]
 
 
 def both() -> list[dict[str, Any]]:
@@ -118,6 +125,7 @@ def figure_5() -> list[dict[str, Any]]:
 SUITES = {
     "gym": gym,
     "both": both,
+    "minutes": minutes,
     "humanoid": humanoid,
     "table-4": lambda: pendulum("policy-enhancement", "bptt"),
     "table-4-others": lambda: pendulum("sac", "mbpo"),
@@ -141,12 +149,12 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
 
     from artigrad.learn import Training
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(job["threads"])
     warnings.simplefilter("ignore")
     model = None
     if models is not None and job["task"] in GYM:
         model = pickle.loads((Path(models) / f"{job['task']}.pickle").read_bytes())
-    how = {"device": job["device"], "threads": 1, "options": job["options"], "model": model}
+    how = {"device": job["device"], "threads": job["threads"], "options": job["options"], "model": model}
     training = Training(job["task"], job["algorithm"], seed=job["seed"], **how, **job["settings"])
     if start is not None:
         take_up(training.learner, torch.load(start, weights_only=True, map_location=job["device"])["learner"])
