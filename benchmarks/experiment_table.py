@@ -101,10 +101,35 @@ def speed(cpu: dict[str, Any] | None, gpu: dict[str, Any] | None) -> list[str]:
     return rows
 
 
+def draw_speed(cpu: dict[str, Any], gpu: dict[str, Any]) -> None:
+    """Seconds with gradient, the paper's and ours."""
+    from artigrad.tasks.experiment import plotting
+
+    plt = plotting()
+    if plt is None:
+        return
+    figure, axis = plt.subplots(figsize=(7.5, 3.6), layout="constrained")
+    names = [f"{c['robots']} robot{'s' * (c['robots'] > 1)}\n{c['weights']} weights" for c in cpu["cells"]]
+    bars = {
+        "the paper, CPU": ("0.75", [c["paper"]["gradient_cpu"] for c in cpu["cells"]]),
+        "the paper, GPU": ("0.55", [c["paper"]["gradient_gpu"] for c in cpu["cells"]]),
+        "artigrad, two cores": ("C0", [c["gradient"] for c in cpu["cells"]]),
+        "artigrad, H200": ("C1", [c["gradient"] for c in gpu["cells"]]),
+    }
+    for k, (title, (colour, seconds)) in enumerate(bars.items()):
+        axis.bar(np.arange(len(names)) + 0.2 * (k - 1.5), seconds, 0.19, color=colour, label=title)
+    axis.set(yscale="log", ylabel="seconds with gradient")
+    axis.set_xticks(np.arange(len(names)), names)
+    axis.legend(frameon=False, ncols=2, fontsize=8)
+    figure.savefig(RESULTS / "speed" / "curves.png", dpi=110)
+    plt.close(figure)
+
+
 HEAD = """# Experiments
 
 Made by `python -m benchmarks.experiment_table`: runs on a machine with an H200 and 16 cores (`benchmarks/experiments.py`), the
-networks of `gait` on two cores. Median over seeds, in brackets the least and the largest; a fall counts as a speed of zero.
+networks of `gait` on two cores; the other cores had other work meanwhile, the GPU had none. Median over seeds, in brackets the
+least and the largest; a fall counts as a speed of zero.
 [Experiments](../experiments.md) says what they are.
 
 | | the paper | here |
@@ -131,6 +156,8 @@ def main() -> None:
         rows += table(kept[name]) if name in kept else []
     if "speed" in kept or "speed-cuda" in kept:
         rows += speed(kept.get("speed"), kept.get("speed-cuda"))
+    if "speed" in kept and "speed-cuda" in kept:
+        draw_speed(kept["speed"], kept["speed-cuda"])
     (RESULTS / "experiments.md").write_text(HEAD + "\n".join(rows) + "\n")
 
 

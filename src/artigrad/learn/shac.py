@@ -34,7 +34,9 @@ class ShacSettings(Settings):
 
     The critic is taught `critic_passes` passes over what was seen, in `critic_pieces` pieces; of the target critic that stands
     for the future, `target_rate` stays at each update. Learning rates fall linearly to `last_rate` of their first value at
-    `decay_steps` steps of the environment. What the critic says is (1 - gamma) times a value, of the size of a reward."""
+    `decay_steps` steps of the environment. What the critic says is (1 - gamma) times a value, of the size of a reward.
+    Actions are tanh(x), which is flat far out, where no gradient comes back from: what of |x| is beyond `slack` costs
+    `slack_price` times its square."""
 
     envs: int = 64
     span: float = 0.2

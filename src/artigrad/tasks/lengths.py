@@ -57,7 +57,7 @@ class Lengths(Experiment):
 
     name = "lengths"
     summary = "physics between an encoder and a decoder finds the lengths of a pendulum from pictures (Heiden 2019)"
-    updates, graph_updates = 1800, 3000
+    updates, graph_updates = 3000, 3000
 
     def run(self, how: Running) -> dict[str, Any]:
         import torch

@@ -99,7 +99,7 @@ class Pixels(Experiment):
 
     name = "pixels"
     summary = "a cart swings its pendulum up and keeps it there, from what a camera sees (Degrave 2019)"
-    parts = (2500, 2500, 400)  # updates
+    parts = (2000, 1500, 150)  # updates
     robots = (512, 128, 48)
     width, height = 288, 96
 
