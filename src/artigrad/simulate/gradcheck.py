@@ -14,7 +14,17 @@ from ..model.state import State
 from .simulator import Simulator
 
 NUMBERS = 4_000_000  # of parameters that are held at a time
-STEPS = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)  # coarse for smooth motion, fine beside the kinks of contact
+STEPS = (
+    1e-4,
+    1e-5,
+    1e-6,
+    1e-7,
+    1e-8,
+    1e-9,
+    1e-10,
+    1e-3,
+    1e-2,
+)  # fine beside kinks of contact, coarse for what drowns in rounding
 STRUCTURAL = ("dry_friction", "tendon_dry_friction", "restitution")  # zero means that there is none, nor a row for it
 HALVED = (
     "friction",

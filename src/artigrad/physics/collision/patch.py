@@ -52,6 +52,7 @@ THIN = 1e-3  # share of its squared length below which the area of a ring is non
 DEEPER = (
     3e-4  # m, by which the nearest points of the solids must be deeper than all of the patch to be one of its points
 )
+CLEARLY = 1.0 + 1e-5  # by which a corner is further than one before it, so that rounding does not choose
 LEAN = 1e-7  # of its place, by which a corner is deeper than one that is as deep, so that rounding does not choose
 
 CORNER = Layout(at=Vec3, own=Vec3, number=float)  # projected (height last), in the frame of its solid, which of a hull
@@ -209,19 +210,19 @@ def _plane(rows: Table, first: int, normal: Vec3) -> Plane:
     is that of these three, since a face need not be flat, and as long as the one that is given."""
     o = rows[first]
     origin, own = o.at, o.own
-    far, wide = carry((-1.0, origin, Corner(own, o.number))), carry((-1.0, origin, Corner(own, o.number)))
+    far, wide = carry((0.0, origin, Corner(own, o.number))), carry((0.0, origin, Corner(own, o.number)))
     for k in loop(1, RING):
         row = rows[k + first]
         d = _flat2(row.at - origin)
         best, at, p = far.value
-        more = d > best
+        more = d > best * CLEARLY
         far.value = (select(more, d, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
     along = far.value[1] - origin
     for k in loop(1, RING):
         row = rows[k + first]
         d = row.at - origin
         area, (best, at, p) = abs(along.x * d.y - along.y * d.x), wide.value
-        more = area > best
+        more = area > best * CLEARLY
         wide.value = (select(more, area, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
     p1, p2 = far.value[2], wide.value[2]
     three = cross(along, wide.value[1] - origin)
