@@ -11,7 +11,8 @@ from ...staging import Row, carry, loop, maximum, minimum, select, sqrt, target,
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
 from .meeting import CornerBars, Slots, slip_vjp
-from .patch import DEEPER, TILT, Held, Spot, frame, patch
+from .patch import Held, Spot, patch
+from .rings import EDGE, frame
 from .solids import CURVED, SOLIDS, Solid
 from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, refine, solve
 
@@ -87,12 +88,12 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
     f, (ga, gb) = flat.frame, _face_to(flat.held, fa, fb)
     over = hold(A, ga, B, gb, f.n)
     lines = _on_line(A, f.n), _on_line(B, f.n)
-    deeper = c.g < flat.deepest - DEEPER
+    only = flat.none > 0.5  # the nearest points of the solids
     for k, spot in enumerate(flat.spots):
         row = slots.rows[k]
         if k == 0:
             alone = hold(A, fa, B, fb, n, RHO)
-            _put(row, select(deeper, alone, over), select(deeper, fa, ga), select(deeper, fb, gb))
+            _put(row, select(only, alone, over), select(only, fa, ga), select(only, fb, gb))
         else:
             _put(row, over, ga, gb)
         _put_spot(row, A, B, spot, flat.a_small)
@@ -100,10 +101,10 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         gap, real = spot.phi - ra - rb, spot.real > 0.5
         p = f.o + f.e * spot.x + f.f * spot.y + f.n * (spot.height + 0.5 * (ra - rb))
         row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
-        if k == 0:  # the nearest points of the solids, where there is no patch or none of it is as deep
-            row.phi = select(deeper, phi, select(real, gap, FAR))
-            row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
-            row.patch = select(deeper, 0.0, 1.0)
+        if k == 0:
+            row.phi = select(only, phi, select(real, gap, FAR))
+            row.p = select(only, c.a + c.n * (ra + 0.5 * phi), p)
+            row.patch = select(only, 0.0, 1.0)
 
 
 def _face_to(held: Held, fa: Facet, fb: Facet) -> tuple[Facet, Facet]:
@@ -129,7 +130,7 @@ def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> 
 def _on_line(s: Solid, n: Vec3) -> Any:
     """1 where what looks along n is the line of a cylinder."""
     cases = {k: (lambda: 0.0) for k in SOLIDS}
-    return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < TILT, 1.0, 0.0)})
+    return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < EDGE, 1.0, 0.0)})
 
 
 def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:
