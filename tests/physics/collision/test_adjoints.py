@@ -14,6 +14,16 @@ from .beside_mujoco import matrices, met, placements, random_rotations, solid, t
 
 CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * [0.1, 0.12, 0.08]
 WEDGE = np.array([[-1, -1, -1], [1, -1, -1], [0.1, 1.2, -1], [0.2, 0.1, 1.4]]) * 0.1
+
+
+def bowl():
+    """A mesh with many faces that are nearly one: a search has to tell them apart."""
+    t = np.linspace(-0.1, 0.1, 7)
+    shallow = [(x, y, 2e-3 * (x * x + y * y)) for x in t for y in t]
+    rim = [(x, y, 0.1) for x in (-0.12, 0.12) for y in (-0.12, 0.12)]
+    return np.array(shallow + rim) @ random_rotations(np.random.default_rng(0), 1)[0]
+
+
 SHAPES = {
     "sphere": ("sphere", (0.1,)),
     "capsule": ("capsule", (0.05, 0.12)),
@@ -26,6 +36,7 @@ MORE = SHAPES | {
     "table": ("box", (0.3, 0.3, 0.12)),
     "short": ("capsule", (0.05, 0.03)),
     "cube": ("mesh", CUBE),
+    "bowl": ("mesh", bowl()),
 }
 UPRIGHT, LYING = np.eye(3), np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
 LANES, STEP = 150, 1e-6
@@ -162,6 +173,30 @@ def test_pairs_of_solids_at_random_placements(a, b):
     assert np.quantile(found_, 0.9) < 1e-6 and np.quantile(found_, 0.98) < 1e-4, np.quantile(
         found_, [0.5, 0.9, 0.95, 0.98, 1]
     )
+
+
+@pytest.mark.parametrize("other", ["ellipsoid", "cylinder", "box", "bowl"])
+def test_beside_nearly_flat_faces(other):
+    poses = placements(np.random.default_rng(1), LANES, 0.35)
+    found_ = errors(MORE[other], MORE["bowl"], poses, 2)
+    assert len(found_) > 20
+    assert np.quantile(found_, 0.98) < 1e-6, np.quantile(found_, [0.5, 0.9, 0.95, 0.98, 1])
+
+
+@pytest.mark.parametrize("other", ["capsule", "cylinder", "box", "bowl"])
+def test_what_touches_is_what_sticks_out_most(other):
+    """The gap along the normal is the distance of the two support planes, to the last digits."""
+    poses = placements(np.random.default_rng(1), LANES, 0.35)
+    a, b, n = MORE[other], MORE["bowl"], len(poses[1])
+    with staging_on(NumpyTarget("f64", n)), np.errstate(all="ignore"):
+        X_a, X_b = (Pose(matrices(R), vectors(r)) for R, r in (poses[:2], poses[2:]))
+        rows, _, (A, B) = met(a, b, X_a, X_b, 0.05, n)
+        row = rows[0]
+        apart = B.support(-row.n) - A.support(row.n)
+        wanted = sum(x * y for x, y in zip(row.n.leaves(), apart.leaves(), strict=True)) - A.radius - B.radius
+        off = np.where((row.phi < 0.04) & (row.patch < 0.5), np.abs(row.phi - wanted), 0.0)
+    assert np.count_nonzero(off) > 5
+    assert off.max() < 1e-10
 
 
 @pytest.mark.parametrize("case", RESTING)

@@ -92,6 +92,7 @@ CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
 UPRIGHT, LYING = np.eye(3), np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
 SHAPES |= {"slab": ("box", (0.4, 0.4, 0.1)), "mesh slab": ("mesh", CUBE * [0.4, 0.35, 0.1])}
 SHAPES |= {"cube": ("mesh", CUBE * [0.1, 0.12, 0.08]), "five": prism((0.1, 1.2, 2.2, 3.5, 4.9))}
+SHAPES["drum"] = ("cylinder", (0.3, 0.1))
 # what lies on what, how high, how turned, and how many points it has at most
 LYING_FLAT = {
     "cube on slab": ("slab", "cube", 0.18, UPRIGHT, 4),
@@ -102,22 +103,27 @@ LYING_FLAT = {
     "cylinder standing on mesh": ("mesh slab", "cylinder", 0.25, UPRIGHT, 4),
     "cylinder lying": ("slab", "cylinder", 0.2, LYING, 2),
     "capsule on mesh": ("mesh slab", "capsule", 0.18, LYING, 2),
+    "box on cylinder": ("drum", "box", 0.3, UPRIGHT, 4),
+    "prism on cylinder": ("drum", "five", 0.2, UPRIGHT, 4),
+    "box on prism": ("five", "box", 0.3, UPRIGHT, 4),
 }
 
 
 @pytest.mark.parametrize("tilt", [0.0, 1e-4, 3e-3, 0.03])
 @pytest.mark.parametrize("name", LYING_FLAT)
 def test_what_lies_flat_has_as_many_points_as_in_mujoco(name, tilt):
-    """And the same gaps and normals; with more than four corners to choose from, others of them may be taken."""
+    """And the same points, gaps and normals; of the corners of a cylinder's end, of which many fours are as far apart, others
+    may be taken: rounding chooses them in MuJoCo."""
     one, other, height, R, most = LYING_FLAT[name]
     a, b, count = SHAPES[one], SHAPES[other], 100
     poses = resting(np.random.default_rng(1), count, height - 0.002, R, tilt)
     theirs = Theirs(a, b, 0.0)
-    chosen = name in ("prism on slab", "cylinder standing", "cylinder standing on mesh")
+    chosen = name in ("cylinder standing", "cylinder standing on mesh")
+    others = 0
     for k, mine in enumerate(ours(*theirs.placed(a, b, poses), 0.0)):
         wanted = theirs.contacts(*(x[k] for x in poses))
         assert len(mine) == len(wanted) <= most
         assert np.abs(mine.normals - wanted.normals[0]).max() < 1e-4
         if not chosen:
-            assert np.abs(np.sort(mine.gaps) - np.sort(wanted.gaps)).max() < 1e-4
-            assert same(mine, wanted, 2e-4 + 0.1 * tilt)  # where on a curved surface MuJoCo knows to 1e-4 or so
+            others += not same(mine, wanted, 2e-4 + 0.1 * tilt)  # where on a curved surface MuJoCo knows to 1e-4 or so
+    assert others <= (2 if "prism" in name else 0)  # areas that are nearly the same

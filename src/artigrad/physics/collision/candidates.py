@@ -9,10 +9,11 @@ import numpy as np
 
 from ...model.model import HEIGHT_FIELD, PLANE, Model
 from ...staging import Layout, Table
+from .clip import MOST, ORDER, PAGE, POLYGON
 from .height_field import WINDOW
 from .hull_tables import ways_of
 from .meeting import HULL_MEETING, MEETING, SOLID_MEETING, Slots
-from .patch import CORNER, CROSSING, CROSSINGS, ORDER, RING, STRIDE
+from .rings import CORNER, STRIDE
 from .routines import BY_SHAPES, CONVEX, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD
 from .solids import SOLIDS
 
@@ -123,9 +124,7 @@ def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
         return {"slots": 0, "met": 0}
     layout = meeting_layout(routines)
     size = layout.size
-    rings = (
-        2 * STRIDE * CORNER.size + CROSSINGS * CROSSING.size + 2 * RING + WINDOW.size if layout is SOLID_MEETING else 0
-    )
+    rings = 2 * STRIDE * CORNER.size + 2 * PAGE * POLYGON.size + MOST + WINDOW.size if layout is SOLID_MEETING else 0
     return {"slots": SLOTS * size + rings, "met": contacts * size}
 
 
@@ -133,9 +132,9 @@ def slots_in(memory: Any, routines: frozenset[int]) -> Slots:
     """The scratch of a pair whose points are found together, in memory of that size."""
     rows = Table(memory, meeting_layout(routines))
     corners = Table(memory, CORNER, SLOTS * rows.layout.size)
-    crossings = Table(memory, CROSSING, corners.start + 2 * STRIDE * CORNER.size)
-    order = Table(memory, ORDER, crossings.start + CROSSINGS * CROSSING.size)
-    return Slots(rows, corners, crossings, order, Table(memory, WINDOW, order.start + 2 * RING))
+    polygon = Table(memory, POLYGON, corners.start + 2 * STRIDE * CORNER.size)
+    order = Table(memory, ORDER, polygon.start + 2 * PAGE * POLYGON.size)
+    return Slots(rows, corners, polygon, order, Table(memory, WINDOW, order.start + MOST))
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

@@ -2,35 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Vec3, cross, dot
-from ...staging import Row, maximum, minimum, select, sqrt, target, when_any
+from ...staging import Row, carry, loop, maximum, minimum, select, sqrt, target, to_real, when_any
 from .gap import FAR, ZERO, Gap, PairBars, moved
-from .least_overlap import LOOSE, SHARP, Search, box_axis, least_overlap
+from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
 from .meeting import CornerBars, Slots, slip_vjp
-from .patch import DEEPER, TILT, Held, Spot, frame, patch
+from .patch import Held, Spot, patch
+from .rings import EDGE, frame
 from .solids import CURVED, SOLIDS, Solid
-from .witness import RHO, SHORT, Facet, Hold, features, hold, refine, solve
+from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, refine, solve
 
 SLOTS = 4
+EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, by which features may miss the support of their solids
+ROUGHLY = {"f64": 1e-6, "f32": 2e-5}  # m, the same after all that can be done
 
 
-def find_touch(A: Solid, B: Solid, search: Search) -> tuple[Facet, Facet, Vec3]:
-    """Features and normal of what touches: by the search alone for what has corners and edges. Where surfaces are curved, after
-    Newton's method, if the solids agree with it: the overlap along its normal must be the one it believes in, and no larger
-    than the search's."""
-    fa, fb = features(A, B, search)
-    n = search.n
+def find_touch(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
+    """Features and normal of what touches, sought from an axis on, and where that is: by the search alone for what has corners
+    and edges, after Newton's method where surfaces are curved. ask: where, and how near the cores must be."""
     if (A.among | B.among) & CURVED:
-        kind = target().dtype
-        ga, gb, better = refine(A, fa, B, fb, n)
-        c = hold(A, ga, B, gb, better)
-        seen = dot(better, B.support(-better) - A.support(better))
-        good = (abs(seen - c.g) < 10.0 * SHARP[kind]) & (c.g + 2.0 * LOOSE[kind] > -search.h)
-        fa, fb, n = select(good, ga, fa), select(good, gb, fb), select(good, better, n)
-    return fa, fb, n
+        return _find_curved(A, B, axis, ask)
+    asked, enough = ask
+    search = least_overlap(A, B, axis, SHARP[target().dtype], enough)
+    fa, fb = features(A, B, search)
+    return fa, fb, held_normal(hold(A, fa, B, fb, search.n)), asked & (-search.h < enough)
+
+
+def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
+    """Newton's method counts if the solids agree with it: the overlap along its normal must be the one it believes in, and no
+    larger than the search's. Where it is not, as beside nearly flat faces of a mesh, a sharper search goes before it."""
+    kind, loose, (asked, enough) = target().dtype, maximum(_curved(A), _curved(B)), ask
+    state = carry((Facet.zero(), Facet.zero(), axis, select(asked, 1.0, 0.0), 0.0 * axis.x))
+    for k in loop(2):
+        for _ in when_any(state.value[3] > 0.5):
+            fa, fb, n, open_, there = state.value
+            search = least_overlap(A, B, n, select(loose > to_real(k), LOOSE[kind], SHARP[kind]), enough)
+            near = (open_ > 0.5) & (-search.h < enough)
+            state.value = (fa, fb, n, select(near, open_, 0.0), there)
+            for _ in when_any(near):
+                ga, gb = features(A, B, search)
+                ra, rb, better = refine(A, ga, B, gb, search.n)
+                c = hold(A, ra, B, rb, better)
+                off = abs(dot(better, B.support(-better) - A.support(better)) - c.g)
+                good = off < select(to_real(k) < 0.5, EXACT[kind], ROUGHLY[kind])
+                good = good & (c.g + 2.0 * LOOSE[kind] > -search.h)
+                now = (select(good, ra, ga), select(good, rb, gb), select(good, better, search.n))
+                found = (*now, select(good, 0.0, 1.0), 1.0)
+                state.value = tuple(select(near, x, y) for x, y in zip(found, state.value, strict=True))
+    fa, fb, n, _, there = state.value
+    return fa, fb, n, there > 0.5
+
+
+def _curved(s: Solid) -> Any:
+    """1 for what has curved surfaces."""
+    flat: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
+    return s.by_kind(flat | dict.fromkeys(CURVED, lambda: 1.0))
 
 
 def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
@@ -41,32 +71,29 @@ def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
         slots.rows[k].phi = FAR
     reach = near + ra + rb
     for _ in when_any(bound < reach):
-        enough = maximum(reach, 0.0) + SHARP[target().dtype]
-        search = least_overlap(A, B, axis, enough)
-        there = (bound < reach) & (-search.h < enough)
+        fa, fb, n, there = find_touch(A, B, axis, (bound < reach, maximum(reach, 0.0)))
         for _ in when_any(there):
-            _fill(A, B, search, near, slots)
+            _fill(A, B, (fa, fb, n), near, slots)
             for k in range(SLOTS):
                 row = slots.rows[k]
                 row.phi = select(there, row.phi, FAR)
 
 
-def _fill(A: Solid, B: Solid, search: Search, near: Any, slots: Slots) -> None:
-    """The points of two solids that are nearer than `near`, from where their search ended."""
-    ra, rb = A.radius, B.radius
-    fa, fb, n = find_touch(A, B, search)
+def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots: Slots) -> None:
+    """The points of two solids that are nearer than `near`, around what touches."""
+    ra, rb, (fa, fb, n) = A.radius, B.radius, touch
     c = hold(A, fa, B, fb, n)
     phi, f = c.g - ra - rb, frame(A, c.a, c.n)
     flat = patch(A, B, f, (c.g, near + ra + rb), slots)
     f, (ga, gb) = flat.frame, _face_to(flat.held, fa, fb)
     over = hold(A, ga, B, gb, f.n)
     lines = _on_line(A, f.n), _on_line(B, f.n)
-    deeper = c.g < flat.deepest - DEEPER
+    only = flat.none > 0.5  # the nearest points of the solids
     for k, spot in enumerate(flat.spots):
         row = slots.rows[k]
         if k == 0:
             alone = hold(A, fa, B, fb, n, RHO)
-            _put(row, select(deeper, alone, over), select(deeper, fa, ga), select(deeper, fb, gb))
+            _put(row, select(only, alone, over), select(only, fa, ga), select(only, fb, gb))
         else:
             _put(row, over, ga, gb)
         _put_spot(row, A, B, spot, flat.a_small)
@@ -74,10 +101,10 @@ def _fill(A: Solid, B: Solid, search: Search, near: Any, slots: Slots) -> None:
         gap, real = spot.phi - ra - rb, spot.real > 0.5
         p = f.o + f.e * spot.x + f.f * spot.y + f.n * (spot.height + 0.5 * (ra - rb))
         row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
-        if k == 0:  # the nearest points of the solids, where there is no patch or none of it is as deep
-            row.phi = select(deeper, phi, select(real, gap, FAR))
-            row.p = select(deeper, c.a + c.n * (ra + 0.5 * phi), p)
-            row.patch = select(deeper, 0.0, 1.0)
+        if k == 0:
+            row.phi = select(only, phi, select(real, gap, FAR))
+            row.p = select(only, c.a + c.n * (ra + 0.5 * phi), p)
+            row.patch = select(only, 0.0, 1.0)
 
 
 def _face_to(held: Held, fa: Facet, fb: Facet) -> tuple[Facet, Facet]:
@@ -103,7 +130,7 @@ def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> 
 def _on_line(s: Solid, n: Vec3) -> Any:
     """1 where what looks along n is the line of a cylinder."""
     cases = {k: (lambda: 0.0) for k in SOLIDS}
-    return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < TILT, 1.0, 0.0)})
+    return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < EDGE, 1.0, 0.0)})
 
 
 def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:

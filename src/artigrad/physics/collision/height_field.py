@@ -17,7 +17,6 @@ from ...staging import Layout, Reals, Row, floor, maximum, minimum, select, sqrt
 from .convex import find_touch, put_witness, witness_corner_bars, witness_vjp
 from .gap import FAR, ZERO, Gap, PairBars, Pose
 from .hull_tables import Corner
-from .least_overlap import SHARP, least_overlap
 from .meeting import CornerBars, Slots
 from .solids import Solid
 
@@ -127,11 +126,10 @@ def _meet(
     gap, axis = _widest(prism, top, solid)
     by_axes = there & (gap - solid.radius < near)
     for _ in when_any(by_axes):
-        enough = maximum(near + solid.radius, 0.0) + SHARP[target().dtype]
-        search = least_overlap(one, other, axis if isinstance(A, Grid) else -axis, enough)
-        touch = by_axes & (-search.h < enough)
+        ask = by_axes, maximum(near + solid.radius, 0.0)
+        fa, fb, n, touch = find_touch(one, other, axis if isinstance(A, Grid) else -axis, ask)
         for _ in when_any(touch):
-            put_witness(row, one, other, *find_touch(one, other, search))
+            put_witness(row, one, other, fa, fb, n)
             row.phi = select(touch, row.phi, FAR)
 
 

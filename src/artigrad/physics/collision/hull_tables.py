@@ -27,6 +27,7 @@ from ...staging import (
     maximum,
     minimum,
     select,
+    sqrt,
     switch,
     to_real,
     when_any,
@@ -218,6 +219,17 @@ class PlacedHull(NamedTuple):
             cosine = dot(self.normals.gather_row(face, self.face_count, Vec3), d)
             more = there & (cosine > most)
             best.value = (select(more, face, now), select(more, cosine, most))
+        return best.value
+
+    def levellest(self, corner: Corner, d: Vec3) -> tuple[Any, Any]:
+        """That neighbour of a corner to which the way is most nearly across d, and the sine; 2 where it has none."""
+        best = carry((corner.number, 2.0 + 0.0 * d.x))
+        for number, there, _k in self.each(self.edges, self.degree, corner.number):
+            now, least = best.value
+            way = self.corner(number).p - corner.p
+            slope = abs(dot(way, d)) / sqrt(maximum(dot(way, way), 1e-30))
+            less = there & (slope < least)
+            best.value = (select(less, number, now), select(less, slope, least))
         return best.value
 
 

@@ -14,12 +14,12 @@ from typing import Any
 from ...spatial import Vec3, cross, dot, norm
 from ...staging import Linear, carry, clamp, loop, maximum, minimum, select, sqrt, target, to_real, when_any
 from .hull_tables import Corner
-from .solids import CURVED, Solid
+from .solids import Solid
 
 FAR = 1e9
 OFF = 1e-3  # m, how far x stays off K
 NEAR = {"f64": 1e-6, "f32": 1e-4}  # m, a gap beyond this is measured from x = 0
-SHARP = {"f64": 1e-7, "f32": 2e-6}  # m, what the overlap may be off
+SHARP = {"f64": 1e-12, "f32": 2e-6}  # m, what the overlap may be off: of corners and edges a search finds the very ones
 LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same where surfaces are curved and Newton's method gives the rest
 FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine in a corner below which a triangle is none
 STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # of the squared distance: no nearer than before
@@ -163,14 +163,13 @@ def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
     return deep & (dot(left, left) < 10.0 * tolerance * tolerance)
 
 
-def least_overlap(A: Solid, B: Solid, by_box: Vec3, enough: Any) -> Search:
+def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any) -> Search:
     """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from the line of centres. Cores
     that are further apart than `enough`, which is not negative, are left as soon as that is known."""
     c = B.to_world(B.centre) - A.to_world(A.centre)
     square = dot(c, c)
     apart = square > 1e-12
     by_centre = select(apart, c / sqrt(select(apart, square, 1.0)), by_box)
-    tolerance = (LOOSE if (A.among | B.among) & CURVED else SHARP)[target().dtype]
     first = Search.zero()
     best, ask = carry(Search.from_leaves([*first.leaves()[:-1], FAR + 0.0 * square])), carry(1.0 + 0.0 * square)
     for k in loop(2):

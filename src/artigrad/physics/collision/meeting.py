@@ -86,12 +86,12 @@ class CornerBars(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Scratch of a pair whose points are found together: a row of each; corners, crossings and their order of its patch; where
+    """Scratch of a pair whose points are found together: a row of each; corners, the area and its order of its patch; where
     on a height field it is."""
 
     rows: Table
     corners: Table
-    crossings: Table
+    polygon: Table
     order: Table
     window: Table
 

@@ -21,6 +21,7 @@ RHO = 0.02
 FINE = 1e-6  # the same where only the normal matters, not where on the rim it is
 PIVOT = 1e-4  # m
 PARALLEL = 1e-4  # sine below which two edges are one direction
+WIDE = 1e-2  # sine above which the normal of two edges is better known from them than from the search
 SHORT = 1e-12  # m^2, an edge that is none
 ROUND = 0.9999  # share of a cylinder's squared radius within which a point is inside its end
 UPRIGHT = 0.999  # squared cosine between a cylinder's end and the normal, at least
@@ -172,6 +173,14 @@ def hold(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3, least: Any = FINE) -
         e1_of,
         select(face_a, 1.0, 0.0),
     )
+
+
+def held_normal(c: Hold) -> Vec3:
+    """The normal at right angles to the two directions that hold it, to the last digit; where there are fewer, as it was."""
+    across = cross(c.e1, c.e2)
+    length = sqrt(maximum(dot(across, across), SHORT))
+    n = across * (select(dot(across, c.n) < 0.0, -1.0, 1.0) / length)
+    return select((c.k1 * c.k2 > 0.5) & (length > WIDE), n, c.n)
 
 
 def solve(c: Hold, y: Vec3, r1: Any, r2: Any) -> tuple[Vec3, Any, Any]:

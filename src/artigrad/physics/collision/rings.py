@@ -1,0 +1,226 @@
+"""What of a solid looks along a normal: a ring of corners, those of a face, both ends of an edge or line, or a point.
+
+A face counts if it looks along the normal within FACE, else an edge at the furthest corner that lies across it within EDGE.
+Corners go round as seen from inside the solid, from the same one on as MuJoCo's: which four of many are kept depends on it.
+"""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+from typing import Any
+
+from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
+from ...spatial import Vec3, cross, dot
+from ...staging import Layout, Linear, Table, carry, floor, loop, maximum, minimum, select, sqrt, to_real, when_any
+from .hull_tables import Corner
+from .solids import SOLIDS, Solid
+
+RING = 16  # corners at most, and those of a cylinder's end
+STRIDE = RING + 1  # rows of a ring: its first corner stands after its last one, and in all rows beyond
+FACE = 0.996  # cosine between the normals of what lies flat on each other, at least: MuJoCo's
+EDGE = 0.0888  # sine between an edge and the face that it lies on, at most: MuJoCo's
+CLEARLY = 1.0 + 1e-5  # by which a corner is further than one before it, so that rounding does not choose
+THIN = 1e-3  # share of its squared length below which the area of a ring is none
+
+CORNER = Layout(at=Vec3, own=Vec3, number=float)  # projected (height last), in the frame of its solid, which of a hull
+
+
+class Frame(Linear):
+    """Axes of the projection: two across the normal, and the normal; and their origin."""
+
+    o: Vec3
+    e: Vec3
+    f: Vec3
+    n: Vec3
+
+    def project(self, v: Vec3) -> Vec3:
+        d = v - self.o
+        return Vec3(dot(d, self.e), dot(d, self.f), dot(d, self.n))
+
+
+def frame(A: Solid, o: Vec3, n: Vec3) -> Frame:
+    """The first axis is fixed in A, so that rounding does not choose it."""
+    x, y = A.X.R.column(0), A.X.R.column(1)
+    along = select(abs(dot(x, n)) < 0.8, x, y)
+    e = along - n * dot(n, along)
+    e = e / sqrt(dot(e, e))
+    return Frame(o, e, cross(n, e), n)
+
+
+class RingOf:
+    """The ring of a solid in its rows."""
+
+    def __init__(self, s: Solid, rows: Table, first: int):
+        self.s, self.rows, self.first = s, rows, first
+
+    def find(self, f: Frame, sign: float) -> Any:
+        """That of what looks along sign * n: fills the rows, and returns how many corners it has."""
+        out = self.s.X.R.T @ (f.n * sign)
+        cases = {
+            SPHERE: lambda: self._few(f, [Vec3.zero()], 1.0 + 0.0 * out.x),
+            ELLIPSOID: lambda: self._few(f, [Vec3.zero()], 1.0 + 0.0 * out.x),
+            CAPSULE: lambda: self._capsule(f, out),
+            BOX: lambda: self._box(f, out),
+            CYLINDER: lambda: self._cylinder(f, out, _of_cylinder(out)),
+            POINTS: lambda: self._hull(f, out),
+        }
+        return self.s.by_kind(cases)
+
+    def turn(self, old: Frame, new: Frame, sign: float, count: Any) -> None:
+        """Project it on another plane; the line of a cylinder is elsewhere for another normal."""
+        axes = [Vec3(dot(x, old.e), dot(x, old.f), dot(x, old.n)) for x in (new.e, new.f, new.n)]
+
+        def others() -> None:
+            for k in loop(STRIDE):
+                row = self.rows[k + self.first]
+                at = row.at
+                row.at = Vec3(*(dot(axis, at) for axis in axes))
+
+        def cylinder() -> None:
+            self._cylinder(new, self.s.X.R.T @ (new.n * sign), count)
+
+        self.s.by_kind(dict.fromkeys(SOLIDS, others) | {CYLINDER: cylinder})
+
+    def _put(self, f: Frame, k: Any, corner: Corner) -> None:
+        row = self.rows[k + self.first]
+        row.own, row.at, row.number = corner.p, f.project(self.s.to_world(corner.p)), corner.number
+
+    def _few(self, f: Frame, corners: list[Vec3], count: Any) -> Any:
+        """Of these corners as many as count; all other rows have the first."""
+        for k, p in enumerate(corners):
+            self._put(f, k, Corner(p if k == 0 else select(count > k + 0.5, p, corners[0]), 0.0))
+        start = self.rows[self.first]
+        for k in loop(len(corners), STRIDE):
+            row = self.rows[k + self.first]
+            row.own, row.at, row.number = start.own, start.at, start.number
+        return count
+
+    def _capsule(self, f: Frame, out: Vec3) -> Any:
+        end = Vec3(0.0, 0.0, select(out.z < 0.0, -self.s.size.y, self.s.size.y))
+        return self._few(f, [end, -end], select(abs(out.z) < EDGE, 2.0, 1.0))
+
+    def _box(self, f: Frame, out: Vec3) -> Any:
+        size, level = self.s.size, out.map(abs)
+        on_x, on_y, on_z = level.x > FACE, level.y > FACE, level.z > FACE
+        face = on_x | on_y | on_z
+        sign = out.map(lambda x: select(x < 0.0, -1.0, 1.0))
+        corner = sign.map(lambda x, h: x * h, size)
+        along_x = (level.x <= level.y) & (level.x <= level.z)
+        along_y = (level.y <= level.z) & (level.x > level.y)
+        across = Vec3(
+            select(along_x, -corner.x, corner.x),
+            select(along_y, -corner.y, corner.y),
+            select(along_x | along_y, corner.z, -corner.z),
+        )
+        corners = []
+        for k, (u, v) in enumerate(((-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0))):
+            x = select(on_z, sign.z * u, u)
+            y = select(on_z, v, select(on_x, v, sign.y))
+            z = select(on_x, -(sign.x * u), select(on_y, -(sign.y * v), sign.z))
+            of_face = Vec3(select(on_x, sign.x, x) * size.x, y * size.y, z * size.z)
+            corners.append(select(face, of_face, (corner, across)[k] if k < 2 else corner))
+        flattest = minimum(minimum(level.x, level.y), level.z)
+        return self._few(f, corners, select(face, 4.0, select(flattest < EDGE, 2.0, 1.0)))
+
+    def _cylinder(self, f: Frame, out: Vec3, count: Any) -> Any:
+        """With as many corners: all of an end, both of its line, or the lowest of its rim."""
+        r, h = self.s.size.x, self.s.size.y
+        up = select(out.z < 0.0, -1.0, 1.0)
+        rho = sqrt(maximum(out.x * out.x + out.y * out.y, 1e-20))
+        side, flat = Vec3(out.x * (r / rho), out.y * (r / rho), up * h), count > 2.5
+        turn, (c, d) = carry((1.0, 0.0)), (cos(2.0 * pi / RING), sin(2.0 * pi / RING))
+        for k in loop(RING):
+            x, y = turn.value
+            other = (abs(to_real(k) - 1.0) < 0.5) & (count > 1.5)
+            line = Vec3(side.x, side.y, select(other, -side.z, side.z))
+            self._put(f, k, Corner(select(flat, Vec3(x * r, -(y * up * r), up * h), line), 0.0))
+            turn.value = (x * c - y * d, x * d + y * c)
+        start, last = self.rows[self.first], self.rows[self.first + RING]
+        last.own, last.at, last.number = start.own, start.at, start.number
+        return count
+
+    def _hull(self, f: Frame, out: Vec3) -> Any:
+        hull = self.s.hull
+        low = hull.furthest(out)
+        face, cosine = hull.face_towards(low.number, out)
+        begin, end = hull.span(hull.faces, face)
+        flat, every, edge = cosine > FACE, end - begin, carry((low.number, 2.0 + 0.0 * cosine))
+        for _ in when_any(cosine <= FACE):
+            edge.value = hull.levellest(low, out)
+        other, slope = edge.value
+        count = select(flat, minimum(every, float(RING)), select(slope < EDGE, 2.0, 1.0))
+        for k in loop(STRIDE):
+            at = select(to_real(k) < count, to_real(k), 0.0)
+            number = carry(select(at > 0.5, other, low.number))
+            for _ in when_any(flat):
+                place = end - 1.0 - floor(at * every / count)
+                number.value = select(flat, hull.table.gather(place, hull.size), number.value)
+            self._put(f, k, hull.corner(number.value))
+        return count
+
+
+def _of_cylinder(out: Vec3) -> Any:
+    """How many corners the ring of a cylinder has."""
+    level = abs(out.z)
+    return select(level > FACE, float(RING), select(level < EDGE, 2.0, 1.0))
+
+
+def area(rows: Table, first: int) -> Vec3:
+    """Twice the vector area of a ring."""
+    o, total = rows[first].at, carry(Vec3.zero())
+    for k in loop(1, RING - 1):
+        total.value = total.value + cross(rows[k + first].at - o, rows[k + first + 1].at - o)
+    return total.value
+
+
+def flat2(v: Vec3) -> Any:
+    """Its squared length in the projection."""
+    return v.x * v.x + v.y * v.y
+
+
+class Plane(Linear):
+    """The plane of a ring as a height over the projection: a corner, the one furthest from it, and the normal; and three
+    corners that span it, in the frame of the solid, with their numbers."""
+
+    at: Vec3
+    far: Vec3
+    normal: Vec3
+    p0: Vec3
+    p1: Vec3
+    p2: Vec3
+    numbers: Vec3
+
+    def height(self, x: Any, y: Any) -> Any:
+        n, a = self.normal, self.at
+        flat = abs(n.z) > 1e-30
+        return a.z - (n.x * (x - a.x) + n.y * (y - a.y)) / select(flat, n.z, 1.0)
+
+    def wide(self) -> Any:
+        """Whether its ring has an area."""
+        return self.normal.z > THIN * flat2(self.far - self.at)
+
+
+def plane(rows: Table, first: int, normal: Vec3) -> Plane:
+    """Spanned by the first corner, the one furthest from it, and the one that makes the largest triangle with these. Its normal
+    is that of these three, since a face need not be flat, and as long as the one that is given."""
+    o = rows[first]
+    origin, own = o.at, o.own
+    far, wide = carry((0.0, origin, Corner(own, o.number))), carry((0.0, origin, Corner(own, o.number)))
+    for k in loop(1, RING):
+        row = rows[k + first]
+        d = flat2(row.at - origin)
+        best, at, p = far.value
+        more = d > best * CLEARLY
+        far.value = (select(more, d, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
+    along = far.value[1] - origin
+    for k in loop(1, RING):
+        row = rows[k + first]
+        d = row.at - origin
+        area, (best, at, p) = abs(along.x * d.y - along.y * d.x), wide.value
+        more = area > best * CLEARLY
+        wide.value = (select(more, area, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
+    p1, p2 = far.value[2], wide.value[2]
+    three = cross(along, wide.value[1] - origin)
+    spans = abs(three.z) > THIN * flat2(along)
+    normal = select(spans, three * (normal.z / select(spans, three.z, 1.0)), normal)
+    return Plane(origin, far.value[1], normal, own, p1.p, p2.p, Vec3(o.number, p1.number, p2.number))
