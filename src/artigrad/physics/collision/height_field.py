@@ -126,8 +126,8 @@ def _meet(
     gap, axis = _widest(prism, top, solid)
     by_axes = there & (gap - solid.radius < near)
     for _ in when_any(by_axes):
-        ask = by_axes, maximum(near + solid.radius, 0.0)
-        fa, fb, n, touch = find_touch(one, other, axis if isinstance(A, Grid) else -axis, ask)
+        wanted = by_axes, maximum(near + solid.radius, 0.0)
+        fa, fb, n, touch = find_touch(one, other, axis if isinstance(A, Grid) else -axis, wanted)
         for _ in when_any(touch):
             put_witness(row, one, other, fa, fb, n)
             row.phi = select(touch, row.phi, FAR)

@@ -164,17 +164,21 @@ def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
 
 
 def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any) -> Search:
-    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from the line of centres. Cores
-    that are further apart than `enough`, which is not negative, are left as soon as that is known."""
+    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from the line of centres and
+    its part across that axis. Cores further apart than `enough`, which is not negative, are left once that is known."""
     c = B.to_world(B.centre) - A.to_world(A.centre)
     square = dot(c, c)
     apart = square > 1e-12
     by_centre = select(apart, c / sqrt(select(apart, square, 1.0)), by_box)
+    aside = by_centre - by_box * dot(by_centre, by_box)
+    length = norm(aside)
+    by_side = select(length > 0.1, aside / maximum(length, 0.1), by_centre)
     first = Search.zero()
     best, ask = carry(Search.from_leaves([*first.leaves()[:-1], FAR + 0.0 * square])), carry(1.0 + 0.0 * square)
-    for k in loop(2):
+    for k in loop(3):
         for _ in when_any(ask.value > 0.5):
-            found = _search(A, B, select(to_real(k) < 0.5, by_box, by_centre), tolerance, enough)
+            start = select(to_real(k) < 0.5, by_box, select(to_real(k) < 1.5, by_centre, by_side))
+            found = _search(A, B, start, tolerance, enough)
             lower = (found.h < best.value.h) & (ask.value > 0.5)  # a neighbour may be the only one that asks
             best.value = select(lower, found, best.value)
             settled = (best.value.h <= 0.0) | _certain(A, B, best.value, tolerance)
