@@ -1,4 +1,6 @@
-"""What pairs of shapes cost, for `benchmarks.contact`: many candidates of which few touch; boxes on boxes, meshes on meshes.
+"""What pairs of shapes cost: `python -m benchmarks.pairs [--quick] [--out FOLDER]`; also a part of `benchmarks.contact`.
+
+Many candidates of which few touch; boxes on boxes, meshes on meshes.
 
 The crowd is a plate on four balls that carries shapes past others that stand far away; the same plate without them has the four
 contacts alone. Blocks rest on blocks that are fixed, a step is their collision and the constraints that follow from it; meshes
@@ -7,18 +9,22 @@ are cubes of 8 corners, drums of 128 and stones of 400.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
+from rich.console import Console
+from rich.progress import Progress
 
 import artigrad as ag
 
-from . import peers
+from . import peers, report
 from .report import Sheet, at_least, at_most
-from .rows import DT, FORWARD, Ours, Row, Rows
+from .rows import DT, FORWARD, FULL, QUICK, Ours, Row, Rows, time_rows
 
 STEPS, BATCH, BATCH_STEPS = 200, 64, 50
 CARRIED, STANDING = 14, 14  # 196 pairs, beside those of the four feet
@@ -140,3 +146,26 @@ def pair_targets(rows: Rows) -> list[dict[str, Any]]:
         packs = theirs / _us(rows, name, BATCH, "f32")
         out.append(at_least(f"{name}, {BATCH} robots f32 on a core, MuJoCo's over ours", packs, 8.0))
     return out
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="rough figures")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of pairs.json, .md")
+    arguments = parser.parse_args()
+    scale, about, console = QUICK if arguments.quick else FULL, report.machine(), Console(width=120)
+    with Progress(console=console, refresh_per_second=2) as progress:
+        rows = pair_rows()
+        about |= time_rows(rows, scale, progress)
+    by_key = {row.key: row for row in rows}
+    reached = pair_targets(by_key)
+    sheets = [pair_sheet(by_key), report.target_sheet(reached)]
+    for sheet in sheets:
+        console.print(sheet.rich(), "")
+    found = {"machine": about, "rounds": scale.rounds, "targets": reached}
+    report.save(arguments.out, "pairs", "Pairs of shapes", found, rows, sheets)
+
+
+if __name__ == "__main__":
+    main()

@@ -93,3 +93,20 @@ def test_it_is_staged_for_a_gpu():
         for kept in (array._copy_rows, total._loaded):
             kept.cache_clear()
     assert not re.search(r"\.local\b|\bcall\b", ptx(device.staged["artigrad_rollout"].ir, (9, 0), 1, None))
+
+
+def test_adhesion_acts_across_the_gap_of_a_crowd(monkeypatch):
+    balls = "".join(
+        f'<geom type="sphere" size=".05" gap=".2" pos="{x} {y} 0"/>' for x in (-0.2, 0.2) for y in (-0.1, 0.1)
+    )
+    boxes = "".join(f'<geom type="box" size=".1 .1 .1" pos="{x} {y} 0"/>' for x in (-0.2, 0.2) for y in (-0.1, 0.1))
+    text = f"""<mujoco><worldbody>{boxes}<body name="plate" pos="0 0 .33"><freejoint/>{balls}</body></worldbody>
+      <actuator><adhesion body="plate" ctrlrange="0 1" gain="5"/></actuator></mujoco>"""
+    falls = []
+    for least in (candidates.CROWD, 1000):
+        monkeypatch.setattr(candidates, "CROWD", least)
+        sim = ag.Simulator(ag.load(text), 0.001)
+        falls += [sim.rollout(sim.reset(), [[u]]).final.v[2] for u in (0.0, 1.0)]
+    free, pulled, *others = falls
+    assert pulled < free - 1e-4
+    np.testing.assert_allclose((free, pulled), others, rtol=1e-12)

@@ -25,6 +25,7 @@ FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine in a corner below which a tri
 STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # of the squared distance: no nearer than before
 TURNS = 40
 SURE = 0.9  # of the radius of a disc, what is counted on
+CLOSE = {"f64": 1e-7, "f32": 2e-6}  # m, how near its middle is to h n, however sharp a search is
 
 
 class Search(Linear):
@@ -160,7 +161,8 @@ def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
     square = SURE * SURE * dot(area, area) * minimum(minimum(sides[0], sides[1]), sides[2])
     r, left = sqrt(square), s.x - s.d - s.n * h
     deep = (square - h * h) * behind - 2.0 * h * r * sqrt(dot(aside, aside)) > h * (square + h * h)
-    return deep & (dot(left, left) < 10.0 * tolerance * tolerance)
+    close = maximum(tolerance, CLOSE[target().dtype])
+    return deep & (dot(left, left) < 10.0 * close * close)
 
 
 def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any) -> Search:

@@ -71,7 +71,8 @@ def _stretch_gap(s: Step, n: Any) -> Any:
 
     def crowd() -> Any:
         links = m.shape_link[problem.a[first]], m.shape_link[problem.b[first]]
-        return crowd_gap(s, problem.stretch_crowd[n] - 1, *links)
+        gap = crowd_gap(s, problem.stretch_crowd[n] - 1, *links)
+        return gap - problem.stretch_reach[n] if "adhesion" in s.extras else gap
 
     return switch(problem.stretch_boxed[n], {0: lambda: -FAR, 1: crowd})
 

@@ -11,6 +11,7 @@ Rows come in four families:
 
 from __future__ import annotations
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -56,7 +57,7 @@ INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
-    **dict.fromkeys(("s_feature", "s_gap"), SHARED),
+    **dict.fromkeys(("s_feature", "s_gap", "s_stretch_reach"), SHARED),
     **{f"s_{k}": kind for k, kind in HULLS.items()},
 }
 # what a pair whose points are found together has just met, and what its contacts keep of it: points, then wrenches
@@ -181,6 +182,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
     """The integer arguments of a kernel with the soft law; at most max_contacts points may touch at a time."""
     c, shapes = candidates(model), model.shapes
     pairs = list(zip(c.a[:-1].tolist(), c.b[:-1].tolist(), strict=True))
+    gaps = [_gap(model, a, b) for a, b in pairs]
     wide = np.array([shapes.pair_condim(a, b) > 3 for a, b in pairs], bool)
     count = np.diff(c.first)
     kinds = [EQUALITIES.index("joint" if _idle(model, e) else e.kind) for e in model.equalities]  # joints are no blocks
@@ -207,6 +209,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_combos": len(combos),
         "s_pairs": len(pairs),
         **_stretches(c),
+        "s_stretch_reach": np.array([*_widest_gaps(c, gaps), 0.0], dtype),
         "s_routine": c.routine,
         "s_a": c.a,
         "s_b": c.b,
@@ -234,7 +237,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_combo_q": ints(q for _, _, q, _ in combos),
         "s_entry": ints(np.cumsum([0, *(len(dofs) for *_, dofs in combos)])),
         "s_entry_dof": ints(k for *_, dofs in combos for k in dofs),
-        "s_gap": np.array([*(_gap(model, a, b) for a, b in pairs), 0.0], dtype),
+        "s_gap": np.array([*gaps, 0.0], dtype),
         "s_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
         **{f"s_{k}": x for k, x in hull_arguments(model, dtype).items()},
     }
@@ -265,6 +268,12 @@ def _gap(model: Model, a: int, b: int) -> float:
     shapes = model.shapes
     explicit = any({a, b} == {one, other} for one, other, _ in shapes.included)
     return 0.0 if explicit else shapes.gap[a] + shapes.gap[b]
+
+
+def _widest_gaps(c: Candidates, gaps: list[float]) -> list[float]:
+    """The largest gap beyond their margins that pairs of each stretch have."""
+    made = _stretches(c)
+    return [max(gaps[i:j]) for i, j in pairwise(made["s_stretch"][: made["s_stretches"] + 1])]
 
 
 def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
@@ -330,6 +339,7 @@ class SoftProblem(SimpleNamespace):
     stretch_boxed: Any
     stretch_shape: Any
     stretch_shapes: Any
+    stretch_reach: Reals  # how far beyond margins adhesion acts in it
     routine: Any
     a: Any
     b: Any
