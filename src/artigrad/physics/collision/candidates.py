@@ -84,10 +84,8 @@ def candidates(model: Model) -> Candidates:
 
 
 def _crowds(model: Model) -> dict[tuple[int, int], int]:
-    """The crowds of a model: for each pair in one its number. None where adhesion acts beyond margins."""
+    """The crowds of a model: for each pair in one its number."""
     shapes, link = model.shapes, model.links.of_body
-    if "adhesion" in model.extras:
-        return {}
     ends = {
         (a, b): (int(link[shapes.body[a] + 1]), int(link[shapes.body[b] + 1]))
         for a, b in shapes.pairs
