@@ -61,7 +61,7 @@ class Mimic(NamedTuple):
     offset: float
 
 
-class Plane(NamedTuple):
+class LinkPlane(NamedTuple):
     """A plane that collides, without end: its link, where it is in it, and its normal there."""
 
     link: str
@@ -88,7 +88,7 @@ class Preparation:
         self.of_shapes: dict[str, LinkMass] = {}  # of links whose inertia comes from their shapes
         self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
         self.mimics: list[Mimic] = []
-        self.planes: list[Plane] = []
+        self.planes: list[LinkPlane] = []
         self.speeds: dict[str, float] = {}  # limits of velocity of joints
         self._names: dict[Path, str] = {}  # of meshes in the XML
         self._found: dict[tuple[str, str], list[str]] = {}
@@ -205,7 +205,7 @@ class Preparation:
         R = _rotation(*rpy) if len(rpy) == 3 else np.eye(3)
         if normal.shape != (3,) or not np.linalg.norm(normal) > 0:
             raise ModelError(f"the plane of link '{link.get('name')}' of {self.source.label} has no normal")
-        self.planes.append(Plane(link.get("name", ""), np.array(xyz) if len(xyz) == 3 else np.zeros(3), R @ normal))
+        self.planes.append(LinkPlane(link.get("name", ""), np.array(xyz) if len(xyz) == 3 else np.zeros(3), R @ normal))
         link.remove(element)
 
     def _problem(self, element: ET.Element) -> str:

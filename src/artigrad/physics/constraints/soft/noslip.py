@@ -81,7 +81,7 @@ def add(s: Step, x: Reals, scale: Any, y: Reals) -> None:
 
 
 # -- the rows --------------------------------------------------------------------------------------------------------------
-class Direction(NamedTuple):
+class Way(NamedTuple):
     """One of friction: its axis in the world, whether it is a turn, and its coefficient."""
 
     axis: Vec3
@@ -94,13 +94,13 @@ class Direction(NamedTuple):
         return Force(axis, Vec3.zero()) if self.turns else at_point(p, axis, Vec3.zero())
 
 
-def directions(family: Block, row: Row) -> list[Direction]:
+def directions(family: Block, row: Row) -> list[Way]:
     """Of a contact, in the order of its rows."""
     R = row.R
-    found = [Direction(R.column(1), False, row.slide), Direction(R.column(2), False, row.slide2)]
+    found = [Way(R.column(1), False, row.slide), Way(R.column(2), False, row.slide2)]
     if family is WRENCH:
         turns = (row.torsion, row.roll, row.roll2)
-        found += [Direction(row.E.column(k), True, mu) for k, mu in enumerate(turns)]
+        found += [Way(row.E.column(k), True, mu) for k, mu in enumerate(turns)]
     return found
 
 
