@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import warn
 from ..simulate.arrays import Axes
 from ..simulate.simulator import Simulator
-from .gpu_handler import DRIVER, LAUNCH, LOOK, Driver, LaunchBlock, LookBlock, Looked, Refused
+from .gpu_handler import DRIVER, LAUNCH, LOOK, DriverCalls, LaunchBlock, LookBlock, Looked, Refused
 from .xla_call import Look, NativeCall, Place
 from .xla_frame import PROCESS
 
@@ -59,7 +59,7 @@ class GpuCall(NativeCall):
         self._refused = Refused(lambda result: self._text(found.device.sentence(result, "running a kernel for JAX")))
         block.refused = ctypes.cast(self._refused, ctypes.c_void_p).value or 0
         self._keep += [arguments, table]
-        self._seen = _Seen(self)
+        self._seen = _Flags(self)
 
     def check_quaternions(self) -> None:
         """They are not looked at on a GPU."""
@@ -72,7 +72,7 @@ class GpuCall(NativeCall):
 
 
 @dataclass
-class _Seen:
+class _Flags:
     """Tells of robots whose numbers are not finite or beyond limits; where a table of contacts may be full it waits, and the
     call fails."""
 
@@ -124,5 +124,5 @@ class _Seen:
         return 0
 
 
-def _driver(device: Any) -> Driver:
-    return Driver(**{name: device.address(name) for name in DRIVER})
+def _driver(device: Any) -> DriverCalls:
+    return DriverCalls(**{name: device.address(name) for name in DRIVER})

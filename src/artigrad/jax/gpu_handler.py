@@ -43,7 +43,7 @@ DRIVER = (
 )
 
 
-class Driver(ctypes.Structure):
+class DriverCalls(ctypes.Structure):
     """Functions of the driver, and the context they work in."""
 
     _fields_ = [(name, c_int64) for name in DRIVER]
@@ -53,7 +53,7 @@ class LaunchBlock(ctypes.Structure):
     """What a launch does. table: of the kernel's arguments, a word each; function: the driver's handle of it."""
 
     _fields_ = [
-        ("driver", Driver),
+        ("driver", DriverCalls),
         *((name, c_int64) for name in ("operands", "results", "item", "words", "steps_slot")),
         *((name, c_int64) for name in ("table", "function", "refused")),
         ("arrays", Array * MOST),
@@ -63,7 +63,7 @@ class LaunchBlock(ctypes.Structure):
 class LookBlock(ctypes.Structure):
     """What is looked at: so many 32-bit numbers, the memory of the host they are sent to, and whether to wait for them."""
 
-    _fields_ = [("driver", Driver), *((name, c_int64) for name in ("count", "host", "waits", "looked", "refused"))]
+    _fields_ = [("driver", DriverCalls), *((name, c_int64) for name in ("count", "host", "waits", "looked", "refused"))]
 
 
 class _GpuHandler(Handler):
@@ -82,7 +82,7 @@ class _GpuHandler(Handler):
         return f"ptr {self.load(room, OFFSETS['Stream_Get_Args']['stream'], 'ptr')}"
 
     def _of_driver(self, field: str) -> str:
-        return self.load(self.block, at(self.block_type, "driver") + at(Driver, field), "ptr")
+        return self.load(self.block, at(self.block_type, "driver") + at(DriverCalls, field), "ptr")
 
     def _driver(self, name: str, *arguments: str) -> None:
         result = self.op(f"zext i32 {self.call('i32', self._of_driver(name), *arguments)} to i64")
