@@ -14,7 +14,7 @@ from ...staging import Linear, Reals, Table, carry, loop, maximum, select, sqrt,
 from .clip import MOST, clip, corners_below
 from .hull_tables import Corner
 from .meeting import Slots
-from .rings import FACE, RING, STRIDE, Frame, Plane, RingOf, area, flat2, frame, plane
+from .rings import FACE, RING, STRIDE, Frame, RingOf, RingPlane, area, flat2, frame, plane
 from .solids import Solid
 from .spread import spread
 
@@ -132,7 +132,7 @@ def _ends(polygon: Table, numbers: Reals, count: Any) -> FourOf:
     return FourOf(first, second, first, first, select(count > 0.5, select(square > DISTINCT * DISTINCT, 2.0, 1.0), 0.0))
 
 
-def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[Plane, Plane], swap: Any) -> Spot:
+def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[RingPlane, RingPlane], swap: Any) -> Spot:
     """A corner of the area with the corners of both rings that it slips along: 0 a corner of the subject, 1 a crossing of two
     edges, 2 a corner of the other ring."""
     small, large = planes

@@ -178,7 +178,7 @@ def flat2(v: Vec3) -> Any:
     return v.x * v.x + v.y * v.y
 
 
-class Plane(Linear):
+class RingPlane(Linear):
     """The plane of a ring as a height over the projection: a corner, the one furthest from it, and the normal; and three
     corners that span it, in the frame of the solid, with their numbers."""
 
@@ -200,7 +200,7 @@ class Plane(Linear):
         return self.normal.z > THIN * flat2(self.far - self.at)
 
 
-def plane(rows: Table, first: int, normal: Vec3) -> Plane:
+def plane(rows: Table, first: int, normal: Vec3) -> RingPlane:
     """Spanned by the first corner, the one furthest from it, and the one that makes the largest triangle with these. Its normal
     is that of these three, since a face need not be flat, and as long as the one that is given."""
     o = rows[first]
@@ -223,4 +223,4 @@ def plane(rows: Table, first: int, normal: Vec3) -> Plane:
     three = cross(along, wide.value[1] - origin)
     spans = abs(three.z) > THIN * flat2(along)
     normal = select(spans, three * (normal.z / select(spans, three.z, 1.0)), normal)
-    return Plane(origin, far.value[1], normal, own, p1.p, p2.p, Vec3(o.number, p1.number, p2.number))
+    return RingPlane(origin, far.value[1], normal, own, p1.p, p2.p, Vec3(o.number, p1.number, p2.number))
