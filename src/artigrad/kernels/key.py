@@ -88,9 +88,9 @@ class KernelKey:
         if not self.contact:
             return None
         if self.soft:
-            shapes, method = (self.routines, self.solids), (self.square, options.iterations)
+            shapes, method = (self.routines, self.solids), (options.cone, self.square, options.iterations)
             more = take_slips(arguments) if options.noslip else {}
-            return SoftProblem.take(arguments, shapes, options.cone, self.features, method, more)
+            return SoftProblem.take(arguments, shapes, self.features, method, more)
         return ContactProblem.take(arguments, options.cone, self.routines, self.solids)
 
     def step(self, arguments: dict[str, Any]) -> Step:

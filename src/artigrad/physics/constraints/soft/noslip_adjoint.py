@@ -121,7 +121,7 @@ def _update_vjp(s: Step, ran: Any, tape: Reals, first: Any, n: int) -> None:
         problem.sliding[k] = back
     y = residuals(s, first, count)
     x_of, started = (
-        _cone_vjp(s, first, n, old, y, f_bar, ran) if n else _row_vjp(s, rows[0], old[0], y[0], f_bar[0], ran)
+        _cone_vjp(s, first, (old, y), f_bar, ran) if n else _row_vjp(s, rows[0], old[0], y[0], f_bar[0], ran)
     )
     after = s.ws.qdd
     for k in loop(s.model.nv):
@@ -150,9 +150,11 @@ def _row_vjp(s: Step, row: Row, f: Any, y: Any, f_bar: Any, ran: Any) -> tuple[l
 
 
 def _cone_vjp(
-    s: Step, first: Any, n: int, f: list[Any], y: list[Any], f_bar: list[Any], ran: Any
+    s: Step, first: Any, given: tuple[list[Any], list[Any]], f_bar: list[Any], ran: Any
 ) -> tuple[list[Any], list[Any]]:
-    """The same of the rows of a cone, with the cotangents of what presses and of the coefficients."""
+    """The same of the rows of a cone, with the cotangents of what presses and of the coefficients. given: f and y"""
+    f, y = given
+    n = len(f)
     rows = [s.constraints.slip[first + d] for d in range(n)]
     mu, found = [row.mu for row in rows], solve_cone(s, first, n, f, y)
     bars = in_ellipse_vjp(found, mu, rows[0].bound, f_bar)

@@ -445,14 +445,13 @@ class SoftProblem(SimpleNamespace):
         cls,
         arguments: dict[str, Any],
         shapes: tuple[frozenset[int], frozenset[int]],
-        cone: str,
         features: frozenset[str],
-        method: tuple[bool, int],
+        method: tuple[str, bool, int],
         more: dict[str, Any],
     ) -> Any:
-        """Pick what belongs to the soft law out of a kernel's arguments. shapes: routines and solids; method: square and
+        """Pick what belongs to the soft law out of a kernel's arguments. shapes: routines and solids; method: cone, square and
         iterations; more: what else belongs to it."""
-        (routines, solids), (square, iterations) = shapes, method
+        (routines, solids), (cone, square, iterations) = shapes, method
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
         own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
