@@ -27,13 +27,11 @@ from torch import nn
 import artigrad as ag
 from artigrad import torch as at
 
-from .gpu_jax import check_jax, time_jax
+from .gpu_jax import SEED, TOLERANCE, Result, check_jax, inputs, time_jax
 
-STEPS, SEED = 32, 0
-TOLERANCE = {"f64": 1e-10, "f32": 1e-4}
+STEPS = 32
 REALS = {"f64": torch.float64, "f32": torch.float32}
 TARGETS = {4096: 6.5, 32768: 16.0}  # million robot-steps/s, forward and backward
-Result = dict[str, Any]
 
 
 class Policy(nn.Module):
@@ -75,19 +73,10 @@ def _params(x: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {"mass": x["mass"]}
 
 
-def inputs(model: ag.Model, dtype: str, device: str, batch: int = 64) -> dict[str, torch.Tensor]:
-    """Robots around their keyframe, which move and are pushed."""
-    rng = np.random.default_rng(SEED)
-    q, v = (np.repeat(x[None], batch, 0) for x in model.keyframe())
-    x = {
-        "q": q,
-        "v": v + 0.1 * rng.normal(size=v.shape),
-        "us": model.keyframe_control() + 0.1 * rng.normal(size=(batch, 8, model.nu)),
-        "a": rng.normal(size=v.shape),
-        "wrench": 0.1 * rng.normal(size=(batch, model.nb, 6)),
-        "mass": np.array(model.params.mass),
-    }
-    return {k: torch.tensor(y, dtype=REALS[dtype], device=device).requires_grad_() for k, y in x.items()}
+def tensors(model: ag.Model, dtype: str, device: str) -> dict[str, torch.Tensor]:
+    """What all functions read, on a device."""
+    given = inputs(model, dtype)
+    return {k: torch.tensor(x, dtype=REALS[dtype], device=device).requires_grad_() for k, x in given.items()}
 
 
 def apart(found: Any, expected: Any) -> float:
@@ -108,7 +97,7 @@ def check_functions(quick: bool) -> list[Result]:
         model = getattr(ag.robots, name)()
         for dtype in dtypes:
             sims = {d: ag.Simulator(model, device=d, dtype=dtype) for d in ("cuda", "cpu")}
-            given = {d: inputs(model, dtype, d) for d in sims}
+            given = {d: tensors(model, dtype, d) for d in sims}
             for function, call in calls(model).items():
                 found = {d: tuple(call(sims[d], given[d])) for d in sims}
                 slopes = {
