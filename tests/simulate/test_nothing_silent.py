@@ -128,3 +128,22 @@ def test_angles_that_are_not_told_apart_are_reported(dtype, angle):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sim.step(ag.State(np.array([0.1 * angle, 0.0]), np.zeros(2)))
+
+
+@pytest.mark.parametrize("dtype, far", [("f64", 1e6), ("f32", 50.0)])
+def test_robots_that_slid_too_far_for_their_digits_are_reported(dtype, far):
+    sim = ag.Simulator(ag.robots.hopper(), dtype=dtype)
+    q, v = sim.reset(batch=2)
+    q[1, 0] = far
+    with pytest.warns(RuntimeWarning, match="of robot 1 is at .* m, too far from the origin for the digits of float"):
+        sim.step(ag.State(q, v))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        q[1, 0] = 0.2 * far
+        sim.step(ag.State(q, v))
+    free = ag.Simulator(ag.robots.laikago(), dtype=dtype)
+    q, v = free.reset()
+    q[0] = far
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        free.step(ag.State(q, v))

@@ -93,7 +93,20 @@ class Checks:
         kinds = [self.model.joint_kind(i) for i in range(self.model.nb)]
         turning = [a for a, kind in zip(self.model.joint_q, kinds, strict=True) if kind.axial and kind.angular]
         self.angles = np.array(turning, int)
-        self.resolved = 1e-3 / float(np.finfo(self.device.dtype).eps)  # rad, beyond which neighbours are that far apart
+        eps = float(np.finfo(self.device.dtype).eps)
+        self.resolved = 1e-3 / eps  # rad, beyond which neighbours are that far apart
+        self.slides, self.near = (
+            self._slides(),
+            (1e-4 / eps) ** 0.5,
+        )  # m, beyond which inertias lose so much of themselves
+
+    def _slides(self) -> np.ndarray:
+        """Coordinates of sliding joints that take a robot away from the world's origin; a free joint takes the origin along."""
+        m, links = self.model, self.model.links
+        free = {links.tree[k] for k in range(1, len(links.parent)) if m.joint_kind(links.body[k] - 1).floating}
+        kinds = [m.joint_kind(i) for i in range(m.nb)]
+        sliding = [i for i, kind in enumerate(kinds) if kind.axial and not kind.angular]
+        return np.array([m.joint_q[i] for i in sliding if links.tree[links.of_body[i + 1]] not in free], int)
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def numbers(self, name: str, value: Any) -> Any:
@@ -176,7 +189,9 @@ class Checks:
                 )
 
     def _resolved(self, q: np.ndarray, batched: bool) -> None:
-        """Warn of angles so large that the numbers beside them are a thousandth of a radian or more away."""
+        """Warn of angles so large that the numbers beside them are a thousandth of a radian or more away, and of robots that
+        slid so far that too few digits are left for their own size."""
+        self._near(q, batched)
         if square(q) < self.resolved**2 or not self.angles.size:  # the sum of all squares; NaN is told of elsewhere
             return
         far = np.abs(q[:, self.angles]) > self.resolved
@@ -187,6 +202,17 @@ class Checks:
             warn(
                 f"joint '{joint}'{which} is at {q[robot, self.angles[k]]:.3g} rad, where angles are no longer told apart: "
                 "take whole turns off it, or look at what drives it so fast"
+            )
+
+    def _near(self, q: np.ndarray, batched: bool) -> None:
+        far = np.abs(q[:, self.slides]) > self.near
+        if far.any():
+            robot, k = (int(x) for x in np.argwhere(far)[0])
+            joint = self.model.joints[self.model.joint_q.index(int(self.slides[k]))]
+            which = f" of robot {robot}" if batched else ""
+            warn(
+                f"joint '{joint}'{which} is at {q[robot, self.slides[k]]:.3g} m, too far from the origin for the digits of "
+                f"{q.dtype.name}: bring it nearer, or make the Simulator with dtype='f64'"
             )
 
     def one_step(self, name: str, x: Any, lead: tuple[int, ...], own: tuple[int, ...]) -> Any:
