@@ -19,7 +19,7 @@ from .solids import Solid
 from .spread import spread
 
 ROUGH = 1e-4  # m, by which a face may not be flat
-DISTINCT = 1e-4  # m, nearer points are one
+DISTINCT = 1e-4  # m, shorter edges are points
 CROSSES = 1e-6  # sine between two edges, at least, for their crossing to be asked of them
 
 
@@ -129,7 +129,7 @@ def _ends(polygon: Table, numbers: Reals, count: Any) -> FourOf:
         more = (to_real(k) < count) & (square > most)
         far.value = (select(more, numbers.gather(to_real(k) + 0.0 * count, MOST), number), select(more, square, most))
     second, square = far.value
-    return FourOf(first, second, first, first, select(count > 0.5, select(square > DISTINCT * DISTINCT, 2.0, 1.0), 0.0))
+    return FourOf(first, second, first, first, select(count > 0.5, select(square > 0.0, 2.0, 1.0), 0.0))
 
 
 def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[RingPlane, RingPlane], swap: Any) -> Spot:
