@@ -191,7 +191,8 @@ class Checks:
     def _resolved(self, q: np.ndarray, batched: bool) -> None:
         """Warn of angles so large that the numbers beside them are a thousandth of a radian or more away, and of robots that
         slid so far that too few digits are left for their own size."""
-        self._near(q, batched)
+        if self.slides.size:
+            self._near(q, batched)
         if square(q) < self.resolved**2 or not self.angles.size:  # the sum of all squares; NaN is told of elsewhere
             return
         far = np.abs(q[:, self.angles]) > self.resolved

@@ -73,7 +73,7 @@ def closed_loop(
     of later steps do not pass the states at multiples of this many control steps.
     """
     given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
-    weights = weights_of(policy, steps, tricks)
+    check_loop(policy, steps, tricks)
     if not is_whole(hold, 1) or steps % hold:
         raise InputError(f"hold is a whole number of which steps ({steps}) is a multiple, not {hold!r}")
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
@@ -87,7 +87,7 @@ def closed_loop(
         policy = OfState(policy)
     else:
         _check_arguments(sim, policy)
-    return Loop.of(*_ClosedLoop.apply(sim, policy, (steps, hold), tricks, flat, *start, *weights))
+    return Loop.of(*_ClosedLoop.apply(sim, policy, (steps, hold), tricks, flat, *start, *weights_of(policy)))
 
 
 def _check_first_layer(sim: Simulator, policy: nn.Sequential) -> None:
@@ -118,13 +118,17 @@ def _check_arguments(sim: Simulator, policy: nn.Module) -> None:
         ) from None
 
 
-def weights_of(policy: nn.Module, steps: int, tricks: Tricks) -> list[Tensor]:
-    """The weights of a policy that are learned, once what a loop is asked for makes sense."""
+def check_loop(policy: nn.Module, steps: int, tricks: Tricks) -> None:
+    """Whether what a loop is asked for makes sense."""
     if not isinstance(policy, nn.Module):
         raise InputError(f"the policy is a torch.nn.Module, so that its weights are known; not {type(policy).__name__}")
     for name, value in (("steps", steps), ("truncate", tricks.truncate)):
         if not (is_whole(value, 1) or (value is None and name == "truncate")):
             raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
+
+
+def weights_of(policy: nn.Module) -> list[Tensor]:
+    """The weights of a policy that are learned."""
     return [w for w in policy.parameters() if w.requires_grad]
 
 

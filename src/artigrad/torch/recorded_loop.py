@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..simulate.cotangents import Cotangents, LossBars, Tricks
 from ..simulate.simulator import Simulator
-from .closed_loop import Loop, PolicyAdjoint, bind, carried_bars, through_loop, unroll, weights_of
+from .closed_loop import Loop, PolicyAdjoint, bind, carried_bars, check_loop, through_loop, unroll, weights_of
 from .sequential import OfState
 from .tensor_checks import DTYPES, device_of, first_only
 from .tensor_functions import functions
@@ -53,7 +53,8 @@ class RecordedLoop:
         policy = OfState(policy) if isinstance(policy, nn.Sequential) else policy
         self.sim, self.policy, self.calls = sim, policy, 0
         tricks, m = Tricks(decay, clip, truncate), sim.model
-        self.weights = weights_of(policy, steps, tricks)
+        check_loop(policy, steps, tricks)
+        self.weights = weights_of(policy)
         self._places = [w.data_ptr() for w in self.weights]
 
         def empty(rows: int, n: int) -> Tensor:
