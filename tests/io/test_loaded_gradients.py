@@ -13,7 +13,6 @@ IN_THE_AIR = (
     "dm_control/suite/humanoid.xml",
     "dm_control/suite/fish.xml",
     f"{GYM}/humanoid.xml",
-    "pybullet_data/a1/a1.urdf",
     "pybullet_data/pr2_gripper.urdf",
 )
 # these touch themselves wherever they are: fields that sit on a kink. A vertex of a face with many corners moves it on one side

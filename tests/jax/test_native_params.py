@@ -75,9 +75,7 @@ def test_in_f32(monkeypatch):
         return jax.jit(lambda p: aj.rollout(sim, (x["q"], x["v"]), x["us"], params=p))(fields())
 
     close(*both_ways(monkeypatch, results), tolerance=1e-4)
-    with jax.enable_x64(
-        False
-    ):  # shared parameters are read in f64, which JAX does not have then: each robot has its own
+    with jax.enable_x64(False):  # without f64, in which shared parameters are read, each robot has its own
         mass = np.float32(MODEL.params.mass)
         gradient = jax.grad(lambda m: aj.rollout(sim, (x["q"], x["v"]), x["us"], params={"mass": m}).v.sum())
         assert "callback" not in jax.jit(gradient).lower(mass).as_text()

@@ -31,10 +31,9 @@ def run(sim, state, steps=3):
     return [traj.q, traj.v, gradient.q0, gradient.v0], gradient.params.flat
 
 
-@pytest.mark.parametrize("dtype", ["f64", "f32"])
-def test_same_bits_beside_any_neighbours(dtype):
-    batch = widest(dtype) + 3
-    state, sim = inputs(batch), ag.Simulator(MODEL, 1e-3, dtype=dtype)
+def test_same_bits_beside_any_neighbours():
+    batch = widest("f32") + 3
+    state, sim = inputs(batch), ag.Simulator(MODEL, 1e-3, dtype="f32")
     whole, _ = run(sim, state)
     assert all(np.isfinite(x).all() for x in whole)
     for pick in ([0], [batch - 1, 2], list(range(batch))[::-1]):
