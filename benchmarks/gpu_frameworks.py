@@ -27,7 +27,7 @@ from torch import nn
 import artigrad as ag
 from artigrad import torch as at
 
-from .gpu_jax import SEED, TOLERANCE, Result, check_jax, inputs, time_jax
+from .gpu_jax import SEED, TOLERANCE, Result, calls, check_jax, inputs, time_jax
 
 STEPS = 32
 REALS = {"f64": torch.float64, "f32": torch.float32}
@@ -52,27 +52,6 @@ class Policy(nn.Module):
 
 
 # -- checks ------------------------------------------------------------------------------------------------------------
-def calls(model: ag.Model) -> dict[str, Callable[[Any, dict[str, torch.Tensor]], Any]]:
-    """Each function of all its inputs."""
-    found: dict[str, Callable[[Any, dict[str, torch.Tensor]], Any]] = {
-        "step": lambda s, x: at.step(s, (x["q"], x["v"]), x["us"][:, 0], wrench=x["wrench"], params=_params(x)),
-        "rollout": lambda s, x: at.rollout(s, (x["q"], x["v"]), x["us"], params=_params(x)),
-        "checkpoints": lambda s, x: at.rollout(s, (x["q"], x["v"]), x["us"], checkpoints=ag.EveryKth(3)),
-        "contacts": lambda s, x: (at.contacts(s, (x["q"], x["v"]), x["us"][:, 0]).force,),
-        "outputs": lambda s, x: at.outputs(s, (x["q"], x["v"]), params=_params(x)),
-        "mass_matrix": lambda s, x: (at.mass_matrix(s, (x["q"], x["v"])),),
-        "inverse_dynamics": lambda s, x: (at.inverse_dynamics(s, (x["q"], x["v"]), x["a"]),),
-        "forward_dynamics": lambda s, x: (at.forward_dynamics(s, (x["q"], x["v"]), x["us"][:, 0]),),
-    }
-    if not ag.Simulator(model).contact_names:
-        del found["contacts"]
-    return found
-
-
-def _params(x: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {"mass": x["mass"]}
-
-
 def tensors(model: ag.Model, dtype: str, device: str) -> dict[str, torch.Tensor]:
     """What all functions read, on a device."""
     given = inputs(model, dtype)
@@ -98,7 +77,7 @@ def check_functions(quick: bool) -> list[Result]:
         for dtype in dtypes:
             sims = {d: ag.Simulator(model, device=d, dtype=dtype) for d in ("cuda", "cpu")}
             given = {d: tensors(model, dtype, d) for d in sims}
-            for function, call in calls(model).items():
+            for function, call in calls(at, model).items():
                 found = {d: tuple(call(sims[d], given[d])) for d in sims}
                 slopes = {
                     d: torch.autograd.grad(

@@ -24,21 +24,21 @@ Result = dict[str, Any]
 jax.config.update("jax_enable_x64", True)
 
 
-def calls(model: ag.Model) -> dict[str, Callable[[Any, dict[str, jax.Array]], Any]]:
-    """Each function of all its inputs."""
+def calls(family: Any, model: ag.Model) -> dict[str, Callable[[Any, dict[str, Any]], Any]]:
+    """Each function of `artigrad.torch` or `artigrad.jax`, of all its inputs."""
 
-    def params(x: dict[str, jax.Array]) -> dict[str, jax.Array]:
+    def params(x: dict[str, Any]) -> dict[str, Any]:
         return {"mass": x["mass"]}
 
-    found: dict[str, Callable[[Any, dict[str, jax.Array]], Any]] = {
-        "step": lambda s, x: aj.step(s, (x["q"], x["v"]), x["us"][:, 0], wrench=x["wrench"], params=params(x)),
-        "rollout": lambda s, x: aj.rollout(s, (x["q"], x["v"]), x["us"], params=params(x)),
-        "checkpoints": lambda s, x: aj.rollout(s, (x["q"], x["v"]), x["us"], checkpoints=ag.EveryKth(3)),
-        "contacts": lambda s, x: (aj.contacts(s, (x["q"], x["v"]), x["us"][:, 0]).force,),
-        "outputs": lambda s, x: aj.outputs(s, (x["q"], x["v"]), params=params(x)),
-        "mass_matrix": lambda s, x: (aj.mass_matrix(s, (x["q"], x["v"])),),
-        "inverse_dynamics": lambda s, x: (aj.inverse_dynamics(s, (x["q"], x["v"]), x["a"]),),
-        "forward_dynamics": lambda s, x: (aj.forward_dynamics(s, (x["q"], x["v"]), x["us"][:, 0]),),
+    found: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
+        "step": lambda s, x: family.step(s, (x["q"], x["v"]), x["us"][:, 0], wrench=x["wrench"], params=params(x)),
+        "rollout": lambda s, x: family.rollout(s, (x["q"], x["v"]), x["us"], params=params(x)),
+        "checkpoints": lambda s, x: family.rollout(s, (x["q"], x["v"]), x["us"], checkpoints=ag.EveryKth(3)),
+        "contacts": lambda s, x: (family.contacts(s, (x["q"], x["v"]), x["us"][:, 0]).force,),
+        "outputs": lambda s, x: family.outputs(s, (x["q"], x["v"]), params=params(x)),
+        "mass_matrix": lambda s, x: (family.mass_matrix(s, (x["q"], x["v"])),),
+        "inverse_dynamics": lambda s, x: (family.inverse_dynamics(s, (x["q"], x["v"]), x["a"]),),
+        "forward_dynamics": lambda s, x: (family.forward_dynamics(s, (x["q"], x["v"]), x["us"][:, 0]),),
     }
     if not ag.Simulator(model).contact_names:
         del found["contacts"]
@@ -77,7 +77,7 @@ def check_jax(quick: bool) -> list[Result]:
         model = getattr(ag.robots, name)()
         for dtype in dtypes:
             given = inputs(model, dtype)
-            for function, call in calls(model).items():
+            for function, call in calls(aj, model).items():
                 found = {}
                 for device in ("cuda", "cpu"):
                     sim = ag.Simulator(model, device=device, dtype=dtype)

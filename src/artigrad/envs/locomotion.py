@@ -77,11 +77,9 @@ class Locomotion(EnvTask):
     def moved(self, now: Moment, place: Tensor) -> Moment:
         """Where the first of what was seen is a place along x, it moves too."""
         now = super().moved(now, place)
-        return (
-            now
-            if not self.seen_size
-            else now._replace(seen=torch.cat([now.seen[:, :1] + place[:, :1], now.seen[:, 1:]], -1))
-        )
+        if not self.seen_size:
+            return now
+        return now._replace(seen=torch.cat([now.seen[:, :1] + place[:, :1], now.seen[:, 1:]], -1))
 
     def reward(self, before: Moment, action: Tensor, after: Moment) -> Tensor:
         speed = (self.progress(after) - self.progress(before)) / self.dt

@@ -16,24 +16,15 @@ from ..errors import warn
 from ..simulate.arrays import Axes
 from ..simulate.simulator import Simulator
 from .gpu_handler import DRIVER, LAUNCH, LOOK, DriverCalls, LaunchBlock, LookBlock, Looked, Refused
-from .xla_call import Look, NativeCall, Place
+from .xla_call import NativeCall, Place
 from .xla_frame import PROCESS
 
 _FLAG = np.dtype(np.int32)
 
 
-def native_call(
-    sim: Simulator,
-    bound: Callable[[int], Any],
-    places: tuple[list[Place], list[Place]],
-    steps: str | None,
-    fixed: Callable[[int], dict[str, Any]],
-    look: Look,
-    real: np.dtype | None = None,
-) -> NativeCall:
-    """A call on the device of a simulator."""
-    kind = NativeCall if sim.checks.on_host else GpuCall
-    return kind(sim, bound, places, steps, fixed, look, real)
+def call_on(sim: Simulator) -> type[NativeCall]:
+    """The calls of the device of a simulator."""
+    return NativeCall if sim.checks.on_host else GpuCall
 
 
 class GpuCall(NativeCall):

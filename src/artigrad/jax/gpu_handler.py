@@ -10,15 +10,10 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int64
 from functools import cache
-from typing import Any
 
-import jax
-
-from ..staging import disk
-from ..staging.compile import Code
 from .llvm_text import LlvmText, Value
-from .xla_frame import LIBRARY, MOST, PROCESS, Array, Handler, at
-from .xla_interface import OFFSETS, UnknownInterfaceError, check_interface
+from .xla_frame import LIBRARY, MOST, Array, Handler, at, register_handlers
+from .xla_interface import OFFSETS
 
 LAUNCH, LOOK = "artigrad_launch", "artigrad_look"
 Refused = ctypes.CFUNCTYPE(c_int64, c_int64)  # result of the driver -> text
@@ -196,19 +191,7 @@ def handler_text() -> str:
     return "\n".join([LIBRARY, _found(), _answer(), str(_LaunchHandler()), str(_LookHandler())])
 
 
-_alive: list[Any] = []  # XLA takes no handler back
-
-
 @cache
 def register(platform: str = "CUDA") -> None:
     """Make the handlers known to XLA; raises UnknownInterfaceError where that cannot be."""
-    check_interface()
-    code = Code(handler_text(), 2, disk.folder())
-    ctypes.CFUNCTYPE(None, c_int64)(code.address("set_process"))(PROCESS)
-    _alive.append(code)
-    for target in (LAUNCH, LOOK):
-        capsule = jax.ffi.pycapsule(ctypes.c_void_p(code.address(target)))
-        try:
-            jax.ffi.register_ffi_target(target, capsule, platform=platform)
-        except Exception as e:
-            raise UnknownInterfaceError(str(e)) from e
+    register_handlers(handler_text(), (LAUNCH, LOOK), platform)

@@ -22,7 +22,7 @@ from ..simulate.differentiable import Call
 from ..simulate.engine import Inputs
 from ..simulate.simulator import Simulator
 from . import gpu_handler, native_params, xla_handler
-from .gpu_call import native_call
+from .gpu_call import call_on
 from .native_params import Sets, any_params, const_bar_place, const_places, fixed, sets_of
 from .xla_call import NativeCall, Place
 from .xla_handler import AFTER, BEFORE
@@ -56,7 +56,7 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
             if name in rows:
                 sim.checks.numbers(name, rows[name])
 
-    call = native_call(
+    call = call_on(sim)(
         sim,
         lambda batch: engine.bound(rollout_kernel, _inputs(sim, batch, wrench, own), False, strided=False),
         (given + const_places(sim, own), found),
@@ -104,7 +104,7 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
         sim.checks.finite([rows[f"{k}_bar"] for k in (*(k for k, _ in _sizes(sim)), "u")], len(rows["q_bar"]))
 
     flags = {"with_params": with_params, "force_bars": False, "strided": False}
-    return native_call(
+    return call_on(sim)(
         sim,
         lambda batch: engine.bound(rollout_vjp_kernel, _inputs(sim, batch, wrench, own), True, None, **flags),
         (given + const_places(sim, own), found + [const_bar_place(sim)] * with_params),
@@ -133,7 +133,7 @@ def _linearize(sim: Simulator, own: Sets) -> NativeCall:
         _look_at_state(sim, rows)
 
     scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
-    call = native_call(
+    call = call_on(sim)(
         sim,
         lambda batch: engine.bound(jacobian_kernel, _inputs(sim, batch, False, own), True, scratch),
         (given + const_places(sim, own), found),
@@ -186,7 +186,7 @@ def _query(sim: Simulator, name: str, own: Sets) -> NativeCall:
         if when == BEFORE:
             _look_at_state(sim, rows)
 
-    call = native_call(
+    call = call_on(sim)(
         sim,
         lambda batch: sim.engine.query_kernel(query_kernel, name, batch, any_params(sim, own)),
         (_query_inputs(sim, name) + const_places(sim, own), [Place("out", lambda size: (size,), "out")]),
@@ -211,7 +211,7 @@ def _query_vjp(sim: Simulator, name: str, own: Sets, with_params: bool) -> Nativ
         else:
             sim.checks.finite(list(rows.values()), len(rows["q_bar"]))
 
-    call = native_call(
+    call = call_on(sim)(
         sim,
         lambda batch: sim.engine.query_vjp_kernel(
             query_vjp_kernel, name, batch, any_params(sim, own), with_params=with_params

@@ -19,7 +19,7 @@ from ..model.params import Facts, Params, check_signs
 from ..physics.tables import constants_size
 from ..simulate.arrays import DIFFERENCE, Axes
 from ..simulate.simulator import Simulator
-from .gpu_call import native_call
+from .gpu_call import call_on
 from .xla_call import NativeCall, Place
 
 Sets = (
@@ -149,4 +149,4 @@ def _call(sim: Simulator, own: bool, places: Any, look: Any, *, backward: bool) 
     def bound(batch: int) -> Any:
         return constants_kernel(sim.model, sim.engine.device.target(batch), shared=not own, backward=backward)
 
-    return native_call(sim, bound, places, None, lambda batch: {"soft": numbers}, look, real)
+    return call_on(sim)(sim, bound, places, None, lambda batch: {"soft": numbers}, look, real)

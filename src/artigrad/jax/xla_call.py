@@ -39,9 +39,6 @@ class Place:
     looked_at: bool = False  # Python is asked whenever it has changed
 
 
-Look = Callable[[int, dict[str, np.ndarray]], None]
-
-
 class NativeCall:
     """A kernel of a simulator with its operands and results. bound(batch): the kernel, for one robot or for packs.
     fixed(batch): arguments that stay. steps: its argument that the number of steps is, if it has one. look(when, rows): looks
@@ -56,7 +53,7 @@ class NativeCall:
         places: tuple[list[Place], list[Place]],
         steps: str | None,
         fixed: Callable[[int], dict[str, Any]],
-        look: Look,
+        look: Callable[[int, dict[str, np.ndarray]], None],
         real: np.dtype | None = None,
     ):
         self.sim, self.places, self._look, self.real = sim, places, look, real or sim.real

@@ -8,8 +8,22 @@ import secrets
 from ctypes import c_int64
 from typing import Any
 
+import jax
+
+from ..staging import disk
+from ..staging.compile import Code
 from .llvm_text import LlvmText, Value
-from .xla_interface import EXECUTE, INT64, INVALID_ARGUMENT, MAJOR, METADATA, MINOR, OFFSETS
+from .xla_interface import (
+    EXECUTE,
+    INT64,
+    INVALID_ARGUMENT,
+    MAJOR,
+    METADATA,
+    MINOR,
+    OFFSETS,
+    UnknownInterfaceError,
+    check_interface,
+)
 
 MOST = 20  # operands and results together
 PROCESS = secrets.randbits(62)  # by which a handler knows that addresses it is given are of this process
@@ -174,3 +188,20 @@ class Handler(LlvmText):
         """Return an error with this text."""
         error, _ = self._request("Error_Create", message=("ptr", text), errc=("i32", INVALID_ARGUMENT))
         self.line(f"ret ptr {error}")
+
+
+_alive: list[Any] = []  # XLA takes no handler back
+
+
+def register_handlers(text: str, targets: tuple[str, ...], platform: str) -> None:
+    """Make handlers in a module of LLVM known to XLA; raises UnknownInterfaceError where that cannot be."""
+    check_interface()
+    code = Code(text, 2, disk.folder())
+    ctypes.CFUNCTYPE(None, c_int64)(code.address("set_process"))(PROCESS)
+    _alive.append(code)
+    for target in targets:
+        capsule = jax.ffi.pycapsule(ctypes.c_void_p(code.address(target)))
+        try:
+            jax.ffi.register_ffi_target(target, capsule, platform=platform)
+        except Exception as e:
+            raise UnknownInterfaceError(str(e)) from e

@@ -10,15 +10,9 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_int64
 from functools import cache
-from typing import Any
 
-import jax
-
-from ..staging import disk
-from ..staging.compile import Code
 from .llvm_text import LlvmText
-from .xla_frame import LIBRARY, MOST, PROCESS, Array, Handler, at
-from .xla_interface import UnknownInterfaceError, check_interface
+from .xla_frame import LIBRARY, MOST, Array, Handler, at, register_handlers
 
 TARGET = "artigrad_run"
 BEFORE, AFTER = 0, 1  # when Python is asked
@@ -296,18 +290,7 @@ def handler_text() -> str:
     return "\n".join([LIBRARY, _LIBRARY, *looking, _work(), _drop(), _task(), str(_HostHandler())])
 
 
-_alive: list[Any] = []  # XLA takes no handler back
-
-
 @cache
 def register() -> None:
     """Make the handler known to XLA; raises UnknownInterfaceError where that cannot be."""
-    check_interface()
-    code = Code(handler_text(), 2, disk.folder())
-    ctypes.CFUNCTYPE(None, c_int64)(code.address("set_process"))(PROCESS)
-    _alive.append(code)
-    capsule = jax.ffi.pycapsule(ctypes.c_void_p(code.address(TARGET)))
-    try:
-        jax.ffi.register_ffi_target(TARGET, capsule, platform="cpu")
-    except Exception as e:
-        raise UnknownInterfaceError(str(e)) from e
+    register_handlers(handler_text(), (TARGET,), "cpu")

@@ -191,30 +191,26 @@ class Checks:
     def _resolved(self, q: np.ndarray, batched: bool) -> None:
         """Warn of angles so large that the numbers beside them are a thousandth of a radian or more away, and of robots that
         slid so far that too few digits are left for their own size."""
-        if self.slides.size:
-            self._near(q, batched)
+        if self.slides.size and (far := self._beyond(q, batched, self.slides, self.near)):
+            warn(
+                f"{far} m, too far from the origin for the digits of {q.dtype.name}: bring it nearer, or make the Simulator "
+                "with dtype='f64'"
+            )
         if square(q) < self.resolved**2 or not self.angles.size:  # the sum of all squares; NaN is told of elsewhere
             return
-        far = np.abs(q[:, self.angles]) > self.resolved
-        if far.any():
-            robot, k = (int(x) for x in np.argwhere(far)[0])
-            joint = self.model.joints[self.model.joint_q.index(int(self.angles[k]))]
-            which = f" of robot {robot}" if batched else ""
+        if far := self._beyond(q, batched, self.angles, self.resolved):
             warn(
-                f"joint '{joint}'{which} is at {q[robot, self.angles[k]]:.3g} rad, where angles are no longer told apart: "
-                "take whole turns off it, or look at what drives it so fast"
+                f"{far} rad, where angles are no longer told apart: take whole turns off it, or look at what drives it so fast"
             )
 
-    def _near(self, q: np.ndarray, batched: bool) -> None:
-        far = np.abs(q[:, self.slides]) > self.near
-        if far.any():
-            robot, k = (int(x) for x in np.argwhere(far)[0])
-            joint = self.model.joints[self.model.joint_q.index(int(self.slides[k]))]
-            which = f" of robot {robot}" if batched else ""
-            warn(
-                f"joint '{joint}'{which} is at {q[robot, self.slides[k]]:.3g} m, too far from the origin for the digits of "
-                f"{q.dtype.name}: bring it nearer, or make the Simulator with dtype='f64'"
-            )
+    def _beyond(self, q: np.ndarray, batched: bool, places: np.ndarray, limit: float) -> str:
+        """Which joint of which robot is beyond a limit, and where; nothing if none is."""
+        found = np.argwhere(np.abs(q[:, places]) > limit)
+        if not len(found):
+            return ""
+        robot, at = int(found[0, 0]), int(places[found[0, 1]])
+        which = f" of robot {robot}" if batched else ""
+        return f"joint '{self.model.joints[self.model.joint_q.index(at)]}'{which} is at {q[robot, at]:.3g}"
 
     def one_step(self, name: str, x: Any, lead: tuple[int, ...], own: tuple[int, ...]) -> Any:
         """The input of a single step, with a time axis of length one before its own axes. lead: the batch axis of the state, if

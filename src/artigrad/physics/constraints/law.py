@@ -96,14 +96,10 @@ def _noslip_constrain(s: Step) -> None:
 
 
 NEWTON = SOFT._replace(multipliers=lambda s, _: noslip_adjoint.newton_multipliers(s))
-NOSLIP = Law(
-    start_rows,
-    _noslip_constrain,
-    noslip_adjoint.recompute,
-    noslip_adjoint.multipliers,
-    adjoint.bars,
-    field=lambda s: s.ws.qdd,
-    moves=False,
+NOSLIP = SOFT._replace(
+    constrain=_noslip_constrain,
+    recompute=noslip_adjoint.recompute,
+    multipliers=noslip_adjoint.multipliers,
     rest=noslip_adjoint.sweep_bars,
     corrects=(noslip_adjoint.at_newton, NEWTON),
 )

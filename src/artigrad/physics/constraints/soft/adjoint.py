@@ -49,12 +49,17 @@ def at_solution(s: Step) -> None:
         row.f, row.K = family.respond(s, n, row, y)
 
 
-def note_margin(s: Step) -> None:
-    """Keep the least distance to another zone, m/s, of all rows and steps."""
-    status = s.constraints.status
+def note_margins(s: Step) -> None:
+    """Keep the least distance of all rows to another zone."""
     for family, n, row in every_row(s):
-        near = select(row.D > 0.0, family.margin(s, n, row), BIG)  # a row of a neighbour in the pack has no stiffness
-        status[1] = minimum(status[1], near * s.dt)
+        # a row of a neighbour in the pack has no stiffness
+        keep_margin(s, select(row.D > 0.0, family.margin(s, n, row), BIG))
+
+
+def keep_margin(s: Step, near: Any) -> None:
+    """The least distance to where gradients change, m/s, of all steps."""
+    status = s.constraints.status
+    status[1] = minimum(status[1], near * s.dt)
 
 
 def multipliers(s: Step, qdd_bar: Reals) -> None:
@@ -66,7 +71,7 @@ def soft_multipliers(s: Step, qdd_bar: Reals, f_bar: Callable[[Family, Any, Row]
     """The same for f_bar(family, n, row), None for a family of which nobody asks."""
     problem = s.constraints
     at_solution(s)
-    note_margin(s)
+    note_margins(s)
     assemble(s, with_forces=False)
     clear_forces(s)
     if problem.has("tied"):

@@ -38,8 +38,8 @@ from ..touching import (
     place_shapes,
 )
 from .adhesion import add_pull_bar, along_normal, pull_of
-from .cones import Rub, pressed_edges, pressed_edges_kappa, pyramidal_bars
-from .families import POINT, WRENCH, Block, rub3, rub6, velocities
+from .cones import pressed_edges, pressed_edges_kappa, pyramidal_bars
+from .families import POINT, WRENCH, Block, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
 from .stiffness import Six
@@ -279,12 +279,12 @@ def _pair_bars(s: Step, family: Block, n: Any, row: Row, of: tuple[Any, ...]) ->
     bar.b_friction -= rubbed
     bar.g += inside * pressed / pair.g
     bar.margin -= r_bar
-    rub, felt = _rub(family, row), row.z.leaves()
+    rub, felt = family.rub(row), row.z.leaves()
     if problem.edges:
         bars = pyramidal_bars(row.y.leaves(), rub, felt, edge_bars(s, family, n))
     else:
         bars = problem.cone.bars(row.y.leaves(), rub, felt)
-    for name, more in zip(("slide", "slide2", "torsion", "roll", "roll2"), bars.mu, strict=False):
+    for name, more in zip(family.rubs, bars.mu, strict=True):
         setattr(bar, name, getattr(bar, name) + more)
     bar.reg += bars.reg
 
@@ -294,22 +294,18 @@ def edge_bars(s: Step, family: Block, n: Any) -> list[Any]:
     """The cotangents of what the two edges of a pyramid along each direction of friction press with."""
     problem = s.constraints
     first = getattr(problem, f"{family.name}_slip")[n]
-    return [problem.slip[first + d].bound_bar for d in range(5 if family is WRENCH else 2)]
-
-
-def _rub(family: Block, row: Row) -> Rub:
-    return rub6(row) if family is WRENCH else rub3(row)
+    return [problem.slip[first + d].bound_bar for d in range(len(family.rubs))]
 
 
 def edges_kappa(s: Step, family: Block, n: Any, row: Row) -> Any:
     """What they add to kappa."""
-    found = pressed_edges_kappa(row.y.leaves(), _rub(family, row), edge_bars(s, family, n))
+    found = pressed_edges_kappa(row.y.leaves(), family.rub(row), edge_bars(s, family, n))
     return type(row.f).from_leaves(found)
 
 
 def _edges_pressed(s: Step, family: Block, n: Any, row: Row) -> Any:
     """And to the cotangent of the stiffness, in which what presses is linear."""
     total: Any = 0.0
-    for N, bar in zip(pressed_edges(row.y.leaves(), _rub(family, row)), edge_bars(s, family, n), strict=True):
+    for N, bar in zip(pressed_edges(row.y.leaves(), family.rub(row)), edge_bars(s, family, n), strict=True):
         total = total + N * bar
     return total

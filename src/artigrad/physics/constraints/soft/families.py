@@ -83,9 +83,14 @@ class Family:
 
 
 class Block(Family):
-    """Rows at a point, on one moving link or between two."""
+    """Rows at a point, on one moving link or between two. rubs: the coefficients of friction of its directions."""
 
     index: int
+    rubs: tuple[str, ...]
+
+    def rub(self, row: Row) -> Rub:
+        """What the law of a contact reads of a row."""
+        return Rub(row.D, tuple(getattr(row, name) for name in self.rubs), row.reg)
 
     def _of(self, s: Step, what: str) -> Any:
         return getattr(s.constraints, f"{self.name}_{what}")
@@ -145,7 +150,7 @@ class Block(Family):
 
 
 class PointFamily(Block):
-    name, index = "point", POINTS
+    name, index, rubs = "point", POINTS, ("slide", "slide2")
 
     def seen(self, s: Step, n: Any, row: Row, x: Motions) -> Vec3:
         def one() -> Vec3:
@@ -158,7 +163,7 @@ class PointFamily(Block):
 
     def respond(self, s: Step, n: Any, row: Row, y: Vec3) -> tuple[Vec3, Sym3]:
         def contact() -> Sym3:
-            return _sym3(s.constraints.cone.stiffness(y.leaves(), rub3(row)))
+            return _sym3(s.constraints.cone.stiffness(y.leaves(), self.rub(row)))
 
         def held() -> Sym3:
             return Sym3(row.D, row.D, row.D, 0.0, 0.0, 0.0)
@@ -174,7 +179,7 @@ class PointFamily(Block):
         return dot(a, b)
 
     def margin(self, s: Step, n: Any, row: Row) -> Any:
-        return self.by_kind(s, n, lambda: s.constraints.cone.margin(row.y.leaves(), rub3(row)), lambda: BIG)
+        return self.by_kind(s, n, lambda: s.constraints.cone.margin(row.y.leaves(), self.rub(row)), lambda: BIG)
 
     def _world_stiffness(self, row: Row) -> Sym3:
         return in_world(row.R, row.K)
@@ -190,7 +195,7 @@ class PointFamily(Block):
 
 
 class WrenchFamily(Block):
-    name, index = "wrench", WRENCHES
+    name, index, rubs = "wrench", WRENCHES, ("slide", "slide2", "torsion", "roll", "roll2")
 
     def seen(self, s: Step, n: Any, row: Row, x: Motions) -> Six:
         def one() -> Six:
@@ -206,7 +211,7 @@ class WrenchFamily(Block):
 
     def respond(self, s: Step, n: Any, row: Row, y: Six) -> tuple[Six, Stiff]:
         def contact() -> Stiff:
-            return _stiff(s.constraints.cone.stiffness(y.leaves(), rub6(row)))
+            return _stiff(s.constraints.cone.stiffness(y.leaves(), self.rub(row)))
 
         def held() -> Stiff:
             D, T = row.D, row.D_turn
@@ -222,7 +227,7 @@ class WrenchFamily(Block):
         return dot(a.lin, b.lin) + dot(a.ang, b.ang)
 
     def margin(self, s: Step, n: Any, row: Row) -> Any:
-        return self.by_kind(s, n, lambda: s.constraints.cone.margin(row.y.leaves(), rub6(row)), lambda: BIG)
+        return self.by_kind(s, n, lambda: s.constraints.cone.margin(row.y.leaves(), self.rub(row)), lambda: BIG)
 
     def _world_stiffness(self, row: Row) -> Stiff:
         return stiff_in_world(row.R, row.E, row.K)
@@ -329,16 +334,6 @@ def every_row(s: Step) -> Iterator[tuple[Family, Any, Row]]:
     for family in families(s):
         for n, row in family.blocks(s):
             yield family, n, row
-
-
-def rub3(row: Row) -> Rub:
-    """What the law of a contact reads of a point."""
-    return Rub(row.D, (row.slide, row.slide2), row.reg)
-
-
-def rub6(row: Row) -> Rub:
-    """And of a wrench."""
-    return Rub(row.D, (row.slide, row.slide2, row.torsion, row.roll, row.roll2), row.reg)
 
 
 def _sym3(K: Matrix) -> Sym3:

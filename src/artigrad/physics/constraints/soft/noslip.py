@@ -38,7 +38,7 @@ from ...context import Step
 from ...dynamics import articulated
 from .cones import pressed_edges
 from .ellipse import InEllipse, in_ellipse, inner
-from .families import BIG, COMBO, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row, rub3, rub6
+from .families import BIG, COMBO, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row
 from .limit_forces import SINGLE_KINDS
 from .slip_problem import CONE, SCALAR, WIDE_CONE, WIDEST
 from .soft_problem import COMBOS, DRY, FREE_DRY, TENDON_DRY
@@ -242,7 +242,7 @@ def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]
     _outward(s, W)
     forces, refs = row.f.leaves(), row.ref.leaves()
     apart = s.options.cone == "pyramidal"
-    rub = rub6(row) if wide else rub3(row)
+    rub = family.rub(row)
     presses = pressed_edges(row.y.leaves(), rub) if apart else [forces[0]] * len(ways)
     bounds = [mu * N for mu, N in zip(rub.mu, presses, strict=True)] if apart else presses
     for d, (bound, way) in enumerate(zip(bounds, ways, strict=True)):
@@ -347,7 +347,7 @@ def _contact_softness(s: Step, family: Block, row: Row) -> Any:
     """sum of f^2 R: of edges -f . y; of a cone directions of friction are (mu_k/mu)^2 as stiff as the normal"""
     if s.options.cone == "pyramidal":
         return -family.dot(row.f, row.y)
-    f, rub = row.f.leaves(), rub6(row) if family is WRENCH else rub3(row)
+    f, rub = row.f.leaves(), family.rub(row)
     total = f[0] * f[0]
     for x, mu in zip(f[1:], rub.mu, strict=True):
         ratio = rub.reg / maximum(mu, LEAST)

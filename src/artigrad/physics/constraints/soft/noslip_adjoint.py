@@ -18,7 +18,7 @@ from typing import Any
 
 from .... import joints
 from ....spatial import Mat3, Motion, Vec3, contact_frame_vjp, cross
-from ....staging import Reals, Row, copy, counter, loop, minimum, select, to_real, when_any
+from ....staging import Reals, Row, copy, counter, loop, select, to_real, when_any
 from ...context import Step
 from ...dynamics import articulated
 from ...dynamics.forward_dynamics import forces
@@ -28,10 +28,10 @@ from ...lines import clear_line_bars, lines_vjp, place
 from ..paths import path_bars
 from ..touching import GapBars, contact_gap, gap_bars
 from .adhesion import stick
-from .adjoint import asked_of, soft_multipliers
+from .adjoint import asked_of, keep_margin, soft_multipliers
 from .cones import pressed_edges
 from .ellipse import in_ellipse_vjp
-from .families import WRENCH, Block, Motions, every_row, rub3, rub6
+from .families import WRENCH, Block, Motions, every_row
 from .newton import newton
 from .noslip import (
     add,
@@ -145,7 +145,7 @@ def _row_vjp(s: Step, row: Row, f: Any, y: Any, f_bar: Any, ran: Any) -> tuple[l
     inside = abs(wanted) < bound
     free = select(ran & inside, f_bar, 0.0)
     row.bound_bar = row.bound_bar + select(ran, select(inside, 0.0, select(wanted < 0.0, -f_bar, f_bar)), 0.0)
-    _note_margin(s, select(ran & (bound > 0.0), abs(bound - abs(wanted)) / row.inv, 1e30))
+    keep_margin(s, select(ran & (bound > 0.0), abs(bound - abs(wanted)) / row.inv, 1e30))
     return [free * row.inv], [free]
 
 
@@ -169,12 +169,6 @@ def _cone_vjp(
             total = total + A[j][i] * x[j]
         started.append(total)
     return x, started
-
-
-def _note_margin(s: Step, near: Any) -> None:
-    """Keep the least distance to a bound, m/s."""
-    status = s.constraints.status
-    status[1] = minimum(status[1], near * s.dt)
 
 
 def _finish(s: Step) -> None:
@@ -223,14 +217,14 @@ def _finish_contact(s: Step, family: Block, n: Any) -> None:
     if s.options.cone == "elliptic":
         normal = normal + slips[0].bound_bar
     else:
-        rub = rub6(row) if family is WRENCH else rub3(row)
+        rub = family.rub(row)
         for slip, mu, N in zip(slips, rub.mu, pressed_edges(row.y.leaves(), rub), strict=True):
             slip.mu_bar = select(mu > 0.0, slip.bound_bar * N, 0.0)
             slip.bound_bar = slip.bound_bar * mu  # from here on that of what the two edges press with
     row.ahead = make([normal, *(x + slip.f_bar for x, slip in zip(seen[1:], slips, strict=True))])
     if s.bars.const is not None:
         bar = s.bars.const.pair[getattr(problem, f"{family.name}_of")[n]]
-        for name, slip in zip(("slide", "slide2", "torsion", "roll", "roll2"), slips, strict=False):
+        for name, slip in zip(family.rubs, slips, strict=True):
             setattr(bar, name, getattr(bar, name) + slip.mu_bar)
 
 
