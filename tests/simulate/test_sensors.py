@@ -10,6 +10,7 @@ from artigrad.simulate.sensors import KINDS
 
 ELSEWHERE = {f"{part}limit{what}" for part in ("joint", "tendon") for what in ("pos", "vel", "frc")}
 ELSEWHERE |= {"rangefinder", "contact", "insidesite", "clock", "tendonactfrc"}  # in test_seeing
+ELSEWHERE |= {"geomdist", "geomnormal", "geomfromto"}  # in test_distances
 FRAMES = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 SEEN = 'reftype="site" refname="other"'
 SENSORS = (

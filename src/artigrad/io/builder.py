@@ -10,11 +10,25 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
-from ..model.model import ACTUATORS, DIRECT, DYNAMICS, Activated, ContactSide, Keyframe, Model, Sensor, Zone
+from ..model.model import (
+    ACTUATORS,
+    DIRECT,
+    DYNAMICS,
+    HEIGHT_FIELD,
+    PLANE,
+    Activated,
+    ContactSide,
+    Keyframe,
+    Model,
+    Sensor,
+    Stage,
+    Zone,
+)
 from ..model.options import Options
 from ..model.transmissions import Transmission
 from ..model.visuals import Mount, Visual
 from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
+from ..simulate.sensor_distances import DISTANCES, SECOND
 from ..simulate.sensor_rays import RANGE_DATA, check_seen
 from ..simulate.sensors import KINDS
 from .equality_builder import EqualityBuilder
@@ -48,6 +62,7 @@ ZONES = ("sphere", "capsule", "ellipsoid", "cylinder", "box")
 ZONED = {"touch": True, "insidesite": True, "contact": False}  # sensors that may have a zone, and whether they must
 DATA = {"rangefinder": (RANGE_DATA, ("dist",)), "contact": (CONTACT_DATA, ("found",))}  # what each may give, and gives
 SIDES = {"shape": "shape", "body": "body", "subtree": "body", "": ""}  # what contacts are between
+DISTANCE_SIDES = ("shape", "body")  # and distances
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
 
@@ -554,13 +569,15 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         framelinvel, frameangvel, framelinacc, frameangacc, velocimeter, gyro, accelerometer, magnetometer, force, torque,
         touch, rangefinder or insidesite; of a body subtreecom, subtreelinvel or subtreeangmom; of a tendon tendonpos,
         tendonvel, tendonactfrc, tendonlimitpos, tendonlimitvel or tendonlimitfrc; of an actuator actuatorpos, actuatorvel or
-        actuatorfrc; of the model e_potential, e_kinetic, clock or contact. on: the part that it reads.
+        actuatorfrc; of the model e_potential, e_kinetic, clock or contact; and of how two shapes or bodies are apart, as far as
+        the cutoff, geomdist, geomnormal or geomfromto. on: the part that it reads.
 
         ref: a site from which a frame is seen, or that is inside a zone. cutoff: the largest reading. zone: of touch,
         insidesite and contact, ("sphere", (radius, 0, 0)) or another shape about the site. data: of a rangefinder those of
         dist, dir, origin, point and depth that it gives; of contact those of found, force, torque, dist, pos, normal,
         tangent, linvel and angvel. between: the two sides of contacts, each ("shape" or "body" or "subtree", name), or
-        ("", "") for anything. reduce, num: which contacts (none, mindist, maxforce, netforce), and how many."""
+        ("", "") for anything; those of a distance, shapes or bodies. reduce, num: which contacts (none, mindist, maxforce,
+        netforce), and how many."""
         self._new(name, self._sensors, "sensor")
         if kind not in KINDS:
             raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")
@@ -606,12 +623,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         return tuple(x for x in known if x in data) or default
 
     def _between(self, name: str, kind: str, between: Any) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The two sides of contacts, looked at."""
+        """The two sides of contacts or of a distance, looked at."""
         one, other = ((what, part) for what, part in between)
         for what, part in (one, other):
-            if what not in SIDES or (what and kind != "contact"):
+            sides = SIDES if kind == "contact" else DISTANCE_SIDES if kind in DISTANCES else ("",)
+            if what not in sides:
                 raise ModelError(
-                    f"sensor '{name}': contacts, and nothing else, are between {', '.join(filter(None, SIDES))}"
+                    f"sensor '{name}': contacts are between {', '.join(filter(None, SIDES))}, distances between "
+                    f"{' or '.join(DISTANCE_SIDES)}, nothing else is; not '{what}'"
                 )
             known = {"shape": list(self._shapes), "body": [*self._bodies, WORLD]}.get(SIDES[what], [part])
             if part not in known:
@@ -751,6 +770,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             unsupported=self.unsupported,
             notes=self.notes,
         )
+        model.sensors = tuple(s._replace(stage=stage_of(model, s)) if s.kind in DISTANCES else s for s in model.sensors)
         self._check_servo_sensors(model)
         check_seen(model)
         check_mass_matrix(model)
@@ -782,3 +802,32 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             return (model.joint_q if letter == "q" else model.joint_v)[model.joint(part)]
         j = model.actuator(part)
         return j if letter == "u" else [a.actuator for a in model.activations].index(j)
+
+
+def stage_of(robot: Model, s: Sensor) -> Stage:
+    """The shapes of the two sides of a distance, which touch as far apart as the cutoff; planes and height fields, and with
+    them their side, are fixed to the world."""
+    shapes = robot.shapes
+    sides = [
+        [k for k, body in enumerate(shapes.body) if (k if side.what == "shape" else body) == side.which]
+        for side in s.between
+    ]
+    for own, side in zip(sides, s.between, strict=True):
+        if not own:
+            body = WORLD if side.which < 0 else robot.bodies[side.which]
+            raise ModelError(f"sensor '{s.name}' measures the distance of body '{body}', which has no shapes")
+    endless = [any(shapes.kind[k] in (PLANE, HEIGHT_FIELD) for k in own) for own in sides]
+    if all(endless):
+        raise ModelError(f"sensor '{s.name}' measures the distance of two planes or height fields, which have none")
+    b = ModelBuilder(s.name, gravity=(0.0, 0.0, 0.0))
+    b.measured = True
+    b.body("moves", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    homes = ("moves", WORLD) if endless[1] else (WORLD, "moves")
+    names = []
+    for prefix, own, home in zip(("first:", SECOND), sides, homes, strict=True):
+        b.add_shapes(robot, prefix, own, dict.fromkeys(range(-1, robot.nb), home).__getitem__, lambda *_: {})
+        names.append([prefix + shapes.names[k] for k in own])
+    for one in names[0]:
+        for other in names[1]:
+            b.include(one, other, condim=1, margin=s.cutoff)
+    return Stage(b.build(), (*sides[0], *sides[1]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..model.findings import Finding
 from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
+from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
 from .builder import SEEN_FROM, ModelBuilder
 from .compiler import mujoco
@@ -41,6 +42,8 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     i = int(m.sensor_objid[s])
     if kind not in KINDS:
         return ""
+    if kind in DISTANCES:
+        return _unmeasured(b, m, names, s)
     if m.sensor_reftype[s] and kind not in (*SEEN_FROM, "contact", "insidesite"):
         return " in another frame"
     if kind == "rangefinder":
@@ -54,6 +57,15 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     if kind in ("force", "torque"):
         return _unheld(m)
     return None
+
+
+def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
+    """Which shapes have no distance."""
+    geoms = [
+        [g for g in range(m.ngeom) if (g if SIDES[kind] == "shape" else m.geom_bodyid[g]) == i]
+        for kind, i in _ends(m, s)
+    ]
+    return " of a signed distance field" if any(names.geom[g] not in b._shapes for own in geoms for g in own) else None
 
 
 def _unseen(m: Any, s: int) -> str | None:
@@ -77,6 +89,8 @@ def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
     more: dict[str, Any] = {"cutoff": float(m.sensor_cutoff[s])}
     if kind == "contact":
         where = _contact(m, names, s, more)
+    elif kind in DISTANCES:
+        where, more["between"] = "", _between(m, names, s)
     elif kind == "insidesite":  # the file has the frame first
         where = names.site[int(m.sensor_refid[s])]
         more["ref"] = _site(b, m, names, int(m.sensor_objtype[s]), i, name)
@@ -99,6 +113,18 @@ def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
     return ZONE_SHAPES[int(m.site_type[i])], m.site_size[i]
 
 
+def _between(m: Any, names: Names, s: int) -> list[tuple[str, str]]:
+    """The two sides of contacts or of a distance."""
+    known = {"": [""], "shape": names.geom, "body": names.body, "subtree": names.body}
+    return [(SIDES[int(kind)], known[SIDES[int(kind)]][int(i) if SIDES[int(kind)] else 0]) for kind, i in _ends(m, s)]
+
+
+def _ends(m: Any, s: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """What a sensor is of and what it refers to: kinds (mjtObj) and numbers."""
+    first, second = (m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s])
+    return (int(first[0]), int(first[1])), (int(second[0]), int(second[1]))
+
+
 def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
     """What a contact sensor knows goes to `more`; its site, if it has one."""
     data, reduce, num = (int(x) for x in m.sensor_intprm[s])
@@ -107,11 +133,7 @@ def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
         "reduce": REDUCE[reduce],
         "num": num,
     }
-    ends = ((m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s]))
-    known = {"": [""], "shape": names.geom, "body": names.body, "subtree": names.body}
-    more["between"] = [
-        (SIDES[int(kind)], known[SIDES[int(kind)]][int(i) if SIDES[int(kind)] else 0]) for kind, i in ends
-    ]
+    more["between"] = _between(m, names, s)
     if int(m.sensor_objtype[s]) != SITE:
         return ""
     more["zone"] = _zone(m, int(m.sensor_objid[s]))

@@ -32,6 +32,7 @@ from ..model.params import Params
 from ..model.quaternions import matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
+from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
 from .edit import parts_by_name, side_name
 from .validate import possible
@@ -47,6 +48,7 @@ GEOMS = {
     CYLINDER: ("cylinder", 2),
 }
 SENSORS = {"jointactfrc": "jointactuatorfrc", "tendonactfrc": "tendonactuatorfrc"}  # what MJCF calls it
+SENSORS |= {"geomdist": "distance", "geomnormal": "normal", "geomfromto": "fromto"}
 INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "implicit", "rk4": "RK4"}
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
@@ -536,6 +538,8 @@ class Writer:
             sides = {f"{SIDE_NAMES[x.what]}{k + 1}": side_name(m, x) for k, x in enumerate(s.between) if x.what}
             own = {"site": m.sites[s.on]} if s.on >= 0 else {}
             return own | sides | {"data": " ".join(s.data), "reduce": s.reduce, "num": str(s.num)}
+        if s.kind in DISTANCES:
+            return {f"{SIDE_NAMES[x.what]}{k + 1}": side_name(m, x) for k, x in enumerate(s.between)}
         if s.kind == "insidesite":
             return {"site": m.sites[s.on], "objtype": "site", "objname": m.sites[s.ref]}
         if on == "model":

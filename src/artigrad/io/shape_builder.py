@@ -46,6 +46,7 @@ class ShapeBuilder:
     def __init__(self) -> None:
         self._shapes: dict[str, dict[str, Any]] = {}
         self.parents_touch = False  # whether bodies touch those that carry them
+        self.measured = False  # whether they are asked how far apart they are, and nothing else
         self._excluded: set[frozenset[str]] = set()
         self._included: list[tuple[str, str, dict[str, Any]]] = []
 
@@ -274,6 +275,7 @@ class ShapeBuilder:
             included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
             parents_touch=self.parents_touch,
+            measured=self.measured,
             surfaces=tuple(s["surface"] for s in shapes),
             unseen=tuple(k for k, s in enumerate(shapes) if not s["seen"]),
             wet=tuple(k for k, s in enumerate(shapes) if s["fluid"] is not None),

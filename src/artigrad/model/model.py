@@ -94,6 +94,7 @@ class Shapes:
     surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place
     unseen: tuple[int, ...] = ()  # shapes that rays pass through
     wet: tuple[int, ...] = ()  # shapes that a fluid feels as ellipsoids
+    measured: bool = False  # whether pairs are asked how far apart they are, and nothing else
 
     def pair_condim(self, a: int, b: int) -> int:
         """In how many directions contact of two shapes acts: an explicit pair says, or the shape of higher priority, or the
@@ -150,11 +151,18 @@ class ContactSide(NamedTuple):
     which: int = -1
 
 
+class Stage(NamedTuple):
+    """Where a distance is measured. model: of the shapes of both sides alone; shapes: which of the robot's these are."""
+
+    model: Model
+    shapes: tuple[int, ...]
+
+
 class Sensor(NamedTuple):
     """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site, body, tendon or actuator
     it reads; ref: of the site that a frame is seen from (-1: the world); cutoff: the largest reading (0: any); zone: of
     touch, contact and insidesite. data: which numbers a rangefinder or contact sensor gives; between: the two sides of
-    contacts or of a distance; reduce, num: which contacts are given, and how many at most."""
+    contacts or of a distance; reduce, num: which contacts are given, and how many at most; stage: of a distance."""
 
     name: str
     kind: str
@@ -166,6 +174,7 @@ class Sensor(NamedTuple):
     between: tuple[ContactSide, ContactSide] = (ContactSide(), ContactSide())
     reduce: str = "none"
     num: int = 1
+    stage: Stage | None = None
 
 
 class Model:

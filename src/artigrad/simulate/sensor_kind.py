@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,13 @@ from ..model.model import Model, Sensor
 from ..physics.driving import Driving
 from .results import Outputs
 
+if TYPE_CHECKING:
+    from .simulator import Simulator
+
 # parameters that readings depend on beside what the outputs know of them
 FIELDS = (
-    *("mass", "com", "inertia", "gravity", "magnetic", "shape_position", "shape_rotation", "shape_size", "height"),
-    *("limit", "limit_margin", "tendon_limit", "tendon_limit_margin"),
+    *("mass", "com", "inertia", "gravity", "magnetic", "shape_position", "shape_rotation", "shape_size"),
+    *("vertex", "height", "limit", "limit_margin", "tendon_limit", "tendon_limit_margin"),
 )
 
 
@@ -52,6 +55,7 @@ class At:
     dt: float
     pairs: tuple[tuple[int, int], ...]  # the shapes of every point that may touch
     time: np.ndarray  # (B,), s
+    stages: Mapping[str, Simulator]  # where distances are measured, by sensor
 
     @property
     def body_pairs(self) -> list[tuple[int, int]]:
@@ -66,7 +70,7 @@ class At:
         params = {k: np.zeros((len(self.q), *x.shape[1:])) for k, x in self.params.items()}
         q, v = np.zeros_like(self.q), np.zeros_like(self.v)
         now, felt, driving, later = (like(of) for of in (self.now, self.felt, self.driving, self.later))
-        return At(self.model, params, q, v, now, felt, driving, later, self.dt, self.pairs, self.time)
+        return At(self.model, params, q, v, now, felt, driving, later, self.dt, self.pairs, self.time, self.stages)
 
 
 class SensorKind(NamedTuple):

@@ -10,7 +10,7 @@ from ..errors import ModelError
 from ..model.model import HEIGHT_FIELD, POINTS, Model, Sensor
 from ..model.quaternions import matrix
 from .rays import NEVER, Hit, inside, meet, meet_field, meet_surface
-from .sensor_kind import At, SensorKind, outer, turn, turn_back
+from .sensor_kind import At, SensorKind, hat, outer, turn, turn_back
 
 NONE = -1.0  # what a rangefinder reads where nothing is
 RANGE_DATA = {"dist": 1, "dir": 3, "origin": 3, "point": 3, "depth": 1}
@@ -61,6 +61,13 @@ def _quaternion_bar(q: np.ndarray, R: np.ndarray, R_bar: np.ndarray) -> np.ndarr
     w, v = unit[..., :1], unit[..., 1:]
     bar = 2 * np.concatenate([-(v * g).sum(-1, keepdims=True), w * g + np.cross(g, v)], -1)
     return bar / np.linalg.norm(q, axis=-1, keepdims=True)
+
+
+def rotation_bar(q: np.ndarray, R: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
+    """The cotangent of R(q) for that of a unit quaternion: the other way round."""
+    w, v = q[..., :1], q[..., 1:]
+    g = 0.5 * (w * q_bar[..., 1:] - q_bar[..., :1] * v - np.cross(q_bar[..., 1:], v))
+    return 0.5 * hat(g) @ R
 
 
 # -- rangefinders --------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from ..physics.sensing import FELT
 from .results import StateGradient
 from .sensor_bodies import BODIES
 from .sensor_contacts import CONTACTS
+from .sensor_distances import DISTANCES
 from .sensor_forces import FORCES
 from .sensor_frames import JOINTS_AND_FRAMES
 from .sensor_kind import FIELDS, At, Felt, SensorKind
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .simulator import Simulator
 
 KINDS: dict[str, SensorKind] = {**JOINTS_AND_FRAMES, **BODIES, **LINES, **LIMITS, **FORCES, **CONTACTS, **RAYS}
+KINDS |= DISTANCES
 
 
 def read(sim: Simulator, state: State, u: Any, params: Params | None, time: Any = 0.0) -> dict[str, Any]:
@@ -136,7 +138,9 @@ def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None, tim
         drives = Driving(*np.split(sim.engine.query("driving", here, u, given), ends, axis=1))
     pairs = [(sim.model.shape(a), sim.model.shape(b)) for a, b in sim.contact_names] if felt else []
     now, clock = sim.outputs(here, params=params), np.broadcast_to(np.asarray(time, float), (B,))
-    return At(sim.model, fields, here.q, here.v, now, felt, drives, later, sim.options.dt, tuple(pairs), clock), traj
+    return At(
+        sim.model, fields, here.q, here.v, now, felt, drives, later, sim.options.dt, tuple(pairs), clock, sim._stages
+    ), traj
 
 
 def _given(sim: Simulator, state: State, u: Any) -> tuple[State, np.ndarray, bool]:

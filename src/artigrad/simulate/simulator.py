@@ -616,6 +616,12 @@ class Simulator(StateFunctions):
         changed: dict[str, Any] = {name: x for name, x in asdict(self.options).items() if x != base[name]}
         return Simulator(self.model, dtype=self.dtype, threads=self.threads, **changed)
 
+    @cached_property
+    def _stages(self) -> dict[str, Simulator]:
+        """Where the sensors of distances look at their shapes, by name."""
+        stages = {s.name: s.stage.model for s in self.model.sensors if s.stage is not None}
+        return {name: Simulator(stage, threads=self.threads) for name, stage in stages.items()}
+
     @presented
     def sensors(self, state: State, u: Any = None, *, params: Params | None = None, time: Any = 0.0) -> dict[str, Any]:
         """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over

@@ -14,7 +14,7 @@ from .height_field import WINDOW
 from .hull_tables import ways_of
 from .meeting import HULL_MEETING, MEETING, SOLID_MEETING, Slots
 from .rings import CORNER, STRIDE
-from .routines import BY_SHAPES, CONVEX, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD
+from .routines import CONVEX, NEAREST, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD, routine_of
 from .solids import SOLIDS
 
 CROWD = 12  # pairs between two links from which on they are looked at only where the boxes around them are near
@@ -60,7 +60,7 @@ def candidates(model: Model) -> Candidates:
     limited_group = [root(int(links.tree[i])) for i in limited]
     number = {g: k for k, g in enumerate(sorted({*group, *limited_group}))}
     of_link = np.array([number.get(root(int(t)), -1) for t in links.tree])
-    routines = [BY_SHAPES[shapes.kind[a], shapes.kind[b]] for a, b in pairs]
+    routines = [routine_of(model, a, b) for a, b in pairs]
     points = [ROUTINES[r].points(model, a, b) for r, (a, b) in zip(routines, pairs, strict=True)]
     every = [point for of_pair in points for point in of_pair]
 
@@ -97,16 +97,15 @@ def _crowds(model: Model) -> dict[tuple[int, int], int]:
 
 def routines_of(model: Model) -> frozenset[int]:
     """The routines that its pairs need: what its kernels are compiled for."""
-    shapes = model.shapes
-    return frozenset(BY_SHAPES[shapes.kind[a], shapes.kind[b]] for a, b in shapes.pairs)
+    return frozenset(routine_of(model, a, b) for a, b in model.shapes.pairs)
 
 
 def solids_of(model: Model) -> frozenset[int]:
     """The kinds of solids in pairs of solids of any kinds, and in pairs with height fields; and how the furthest corners of
     hulls are found."""
-    kind, general = model.shapes.kind, (CONVEX, ON_FIELD, UNDER_FIELD)
-    pairs = [(kind[a], kind[b]) for a, b in model.shapes.pairs]
-    return frozenset(k for pair in pairs if BY_SHAPES[pair] in general for k in pair if k in SOLIDS) | ways_of(model)
+    kind, general = model.shapes.kind, (CONVEX, NEAREST, ON_FIELD, UNDER_FIELD)
+    pairs = [pair for pair in model.shapes.pairs if routine_of(model, *pair) in general]
+    return frozenset(kind[k] for pair in pairs for k in pair if kind[k] in SOLIDS) | ways_of(model)
 
 
 def meeting_layout(routines: frozenset[int]) -> Layout:

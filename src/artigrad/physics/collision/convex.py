@@ -65,17 +65,26 @@ def _curved(s: Solid) -> Any:
 
 def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
     """Fill the slots of a pair; FAR is the gap of those that are not real, and of solids further apart than `near`."""
-    ra, rb = A.radius, B.radius
+    _meet(A, B, near, [slots.rows[k] for k in range(SLOTS)], lambda fa, fb, n: _fill(A, B, (fa, fb, n), near, slots))
+
+
+def nearest(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
+    """The same for the nearest points alone, or the deepest ones."""
+    row = slots.rows[0]
+    _meet(A, B, near, [row], lambda fa, fb, n: put_witness(row, A, B, fa, fb, n))
+
+
+def _meet(A: Solid, B: Solid, near: Any, rows: list[Row], fill: Callable[[Facet, Facet, Vec3], None]) -> None:
+    """Fill rows with what touches, where something does."""
     bound, axis = box_axis(A, B)
-    for k in range(SLOTS):
-        slots.rows[k].phi = FAR
-    reach = near + ra + rb
+    for row in rows:
+        row.phi = FAR
+    reach = near + A.radius + B.radius
     for _ in when_any(bound < reach):
         fa, fb, n, there = find_touch(A, B, axis, (bound < reach, maximum(reach, 0.0)))
         for _ in when_any(there):
-            _fill(A, B, (fa, fb, n), near, slots)
-            for k in range(SLOTS):
-                row = slots.rows[k]
+            fill(fa, fb, n)
+            for row in rows:
                 row.phi = select(there, row.phi, FAR)
 
 

@@ -109,6 +109,13 @@ _ANY = Routine(  # two solids of any kinds
     kept=ANY_SOLIDS,
     corners=convex.corner_bars,
 )
+_NEAREST = _ANY._replace(  # the same, asked for the nearest points alone
+    shapes=(-2, -2),
+    vjp=convex.witness_vjp,
+    features=_NONE,
+    collide=convex.nearest,
+    corners=convex.witness_corner_bars,
+)
 _FIELDS = tuple(
     Routine(
         shapes,
@@ -122,8 +129,15 @@ _FIELDS = tuple(
     )
     for shapes in ((HEIGHT_FIELD, -1), (-1, HEIGHT_FIELD))
 )
-ROUTINES = (*_WRITTEN, *(_mirrored(r) for r in _WRITTEN if r.shapes[0] != r.shapes[1]), *_ON_PLANES, _ANY, *_FIELDS)
-CONVEX = ROUTINES.index(_ANY)
+ROUTINES = (
+    *_WRITTEN,
+    *(_mirrored(r) for r in _WRITTEN if r.shapes[0] != r.shapes[1]),
+    *_ON_PLANES,
+    _ANY,
+    _NEAREST,
+    *_FIELDS,
+)
+CONVEX, NEAREST = ROUTINES.index(_ANY), ROUTINES.index(_NEAREST)
 ON_FIELD, UNDER_FIELD = (ROUTINES.index(r) for r in _FIELDS)  # a solid as the second shape, or as the first
 SLOTS = max(
     len(r.features) for r in ROUTINES if r.collide and r.features
@@ -131,3 +145,10 @@ SLOTS = max(
 BY_SHAPES: dict[Any, int] = {routine.shapes: k for k, routine in enumerate(ROUTINES)}
 BY_SHAPES |= {(HEIGHT_FIELD, k): ON_FIELD for k in SOLIDS} | {(k, HEIGHT_FIELD): UNDER_FIELD for k in SOLIDS}
 BY_SHAPES |= {(a, b): CONVEX for a in SOLIDS for b in SOLIDS if (a, b) not in BY_SHAPES}
+
+
+def routine_of(model: Model, a: int, b: int) -> int:
+    """The routine of two shapes. Where distances are measured, solids have one that knows of no patches."""
+    kinds = model.shapes.kind[a], model.shapes.kind[b]
+    routine = BY_SHAPES[kinds]
+    return NEAREST if model.shapes.measured and routine in (CONVEX, BY_SHAPES[BOX, BOX]) else routine

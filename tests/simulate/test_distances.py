@@ -1,0 +1,102 @@
+"""Sensors of distance, normal and fromto: beside MuJoCo, and their gradients beside differences."""
+
+import mujoco
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.simulate.gradcheck import random_state
+from tests.simulate.test_seeing import agree, check_gradients
+
+SHAPES = {
+    "ball": 'type="sphere" size=".1"',
+    "pill": 'type="capsule" size=".1 .2"',
+    "egg": 'type="ellipsoid" size=".1 .2 .15"',
+    "can": 'type="cylinder" size=".1 .2"',
+    "block": 'type="box" size=".1 .2 .15"',
+    "stone": 'type="mesh" mesh="stone"',
+}
+FILE = """<mujoco><option ccd_tolerance="1e-12" ccd_iterations="200"/>
+    <asset><mesh name="stone" vertex="-.1 0 0  .2 0 0  0 .3 0  0 0 .2  .1 .1 .3"/></asset>
+    <worldbody><geom name="floor" type="plane" size="1 1 1" pos="0 0 -.8" euler="5 3 0"/>
+      <body name="first" pos="0 0 .2"><joint type="ball"/><joint type="slide" axis="1 1 0"/>
+        <geom name="one" {one} mass="1" pos=".02 .03 .1"/><geom name="more" size=".05" pos="0 0 -.4"/></body>
+      <body name="second" pos=".7 .4 .7"><joint type="slide" axis="1 0 1"/><joint type="ball"/>
+        <geom name="other" {other} mass="1" contype="0" conaffinity="0" euler="10 20 30"/></body></worldbody>
+    <sensor>{sensors}</sensor></mujoco>"""
+SIDES = ('geom1="one" geom2="other"', 'geom1="other" geom2="floor"', 'body1="second" body2="first"')
+
+
+def measured(one, other, cutoff=2.0):
+    sensors = [f'<{kind} {s} cutoff="{cutoff}"/>' for kind in ("distance", "normal", "fromto") for s in SIDES]
+    return FILE.format(one=SHAPES[one], other=SHAPES[other], sensors="".join(sensors))
+
+
+def apart(model, batch):
+    """States in which the two bodies are not far from each other, most of them without an overlap."""
+    rng = np.random.default_rng(1)
+    state = random_state(model, rng, batch)
+    q = state.q.copy()
+    q[:, 4:6] = 0.1 * rng.normal(size=(batch, 2))
+    return ag.State(q, 0 * state.v), rng
+
+
+@pytest.mark.parametrize(
+    "pair", ["ball block", "pill block", "egg can", "block block", "block stone", "stone stone", "can pill"]
+)
+def test_distances_are_mujoco_s(pair):
+    text = measured(*pair.split())
+    model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
+    sim, (state, rng) = ag.Simulator(model), apart(model, 30)
+    found = sim.sensors(state)
+    there = min(y[:, 0].min() for y in list(found.values())[:3])
+    assert there > 0  # what overlaps is a matter of contact
+    agree(sim, m, state, tolerance=1e-4 if {"egg", "can"} & {*pair.split()} else 1e-9)  # MuJoCo's, of curved solids
+    few = ag.State(*(x[:6].copy() for x in state[:2]))
+    fields = ("shape_position", "shape_rotation", "shape_size", *(("vertex",) if "stone" in pair else ()))
+    check_gradients(sim, few, rng, fields, step=1e-6)
+
+
+def test_overlaps_are_negative_and_their_segment_turns_round():
+    text = measured("ball", "block").replace('pos=".7 .4 .7"', 'pos=".1 .1 .25"')
+    model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
+    state = ag.State(np.array([[1.0, 0, 0, 0, 0.02, 0.01, 1, 0, 0, 0]]), np.zeros((1, 8)))
+    found = agree(ag.Simulator(model), m, state)
+    assert found[0][0, 0] < 0 and found[3][0] @ (found[6][0, 3:] - found[6][0, :3]) > 0
+    check_gradients(ag.Simulator(model), state, np.random.default_rng(0), ("shape_size",), step=1e-6)
+
+
+def test_beyond_the_cutoff_nothing_is_seen():
+    text = measured("ball", "block", cutoff=0.01)
+    model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
+    state, _ = apart(model, 3)
+    distance, *_, segment = agree(ag.Simulator(model), m, state)
+    assert (distance == 0.01).all() and not segment.any()
+    grad = ag.Simulator(model).sensors_vjp(state, {model.sensors[0].name: np.ones((3, 1))})
+    assert not grad.q.any()
+
+
+def test_distances_are_saved_and_edited():
+    model = ag.load(measured("pill", "stone"))
+    state, _ = apart(model, 2)
+    wanted = ag.Simulator(model).sensors(state)
+    for other in (ag.edit(model).build(), ag.load(ag.spec(model))):
+        found = ag.Simulator(other).sensors(state)
+        for name, y in wanted.items():
+            np.testing.assert_allclose(found[name], y, atol=1e-9)
+
+
+def test_what_cannot_be_measured_is_said():
+    b = ag.ModelBuilder("two")
+    b.body("a", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    b.plane(name="floor")
+    b.plane(name="wall", rotation=(1.0, 0.0, 1.0, 0.0))
+    with pytest.raises(ag.ModelError, match="shape or body"):
+        b.sensor("far", "geomdist", between=(("subtree", "a"), ("shape", "floor")))
+    b.sensor("far", "geomdist", between=(("body", "a"), ("shape", "floor")))
+    with pytest.raises(ag.ModelError, match="body 'a', which has no shapes"):
+        b.build()
+    b.sphere("a", 0.1)
+    b.sensor("walls", "geomdist", between=(("shape", "wall"), ("shape", "floor")))
+    with pytest.raises(ag.ModelError, match="two planes"):
+        b.build()
