@@ -43,6 +43,14 @@ def test_motors_of_the_paper_do_not_hold_the_arm():
     assert 40 < reach.holding_torque(np.array(reach.POINT)) < 80
 
 
+def test_the_tip_of_the_arm_is_its_site():
+    import artigrad.torch as at
+
+    sim = Simulator(reach.arm(9.81, 30.0), dt=0.01)
+    q = torch.randn(7, 4, dtype=torch.float64)
+    assert torch.allclose(reach.tip_of(q), at.sites(sim, (q, q))[:, 0], atol=1e-12)
+
+
 def test_a_bank_has_networks_that_do_not_know_of_each_other():
     from artigrad.tasks.networks import Bank, clip_each
 
@@ -100,10 +108,11 @@ def test_pixels_runs_through_the_camera(tmp_path, monkeypatch):
 
     monkeypatch.setattr(pixels, "AHEAD", 3)
     small = pixels.Pixels()
-    small.parts, small.robots, small.width, small.height = (1, 1, 1), (2, 4, 2), 24, 8
+    small.parts, small.robots, small.width, small.height = (1, 5, 1), (4, 4, 2), 24, 8
+    small.lesson, small.batch = 5, 16
     monkeypatch.setattr(small, "minute", lambda dt: (0.0, 0.0, [0.0]))
     parts = []
-    for iterations in (1, 2, 3):
+    for iterations in (1, 6, 7):
         small.run(Running(tmp_path, seeds=1, iterations=iterations, resume=True))
         parts.append([w.detach().clone() for part in (small.eyes, small.hands) for w in part.parameters()])
     moved = [

@@ -3,11 +3,11 @@
 A cart of 3.375 kg on a rail, a bar of 4.2 kg, a top of 3.375 kg; pictures of 288 x 96 with edges that fade over a pixel; a
 network of a million weights is told the last three frames and gives the force on the cart, 33 times a second. In three parts:
 
-1. act: the network's hands learn what to do, told the true state, by gradients through half a second of motion and a critic
-   for what comes after.
-2. see: its eyes learn where things are and how fast, from pictures of random motions and of those that the network itself
-   makes.
-3. both: eyes and hands together, by the gradients of part 1, now through physics, camera and network.
+1. act: the network's hands learn what to do, told the true state, from plans (`swing_up.py`).
+2. see: its eyes learn where things are and how fast, from pictures of motions that the network itself makes: half of the robots
+   act on what they see, others on the truth or at random. What the hands make of an error counts beside the error.
+3. both: eyes and hands together, so that motions under what is seen keep to those under the truth, by gradients through
+   physics, camera and network.
 
 What is reported is the network of the third part, told nothing but pictures: how much of a minute after the first four seconds
 the pendulum is up, from hanging.
@@ -26,39 +26,15 @@ from torch.utils.checkpoint import checkpoint
 import artigrad.torch as at
 
 from ..camera import Camera, RayScene, render
-from ..io.builder import ModelBuilder
-from ..model.model import Model
-from ..robots.inertias import box
 from ..simulate.simulator import Simulator
-from . import props as looks
 from .experiment import Experiment, Resumable, Running, plotting
+from .swing_up import DT, HOLD, Hands, Lessons, cart_and_pendulum, move, random_states, truth
 
-CART, BAR, TOP = 3.375, 4.2, 3.375  # kg
-REACH = 0.9  # m, from the hinge to the middle of the top
-FORCE = 200.0  # N
-DT, HOLD = 0.01, 3  # s, and steps for which a force is held: 0.03 s a frame
-AHEAD = 16  # frames that gradients go through
-GAMMA = 0.99
+AHEAD = 12  # frames that gradients go through
 FAR = 3.0  # m: beyond, the cart leaves the picture
-SIZES = torch.tensor([1.0, 1.0, 1.0, 3.0, 6.0])  # of what eyes tell: x, sine, cosine, velocities
-
-
-def cart_and_pendulum() -> Model:
-    """The cart slides along x, the pendulum turns about y; q = (0, 0) has it upright."""
-    b = ModelBuilder("pixels")
-    b.body("cart", joint="prismatic", axis=(1.0, 0.0, 0.0), mass=CART, inertia=box(CART, 0.15, 0.15, 0.15), damping=0.5)
-    mass = BAR + TOP
-    com = (BAR * REACH / 2 + TOP * REACH) / mass
-    inertia = np.array(box(BAR, 0.1, 0.06, 0.7)) + BAR * (REACH / 2 - com) ** 2 * np.array([1, 1, 0])
-    inertia += np.array(box(TOP, 0.15, 0.15, 0.15)) + TOP * (REACH - com) ** 2 * np.array([1, 1, 0])
-    hinge: dict[str, Any] = {"joint": "revolute", "axis": (0.0, 1.0, 0.0), "damping": 0.1}
-    b.body("pendulum", "cart", mass=mass, com=(0.0, 0.0, com), inertia=tuple(inertia), **hinge)
-    b.motor("push", "cart", gear=FORCE)
-    looks.box(b, "cart", (0.12, 0.1, 0.075), rgba=looks.BLUE)
-    looks.box(b, "pendulum", (0.05, 0.03, 0.4), (0.0, 0.0, 0.42), looks.DARK)
-    looks.box(b, "pendulum", (0.11, 0.11, 0.11), (0.0, 0.0, REACH), looks.ORANGE)
-    b.keyframe("hanging", q=[0.0, np.pi])
-    return b.build()
+REMEMBERED = 400  # frames of each robot that eyes learn from
+LONGEST = 200  # frames after which a robot begins anew
+RATE = 1e-3  # of the eyes' learning, at first
 
 
 class Eyes(nn.Module):
@@ -76,31 +52,15 @@ class Eyes(nn.Module):
         return self.see(torch.stack([now, 5 * (now - before), 5 * (before - first)], 1))
 
 
-def mlp(n: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(n, 128), nn.ELU(), nn.Linear(128, 128), nn.ELU(), nn.Linear(128, 1))
-
-
-def truth(q: Tensor, v: Tensor) -> Tensor:
-    """What the eyes should tell."""
-    told = torch.stack([q[..., 0], q[..., 1].sin(), q[..., 1].cos(), v[..., 0], v[..., 1]], -1)
-    return told / SIZES.to(q)
-
-
-def cost(q: Tensor, v: Tensor, u: Tensor) -> Tensor:
-    """How far the top is from above the middle of the rail, m^2, and a little for speed there, place and force."""
-    x, angle = q.unbind(-1)
-    away = (x + REACH * angle.sin()).square() + (REACH * angle.cos() - REACH).square()
-    calm = torch.exp(-2 * away.detach()) * v.square().sum(-1)
-    return away + 0.2 * x.square() + 0.03 * calm + 0.02 * u.square().squeeze(-1)
-
-
 class Pixels(Experiment):
     """Act, see, both."""
 
     name = "pixels"
     summary = "a cart swings its pendulum up and keeps it there, from what a camera sees (Degrave 2019)"
-    parts = (2000, 1500, 150)  # updates
-    robots = (512, 128, 48)
+    parts = (6, 4000, 80)  # rounds of lessons, updates, updates
+    robots = (128, 128, 32)
+    lesson = 1500  # updates of the hands in a round
+    batch, updates_a_frame = 256, 2  # of the eyes
     width, height = 288, 96
 
     def run(self, how: Running) -> dict[str, Any]:
@@ -111,6 +71,7 @@ class Pixels(Experiment):
             "farthest": [],
             "updates": [],
             "swing_up_seconds": [],
+            "curves": [],
         }
         for seed in how.each_seed:
             torch.manual_seed(seed)
@@ -132,32 +93,27 @@ class Pixels(Experiment):
             self.scene = self.scene.replace(name, texture=pattern)
 
     def _train(self, how: Running, seed: int, out: dict[str, Any]) -> None:
-        self.eyes, self.hands, self.critic = (part.to(how.device) for part in (Eyes(), mlp(5), mlp(5)))
+        self.eyes, self.hands, lessons = (
+            Eyes().to(how.device),
+            Hands().to(how.device),
+            Lessons(self.robots[0], updates=self.lesson),
+        )
         self.eyes(torch.zeros(1, 3, self.height, self.width, device=how.device))
-        self.target = mlp(5).to(how.device)
-        self.target.load_state_dict(self.critic.state_dict())
-        seeing = torch.optim.Adam(self.eyes.parameters(), 5e-4)
-        acting = torch.optim.Adam([*self.hands.parameters()], 2e-3, (0.7, 0.95))
-        joining = torch.optim.Adam([*self.eyes.parameters(), *self.hands.parameters()], 5e-5, (0.7, 0.95))
-        judging = torch.optim.Adam(self.critic.parameters(), 1e-3)
-        kept = {"eyes": self.eyes, "hands": self.hands, "critic": self.critic, "target": self.target}
-        methods = {"seeing": seeing, "acting": acting, "joining": joining, "judging": judging}
-        training = Resumable(how, f"pixels-{seed}", kept | methods)
+        seeing = torch.optim.Adam(self.eyes.parameters(), RATE)
+        joining = torch.optim.Adam([*self.eyes.parameters(), *self.hands.parameters()], 2e-5)
+        kept = {"eyes": self.eyes, "hands": self.hands, "lessons": lessons, "seeing": seeing, "joining": joining}
+        training = Resumable(how, f"pixels-{seed}", kept)
         first, second, third = self.parts
-        pools = [Pool(robots, how.device) for robots in self.robots]
+        pool, few, film = Pool(self, self.robots[1]), Pool(self, self.robots[2]), Film()
         for k in training.iterations(first + second + third):
-            if first <= k < first + second:
-                seeing.param_groups[0]["lr"] = 5e-4 * max(0.05, 1 - (k - first) / second)
-                off = self._see(seeing, pools[1])
-                training.note(f"seed {seed} see: off by {off:.5f}, up {pools[1].up:.2f}", [off, pools[1].up])
-                continue
-            looking = k >= first
-            acting.param_groups[0]["lr"] = 2e-3 * max(0.05, 1 - k / max(first, 1))
-            pool = pools[2 if looking else 0]
-            spent = self._act(joining if looking else acting, judging, pool, looking)
-            training.note(
-                f"seed {seed} {'both' if looking else 'act'}: cost {spent:.3f}, up {pool.up:.2f}", [spent, pool.up]
-            )
+            if k < first:
+                part, (off, up) = "act", lessons.round(self.hands)
+            elif k < first + second:
+                seeing.param_groups[0]["lr"] = RATE * (1 - 0.98 * (k - first) / second)
+                part, (off, up) = "see", self._see(seeing, pool, film)
+            else:
+                part, (off, up) = "both", self._join(joining, few)
+            training.note(f"seed {seed} {part}: off by {off:.5f}, up {up:.2f}", [off, up])
         for name, dt in (("up", DT), ("up_at_a_tenth_of_dt", DT / 10)):
             up, farthest, when = self.minute(dt)
             out[name].append(round(up, 4))
@@ -165,9 +121,8 @@ class Pixels(Experiment):
                 out["farthest"].append(round(farthest, 3))
                 out["swing_up_seconds"].append(when)
         out["updates"].append(len(training.record))
-        out.setdefault("curves", []).append([row[1] for row in training.record[::10]])
+        out["curves"].append([row[1] for row in training.record[::10]])
 
-    # -- pictures ----------------------------------------------------------------------------------------------------------
     def look(self, q: Tensor, v: Tensor) -> Tensor:
         """A frame of each robot, (B, 96, 288); computed once more on the backward pass."""
 
@@ -179,100 +134,74 @@ class Pixels(Experiment):
         with torch.no_grad():
             return frame(q, v)
 
-    def move(self, q: Tensor, v: Tensor, u: Tensor, sim: Simulator, fine: int = 1) -> tuple[Tensor, Tensor]:
-        """The state one frame later."""
-        states: Any = at.rollout(sim, (q, v), u[:, None], hold=HOLD * fine)
-        return states.q[:, -1], states.v[:, -1]
-
     # -- part 2 --------------------------------------------------------------------------------------------------------------
-    def _see(self, method: torch.optim.Optimizer, pool: Pool) -> float:
-        """One update of the eyes: what three frames tell of the last state, in random motions and in those of the pool."""
+    def _see(self, method: torch.optim.Optimizer, pool: Pool, film: Film) -> tuple[float, float]:
+        """Every robot goes on by a frame; then the eyes learn from frames that were. How far off they are, and how many of
+        those that act on what they see are up."""
+        film.add(pool.frames[0], truth(pool.q, pool.v), pool.age)
+        half, quarter = len(pool.q) // 2, len(pool.q) // 4
         with torch.no_grad():
-            q, v = random_states(self.robots[1], self.device, wide=True)
-            frames: list[Tensor] = []
-            for _ in range(3):
-                frames.insert(0, self.look(q, v))
-                last = truth(q, v)
-                q, v = self.move(q, v, 2 * torch.rand_like(q[:, :1]) - 1, self.sim)
-            mine, now = pool.begin()
-            picture, fresh = self.look(mine, now), (pool.age == 0)[:, None, None]
-            pool.frames = [picture, *(torch.where(fresh, picture, x) for x in (pool.frames or [picture] * 3)[:2])]
-        told, shown = truth(mine, now), torch.stack(pool.frames, 1)
-        seen = self.eyes(torch.cat([torch.stack(frames, 1), shown]))
-        known = torch.cat([torch.ones(len(last), device=self.device), (pool.age >= 2).float()])[:, None]
-        off = (known * (seen - torch.cat([last, told])).square()).mean()  # of first frames nobody can tell how fast
+            seen = self.eyes(torch.stack(pool.frames, 1)[:half])
+            u = self.hands(torch.cat([seen, truth(pool.q, pool.v)[half:]]))
+            u[-quarter:] = 2 * torch.rand_like(u[-quarter:]) - 1
+            pool.go(*move(self.sim, pool.q, pool.v, u))
+        off = torch.zeros(())
+        for _ in range(self.updates_a_frame):
+            frames, told, known = film.draw(self.batch)
+            seen = self.eyes(frames)
+            off = (known * (seen - told).square()).mean()
+            handled = (known * (self.hands(seen) - self.hands(told)).square()).mean()
+            method.zero_grad()
+            (off + 0.1 * handled).backward()
+            method.step()
+        return float(off.detach()), pool.up(half)
+
+    # -- part 3 --------------------------------------------------------------------------------------------------------------
+    def _join(self, method: torch.optim.Optimizer, pool: Pool) -> tuple[float, float]:
+        """Robots go on by AHEAD frames, once told the truth, once what they see, which is to lead to the same."""
+        with torch.no_grad():
+            q, v, wanted = pool.q, pool.v, []
+            for _ in range(AHEAD):
+                q, v = move(self.sim, q, v, self.hands(truth(q, v)))
+                wanted.append(truth(q, v))
+        q, v, frames, off = pool.q, pool.v, pool.frames, torch.zeros((), device=self.device)
+        for goal in wanted:
+            seen, told = self.eyes(torch.stack(frames, 1)), truth(q, v)
+            q, v = (clipped(x) for x in move(self.sim, q, v, self.hands(seen)))
+            off = off + ((truth(q, v) - goal).square() + (seen - told).square()).sum() / AHEAD
+            frames = [self.look(q, v), *frames[:2]]
         method.zero_grad()
         off.backward()
+        torch.nn.utils.clip_grad_norm_([w for group in method.param_groups for w in group["params"]], 1.0 * len(q))
         method.step()
-        with torch.no_grad():  # half of them act on what they see, the others on the truth
-            half = len(told) // 2
-            what = torch.cat([seen[-len(told) :][:half], told[half:]]).detach()
-            pool.end(*self.move(mine, now, torch.tanh(self.hands(what)), self.sim), most=230)
-        return float(off.detach())
-
-    # -- parts 1 and 3 -------------------------------------------------------------------------------------------------------
-    def _act(self, method: torch.optim.Optimizer, judge: torch.optim.Optimizer, pool: Pool, looking: bool) -> float:
-        """One update of the hands, with the eyes or with the truth: short of AHEAD frames, by the critic beyond."""
-        q, v = pool.begin()
-        frames = [self.look(*past) for past in pool.past] if looking else []
-        total, costs, told = torch.zeros(len(q), device=self.device), [], []
-        for k in range(AHEAD):
-            told.append(truth(q, v))
-            if looking:
-                frames = [self.look(q, v), *frames[:2]]
-            seen = self.eyes(torch.stack(frames, 1)) if looking else told[-1]
-            u = torch.tanh(self.hands(seen))
-            pool.past = [(q.detach(), v.detach()), pool.past[0]]
-            q, v = (clipped(x) for x in self.move(q, v, u, self.sim))
-            costs.append(cost(q, v, u))
-            total = total + GAMMA**k * costs[-1]
-        loss = total + GAMMA**AHEAD * torch.nn.functional.softplus(self.target(truth(q, v)).squeeze(-1))
-        method.zero_grad()
-        loss.sum().backward()
-        for group in method.param_groups:
-            torch.nn.utils.clip_grad_norm_(group["params"], 1.0 * len(q))
-        method.step()
-        self._judge(judge, torch.stack(told).detach(), torch.stack(costs).detach(), truth(q, v).detach())
-        pool.end(q.detach(), v.detach())
-        return float(torch.stack(costs).detach().mean())
-
-    def _judge(self, method: torch.optim.Optimizer, told: Tensor, costs: Tensor, last: Tensor) -> None:
-        """The critic learns what a state costs from there on."""
-        with torch.no_grad():
-            ahead = torch.nn.functional.softplus(self.target(last).squeeze(-1))
-            wanted: list[Tensor] = []
-            for c in costs.flip(0):
-                ahead = c + GAMMA * ahead
-                wanted.insert(0, ahead)
-            goals = torch.stack(wanted)
-        for _ in range(4):
-            found = torch.nn.functional.softplus(self.critic(told).squeeze(-1))
-            method.zero_grad()
-            torch.nn.functional.smooth_l1_loss(found, goals).backward()
-            method.step()
-        with torch.no_grad():
-            for mine, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
-                mine.lerp_(new, 0.2)
+        pool.go(q.detach(), v.detach(), [x.detach() for x in frames], AHEAD)
+        return float(off.detach()) / len(q), pool.up(len(q))
 
     # -- what came out -------------------------------------------------------------------------------------------------------
     @torch.no_grad()
     def minute(self, dt: float, robots: int = 4) -> tuple[float, float, list[float]]:
         """From hanging, told pictures only: how much of a minute after four seconds the pendulum is within 25 degrees of
-        upright, how far the cart went, and when it was up first."""
+        upright, how far the cart went, and when it was up first. Who leaves the picture hangs from then on."""
         sim = Simulator(self.sim.model, dt=dt, dtype="f32", device=self.device)
-        q = torch.tensor([[0.0, np.pi]], device=self.device).float().repeat(robots, 1)
-        q[:, 1] += 0.02 * torch.arange(robots, device=self.device)
-        v, path = torch.zeros_like(q), []
+        q = self.hanging(robots)
+        v, lost, path = torch.zeros_like(q), torch.zeros_like(q[:, 0], dtype=torch.bool), []
         frames = [self.look(q, v)] * 3
         for _ in range(round(64 / (DT * HOLD))):
             frames = [self.look(q, v), *frames[:2]]
-            q, v = self.move(q, v, torch.tanh(self.hands(self.eyes(torch.stack(frames, 1)))), sim, round(DT / dt))
+            q, v = move(sim, q, v, self.hands(self.eyes(torch.stack(frames, 1))), round(DT / dt))
+            lost = lost | (q[:, 0].abs() > 2 * FAR) | (v.abs() > 100).any(-1)
+            q, v = torch.where(lost[:, None], self.hanging(robots), q), torch.where(lost[:, None], 0.0, v)
             path.append(q)
         where = torch.stack(path)
         up = where[..., 1].cos() > np.cos(np.radians(25.0))
         when = [round(float(x) * DT * HOLD, 2) for x in up.float().argmax(0)]
         self.path = where[:, 0].cpu().double().numpy()
         return float(up[round(4 / (DT * HOLD)) :].float().mean()), float(where[..., 0].abs().max()), when
+
+    def hanging(self, robots: int) -> Tensor:
+        """Places to start from, one slightly aside of the other, (B, 2)."""
+        aside = 0.02 * torch.arange(robots, device=self.device)
+        return torch.stack([torch.zeros_like(aside), np.pi + aside], -1)
 
     def draw(self, numbers: dict[str, Any], folder: Path) -> list[Path]:
         files = []
@@ -306,46 +235,68 @@ class Pixels(Experiment):
 
 
 class Pool:
-    """Robots that go on from where they were; those that are far away or had their time begin anew."""
+    """Robots that go on from where they were, each with its last three frames. Those that are far away or had their time
+    begin anew."""
 
-    def __init__(self, robots: int, device: str):
-        self.device, self.up = device, 0.0
-        self.q, self.v = random_states(robots, device)
-        self.age = torch.randint(0, 12, (robots,), device=device)
-        self.past = [(self.q, self.v)] * 2
-        self.frames: list[Tensor] = []
+    def __init__(self, task: Pixels, robots: int):
+        self.task = task
+        self.age = torch.randint(2, LONGEST, (robots,), device=task.device)  # frames since it began
+        self.q, self.v, self.frames = self._begin(robots)
 
-    def begin(self) -> tuple[Tensor, Tensor]:
-        """States to go on from."""
-        return self.q, self.v
+    def _begin(self, robots: int) -> tuple[Tensor, Tensor, list[Tensor]]:
+        """New ones, two frames after a random state."""
+        q, v = random_states(robots, self.task.device)
+        frames = [self.task.look(q, v)]
+        for _ in range(2):
+            q, v = move(self.task.sim, q, v, torch.zeros_like(q[:, :1]))
+            frames.insert(0, self.task.look(q, v))
+        return q, v, frames
 
-    def end(self, q: Tensor, v: Tensor, most: int = 14) -> None:
-        """Where they came to. most: ends after which one begins anew."""
-        self.age += 1
-        self.up = float((q[:, 1].cos() > 0.9).float().mean())
-        anew = (self.age > most) | (q[:, 0].abs() > FAR) | (v.abs() > 30).any(-1)
-        fresh = random_states(len(q), self.device)
-        self.q, self.v = (torch.where(anew[:, None], new, x) for new, x in zip(fresh, (q, v), strict=True))
-        self.age = torch.where(anew, 0, self.age)
-        self.past = [
-            (torch.where(anew[:, None], self.q, a), torch.where(anew[:, None], self.v, b)) for a, b in self.past
-        ]
+    def go(self, q: Tensor, v: Tensor, frames: list[Tensor] | None = None, count: int = 1) -> None:
+        """Where they came to by so many frames; the last three of these, if they are there already."""
+        self.age += count
+        anew = (self.age > LONGEST) | (q[:, 0].abs() > FAR) | (v.abs() > 30).any(-1)
+        self.q, self.v, self.frames = q, v, frames or [self.task.look(q, v), *self.frames[:2]]
+        which = anew.nonzero().squeeze(-1)
+        if len(which):
+            q, v, new = self._begin(len(which))
+            self.q, self.v = self.q.index_copy(0, which, q), self.v.index_copy(0, which, v)
+            self.frames = [x.index_copy(0, which, y) for x, y in zip(self.frames, new, strict=True)]
+            self.age[which] = 0
 
-
-def random_states(robots: int, device: str, *, wide: bool = False) -> tuple[Tensor, Tensor]:
-    """Half of them hanging, nearly at rest; a quarter upright, nearly; the others anyhow. wide: all anyhow."""
-    q = torch.stack([torch.randn(robots), np.pi * (2 * torch.rand(robots) - 1)], -1)
-    v = torch.randn(robots, 2) * torch.tensor([1.5, 4.0])
-    if not wide:
-        half, quarter = robots // 2, robots // 4
-        q[:half, 1] = np.pi + 0.2 * torch.randn(half)
-        q[half : half + quarter, 1] = 0.3 * torch.randn(quarter)
-        q[: half + quarter, 0] *= 0.3
-        v[: half + quarter] *= 0.2
-    return q.to(device), v.to(device)
+    def up(self, count: int) -> float:
+        """How many of the first are up."""
+        return float((self.q[:count, 1].cos() > 0.9).float().mean())
 
 
-def clipped(x: Tensor, limit: float = 10.0) -> Tensor:
+class Film:
+    """The last frames of all robots, in half precision, with the truth."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, frame: Tensor, told: Tensor, age: Tensor) -> None:
+        """frame: (B, 96, 288), told: (B, 5), age: frames since each robot began, (B,)."""
+        if not self.count:
+            self.frames = frame.new_zeros((REMEMBERED, *frame.shape), dtype=torch.float16)
+            self.told, self.age = (x.new_zeros((REMEMBERED, *x.shape)) for x in (told, age))
+        row = self.count % REMEMBERED
+        self.frames[row], self.told[row], self.age[row] = frame.half(), told, age
+        self.count += 1
+
+    def draw(self, number: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Three frames in a row (n, 3, 96, 288), the truth of the last (n, 5), and whether all are of one motion (n, 1)."""
+        like: dict[str, Any] = {"device": self.age.device}
+        newest = self.count - 1
+        back = torch.randint(max(1, min(self.count, REMEMBERED) - 2), (number,), **like)
+        robot = torch.randint(self.age.shape[1], (number,), **like)
+        rows = [(newest - back - k) % REMEMBERED for k in range(3)]
+        frames = torch.stack([self.frames[row, robot] for row in rows], 1).float()
+        whole = (self.age[rows[0], robot] >= 2) & (newest - back >= 2)
+        return frames, self.told[rows[0], robot], whole[:, None].float()
+
+
+def clipped(x: Tensor, limit: float = 1.0) -> Tensor:
     """x, whose cotangent is cut down to a norm per robot on its way back."""
     if x.requires_grad:
         x.register_hook(lambda bar: bar * (limit / bar.norm(dim=-1, keepdim=True).clamp(min=1e-20)).clamp(max=1.0))
