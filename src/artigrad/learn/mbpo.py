@@ -99,13 +99,14 @@ class Mbpo(Sac):
         s, env = self.settings, self.env
         self.model = self.keep("model", Ensemble(env.observation_size, env.action_size, s))
         self.model_adam = self.keep(
-            "model_adam", torch.optim.Adam(self.model.parameters(), s.model_rate, weight_decay=1e-5)
+            "model_adam", torch.optim.Adam(self.model.parameters(), s.model_rate, weight_decay=1e-5, fused=True)
         )
         self.imagined = self.keep("imagined", Replay(20 * s.rollouts, self.device))
 
     def update(self) -> dict[str, float]:
         s = self.settings
         before = self.steps
+        self.decay()
         self.act()
         self.steps += s.envs
         losses: dict[str, float] = {}
