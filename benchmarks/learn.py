@@ -30,7 +30,8 @@ def job(
 ) -> dict[str, Any]:
     """One training. options: of the task; training: more of them, while it is trained only. device: cpu unless told.
     processes: that train together, one core each; settings are of each of them. tries: of the policy on `robots` whole episodes
-    while it is trained, from the part `since` of its time on. All else are settings of the algorithm."""
+    while it is trained, from the part `since` of its time on. All else are settings of the algorithm. Learning rates that fall
+    do so until its end."""
     usual = {"options": {}, "training": {}, "device": "cpu", "processes": 1, "tries": 20, "robots": 8, "since": 0.0}
     own = {key: more.pop(key, value) for key, value in usual.items()}
     name = name or f"{task}-{algorithm}-{seed}"
@@ -40,10 +41,10 @@ def job(
 
 BARE = {"options": {"contact_forces": False}}
 FAR: dict[str, Any] = {"critic_passes": 2, "clip": 100.0, "last_rate": 0.05}
-NEAR: dict[str, Any] = {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "decay_steps": 1_200_000, "last_rate": 0.05}
+NEAR: dict[str, Any] = {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "last_rate": 0.05}
 SHAC: dict[str, dict[str, Any]] = {
-    "Ant": {"episode": 250, "decay_steps": 800_000, **FAR, **BARE},
-    "HalfCheetah": {"episode": 250, "decay_steps": 900_000, "actor_rate": 1e-3, **FAR},
+    "Ant": {"episode": 250, **FAR, **BARE},
+    "HalfCheetah": {"episode": 250, "actor_rate": 1e-3, **FAR},
     "Hopper": NEAR,
     "Walker2d": NEAR,
 }
@@ -62,11 +63,11 @@ TWO_CORES: dict[str, dict[str, Any]] = {  # five minutes of an ant, which jumps 
         "seconds": 293,
         "training": {"highest": 0.9},
         "average": 0.99 if a == "shac" else 0.8,
-        "tries": 8,
-        "since": 0.6,
+        "tries": 5,
+        "since": 0.75,
         "robots": 32,
     }
-    for a, own in (("shac", SHAC | {"Ant": SHAC["Ant"] | {"decay_steps": 2_000_000}}), ("ppo", PPO))
+    for a, own in (("shac", SHAC), ("ppo", PPO))
 }
 
 
@@ -78,14 +79,41 @@ def gym(seeds: int = 5) -> list[dict[str, Any]]:
 
 def minutes() -> list[dict[str, Any]]:
     """What an ant learns in five minutes on two cores, in several ways."""
-    ways: dict[str, tuple[str, dict[str, Any]]] = {
-        "plain": ("shac", {}),
-        "few": ("shac", {"envs": 32}),
-        "long": ("shac", {"span": 0.3}),
-        "wide": ("shac", {"hidden": (256, 128), "critic_hidden": (256, 256)}),
-        "ppo": ("ppo", {"envs": 128}),
+    ways: dict[str, tuple[str, int, dict[str, Any]]] = {
+        "plain": ("shac", 0, {}),
+        "plain-1": ("shac", 1, {}),
+        "few": ("shac", 0, {"envs": 32}),
+        "ppo": ("ppo", 0, {"envs": 128}),
     }
-    return [job("Ant", a, name=f"Ant-{a}-{way}", **TWO_CORES[a] | more) for way, (a, more) in ways.items()]
+    return [job("Ant", a, seed, name=f"Ant-{a}-{way}", **TWO_CORES[a] | more) for way, (a, seed, more) in ways.items()]
+
+
+def enhance() -> list[dict[str, Any]]:
+    """Policy enhancement of short and long chains, in several ways."""
+    ways: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "dear": {"price": 0.03},
+        "quick": {"target_rate": 0.02},
+        "slow": {"rate": 3e-4},
+        "undiscounted": {"gamma": 1.0, "target_rate": 0.02},
+        "small": {"gamma": 1.0, "target_rate": 0.02, "hidden": (64, 64), "batch": 128, "updates": 16},
+        "fresh": {"envs": 128, "capacity": 50_000},
+        "often": {"envs": 8},
+    }
+    how: dict[str, Any] = {"seconds": 80, "tries": 60, "since": 0.1, "average": 0.9}
+    return [
+        job(
+            "PendulumReach",
+            "policy-enhancement",
+            seed,
+            name=f"{way}-{n}-{seed}",
+            options={"links": n},
+            **how,
+            **SOFT | more,
+        )
+        for n, seed in ((2, 0), (4, 0), (6, 0), (2, 1))
+        for way, more in ways.items()
+    ]
 
 
 def both() -> list[dict[str, Any]]:
@@ -102,13 +130,22 @@ def humanoid() -> list[dict[str, Any]]:
     return [job("Humanoid", "ppo", device="cuda", seconds=420, tries=0, **wide)]
 
 
+SOFT: dict[str, Any] = {
+    "hidden": (128, 128),
+    "updates": 8,
+    "rate": 1e-3,
+    "decay_steps": 1,
+    "first": 1000,
+    "price": 1e-3,
+}
+
+
 def pendulum(*algorithms: str) -> list[dict[str, Any]]:
     """Table 4 of Qiao et al. (2021): n links, five seeds, at the published time step and, below, at a tenth of it.
 
     Rewards are of the size of 0.05 a step: so the price of certainty begins low."""
-    soft: dict[str, Any] = {"hidden": (128, 128), "updates": 8, "rate": 1e-3, "first": 1000, "price": 1e-3}
     model = {"envs": 8, "model_every": 1000, "rollouts": 4000, "horizon": (1, 1, 0, 1)}
-    own: dict[str, dict[str, Any]] = {"policy-enhancement": soft, "sac": soft, "mbpo": soft | model, "bptt": {}}
+    own: dict[str, dict[str, Any]] = {"policy-enhancement": SOFT, "sac": SOFT, "mbpo": SOFT | model, "bptt": {}}
     seconds = {"policy-enhancement": (6, 5), "sac": (5, 2), "mbpo": (5, 2), "bptt": (4, 1)}
     return [
         job(
@@ -148,6 +185,7 @@ SUITES = {
     "gym": gym,
     "both": both,
     "minutes": minutes,
+    "enhance": enhance,
     "humanoid": humanoid,
     "table-4": lambda: pendulum("policy-enhancement", "bptt"),
     "table-4-others": lambda: pendulum("sac", "mbpo"),
@@ -190,8 +228,10 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     def watch(found: dict[str, float]) -> None:
         curve.append({**found, "cpu": time.process_time() - cpu})
         part = max(found["seconds"] / (job["seconds"] or math.inf), found["steps"] / (job["steps"] or math.inf))
+        if getattr(training.learner.settings, "decay_steps", None) is not None:
+            training.learner.settings.decay_steps = round(found["steps"] / part)
         if share is not None:
-            share.total(torch.tensor(float(part >= 1.0)))  # the others end where this one does
+            share.total(torch.tensor(part, dtype=torch.float64))
         if not job["tries"] and found["seconds"] >= 20.0 * len(tries):
             tries.append([found["steps"], found["seconds"], found["return"]])
             print({k: round(v, 3) for k, v in found.items()}, flush=True)
@@ -253,11 +293,12 @@ def accompany(job: dict[str, Any], models: str | None, rank: int, address: str) 
     from artigrad.learn.many import Share
 
     share = Share(rank, job["processes"], address)
-    learner = prepared(job, robot(job, models), share).learner
-    over = False
-    while not over:
+    learner, part = prepared(job, robot(job, models), share).learner, 0.0
+    while part < 1.0:
         learner.update()
-        over = bool(share.total(torch.zeros(())) > 0.0)
+        part = float(share.total(torch.zeros((), dtype=torch.float64)))
+        if getattr(learner.settings, "decay_steps", None) is not None:
+            learner.settings.decay_steps = round(learner.steps / part)
 
 
 def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:
