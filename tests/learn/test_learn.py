@@ -124,6 +124,24 @@ def test_jacobians_match_differences():
         torch.testing.assert_close(r[..., k], (ends[0].reward - ends[1].reward) / (2 * h), rtol=1e-6, atol=1e-7)
 
 
+def test_samples_beside_true_ones_are_nearly_true():
+    """What Jacobians say of other actions, beside a step with them, up to squares of how far they lie."""
+    off = []
+    for reach in (1.0, 0.1):
+        run = Training("PendulumReach", "sample-enhancement", threads=1, envs=64, first=64, reach=reach, hidden=(8,))
+        learner = run.learner
+        before = learner.env.now
+        learner.act()
+        row = learner.replay.rows
+        seen = learner.samples(64)
+        at = (seen["before"][:, None] - row["before"]).square().sum(-1).argmin(-1)
+        assert (seen["action"] != row["action"][at]).any(-1).float().mean() > 0.7  # nine of ten
+        learner.env.now = type(before)(*(x[at] for x in before))
+        true = learner.env.step(seen["action"])
+        off.append(float((true.last - seen["after"]).abs().max() + (true.reward - seen["reward"]).abs().max()))
+    assert off[1] < 2e-4 and 20.0 * off[1] < off[0] < 2e-2, off
+
+
 def test_the_gradient_lifts_a_pendulum():
     run = Training("PendulumReach", "bptt", threads=1, options={"links": 1}, rate=3e-2, hidden=(32,), horizon=40)
     found = [run.learner.update()["return"] for _ in range(12)]
