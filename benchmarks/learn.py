@@ -242,6 +242,8 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     training.run(job["steps"], seconds=job["seconds"], watch=watch)
     for other in others:
         other.join()
+    if share is not None:
+        share.leave()
     if job["tries"]:
         attempt(curve[-1])
     every = max(1, len(curve) // POINTS)
@@ -299,6 +301,7 @@ def accompany(job: dict[str, Any], models: str | None, rank: int, address: str) 
         part = float(share.total(torch.zeros((), dtype=torch.float64)))
         if getattr(learner.settings, "decay_steps", None) is not None:
             learner.settings.decay_steps = round(learner.steps / part)
+    share.leave()
 
 
 def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:

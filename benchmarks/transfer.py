@@ -1,7 +1,8 @@
 """Learning in MuJoCo with and without learning here before: `python -m benchmarks.transfer [--seeds N] [--processes N]`.
 
 PPO learns in Gymnasium's own Ant-v5 for `--steps` steps, once from nothing and once from what it became in artigrad's Ant
-within `--seconds`: policy, critic, optimiser. Returns are of ten whole episodes of Ant-v5 without noise (Qiao et al. 2021, table 5).
+within `--seconds`: policy, critic, optimiser. Returns are of ten whole episodes of Ant-v5 without noise, as in table 5 of
+Qiao et al. (2021).
 """
 
 from __future__ import annotations

@@ -192,6 +192,31 @@ def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     assert np.isfinite(ours).all() and np.isfinite(theirs).all() and ours.shape == theirs.shape == (3,)
 
 
+def test_what_is_played_is_a_mean_over_updates(tmp_path):
+    run = Training("Hopper", "shac", tmp_path, threads=1, average=0.5, hidden=(16, 16), **SMALL["shac"])
+    slow, learner = weights(run).clone(), run.learner
+    for _ in range(2):
+        learner.update()
+        learner.follow()
+        slow = 0.5 * (slow + weights(run))
+    played = torch.cat([w.detach().flatten() for w in learner.played.parameters()])
+    torch.testing.assert_close(played, slow)
+    assert torch.equal(learner.played.normalizer.mean, learner.policy.normalizer.mean)
+    run.save()
+    seen = torch.linspace(-1, 1, 11)
+    assert torch.equal(torch.tensor(Player(tmp_path / "checkpoint.pt")(seen)), learner.played(seen).detach())
+
+
+def test_nothing_comes_after_a_pendulums_end():
+    """Which is in its observation, and where an ensemble of networks sees it too."""
+    env = DifferentiableEnv("PendulumReach", 1, threads=1)
+    env.reset()
+    found = [env.step(torch.zeros(1, 2)) for _ in range(100)]
+    assert [bool(x.terminated) for x in found] == [False] * 99 + [True] and not any(x.truncated for x in found)
+    over = [bool(env.task.over(env.task.recall(x.last))) for x in found[-2:]]
+    assert over == [False, True]
+
+
 def test_command_line(tmp_path):
     call = ["train", "cartpoleswingup", "--algorithm", "ppo", "--steps", "100", "--folder", str(tmp_path)]
     found = CliRunner().invoke(app, call)

@@ -34,6 +34,11 @@ class Share(Together):
         if count > 1:
             group.init_process_group("gloo", init_method=address, rank=rank, world_size=count)
 
+    def leave(self) -> None:
+        """This process trains alone again, or nothing."""
+        if self.count > 1:
+            group.destroy_process_group()
+
     def _add(self, x: Tensor) -> Tensor:
         if self.count > 1:
             x = x.clone()
