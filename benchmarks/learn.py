@@ -28,10 +28,12 @@ POINTS = 60  # of a curve that is kept
 def job(
     task: str, algorithm: str, seed: int = 0, *, name: str = "", seconds: float = 0, steps: int = 0, **more: Any
 ) -> dict[str, Any]:
-    """One training. options: of the task. device: cpu unless told. threads: one unless told. tries: of the policy on whole
-    episodes while it is trained. All else are settings of the algorithm."""
-    own = {"options": more.pop("options", {}), "device": more.pop("device", "cpu"), "tries": more.pop("tries", 20)}
-    own["threads"] = more.pop("threads", 1)
+    """One training. options: of the task; training: more of them, while it is trained only. device: cpu unless told.
+    processes: that train together, one core each; settings are of each of them. tries: of the policy on `robots` whole episodes
+    while it is trained, from the part `since` of its time on. All else are settings of the algorithm. Learning rates that fall
+    do so until its end."""
+    usual = {"options": {}, "training": {}, "device": "cpu", "processes": 1, "tries": 20, "robots": 8, "since": 0.0}
+    own = {key: more.pop(key, value) for key, value in usual.items()}
     name = name or f"{task}-{algorithm}-{seed}"
     limits = {"seconds": seconds or None, "steps": steps or None}
     return {"name": name, "task": task, "algorithm": algorithm, "seed": seed, **limits, **own, "settings": more}
@@ -39,10 +41,10 @@ def job(
 
 BARE = {"options": {"contact_forces": False}}
 FAR: dict[str, Any] = {"critic_passes": 2, "clip": 100.0, "last_rate": 0.05}
-NEAR: dict[str, Any] = {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "decay_steps": 1_200_000, "last_rate": 0.05}
+NEAR: dict[str, Any] = {"gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "last_rate": 0.05}
 SHAC: dict[str, dict[str, Any]] = {
-    "Ant": {"episode": 250, "decay_steps": 800_000, **FAR, **BARE},
-    "HalfCheetah": {"episode": 250, "decay_steps": 900_000, "actor_rate": 1e-3, **FAR},
+    "Ant": {"episode": 250, **FAR, **BARE},
+    "HalfCheetah": {"episode": 250, "actor_rate": 1e-3, **FAR},
     "Hopper": NEAR,
     "Walker2d": NEAR,
 }
@@ -54,6 +56,21 @@ PPO: dict[str, dict[str, Any]] = {
 }
 
 
+TWO_CORES: dict[str, dict[str, Any]] = {  # five minutes of an ant, which jumps less high when it is trained
+    a: {
+        **own["Ant"],
+        "processes": 2,
+        "seconds": 293,
+        "training": {"highest": 0.9},
+        "average": 0.99 if a == "shac" else 0.8,
+        "tries": 5,
+        "since": 0.75,
+        "robots": 32,
+    }
+    for a, own in (("shac", SHAC), ("ppo", PPO))
+}
+
+
 def gym(seeds: int = 5) -> list[dict[str, Any]]:
     """Gymnasium's robots: SHAC and PPO. The ant has 285 s, others 180."""
     jobs = [job(t, "shac", seed, seconds=285 if t == "Ant" else 180, **SHAC[t]) for t in SHAC for seed in range(seeds)]
@@ -61,9 +78,42 @@ def gym(seeds: int = 5) -> list[dict[str, Any]]:
 
 
 def minutes() -> list[dict[str, Any]]:
-    """What an ant learns in five minutes on two cores, by PPO; and by SHAC on one, with a cheetah beside it."""
-    jobs = [job("Ant", "ppo", seed, seconds=295, threads=2, **PPO["Ant"]) for seed in range(4)]
-    return jobs + [job(t, "shac", seed, seconds=295, **SHAC[t]) for seed in range(3) for t in ("Ant", "HalfCheetah")]
+    """What an ant learns in five minutes on two cores, in several ways."""
+    ways: dict[str, tuple[str, int, dict[str, Any]]] = {
+        "plain": ("shac", 0, {}),
+        "plain-1": ("shac", 1, {}),
+        "few": ("shac", 0, {"envs": 32}),
+        "ppo": ("ppo", 0, {"envs": 128}),
+    }
+    return [job("Ant", a, seed, name=f"Ant-{a}-{way}", **TWO_CORES[a] | more) for way, (a, seed, more) in ways.items()]
+
+
+def enhance() -> list[dict[str, Any]]:
+    """Policy enhancement of short and long chains, in several ways."""
+    ways: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "dear": {"price": 0.03},
+        "quick": {"target_rate": 0.02},
+        "slow": {"rate": 3e-4},
+        "undiscounted": {"gamma": 1.0, "target_rate": 0.02},
+        "small": {"gamma": 1.0, "target_rate": 0.02, "hidden": (64, 64), "batch": 128, "updates": 16},
+        "fresh": {"envs": 128, "capacity": 50_000},
+        "often": {"envs": 8},
+    }
+    how: dict[str, Any] = {"seconds": 80, "tries": 60, "since": 0.1, "average": 0.9}
+    return [
+        job(
+            "PendulumReach",
+            "policy-enhancement",
+            seed,
+            name=f"{way}-{n}-{seed}",
+            options={"links": n},
+            **how,
+            **SOFT | more,
+        )
+        for n, seed in ((2, 0), (4, 0), (6, 0), (2, 1))
+        for way, more in ways.items()
+    ]
 
 
 def both() -> list[dict[str, Any]]:
@@ -80,13 +130,22 @@ def humanoid() -> list[dict[str, Any]]:
     return [job("Humanoid", "ppo", device="cuda", seconds=420, tries=0, **wide)]
 
 
+SOFT: dict[str, Any] = {
+    "hidden": (128, 128),
+    "updates": 8,
+    "rate": 1e-3,
+    "decay_steps": 1,
+    "first": 1000,
+    "price": 1e-3,
+}
+
+
 def pendulum(*algorithms: str) -> list[dict[str, Any]]:
     """Table 4 of Qiao et al. (2021): n links, five seeds, at the published time step and, below, at a tenth of it.
 
     Rewards are of the size of 0.05 a step: so the price of certainty begins low."""
-    soft: dict[str, Any] = {"hidden": (128, 128), "updates": 8, "rate": 1e-3, "first": 1000, "price": 1e-3}
     model = {"envs": 8, "model_every": 1000, "rollouts": 4000, "horizon": (1, 1, 0, 1)}
-    own: dict[str, dict[str, Any]] = {"policy-enhancement": soft, "sac": soft, "mbpo": soft | model, "bptt": {}}
+    own: dict[str, dict[str, Any]] = {"policy-enhancement": SOFT, "sac": SOFT, "mbpo": SOFT | model, "bptt": {}}
     seconds = {"policy-enhancement": (6, 5), "sac": (5, 2), "mbpo": (5, 2), "bptt": (4, 1)}
     return [
         job(
@@ -111,21 +170,22 @@ def laikago() -> list[dict[str, Any]]:
 
 
 def figure_5() -> list[dict[str, Any]]:
-    """Sample enhancement on the ant, beside others, four seeds."""
-    shared: dict[str, Any] = {"options": {"contact_forces": False}, "steps": 50_000, "seconds": 540}
-    small = {"envs": 5, "updates": 20, "first": 5000}
-    model = {"model_every": 1000, "rollouts": 10_000}
-    return [
-        job("Ant", algorithm, seed, **shared, **small, **(model if "m" in algorithm else {}))
-        for algorithm in ("mbpo", "sample-enhancement", "sac", "sql")
-        for seed in range(4)
-    ]
+    """Sample enhancement on the ant, beside others: what is compared first. Ensembles and networks are smaller, and updates
+    fewer than published, so that 50,000 steps take some minutes of one core."""
+    shared: dict[str, Any] = {**BARE, "steps": 50_000, "seconds": 490, "tries": 16, "robots": 4}
+    small = {"envs": 10, "updates": 12, "batch": 128, "hidden": (128, 128), "rate": 5e-4, "first": 5000}
+    model: dict[str, Any] = {"model_every": 1000, "model_passes": 2, "model_rows": 8000, "rollouts": 2000}
+    model["horizon"] = (1, 5, 20_000, 50_000)
+    pairs = [(a, seed) for seed in range(4) for a in ("mbpo", "sample-enhancement")]
+    rest = [(a, seed) for seed in range(4) for a in ("sac", "sql")]
+    return [job("Ant", a, seed, **shared, **small | (model if "m" in a else {})) for a, seed in pairs + rest]
 
 
 SUITES = {
     "gym": gym,
     "both": both,
     "minutes": minutes,
+    "enhance": enhance,
     "humanoid": humanoid,
     "table-4": lambda: pendulum("policy-enhancement", "bptt"),
     "table-4-others": lambda: pendulum("sac", "mbpo"),
@@ -147,15 +207,9 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 
-    from artigrad.learn import Training
-
-    torch.set_num_threads(job["threads"])
-    warnings.simplefilter("ignore")
-    model = None
-    if models is not None and job["task"] in GYM:
-        model = pickle.loads((Path(models) / f"{job['task']}.pickle").read_bytes())
-    how = {"device": job["device"], "threads": job["threads"], "options": job["options"], "model": model}
-    training = Training(job["task"], job["algorithm"], seed=job["seed"], **how, **job["settings"])
+    model = robot(job, models)
+    others, share = company(job, models)
+    training = prepared(job, model, share)
     if start is not None:
         take_up(training.learner, torch.load(start, weights_only=True, map_location=job["device"])["learner"])
     curve: list[dict[str, float]] = []
@@ -166,26 +220,88 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     keep = Path(job["out"]) / f"{job['name']}.pt"  # what a run that is not tried leaves on its way
 
     def attempt(found: dict[str, float]) -> None:
-        policy = training.learner.policy
+        policy = training.learner.played
         tries.append([found["steps"], found["seconds"], trial(policy)])
         if tries[-1][2] >= max(score for _, _, score in tries):
             best.update({name: x.detach().clone() for name, x in policy.state_dict().items()})
 
     def watch(found: dict[str, float]) -> None:
         curve.append({**found, "cpu": time.process_time() - cpu})
+        part = max(found["seconds"] / (job["seconds"] or math.inf), found["steps"] / (job["steps"] or math.inf))
+        if getattr(training.learner.settings, "decay_steps", None) is not None:
+            training.learner.settings.decay_steps = round(found["steps"] / part)
+        if share is not None:
+            share.total(torch.tensor(part, dtype=torch.float64))
         if not job["tries"] and found["seconds"] >= 20.0 * len(tries):
             tries.append([found["steps"], found["seconds"], found["return"]])
             print({k: round(v, 3) for k, v in found.items()}, flush=True)
             keep.write_bytes(saved(training, job, training.learner.policy.state_dict()))
-        if job["tries"] and found["seconds"] >= len(tries) * (job["seconds"] or math.inf) / job["tries"]:
+        if job["tries"] and part >= job["since"] + (1.0 - job["since"]) * len(tries) / job["tries"]:
             attempt(found)
 
     training.run(job["steps"], seconds=job["seconds"], watch=watch)
+    for other in others:
+        other.join()
+    if share is not None:
+        share.leave()
     if job["tries"]:
         attempt(curve[-1])
     every = max(1, len(curve) // POINTS)
     policy = saved(training, job, best or training.learner.policy.state_dict())
     return {"job": job, "curve": [*curve[::every], curve[-1]], "tries": tries, "policy": policy}
+
+
+def robot(job: dict[str, Any], models: str | None) -> Any:
+    """The robot of a training, where it does not come with Gymnasium."""
+    if models is None or job["task"] not in GYM:
+        return None
+    return pickle.loads((Path(models) / f"{job['task']}.pickle").read_bytes())
+
+
+def prepared(job: dict[str, Any], model: Any, share: Any) -> Any:
+    """The training of a job, as one of those that share it."""
+    import torch
+
+    from artigrad.learn import Training
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    how = {"device": job["device"], "threads": 1, "model": model, "workers": share}
+    options = {**job["options"], **job["training"]}
+    training = Training(job["task"], job["algorithm"], seed=job["seed"], options=options, **how, **job["settings"])
+    training.about["options"] = job["options"]
+    return training
+
+
+def company(job: dict[str, Any], models: str | None) -> tuple[list[Any], Any]:
+    """Processes that share a training, and the place of this one among them."""
+    from artigrad.learn.many import Share, free_port
+
+    if job["processes"] == 1:
+        return [], None
+    address, spawn = f"tcp://127.0.0.1:{free_port()}", get_context("spawn")
+    ranks = range(1, job["processes"])
+    others = [spawn.Process(target=accompany, args=(job, models, rank, address)) for rank in ranks]
+    for other in others:
+        other.start()
+    return others, Share(0, job["processes"], address)
+
+
+def accompany(job: dict[str, Any], models: str | None, rank: int, address: str) -> None:
+    """Another process of a training, which ends when the first does."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    from artigrad.learn.many import Share
+
+    share = Share(rank, job["processes"], address)
+    learner, part = prepared(job, robot(job, models), share).learner, 0.0
+    while part < 1.0:
+        learner.update()
+        part = float(share.total(torch.zeros((), dtype=torch.float64)))
+        if getattr(learner.settings, "decay_steps", None) is not None:
+            learner.settings.decay_steps = round(learner.steps / part)
+    share.leave()
 
 
 def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:
@@ -203,13 +319,11 @@ def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:
 class Trial:
     """Whole episodes of a policy without noise, for curves: episodes of a training may be cut short."""
 
-    def __init__(self, job: dict[str, Any], model: Any, robots: int = 8):
+    def __init__(self, job: dict[str, Any], model: Any):
         from artigrad.envs import DifferentiableEnv
 
         options = {**job["options"], **({} if model is None else {"model": model})}
-        robots = (
-            1 if job["task"] == "PendulumReach" else robots if job["device"] == "cpu" else 64
-        )  # which begins the same
+        robots = 1 if job["task"] == "PendulumReach" else job["robots"]  # which begins the same
         self.env = DifferentiableEnv(job["task"], robots, device=job["device"], threads=1, seed=10_000, **options)
 
     def __call__(self, policy: Any) -> float:

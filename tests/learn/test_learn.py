@@ -124,6 +124,24 @@ def test_jacobians_match_differences():
         torch.testing.assert_close(r[..., k], (ends[0].reward - ends[1].reward) / (2 * h), rtol=1e-6, atol=1e-7)
 
 
+def test_samples_beside_true_ones_are_nearly_true():
+    """What Jacobians say of other actions, beside a step with them, up to squares of how far they lie."""
+    off = []
+    for reach in (1.0, 0.1):
+        run = Training("PendulumReach", "sample-enhancement", threads=1, envs=64, first=64, reach=reach, hidden=(8,))
+        learner = run.learner
+        before = learner.env.now
+        learner.act()
+        row = learner.replay.rows
+        seen = learner.samples(64)
+        at = (seen["before"][:, None] - row["before"]).square().sum(-1).argmin(-1)
+        assert (seen["action"] != row["action"][at]).any(-1).float().mean() > 0.7  # nine of ten
+        learner.env.now = type(before)(*(x[at] for x in before))
+        true = learner.env.step(seen["action"])
+        off.append(float((true.last - seen["after"]).abs().max() + (true.reward - seen["reward"]).abs().max()))
+    assert off[1] < 2e-4 and 20.0 * off[1] < off[0] < 2e-2, off
+
+
 def test_the_gradient_lifts_a_pendulum():
     run = Training("PendulumReach", "bptt", threads=1, options={"links": 1}, rate=3e-2, hidden=(32,), horizon=40)
     found = [run.learner.update()["return"] for _ in range(12)]
@@ -172,6 +190,31 @@ def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     np.testing.assert_allclose(motion.final.q[1:], seen[0, :5], atol=1e-12)
     ours, theirs = player.returns(3), player.gymnasium_returns(3)
     assert np.isfinite(ours).all() and np.isfinite(theirs).all() and ours.shape == theirs.shape == (3,)
+
+
+def test_what_is_played_is_a_mean_over_updates(tmp_path):
+    run = Training("Hopper", "shac", tmp_path, threads=1, average=0.5, hidden=(16, 16), **SMALL["shac"])
+    slow, learner = weights(run).clone(), run.learner
+    for _ in range(2):
+        learner.update()
+        learner.follow()
+        slow = 0.5 * (slow + weights(run))
+    played = torch.cat([w.detach().flatten() for w in learner.played.parameters()])
+    torch.testing.assert_close(played, slow)
+    assert torch.equal(learner.played.normalizer.mean, learner.policy.normalizer.mean)
+    run.save()
+    seen = torch.linspace(-1, 1, 11)
+    assert torch.equal(torch.tensor(Player(tmp_path / "checkpoint.pt")(seen)), learner.played(seen).detach())
+
+
+def test_nothing_comes_after_a_pendulums_end():
+    """Which is in its observation, and where an ensemble of networks sees it too."""
+    env = DifferentiableEnv("PendulumReach", 1, threads=1)
+    env.reset()
+    found = [env.step(torch.zeros(1, 2)) for _ in range(100)]
+    assert [bool(x.terminated) for x in found] == [False] * 99 + [True] and not any(x.truncated for x in found)
+    over = [bool(env.task.over(env.task.recall(x.last))) for x in found[-2:]]
+    assert over == [False, True]
 
 
 def test_command_line(tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from .learner import Learner, Settings
+from .parts import adam
 
 
 @dataclass
@@ -28,7 +29,7 @@ class Bptt(Learner):
     Settings = BpttSettings
 
     def setup(self) -> None:
-        self.adam = self.keep("adam", torch.optim.Adam(self.policy.parameters(), self.settings.rate))
+        self.adam = self.keep("adam", adam(self.policy.parameters(), self.settings.rate))
 
     def update(self) -> dict[str, float]:
         s, env = self.settings, self.env

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -18,12 +19,14 @@ from .parts import GaussianPolicy, Tally, descend
 class Settings:
     """What all algorithms may be told. envs: robots side by side. hidden: widths of the policy's layers. gamma: what a reward
     one step later is worth. episode: steps after which an episode of the training is cut off, where not the task's own: short
-    ones begin more often. seed: of everything random."""
+    ones begin more often. average: what is played and saved is not the policy of the last update but a mean over about
+    1 / (1 - average) of them, which varies less. seed: of everything random."""
 
     envs: int = 64
     hidden: tuple[int, ...] = (128, 64)
     gamma: float = 0.99
     episode: int | None = None
+    average: float = 0.0
     seed: int = 0
 
 
@@ -39,6 +42,7 @@ class Learner(ABC):
     """An algorithm at work on a task. Subclasses make networks and optimisers, and write `update`.
 
     steps: of the environment, of all robots and workers together. policy: what is learned; policy(observation) is an action.
+    played: its mean over updates, where `average` asks for one.
     """
 
     Settings: ClassVar[type[Settings]] = Settings
@@ -66,6 +70,7 @@ class Learner(ABC):
         self.tally = Tally(self.env)
         self.policy: Any = self.policy_for(self.env.task, s).to(self.device)
         self.parts: dict[str, Any] = {"policy": self.policy, "tally": self.tally}
+        self.played: Any = self.keep("played", copy.deepcopy(self.policy)) if s.average else self.policy
         self.setup()
         self.observation = self.env.reset(spread=True)
 
@@ -81,6 +86,15 @@ class Learner(ABC):
     @abstractmethod
     def update(self) -> dict[str, float]:
         """Act, and learn from it once. Figures by name, "return" and "length" of episodes among them."""
+
+    @torch.no_grad()
+    def follow(self) -> None:
+        """What is played comes nearer to what was learned; to be called after each update."""
+        if self.played is not self.policy:
+            for slow, new in zip(self.played.parameters(), self.policy.parameters(), strict=True):
+                slow.lerp_(new, 1.0 - self.settings.average)
+            for slow, new in zip(self.played.buffers(), self.policy.buffers(), strict=True):
+                slow.copy_(new)
 
     @torch.no_grad()
     def check(self) -> None:

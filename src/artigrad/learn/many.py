@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.distributed as group
 from torch import Tensor
 
 from ..errors import InputError, need
@@ -24,35 +25,49 @@ SHARED = ("shac", "ppo", "bptt")  # whose workers need not share what they have 
 
 
 class Share(Together):
-    """A worker's place among all."""
+    """A process's place among those that train one policy. address: where the first of them is met, as tcp://host:port."""
 
-    def __init__(self, rank: int, count: int):
+    def __init__(self, rank: int, count: int, address: str | None = None):
         self.rank, self.count = rank, count
         self.total: Callable[[Tensor], Tensor] = self._add
         self.mean: Callable[[Tensor], Tensor] = lambda x: self._add(x) / count
+        if count > 1:
+            group.init_process_group("gloo", init_method=address, rank=rank, world_size=count)
+
+    def leave(self) -> None:
+        """This process trains alone again, or nothing."""
+        if self.count > 1:
+            group.destroy_process_group()
 
     def _add(self, x: Tensor) -> Tensor:
-        import torch.distributed as group
-
-        x = x.clone()
-        group.all_reduce(x)
+        if self.count > 1:
+            x = x.clone()
+            group.all_reduce(x)
         return x
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens to."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return int(free.getsockname()[1])
 
 
 class Worker:
     """A learner in a process of its own."""
 
     def __init__(self, rank: int, count: int, address: str, about: dict[str, Any]):
-        import torch.distributed as group
-
         torch.set_num_threads(1)
-        group.init_process_group("gloo", init_method=address, rank=rank, world_size=count)
         kind = ALGORITHMS[about["algorithm"]]
-        how: dict[str, Any] = {"threads": 1, "workers": Share(rank, count), **about["options"]}
+        how: dict[str, Any] = {"threads": 1, "workers": Share(rank, count, address), **about["options"]}
         self.learner: Learner = kind(about["task"], kind.Settings(**about["settings"]), **how)
 
     def update(self, times: int) -> list[dict[str, float]]:
-        return [self.learner.update() for _ in range(times)]
+        found = []
+        for _ in range(times):
+            found.append(self.learner.update())
+            self.learner.follow()
+        return found
 
     def state(self) -> dict[str, Any]:
         return self.learner.state_dict()
@@ -95,10 +110,7 @@ class Workers:
         self._start(None)
 
     def _start(self, states: list[dict[str, Any]] | None) -> None:
-        with socket.socket() as free:
-            free.bind(("", 0))
-            port = free.getsockname()[1]
-        address = f"tcp://{self.ray.util.get_node_ip_address()}:{port}"
+        address = f"tcp://{self.ray.util.get_node_ip_address()}:{free_port()}"
         actor = self.ray.remote(num_cpus=1)(Worker)
         self.actors = [actor.remote(rank, self.count, address, self.about) for rank in range(self.count)]
         if states is not None:

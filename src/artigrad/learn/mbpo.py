@@ -99,13 +99,14 @@ class Mbpo(Sac):
         s, env = self.settings, self.env
         self.model = self.keep("model", Ensemble(env.observation_size, env.action_size, s))
         self.model_adam = self.keep(
-            "model_adam", torch.optim.Adam(self.model.parameters(), s.model_rate, weight_decay=1e-5)
+            "model_adam", torch.optim.Adam(self.model.parameters(), s.model_rate, weight_decay=1e-5, fused=True)
         )
         self.imagined = self.keep("imagined", Replay(20 * s.rollouts, self.device))
 
     def update(self) -> dict[str, float]:
         s = self.settings
         before = self.steps
+        self.decay()
         self.act()
         self.steps += s.envs
         losses: dict[str, float] = {}
@@ -189,14 +190,10 @@ class SampleEnhancement(Mbpo):
         return {"J": J, "r": r}
 
     def samples(self, count: int) -> dict[str, Tensor]:
-        """The true ones, and `extra` beside each."""
-        s, seen = self.settings, self.replay.sample(count // (1 + self.settings.extra) + 1, self.generator)
-        d = s.reach * self.env.task.limit * self.noise(s.extra, *seen["action"].shape)
-        d = (seen["action"] + d).clamp(-self.env.task.limit, self.env.task.limit) - seen["action"]
-        near = {
-            "before": seen["before"].expand(s.extra, -1, -1),
-            "action": seen["action"] + d,
-            "after": seen["after"] + (seen["J"] @ d[..., None])[..., 0],
-            "reward": seen["reward"] + (seen["r"] * d).sum(-1),
-        }
-        return {name: torch.cat([seen[name], x.flatten(0, 1)]) for name, x in near.items()}
+        """Any of the true ones and of the `extra` beside each."""
+        s, limit, seen = self.settings, self.env.task.limit, self.replay.sample(count, self.generator)
+        beside = torch.rand(count, 1, generator=self.generator, device=self.device) * (1 + s.extra) > 1.0
+        action = (seen["action"] + beside * s.reach * limit * self.noise(*seen["action"].shape)).clamp(-limit, limit)
+        d = action - seen["action"]
+        after = seen["after"] + (seen["J"] @ d[..., None])[..., 0]
+        return seen | {"action": action, "after": after, "reward": seen["reward"] + (seen["r"] * d).sum(-1)}

@@ -137,6 +137,11 @@ def lambda_returns(
     return targets
 
 
+def adam(weights: Iterable[nn.Parameter], rate: float, betas: tuple[float, float] = (0.9, 0.999)) -> torch.optim.Adam:
+    """Adam whose step is one call for each weight: small networks spend more time on calls than on numbers."""
+    return torch.optim.Adam(weights, rate, betas, fused=True)
+
+
 def descend(
     optimizer: torch.optim.Optimizer,
     weights: list[nn.Parameter],

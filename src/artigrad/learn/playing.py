@@ -37,7 +37,7 @@ class Player:
         known = {field.name for field in fields(kind.Settings)}
         settings = kind.Settings(**{k: v for k, v in learner["settings"].items() if k in known})
         self.policy: nn.Module = kind.policy_for(self.task, settings)
-        self.policy.load_state_dict(learner["parts"]["policy"])
+        self.policy.load_state_dict(learner["parts"].get("played", learner["parts"]["policy"]))
 
     @torch.no_grad()
     def __call__(self, observation: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from .learner import Learner, Settings
-from .parts import lambda_returns, mlp
+from .parts import adam, lambda_returns, mlp
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Ppo(Learner):
         s = self.settings
         self.critic = self.keep("critic", mlp([self.env.observation_size, *s.critic_hidden, 1], norm=False))
         self.weights = [*self.policy.parameters(), *self.critic.parameters()]
-        self.adam = self.keep("adam", torch.optim.Adam(self.weights, s.rate))
+        self.adam = self.keep("adam", adam(self.weights, s.rate))
 
     def update(self) -> dict[str, float]:
         s = self.settings

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import mlp
+from .parts import adam, mlp
 from .replay import Replay
 
 
@@ -27,7 +27,8 @@ from .replay import Replay
 class SacSettings(Settings):
     """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned.
     capacity: transitions that are kept. price: of certainty, at first. target_rate: how much of the new critic enters the slow
-    one at each update."""
+    one at each update. decay_steps: steps of the environment at which learning rates have fallen, linearly, to `last_rate` of
+    their first value; they stay as they are where it is None."""
 
     envs: int = 32
     hidden: tuple[int, ...] = (256, 256)
@@ -36,6 +37,8 @@ class SacSettings(Settings):
     first: int = 2000
     capacity: int = 1_000_000
     rate: float = 3e-4
+    decay_steps: int | None = None
+    last_rate: float = 0.05
     price: float = 0.1
     target_rate: float = 0.005
     max_norm: float = 10.0
@@ -99,11 +102,20 @@ class Sac(Learner):
         self.target = self.keep("target", copy.deepcopy(self.critic))
         self.log_price = self.keep("price", nn.ParameterList([torch.tensor(math.log(s.price))]))
         for name, weights in (("actor", self.policy), ("critic", self.critic), ("price", self.log_price)):
-            self.keep(f"{name}_adam", torch.optim.Adam(weights.parameters(), s.rate))
+            self.keep(f"{name}_adam", adam(weights.parameters(), s.rate))
         self.replay = self.keep("replay", Replay(s.capacity, self.device))
+
+    def decay(self) -> None:
+        """Learning rates at this step."""
+        s = self.settings
+        if s.decay_steps is not None:
+            part = s.last_rate + (1.0 - s.last_rate) * max(0.0, 1.0 - self.steps / s.decay_steps)
+            for name in ("actor", "critic", "price"):
+                self.parts[f"{name}_adam"].param_groups[0]["lr"] = part * s.rate
 
     def update(self) -> dict[str, float]:
         s = self.settings
+        self.decay()
         self.act()
         self.steps += s.envs
         losses: dict[str, float] = {}

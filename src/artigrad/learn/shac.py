@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from .learner import Learner, Settings
-from .parts import lambda_returns, mlp
+from .parts import adam, lambda_returns, mlp
 
 
 @dataclass
@@ -108,16 +108,14 @@ class Shac(Learner):
         self.target.load_state_dict(self.critic.state_dict())
         if s.mixed:
             self.mixture = self.keep("mixture", Mixture(sum(w.numel() for w in self.policy.parameters())))
-        self.actor_adam = self.keep("actor_adam", torch.optim.Adam(self.policy.parameters(), s.actor_rate, (0.7, 0.95)))
-        self.critic_adam = self.keep(
-            "critic_adam", torch.optim.Adam(self.critic.parameters(), s.critic_rate, (0.7, 0.95))
-        )
+        self.actor_adam = self.keep("actor_adam", adam(self.policy.parameters(), s.actor_rate, (0.7, 0.95)))
+        self.critic_adam = self.keep("critic_adam", adam(self.critic.parameters(), s.critic_rate, (0.7, 0.95)))
 
     def update(self) -> dict[str, float]:
         s = self.settings
         left = max(0.0, 1.0 - self.steps / s.decay_steps)
-        for adam, rate in ((self.actor_adam, s.actor_rate), (self.critic_adam, s.critic_rate)):
-            adam.param_groups[0]["lr"] = rate * (s.last_rate + (1.0 - s.last_rate) * left)
+        for optimizer, rate in ((self.actor_adam, s.actor_rate), (self.critic_adam, s.critic_rate)):
+            optimizer.param_groups[0]["lr"] = rate * (s.last_rate + (1.0 - s.last_rate) * left)
         horizon = self.stretch.steps
         norm = self.climb(horizon)
         error = self.teach()
@@ -182,20 +180,20 @@ class Shac(Learner):
         return self.target(self.policy.normalizer(observation))[..., 0] / (1.0 - self.settings.gamma)
 
     def teach(self) -> float:
-        """The critic learns the lambda-returns of what was seen."""
+        """The critic learns the lambda-returns of what was seen, and that what failed is worth nothing."""
         s, normalizer = self.settings, self.policy.normalizer
         before, after, rewards, terminated, ended, _, _ = self.seen
         with torch.no_grad():
             values, last_values = (self.value(x) for x in (before, after))
         targets = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, s.lam).reshape(-1)
         targets = (1.0 - s.gamma) * targets
-        rows, lasts = (normalizer(x).reshape(-1, x.shape[-1]) for x in (before, after))
-        failed = terminated.reshape(-1).to(rows)
+        failed = normalizer(after[terminated])
+        rows = torch.cat([normalizer(before).reshape(-1, before.shape[-1]), failed])
+        targets = torch.cat([targets, targets.new_zeros(len(failed))])
         error = torch.zeros((), device=self.device)
         for _ in range(s.critic_passes):
             for piece in torch.randperm(len(rows), device=self.device, generator=self.generator).chunk(s.critic_pieces):
                 loss = (self.critic(rows[piece])[:, 0] - targets[piece]).square().mean()
-                loss = loss + (failed[piece] * self.critic(lasts[piece])[:, 0].square()).mean()
                 self.critic_adam.zero_grad()
                 loss.backward()
                 self.descend(self.critic_adam, list(self.critic.parameters()))

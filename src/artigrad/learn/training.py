@@ -16,7 +16,7 @@ from ..envs import TASKS
 from ..errors import InputError, need
 from ..model.model import Model
 from .bptt import Bptt
-from .learner import Learner
+from .learner import Learner, Together
 from .mbpo import Mbpo, SampleEnhancement
 from .ppo import Ppo
 from .sac import PolicyEnhancement, Sac
@@ -39,7 +39,8 @@ class Training:
     """A learner and where its run is kept: `progress.csv`, `checkpoint.pt`, and TensorBoard's file if asked for.
 
     task: a name of `artigrad.envs.TASKS` with its `options`. settings: fields of the algorithm's settings. model: the robot,
-    where its file is not at hand. A folder that holds a checkpoint of the same training is gone on with.
+    where its file is not at hand. workers: this process among those that train one policy (`learn.many.Share`). A folder that
+    holds a checkpoint of the same training is gone on with.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Training:
         tensorboard: bool = False,
         options: dict[str, Any] | None = None,
         model: Model | None = None,
+        workers: Together | None = None,
         **settings: Any,
     ):
         self.about: dict[str, Any] = {
@@ -65,7 +67,13 @@ class Training:
         for name in settings:
             named(name, known, f"settings of {algorithm}")
         robot = {} if model is None else {"model": model}
-        how: dict[str, Any] = {"device": device, "threads": threads, **self.about["options"], **robot}
+        how: dict[str, Any] = {
+            "device": device,
+            "threads": threads,
+            "workers": workers,
+            **self.about["options"],
+            **robot,
+        }
         self.learner = kind(self.about["task"], kind.Settings(**settings), **how)
         self.seconds = 0.0
         self.folder = None if folder is None else Path(folder)
@@ -117,6 +125,7 @@ class Training:
         began, saved = time.perf_counter() - self.seconds, time.perf_counter()
         while (steps is None or self.learner.steps < steps) and (seconds is None or self.seconds < seconds):
             figures = self.learner.update()
+            self.learner.follow()
             self.learner.check()
             self.seconds = time.perf_counter() - began
             found = {"steps": float(self.learner.steps), "seconds": self.seconds, **figures}

@@ -1,0 +1,125 @@
+"""PPO and SAC of stable-baselines3 beside ours, on one environment: `python -m benchmarks.baselines [--seeds N]`.
+
+The swing-up of a cartpole. Theirs have their usual settings, but for as many robots side by side as ours have. Returns are of
+four whole episodes without noise, out of 1000.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3 import PPO, SAC
+from stable_baselines3.common.vec_env import VecEnv
+
+from artigrad.envs import DifferentiableEnv
+from artigrad.envs.single import spaces
+from artigrad.learn import Training
+
+from .report import Sheet
+
+TASK = "CartpoleSwingUp"
+ROBOTS, STEPS = {"ppo": 16, "sac": 8}, {"ppo": 100_000, "sac": 10_000}
+OURS: dict[str, dict[str, Any]] = {
+    "ppo": {"envs": 16, "horizon": 128},
+    "sac": {"envs": 8, "updates": 8, "first": 500},
+}
+
+
+class Robots(VecEnv):
+    """Ours as stable-baselines3 wants it."""
+
+    def __init__(self, count: int, seed: int):
+        self.env = DifferentiableEnv(TASK, count, seed=seed, threads=1)
+        super().__init__(count, *spaces(self.env.batch))
+
+    def reset(self) -> Any:
+        return self.env.reset().numpy()
+
+    def step_async(self, actions: Any) -> None:
+        self.actions = torch.as_tensor(actions)
+
+    @torch.no_grad()
+    def step_wait(self) -> Any:
+        found = self.env.step(self.actions)
+        over, cut = (found.terminated | found.truncated).numpy(), found.truncated.numpy()
+        infos = [
+            {"terminal_observation": last, "TimeLimit.truncated": bool(c)} if o else {}
+            for last, o, c in zip(found.last.numpy(), over, cut, strict=True)
+        ]
+        return found.observation.numpy(), found.reward.numpy(), over, infos
+
+    def close(self) -> None:
+        pass
+
+    def get_attr(self, name: str, indices: Any = None) -> Any:
+        return [getattr(self.env, name, None)] * self.num_envs
+
+    def set_attr(self, name: str, value: Any, indices: Any = None) -> None:
+        raise NotImplementedError(name)
+
+    def env_method(self, name: str, *args: Any, indices: Any = None, **kwargs: Any) -> Any:
+        raise NotImplementedError(name)
+
+    def env_is_wrapped(self, wrapper: Any, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+
+@torch.no_grad()
+def score(act: Any) -> float:
+    """The mean return of four whole episodes."""
+    env = DifferentiableEnv(TASK, 4, seed=10_000, threads=1)
+    observation, total = env.reset(), torch.zeros(4)
+    for _ in range(env.episode):
+        found = env.step(act(observation))
+        total, observation = total + found.reward, found.observation
+    return float(total.mean())
+
+
+def ours(algorithm: str, seed: int) -> float:
+    training = Training(TASK, algorithm, threads=1, seed=seed, **OURS[algorithm])
+    training.run(STEPS[algorithm])
+    return score(training.learner.played)
+
+
+def theirs(algorithm: str, seed: int) -> float:
+    robots = Robots(ROBOTS[algorithm], seed)
+    if algorithm == "ppo":
+        learner: Any = PPO("MlpPolicy", robots, n_steps=128, seed=seed, device="cpu")
+    else:
+        learner = SAC("MlpPolicy", robots, gradient_steps=8, learning_starts=500, seed=seed, device="cpu")
+    learner.learn(STEPS[algorithm])
+    return score(lambda seen: torch.as_tensor(learner.predict(seen.numpy(), deterministic=True)[0]))
+
+
+def main() -> None:
+    """Train in turn, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", choices=list(STEPS), default=None)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    lines = []
+    for algorithm in [given.only] if given.only else STEPS:
+        for name, way in (("artigrad", ours), ("stable-baselines3", theirs)):
+            found = [way(algorithm, seed) for seed in range(given.seeds)]
+            cells = [f"{np.median(found):.0f}", f"{min(found):.0f} to {max(found):.0f}"]
+            lines.append([f"{algorithm}, {name}", f"{STEPS[algorithm]:,}", *cells])
+            print(lines[-1], flush=True)
+            title = f"Swing-up of a cartpole ({given.seeds} seeds)"
+            sheet = Sheet(title, ["", "steps", "return, median", "least to largest"], lines)
+            (given.out / "baselines.json").write_text(
+                json.dumps({"title": title, "columns": sheet.columns, "lines": lines})
+            )
+    print(sheet.markdown())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""Learning in MuJoCo with and without learning here before: `python -m benchmarks.transfer [--seeds N] [--processes N]`.
+
+PPO learns in Gymnasium's own Ant-v5 for `--steps` steps, once from nothing and once from what it became in artigrad's Ant
+within `--seconds`: policy, critic, optimiser. Returns are of ten whole episodes of Ant-v5 without noise, as in table 5 of
+Qiao et al. (2021).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HERE = {"envs": 256, "horizon": 32, "episode": 250, "options": {"contact_forces": False}}
+THERE = {"envs": 16, "horizon": 128}
+
+
+class MujocoAnts:
+    """Gymnasium's own Ant-v5, several side by side, as far as PPO looks at an environment."""
+
+    def __init__(self, learner: Any, count: int, seed: int):
+        import gymnasium
+
+        self.envs = [gymnasium.make("Ant-v5") for _ in range(count)]
+        self.num_envs, self.batch, self.seen = count, learner.env.batch, learner.env.observation_size
+        self.observation_size, self.action_size = self.seen, learner.env.action_size
+        self.first = seed * count
+
+    def reset(self) -> Any:
+        import torch
+
+        rows = [env.reset(seed=self.first + k)[0][: self.seen] for k, env in enumerate(self.envs)]
+        return torch.tensor(np.array(rows), dtype=torch.float32)
+
+    def step(self, action: Any) -> Any:
+        import torch
+
+        from artigrad.envs import EnvStep
+
+        rows: list[list[Any]] = []
+        for env, a in zip(self.envs, action.numpy(), strict=True):
+            last, reward, failed, cut, _ = env.step(a)
+            seen = env.reset()[0] if failed or cut else last
+            rows.append([seen[: self.seen], reward, failed, cut and not failed, last[: self.seen]])
+        seen, reward, failed, cut, last = (np.array(x) for x in zip(*rows, strict=True))
+        numbers = (torch.tensor(x, dtype=torch.float32) for x in (seen, reward, last))
+        (observation, rewards, after), (terminated, truncated) = numbers, map(torch.tensor, (failed, cut))
+        return EnvStep(observation, rewards, terminated, truncated, after)
+
+
+def worth(learner: Any, seed: int, episodes: int = 10) -> float:
+    """The mean return in Ant-v5, without noise."""
+    import gymnasium
+    import torch
+
+    env, total = gymnasium.make("Ant-v5"), 0.0
+    for k in range(episodes):
+        seen, over = env.reset(seed=10_000 + 100 * seed + k)[0], False
+        while not over:
+            with torch.no_grad():
+                action = learner.policy(torch.tensor(seen[None, : learner.env.observation_size], dtype=torch.float32))
+            seen, reward, failed, cut, _ = env.step(action[0].numpy())
+            total, over = total + float(reward), failed or cut
+    return total / episodes
+
+
+def run(seed: int, seconds: float, steps: int) -> dict[str, Any]:
+    """Both ways of one seed: returns in Ant-v5, before and after learning there."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    from artigrad.learn import Training
+    from artigrad.learn.parts import Tally
+
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    found: dict[str, Any] = {"seed": seed, "steps": steps}
+    for way, here in (("without", 0.0), ("with", seconds)):
+        training = Training("Ant", "ppo", threads=1, seed=seed, **HERE)
+        if here:
+            training.run(seconds=here)
+        learner, before = training.learner, training.learner.steps
+        for name, value in THERE.items():
+            setattr(learner.settings, name, value)
+        learner.env = MujocoAnts(learner, THERE["envs"], seed)
+        learner.tally, learner.observation = Tally(learner.env), learner.env.reset()
+        began = time.perf_counter()
+        first = worth(learner, seed)
+        while learner.steps < before + steps:
+            learner.update()
+        took = time.perf_counter() - began
+        found[way] = {"steps here": before, "first": first, "last": worth(learner, seed), "seconds there": took}
+        print(seed, way, found[way], flush=True)
+    return found
+
+
+def main() -> None:
+    """Train, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seconds", type=float, default=120.0, help="of learning here")
+    parser.add_argument("--steps", type=int, default=100_000, help="of learning there")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/transfer.json"))
+    given = parser.parse_args()
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
+        found = []
+        seeds = range(given.seeds)
+        for one in pool.map(run, seeds, [given.seconds] * given.seeds, [given.steps] * given.seeds):
+            found.append(one)
+            given.out.write_text(json.dumps(found, indent=1))
+    for way in ("without", "with"):
+        for moment in ("first", "last"):
+            x = [one[way][moment] for one in found]
+            print(f"{way:8} {moment:6} {np.mean(x):8,.0f} +- {np.std(x):,.0f}")
+
+
+if __name__ == "__main__":
+    main()
