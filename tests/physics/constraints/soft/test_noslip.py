@@ -99,6 +99,27 @@ def test_gradients(cone, tmp_path):
         assert np.sum(grad.params[name] * change) == pytest.approx(wanted, rel=1e-6, abs=1e-7), name
 
 
+def test_gradients_beside_contacts_without_friction(tmp_path):
+    """A contact of condim 1 has nothing to sweep, and takes nothing from joints that rub."""
+    joint = '<joint axis="0 1 0" frictionloss=".1"/>'
+    model, _ = both(
+        f"""<mujoco><option noslip_iterations="2"/><worldbody><geom type="plane" size="1 1 1" condim="1"/>
+        <body pos="0 0 .3">{joint}<geom type="capsule" size=".05" fromto="0 0 0 .3 0 0" contype="0"/>
+        <body pos=".3 0 0">{joint}<geom size=".1" pos=".1 0 -.201" condim="1"/></body></body></worldbody></mujoco>""",
+        tmp_path,
+    )
+    sim = ag.Simulator(model, backend="numpy", iterations=100)
+    state, v_bar = ag.State(np.zeros(2), np.array([0.3, -0.2])), np.array([[0.0, 0.0], [1.0, -2.0]])
+    traj = sim.rollout(state, np.zeros((1, 0)))
+    assert (sim.contacts(traj).along[0, :, 0] > 0).any()
+    for dv in np.eye(2):
+        moved = lambda x, dv=dv: sim.rollout(  # noqa: E731
+            ag.State(np.zeros((4, 2)), state.v + x[:, None] * dv), np.zeros((4, 1, 0))
+        )
+        wanted = slope(lambda x, moved=moved: np.sum(moved(x).v * v_bar, (1, 2)))
+        assert sim.vjp(traj, np.zeros((2, 2)), v_bar).v0 @ dv == pytest.approx(wanted, rel=1e-7)
+
+
 def test_gradients_of_readings(tmp_path):
     """Forces of contacts that sensors read."""
     model, m = both(FEET.format(cone="pyramidal"), tmp_path)

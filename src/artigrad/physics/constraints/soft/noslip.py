@@ -40,7 +40,7 @@ from .cones import pressed_edges
 from .ellipse import InEllipse, in_ellipse, inner
 from .families import BIG, COMBO, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row
 from .limit_forces import SINGLE_KINDS
-from .slip_problem import CONE, SCALAR, WIDE_CONE, WIDEST
+from .slip_problem import CONE, FIRST, SCALAR, WIDE_CONE, WIDEST
 from .soft_problem import COMBOS, DRY, FREE_DRY, TENDON_DRY
 
 MANY_POINTS = 1e6  # more than all points that may touch
@@ -112,7 +112,7 @@ def gather(s: Step) -> None:
     for k in loop(s.model.nv):
         problem.slip_root[k] = sqrt(s.dof[k].dinv)
     _list_contacts(s)
-    units, rows = counter(0), counter(1)
+    units, rows = counter(0), counter(FIRST)
     for family, _, n, row in dry_rows(s):
         _add_dry(s, family, n, row, (units, rows))
     for block_family, n in touching(s):
@@ -121,9 +121,11 @@ def gather(s: Step) -> None:
 
 
 def _list_contacts(s: Step) -> None:
-    """Contacts with friction in MuJoCo's order; those without have the first row, which is empty."""
-    problem, none, end = s.constraints, s.constraints.slip[0], counter(0)
-    none.f, none.mu, none.bound, none.f_bar, none.mu_bar, none.bound_bar, none.y_bar = (0.0 for _ in range(7))
+    """Contacts with friction in MuJoCo's order; those without have the first rows, which are empty."""
+    problem, end = s.constraints, counter(0)
+    for r in range(FIRST):
+        none = problem.slip[r]
+        none.f, none.mu, none.bound, none.f_bar, none.mu_bar, none.bound_bar, none.y_bar = (0.0 for _ in range(7))
     for w, family in _widths(s):
         for n, _ in family.blocks(s):
 
@@ -461,7 +463,7 @@ def solve_cone(s: Step, first: Any, n: int, f: list[Any], y: list[Any]) -> InEll
 
 def _write_back(s: Step) -> None:
     """Forces to the rows they came from."""
-    problem, r = s.constraints, counter(1)
+    problem, r = s.constraints, counter(FIRST)
     for _, _, _, row in dry_rows(s):
         row.f = problem.slip[r.value].f
         r.value = r.value + 1

@@ -46,6 +46,7 @@ from .noslip import (
     solve_cone,
     touching,
 )
+from .slip_problem import FIRST
 from .soft_problem import FREE_DRY, TENDON_DRY
 from .start import start_rows
 
@@ -83,8 +84,8 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
 
 def _start(s: Step) -> None:
     """Cotangents of the last forces of friction, where a loss has some; nothing else yet."""
-    problem, r = s.constraints, counter(1)
-    for n in loop(1, problem.slip_count[1]):
+    problem, r = s.constraints, counter(FIRST)
+    for n in loop(FIRST, problem.slip_count[1]):
         slip, X = problem.slip[n], row_of(s, problem.slip_J_bar, n)
         slip.f_bar, slip.mu_bar, slip.bound_bar, slip.y_bar = 0.0, 0.0, 0.0, 0.0
         for k in loop(s.model.nv):
@@ -173,7 +174,7 @@ def _cone_vjp(
 
 def _finish(s: Step) -> None:
     """What rows need of the sweeps: -y_bar of friction; and all cotangents of the forces that Newton's method found."""
-    problem, mu, r = s.constraints, Motions("y", s.ws.mu), counter(1)
+    problem, mu, r = s.constraints, Motions("y", s.ws.mu), counter(FIRST)
     for family, n, row in every_row(s):
         row.ahead = row.ahead + family.seen(s, n, row, mu)
     for family, kind, n, row in dry_rows(s):
@@ -231,8 +232,8 @@ def _finish_contact(s: Step, family: Block, n: Any) -> None:
 # -- J and M of the sweeps -------------------------------------------------------------------------------------------------
 def sweep_bars(s: Step) -> None:
     """X to poses, shapes and tendons, and to the mass matrix."""
-    problem, r = s.constraints, counter(1)
-    for n in loop(1, problem.slip_count[1]):
+    problem, r = s.constraints, counter(FIRST)
+    for n in loop(FIRST, problem.slip_count[1]):
         W, X = (row_of(s, table, n) for table in (problem.slip_W, problem.slip_J_bar))
         for k in loop(s.model.nv):
             W[k] = -0.5 * W[k]

@@ -13,11 +13,12 @@ from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout,
 from ...collision.candidates import candidates
 from .soft_problem import soft_features
 
-# One row per direction of friction, behind a first one that stands for none: its force, its coefficient, how large the force
+# One row per direction of friction, behind those that stand for none: its force, its coefficient, how large the force
 # may be (of a cone: what presses), 1/(J M^-1 J^T), the acceleration it wants; and backwards the cotangents of force,
 # coefficient, bound and y = J a - ref.
 SLIP = Layout(**dict.fromkeys(("f", "mu", "bound", "inv", "ref", "f_bar", "mu_bar", "bound_bar", "y_bar"), float))
 WIDEST = 5  # directions of friction of one contact
+FIRST = WIDEST  # row: those before it are the empty ones of contacts without friction
 SCALAR, CONE, WIDE_CONE = range(3)  # kinds of units: a row by itself, or those of a contact under one cone
 
 INTEGERS: dict[str, ArgumentKind] = {
@@ -47,7 +48,7 @@ def slip_signature() -> dict[str, ArgumentKind]:
 def slip_arguments(model: Model, integers: dict[str, Any], options: Options, dtype: np.dtype) -> dict[str, Any]:
     """The arguments of these; rows are swept in MuJoCo's order."""
     points, wrenches = integers["s_capacity"], integers["s_wide_capacity"]
-    slips = 1 + 2 * points + WIDEST * wrenches + integers["s_drys"] + integers["s_combos"]
+    slips = FIRST + 2 * points + WIDEST * wrenches + integers["s_drys"] + integers["s_combos"]
     nv, trees = model.nv, model.links.trees + 1
     sizes = {"slip": slips * SLIP.size, "slip_A": slips * WIDEST, "slip_tape": slips * options.noslip}
     sizes |= dict.fromkeys(("slip_J", "slip_W", "slip_J_bar"), slips * nv)
