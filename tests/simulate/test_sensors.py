@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.model import tangent
 from artigrad.simulate.gradcheck import random_state
 from artigrad.simulate.sensors import KINDS
 
@@ -127,6 +128,65 @@ def test_gradients(text, batch):
         d = 1e-2 * rng.normal(size=x.shape) * (np.abs(x) > 0)
         found = slope(lambda h, x=x, d=d, name=name: loss(*state, u, model.params.replace(**{name: x + h * d})))
         assert found == pytest.approx(np.sum(grad.params[name] * d), rel=1e-6, abs=1e-5), name
+
+
+HELD = """<mujoco><option noslip_iterations="{sweeps}"/><worldbody><geom type="plane" size="3 3 1"/>
+    <body name="upper" pos="0 0 1"><joint axis="0 1 0"/><geom size=".05" pos=".3 0 0"/><site name="s" euler="10 20 30"/>
+      <body name="lower" pos=".5 0 0"><joint axis="0 1 1" frictionloss=".1"/><geom type="box" size=".05 .1 .2" pos=".2 .1 0"/>
+        <site name="t" pos=".1 0 0"/></body></body>
+    <body name="ball" pos=".9 .1 .0997"><freejoint/><geom size=".1"/></body></worldbody>
+    <equality><connect body1="lower" body2="ball" anchor=".3 0 -.8"/><weld body1="ball" body2="upper" torquescale="2"/>
+      <connect body1="world" body2="lower" anchor=".5 .2 1"/></equality>
+    <sensor><force site="s"/><torque site="s"/><force site="t"/><torque site="t"/></sensor>
+    </mujoco>"""
+
+
+@pytest.mark.parametrize("sweeps", [0, 2])
+def test_what_joints_carry_beside_equalities(sweeps):
+    """Connect and weld pull on bodies as contacts do."""
+    text = HELD.format(sweeps=sweeps)
+    model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
+    m.opt.iterations, m.opt.tolerance = 200, 0
+    sim, d, rng = ag.Simulator(model, iterations=60, backend="numpy"), mujoco.MjData(m), np.random.default_rng(0)
+    q = tangent.move(model, model.keyframe().q, 0.01 * rng.normal(size=model.nv))
+    q[4] = 0.0997  # not where the impedance has its midpoint
+    state = ag.State(q, 0.3 * rng.normal(size=model.nv))
+    d.qpos[:], d.qvel[:] = state[:2]
+    mujoco.mj_forward(m, d)
+    found = sim.sensors(state)
+    assert d.ncon == 1 and np.abs(d.sensordata).max() > 10
+    np.testing.assert_allclose(
+        np.concatenate(list(found.values())), d.sensordata, atol=1e-9 * np.abs(d.sensordata).max()
+    )
+
+    bars = {name: rng.normal(size=3) for name in found}
+    grad = sim.sensors_vjp(state, bars)
+
+    def slope(change, h=1e-5):
+        """Along some changes of state and parameters, extrapolated; all at once."""
+        x = h * np.array([2.0, 1.0, -1.0, -2.0])[:, None]
+        moved = {name: d * x.reshape(4, *[1] * np.ndim(d)) for name, d in change.items()}
+        q = tangent.move(model, np.broadcast_to(state.q, (4, model.nq)), moved.pop("q", np.zeros((4, model.nv))))
+        v = state.v + moved.pop("v", 0.0) + np.zeros((4, 1))
+        params = model.params.replace(unchecked=True, **{name: model.params[name] + y for name, y in moved.items()})
+        read = sim.sensors(ag.State(q, v), params=params if moved else None)
+        a, b, c, e = sum(np.sum(read[name] * bar, -1) for name, bar in bars.items())
+        return (8 * (b - c) - (a - e)) / (12 * h)
+
+    bars_of = {"q": tangent.to_tangent(model, state.q, grad.q), "v": grad.v}
+    names = (
+        "equality_anchor",
+        "equality_rotation",
+        "equality_torque_scale",
+        "equality_solref",
+        "mass",
+        "com",
+        "position",
+    )
+    bars_of |= {name: grad.params[name] for name in names}
+    for name, bar in bars_of.items():
+        along = 0.1 * rng.normal(size=bar.shape)
+        assert slope({name: along}) == pytest.approx(np.sum(bar * along), rel=1e-6), name
 
 
 def test_wrong_names_and_shapes():

@@ -16,7 +16,6 @@ from .contacts import visible
 from .names import Names
 
 ZONE_SHAPES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}  # mjtGeom
-SAME_BODIES = 2  # mjtEq below it hold bodies
 FIELD = 8  # mjtGeom: a signed distance field
 SITE = 6  # mjtObj; and those that contacts may be between
 SIDES = {0: "", 1: "body", 2: "subtree", 5: "shape", SITE: ""}
@@ -54,8 +53,6 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
         return " with a delay or an interval"
     if kind in ("tendonpos", "tendonvel") and names.tendon[i] not in b._tendons:
         return " of a tendon that is left out"
-    if kind in ("force", "torque"):
-        return _unheld(m)
     return None
 
 
@@ -76,12 +73,6 @@ def _unseen(m: Any, s: int) -> str | None:
         return " of normals"
     fields = [g for g in range(m.ngeom) if m.geom_type[g] == FIELD and visible(m, g)]
     return " beside signed distance fields" if fields else None
-
-
-def _unheld(m: Any) -> str | None:
-    """What a joint carries is known where nothing but contacts presses on bodies."""
-    held = any(m.eq_active0[e] and m.eq_type[e] < SAME_BODIES for e in range(m.neq))
-    return " beside equalities of bodies" if held else None
 
 
 def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:

@@ -1,4 +1,5 @@
-"""What sensors feel: accelerations of joints and frames with all constraints, forces of limits, contacts; and the adjoint.
+"""What sensors feel: accelerations of joints and frames with all constraints, forces of limits and equalities, contacts; and
+the adjoint.
 
 Accelerations of frames are proper ones, as of a scale that falls: gravity is taken away. Damping is at the present velocity.
 """
@@ -13,6 +14,7 @@ from ..spatial import Force, Motion, Vec3, compose, cross, cross_force, force_to
 from ..staging import Layout, Reals, Table, loop
 from .collision.candidates import candidates
 from .constraints.report import REPORT, report
+from .constraints.soft.held_rows import HELD_REPORT, report_held
 from .constraints.soft.limit_forces import limit_count, report_limits
 from .context import Step
 from .dynamics.inverse_dynamics import inward_vjp, link_forces
@@ -23,16 +25,21 @@ FELT = Layout(linear=Vec3, angular=Vec3)  # one row per body and site
 
 
 def sensing_size(model: Model) -> int:
-    """Joint accelerations, a row of FELT per frame, forces of limits, a row of REPORT per point that may touch."""
+    """Joint accelerations, a row of FELT per frame, forces of limits, a row of HELD_REPORT per equality and one of REPORT per
+    point that may touch."""
     points = int(candidates(model).first[-1]) if model.shapes.pairs else 0
-    return model.nv + (model.nb + model.ns) * FELT.size + limit_count(model) + points * REPORT.size
+    held = len(model.equalities) * HELD_REPORT.size
+    return model.nv + (model.nb + model.ns) * FELT.size + limit_count(model) + held + points * REPORT.size
 
 
-def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Reals]:
-    """Rows of FELT, forces of limits, and where the report begins."""
+def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Table, Reals]:
+    """Rows of FELT, forces of limits, rows of HELD_REPORT, and where the report of contacts begins."""
     m = s.model
-    at = m.nv + (m.nb + m.ns) * FELT.size
-    return Table(out.memory, FELT, out.start + m.nv), out.shifted(at), out.shifted(at + m.nl + m.ntendon)
+    limits = m.nv + (m.nb + m.ns) * FELT.size
+    held = limits + m.nl + m.ntendon
+    contacts = out.shifted(held + m.nequality * HELD_REPORT.size)
+    tables = (Table(out.memory, FELT, out.start + m.nv), Table(out.memory, HELD_REPORT, out.start + held))
+    return tables[0], out.shifted(limits), tables[1], contacts
 
 
 def _touches(s: Step) -> bool:
@@ -43,14 +50,20 @@ def _stops(s: Step) -> bool:
     return s.constraints is not None and s.constraints.has("limit", "ball", "tendon_low", "tendon_high")
 
 
+def _holds(s: Step) -> bool:
+    return s.constraints is not None and s.constraints.has("connect", "weld")
+
+
 def sensing(s: Step, out: Reals) -> None:
     """Fill `out`."""
     accelerations(s)
     for k in loop(s.model.nv):
         out[k] = s.ws.qdd[k]
-    frames, limits, contacts = _parts(s, out)
+    frames, limits, held, contacts = _parts(s, out)
     if _touches(s):
         report(s, contacts)
+    if s.constraints is not None:
+        report_held(s, held)
     if _stops(s):
         report_limits(s, limits)
     else:
@@ -68,7 +81,7 @@ def sensing_vjp(s: Step, out_bar: Reals) -> None:
     """Adds to the cotangents of q (tangent), v, u and constants."""
     accelerations(s)
     link_forces(s, s.ws.qdd)
-    frames, limits, contacts = _parts(s, out_bar)
+    frames, limits, held, contacts = _parts(s, out_bar)
     clear_pose_bars(s, "w_bar")
     for i in loop(s.model.nl):
         link = s.link[i]
@@ -85,6 +98,8 @@ def sensing_vjp(s: Step, out_bar: Reals) -> None:
         s.constraints.report_bar = Table(contacts.memory, REPORT, contacts.start)
     if _stops(s):
         s.constraints.limit_bar = limits
+    if _holds(s):
+        s.constraints.held_bar = held
     recompute(s)
     accelerations_vjp(s, s.ws.qdd_bar)
 

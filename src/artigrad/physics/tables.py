@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..joints.table import JOINTS, MOVING
-from ..model.model import DYNAMICS, Model
+from ..model.model import DYNAMICS, Equality, Model
 from ..model.options import Options
 from ..model.params import FIELDS
 from ..model.transmissions import LINES, PIECES
@@ -327,6 +327,12 @@ def _pair_structure(model: Model) -> dict[str, Any]:
     }
 
 
+def held_bodies(model: Model, e: Equality) -> tuple[int, int]:
+    """The bodies A and B of a connect or weld (-1: the world): rows see B move against A. B is the equality's first one, or its
+    second if only that moves."""
+    return (e.b, e.a) if model.links.of_body[e.a + 1] else (e.a, e.b)
+
+
 def _equality_structure(model: Model) -> dict[str, Any]:
     """Of each equality: its kind; the bodies it holds (from 1, 0 the world), the second of which moves, and which side of the
     equality each is; the degrees of freedom of its joints (from 1), and its tendons (from 1)."""
@@ -337,12 +343,10 @@ def _equality_structure(model: Model) -> dict[str, Any]:
             rows.append((EQUALITIES.index(e.kind), 0, 0, 0, 1, *dofs, 0, 0))
         elif e.kind == "tendon":
             rows.append((EQUALITIES.index(e.kind), 0, 0, 0, 1, 0, 0, e.a + 1, e.b + 1))
-        else:  # rows see the first body move against the second, or the other way round if only the second moves
-            first = not model.links.of_body[e.a + 1]
-            bodies = [e.a + 1, e.b + 1]
-            rows.append(
-                (EQUALITIES.index(e.kind), bodies[not first], bodies[first], int(not first), int(first), *[0] * 4)
-            )
+        else:
+            a, b = held_bodies(model, e)
+            sides = [int(x != e.a) for x in (a, b)]
+            rows.append((EQUALITIES.index(e.kind), a + 1, b + 1, *sides, *[0] * 4))
     names: tuple[str, ...] = ("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b")
     names += ("eq_tendon_a", "eq_tendon_b")
     columns = list(zip(*rows, strict=True)) or [()] * len(names)

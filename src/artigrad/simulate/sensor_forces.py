@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..model.model import Sensor
+from ..physics.tables import held_bodies
 from .rays import reaches
 from .sensor_bodies import symmetric, symmetric_vjp
 from .sensor_kind import At, SensorKind, outer, subtree, turn, turn_back
@@ -51,11 +52,19 @@ def _outside(at: At, s: Sensor) -> np.ndarray:
     return np.array([(b in inside) - (a in inside) for a, b in at.body_pairs], float).reshape(-1, 1)
 
 
+def _held(at: At, s: Sensor) -> list[tuple[list[int], float, str]]:
+    """Equalities that act on what is carried, (which, sign, where): at b on the second body, at a with -1 on the first."""
+    inside = set(subtree(at.model, at.model.site_body[s.on]))
+    bodies = {k: held_bodies(at.model, e) for k, e in enumerate(at.model.equalities) if e.kind in ("connect", "weld")}
+    sides = ((0, -1.0, "held_a"), (1, 1.0, "held_b"))
+    return [([k for k, of in bodies.items() if of[side] in inside], sign, where) for side, sign, where in sides]
+
+
 def _carried(at: At, s: Sensor) -> tuple[np.ndarray, np.ndarray]:
     """Force, and torque about the site, that the body of a site needs from its parent, world axes:
 
-    f = sum m A - sum contacts,   t = sum (c - x) x m A + I w' + w x I w - sum (p - x) x contact + its torque,
-    A = a + w' x r + w x (w x r),  r from the body's frame to its centre of mass c
+    f = sum m A - sum pressed,   t = sum (c - x) x m A + I w' + w x I w - sum (p - x) x pressed + its torque,
+    A = a + w' x r + w x (w x r),  r from the body's frame to its centre of mass c;  pressed: by contacts and equalities
     """
     assert at.felt is not None
     b, sign = subtree(at.model, at.model.site_body[s.on]), _outside(at, s)
@@ -66,8 +75,13 @@ def _carried(at: At, s: Sensor) -> tuple[np.ndarray, np.ndarray]:
     x = at.now.site_position[:, None, s.on]
     pressed = sign * at.felt.force
     force = need.sum(1) - pressed.sum(1)
-    torque = np.cross(at.now.body_position[:, b] + r - x, need) + turn(I_world, turning) + np.cross(w, turn(I_world, w))
-    return force, torque.sum(1) - (np.cross(at.felt.point - x, pressed) + sign * at.felt.torque).sum(1)
+    torque = -(np.cross(at.felt.point - x, pressed) + sign * at.felt.torque).sum(1)
+    for e, way, where in _held(at, s):
+        pulled = way * at.felt.held_force[:, e]
+        force = force - pulled.sum(1)
+        torque = torque - (np.cross(getattr(at.felt, where)[:, e] - x, pulled) + way * at.felt.held_torque[:, e]).sum(1)
+    spun = np.cross(at.now.body_position[:, b] + r - x, need) + turn(I_world, turning) + np.cross(w, turn(I_world, w))
+    return force, torque + spun.sum(1)
 
 
 def _carried_vjp(at: At, s: Sensor, force_bar: np.ndarray, torque_bar: np.ndarray, bars: At) -> None:
@@ -104,6 +118,14 @@ def _carried_vjp(at: At, s: Sensor, force_bar: np.ndarray, torque_bar: np.ndarra
     bars.felt.point[:] += away_bar
     bars.felt.torque[:] -= sign * t
     bars.now.site_position[:, s.on] -= arm_bar.sum(1) + away_bar.sum(1)
+    for e, way, where in _held(at, s):
+        away = getattr(at.felt, where)[:, e] - x
+        t = np.broadcast_to(torque_bar[:, None], away.shape)
+        away_bar = -np.cross(way * at.felt.held_force[:, e], t)
+        bars.felt.held_force[:, e] -= way * (f + np.cross(t, away))
+        bars.felt.held_torque[:, e] -= way * t
+        getattr(bars.felt, where)[:, e] += away_bar
+        bars.now.site_position[:, s.on] -= away_bar.sum(1)
 
 
 def _carries(k: int) -> SensorKind:

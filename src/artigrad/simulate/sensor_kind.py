@@ -23,14 +23,19 @@ FIELDS = (
 
 
 class Felt(NamedTuple):
-    """Accelerations of frames, (B, n, 3), gravity taken away; forces of limits, (B, links and tendons); and contacts, (B,
-    points, 3), as of `Contacts`, gap (B, points)."""
+    """Accelerations of frames, (B, n, 3), gravity taken away; forces of limits, (B, links and tendons); what equalities do, (B,
+    equalities, 3): force and torque on B of `held_bodies` at held_b, the opposite on A at held_a; and contacts, (B, points,
+    3), as of `Contacts`, gap (B, points)."""
 
     body_linear: np.ndarray
     body_angular: np.ndarray
     site_linear: np.ndarray
     site_angular: np.ndarray
     limit_force: np.ndarray
+    held_force: np.ndarray
+    held_torque: np.ndarray
+    held_a: np.ndarray
+    held_b: np.ndarray
     force: np.ndarray
     point: np.ndarray
     gap: np.ndarray

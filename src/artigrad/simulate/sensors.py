@@ -16,6 +16,7 @@ from ..model.model import Sensor
 from ..model.params import Params
 from ..model.state import State
 from ..physics.constraints.report import REPORT
+from ..physics.constraints.soft.held_rows import HELD_REPORT
 from ..physics.constraints.soft.limit_forces import limit_count
 from ..physics.driving import Driving
 from ..physics.sensing import FELT
@@ -167,11 +168,14 @@ def _unpacked(sim: Simulator, rows: np.ndarray) -> Felt:
     at = m.nv + (m.nb + m.ns) * FELT.size
     end = at + limit_count(m)
     frames, limits = rows[:, m.nv : at].reshape(B, m.nb + m.ns, FELT.size), rows[:, at:end]
-    points = rows[:, end:].reshape(B, -1, REPORT.size)
+    touch = end + len(m.equalities) * HELD_REPORT.size
+    held = rows[:, end:touch].reshape(B, len(m.equalities), 4, 3)
+    points = rows[:, touch:].reshape(B, -1, REPORT.size)
     linear, angular = frames[..., :3], frames[..., 3:]
     bodies, sites = slice(0, m.nb), slice(m.nb, None)
     touching = (points[..., :3], points[..., 3:6], points[..., 6], *(points[..., k : k + 3] for k in (7, 10, 13, 16)))
-    return Felt(linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites], limits, *touching)
+    moving = (linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites])
+    return Felt(*moving, limits, *(held[:, :, k] for k in range(4)), *touching)
 
 
 def _packed(at: At, bars: Felt) -> np.ndarray:
@@ -181,5 +185,6 @@ def _packed(at: At, bars: Felt) -> np.ndarray:
     frames += [np.concatenate([bars.site_linear, bars.site_angular], -1)]
     points[..., :3], points[..., 3:6], points[..., 6], points[..., 7:10] = bars.force, bars.point, bars.gap, bars.along
     points[..., 10:13], points[..., 13:16], points[..., 16:19] = bars.normal, bars.torque, bars.tangent
-    parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in (*frames, bars.limit_force, points))]
+    held = np.stack([bars.held_force, bars.held_torque, bars.held_a, bars.held_b], 2)
+    parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in (*frames, bars.limit_force, held, points))]
     return np.concatenate(parts, 1)

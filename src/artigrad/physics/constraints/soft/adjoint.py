@@ -26,7 +26,7 @@ from .combo_rows import combo_bars
 from .contact_rows import contact_bars, edges_kappa, force_cotangent
 from .factor import assemble, factor_solve
 from .families import BIG, SINGLE, Block, Family, Motions, Scalar, every_row
-from .held_rows import held_bars
+from .held_rows import held_bars, held_cotangent
 from .limit_forces import limit_cotangent
 from .start import start_rows
 from .stop_rows import single_bars
@@ -98,7 +98,7 @@ def _told(s: Step, family: Family, n: Any, row: Row) -> Any:
     """f_bar of a row, or None."""
     problem = s.constraints
     if isinstance(family, Block):
-        return _asked(s, family, n, row) if problem.asked else None
+        return _asked(s, family, n, row) if problem.asked or problem.held_bar is not None else None
     return limit_cotangent(s, family, n, row) if problem.limit_bar is not None else None
 
 
@@ -116,10 +116,9 @@ def _with_edges(s: Step, family: Family, n: Any, row: Row, kappa: Any) -> Any:
 
 
 def _asked(s: Step, family: Block, n: Any, row: Row) -> Any:
-    """f_bar of a block: forces of contacts can be asked for, those of equalities cannot."""
-    contact: Callable[[], Any] = lambda: force_cotangent(s, family, n, row)  # noqa: E731
-    held: Callable[[], Any] = lambda: row.f * 0.0  # noqa: E731
-    return family.by_kind(s, n, contact, held)
+    """f_bar of a block."""
+    contact: Callable[[], Any] = lambda: force_cotangent(s, family, n, row) if s.constraints.asked else row.f * 0.0  # noqa: E731
+    return family.by_kind(s, n, contact, lambda: held_cotangent(s, family, n, row))
 
 
 def bars(s: Step) -> None:

@@ -26,13 +26,16 @@ from ....spatial import (
     force_to_child,
     quat_of_matrix,
 )
-from ....staging import Row, counter, loop, switch
+from ....staging import Layout, Row, Table, counter, loop, switch
 from ...context import Step
 from ...kinematics import origin
-from .families import POINT, WRENCH, Block, length, velocities
+from .families import POINT, WRENCH, Block, families, length, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import HELD, POINTS, TIES, WRENCHES
 from .stiffness import Six
+
+# what an equality does to B, force and torque at its point b, and to A, the opposite at a; all in the world
+HELD_REPORT = Layout(force=Vec3, torque=Vec3, a=Vec3, b=Vec3)
 
 
 def hold(s: Step, counts: tuple[counter, ...]) -> None:
@@ -156,6 +159,37 @@ class TurnBars:
         return turn.R_a @ ((self.x * w + cross(x, self.x) - x * self.w) * 0.5)
 
 
+# -- as an output ----------------------------------------------------------------------------------------------------------
+def report_held(s: Step, table: Table) -> None:
+    """A row of HELD_REPORT per equality, after the accelerations were found; of coupled joints and tendons zeros."""
+    for e in loop(s.model.nequality):
+        row = table[e]
+        row.force, row.torque, row.a, row.b = (Vec3.zero() for _ in range(4))
+    if not s.constraints.has("connect", "weld"):
+        return
+    for family in (f for f in families(s) if isinstance(f, Block)):
+        for n, own in family.blocks(s):
+            tell = lambda family=family, n=n, own=own: _report(s, family, n, own, table)  # noqa: E731
+            family.by_kind(s, n, lambda: None, tell)
+
+
+def _report(s: Step, family: Block, n: Any, row: Row, table: Table) -> None:
+    problem = s.constraints
+    e = getattr(problem, f"{family.name}_of")[n]
+    out, wide = table[e], family is WRENCH
+    out.force, out.torque = (row.f.lin, row.E @ row.f.ang) if wide else (row.f, Vec3.zero())
+    out.a = row.p_a + origin(s, s.model.tree[problem.eq_a[e]])
+    out.b = row.p + origin(s, s.model.tree[problem.eq_b[e]])
+
+
+def held_cotangent(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """f_bar of a block, from that of its row of the report."""
+    if s.constraints.held_bar is None:
+        return row.f * 0.0
+    told = s.constraints.held_bar[getattr(s.constraints, f"{family.name}_of")[n]]
+    return Six(told.force, row.E.T @ told.torque) if family is WRENCH else told.force
+
+
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
 def held_bars(s: Step, family: Block, n: Any, row: Row) -> None:
     """From J nu (row.z), kappa (row.d) and the forces (row.f) of a block to poses, velocities and parameters.
@@ -196,14 +230,20 @@ def held_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         link.v_bar += more
         zeta, p_bar = zeta + cross_force(v, more), p_bar + cross(u_bar, v.w)
         on["b" if sign > 0 else "a"] = p_bar, zeta
+    told = None if problem.held_bar is None else problem.held_bar[e]
     torque = {"a": Vec3.zero(), "b": Vec3.zero()}
     if turn is not None and bars is not None:
+        if told is not None:
+            bars.pair(turn, told.torque, row.f.ang)  # of T^T f
         torque = _turn_bars(s, (i, j), turn, bars, (row.f.ang, kappa.ang, error_bar.ang, soft))
     o_bar = lin(error_bar)
     s.tree[s.model.tree[j]].o_bar += o_bar
     s.tree[s.model.tree[i]].o_bar -= o_bar
     for side, k, X in (("b", j, B), ("a", i, A)):
         p_bar, zeta = on[side]
+        if told is not None:
+            p_bar = p_bar + getattr(told, side)
+            s.tree[s.model.tree[k]].o_bar += getattr(told, side)
         moved = Force(cross(X.r, p_bar) + torque[side], p_bar)
         s.field[k].zeta += zeta + moved
         if s.bars.const is not None:

@@ -294,7 +294,7 @@ def at_newton(s: Step) -> Step:
     """The step as Newton's method left it: its accelerations, no cotangents but those of its forces."""
     ws, problem = copy_of(s.ws), copy_of(s.constraints)
     ws.qdd = problem.stuck
-    problem.force_bar = problem.report_bar = problem.limit_bar = None
+    problem.force_bar = problem.report_bar = problem.limit_bar = problem.held_bar = None
     problem.edges = s.options.cone == "pyramidal"
     return s.at(ws=ws, constraints=problem)
 

@@ -405,6 +405,7 @@ class SoftProblem(SimpleNamespace):
     force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
     report_bar: Any = None  # Table, if asked for: cotangents of the report of contacts
     limit_bar: Any = None  # Reals, if asked for: cotangents of the forces of limits
+    held_bar: Any = None  # Table, if asked for: cotangents of the forces of equalities
     edges: bool = False  # whether what single edges of pyramids press with has cotangents (`noslip_adjoint`)
 
     # of sweeps against creep (`slip_problem`), in models that have them
