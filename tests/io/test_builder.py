@@ -90,6 +90,11 @@ def test_massless_tips_and_empty_models():
     b.body("tip", "base", joint="revolute")
     with pytest.raises(ag.ModelError, match="joint 'tip' can move without moving mass"):
         b.build()
+    b = ag.ModelBuilder("rail")  # it slides back below its cart
+    b.body("rail", joint="prismatic", axis=(1, 0, 0))
+    b.body("cart", "rail", joint="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
+    with pytest.raises(ag.ModelError, match="joint 'rail' and those it carries can move together without moving mass"):
+        b.build()
 
 
 def test_keyframes():

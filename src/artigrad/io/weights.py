@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ModelError
 from ..model.model import Model
 from ..model.quaternions import hat, matrix, turn
 from ..model.transmissions import Piece
@@ -65,7 +66,7 @@ def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
         left, n = IA[i], S[i].shape[1]
         if n:
             U[i] = IA[i] @ S[i]
-            D[i] = np.linalg.inv(S[i].T @ U[i] + p.armature[i] * np.eye(n))
+            D[i] = _inverse(model, i, S[i].T @ U[i] + p.armature[i] * np.eye(n))
             left = IA[i] - U[i] @ D[i] @ U[i].T
         if model.parent[i] >= 0:
             IA[model.parent[i]] = IA[model.parent[i]] + left
@@ -83,6 +84,17 @@ def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
             k = model.joint_v[i] + a
             dof[k : k + 3 if len(own) > 1 else k + 1] = own[a : a + 3].mean()
     return {"body_weight": body, "dof_weight": dof}
+
+
+def _inverse(model: Model, i: int, D: np.ndarray) -> np.ndarray:
+    """Of what the joint of body i feels once all joints beyond it are free."""
+    try:
+        return np.linalg.inv(D)
+    except np.linalg.LinAlgError:
+        raise ModelError(
+            f"joint '{model.joints[i]}' and those it carries can move together without moving mass: give body "
+            f"'{model.bodies[i]}' mass and inertia, or the joint an armature"
+        ) from None
 
 
 def tendon_weights(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -52,13 +52,16 @@ def gradcheck(
     tolerance: float = 1e-6,
     show: bool = True,
     state: State | None = None,
+    entries: int | None = None,
 ) -> list[Check]:
     """Check the gradients of a `steps`-step rollout to q0, v0, act0, u and every parameter on random states.
 
     The loss is a random linear function of all states. Differences are extrapolated from two step sizes, central ones and those
     to either side, and of several such pairs, coarse to fine, the best counts: their own error is about 1e-9 where motion is
     smooth, and at a kink, where a contact is just made, a gradient is that of one side. state: where to check, in place of
-    random states; say, a state in contact. Raises ArithmeticError if a relative error is above `tolerance`.
+    random states; say, a state in contact. entries: how many of each input are checked at most, those with the largest
+    gradients and as many others; by default all unless there are very many. Raises ArithmeticError if a relative error is
+    above `tolerance`.
     """
     sim = Simulator(model_or_sim) if isinstance(model_or_sim, Model) else model_or_sim
     if not isinstance(sim, Simulator):
@@ -69,7 +72,7 @@ def gradcheck(
     worst: dict[str, Check] = {}
     margin = np.inf
     for _ in range(samples):
-        found, near = _one_sample(sim, steps, rng, state, tolerance)
+        found, near = _one_sample(sim, steps, rng, state, tolerance, entries)
         margin = min(margin, near)
         for row in found:
             old = worst.get(row.what)
@@ -98,7 +101,7 @@ def random_state(model: Model, rng: np.random.Generator, batch: int | None = Non
 
 
 def _one_sample(
-    sim: Simulator, steps: int, rng: np.random.Generator, start: State | None, tolerance: float
+    sim: Simulator, steps: int, rng: np.random.Generator, start: State | None, tolerance: float, most: int | None
 ) -> tuple[list[Check], float]:
     """All rows at one state, and how near its motion was to a kink, m/s."""
     m = sim.model
@@ -155,7 +158,7 @@ def _one_sample(
             continue
         x = np.where(np.isfinite(x), x, 0.0).ravel()
         scale = _scales(sim, state, what, x)
-        entries = _chosen(g.ravel(), max(100, NUMBERS // m.param_size), rng)
+        entries = _chosen(g.ravel(), most or max(100, NUMBERS // m.param_size), rng)
         found, edge = g.ravel()[entries], _on_an_edge(sim, what, x)[entries]
         scale = np.where(scale > 0, scale, 1.0)
         off, largest = np.full(len(entries), np.inf), float(np.abs(found).max())

@@ -1,0 +1,123 @@
+"""Gradients of robot files against differences, each where it touches something.
+
+`python -m tests.gradients [PART OF A NAME ...]` prints a line per file of `tests.packages`: ten lumps stand for their thousand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+import artigrad as ag
+from artigrad.model import tangent
+from artigrad.simulate.gradcheck import _one_sample, random_state
+
+STEPS, ENTRIES = 2, 40  # of the rollout, and of each input
+TOLERANCE = 1e-6
+NEAR_A_KINK = 1e-6  # m/s: nearer, differences see both sides
+SECONDS, MOST = 1.0, 1000  # of falling, and in steps
+WILD = 1e3  # m/s or rad/s
+TINY = 1e-11  # a change of the state that only what rounding decides can see
+
+
+def placed(path: Path) -> ag.Model:
+    """The file's robot; that of a URDF, which has no floor, freed and over one if it can be."""
+    if path.suffix == ".xml":
+        return ag.load(path, strict=False)
+    try:
+        return ag.scene([ag.load(path, strict=False, floating=True, motors=True)])
+    except ag.ModelError:  # it moves no mass if it is free
+        return ag.load(path, strict=False, motors=True)
+
+
+def touching(sim: ag.Simulator, rng: np.random.Generator) -> tuple[ag.State, bool]:
+    """A state in which something touches, and whether there is one: what falls or is driven at random from near the keyframe,
+    and from farther away if nothing came near, a little after the first touch."""
+    for start in _starts(sim, rng):
+        traj = sim.rollout(start, 0.3 * rng.normal(size=(int(min(SECONDS / sim.dt, MOST)), sim.model.nu)))
+        wild = ~(np.abs(traj.v).max(-1, initial=0.0) < WILD)
+        end = int(np.argmax(wild)) if wild.any() else len(wild)
+        if sim.contact_names:
+            pressed = np.flatnonzero((sim.contacts(traj).force != 0).any((1, 2))[: max(end - 2, 1)])
+            if len(pressed):
+                at = pressed[min(5, len(pressed) - 1)]
+                return ag.State(traj.q[at], traj.v[at], traj.act[at]), True
+    at = end // 2
+    return ag.State(traj.q[at], traj.v[at], traj.act[at]), False
+
+
+def _starts(sim: ag.Simulator, rng: np.random.Generator) -> Iterator[ag.State]:
+    m = sim.model
+    q = tangent.move(m, m.keyframe().q, 0.02 * rng.normal(size=m.nv))
+    state = ag.State(q, 0.1 * rng.normal(size=m.nv), rng.uniform(0.1, 0.9, size=m.na))
+    yield _raised(sim, state) if m.name == "scene" else state
+    for _ in range(5 if sim.contact_names else 0):
+        yield random_state(m, rng)
+
+
+def _raised(sim: ag.Simulator, state: ag.State) -> ag.State:
+    """Until nothing of it is in the floor."""
+    floor = [k for k, pair in enumerate(sim.contact_names) if "floor" in pair]
+    for _ in range(100):
+        if not floor or (sim.contacts(sim.rollout(state, steps=1)).gap[:, floor] > 0).all():
+            break
+        state = state._replace(q=state.q + 0.05 * (np.arange(len(state.q)) == 2))
+    return state
+
+
+def _jumps(sim: ag.Simulator, state: ag.State, rng: np.random.Generator) -> bool:
+    """Whether rounding decides what touches: changes of the state that are next to none change the motion."""
+    n, m = 16, sim.model
+    q = np.concatenate([state.q[None], tangent.move(m, np.tile(state.q, (n, 1)), TINY * rng.normal(size=(n, m.nv)))])
+    v, act = (np.tile(x, (n + 1, 1)) for x in (state.v, state.act))
+    after = sim.rollout(ag.State(q, v, act), np.zeros((n + 1, STEPS, m.nu))).v[:, -1]
+    return bool(np.abs(after - after[0]).max() > 1e-6 * max(1.0, np.abs(after[0]).max()))
+
+
+def checked(path: Path, seed: int = 0) -> str:
+    """In a few words: how far gradients are from differences; where that is too far, which, and what says so."""
+    model = placed(path)
+    if not model.nv:
+        return "nothing moves"
+    rng = np.random.default_rng(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sim = ag.Simulator(model, **({"iterations": 100} if model.has_contact else {}))
+        state, touches = touching(sim, rng)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        rows, margin = _one_sample(sim, STEPS, rng, state, TOLERANCE, ENTRIES)
+    where = "touching" if touches else "in the air"
+    wrong = ", ".join(f"{r.what} {r.error:.0e}" for r in rows if not r.error <= TOLERANCE)
+    if not wrong:
+        return f"{max(r.error for r in rows):.0e} {where}"
+    if told:
+        return f"{wrong} {where}: warns that {str(told[0].message).split(',')[0]}"
+    if margin < NEAR_A_KINK:
+        return f"{wrong} {where}: {margin:.0e} m/s from a kink"
+    if _jumps(sim, state, rng):
+        return f"{wrong} {where}: rounding decides what touches"
+    return f"WRONG {wrong} {where}, margin {margin:.0e} m/s"
+
+
+if __name__ == "__main__":
+    from .packages import LUMPS, files
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="PART OF A NAME")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    for name, path in files(everything=True):
+        if (LUMPS in name and not path.stem.endswith("00")) or not any(part in name for part in args.names or [""]):
+            continue
+        begin = time.perf_counter()
+        try:
+            found = checked(path, args.seed)
+        except ag.ModelError as problem:
+            found = f"not loaded: {problem}"
+        print(f"{name} | {found} | {time.perf_counter() - begin:.0f} s", flush=True)
