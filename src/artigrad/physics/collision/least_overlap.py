@@ -24,6 +24,9 @@ LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same where surfaces are curved and 
 FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine in a corner below which a triangle is none
 STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # of the squared distance: no nearer than before
 TURNS = 40
+STARTS = 4  # of a search, beside the first
+SAME = 0.97  # cosine between two directions from which a search goes to one minimum, most likely
+SHORT = 1e-4  # squared length below which a product of axes is no direction
 SURE = 0.9  # of the radius of a disc, what is counted on
 CLOSE = {"f64": 1e-7, "f32": 2e-6}  # m, how near its middle is to h n, however sharp a search is
 
@@ -165,24 +168,48 @@ def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
     return deep & (dot(left, left) < 10.0 * close * close)
 
 
-def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any) -> Search:
-    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from the line of centres and
-    its part across that axis. Cores further apart than `enough`, which is not negative, are left once that is known."""
+def _starts(A: Solid, B: Solid, found: Search) -> list[Vec3]:
+    """Where else there may be a minimum: the directions of least overlap among the line of centres, its part across the normal
+    that was found, and the axes of the two frames and their products; the least one first."""
     c = B.to_world(B.centre) - A.to_world(A.centre)
-    square = dot(c, c)
-    apart = square > 1e-12
-    by_centre = select(apart, c / sqrt(select(apart, square, 1.0)), by_box)
-    aside = by_centre - by_box * dot(by_centre, by_box)
-    length = norm(aside)
-    by_side = select(length > 0.1, aside / maximum(length, 0.1), by_centre)
-    first = Search.zero()
-    best, ask = carry(Search.from_leaves([*first.leaves()[:-1], FAR + 0.0 * square])), carry(1.0 + 0.0 * square)
-    for k in loop(3):
-        for _ in when_any(ask.value > 0.5):
-            start = select(to_real(k) < 0.5, by_box, select(to_real(k) < 1.5, by_centre, by_side))
-            found = _search(A, B, start, tolerance, enough)
-            lower = (found.h < best.value.h) & (ask.value > 0.5)  # a neighbour may be the only one that asks
-            best.value = select(lower, found, best.value)
-            settled = (best.value.h <= 0.0) | _certain(A, B, best.value, tolerance)
-            ask.value = select(settled, 0.0, ask.value)
+    of_a, of_b = ([X.R.column(k) for k in range(3)] for X in (A.X, B.X))
+    axes = [c, c - found.n * dot(c, found.n), *of_a, *of_b, *(cross(a, b) for a in of_a for b in of_b)]
+    state = carry(tuple((found.n, FAR + 0.0 * found.h) for _ in range(STARTS)))
+    for k in loop(len(axes)):
+        axis = axes[0]
+        for number, other in enumerate(axes):
+            axis = select(abs(to_real(k) - float(number)) < 0.5, other, axis)
+        square = dot(axis, axis)
+        n = axis * (select(dot(axis, c) < 0.0, -1.0, 1.0) / sqrt(maximum(square, SHORT)))
+        new = (square > SHORT) & (dot(n, found.n) < SAME)
+        h, kept = select(new, dot(n, A.support(n) - B.support(-n)), FAR), list[tuple[Vec3, Any]]()
+        for old_n, old_h in state.value:  # the new one goes in where it belongs, and those behind it move on
+            less = h < old_h
+            kept.append((select(less, n, old_n), select(less, h, old_h)))
+            n, h = select(less, old_n, n), select(less, old_h, h)
+        state.value = tuple(kept)
+    return [n for n, _ in state.value]
+
+
+def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any) -> Search:
+    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from some others. Cores further
+    apart than `enough`, which is not negative, are left once that is known."""
+    best = carry(_search(A, B, by_box, tolerance, enough))
+    open_ = carry(_unsettled(A, B, best.value, tolerance))
+    for _ in when_any(open_.value > 0.5):
+        starts = _starts(A, B, best.value)
+        for k in loop(STARTS):
+            for _ in when_any(open_.value > 0.5):
+                start = starts[0]
+                for number, other in enumerate(starts):
+                    start = select(abs(to_real(k) - float(number)) < 0.5, other, start)
+                found = _search(A, B, start, tolerance, enough)
+                lower = (found.h < best.value.h) & (open_.value > 0.5)  # a neighbour may be the only one that asks
+                best.value = select(lower, found, best.value)
+                open_.value = open_.value * _unsettled(A, B, best.value, tolerance)
     return best.value
+
+
+def _unsettled(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
+    """1 where another direction may have less overlap."""
+    return select((s.h <= 0.0) | _certain(A, B, s, tolerance), 0.0, 1.0)
