@@ -26,6 +26,7 @@ DT, FINE, AHEAD = 0.05, 10, 20  # s between frames, steps of the simulator in th
 TRUE, GUESS = (3.0, 3.0, 3.0), (1.0, 5.0, 0.5)  # m
 PIXELS = 100
 MOTIONS, FRAMES, HELD_OUT = 20, 40, 20  # 800 frames to learn from
+BATCH = 64
 
 
 def pendulum(lengths: Any = TRUE) -> Model:
@@ -96,13 +97,13 @@ class Lengths(Experiment):
             )  # near ones first: far ahead, wrong lengths are out of phase
             for group, rate in zip(method.param_groups, (1e-3, 2e-2), strict=True):
                 group["lr"] = rate * (1 - 0.95 * k / self.updates)
-            m, t = rng.integers(MOTIONS, size=32), rng.integers(1, FRAMES - AHEAD, size=32)
+            m, t = rng.integers(MOTIONS, size=BATCH), rng.integers(1, FRAMES - AHEAD, size=BATCH)
             first, last = pictures[m, t], pictures[m, t + frames]
             guessed = net["encoder"](torch.cat([pictures[m, t - 1], first], -1)).double().cpu()
             path = unroll(sim, guessed, log_lengths.exp(), frames)
             shown = torch.cat([path[:, -1, :3].float().to(how.device), q[m, t]])
             drawn = 40 * (net["decoder"](angles(shown)) - torch.cat([last, first])).square().mean()
-            wanted = torch.stack([true[m, t + j] for j in range(frames + 1)], 1)
+            wanted = true[m[:, None], t[:, None] + np.arange(frames + 1)]
             losses = (
                 off(guessed, wanted[:, 0]),
                 off(path, wanted[:, 1:]),

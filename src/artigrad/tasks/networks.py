@@ -13,6 +13,7 @@ class Bank(nn.Module):
     """Multilayer perceptrons, one per seed: x (seeds, batch, inputs) to (seeds, batch, outputs).
 
     sizes: of all layers. skip: whether a linear layer leads past the hidden ones. quiet: the last layers are zero at first.
+    shifted: hidden layers have random biases at first, so that they tell something where the input is zero.
     """
 
     def __init__(
@@ -22,6 +23,7 @@ class Bank(nn.Module):
         *,
         skip: bool = False,
         quiet: bool = True,
+        shifted: bool = False,
         activation: Callable[[Tensor], Tensor] = torch.tanh,
         first_seed: int = 0,
     ):
@@ -35,7 +37,11 @@ class Bank(nn.Module):
             weights.append(torch.stack([scale * torch.randn(n, m, generator=g) for g in draws]))
         self.skip = skip
         self.weights = nn.ParameterList(weights)
-        self.biases = nn.ParameterList([torch.zeros(seeds, 1, m) for _, m in pairs])
+        biases = []
+        for n, m in pairs:
+            scale = n**-0.5 if shifted and m != sizes[-1] else 0.0
+            biases.append(torch.stack([scale * torch.randn(1, m, generator=g) for g in draws]))
+        self.biases = nn.ParameterList(biases)
 
     @property
     def per_seed(self) -> int:

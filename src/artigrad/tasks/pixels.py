@@ -57,7 +57,7 @@ class Pixels(Experiment):
 
     name = "pixels"
     summary = "a cart swings its pendulum up and keeps it there, from what a camera sees (Degrave 2019)"
-    parts = (6, 4000, 80)  # rounds of lessons, updates, updates
+    parts = (5, 2500, 60)  # rounds of lessons, updates, updates
     robots = (128, 128, 32)
     lesson = 1500  # updates of the hands in a round
     batch, updates_a_frame = 256, 2  # of the eyes

@@ -89,7 +89,7 @@ class Reach(Experiment):
 
         dtype = "f32" if self.batch > 1 else "f64"
         sim = Simulator(arm(*SCENES[scene]), dt=DT, dtype=dtype, device=how.device)
-        bank = Bank(self.sizes, how.seeds, first_seed=how.first_seed).to(
+        bank = Bank(self.sizes, how.seeds, shifted=self.batch == 1, first_seed=how.first_seed).to(
             how.device, torch.float64 if dtype == "f64" else torch.float32
         )
         method = torch.optim.Adam(bank.parameters(), lr=self.rate)
@@ -118,8 +118,8 @@ class Reach(Experiment):
         return out
 
     def slowing(self, k: int) -> float:
-        """What the rate is multiplied by in iteration k: a tenth at the end: single updates throw off an arm that is near."""
-        return 1 - 0.9 * k / self.updates
+        """What the rate is multiplied by in iteration k: single updates of its size throw off an arm that is near."""
+        return 1 / (1 + k / 10)
 
     def targets(self, k: int, seeds: int, like: Any) -> Any:
         """Points (seeds, batch, 3) of iteration k."""
@@ -128,11 +128,13 @@ class Reach(Experiment):
     def distances(self, sim: Simulator, bank: Any, targets: Any, fine: int = 1) -> tuple[Any, Any]:
         """The mean distance of the tip from its point over eight seconds, and over the last of them, each (seeds,). fine: by
         what steps are shorter."""
+        import torch
+
         import artigrad.torch as at
 
         q = targets.new_zeros(*targets.shape[:2], 4)
         policy, decay = _told(bank, targets), 0.95 ** (1 / fine)
-        if sim.checks.on_host or fine > 1:
+        if sim.checks.on_host or not torch.is_grad_enabled():
             path = at.closed_loop(sim, policy, (q, q), STEPS * fine, decay=decay).q
         else:
             if self._recorded is None or self._recorded.sim is not sim:
