@@ -173,7 +173,8 @@ class Sac(Learner):
 
         action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
         self._descend("actor", (price * density - self.worth(seen, action)).mean(), self.policy)
-        self._descend("price", -(self.log_price[0] * (density.detach() - actions).mean()), self.log_price)
+        self.log_price[0].grad = (actions - density.detach()).mean()
+        self.descend(self.parts["price_adam"], list(self.log_price))
         with torch.no_grad():
             for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
                 slow.lerp_(new, s.target_rate)
