@@ -102,7 +102,7 @@ def pendulum(*algorithms: str) -> list[dict[str, Any]]:
         "target_rate": 0.02,
         "first": 1000,
     }
-    soft |= {"decay_steps": 1, "price": 0.01, "average": 0.9}
+    soft |= {"decay_steps": 1, "price": 0.003, "certainty": 4.0, "average": 0.9}
     model = {"envs": 8, "model_every": 1000, "rollouts": 4000, "horizon": (1, 1, 0, 1)}
     own: dict[str, dict[str, Any]] = {"policy-enhancement": soft, "sac": soft, "mbpo": soft | model, "bptt": {}}
     seconds = dict(enumerate((12, 50, 72, 84, 84, 55, 55), 1))

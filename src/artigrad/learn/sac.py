@@ -26,8 +26,8 @@ from .replay import Replay
 @dataclass
 class SacSettings(Settings):
     """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned, by
-    which observations are brought to one scale.
-    capacity: transitions that are kept. price: of certainty, at first. target_rate: how much of the new critic enters the slow
+    which observations are brought to one scale. capacity: transitions that are kept. price: of certainty, at first; it is
+    steered to an entropy of -certainty for each entry of the action. target_rate: how much of the new critic enters the slow
     one at each update. decay_steps: steps of the environment at which learning rates have fallen, linearly, to `last_rate` of
     their first value; they stay as they are where it is None."""
 
@@ -41,6 +41,7 @@ class SacSettings(Settings):
     decay_steps: int | None = None
     last_rate: float = 0.05
     price: float = 0.1
+    certainty: float = 1.0
     target_rate: float = 0.005
     max_norm: float = 10.0
 
@@ -173,7 +174,7 @@ class Sac(Learner):
 
         action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
         self._descend("actor", (price * density - self.worth(seen, action)).mean(), self.policy)
-        self.log_price[0].grad = (actions - density.detach()).mean()
+        self.log_price[0].grad = (s.certainty * actions - density.detach()).mean()
         self.descend(self.parts["price_adam"], list(self.log_price))
         with torch.no_grad():
             for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
