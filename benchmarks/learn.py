@@ -95,14 +95,14 @@ def pendulum(*algorithms: str) -> list[dict[str, Any]]:
 
     Rewards are of the size of 0.05 a step: so the price of certainty begins low. What takes longest comes first."""
     soft: dict[str, Any] = {
-        "hidden": (128, 128),
-        "envs": 16,
-        "updates": 8,
+        "hidden": (64, 64),
+        "batch": 128,
+        "updates": 16,
         "rate": 1e-3,
-        "target_rate": 0.02,
-        "first": 1000,
+        "decay_steps": 1,
+        "gamma": 1.0,
     }
-    soft |= {"decay_steps": 1, "price": 0.003, "certainty": 4.0, "average": 0.9}
+    soft |= {"target_rate": 0.02, "first": 1000, "price": 0.003, "certainty": 2.0, "average": 0.9}
     model = {"envs": 8, "model_every": 1000, "rollouts": 4000, "horizon": (1, 1, 0, 1)}
     own: dict[str, dict[str, Any]] = {"policy-enhancement": soft, "sac": soft, "mbpo": soft | model, "bptt": {}}
     seconds = dict(enumerate((12, 50, 72, 84, 84, 55, 55), 1))
