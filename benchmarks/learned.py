@@ -150,6 +150,26 @@ def table_4(runs: list[dict[str, Any]]) -> Sheet:
     return Sheet(title, ["", *(f"n = {n}" for n in range(1, 8))], lines)
 
 
+def figure_5(runs: list[dict[str, Any]]) -> Sheet:
+    """Returns of ants over steps, medians over seeds, and after how many steps each is where MBPO is at the end."""
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for r in runs:
+        if r["job"]["task"] == "Ant" and r["job"]["steps"]:
+            groups[r["job"]["algorithm"]].append(r)
+    if "mbpo" not in groups:
+        return Sheet("", [], [])
+    end = groups["mbpo"][0]["job"]["steps"]
+    grid = np.linspace(0.0, end, 41)
+    middle = {a: np.median([np.interp(grid, *np.array(r["tries"])[:, ::2].T) for r in g], 0) for a, g in groups.items()}
+    goal, lines = middle["mbpo"][-1], []
+    for a, curve in middle.items():
+        reached = grid[np.argmax(curve >= goal)] if (curve >= goal).any() else np.inf
+        cells = [f"{curve[round(40 * part)]:,.0f}" for part in (0.25, 0.5, 0.75, 1.0)]
+        lines.append([a, str(len(groups[a])), *cells, "never" if np.isinf(reached) else f"{reached:,.0f}"])
+    columns = ["", "seeds", *(f"{part * end:,.0f} steps" for part in (0.25, 0.5, 0.75, 1.0)), "steps to MBPO's last"]
+    return Sheet("Ant, few steps: median return of whole episodes without noise", columns, lines)
+
+
 def walking(runs: list[dict[str, Any]]) -> Sheet:
     """Mean speeds over 10 s of Laikagos that are told 0.5 and 1.0 m/s."""
     lines = []
@@ -239,7 +259,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     runs = read(given.results)
-    sheets = [transfer(runs, given.episodes), economy(runs), table_4(runs), walking(runs)]
+    sheets = [transfer(runs, given.episodes), economy(runs), table_4(runs), figure_5(runs), walking(runs)]
     sheets = [s for s in sheets if s.lines]
     figure(runs, given.out / "learn.png")
     head = "# Learning\n\nMade by `python -m benchmarks.learn` and `python -m benchmarks.learned`, one core each unless told.\n"

@@ -19,14 +19,15 @@ from torch import Tensor, nn
 
 from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import adam, mlp
+from .parts import Normalizer, adam, mlp
 from .replay import Replay
 
 
 @dataclass
 class SacSettings(Settings):
-    """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned.
-    capacity: transitions that are kept. price: of certainty, at first. target_rate: how much of the new critic enters the slow
+    """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned, by
+    which observations are brought to one scale. capacity: transitions that are kept. price: of certainty, at first; it is
+    steered to an entropy of -certainty for each entry of the action. target_rate: how much of the new critic enters the slow
     one at each update. decay_steps: steps of the environment at which learning rates have fallen, linearly, to `last_rate` of
     their first value; they stay as they are where it is None."""
 
@@ -40,6 +41,7 @@ class SacSettings(Settings):
     decay_steps: int | None = None
     last_rate: float = 0.05
     price: float = 0.1
+    certainty: float = 1.0
     target_rate: float = 0.005
     max_norm: float = 10.0
 
@@ -50,6 +52,7 @@ class SquashedPolicy(nn.Module):
     def __init__(self, observations: int, actions: int, limit: float, hidden: tuple[int, ...]):
         super().__init__()
         self.limit = limit
+        self.normalizer = Normalizer(observations)
         self.both = mlp([observations, *hidden, 2 * actions], norm=False)
 
     def forward(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
@@ -60,7 +63,7 @@ class SquashedPolicy(nn.Module):
         )
 
     def _normal(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        mean, log_spread = self.both(observation).chunk(2, -1)
+        mean, log_spread = self.both(self.normalizer(observation)).chunk(2, -1)
         return mean, log_spread.clamp(-5.0, 2.0)
 
     def draw(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,10 +80,11 @@ class TwoCritics(nn.Module):
 
     def __init__(self, observations: int, actions: int, hidden: tuple[int, ...]):
         super().__init__()
+        self.normalizer = Normalizer(observations)
         self.both = nn.ModuleList(mlp([observations + actions, *hidden, 1], norm=False) for _ in range(2))
 
     def each(self, observation: Tensor, action: Tensor) -> Tensor:
-        x = torch.cat([observation, action], -1)
+        x = torch.cat([self.normalizer(observation), action], -1)
         return torch.stack([q(x)[..., 0] for q in self.both])
 
     def forward(self, observation: Tensor, action: Tensor) -> Tensor:
@@ -134,6 +138,8 @@ class Sac(Learner):
         with torch.no_grad():
             action = self.policy(self.observation, self.noise(s.envs, env.action_size))
             if self.steps < s.first:
+                for part in (self.policy, self.critic, self.target):
+                    part.normalizer.update(self.observation)
                 action = env.task.limit * (
                     2.0 * torch.rand(action.shape, generator=self.generator, device=self.device) - 1.0
                 )
@@ -168,7 +174,8 @@ class Sac(Learner):
 
         action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
         self._descend("actor", (price * density - self.worth(seen, action)).mean(), self.policy)
-        self._descend("price", -(self.log_price[0] * (density.detach() - actions).mean()), self.log_price)
+        self.log_price[0].grad = (s.certainty * actions - density.detach()).mean()
+        self.descend(self.parts["price_adam"], list(self.log_price))
         with torch.no_grad():
             for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
                 slow.lerp_(new, s.target_rate)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..envs import EnvTask
-from .parts import mlp
+from .parts import Normalizer, mlp
 from .sac import Sac, SacSettings
 
 
@@ -32,12 +32,13 @@ class NoisePolicy(nn.Module):
     def __init__(self, observations: int, actions: int, limit: float, hidden: tuple[int, ...]):
         super().__init__()
         self.limit, self.actions = limit, actions
+        self.normalizer = Normalizer(observations)
         self.network = mlp([observations + actions, *hidden, actions], norm=False)
 
     def forward(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
         if noise is None:
             noise = torch.zeros(*observation.shape[:-1], self.actions).to(observation)
-        return self.limit * torch.tanh(self.network(torch.cat([observation, noise], -1)))
+        return self.limit * torch.tanh(self.network(torch.cat([self.normalizer(observation), noise], -1)))
 
 
 class Sql(Sac):
