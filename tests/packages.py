@@ -1,7 +1,7 @@
 """Robot files of packages: dm_control's suite and walkers, gymnasium's MuJoCo assets, pybullet_data, gymnasium-robotics.
 
 `python -m tests.packages` writes docs/robots.md: which of them load, why others do not, how far from MuJoCo they are, and how
-far gradients are from differences. `--only PART` makes rows anew whose names have that part. Of gymnasium-robotics the files are
+far gradients are from differences. `--only PART` makes rows anew whose names have that part. Of gymnasium-robotics files are
 enough: `pip install --no-deps gymnasium-robotics`.
 """
 
