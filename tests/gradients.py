@@ -96,8 +96,8 @@ def checked(path: Path, seed: int = 0) -> str:
     wrong = ", ".join(f"{r.what} {r.error:.0e}" for r in rows if not r.error <= TOLERANCE)
     if not wrong:
         return f"{max(r.error for r in rows):.0e} {where}"
-    if told:
-        return f"{wrong} {where}: warns that {str(told[0].message).split(',')[0]}"
+    if any("not solved" in str(warning.message) for warning in told):
+        return f"{wrong} {where}: warns that the constraint problem was not solved"
     if margin < NEAR_A_KINK:
         return f"{wrong} {where}: {margin:.0e} m/s from a kink"
     if _jumps(sim, state, rng):

@@ -126,6 +126,25 @@ def test_first_states_alone():
     assert abs(found.start.q - [d.q[0] for d in data]).max() > 0  # not what was measured
 
 
+def test_activations_are_estimated_with_first_states():
+    """A muscle that is active when the recording begins, and a motor behind a filter: nobody measures how much."""
+    sim = ag.Simulator(
+        ag.load("""<mujoco><option timestep=".01"/><worldbody>
+          <body><joint name="a" axis="0 1 0" damping=".3"/><geom type="capsule" size=".05" fromto="0 0 0 0 0 -.5" mass="1"/>
+            <body pos="0 0 -.5"><joint name="b" axis="0 1 0" damping=".2"/>
+              <geom type="capsule" size=".04" fromto="0 0 0 0 0 -.5" mass=".6"/></body></body></worldbody>
+          <actuator><general joint="a" dyntype="filter" dynprm=".2" gainprm="2"/>
+            <muscle joint="b" force="20" lengthrange="-2 2" timeconst=".05 .1" gear=".2"/></actuator></mujoco>""")
+    )
+    true = sim.params.replace(damping=[0.4, 0.1], gain=[1.3, sim.params.gain[1]])
+    start = ag.State(np.array([0.5, -0.3]), np.zeros(2), np.array([0.8, 0.6]))
+    u = np.stack([np.sin(0.07 * np.arange(300)), (np.arange(300) // 40 % 2) * 0.7], 1)
+    traj = sim.rollout(start, u, params=true)
+    found = ag.fit(sim, ag.Recording(q=traj.q, v=traj.v, u=u), ["damping", "gain[a]"])
+    np.testing.assert_allclose(found.params.flat, true.flat, rtol=1e-6)
+    np.testing.assert_allclose(found.start.act, [[0.8, 0.6]], rtol=1e-5)
+
+
 @pytest.mark.parametrize("velocities", [False, True])
 def test_angles_that_jump_are_unwrapped(velocities):
     """A pendulum that goes over the top, seen by a sensor that wraps around, in two recordings that count differently."""

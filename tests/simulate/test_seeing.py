@@ -207,8 +207,8 @@ def test_contacts():
         ag.State(*(x[:2].copy() for x in state[:2])),
         rng,
         ("mass", "shape_size", "solref"),
-        step=1e-7,
-        tolerance=1e-5,
+        step=3e-7,
+        tolerance=1e-6,
     )
 
 

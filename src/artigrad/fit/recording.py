@@ -25,7 +25,8 @@ class Recording:
     """N measurements at equal times: q, or sites, or both; velocities if there are.
 
     q: (N, nq), v: (N, nv), sites: (N, ns, 3) m, world axes, all sites of the model. u: (N-1, nu), the controls between
-    measurements, zero if left out. dt: s between measurements, a multiple of the simulator's, which is the default.
+    measurements, zero if left out. dt: s between measurements, a multiple of the simulator's, which is the default. Activations
+    are not measured: they follow from the controls, and those of first states are estimated.
     """
 
     q: Any = None
@@ -41,7 +42,7 @@ class Windows(NamedTuple):
     q, v, sites: (W, H, ...) or None. counts: (W, H). follows: (W,), whether a window goes on where the one before it ends.
     u: (W, steps, nu), to the first measurement of the window that follows. start: the states recorded first in each.
     scale: by which residuals are divided: the range of each measured channel, in the order q (nv), v, sites.
-    reach: (2 nv,), the range of positions and velocities, measured or made of what was.
+    reach: (2 nv + na,), the range of positions, velocities and activations, measured or made of what was.
     every: steps of the simulator between two measurements. longest: measurements in the longest recording. notes: what was
     done to angles that jumped.
     """
@@ -67,11 +68,6 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
         raise InputError("data is an ag.Recording(q=..., v=..., u=...) or a list of them")
     if not isinstance(length, int | np.integer) or length < 3:
         raise InputError(f"a window is a whole number of measurements, at least 3, not {length!r}")
-    if sim.model.na:
-        actuator = sim.model.actuators[sim.model.activations[0].actuator]
-        raise InputError(
-            f"recordings have no activations, which '{sim.model.name}' has, as of '{actuator}': fit a model without"
-        )
     checked = [_checked(sim, r) for r in recordings]
     if len({(frozenset(c), every) for c, every in checked}) > 1:
         raise InputError("recordings that are fitted together must have measured the same things at the same dt")
@@ -81,11 +77,12 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
     scale = np.concatenate([_scale(sim, k, [c[k] for c, _ in checked]) for k in kinds])
     counted = [len(c[kinds[0]]) for c, _ in checked]
     H = max(-(-n // -(-n // length)) for n in counted)
-    pieces: dict[str, list[np.ndarray]] = {k: [] for k in (*kinds, "u", "counts", "follows", "q0", "v0")}
+    pieces: dict[str, list[np.ndarray]] = {k: [] for k in (*kinds, "u", "counts", "follows", "q0", "v0", "act0")}
     reached = []
     for (arrays, _), n in zip(checked, counted, strict=True):
         q, v = _states(sim, arrays, every * sim.options.dt, params)
-        reached.append((q, v))
+        act = _activations(sim, State(q[0], v[0]), arrays["u"], every, params)
+        reached.append((q, v, act))
         for first in range(0, n, H):
             rows = np.minimum(np.arange(first, first + H), n - 1)
             for k in kinds:
@@ -95,9 +92,11 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
             pieces["counts"].append(np.arange(first, first + H) < n)
             pieces["q0"].append(q[first])
             pieces["v0"].append(v[first])
-    reach = np.concatenate([_scale(sim, k, list(x)) for k, x in zip("qv", zip(*reached, strict=True), strict=True)])
+            pieces["act0"].append(act[first])
+    parts = zip(("q", "v", "act"), zip(*reached, strict=True), strict=True)
+    reach = np.concatenate([_scale(sim, k, list(x)) for k, x in parts])
     stacked = {k: np.stack(x) for k, x in pieces.items()}
-    start = State(stacked["q0"], stacked["v0"])
+    start = State(stacked["q0"], stacked["v0"], stacked["act0"])
     q_, v_, sites = (stacked.get(k) for k in ("q", "v", "sites"))
     return Windows(
         *(q_, v_, sites, stacked["counts"], stacked["follows"], stacked["u"], start, scale, reach, every, max(counted)),
@@ -140,6 +139,15 @@ def _scale(sim: Simulator, kind: str, measured: list[np.ndarray]) -> np.ndarray:
     every = np.concatenate([x.reshape(len(x), -1) for x in measured])
     width = np.ptp(every, axis=0)
     return np.maximum(width, QUIET * width.max()) if width.any() else np.ones_like(width)
+
+
+def _activations(sim: Simulator, first: State, u: np.ndarray, every: int, params: Params) -> np.ndarray:
+    """At every measurement (N, na): what the controls make of those of the keyframe. Only a start."""
+    rest = sim.model.keyframe().act
+    if not sim.model.na:
+        return np.zeros((len(u) + 1, 0))
+    found = sim.rollout(State(first.q, first.v, rest), np.repeat(u, every, 0), params=params).act[::every]
+    return np.where(np.isfinite(found), found, rest)
 
 
 def _states(sim: Simulator, arrays: dict[str, np.ndarray], dt: float, params: Params) -> tuple[np.ndarray, np.ndarray]:

@@ -51,7 +51,7 @@ class Evaluation:
 
 
 class Slope(NamedTuple):
-    """Cotangents, or a step: of theta (p,) and of the first states (W, 2 nv)."""
+    """Cotangents, or a step: of theta (p,) and of the first states (W, 2 nv + na)."""
 
     theta: np.ndarray
     start: np.ndarray
@@ -72,7 +72,8 @@ class Residuals:
         self.sim, self.data, self.chosen = sim, data, chosen
         self._seen = slice(0, -1, data.every)  # steps at which something was measured; the last is the next window's
         self.measured = int(data.counts.sum()) * len(data.scale)
-        self.unknown = len(chosen) + len(data.counts) * 2 * sim.model.nv
+        self.start_size = 2 * sim.model.nv + sim.model.na
+        self.unknown = len(chosen) + len(data.counts) * self.start_size
 
     def first(self, theta: np.ndarray) -> Evaluation:
         """The values at theta, from the recorded states."""
@@ -85,7 +86,7 @@ class Residuals:
     def continued(self, point: Evaluation) -> Evaluation:
         """Each window from where the one before it ended, if that is better: a simulated state has less noise than a
         measured one, and rests on the ground if it should."""
-        ends = State(*(np.roll(x[:, -1], 1, 0) for x in (point.trajectory.q, point.trajectory.v)))
+        ends = State(*(np.roll(x[:, -1], 1, 0) for x in point.trajectory.every_state()))
         follows = self.data.follows & np.isfinite(np.concatenate(ends, 1)).all(1)
         ends = State(*(np.where(follows[:, None], x, at) for x, at in zip(ends, point.start, strict=True)))
         return self.better(point, self._at(point.theta, ends))
@@ -118,13 +119,13 @@ class Residuals:
         grad = sim.vjp(traj, q_bar, v_bar)
         assert grad.params is not None
         _, d_flat = self.chosen.derivative(point.theta)
-        start = np.concatenate([tangent.to_tangent(m, point.start.q, grad.q0), grad.v0], -1)
+        start = np.concatenate([tangent.to_tangent(m, point.start.q, grad.q0), grad.v0, grad.act0], -1)
         return Slope((flat + grad.params.flat) @ d_flat, start)
 
     def normal(self, point: Evaluation) -> Normal:
         """J^T J, J by central differences"""
-        W, p, k = len(point.r), len(self.chosen), 2 * self.sim.model.nv
-        state_bytes = 8 * W * (self.data.u.shape[1] + 1) * (self.sim.model.nq + self.sim.model.nv)
+        W, p, k = len(point.r), len(self.chosen), self.start_size
+        state_bytes = 8 * W * (self.data.u.shape[1] + 1) * sum(x.shape[-1] for x in point.start)
         room = max(1, int(_BYTES / (2 * state_bytes)))
         by_theta = [self._theta_columns(point, c) for c in np.split(np.eye(p), range(room, p, room))]
         by_start = [self._start_columns(point, c) for c in np.split(np.eye(k), range(room, k, room))]
@@ -158,7 +159,8 @@ class Residuals:
 
     def _shifted(self, start: State, d: np.ndarray) -> State:
         nv = self.sim.model.nv
-        return State(tangent.move(self.sim.model, start.q, d[..., :nv]), start.v + d[..., nv:])
+        dq, dv, d_act = np.split(d, (nv, 2 * nv), axis=-1)
+        return State(tangent.move(self.sim.model, start.q, dq), start.v + dv, start.act + d_act)
 
     def _residuals(self, traj: Trajectory, copies: int) -> np.ndarray:
         """(copies * W, H * channels); zero for what does not count"""

@@ -19,7 +19,7 @@ class Fit:
     sentence for each combination of parameters that the data do not determine. noise: standard deviation of what was
     measured from what was simulated, as a share of each channel's range. losses: 1/2 sum r^2 after each step, of windows
     that grew one after the other. window: measurements in each at the end. converged: whether the last step was as good
-    as none. start: the state in which each recording begins, (recordings, nq) and (recordings, nv). notes: what was done to
+    as none. start: the state in which each recording begins, (recordings, nq) and so on. notes: what was done to
     the recordings first.
     """
 

@@ -203,8 +203,8 @@ def _scales(sim: Simulator, state: State, what: str, x: np.ndarray) -> np.ndarra
         return np.maximum(np.where(own > 0, own, rows.max() or 1.0), floor).ravel()
     if what == "armature":  # competes with M
         return np.full(x.size, min(1.0, least))
-    if what in ("damping", "stiffness"):  # so do their forces over one step
-        return np.full(x.size, min(1.0, least / sim.options.dt))
+    if what in ("damping", "stiffness"):  # so do what they do to velocities in one step, and to positions
+        return np.full(x.size, min(1.0, least / sim.options.dt ** (1 if what == "damping" else 2)))
     if what in ("torsional_friction", "rolling_friction"):  # metres, and small ones
         return np.minimum(1.0, np.where(x > 0, 100 * x, 1.0))
     if what == "bias":  # acts through the gear

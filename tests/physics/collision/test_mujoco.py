@@ -70,6 +70,42 @@ def test_closed_forms_are_mujocos(one, other, tilt):
     assert sum(not same(mine, theirs, 1e-6) for mine, theirs in found) == 0
 
 
+def reach(shape, R, n):
+    """How far a shape reaches along n, with more digits than the contacts have."""
+    (kind, size), n = shape, (R.astype(np.longdouble).T @ n.astype(np.longdouble))
+    size, across = np.asarray(size, np.longdouble), np.sqrt(n[0] ** 2 + n[1] ** 2)
+    return {
+        "capsule": lambda: size[0] * np.sqrt(n @ n) + size[1] * abs(n[2]),
+        "ellipsoid": lambda: np.sqrt(np.sum((size * n) ** 2)),
+        "cylinder": lambda: size[0] * across + size[1] * abs(n[2]),
+        "box": lambda: np.sum(size * np.abs(n)),
+    }[kind]()
+
+
+@pytest.mark.parametrize(("one", "other"), [("capsule", "cylinder"), ("ellipsoid", "box"), ("cylinder", "cylinder")])
+def test_where_normals_of_curved_solids_are_not_mujocos_ours_has_the_lesser_overlap(one, other):
+    """A search that ends once the overlap is right leaves the normal off by its root."""
+    a, b = SHAPES[one], SHAPES[other]
+    theirs = Theirs(a, b, 0.0)
+    theirs.m.opt.ccd_tolerance, theirs.m.opt.ccd_iterations = 1e-12, 200
+    poses = placements(np.random.default_rng(0), 1000, 0.4)
+    lesser = []
+    for k, mine in enumerate(ours(a, b, poses, 0.0)):
+        Ra, ra, Rb, rb = (x[k] for x in poses)
+        other_one = theirs.contacts(Ra, ra, Rb, rb)
+        if len(mine) != 1 or not same(mine, other_one, 1e-4):
+            continue
+        overlaps = [
+            (reach(a, Ra, n) + reach(b, Rb, -n) - n.astype(np.longdouble) @ (rb - ra))
+            / np.sqrt(n.astype(np.longdouble) @ n)
+            for n in (mine.normals[0], other_one.normals[0])
+        ]
+        assert abs(overlaps[0] + mine.gaps[0]) < 1e-14
+        if np.abs(mine.normals[0] - other_one.normals[0]).max() > 1e-7:
+            lesser.append(overlaps[1] - overlaps[0])
+    assert len(lesser) > 50 and min(lesser) > 0
+
+
 def test_a_capsule_lying_on_a_box_has_two_points():
     lying = np.array([[[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]])
     poses = (lying, np.array([[0.02, 0.03, 0.279]]), np.eye(3)[None], np.zeros((1, 3)))
