@@ -162,7 +162,7 @@ def adjoint_of_step(s: Step, j: Any, t: Any, a: dict[str, Any]) -> None:
 
 def _recompute_stretch(s: Step, n: Any, a: dict[str, Any]) -> None:
     """The states of stretch n, from its first, to (q, v, act)."""
-    length, nv = a["length"], s.model.nv
+    length, nv, s = a["length"], s.model.nv, s.at(bars=None)  # a step as any other
     get_state(s, a, n, "_kept")
     put_state(s, a, 0)
     for j in loop(length - 1):

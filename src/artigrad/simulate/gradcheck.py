@@ -86,7 +86,8 @@ def gradcheck(
         raise ArithmeticError(
             "gradients differ from finite differences: "
             + ", ".join(f"{r.what} {r.error:.1e}" for r in bad)
-            + f"; the nearest contact or limit was {margin:.0e} m/s from another zone of its law (health.margin)"
+            + f"; the nearest contact or limit was {margin:.0e} m/s from another zone of its law, or from other features"
+            + " of its shapes (health.margin)"
         )
     return rows
 

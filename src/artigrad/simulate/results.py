@@ -28,8 +28,9 @@ class Health(NamedTuple):
 
     finite: whether all of it is (on a GPU without PyTorch: 1.0 or 0.0). violation: how far the constraints of some step were
     from solved, as in `Trajectory`; 0 if all were. margin: m/s, how far the nearest row of all steps was from another zone
-    of its law, as sticking, slipping or letting go instead; the gradient is one-sided where it is 0, and 1000 means that
-    nothing came near.
+    of its law, as sticking, slipping or letting go instead, and by how much faster shapes that touch would have had to move for
+    other corners, edges or faces of theirs to touch; the gradient is one-sided where it is 0, and 1000 means that nothing came
+    near.
     """
 
     finite: np.ndarray

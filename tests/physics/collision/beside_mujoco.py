@@ -103,14 +103,20 @@ def solid(shape, X, size=None, vertices=None):
 
 
 def met(a, b, X_a, X_b, near, n):
-    """The rows that a pair of solids fills."""
+    """The rows that a pair of solids fills, its routine, and the solids."""
+    slots, routine, solids = meet(a, b, X_a, X_b, near, n)
+    return [slots.rows[k] for k in range(len(routine.features))], routine, solids
+
+
+def meet(a, b, X_a, X_b, near, n):
+    """The same with all that is in the slots."""
     routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
     slots = slots_in(NumpyMemory(np.full((SLOTS * SOLID_MEETING.size + 1000, n), np.nan), 0), frozenset({CONVEX}))
     one, other = (x if isinstance(x, Solid) else solid(s, x) for s, x in ((a, X_a), (b, X_b)))
     turned = float(KIND[a[0]] > KIND[b[0]])
     one, other = one._replace(later=turned), other._replace(later=1.0 - turned)
     routine.collide(one, other, near, slots)
-    return [slots.rows[k] for k in range(len(routine.features))], routine, (one, other)
+    return slots, routine, (one, other)
 
 
 class Contact:

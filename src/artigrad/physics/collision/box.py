@@ -8,11 +8,12 @@ and one further on over the same face; both are where MuJoCo has them, also wher
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any, NamedTuple
 
-from ...spatial import Force, Vec3, cross, dot
-from ...staging import clamp, maximum, select, sqrt, vjp_of
-from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
+from ...spatial import Force, Vec3, cross, dot, norm
+from ...staging import clamp, maximum, minimum, select, sqrt, vjp_of
+from .gap import FAR, ZERO, Gap, PairBars, Pose, least_of, moved, turned
 
 
 def _sign(x: Any) -> Any:
@@ -61,6 +62,17 @@ def box_ball_vjp(h: Vec3, c: Vec3, r: float, y_bar: Gap) -> tuple[Vec3, Vec3, fl
     return select(outside, h_out, h_in), select(outside, c_out, c_in), r_bar
 
 
+def ball_room(h: Vec3, c: Vec3) -> Any:
+    """How far a ball at c is from where another face, edge or corner of the box is the nearest. Over a face the ball may come
+    in: nothing changes there."""
+    _, clamped, outside, _, _ = _setting(h, c)
+    over_face = clamped.x + clamped.y + clamped.z < 1.5
+    x, y, z = h.map(lambda b, x: b - abs(x), c).leaves()
+    off = [select((on > 0.5) & over_face, FAR, abs(d)) for d, on in zip((x, y, z), clamped.leaves(), strict=True)]
+    second = maximum(minimum(x, y), minimum(maximum(x, y), z))
+    return select(outside, least_of(*off), second - least_of(x, y, z))
+
+
 class BesideBall(NamedTuple):
     """A solid of some size, in its own axes, and a ball (centre, radius): the gap and its adjoint; and both in the world."""
 
@@ -93,6 +105,10 @@ def box_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
 @vjp_of(box_sphere)
 def box_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
     return BOX.sphere_vjp(A, size_a, B, size_b, y_bar)
+
+
+def box_sphere_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    return ball_room(size_a, A.R.T @ (B.r - A.r))
 
 
 # -- capsule ---------------------------------------------------------------------------------------------------------------
@@ -287,3 +303,26 @@ def box_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_ba
     A_bar = moved(A.r, y_bar.p - centre_bar) + Force(turn, Vec3.zero())
     B_bar = moved(B.r, centre_bar) + turned(z, axis_bar * size_b.y)
     return PairBars(A_bar, h_bar, B_bar, Vec3(r_bar, dot(z, axis_bar), 0.0), ZERO)
+
+
+def box_capsule_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    """Of both points: to where another feature of the box is the nearest to them, where they come to an end of the axis or
+    leave it, and where the second is found in another way."""
+    h, e, c = size_a, A.R.T @ (B.R.column(2) * size_b.y), A.R.T @ (B.r - A.r)
+    first = _nearest(h, c, e)
+    second, length = _second(h, c, e, first), norm(e)
+    x, y, across = c + e * first.t, c + e * second.t, first.across
+    dims, hangs = across.x + across.y + across.z, least_of(*(-(second.slab + second.shift)).leaves()) < -0.5
+    held = abs(dot(e, _beyond(h, x))) / length  # what holds the first at its end
+    held = select(
+        (dims > 1.5) | hangs, held, FAR
+    )  # over a face with the second at the other end, the two change places
+    ends = select(abs(first.t) < 1.0, (1.0 - abs(first.t)) * length, held)
+    y = y.map(lambda a, on: select(on > 0.5, 0.0, a), second.slab)  # over a rim it stays there
+    beside = select(hangs, abs(1.0 - abs(second.t)) * length, FAR)
+    there = select(second.there > 0.5, minimum(ball_room(h, y), beside), FAR)
+    slopes = e.map(lambda a, on: select(on > 0.5, abs(a), FAR), across)
+    by_slope = least_of(*slopes.leaves(), *(abs(a - b) for a, b in combinations(slopes.leaves(), 2)))
+    square = e.map(lambda a: abs(a * a - 0.5 * length * length) / length)
+    by_slope = minimum(by_slope, select(dims > 2.5, least_of(*square.leaves()), FAR))
+    return least_of(ball_room(h, x), ends, there, select(dims > 1.5, by_slope, FAR))

@@ -8,13 +8,14 @@ rectangle, an end; and the rectangle's corners may lie inside the incident face.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ...spatial import Force, Mat3, Vec3, cross, dot
 from ...staging import Row, clamp, maximum, minimum, select, sqrt, target
-from .gap import FAR, Gap, PairBars, moved
+from .gap import FAR, Gap, PairBars, least_of, moved
 from .meeting import Slots, held_vjp, slip_vjp
+from .rooms import beside
 from .solids import Solid
 
 SLOTS = 12
@@ -70,21 +71,27 @@ class _Axis(NamedTuple):
     n: Vec3 = Vec3(0.0, 0.0, 1.0)
 
 
-def _best_face(s: _Setting) -> _Axis:
+def _face_axes(s: _Setting) -> list[_Axis]:
     """Codes 0 to 2: faces of A; 3 to 5: of B."""
     Q = s.R.map(abs)
+    sides = ((0.0, s.t, s.a, Q @ s.b), (3.0, s.u, s.b, Q.T @ s.a))
+    return [
+        _Axis(abs(x) - h - r, first + k)
+        for first, t, own, reach in sides
+        for k, (x, h, r) in enumerate(zip(t.leaves(), own.leaves(), reach.leaves(), strict=True))
+    ]
+
+
+def _best_face(s: _Setting) -> _Axis:
     best = _Axis(-FAR, 0.0)
-    for first, t, own, reach in ((0.0, s.t, s.a, Q @ s.b), (3.0, s.u, s.b, Q.T @ s.a)):
-        for k, (x, h, r) in enumerate(zip(t.leaves(), own.leaves(), reach.leaves(), strict=True)):
-            apart = abs(x) - h - r
-            more = apart > best.apart
-            best = _Axis(select(more, apart, best.apart), select(more, first + k, best.code))
+    for axis in _face_axes(s):
+        more = axis.apart > best.apart
+        best = _Axis(select(more, axis.apart, best.apart), select(more, axis.code, best.code))
     return best
 
 
-def _best_edge(s: _Setting) -> _Axis:
-    """Of the nine axes at right angles to an edge of A and one of B."""
-    best = _Axis(-FAR, 0.0)
+def _edge_axes(s: _Setting) -> Iterator[_Axis]:
+    """The nine axes at right angles to an edge of A and one of B."""
     units = [Vec3(*(float(i == k) for k in range(3))) for i in range(3)]
     for i, axis in enumerate(units):
         for j in range(3):
@@ -95,27 +102,41 @@ def _best_edge(s: _Setting) -> _Axis:
             along = dot(n, s.t)
             reach = dot(n.map(abs), s.a) + dot((s.R.T @ n).map(abs), s.b)
             apart = select(crossing, abs(along) - reach, -FAR)
-            more = apart > best.apart
-            best = _Axis(
-                select(more, apart, best.apart),
-                select(more, float(i), best.code),
-                select(more, float(j), best.other),
-                select(more, select(along < 0.0, -n, n), best.n),
-            )
+            yield _Axis(apart, float(i), float(j), select(along < 0.0, -n, n))
+
+
+def _best_edge(s: _Setting) -> _Axis:
+    best = _Axis(-FAR, 0.0)
+    for axis in _edge_axes(s):
+        more = axis.apart > best.apart
+        best = _Axis(*(select(more, x, y) for x, y in zip(axis, best, strict=True)))
     return best
+
+
+def _normal(s: _Setting, face: _Axis) -> Vec3:
+    """Of a face, in A."""
+    return select(face.code < 2.5, _unit(face.code), s.R @ _unit(face.code - 3.0))
 
 
 def _by_edge(s: _Setting, face: _Axis, edge: _Axis) -> Any:
     """Whether two edges meet, not a face."""
-    normal = select(face.code < 2.5, _unit(face.code), s.R @ _unit(face.code - 3.0))
-    aligned = abs(dot(normal, edge.n)) > ALIGNED
+    aligned = abs(dot(_normal(s, face), edge.n)) > ALIGNED
     wins = (edge.apart - CLEAR * abs(edge.apart)) > face.apart
     enough = edge.apart > face.apart + BETTER * abs(face.apart) + 1e-15
     return select(wins, select(aligned, select(enough, 1.0, 0.0), 1.0), 0.0) > 0.5
 
 
-def _edges(s: _Setting, edge: _Axis) -> tuple[Any, Vec3, Vec3, Vec3]:
-    """(gap, point, direction of A's edge, of B's edge), in A."""
+class _Edges(NamedTuple):
+    """The gap and the point of two edges, their directions, all in A; and how far their points are from the ends."""
+
+    gap: Any
+    p: Vec3
+    e: Vec3
+    f: Vec3
+    room: Any
+
+
+def _edges(s: _Setting, edge: _Axis) -> _Edges:
     e, f = _unit(edge.code), s.R @ _unit(edge.other)
 
     def corner(n: Vec3, h: Vec3, along: Vec3) -> Vec3:
@@ -131,12 +152,14 @@ def _edges(s: _Setting, edge: _Axis) -> tuple[Any, Vec3, Vec3, Vec3]:
     y = clamp(k * x - along_f, -half_b, half_b)
     x = clamp(along_e + k * y, -half_a, half_a)
     a, b = a + e * x, b + f * y
-    return dot(b - a, edge.n), (a + b) * 0.5, e, f
+    room = minimum(*(abs(half - abs(t)) for half, t in ((half_a, along_e + k * y), (half_b, k * x - along_f))))
+    return _Edges(dot(b - a, edge.n), (a + b) * 0.5, e, f, room)
 
 
 class _Faces(NamedTuple):
     """The reference face as a rectangle of half sizes h about z = 0, z away from its box, and the incident one as
-    o + x u + y v, |x|, |y| <= 1; to_box: from these axes to those of the reference box; depth: from its centre to the face."""
+    o + x u + y v, |x|, |y| <= 1; to_box: from these axes to those of the reference box; depth: from its centre to the face;
+    lead: by how much the incident face looks at the reference more than any other."""
 
     h: Vec3
     o: Vec3
@@ -144,6 +167,7 @@ class _Faces(NamedTuple):
     v: Vec3
     to_box: Callable[[Vec3], Vec3]
     depth: Any
+    lead: Any
 
 
 def _faces(s: _Setting, face: _Axis) -> tuple[_Faces, Any]:
@@ -165,9 +189,10 @@ def _faces(s: _Setting, face: _Axis) -> tuple[_Faces, Any]:
 
     u, v, w = pick(y, z, x), pick(z, x, y), pick(x, y, z)
     half = _towards(other, steep)
+    lead = abs(w.z) - maximum(abs(u.z), abs(v.z))
     w = w * select(w.z > 0.0, -half.z, half.z)  # down to the face that looks at the reference
     o = up(c) + w - Vec3(0.0, 0.0, h.z)
-    return _Faces(h, o, u * half.x, v * half.y, lambda q: _from(up(q), code), h.z), own
+    return _Faces(h, o, u * half.x, v * half.y, lambda q: _from(up(q), code), h.z, lead), own
 
 
 class _Corner(NamedTuple):
@@ -214,9 +239,14 @@ def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
     return [first, last]
 
 
+def _incident(f: _Faces) -> list[Vec3]:
+    """The corners of the incident face."""
+    return [f.o + f.u * x + f.v * y for x, y in AROUND]
+
+
 def _cut(f: _Faces) -> list[_Corner]:
     """The twelve candidates."""
-    ring = [f.o + f.u * x + f.v * y for x, y in AROUND]
+    ring = _incident(f)
     out = [c for k in range(4) for c in _cut_edge(f, ring[k], ring[(k + 1) % 4] - ring[k])]
     det = f.u.x * f.v.y - f.u.y * f.v.x
     inverse = 1.0 / select(abs(det) > 1e-30, det, 1.0)
@@ -229,15 +259,19 @@ def _cut(f: _Faces) -> list[_Corner]:
     return out
 
 
-def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
-    """Fill the twelve slots of a pair; FAR is the gap of those that are not real."""
+def _setting(one: Solid, other: Solid) -> _Setting:
     A, B = one.X, other.X
     d = B.r - A.r
-    s = _Setting(one.size, other.size, A.R.T @ B.R, A.R.T @ d, B.R.T @ d)
+    return _Setting(one.size, other.size, A.R.T @ B.R, A.R.T @ d, B.R.T @ d)
+
+
+def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
+    """Fill the twelve slots of a pair; FAR is the gap of those that are not real."""
+    A, B, s = one.X, other.X, _setting(one, other)
     face, edge = _best_face(s), _best_edge(s)
     by_edge = _by_edge(s, face, edge)
-    edge_phi, edge_p, edge_e, edge_f = _edges(s, edge)
-    edge_n, edge_e, edge_f = A.R @ edge.n, A.R @ edge_e, A.R @ edge_f
+    edge_phi, edge_p, *directions, _ = _edges(s, edge)
+    edge_n, edge_e, edge_f = (A.R @ v for v in (edge.n, *directions))
 
     f, own = _faces(s, face)
     R, r = select(own, A.R, B.R), select(own, A.r, B.r)
@@ -283,3 +317,66 @@ def box_box_vjp(one: Solid, other: Solid, row: Row, y_bar: Gap) -> PairBars:
     A_bar, size_a = bars(one, a, a_bar, turn_a)
     B_bar, size_b = bars(other, b, b_bar, turn_b)
     return PairBars(A_bar, size_a, B_bar, size_b, Vec3.zero())
+
+
+# -- how far it is to other features -----------------------------------------------------------------------------------------
+def box_box_room(one: Solid, other: Solid, near: Any, slots: Slots) -> Any:
+    """To where another axis is the best, a corner enters or leaves the cut face, or a point comes to an end of its edge."""
+    s = _setting(one, other)
+    face, edge = _best_face(s), _best_edge(s)
+    f, _ = _faces(s, face)
+    by_face = least_of(_faces_room(s, face, f), f.lead * least_of(*f.h.leaves()), _corners_room(f, near))
+    by_edge = minimum(_edges(s, edge).room, edge.apart - _second(edge, _edge_axes(s)))
+    return minimum(select(_by_edge(s, face, edge), by_edge, by_face), _rule_room(s, face, edge))
+
+
+def _second(best: _Axis, axes: Iterator[_Axis]) -> Any:
+    """How far the second best axis separates."""
+    second: Any = -FAR
+    for axis in axes:
+        own = (abs(axis.code - best.code) < 0.5) & (abs(axis.other - best.other) < 0.5)
+        second = maximum(second, select(own, -FAR, axis.apart))
+    return second
+
+
+def _faces_room(s: _Setting, face: _Axis, f: _Faces) -> Any:
+    """To where another face is the best. Of two that lie flat on each other and of which one covers the other, that of the
+    larger is the best however they tilt."""
+    covered, normal, room = _covers(f), _normal(s, face), FAR + 0.0 * face.apart
+    for axis in _face_axes(s):
+        flat = abs(dot(normal, _normal(s, axis))) > ALIGNED
+        room = minimum(
+            room, select(flat & (covered | (abs(axis.code - face.code) < 0.5)), FAR, face.apart - axis.apart)
+        )
+    return room
+
+
+def _covers(f: _Faces) -> Any:
+    """Where one of both faces lies over all of the other."""
+    inside = least_of(*(minimum(f.h.x - abs(p.x), f.h.y - abs(p.y)) for p in _incident(f)))
+    det = f.u.x * f.v.y - f.u.y * f.v.x
+    inverse = 1.0 / select(abs(det) > 1e-30, det, 1.0)
+    around = FAR + 0.0 * det
+    for sx, sy in AROUND:
+        x, y = f.h.x * sx - f.o.x, f.h.y * sy - f.o.y
+        along_u, along_v = (x * f.v.y - y * f.v.x) * inverse, (f.u.x * y - f.u.y * x) * inverse
+        around = least_of(around, 1.0 - abs(along_u), 1.0 - abs(along_v))
+    return maximum(inside, around) > 0.0
+
+
+def _corners_room(f: _Faces, near: Any) -> Any:
+    ring, rectangle, room = _incident(f), [Vec3(f.h.x * x, f.h.y * y, 0.0) for x, y in AROUND], FAR + 0.0 * f.o.x
+    for k in range(4):
+        for j in range(4):
+            room = minimum(room, beside(ring[k], rectangle[j], rectangle[(j + 1) % 4], 1.0, near))
+            room = minimum(room, beside(rectangle[j], ring[k], ring[(k + 1) % 4], -1.0, near))
+    return room
+
+
+def _rule_room(s: _Setting, face: _Axis, edge: _Axis) -> Any:
+    """To where `_by_edge` says otherwise."""
+    cosine, size = abs(dot(_normal(s, face), edge.n)), least_of(*s.a.leaves(), *s.b.leaves())
+    enough = face.apart + BETTER * abs(face.apart)
+    between = (edge.apart > face.apart) & (edge.apart < enough)  # there the angle decides
+    by_depth = abs(edge.apart - select(cosine > ALIGNED, enough, face.apart))
+    return minimum(by_depth, select(between, abs(cosine - ALIGNED) * size, FAR))

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...model.model import HEIGHT_FIELD, PLANE, Model
-from ...staging import Layout, Table
+from ...staging import Layout, Reals, Table
 from .clip import MOST, ORDER, PAGE, POLYGON
 from .height_field import WINDOW
 from .hull_tables import ways_of
 from .meeting import HULL_MEETING, MEETING, SOLID_MEETING, Slots
+from .patch import MADE
 from .rings import CORNER, STRIDE
 from .routines import CONVEX, NEAREST, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD, routine_of
 from .solids import SOLIDS
@@ -121,17 +122,19 @@ def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
         return {"slots": 0, "met": 0}
     layout = meeting_layout(routines)
     size = layout.size
-    rings = 2 * STRIDE * CORNER.size + 2 * PAGE * POLYGON.size + MOST + WINDOW.size if layout is SOLID_MEETING else 0
-    return {"slots": SLOTS * size + rings, "met": contacts * size}
+    patch = 2 * STRIDE * CORNER.size + 2 * PAGE * POLYGON.size + MOST + MADE.size + WINDOW.size
+    return {"slots": SLOTS * size + 1 + (patch if layout is SOLID_MEETING else 0), "met": contacts * size}
 
 
 def slots_in(memory: Any, routines: frozenset[int]) -> Slots:
     """The scratch of a pair whose points are found together, in memory of that size."""
     rows = Table(memory, meeting_layout(routines))
-    corners = Table(memory, CORNER, SLOTS * rows.layout.size)
+    room = Reals(memory, SLOTS * rows.layout.size)
+    corners = Table(memory, CORNER, room.start + 1)
     polygon = Table(memory, POLYGON, corners.start + 2 * STRIDE * CORNER.size)
     order = Table(memory, ORDER, polygon.start + 2 * PAGE * POLYGON.size)
-    return Slots(rows, corners, polygon, order, Table(memory, WINDOW, order.start + MOST))
+    made = Table(memory, MADE, order.start + MOST)
+    return Slots(rows, room, corners, polygon, order, made, Table(memory, WINDOW, made.start + MADE.size))
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

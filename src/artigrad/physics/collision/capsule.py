@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...spatial import Force, Vec3, dot
-from ...staging import Linear, clamp, select, target, vjp_of
-from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
+from ...spatial import Force, Vec3, cross, dot, norm
+from ...staging import Linear, clamp, minimum, select, sqrt, target, vjp_of
+from .gap import FAR, ZERO, Gap, PairBars, Pose, least_of, moved, turned
 from .sphere import ball_ball, ball_ball_vjp
 
 PARALLEL = {"f64": 1e-9, "f32": 1e-5}  # of the squared sine of the angle between two axes; below, rounding decides
@@ -122,6 +122,17 @@ def capsule_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y
     return PairBars(A_bar, Vec3(ra_bar, half_bar, 0.0), moved(B.r, c_bar + more), Vec3(rb_bar, 0.0, 0.0), ZERO)
 
 
+def capsule_sphere_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    """To where the ball is over an end of the axis, or on it."""
+    a, e = _axis(A, size_a)
+    return minimum(_from_ends(dot(B.r - a, e) / dot(e, e), e), norm(B.r - on_segment(a, e, B.r)))
+
+
+def _from_ends(s: Any, e: Vec3) -> Any:
+    """How far a + s e is from both ends of the segment, on its line."""
+    return minimum(abs(s), abs(1.0 - s)) * norm(e)
+
+
 def capsule_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
     """at.x = 0: the closest points. Parallel ones have a second point, at.x = 1."""
     (a, e), (b, f) = _axis(A, size_a), _axis(B, size_b)
@@ -142,3 +153,14 @@ def capsule_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, 
     A_bar, half_a = _axis_vjp(A, size_a, a_bar, e_bar)
     B_bar, half_b = _axis_vjp(B, size_b, b_bar, f_bar)
     return PairBars(A_bar, Vec3(ra_bar, half_a, 0.0), B_bar, Vec3(rb_bar, half_b, 0.0), ZERO)
+
+
+def capsule_capsule_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    """To where a point comes to an end of its axis or leaves it, where the axes meet, and where they are parallel."""
+    (a, e), (b, f) = _axis(A, size_a), _axis(B, size_b)
+    near, r, A2, F2 = _parameters(a, e, b, f, at.x), a - b, dot(e, e), dot(f, f)
+    s, t = (dot(e, f) * near.t - dot(e, r)) / A2, (dot(e, f) * near.s + dot(f, r)) / F2  # each the best for the other
+    ends = minimum(_from_ends(s, e), _from_ends(t, f))
+    apart = norm(r + e * near.s - f * near.t)
+    parallel = abs(norm(cross(e, f)) / sqrt(A2 * F2) - PARALLEL[target().dtype] ** 0.5) * sqrt(minimum(A2, F2))
+    return least_of(ends, apart, parallel)

@@ -101,3 +101,15 @@ def corners_below(count: Any, most: int, more: int = 0) -> Iterator[Any]:
     for k in loop(most):
         for _ in when_any(to_real(k) < count + float(more)):
             yield k
+
+
+def around(polygon: Table, many: Any, number: Any) -> tuple[Vertex, Vertex]:
+    """A corner of the area, and the one before it."""
+    before = select(number > 0.5, number - 1.0, maximum(many - 1.0, 0.0))
+    return polygon.pick("at", number, MOST), polygon.pick("at", before, MOST)
+
+
+def corner_kind(polygon: Table, many: Any, number: Any) -> Any:
+    """What a corner of the area is: 0 a corner of the subject, 1 a crossing of two edges, 2 a corner of the other ring."""
+    v, last = around(polygon, many, number)
+    return select(v.out < RING - 0.5, 0.0, 1.0) + select(last.out < RING - 0.5, 0.0, 1.0)

@@ -111,6 +111,29 @@ def collide_one(kind: Kind, point: Point, near: Any, slots: Slots) -> None:
         kind.switch(lambda routine: partial(of, routine))
 
 
+def pair_room(kind: Kind, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> None:
+    """How far points that were found together just now are from other features."""
+
+    def of(routine: Routine) -> None:
+        if routine.collide and routine.room and not routine.each:
+            slots.room[0] = routine.room(*solids(routine), near, slots)
+
+    kind.switch(lambda routine: partial(of, routine))
+
+
+def point_room(kind: Kind, pair: PairPoses, point: Point, near: Any, slots: Slots) -> Any:
+    """How far one point of a pair is from other features, m."""
+
+    def of(routine: Routine) -> Any:
+        if routine.room is None:
+            return FAR
+        if routine.each:
+            return routine.room(*point.solids(routine), point.feature(), near, slots)
+        return slots.room[0] if routine.collide else routine.room(*pair, point.feature())
+
+    return kind.switch(lambda routine: partial(of, routine))
+
+
 def when_together(kind: Kind, do: Callable[[Routine], None]) -> None:
     """Do something for a pair that fills rows of its points."""
     kind.switch(lambda routine: partial(do, routine) if routine.collide else lambda: None)

@@ -14,7 +14,7 @@ from .meeting import CornerBars, Slots, slip_vjp
 from .patch import Held, Spot, patch
 from .rings import EDGE, frame
 from .solids import CURVED, SOLIDS, Solid
-from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, refine, solve
+from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
 
 SLOTS = 4
 EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, by which features may miss the support of their solids
@@ -34,7 +34,8 @@ def find_touch(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Fa
 
 def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
     """Newton's method counts if the solids agree with it: the overlap along its normal must be the one it believes in, and no
-    larger than the search's. Where it is not, as beside nearly flat faces of a mesh, a sharper search goes before it."""
+    larger than the search's, and its points must lie on their features. Where they do not, as beside nearly flat faces of a
+    mesh, a sharper search goes before it."""
     kind, loose, (asked, enough) = target().dtype, maximum(_curved(A), _curved(B)), ask
     state = carry((Facet.zero(), Facet.zero(), axis, select(asked, 1.0, 0.0), 0.0 * axis.x))
     for k in loop(2):
@@ -50,6 +51,7 @@ def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
                 off = abs(dot(better, B.support(-better) - A.support(better)) - c.g)
                 good = off < select(to_real(k) < 0.5, EXACT[kind], ROUGHLY[kind])
                 good = good & (c.g + 2.0 * LOOSE[kind] > -search.h)
+                good = good & ((to_real(k) > 0.5) | (on_feature(A, ra) & on_feature(B, rb)))
                 now = (select(good, ra, ga), select(good, rb, gb), select(good, better, search.n))
                 found = (*now, select(good, 0.0, 1.0), 1.0)
                 state.value = tuple(select(near, x, y) for x, y in zip(found, state.value, strict=True))
@@ -298,7 +300,7 @@ def _corner_bars(
         at, bars, numbers, n = list[Vec3](), list[Vec3](), list[Any](), s.X.R.T @ normal
         for side, (p0, p1, p2, flat, of) in zip(sides, own, strict=True):
             w = s.X.R.T @ side.bar
-            s1, s2 = _weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
+            s1, s2 = weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
             d1, d2 = (sqrt(maximum(dot(d, d), SHORT)) for d in (p1 - p0, p2 - p0))
             turn1, turn2 = n * (-side.mu1 / d1), n * (-side.mu2 / d2)
             at += [p0, p1, p2]
@@ -306,13 +308,3 @@ def _corner_bars(
             bars += [w * (1.0 - s1 - s2) - turn1 - turn2, w * s1 + turn1, w * s2 + turn2]
         out.append(CornerBars(tuple(at), tuple(bars), tuple(numbers)))
     return out[0], out[1]
-
-
-def _weights(x: Vec3, e: Vec3, f: Vec3, flat: Any) -> tuple[Any, Any]:
-    """(s, t) with x = s e + t f; t = 0 on an edge, both zero at a corner."""
-    ee, ff, ef, xe, xf = dot(e, e), dot(f, f), dot(e, f), dot(x, e), dot(x, f)
-    det = ee * ff - ef * ef
-    face = (flat > 1.5) & (det > SHORT * SHORT)
-    inverse = 1.0 / select(face, det, 1.0)
-    s = select(face, (ff * xe - ef * xf) * inverse, xe / maximum(ee, SHORT))
-    return select(flat > 0.5, s, 0.0), select(face, (ee * xf - ef * xe) * inverse, 0.0)

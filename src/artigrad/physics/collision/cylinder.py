@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Vec3
-from ...staging import select, sqrt, vjp_of
-from .box import BesideBall, box_ball, box_ball_vjp
+from ...staging import minimum, select, sqrt, vjp_of
+from .box import BesideBall, ball_room, box_ball, box_ball_vjp
 from .gap import FAR, ZERO, Gap, PairBars, Pose
 from .sphere import TINY
 
@@ -63,3 +63,10 @@ def cylinder_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> G
 @vjp_of(cylinder_sphere)
 def cylinder_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
     return CYLINDER.sphere_vjp(A, size_a, B, size_b, y_bar)
+
+
+def cylinder_sphere_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    """That of the rectangle, and to the axis where the side touches."""
+    rho, _, _ = _half_plane(A.R.T @ (B.r - A.r))
+    c, h = Vec3(rho, 0.0, (A.R.T @ (B.r - A.r)).z), _rectangle(size_a)
+    return minimum(ball_room(h, c), select(abs(box_ball(h, c, 0.0).n.x) > 0.0, rho, FAR))

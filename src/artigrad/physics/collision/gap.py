@@ -6,10 +6,10 @@ a vertex). Geometry is done about the origin of B's tree, so that numbers stay t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...spatial import Force, Transform, Vec3, cross
-from ...staging import Linear
+from ...staging import Linear, minimum
 
 FAR = 1e3  # m or m/s: a gap that is never closed, a margin that nothing comes near
 ZERO = Vec3.zero()
@@ -46,6 +46,12 @@ class PairBars(NamedTuple):
     B: Force
     size_b: Vec3
     at: Vec3
+
+
+def least_of(first: Any, *others: Any) -> Any:
+    for x in others:
+        first = minimum(first, x)
+    return first
 
 
 def moved(x: Vec3, x_bar: Vec3) -> Force:

@@ -15,9 +15,10 @@ from ...model.model import POINTS
 from ...spatial import Vec3, cross, dot
 from ...staging import Layout, Reals, Row, floor, maximum, minimum, select, sqrt, target, when_any
 from .convex import find_touch, put_witness, witness_corner_bars, witness_vjp
-from .gap import FAR, ZERO, Gap, PairBars, Pose
+from .gap import FAR, ZERO, Gap, PairBars, Pose, least_of
 from .hull_tables import Corner
 from .meeting import CornerBars, Slots
+from .rooms import witness_room
 from .solids import Solid
 
 # The first cell of the window, and the box around the solid: x and y in cells, z in metres, in the frame of the field.
@@ -41,6 +42,17 @@ class Prism(NamedTuple):
             more = height > best
             best, at = select(more, height, best), select(more, corner, at)
         return Corner(at, 0.0)
+
+    def room(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
+        """How far a point is from where another feature has it, l the normal out there: of each upper corner, how far the side
+        opposite it is or how much lower it lies; and the same of the base."""
+        p, q, s = self.top
+        room = maximum(abs(at.z - self.base), abs(l.z) * (least_of(p.z, q.z, s.z) - self.base))
+        for a, b, c in ((p, q, s), (q, s, p), (s, p, q)):
+            off = abs((c.x - b.x) * (at.y - b.y) - (c.y - b.y) * (at.x - b.x))
+            side = off / sqrt(maximum((c.x - b.x) * (c.x - b.x) + (c.y - b.y) * (c.y - b.y), FLAT))
+            room = minimum(room, maximum(side, dot(l, at - a)))
+        return room
 
 
 class Grid(NamedTuple):
@@ -78,6 +90,10 @@ class Grid(NamedTuple):
         y = self.size.y * (2.0 * row / (self.rows - 1.0) - 1.0)
         return Vec3(x, y, self.heights.gather(self.number(row, col), self.n))
 
+    def top(self, row: Any, col: Any, second: Any) -> tuple[Vec3, ...]:
+        """The corners of one of the two triangles of a cell."""
+        return self.corner(row, col), self.corner(row + 1.0, col + 1.0), self.corner(row + 1.0 - second, col + second)
+
     def cells(self, p: Vec3) -> tuple[Any, Any]:
         """(column, row) of a place in the frame of the field, in cells."""
         col = (p.x / self.size.x + 1.0) * 0.5 * (self.cols - 1.0)
@@ -109,11 +125,21 @@ def meet_prism(A: Grid | Solid, B: Grid | Solid, at: Vec3, near: Any, slots: Slo
     under = (c < field.cols - 1.5) & (c < place.high.x) & (c + 1.0 > place.low.x)
     under = under & (r < field.rows - 1.5) & (r < place.high.y) & (r + 1.0 > place.low.y)
     for _ in when_any(under):
-        top = (field.corner(r, c), field.corner(r + 1.0, c + 1.0), field.corner(r + 1.0 - at.z, c + at.z))
+        top = field.top(r, c, at.z)
         highest = maximum(maximum(top[0].z, top[1].z), top[2].z)
         there = under & (highest + near > place.low.z)
         for _ in when_any(there):
             _meet(A, B, field.solid(top), top, (near, there), row)
+
+
+def meet_prism_room(A: Grid | Solid, B: Grid | Solid, at: Vec3, near: Any, slots: Slots) -> Any:
+    """How far the nearest points of one prism and the solid are from other features, after `meet_prism`."""
+    field, row, place = A if isinstance(A, Grid) else B, slots.rows[0], slots.window[0]
+    assert isinstance(field, Grid)
+    prism = field.solid(field.top(place.row + at.x, place.col + at.y, at.z))
+    one, other = prism if isinstance(A, Grid) else A, B if isinstance(A, Grid) else prism
+    assert isinstance(one, Solid) and isinstance(other, Solid)
+    return witness_room(one, other, row)
 
 
 def _meet(

@@ -6,14 +6,14 @@ Lists lie one after the other in it; where list k begins stands at entry k of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...model.hulls import Hull
 from ...model.model import Model
-from ...spatial import Vec3, dot
+from ...spatial import Vec3, cross, dot, norm
 from ...staging import (
     INT,
     INTS,
@@ -33,6 +33,7 @@ from ...staging import (
     when_any,
 )
 
+BEYOND = 1e3  # m, further than anything
 FEW = 80  # corners of a hull that are all looked at, which is faster than to ask where to begin
 SCANNED, CLIMBED = -1, -2  # which of both a model has, beside its kinds of solids
 WAYS = frozenset({SCANNED, CLIMBED})
@@ -230,6 +231,53 @@ class PlacedHull(NamedTuple):
             slope = abs(dot(way, d)) / sqrt(maximum(dot(way, way), 1e-30))
             less = there & (slope < least)
             best.value = (select(less, number, now), select(less, slope, least))
+        return best.value
+
+    def room(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
+        """How far a point `at` is from where another feature has it, l the normal out there: of a corner or an edge, by how
+        much lower the neighbours of the first corner lie, and from the ends; of a face, from its edges."""
+        p0, p1, edge, face = self.corner(numbers.x), self.corner(numbers.y), flat > 0.5, flat > 1.5
+        room = carry(select(edge, minimum(norm(at - p0.p), norm(at - p1.p)), BEYOND))
+        for number, there, _k in self.each(self.edges, self.degree, p0.number):
+            own = edge & (abs(number - p1.number) < 0.5)
+            lower = select(own, BEYOND, dot(l, p0.p - self.corner(number).p))
+            room.value = select(there, minimum(room.value, lower), room.value)
+        for _ in when_any(face):
+            found, sides = self.face_towards(p0.number, l)[0], carry(BEYOND + 0.0 * flat)
+            first, end = self.span(self.faces, found)
+            for number, there, place in self.each(self.faces, self.most_corners, found):
+                p, after = self.corner(number).p, select(first + place < end - 1.5, first + place + 1.0, first)
+                e = self.corner(self.table.gather(after, self.size)).p - p
+                d = cross(at - p, e)
+                off = norm(d) / sqrt(maximum(dot(e, e), 1e-30))
+                sides.value = select(there, minimum(sides.value, off), sides.value)
+            room.value = select(face, sides.value, room.value)
+        return room.value
+
+    def faces_by_tilt(self, number: Any, d: Vec3) -> tuple[Any, Any]:
+        """Chords between d and the normals of the two faces around a corner that look most along it; 2 where there are none."""
+
+        def tilt(face: Any) -> Any:
+            cosine = dot(self.normals.gather_row(face, self.face_count, Vec3), d)
+            return sqrt(maximum(2.0 - 2.0 * cosine, 1e-30))
+
+        return self._two_least(self.around, self.most_around, number, tilt)
+
+    def edges_by_slope(self, corner: Corner, d: Vec3) -> tuple[Any, Any]:
+        """Sines between d and the plane across it of the two levellest edges at a corner; 2 where there are none."""
+
+        def slope(number: Any) -> Any:
+            way = self.corner(number).p - corner.p
+            return abs(dot(way, d)) / sqrt(maximum(dot(way, way), 1e-30))
+
+        return self._two_least(self.edges, self.degree, corner.number, slope)
+
+    def _two_least(self, index: Any, longest: Any, of: Any, value: Callable[[Any], Any]) -> tuple[Any, Any]:
+        best = carry((2.0 + 0.0 * of, 2.0 + 0.0 * of))
+        for entry, there, _k in self.each(index, longest, of):
+            least, second = best.value
+            x = select(there, value(entry), 2.0)
+            best.value = (minimum(least, x), minimum(second, maximum(least, x)))
         return best.value
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...spatial import Mat3, Vec3, cross, dot
-from ...staging import Layout, Row, Table, select
+from ...staging import Layout, Reals, Row, Table, select
 from .gap import ZERO, Gap
 
 # One row per point of a pair: the gap, and how it changes. `of` is 1 for a direction of A's, 0 for one of B's.
@@ -86,13 +86,15 @@ class CornerBars(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Scratch of a pair whose points are found together: a row of each; corners, the area and its order of its patch; where
-    on a height field it is."""
+    """Scratch of a pair whose points are found together: a row of each; how far all are from other features; corners, the area
+    and its order of its patch, and what this was made of; where on a height field it is."""
 
     rows: Table
+    room: Reals
     corners: Table
     polygon: Table
     order: Table
+    made: Table
     window: Table
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...spatial import Vec3, dot
-from ...staging import Linear, Reals, Table, carry, loop, maximum, select, sqrt, to_real, when_any
-from .clip import MOST, clip, corners_below
+from ...staging import Layout, Linear, Reals, Table, carry, loop, maximum, minimum, select, sqrt, to_real, when_any
+from .clip import MOST, around, clip, corners_below
 from .hull_tables import Corner
 from .meeting import Slots
 from .rings import FACE, RING, STRIDE, Frame, RingOf, RingPlane, area, flat2, frame, plane
@@ -92,8 +92,16 @@ class FourOf(Linear):
     count: float
 
 
-def _chosen(polygon: Table, order: Table, many: Any, gap: Any, within: tuple[Any, Any], line: Any) -> FourOf:
-    """Four of the corners of an area with gaps within bounds; of an edge the two that are furthest apart."""
+# What an area was made of: corners of the ring that was cut and of the other, and 1 where the other is above; corners of the
+# area, how many of them count, and the four that are kept; and the plane of the other ring.
+MADE = Layout(small=float, large=float, side=float, many=float, count=float, four=FourOf, plane=RingPlane)
+
+
+def _chosen(
+    polygon: Table, order: Table, many: Any, gap: Any, within: tuple[Any, Any], line: Any
+) -> tuple[FourOf, Any]:
+    """Four of the corners of an area with gaps within bounds, and how many there are; of an edge the two that are furthest
+    apart."""
     numbers, total = Reals(order.memory, order.start), carry(0.0 * many)
     for k in loop(MOST):
         order[k].number = 0.0
@@ -114,11 +122,12 @@ def _chosen(polygon: Table, order: Table, many: Any, gap: Any, within: tuple[Any
     kept = carry(FourOf(*(c.number for c in four), select(count < 4.0, count, 4.0)))
     for _ in when_any(line):
         kept.value = select(line, _ends(polygon, numbers, count), kept.value)
-    return kept.value
+    return kept.value, count
 
 
 def _ends(polygon: Table, numbers: Reals, count: Any) -> FourOf:
-    """The first of the corners of an edge, and the furthest from it, unless that is the same."""
+    """The first of the corners of an edge, and the furthest from it. Where only the place counts at which the edge leaves the
+    other ring, that is met there and back: two points of one place, as in MuJoCo."""
     first = numbers.gather(0.0 * count, MOST)
     start = polygon.pick("at", first, MOST)
     far = carry((first, 0.0 * count))
@@ -128,17 +137,14 @@ def _ends(polygon: Table, numbers: Reals, count: Any) -> FourOf:
         square = (v.x - start.x) * (v.x - start.x) + (v.y - start.y) * (v.y - start.y)
         more = (to_real(k) < count) & (square > most)
         far.value = (select(more, numbers.gather(to_real(k) + 0.0 * count, MOST), number), select(more, square, most))
-    second, square = far.value
-    return FourOf(first, second, first, first, select(count > 0.5, select(square > 0.0, 2.0, 1.0), 0.0))
+    return FourOf(first, far.value[0], first, first, minimum(count, 2.0))
 
 
 def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[RingPlane, RingPlane], swap: Any) -> Spot:
     """A corner of the area with the corners of both rings that it slips along: 0 a corner of the subject, 1 a crossing of two
     edges, 2 a corner of the other ring."""
     small, large = planes
-    v, last = (
-        polygon.pick("at", k, MOST) for k in (number, select(number > 0.5, number - 1.0, maximum(many - 1.0, 0.0)))
-    )
+    v, last = around(polygon, many, number)
     leaves, comes = v.out < RING - 0.5, last.out < RING - 0.5  # along an edge of the subject
     of_small, of_large = leaves & comes, select(leaves | comes, 0.0, 1.0) > 0.5
     of = select(leaves, v.out, select(comes, last.out, 0.0))
@@ -218,7 +224,10 @@ def patch(A: Solid, B: Solid, f: Frame, within: tuple[Any, Any], slots: Slots) -
     for _ in when_any(some):
         many = clip(rows, slots.polygon, counts, side)
         gap = lambda v: (large.height(v.x, v.y) - v.z) * side  # noqa: E731
-        chosen = _chosen(slots.polygon, slots.order, many, gap, within, counts[0] < 2.5)
+        chosen, total = _chosen(slots.polygon, slots.order, many, gap, within, counts[0] < 2.5)
+        made = slots.made[0]
+        made.small, made.large, made.side, made.plane = *counts, side, large
+        made.many, made.count, made.four = many, total, chosen
         numbers = enumerate(chosen.leaves()[:4])
         found = [
             (_spot(rows, slots.polygon, many, n, planes, side), some & (chosen.count > k + 0.5)) for k, n in numbers

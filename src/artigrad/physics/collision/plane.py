@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Force, Vec3, cross, dot, norm
-from ...staging import maximum, select, target, vjp_of
+from ...staging import maximum, minimum, select, target, vjp_of
 from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
 
 
@@ -76,6 +76,11 @@ def plane_box_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar:
     return bars._replace(size_b=at.map(lambda f, x: f * x, l_bar), at=size_b.map(lambda s, x: s * x, l_bar))
 
 
+def plane_box_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    """To where the corner is as high as the centre."""
+    return abs(dot(A.R.column(2), B.R @ at.map(lambda f, s: f * s, size_b)))
+
+
 def plane_ellipsoid(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
     """The lowest point: l = -D^2 m/|D m| with D the half axes and m the plane's normal, in the frame of B"""
     m = B.R.T @ A.R.column(2)
@@ -140,3 +145,9 @@ def plane_cylinder_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y
     z_bar, n_bar = z_bar + w_bar * dot(n, z) + n * k_bar, n_bar - w_bar + z * k_bar
     B_bar = moved(B.r, d_bar) + turned(z, z_bar) + turned(u, select(tilted, ZERO, u_bar))
     return PairBars(moved(A.r, o_bar) + turned(n, n_bar), ZERO, B_bar, size_bar, at_bar)
+
+
+def plane_cylinder_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    """To where it stands; and of the points of the triangle, to where it lies and the other rim is the lower one."""
+    z, _, L, n = _lowest(A, B)
+    return minimum(size_b.x * L, select(at.x < 0.0, abs(size_b.y * dot(n, z)), FAR))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Vec3, dot
-from ...staging import Linear, Row, carry, select
+from ...staging import Linear, Row, carry, maximum, minimum, select
 from .gap import FAR, ZERO, Gap, PairBars
 from .hull_tables import Corner, PlacedHull
 from .meeting import CornerBars, Slots
@@ -18,6 +18,7 @@ from .solids import Solid
 from .spread import spread
 
 SLOTS = 4
+LEVEL = 1e-6  # m, off its plane a corner is not one of a face
 
 
 class Ring(Linear):
@@ -99,3 +100,31 @@ def plane_hull_corners(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[None, 
 
 def hull_plane_corners(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, None]:
     return CornerBars((row.corner,), (_meet_vjp(B, A, -1.0, row, y_bar)[1],), (row.number,)), None
+
+
+# -- how far it is to other features -----------------------------------------------------------------------------------------
+def plane_hull_room(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
+    return _room(A, B, slots)
+
+
+def hull_plane_room(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
+    return _room(B, A, slots)
+
+
+def _room(plane: Solid, solid: Solid, slots: Slots) -> Any:
+    """To where another face is the most level, or a corner beyond it the lowest, of a face with many corners any; and to where
+    a corner is as high as the middle."""
+    hull, down, middle = solid.hull, -(solid.X.R.T @ plane.X.R.column(2)), _middle(solid)
+    lowest = hull.corner(slots.rows[0].number)
+    ring, (least, second) = _ring(hull, lowest, down), hull.faces_by_tilt(lowest.number, down)
+    reach = maximum(maximum(solid.extent.x, solid.extent.y), solid.extent.z)
+    room = carry((second - least) * reach)
+    for number, there, _k in hull.each(hull.edges, hull.degree, lowest.number):
+        way = lowest.p - hull.corner(number).p
+        counts = there & ((abs(dot(ring.normal, way)) > LEVEL) | (ring.count > 4.5))
+        room.value = select(counts, minimum(room.value, dot(down, way)), room.value)
+    for k in range(1, SLOTS):
+        row = slots.rows[k]
+        above = abs(dot(down, row.corner - middle))
+        room.value = select(row.phi < 0.5 * FAR, minimum(room.value, above), room.value)
+    return room.value

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...model.height_fields import window
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SPHERE, Model
 from ...spatial import Vec3
-from . import box, box_box, capsule, convex, cylinder, height_field, plane, plane_hull, sphere
+from . import box, box_box, capsule, convex, cylinder, height_field, plane, plane_hull, rooms, sphere
 from .gap import Gap, PairBars, Pose
 from .meeting import ANY_SOLIDS, MEETING, ON_PLANE
 from .solids import SOLIDS
@@ -33,7 +33,9 @@ class Routine(NamedTuple):
     functions were written for the two shapes the other way round. collide: of a pair whose points are found together; it
     fills a row of `meeting` for each, and vjp takes such a row, of which a contact keeps the fields `kept`. corners: the
     cotangents of corners of hulls and fields, if there can be any. each: of a pair with a height field; it finds one
-    point, and `collide` before where its window lies.
+    point, and `collide` before where its window lies. room: m, how far a point is from where other features touch
+    (`rooms.py`), where gradients are those of one side; of points found together, of all of a pair, after these; None:
+    none ever do.
     """
 
     shapes: tuple[int, int]
@@ -46,6 +48,7 @@ class Routine(NamedTuple):
     each: Callable[..., None] | None = None
     kept: tuple[str, ...] = ()
     corners: Callable[..., Any] | None = None
+    room: Callable[..., Any] | None = None
 
     def points(self, model: Model, a: int, b: int) -> list[Feature]:
         """The feature of each point of a pair of shapes."""
@@ -68,22 +71,37 @@ def _mirrored(routine: Routine) -> Routine:
         bars = routine.vjp(B, size_b, A, size_a, at, seen)
         return PairBars(bars.B, bars.size_b, bars.A, bars.size_a, bars.at)
 
+    def room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+        assert routine.room is not None
+        return routine.room(B, size_b, A, size_a, at)
+
     a, b = routine.shapes
-    return routine._replace(shapes=(b, a), forward=forward, vjp=vjp, mirrored=True)
+    room_of = room if routine.room else None
+    return routine._replace(shapes=(b, a), forward=forward, vjp=vjp, mirrored=True, room=room_of)
 
 
 _WRITTEN = (
     Routine((PLANE, SPHERE), plane.plane_sphere, plane.plane_sphere_vjp, near=True),
     Routine((PLANE, CAPSULE), plane.plane_capsule, plane.plane_capsule_vjp, _ENDS),
     Routine((PLANE, ELLIPSOID), plane.plane_ellipsoid, plane.plane_ellipsoid_vjp),
-    Routine((PLANE, CYLINDER), plane.plane_cylinder, plane.plane_cylinder_vjp, _RIM),
-    Routine((PLANE, BOX), plane.plane_box, plane.plane_box_vjp, _CORNERS),
-    Routine((SPHERE, SPHERE), sphere.sphere_sphere, sphere.sphere_sphere_vjp, near=True),
-    Routine((CAPSULE, SPHERE), capsule.capsule_sphere, capsule.capsule_sphere_vjp),
-    Routine((CYLINDER, SPHERE), cylinder.cylinder_sphere, cylinder.cylinder_sphere_vjp),
-    Routine((BOX, SPHERE), box.box_sphere, box.box_sphere_vjp),
-    Routine((CAPSULE, CAPSULE), capsule.capsule_capsule, capsule.capsule_capsule_vjp, _TWO),
-    Routine((BOX, CAPSULE), box.box_capsule, box.box_capsule_vjp, _TWO),
+    Routine((PLANE, CYLINDER), plane.plane_cylinder, plane.plane_cylinder_vjp, _RIM, room=plane.plane_cylinder_room),
+    Routine((PLANE, BOX), plane.plane_box, plane.plane_box_vjp, _CORNERS, room=plane.plane_box_room),
+    Routine(
+        (SPHERE, SPHERE), sphere.sphere_sphere, sphere.sphere_sphere_vjp, near=True, room=sphere.sphere_sphere_room
+    ),
+    Routine((CAPSULE, SPHERE), capsule.capsule_sphere, capsule.capsule_sphere_vjp, room=capsule.capsule_sphere_room),
+    Routine(
+        (CYLINDER, SPHERE), cylinder.cylinder_sphere, cylinder.cylinder_sphere_vjp, room=cylinder.cylinder_sphere_room
+    ),
+    Routine((BOX, SPHERE), box.box_sphere, box.box_sphere_vjp, room=box.box_sphere_room),
+    Routine(
+        (CAPSULE, CAPSULE),
+        capsule.capsule_capsule,
+        capsule.capsule_capsule_vjp,
+        _TWO,
+        room=capsule.capsule_capsule_room,
+    ),
+    Routine((BOX, CAPSULE), box.box_capsule, box.box_capsule_vjp, _TWO, room=box.box_capsule_room),
     Routine(
         (BOX, BOX),
         None,
@@ -91,13 +109,26 @@ _WRITTEN = (
         _NONE * box_box.SLOTS,
         collide=box_box.box_box,
         kept=tuple(MEETING.fields),
+        room=box_box.box_box_room,
     ),
 )
 _ON_PLANES = tuple(
-    Routine(shapes, None, vjp, _NONE * plane_hull.SLOTS, collide=collide, kept=ON_PLANE, corners=corners)
-    for shapes, collide, vjp, corners in (
-        ((PLANE, POINTS), plane_hull.plane_hull, plane_hull.plane_hull_vjp, plane_hull.plane_hull_corners),
-        ((POINTS, PLANE), plane_hull.hull_plane, plane_hull.hull_plane_vjp, plane_hull.hull_plane_corners),
+    Routine(shapes, None, vjp, _NONE * plane_hull.SLOTS, collide=collide, kept=ON_PLANE, corners=corners, room=room)
+    for shapes, collide, vjp, corners, room in (
+        (
+            (PLANE, POINTS),
+            plane_hull.plane_hull,
+            plane_hull.plane_hull_vjp,
+            plane_hull.plane_hull_corners,
+            plane_hull.plane_hull_room,
+        ),
+        (
+            (POINTS, PLANE),
+            plane_hull.hull_plane,
+            plane_hull.hull_plane_vjp,
+            plane_hull.hull_plane_corners,
+            plane_hull.hull_plane_room,
+        ),
     )
 )
 _ANY = Routine(  # two solids of any kinds
@@ -108,6 +139,7 @@ _ANY = Routine(  # two solids of any kinds
     collide=convex.convex,
     kept=ANY_SOLIDS,
     corners=convex.corner_bars,
+    room=rooms.convex_room,
 )
 _NEAREST = _ANY._replace(  # the same, asked for the nearest points alone
     shapes=(-2, -2),
@@ -126,6 +158,7 @@ _FIELDS = tuple(
         each=height_field.meet_prism,
         kept=ANY_SOLIDS,
         corners=height_field.prism_corner_bars,
+        room=height_field.meet_prism_room,
     )
     for shapes in ((HEIGHT_FIELD, -1), (-1, HEIGHT_FIELD))
 )

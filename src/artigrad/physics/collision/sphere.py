@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...spatial import Vec3, dot
+from typing import Any
+
+from ...spatial import Vec3, dot, norm
 from ...staging import select, sqrt, vjp_of
 from .gap import ZERO, Gap, PairBars, Pose, moved
 
@@ -41,3 +43,8 @@ def sphere_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap
 def sphere_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
     a, ra, b, rb = ball_ball_vjp(A.r, size_a.x, B.r, size_b.x, y_bar)
     return PairBars(moved(A.r, a), Vec3(ra, 0.0, 0.0), moved(B.r, b), Vec3(rb, 0.0, 0.0), ZERO)
+
+
+def sphere_sphere_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
+    """To where the centres are one."""
+    return norm(B.r - A.r)

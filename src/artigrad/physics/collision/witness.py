@@ -8,14 +8,16 @@ something runs round no faster than at a tilt of RHO; a radius of curvature plus
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Mat3, Vec3, cross, dot
-from ...staging import Linear, carry, loop, maximum, select, sqrt
+from ...staging import Linear, carry, loop, maximum, minimum, select, sqrt
 from .least_overlap import Search
 from .solids import SOLIDS, Solid
 
+BESIDE = 1e-6  # by which a point may be beside its feature, m or as a share
 WEIGHT = 1e-7  # a point of a search with less does not count
 RHO = 0.02
 FINE = 1e-6  # the same where only the normal matters, not where on the rim it is
@@ -239,7 +241,33 @@ def refine(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Facet, Fa
 
 def features(A: Solid, B: Solid, s: Search) -> tuple[Facet, Facet]:
     """Of both solids, from what a search has kept."""
-    weights = (s.l0, s.l1, s.l2)
+    shares = (s.l0, s.l1, s.l2)
     of_a = (s.a0, s.a1, s.a2)
     of_b = (s.a0 - s.w0, s.a1 - s.w1, s.a2 - s.w2)
-    return feature(A, of_a, weights, s.of_a, s.n), feature(B, of_b, weights, s.of_b, -s.n)
+    return feature(A, of_a, shares, s.of_a, s.n), feature(B, of_b, shares, s.of_b, -s.n)
+
+
+def weights(x: Vec3, e: Vec3, f: Vec3, flat: Any) -> tuple[Any, Any]:
+    """(s, t) with x = s e + t f; t = 0 on an edge, both zero at a corner."""
+    ee, ff, ef, xe, xf = dot(e, e), dot(f, f), dot(e, f), dot(x, e), dot(x, f)
+    det = ee * ff - ef * ef
+    face = (flat > 1.5) & (det > SHORT * SHORT)
+    inverse = 1.0 / select(face, det, 1.0)
+    s = select(face, (ff * xe - ef * xf) * inverse, xe / maximum(ee, SHORT))
+    return select(flat > 0.5, s, 0.0), select(face, (ee * xf - ef * xe) * inverse, 0.0)
+
+
+def on_feature(s: Solid, f: Facet) -> Any:
+    """Where the point lies between the corners of its feature."""
+    z = s.size
+
+    def cylinder() -> Any:
+        inside = (abs(f.at.z) < z.y + BESIDE) & (f.at.x * f.at.x + f.at.y * f.at.y < (z.x + BESIDE) * (z.x + BESIDE))
+        return select(inside, 1.0, 0.0)
+
+    def corners() -> Any:
+        x, y = weights(f.at - f.p0, f.p1 - f.p0, f.p2 - f.p0, f.k)
+        return select(minimum(minimum(x, y), 1.0 - x - y) > -BESIDE, 1.0, 0.0)
+
+    smooth: dict[int, Callable[[], Any]] = {k: lambda: 1.0 for k in SOLIDS}
+    return s.by_kind(smooth | dict.fromkeys((CAPSULE, BOX, POINTS), corners) | {CYLINDER: cylinder}) > 0.5

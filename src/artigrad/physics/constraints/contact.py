@@ -26,7 +26,7 @@ from ..kinematics import origin
 from .contact_problem import A_SIDE, B_SIDE
 from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
-from .touching import GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, slip
+from .touching import GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, note_room, slip
 
 BEYOND = 0.5 * FAR  # the gap of a point that is not there
 
@@ -58,6 +58,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
                 opening = dot(found.n, slip(s, i, j, found.p, apart))
                 near, n = (found.phi < BEYOND) & (found.phi < reach(s, -opening)), count.value
                 for _ in when_any(near):
+                    note_room(s, k, m, near_by, near)
                     room = to_real(problem.group[g] + problem.limit[g] - n) > 0.5
                     for _ in when_any(room):
                         _touch(s, k, n, found, apart)

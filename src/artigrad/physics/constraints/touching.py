@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...model.model import BOX, HEIGHT_FIELD, PLANE, POINTS
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
-from ...staging import Reals, Row, loop, sqrt, target, to_real
+from ...staging import Reals, Row, loop, maximum, minimum, select, sqrt, target, to_real
 from ..collision.collide import (
     SLACK,
     Kind,
@@ -22,9 +22,11 @@ from ..collision.collide import (
     gap,
     gap_vjp,
     out_of_reach,
+    pair_room,
+    point_room,
     when_together,
 )
-from ..collision.gap import Gap, PairPoses, Pose
+from ..collision.gap import FAR, Gap, PairPoses, Pose
 from ..collision.height_field import Grid, field_bars
 from ..collision.hull_tables import WAYS, PlacedHull
 from ..collision.least_overlap import box_axis
@@ -155,9 +157,13 @@ def may_touch(s: Step, k: Any, near: Any) -> Any:
 
 
 def meet(s: Step, k: Any, near: Any) -> None:
-    """All points of pair k that are nearer than `near` at once, if they are found together."""
-    if kind_of(s, k).together:
-        collide(kind_of(s, k), lambda routine: solids_of(s, k, routine), near, s.constraints.slots)
+    """All points of pair k that are nearer than `near` at once, if they are found together; backwards also how far these are
+    from other features."""
+    kind, slots = kind_of(s, k), s.constraints.slots
+    if kind.together:
+        collide(kind, lambda routine: solids_of(s, k, routine), near, slots)
+        if s.bars is not None:
+            pair_room(kind, lambda routine: solids_of(s, k, routine), near, slots)
 
 
 def meet_one(s: Step, k: Any, m: Any, near: Any) -> None:
@@ -176,6 +182,15 @@ def keep(s: Step, k: Any, m: Any, n: Any) -> None:
 
     if kind_of(s, k).together:
         when_together(kind_of(s, k), copy)
+
+
+def note_room(s: Step, k: Any, m: Any, near: Any, touches: Any) -> None:
+    """Backwards, where point m of pair k touches: to the least margin of all steps, the speed at which its shapes would have to
+    move otherwise for other features to touch at the end of the step."""
+    if s.bars is not None:
+        kind, slots, status = kind_of(s, k), s.constraints.slots, s.constraints.status
+        room = point_room(kind, pair_of(s, k)[0], _new_point(s, k, m), near, slots)
+        status[1] = minimum(status[1], select(touches, maximum(room, 0.0) / s.dt, FAR))
 
 
 def gap_of(s: Step, k: Any, m: Any) -> tuple[Gap, Vec3]:

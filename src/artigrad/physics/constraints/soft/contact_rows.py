@@ -34,6 +34,7 @@ from ..touching import (
     may_touch,
     meet,
     meet_one,
+    note_room,
     place_shape,
     place_shapes,
 )
@@ -87,6 +88,7 @@ def _look(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
             meet_one(s, k, m, margin)
             found, apart = gap_of(s, k, m)
             for _ in when_any(found.phi - margin < 0.0):
+                note_room(s, k, m, margin, found.phi < s.const.pair[k].margin)
                 _by_width(s, k, m, counts, (found, apart))
         if problem.has("tied"):
             tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])

@@ -1,0 +1,189 @@
+"""How far shapes are from where other features of theirs touch: the room of a contact, in metres.
+
+There gradients are those of one side. A room is exact, or a bound that goes to zero with it, for small motions of the surfaces.
+Where a feature of a solid is named by the point `at` that touches and the normal l out of it, two numbers go with every
+neighbour: how far `at` is from the border that it has with it, and how much lower the neighbour lies along l. One of them is
+zero; where the other one is too, the neighbour takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ...model.model import BOX, CAPSULE, CYLINDER, POINTS
+from ...spatial import Vec3
+from ...staging import Row, Table, carry, clamp, maximum, minimum, select, sqrt, to_real, when_any
+from .clip import MOST, corner_kind, corners_below
+from .gap import FAR, least_of
+from .meeting import Slots
+from .rings import EDGE, FACE, RING, STRIDE
+from .solids import SOLIDS, Solid
+
+SMALL = 1e-30
+DISTINCT = 1e-6  # m, corners of an area that are not one
+TILT = (2.0 - 2.0 * FACE) ** 0.5  # chord between the normal and that of a face, at most, for it to lie flat
+
+
+def length(x: Any, y: Any, z: Any = 0.0) -> Any:
+    return sqrt(maximum(x * x + y * y + z * z, SMALL))
+
+
+def chord(cosine: Any) -> Any:
+    """Between two unit vectors."""
+    return sqrt(maximum(2.0 - 2.0 * cosine, SMALL))
+
+
+def beside(p: Vec3, a: Vec3, b: Vec3, side: Any, near: Any) -> Any:
+    """How far a corner p is from an edge a, b in the projection, or how far they are from a gap of `near` if that is more.
+    side: 1 where the edge is above the corner."""
+    d, x, y = b - a, p.x - a.x, p.y - a.y
+    t = clamp((x * d.x + y * d.y) / maximum(d.x * d.x + d.y * d.y, SMALL), 0.0, 1.0)
+    return maximum(length(x - d.x * t, y - d.y * t), (a.z + d.z * t - p.z) * side - near)
+
+
+# -- the nearest points of two solids ----------------------------------------------------------------------------------------
+def held_room(s: Solid, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
+    """Of a point of the core that is nearest to another solid, l the normal out of it, all in its own frame. flat, numbers: of
+    the feature of a hull."""
+    z = s.size
+
+    def along(x: Any, lx: Any, half: Any) -> Any:
+        return maximum(half - abs(x), 2.0 * half * abs(lx))
+
+    def cylinder() -> Any:
+        across = maximum(z.x - length(at.x, at.y), 2.0 * z.x * length(l.x, l.y))
+        return minimum(along(at.z, l.z, z.y), across)
+
+    smooth: dict[int, Callable[[], Any]] = {k: lambda: FAR for k in SOLIDS}
+    corners = {
+        CAPSULE: lambda: along(at.z, l.z, z.y),
+        CYLINDER: cylinder,
+        BOX: lambda: least_of(*at.map(along, l, z).leaves()),
+        POINTS: lambda: s.hull.room(at, l, flat, numbers),
+    }
+    return s.by_kind(smooth | corners)
+
+
+def witness_room(A: Solid, B: Solid, row: Row) -> Any:
+    """To where another feature of either holds the nearest points of two solids. Cores that overlap by more than it is to the
+    border of what touches may be as near to each other on another side  (theory 6.12)."""
+    one = held_room(A, A.to_own(row.a), A.X.R.T @ row.n, row.a_flat, row.a_numbers)
+    other = held_room(B, B.to_own(row.b), -(B.X.R.T @ row.n), row.b_flat, row.b_numbers)
+    return minimum(one, other) - maximum(-row.g, 0.0)
+
+
+# -- the area that two solids share ------------------------------------------------------------------------------------------
+class View(NamedTuple):
+    """What of a solid looks along a normal: how many corners, up to three; how far it is from being a face, and an edge, or no
+    longer; and from being another one."""
+
+    corners: Any
+    face: Any
+    edge: Any
+    other: Any
+
+
+def view(s: Solid, l: Vec3) -> View:
+    """l: the normal out of the solid, in its own frame."""
+    z, reach = s.size, maximum(maximum(s.extent.x, s.extent.y), s.extent.z)
+
+    def seen(far: Any, slope: Any, other: Any) -> tuple[Any, ...]:
+        corners = select(far < TILT, 3.0, select(slope < EDGE, 2.0, 1.0))
+        return corners, abs(far - TILT) * reach, abs(slope - EDGE) * reach, other
+
+    def box() -> tuple[Any, ...]:
+        x, y, w = l.map(abs).leaves()
+        least, most = least_of(x, y, w), maximum(maximum(x, y), w)
+        middle = maximum(minimum(x, y), minimum(maximum(x, y), w))
+        return seen(chord(most), least, select(chord(most) < TILT, FAR, (middle - least) * reach))
+
+    def hull() -> tuple[Any, ...]:
+        low = s.hull.furthest(l)
+        (far, next_far), (slope, next_slope) = s.hull.faces_by_tilt(low.number, l), s.hull.edges_by_slope(low, l)
+        return seen(far, slope, select(far < TILT, next_far - far, next_slope - slope) * reach)
+
+    smooth: dict[int, Callable[[], Any]] = {k: lambda: (1.0, FAR, FAR, FAR) for k in SOLIDS}
+    corners = {
+        CAPSULE: lambda: (select(abs(l.z) < EDGE, 2.0, 1.0), FAR, abs(abs(l.z) - EDGE) * z.y, FAR),
+        CYLINDER: lambda: seen(chord(abs(l.z)), abs(l.z), FAR),
+        BOX: box,
+        POINTS: hull,
+    }
+    return View(*s.by_kind(smooth | corners))
+
+
+def flat_room(one: View, other: View) -> Any:
+    """To where two solids begin or cease to lie flat on each other: a face on a face or on an edge."""
+    room: Any = FAR
+    for a, b in ((one, other), (other, one)):
+        room = minimum(room, select(b.corners > 1.5, a.face, FAR))
+        room = minimum(room, select((b.corners > 2.5) & (a.corners < 2.5), a.edge, FAR))
+    return room
+
+
+def rings_room(corners: Table, made: Row, near: Any) -> Any:
+    """To where a corner of one ring lies over an edge of the other, at gaps below `near`."""
+    room = carry(FAR + 0.0 * made.small)
+    for k in _below(made.small):
+        p, q = corners[k].at, corners[k + 1].at
+        for j in _below(made.large):
+            a, b = corners[j + STRIDE].at, corners[j + STRIDE + 1].at
+            there = (to_real(k) < made.small) & (to_real(j) < made.large)
+            found = minimum(beside(p, a, b, made.side, near), beside(a, p, q, -made.side, near))
+            room.value = minimum(room.value, select(there, found, FAR))
+    return room.value
+
+
+def _below(count: Any) -> Any:
+    return corners_below(count, RING)
+
+
+def four_room(slots: Slots, made: Row, near: Any) -> Any:
+    """To where others of the corners of an area are the four that are kept: one more comes nearer than `near`, or the area
+    between others is larger."""
+    polygon, room = slots.polygon, carry(FAR + 0.0 * made.many)
+    choice = (made.many > 4.5) | (made.small < 2.5)
+    for _ in when_any(choice):
+        for k in corners_below(made.many, MOST):
+            v = polygon[k].at
+            off = abs((made.plane.height(v.x, v.y) - v.z) * made.side - near)
+            room.value = minimum(room.value, select((to_real(k) < made.many) & choice, off, FAR))
+    for _ in when_any(made.count > 4.5):
+        numbers = made.four.leaves()[:4]
+        kept = [(polygon.pick("at", k, MOST), corner_kind(polygon, made.many, k)) for k in numbers]
+        for k in corners_below(made.count, MOST):
+            number = slots.order[k].number
+            new = polygon.pick("at", number, MOST), corner_kind(polygon, made.many, number)
+            chosen = least_of(*(abs(number - x) for x in numbers)) < 0.5
+            for j in range(4):
+                off = _gain(kept[j], new, (kept[j - 3], kept[j - 1]))
+                counts = (select(chosen, 0.0, 1.0) > 0.5) & (to_real(k) < made.count) & (made.count > 4.5)
+                room.value = minimum(room.value, select(counts, off, FAR))
+    return room.value
+
+
+def _gain(old: tuple[Any, Any], new: tuple[Any, Any], ends: tuple[tuple[Any, Any], ...]) -> Any:
+    """By how much one corner of an area is further from the diagonal between two others than another; (corner, kind) of each.
+    Corners of one ring move together, and two at one place are one."""
+    (p, kind), (q, _), ((a, _), (b, _)) = old, new, ends
+    x, y, u, v = q.x - p.x, q.y - p.y, b.x - a.x, b.y - a.y
+    together = abs(kind - 1.0) > 0.5
+    for _, other in (new, *ends):
+        together = together & (abs(other - kind) < 0.5)
+    return select(together | (length(x, y) < DISTINCT), FAR, abs(x * v - y * u) / length(u, v))
+
+
+def convex_room(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
+    """Of all points of two solids."""
+    row, made, within = slots.rows[0], slots.made[0], near + A.radius + B.radius
+    views = view(A, A.X.R.T @ row.n), view(B, -(B.X.R.T @ row.n))
+    room = carry(flat_room(*views))
+    alone = row.patch < 0.5
+    for _ in when_any(alone):
+        room.value = select(alone, minimum(room.value, witness_room(A, B, row)), room.value)
+    for _ in when_any(row.patch > 0.5):
+        corners = minimum(rings_room(slots.corners, made, within), four_room(slots, made, within))
+        flat = least_of(room.value, corners, *(v.other for v in views))
+        room.value = select(alone, room.value, flat)
+    return room.value

@@ -1,0 +1,157 @@
+"""Shapes on their way past other features: wherever a gradient changes at once the room is small, and elsewhere mostly not."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+from artigrad.physics.collision.gap import FAR, Gap, Pose
+from artigrad.physics.collision.meeting import found
+from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES
+from artigrad.spatial import Vec3
+from artigrad.staging.numpy_target import NumpyTarget
+from artigrad.staging.values import staging_on
+
+from .beside_mujoco import KIND, matrices, meet, random_rotations, three, vectors
+from .test_adjoints import CUBE, LYING, UPRIGHT, numbers, turn
+
+NEAR = 0.02
+SHAPES = {
+    "plane": ("plane", ()),
+    "sphere": ("sphere", (0.1,)),
+    "capsule": ("capsule", (0.05, 0.12)),
+    "ellipsoid": ("ellipsoid", (0.1, 0.15, 0.2)),
+    "cylinder": ("cylinder", (0.1, 0.15)),
+    "box": ("box", (0.1, 0.15, 0.12)),
+    "cube": ("mesh", CUBE),
+    "slab": ("mesh", CUBE * [2.5, 2.0, 1.0]),
+}
+STEPS, STRIDE = 2000, 2e-5  # of a way: metres, or radians
+
+
+class Way:
+    """B on its way past A with a constant speed and turn; begun where B comes near in some direction."""
+
+    def __init__(self, rng, a, b, k):
+        if k % 2:  # nearly flat
+            self.R0 = turn(0.05 * rng.normal(size=(1, 3)))[0] @ (UPRIGHT, LYING)[k // 2 % 2]
+            direction = np.array([0.0, 0.0, 1.0]) + 0.4 * rng.normal(size=3) * (a[0] != "plane")
+        else:
+            self.R0, direction = random_rotations(rng, 1)[0], rng.normal(size=3)
+        direction = direction / np.linalg.norm(direction) * (1.0 if a[0] != "plane" else np.sign(direction[2]))
+        self.weights = np.append(rng.normal(size=7), np.zeros(3))
+        self.r0, self.v, self.w = np.zeros(3), direction, np.zeros(3)
+        far = np.arange(0.0, 0.6, 3e-3)
+        seen = np.flatnonzero(self.along(a, b, far)[0])
+        self.r0 = (far[seen[-1]] - 0.015) * direction
+        self.v, self.w = 0.5 * rng.normal(size=3), rng.normal(size=3)
+
+    def along(self, a, b, t):
+        """At each time: a smooth number made of all points nearer than NEAR, its slope by the adjoint, and the room."""
+        n, w, v = len(t), self.w, self.v
+        R, r = turn(t[:, None] * w) @ self.R0, self.r0 + t[:, None] * v
+        A = Pose(matrices(np.tile(np.eye(3), (n, 1, 1))), vectors(np.zeros((n, 3))))
+        B = Pose(matrices(R), vectors(r))
+        value, slope, room = np.zeros(n), np.zeros(n), np.full(n, FAR)
+        routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
+
+        def rows(vector):
+            return np.array([np.broadcast_to(x, n) for x in vector.leaves()]).T
+
+        with staging_on(NumpyTarget("f64", n)), np.errstate(all="ignore"):
+            for gap, asked, own in points(routine, a, b, (A, B), n):
+                inside = np.maximum(1.0 - np.broadcast_to(gap.phi, n) / NEAR, 0.0)
+                total = np.where(inside > 0, self.weights @ numbers(gap, n), 0.0)
+                bars = inside**4 * self.weights[:, None]
+                bars[0] -= 4.0 / NEAR * inside**3 * total
+                pose = routine.vjp(*asked, Gap.from_leaves(list(bars))).B
+                force = rows(pose.f)
+                rate = (rows(pose.n) - np.cross(r, force)) @ w + force @ v
+                value, slope = value + inside**4 * total, slope + np.where(inside > 0, rate, 0.0)
+                room = np.where(inside > 0, np.minimum(room, own), room)
+        return value, slope, room
+
+
+def points(routine, a, b, poses, n):
+    """(gap, what its adjoint is asked, room) of each point of a pair."""
+    if routine.collide:
+        slots, _, solids = meet(a, b, *poses, NEAR, n)
+        room = routine.room(*solids, NEAR, slots)
+        return [(found(row), (*solids, row), room) for row in (slots.rows[k] for k in range(len(routine.features)))]
+    asked = [(poses[0], three(a[1]), poses[1], three(b[1]), Vec3(*at)) for at in routine.features]
+    return [(routine.forward(*of), of, routine.room(*of) if routine.room else FAR) for of in asked]
+
+
+def kinks(value, slope):
+    """The steps in which a value goes elsewhere than the slopes at both ends say, by far more than in those around."""
+    off = np.abs(np.diff(value) - 0.5 * STRIDE * (slope[1:] + slope[:-1]))
+    around = np.pad(off, 2, mode="edge")
+    return np.flatnonzero(off > 1e-9 + 4.0 * np.maximum(around[:-4], around[4:]))
+
+
+CLOSED = [("capsule", "sphere"), ("cylinder", "sphere"), ("box", "sphere"), ("capsule", "capsule"), ("box", "capsule")]
+SOLIDS = [
+    ("box", "box"),
+    ("ellipsoid", "cube"),
+    ("capsule", "cube"),
+    ("slab", "cylinder"),
+    ("box", "cube"),
+    ("cube", "cube"),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "ways"), [(*p, 24) for p in CLOSED] + [(*p, 5) for p in SOLIDS])
+def test_every_kink_is_where_there_is_little_room(a, b, ways):
+    rng, one, other, seen, rooms = np.random.default_rng(0), SHAPES[a], SHAPES[b], 0, []
+    for k in range(ways):
+        way = Way(rng, one, other, k)
+        value, slope, room = way.along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
+        for i in kinks(value, slope):
+            seen += 1
+            assert min(room[i], room[i + 1]) < 8 * STRIDE, (k, i, room[i])
+        rooms.append(room[value != 0])
+    rooms = np.concatenate(rooms)
+    assert seen > 1
+    assert np.median(rooms) > 2e-3 and np.mean(rooms > 5e-4) > 0.8, np.quantile(rooms, (0.1, 0.2, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("plane", "sphere"), ("plane", "box"), ("plane", "capsule"), ("sphere", "ellipsoid")]
+)
+def test_what_has_no_kinks_has_room(a, b):
+    rng, one, other = np.random.default_rng(0), SHAPES[a], SHAPES[b]
+    for k in range(4):
+        value, slope, room = Way(rng, one, other, k).along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
+        assert len(kinks(value, slope)) == 0 and room.min() > 0.01
+
+
+def scene(kind):
+    """A ball beside the edge of a block."""
+    b = ag.ModelBuilder(kind, gravity=(0, 0, -9.8))
+    if kind == "box":
+        b.box("world", (0.2, 0.2, 0.1))
+    else:
+        b.points("world", CUBE / np.abs(CUBE).max(0) * [0.2, 0.2, 0.1])
+    b.body("ball", joint="free", mass=1.0, inertia=(0.004, 0.004, 0.004))
+    b.sphere("ball", 0.1)
+    return b.build()
+
+
+@pytest.mark.parametrize(("kind", "law"), [("box", "soft"), ("mesh", "soft"), ("box", "hard")])
+def test_a_gradient_is_off_only_where_the_margin_is_small(kind, law):
+    """A ball on the edge of a block: beyond it the normal turns with its place, over the face it does not."""
+    sim, eps = ag.Simulator(scene(kind), 1e-3, law=law), 1e-7
+    off = np.array([-1e-2, -1e-4, -5e-8, 5e-8, 1e-4, 1e-2])
+    q = np.tile([0.2, 0.01, 0.199, 1.0, 0.0, 0.0, 0.0], (len(off), 1))
+    q[:, 0] += off
+    v = np.tile([0.0, 0.0, -0.5, 0.0, 0.0, 0.0], (len(off), 1))
+    bar = np.array([1.0, 0.3, 0.2, 0.1, 0.1, 0.1])
+
+    def after(move):
+        return sim.rollout(ag.State(q + move * eps * np.eye(7)[0], v), np.zeros((1, 0)))
+
+    gradient = sim.vjp(after(0.0), np.zeros_like(q), np.tile(bar, (len(off), 1)))
+    wanted = (after(1.0).v[:, -1] - after(-1.0).v[:, -1]) @ bar / (2 * eps)
+    error, margin = np.abs(gradient.q0[:, 0] - wanted) / (1 + np.abs(wanted)), gradient.health.margin
+    near = np.abs(off) < eps
+    assert (error[near] > 1e-2).all() and (margin[near] < 1e-3).all()
+    assert (error[~near] < 1e-5).all() and (margin[~near] > 2e-3).all(), (error, margin)
