@@ -56,11 +56,12 @@ def gradients(loop, inputs):
     return torch.autograd.grad(loss, inputs)
 
 
+@pytest.mark.parametrize("keep", [False, True], ids=["recomputed", "kept"])
 @pytest.mark.parametrize("tricks", [{}, {"decay": 0.9}, {"truncate": 5}], ids=["plain", "decay", "truncate"])
-def test_equals_the_loop_by_hand(tricks):
+def test_equals_the_loop_by_hand(tricks, keep):
     q, v, mass = start()
     inputs = (q, v, mass, *POLICY.parameters())
-    loop = closed_loop(SIM, POLICY, (q, v), STEPS, {"mass": mass}, **tricks)
+    loop = closed_loop(SIM, POLICY, (q, v), STEPS, {"mass": mass}, keep=keep, **tricks)
     hand = by_hand(q, v, mass, **tricks)
     for a, b in zip(loop[:3], hand, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)

@@ -192,7 +192,7 @@ def _loop(sim: Simulator, policy: Any, robots: int, steps: int, device: str) -> 
     start = tuple(torch.tensor(x, dtype=torch.float32, device=device) for x in sim.model.keyframe())
     state = tuple(x.expand(robots, -1).contiguous() for x in start)
     if device == "cpu":
-        return lambda given: at.closed_loop(sim, policy, given, steps, decay=DECAY, clip=CLIP), state
+        return lambda given: at.closed_loop(sim, policy, given, steps, decay=DECAY, clip=CLIP, keep=True), state
     return at.RecordedLoop(sim, policy, robots, steps, decay=DECAY, clip=CLIP), state
 
 

@@ -6,7 +6,7 @@ of a model with activations policy(q[t], v[t], act[t], t) and (q, v, act).
 
 Kept are states and controls. On the backward pass the policy is evaluated once more at each step, so that memory does not
 grow with the size of the network. What a policy remembers from step to step (noise drawn inside, a recurrent state) is
-not there on the backward pass: that it gives the same controls again is checked.
+not there on the backward pass: that it gives the same controls again is checked. With `keep` what it computed is kept instead.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def closed_loop(
     decay: float = 1.0,
     clip: float | None = None,
     truncate: int | None = None,
+    keep: bool = False,
 ) -> Loop:
     """The states and controls of `steps` steps under a policy, differentiable with respect to its weights, the first
     state and `params` (see `artigrad.torch.step`).
@@ -70,7 +71,8 @@ def closed_loop(
     ReLU runs inside the compiled loop. hold: the policy is asked every so many steps, of which `steps` is a multiple, and its
     controls are held (frame skip). decay: the cotangent of the states is multiplied by it for each control step back in time.
     clip: the norm that the cotangent of each robot's state is cut down to before each control step back. truncate: gradients
-    of later steps do not pass the states at multiples of this many control steps.
+    of later steps do not pass the states at multiples of this many control steps. keep: what a policy outside the compiled loop
+    computes is kept for one backward pass: a sixth less time where its network is most of the work, and memory for all steps.
     """
     given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
     check_loop(policy, steps, tricks)
@@ -87,7 +89,8 @@ def closed_loop(
         policy = OfState(policy)
     else:
         _check_arguments(sim, policy)
-    return Loop.of(*_ClosedLoop.apply(sim, policy, (steps, hold), tricks, flat, *start, *weights_of(policy)))
+    length = (steps, hold, keep and torch.is_grad_enabled())
+    return Loop.of(*_ClosedLoop.apply(sim, policy, length, tricks, flat, *start, *weights_of(policy)))
 
 
 def _check_first_layer(sim: Simulator, policy: nn.Sequential) -> None:
@@ -140,12 +143,12 @@ class _ClosedLoop(torch.autograd.Function):
         ctx: Any,
         sim: Simulator,
         policy: nn.Module,
-        length: tuple[int, int],
+        length: tuple[int, int, bool],
         tricks: Tricks,
         flat: Tensor | None,
         *tensors: Tensor,
     ) -> Any:
-        (steps, hold), count = length, 3 if sim.model.na else 2
+        (steps, hold, keep), count = length, 3 if sim.model.na else 2
         start, weights = tensors[:count], tensors[count:]
         lead = start[0].shape[:-1]
         states = [x.new_empty(*lead, steps + 1, x.shape[-1]) for x in start]
@@ -153,11 +156,12 @@ class _ClosedLoop(torch.autograd.Function):
         for x, x0 in zip(states, start, strict=True):
             x[..., 0, :] = x0
         loop = Loop.of(*states, u)
+        ctx.kept = {} if keep and any(ctx.needs_input_grad) else None
         with sim.engine.device.working([u]):
             inputs, rows = bind(sim, loop, flat)
             if sim.checks.on_host:
                 sim.checks.state(rows.map(lambda x: x[:, 0]))
-            ctx.violation = unroll(sim, policy, loop, inputs, rows, hold)
+            ctx.violation = unroll(sim, policy, loop, inputs, rows, hold, ctx.kept)
         ctx.sim, ctx.policy, ctx.tricks, ctx.count, ctx.hold = sim, policy, tricks, count, hold
         ctx.save_for_backward(*states, u, flat, *weights)
         ctx.set_materialize_grads(False)
@@ -167,7 +171,7 @@ class _ClosedLoop(torch.autograd.Function):
     def backward(ctx: Any, *given: Tensor | None) -> Any:
         sim, count, needed = ctx.sim, ctx.count, ctx.needs_input_grad[4:]
         states, (u, flat, *weights) = ctx.saved_tensors[:count], ctx.saved_tensors[count:]
-        loop, recomputed = Loop.of(*states, u), PolicyAdjoint(sim, ctx.policy, weights, u)
+        loop, recomputed = Loop.of(*states, u), PolicyAdjoint(sim, ctx.policy, weights, u, ctx.kept)
         with sim.engine.device.working([u]):
             inputs, rows = bind(sim, loop, flat)
             bars = zip(states, given[:-1], strict=True)
@@ -194,19 +198,39 @@ def carried_bars(back: Cotangents) -> list[Tensor]:
     return [shared_memory(back.engine, x) for x in back.state_bar]
 
 
-def unroll(sim: Simulator, policy: nn.Module, loop: Loop, inputs: Inputs, states: State, hold: int = 1) -> Any:
+# of each step the parts of the state that the policy was given, and what it gave
+Kept = dict[int, tuple[list[Tensor], Tensor]]
+
+
+def unroll(
+    sim: Simulator,
+    policy: nn.Module,
+    loop: Loop,
+    inputs: Inputs,
+    states: State,
+    hold: int = 1,
+    kept: Kept | None = None,
+) -> Any:
     """Policy and steps in turn, from the first to the last, on the memory of a loop whose first state is there. How far
-    constraints were from solved."""
+    constraints were from solved. kept: gets what the policy computed."""
     status = sim.engine.new_status(inputs.batch)
     for t in range(0, inputs.steps, hold):
-        loop.u[..., t : t + hold, :] = _controls(sim, policy, loop, t)[..., None, :]
+        loop.u[..., t : t + hold, :] = _controls(sim, policy, loop, t, kept).detach()[..., None, :]
         sim.engine.extend(inputs, states, t, status, hold)
     return status[:, 0]
 
 
-def _controls(sim: Simulator, policy: nn.Module, loop: Loop, t: int) -> Tensor:
+def _controls(sim: Simulator, policy: nn.Module, loop: Loop, t: int, kept: Kept | None) -> Tensor:
     """What the policy gives at step t, looked at."""
-    u = tensor(sim, "what the policy gives", policy(*(x[..., t, :] for x in loop.parts(sim)), t))
+    state = [x[..., t, :] for x in loop.parts(sim)]
+    if kept is None:
+        given = policy(*state, t)
+    else:
+        with torch.enable_grad():
+            state = [x.clone().requires_grad_() for x in state]
+            given = policy(*state, t)
+        kept[t] = state, given
+    u = tensor(sim, "what the policy gives", given)
     if u.ndim < 1 or u.shape[-1] != sim.model.nu:
         raise InputError(f"what the policy gives of '{sim.model.name}' is (..., {sim.model.nu}), not {tuple(u.shape)}")
     if sim.checks.on_host and not all_finite(memory(sim, u)):
@@ -239,19 +263,23 @@ def through_loop(
 
 
 class PolicyAdjoint:
-    """The policy evaluated once more, to be differentiated; gathers the cotangents of its weights."""
+    """The policy as it was kept, or evaluated once more, to be differentiated; gathers the cotangents of its weights."""
 
-    def __init__(self, sim: Simulator, policy: nn.Module, weights: list[Tensor], u: Tensor):
-        self.sim, self.policy, self.weights = sim, policy, weights
+    def __init__(self, sim: Simulator, policy: nn.Module, weights: list[Tensor], u: Tensor, kept: Kept | None = None):
+        self.sim, self.policy, self.weights, self.kept = sim, policy, weights, kept
         self.weight_bars = tuple(map(torch.zeros_like, weights))
         self.differs = torch.zeros(u.shape[-2], dtype=torch.bool, device=u.device)
 
     def __call__(self, loop: Loop, t: int, u_bar: Tensor) -> list[Tensor]:
         """The cotangents of the parts of state t for that of u[t]."""
         with torch.enable_grad():
-            state = [x[..., t, :].detach().requires_grad_() for x in loop.parts(self.sim)]
-            u_t = self.policy(*state, t).expand_as(u_bar)
-            self.differs[t] = ~torch.isclose(u_t.detach(), loop.u[..., t, :], rtol=1e-3, atol=1e-6).all()
+            if self.kept is not None:
+                state, given = self.kept[t]
+                u_t = given.expand_as(u_bar)
+            else:
+                state = [x[..., t, :].detach().requires_grad_() for x in loop.parts(self.sim)]
+                u_t = self.policy(*state, t).expand_as(u_bar)
+                self.differs[t] = ~torch.isclose(u_t.detach(), loop.u[..., t, :], rtol=1e-3, atol=1e-6).all()
             if not u_t.requires_grad:
                 return [torch.zeros_like(x) for x in state]
             found = torch.autograd.grad(u_t, (*state, *self.weights), u_bar, materialize_grads=True)
