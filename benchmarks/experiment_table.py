@@ -69,8 +69,9 @@ def pixels(r: dict[str, Any]) -> list[str]:
     ours = f"up {up} % of the minute, at a tenth of the step {fine} %"
     when = np.ravel(r["swing_up_seconds"])
     first = f"first up after {when.min():.1f} to {when.max():.1f} s"
+    count = " or ".join(f"{n:,}" for n in sorted(set(r["updates"])))
     return [
-        f"| `pixels`, {r['weights']:,} weights, {r['seeds']} seeds, {max(r['updates'])} updates | stays up for over a minute | "
+        f"| `pixels`, {r['weights']:,} weights, {r['seeds']} seeds, {count} updates | stays up for over a minute | "
         f"{ours}; {first}; cart within {max(r['farthest']):.2f} m |"
     ]
 
@@ -128,7 +129,7 @@ def draw_speed(cpu: dict[str, Any], gpu: dict[str, Any]) -> None:
 HEAD = """# Experiments
 
 Made by `python -m benchmarks.experiment_table`: runs on a machine with an H200 and 16 cores (`benchmarks/experiments.py`), the
-networks of `gait` on two cores; the other cores had other work meanwhile, the GPU had none. Median over seeds, in brackets the
+other cores and, but for `speed`, the GPU had other work meanwhile. Median over seeds, in brackets the
 least and the largest; a fall counts as a speed of zero.
 [Experiments](../experiments.md) says what they are.
 
