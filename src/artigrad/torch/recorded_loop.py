@@ -29,7 +29,8 @@ class RecordedLoop:
     Loop, differentiable with respect to the weights of the policy and the state.
 
     What the policy does must be the same kernels each time, without a look at the numbers from Python. Between a call and its
-    backward pass there is no other call. decay, clip, truncate: as in `closed_loop`.
+    backward pass there is no other call. While it is recorded no other loss of these weights may live: PyTorch would have to
+    wait for the stream on which that was computed, which cannot be recorded. decay, clip, truncate: as in `closed_loop`.
     """
 
     def __init__(
