@@ -21,7 +21,7 @@ def together(runs: list[dict[str, Any]]) -> dict[str, Any]:
     out = dict(runs[0])
     for run in runs[1:]:
         for key, value in run.items():
-            if isinstance(value, list) and isinstance(out[key], list):
+            if isinstance(value, list) and len(value) == run["seeds"]:
                 out[key] = out[key] + value
         out["seeds"] += run["seeds"]
     return out
