@@ -93,11 +93,8 @@ class Pixels(Experiment):
             self.scene = self.scene.replace(name, texture=pattern)
 
     def _train(self, how: Running, seed: int, out: dict[str, Any]) -> None:
-        self.eyes, self.hands, lessons = (
-            Eyes().to(how.device),
-            Hands().to(how.device),
-            Lessons(self.robots[0], updates=self.lesson),
-        )
+        self.eyes, self.hands = Eyes().to(how.device), Hands().to(how.device)
+        lessons = Lessons(self.robots[0], updates=self.lesson)
         self.eyes(torch.zeros(1, 3, self.height, self.width, device=how.device))
         seeing = torch.optim.Adam(self.eyes.parameters(), RATE)
         joining = torch.optim.Adam([*self.eyes.parameters(), *self.hands.parameters()], 2e-5)
