@@ -75,7 +75,7 @@ def minutes() -> list[dict[str, Any]]:
         "plain": ("shac", {}),
         "margin": ("shac", {"training": {"highest": 0.95}}),
         "wide": ("shac", {"clip": 100.0}),
-        "ppo": ("ppo", {"envs": 128}),
+        "ppo": ("ppo", {"envs": 128, "training": {"highest": 0.9}}),
     }
     return [
         job("Ant", a, seed, name=f"Ant-{a}-{way}-{seed}", **TWO_CORES[a] | more)
