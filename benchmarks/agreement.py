@@ -1,0 +1,88 @@
+"""Contacts beside MuJoCo's: `python -m benchmarks.agreement [--count N] [--out FOLDER]`.
+
+Every pair of kinds of shapes in many placements at random (apart, touching, deep; turned at random or nearly aligned). Of those
+in which either finds a contact: the share in which gap, normal and points are the same, to 1e-6 for closed forms, to 1e-4 for
+any two solids. Gap and normal are those of the deepest contact; points are all of them, with their gaps and normals, in any
+order. MuJoCo's search is given more turns and a smaller tolerance than by default, so that this is not what is compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import combinations_with_replacement
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from tests.physics.collision.beside_mujoco import KIND, Contact, Theirs, ours, placements, same
+from tests.physics.collision.test_mujoco import SHAPES
+
+from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES
+
+from .report import Sheet
+
+KINDS = {"plane", "sphere", "capsule", "ellipsoid", "cylinder", "box", "hull 8", "hull 60"}
+MARGIN, NEARLY = 0.02, 0.02  # m; rad
+DEEP = 0.02  # m, beyond which an overlap is deep
+
+
+def both(a: str, b: str, count: int) -> list[tuple[Contact, Contact]]:
+    """(ours, MuJoCo's) of each placement in which either finds a contact; half turned at random, half nearly aligned."""
+    out, one, other = list[tuple[Contact, Contact]](), SHAPES[a], SHAPES[b]
+    theirs = Theirs(one, other, MARGIN)
+    theirs.m.opt.ccd_iterations, theirs.m.opt.ccd_tolerance = 500, 1e-12
+    for seed, tilt in enumerate((None, NEARLY)):
+        poses = placements(np.random.default_rng(seed), count // 2, 0.4, tilt)
+        found = ours(*theirs.placed(one, other, poses), MARGIN)
+        pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(found)]
+        out += [pair for pair in pairs if len(pair[0]) or len(pair[1])]
+    return out
+
+
+def deepest(contact: Contact) -> tuple[float, np.ndarray]:
+    """Its gap and normal."""
+    k = int(np.argmin(contact.gaps))
+    return float(contact.gaps[k]), contact.normals[k]
+
+
+def shares(pairs: list[tuple[Contact, Contact]], tolerance: float) -> tuple[float, float, float]:
+    """Of gaps, normals and points that are the same."""
+    gap = normal = points = 0
+    for mine, theirs in pairs:
+        if len(mine) and len(theirs):
+            (phi, n), (phi2, n2) = deepest(mine), deepest(theirs)
+            gap += abs(phi - phi2) < tolerance
+            normal += bool(np.abs(n - n2).max() < tolerance)
+        points += same(mine, theirs, tolerance)
+    return tuple(x / max(len(pairs), 1) for x in (gap, normal, points))  # type: ignore[return-value]
+
+
+def line(a: str, b: str, count: int) -> list[str]:
+    """A line of the table."""
+    closed = ROUTINES[BY_SHAPES[KIND[SHAPES[a][0]], KIND[SHAPES[b][0]]]].forward is not None or (a, b) == ("box", "box")
+    pairs, tolerance = both(a, b, count), 1e-6 if closed else 1e-4
+    shallow = [p for p in pairs if min((deepest(c)[0] for c in p if len(c)), default=0.0) > -DEEP]
+    out = [f"{a}, {b}", f"{tolerance:.0e}", str(len(pairs))]
+    for some in (shallow, pairs):
+        out += [f"{100 * x:.1f}" for x in shares(some, tolerance)]
+    return out
+
+
+def main() -> None:
+    """Compare, print, save."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--count", type=int, default=1000, help="placements of each pair")
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"), help="folder of agreement.md")
+    arguments = parser.parse_args()
+    names = [name for name in SHAPES if name in KINDS]
+    pairs = [p for p in combinations_with_replacement(names, 2) if p != ("plane", "plane")]
+    what = ("gap", "normal", "points")
+    columns = ["", "to", "met", *(f"{x}, to 2 cm deep" for x in what), *(f"{x}, all" for x in what)]
+    sheet = Sheet("Contacts that are MuJoCo's, % of placements", columns, [line(*p, arguments.count) for p in pairs])
+    Console(width=160).print(sheet.rich())
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "agreement.md").write_text(sheet.markdown())
+
+
+if __name__ == "__main__":
+    main()
