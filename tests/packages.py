@@ -165,7 +165,7 @@ def table(states: int) -> str:
         "",
         "Gradients of two steps are compared with differences as `ag.gradcheck` does, to the state, the controls and every",
         "parameter (`python -m tests.gradients`), where the robot touches something if it came to: it falls or is driven at",
-        "random, a URDF's freed above a floor. Relative errors; where one is above 1e-6, of what, and what says so.",
+        "random, a URDF's freed above a floor. Relative errors; where one is above 1e-6, of what, and why that tells nothing.",
         "",
         "| file | loads | bodies / degrees of freedom / actuators | beside MuJoCo | gradients | left out, or why not |",
         "| --- | --- | --- | --- | --- | --- |",
