@@ -91,7 +91,8 @@ def neighbours_of(points: np.ndarray, faces: np.ndarray) -> tuple[tuple[int, ...
 
 
 def _faces(points: np.ndarray, faces: np.ndarray, flat: float) -> list[tuple[int, ...]]:
-    """The outlines of what is flat, within this share of the size, on a surface of triangles."""
+    """The outlines of what is flat, within this share of the size, on a surface of triangles. What is flat around something
+    that sticks out stays triangles."""
     size, count = float(np.ptp(points, axis=0).max()), len(points)
     normal = _normals(points, faces)
     corner = faces.ravel()
@@ -123,7 +124,8 @@ def _faces(points: np.ndarray, faces: np.ndarray, flat: float) -> list[tuple[int
                 ):
                     seen[other] = True
                     waiting.append(other)
-        out.append(_outline_of(faces[group]))
+        rings = _outlines(faces[group])
+        out += rings if len(rings) == 1 else [tuple(f) for f in faces[group].tolist()]
     return out
 
 
@@ -131,14 +133,26 @@ def _within(d: np.ndarray, normal: np.ndarray, height: float) -> bool:
     return bool((np.abs(d @ normal) <= height).all())
 
 
-def _outline_of(faces: np.ndarray) -> tuple[int, ...]:
-    """The corners around some triangles that hang together."""
+def _outlines(faces: np.ndarray) -> list[tuple[int, ...]]:
+    """The corners around some triangles that hang together: one ring, or several if there is a hole in them, or where they hang
+    together in a corner alone."""
     edges = {(f[i], f[(i + 1) % 3]) for f in faces.tolist() for i in range(3)}
-    after = {i: j for i, j in edges if (j, i) not in edges}
-    ring = [next(iter(after))]
-    while (ahead := after[ring[-1]]) != ring[0]:
-        ring.append(ahead)
-    return tuple(ring)
+    after: dict[int, list[int]] = {}
+    for i, j in edges:
+        if (j, i) not in edges:
+            after.setdefault(i, []).append(j)
+    rings = list[tuple[int, ...]]()
+    for start in after:
+        ring = [start]
+        while after[ring[-1]]:
+            ahead = after[ring[-1]].pop()
+            if ahead in ring:
+                k = ring.index(ahead)
+                rings.append(tuple(ring[k:]))
+                del ring[k + 1 :]
+            else:
+                ring.append(ahead)
+    return rings
 
 
 def _flat(points: np.ndarray) -> Hull:
