@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ANT: dict[str, Any] = {"options": {"contact_forces": False}, "episode": 250, "critic_passes": 2, "clip": 100.0}
-WAYS: dict[str, dict[str, Any]] = {"shac": {**ANT, "envs": 128}, "ppo": {"options": ANT["options"], "envs": 128}}
+WAYS: dict[str, dict[str, Any]] = {"shac": {**ANT, "envs": 512}, "ppo": {"options": ANT["options"], "envs": 512}}
 
 
 def speed(algorithm: str, count: int, seconds: float) -> float:
