@@ -41,9 +41,7 @@ def apart(model, batch):
     return ag.State(q, 0 * state.v), rng
 
 
-@pytest.mark.parametrize(
-    "pair", ["ball block", "pill block", "egg can", "block block", "block stone", "stone stone", "can pill"]
-)
+@pytest.mark.parametrize("pair", ["ball block", "egg can", "block stone", "can pill"])
 def test_distances_are_mujoco_s(pair):
     text = measured(*pair.split())
     model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
