@@ -24,7 +24,8 @@ LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same where surfaces are curved and 
 FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine in a corner below which a triangle is none
 STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # of the squared distance: no nearer than before
 TURNS = 40
-STARTS = 4  # of a search, beside the first
+STARTS = 3  # of a search among axes
+DEEP = 0.05  # of the size of the smaller solid, an overlap beyond which it begins from them
 SAME = 0.97  # cosine between two directions from which a search goes to one minimum, most likely
 SHORT = 1e-4  # squared length below which a product of axes is no direction
 SURE = 0.9  # of the radius of a disc, what is counted on
@@ -168,17 +169,25 @@ def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
     return deep & (dot(left, left) < 10.0 * close * close)
 
 
-def _starts(A: Solid, B: Solid, found: Search) -> list[Vec3]:
-    """Where else there may be a minimum: the directions of least overlap among the line of centres, its part across the normal
-    that was found, and the axes of the two frames and their products; the least one first."""
+def _by_centres(A: Solid, B: Solid, by_box: Vec3) -> list[Vec3]:
+    """The line of centres, and its part across the axis of the boxes."""
+    c = B.to_world(B.centre) - A.to_world(A.centre)
+    square = dot(c, c)
+    apart = square > 1e-12
+    along = select(apart, c / sqrt(select(apart, square, 1.0)), by_box)
+    aside = along - by_box * dot(along, by_box)
+    length = norm(aside)
+    return [along, select(length > 0.1, aside / maximum(length, 0.1), along)]
+
+
+def _by_axes(A: Solid, B: Solid, found: Search) -> list[Vec3]:
+    """Of the axes of the two frames and their products, those of least overlap, the least one first."""
     c = B.to_world(B.centre) - A.to_world(A.centre)
     of_a, of_b = ([X.R.column(k) for k in range(3)] for X in (A.X, B.X))
-    axes = [c, c - found.n * dot(c, found.n), *of_a, *of_b, *(cross(a, b) for a in of_a for b in of_b)]
+    axes = [*of_a, *of_b, *(cross(a, b) for a in of_a for b in of_b)]
     state = carry(tuple((found.n, FAR + 0.0 * found.h) for _ in range(STARTS)))
     for k in loop(len(axes)):
-        axis = axes[0]
-        for number, other in enumerate(axes):
-            axis = select(abs(to_real(k) - float(number)) < 0.5, other, axis)
+        axis = _chosen(axes, k)
         square = dot(axis, axis)
         n = axis * (select(dot(axis, c) < 0.0, -1.0, 1.0) / sqrt(maximum(square, SHORT)))
         new = (square > SHORT) & (dot(n, found.n) < SAME)
@@ -191,23 +200,41 @@ def _starts(A: Solid, B: Solid, found: Search) -> list[Vec3]:
     return [n for n, _ in state.value]
 
 
+def _chosen(directions: list[Vec3], k: Any) -> Vec3:
+    """The one of this number."""
+    out = directions[0]
+    for number, other in enumerate(directions):
+        out = select(abs(to_real(k) - float(number)) < 0.5, other, out)
+    return out
+
+
 def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any) -> Search:
-    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from some others. Cores further
-    apart than `enough`, which is not negative, are left once that is known."""
+    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from others: by their centres,
+    and if they are deep in each other by their axes. Cores further apart than `enough`, which is not negative, are left once
+    that is known."""
     best = carry(_search(A, B, by_box, tolerance, enough))
     open_ = carry(_unsettled(A, B, best.value, tolerance))
-    for _ in when_any(open_.value > 0.5):
-        starts = _starts(A, B, best.value)
-        for k in loop(STARTS):
+
+    def go_on(starts: list[Vec3]) -> None:
+        for k in loop(len(starts)):
             for _ in when_any(open_.value > 0.5):
-                start = starts[0]
-                for number, other in enumerate(starts):
-                    start = select(abs(to_real(k) - float(number)) < 0.5, other, start)
-                found = _search(A, B, start, tolerance, enough)
+                found = _search(A, B, _chosen(starts, k), tolerance, enough)
                 lower = (found.h < best.value.h) & (open_.value > 0.5)  # a neighbour may be the only one that asks
                 best.value = select(lower, found, best.value)
                 open_.value = open_.value * _unsettled(A, B, best.value, tolerance)
+
+    for _ in when_any(open_.value > 0.5):
+        go_on(_by_centres(A, B, by_box))
+        open_.value = select(best.value.h > DEEP * minimum(_widest(A), _widest(B)), open_.value, 0.0)
+        for _ in when_any(open_.value > 0.5):
+            go_on(_by_axes(A, B, best.value))
     return best.value
+
+
+def _widest(s: Solid) -> Any:
+    """Half the longest edge of the box around a core."""
+    x, y, z = s.extent.leaves()
+    return maximum(maximum(x, y), z)
 
 
 def _unsettled(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
