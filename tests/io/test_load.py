@@ -130,6 +130,7 @@ UNSUPPORTED = {
     "one point for each pair of shapes (flag multiccd)": '<option><flag multiccd="disable"/></option>',
     "another method of constraints": '<option><flag diagexact="enable"/></option>',
     "sensor 'rangefinder' of normals": '<sensor><rangefinder site="tip" data="normal"/></sensor>',
+    "sensor 'rangefinder' with a delay or an interval": '<sensor><rangefinder site="tip" delay=".01" nsample="5"/></sensor>',
     "armature of a tendon": '<tendon><spatial armature="3"><site site="tip"/><site site="base"/></spatial></tendon>',
 }
 

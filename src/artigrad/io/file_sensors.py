@@ -41,6 +41,8 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
     i = int(m.sensor_objid[s])
     if kind not in KINDS:
         return ""
+    if m.sensor_delay[s] or (m.sensor_interval[s].any() and m.sensor_interval[s][0] > 0):
+        return " with a delay or an interval"
     if kind in DISTANCES:
         return _unmeasured(b, m, names, s)
     if m.sensor_reftype[s] and kind not in (*SEEN_FROM, "contact", "insidesite"):
@@ -49,8 +51,6 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
         return _unseen(m, s)
     if kind == "contact" and not {int(m.sensor_objtype[s]), int(m.sensor_reftype[s])} <= set(SIDES):
         return " of this kind of part"
-    if m.sensor_delay[s] or (m.sensor_interval[s].any() and m.sensor_interval[s][0] > 0):
-        return " with a delay or an interval"
     if kind in ("tendonpos", "tendonvel") and names.tendon[i] not in b._tendons:
         return " of a tendon that is left out"
     return None
@@ -107,7 +107,7 @@ def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
 def _between(m: Any, names: Names, s: int) -> list[tuple[str, str]]:
     """The two sides of contacts or of a distance."""
     known = {"": [""], "shape": names.geom, "body": names.body, "subtree": names.body}
-    return [(SIDES[int(kind)], known[SIDES[int(kind)]][int(i) if SIDES[int(kind)] else 0]) for kind, i in _ends(m, s)]
+    return [(SIDES[kind], known[SIDES[kind]][i if SIDES[kind] else 0]) for kind, i in _ends(m, s)]
 
 
 def _ends(m: Any, s: int) -> tuple[tuple[int, int], tuple[int, int]]:

@@ -534,12 +534,12 @@ class Writer:
     def _sensor(self, s: Sensor) -> dict[str, str]:
         """What a sensor reads."""
         m, on = self.model, KINDS[s.kind].on
+        sides = {f"{SIDE_NAMES[x.what]}{k + 1}": side_name(m, x) for k, x in enumerate(s.between) if x.what}
         if s.kind == "contact":
-            sides = {f"{SIDE_NAMES[x.what]}{k + 1}": side_name(m, x) for k, x in enumerate(s.between) if x.what}
             own = {"site": m.sites[s.on]} if s.on >= 0 else {}
             return own | sides | {"data": " ".join(s.data), "reduce": s.reduce, "num": str(s.num)}
         if s.kind in DISTANCES:
-            return {f"{SIDE_NAMES[x.what]}{k + 1}": side_name(m, x) for k, x in enumerate(s.between)}
+            return sides
         if s.kind == "insidesite":
             return {"site": m.sites[s.on], "objtype": "site", "objname": m.sites[s.ref]}
         if on == "model":
