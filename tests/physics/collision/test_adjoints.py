@@ -36,6 +36,7 @@ MORE = SHAPES | {
     "table": ("box", (0.3, 0.3, 0.12)),
     "short": ("capsule", (0.05, 0.03)),
     "cube": ("mesh", CUBE),
+    "roof": ("mesh", -WEDGE),
     "bowl": ("mesh", bowl()),
 }
 UPRIGHT, LYING = np.eye(3), np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])
@@ -200,13 +201,21 @@ def test_what_touches_is_what_sticks_out_most(other):
 
 
 @pytest.mark.parametrize("case", RESTING)
-@pytest.mark.parametrize("tilt", [0.01])
-def test_patches(case, tilt):
+def test_patches(case):
     a, b, height, R = RESTING[case]
-    poses = resting(np.random.default_rng(1), LANES, height, R, tilt)
+    poses = resting(np.random.default_rng(1), LANES, height, R, 0.01)
     found_ = errors(MORE[a], MORE[b], poses, 2)
     share = (
         0.75 if case == "cylinder standing on box" else 0.9
     )  # its lowest point is bounded where it runs round the rim
     assert len(found_) > 20
     assert np.quantile(found_, share) < 1e-6, np.quantile(found_, [0.5, 0.75, 0.9, 0.95, 0.98, 1])
+
+
+@pytest.mark.parametrize(("a", "b", "height"), [("roof", "mesh", 0.19), ("cylinder", "cube", 0.22)])
+def test_patches_of_faces_that_look_past_each_other(a, b, height):
+    """One of them cuts along its normal, and the gap is measured along the other's."""
+    poses = resting(np.random.default_rng(1), LANES, height, UPRIGHT, 0.07)
+    found_ = errors(MORE[a], MORE[b], poses, 2)
+    assert len(found_) > 500
+    assert np.quantile(found_, 0.98) < 1e-8

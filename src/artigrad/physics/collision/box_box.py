@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...spatial import Force, Mat3, Vec3, cross, dot
 from ...staging import Row, clamp, maximum, minimum, select, sqrt, target
 from .gap import FAR, Gap, PairBars, least_of, moved
-from .meeting import Slots, held_vjp, slip_vjp
+from .meeting import Slots, held_vjp, slip
 from .rooms import beside
 from .solids import Solid
 
@@ -306,8 +306,10 @@ def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
 def box_box_vjp(one: Solid, other: Solid, row: Row, y_bar: Gap) -> PairBars:
     """From the cotangents of one point's gap to the poses and half sizes of both boxes."""
     n, phi, p = row.n, row.phi, row.p
-    a_bar, b_bar, n_bar = slip_vjp(row, y_bar)
-    turn_a, turn_b = held_vjp(row, n_bar)
+    on_b = n * (y_bar.phi + 0.5 * dot(n, y_bar.p))
+    y = slip(row, n, y_bar.p - on_b, on_b)
+    a_bar, b_bar = y_bar.p - on_b - y, on_b + y
+    turn_a, turn_b = held_vjp(row, y_bar.n + y_bar.p * (0.5 * phi) - y * phi)
     a, b = p - n * (0.5 * phi), p + n * (0.5 * phi)
 
     def bars(box: Solid, at: Vec3, bar: Vec3, turn: Vec3) -> tuple[Force, Vec3]:

@@ -10,8 +10,8 @@ from ...spatial import Force, Vec3, cross, dot
 from ...staging import Row, carry, loop, maximum, minimum, select, sqrt, target, to_real, when_any
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
-from .meeting import CornerBars, Slots, slip_vjp
-from .patch import Held, Spot, patch
+from .meeting import CornerBars, Slots, along, slip
+from .patch import Face, Spot, patch
 from .rings import EDGE, frame
 from .solids import CURVED, SOLIDS, Solid
 from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
@@ -96,8 +96,9 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
     c = hold(A, fa, B, fb, n)
     phi, f = c.g - ra - rb, frame(A, c.a, c.n)
     flat = patch(A, B, f, (c.g, near + ra + rb), slots)
-    f, (ga, gb) = flat.frame, _face_to(flat.held, fa, fb)
-    over = hold(A, ga, B, gb, f.n)
+    f, held, by_a = flat.frame, flat.held, 1.0 - flat.a_small
+    over = hold(A, _facet(fa, held.a, held.of_a), B, _facet(fb, held.b, 1.0 - held.of_a), held.n)
+    ga, gb = _facet(fa, held.a, held.a.real), _facet(fb, held.b, held.b.real)
     lines = _on_line(A, f.n), _on_line(B, f.n)
     only = flat.none > 0.5  # the nearest points of the solids
     for k, spot in enumerate(flat.spots):
@@ -110,24 +111,20 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         _put_spot(row, A, B, spot, flat.a_small)
         row.a_line, row.b_line = lines
         gap, real = spot.phi - ra - rb, spot.real > 0.5
-        p = f.o + f.e * spot.x + f.f * spot.y + f.n * (spot.height + 0.5 * (ra - rb))
-        row.phi, row.p, row.patch = select(real, gap, FAR), p, 1.0
+        on_face = f.o + f.e * spot.x + f.f * spot.y + f.n * spot.height
+        p = on_face + held.n * (select(by_a > 0.5, 0.5, -0.5) * gap)
+        row.phi, row.p, row.patch, row.m, row.by_a = select(real, gap, FAR), p, 1.0, held.m, by_a
         if k == 0:
             row.phi = select(only, phi, select(real, gap, FAR))
             row.p = select(only, c.a + c.n * (ra + 0.5 * phi), p)
             row.patch = select(only, 0.0, 1.0)
 
 
-def _face_to(held: Held, fa: Facet, fb: Facet) -> tuple[Facet, Facet]:
-    """The features of both solids, of which the face that holds a patch is the only one."""
-    own = held.of_a > 0.5
-
-    def facet(f: Facet, mine: Any) -> Facet:
-        face = Facet(f.at, held.p0, held.p1, held.p2, 2.0, 0.0, held.numbers)
-        other = Facet(f.at, f.p0, f.p1, f.p2, minimum(f.k, 1.0), f.round, f.numbers)
-        return Facet.from_leaves(select(mine, x, y) for x, y in zip(face.leaves(), other.leaves(), strict=True))
-
-    return facet(fa, own), facet(fb, held.of_a < 0.5)
+def _facet(f: Facet, face: Face, by: Any) -> Facet:
+    """The feature of a solid: its face where `by` holds, else none."""
+    flat = Facet(f.at, face.p0, face.p1, face.p2, 2.0, 0.0, face.numbers)
+    other = Facet(f.at, f.p0, f.p1, f.p2, minimum(f.k, 1.0), f.round, f.numbers)
+    return Facet.from_leaves(select(by > 0.5, x, y) for x, y in zip(flat.leaves(), other.leaves(), strict=True))
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
@@ -171,13 +168,14 @@ def _unit(v: Vec3) -> Vec3:
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
 class _Side(NamedTuple):
-    """Cotangents on one solid: of its point, of its turn times n, of its radius, and what holds the normal along its first and
-    second edge."""
+    """Cotangents on one solid: of its point, of its turn times the normal, of its radius, and what holds the normal along its
+    first and second edge."""
 
+    normal: Vec3
     at: Vec3
     bar: Vec3
     turn: Vec3
-    radius: Any
+    radius: Any = 0.0
     mu1: Any = 0.0
     mu2: Any = 0.0
 
@@ -196,27 +194,54 @@ def _witness_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side
     turn_a = c.CA @ (y - y_bar.p) + c.e1 * (m1 * c.e1_of) + c.e2 * (m2 * c.e2_of)
     turn_b = c.CB @ y + c.e1 * (m1 * (1.0 - c.e1_of)) + c.e2 * (m2 * (1.0 - c.e2_of))
     face_b = 1.0 - c.e1_of  # else B's edge stands second
-    one = _Side(c.a, y_bar.p - on_b, turn_a, dot(n, y_bar.p) - along, m1 * c.e1_of, m2 * c.e2_of)
-    return one, _Side(c.b, on_b, turn_b, -along, m1 * face_b + m2 * (1.0 - c.e2_of) * c.e1_of, m2 * face_b)
+    one = _Side(n, c.a, y_bar.p - on_b, turn_a, dot(n, y_bar.p) - along, m1 * c.e1_of, m2 * c.e2_of)
+    return one, _Side(n, c.b, on_b, turn_b, -along, m1 * face_b + m2 * (1.0 - c.e2_of) * c.e1_of, m2 * face_b)
 
 
-def _patch_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side, Vec3]:
-    """From the cotangents of the gap of a point of a patch to both solids, and that of the normal."""
-    n, half = row.n, 0.5 * row.phi
-    a_bar, b_bar, n_bar = slip_vjp(row, y_bar, ra, rb)
-    along = y_bar.phi + 0.5 * dot(n, y_bar.p)
+def _patch_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side, Vec3, Vec3]:
+    """From the cotangents of the gap of a point of a patch to both solids, and those of n and m. With a the point of the face
+    that cuts, b that of the other solid above it along m, s the gap between them, and the faces of solids without a radius:
+    phi = n . (b - a) - r,  p = a + n phi/2  (theory 6.10)."""
+    n, m, side = row.n, row.m, 2.0 * row.by_a - 1.0
+    gap = row.phi + ra + rb
+    s = gap / dot(n, m)
+    press = y_bar.phi + side * 0.5 * dot(n, y_bar.p)
+    cut_bar = n * (press * side)
+    face_bar = y_bar.p - cut_bar
+    a_bar, b_bar = (select(row.by_a > 0.5, *x) for x in ((face_bar, cut_bar), (cut_bar, face_bar)))
+    y = slip(row, m, a_bar, b_bar)
+    a_bar, b_bar = a_bar - y, b_bar + y
+    n_bar = y_bar.n + y_bar.p * (0.5 * side * row.phi) + m * (press * s)
     bent_a, bent_b = (row.CA @ a_bar) * row.a_line, (row.CB @ b_bar) * row.b_line
-    one = _Side(row.p - n * (ra + half), a_bar, -bent_a, dot(n, y_bar.p) - along)
-    return one, _Side(row.p + n * (rb + half), b_bar, bent_b, -along), n_bar + bent_a - bent_b
+    face = row.p - n * (0.5 * side * row.phi)
+    cut = face + m * (side * s)
+    a, b = (select(row.by_a > 0.5, *x) for x in ((face, cut), (cut, face)))
+    one = _Side(n, a, a_bar, -bent_a, 0.5 * dot(n, y_bar.p) - y_bar.phi)
+    other = _Side(n, b, b_bar, bent_b, -0.5 * dot(n, y_bar.p) - y_bar.phi)
+    return one, other, n_bar + bent_a - bent_b, y * -s
+
+
+def _tilt_sides(A: Solid, B: Solid, row: Row, m_bar: Vec3) -> tuple[_Side, _Side]:
+    """From the cotangent of the normal of the face that cuts to the solid whose it is."""
+    e1, e2 = (
+        select(row.by_a > 0.5, A.X.R @ _unit(p - row.a0), B.X.R @ _unit(q - row.b0))
+        for p, q in ((row.a1, row.b1), (row.a2, row.b2))
+    )
+    mu1, mu2 = along(row.m, e1, e2, m_bar)
+    turn = e1 * mu1 + e2 * mu2
+    one, other = (_Side(row.m, row.p, ZERO, turn * of, 0.0, mu1 * of, mu2 * of) for of in (row.by_a, 1.0 - row.by_a))
+    return one, other
 
 
 def _sides(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[list[_Side], list[_Side]]:
     """Of the nearest points, and of the point of a patch if it is one: for A, and for B."""
     ra, rb, flat = A.radius, B.radius, row.patch > 0.5
-    own_a, own_b, n_bar = _patch_sides(row, ra, rb, _where(flat, y_bar))
+    own_a, own_b, n_bar, m_bar = _patch_sides(row, ra, rb, _where(flat, y_bar))
+    two = flat & (row.a_flat > 1.5) & (row.b_flat > 1.5)
+    tilt_a, tilt_b = _tilt_sides(A, B, row, select(two, m_bar, ZERO))
     rest = _where(row.patch < 0.5, y_bar)
-    a, b = _witness_sides(row, ra, rb, Gap(rest.phi, rest.p, rest.n + n_bar, ZERO))
-    return [a, own_a], [b, own_b]
+    a, b = _witness_sides(row, ra, rb, Gap(rest.phi, rest.p, rest.n + n_bar + select(two, ZERO, m_bar), ZERO))
+    return [a, own_a, tilt_a], [b, own_b, tilt_b]
 
 
 def _where(mask: Any, y_bar: Gap) -> Gap:
@@ -247,22 +272,22 @@ def _size_bar(s: Solid, side: _Side, n: Vec3) -> Vec3:
 
 def convex_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
     """From the cotangents of one point's gap to the poses and sizes of both solids."""
-    return _pair_bars(A, B, row.n, _sides(A, B, row, y_bar))
+    return _pair_bars(A, B, _sides(A, B, row, y_bar))
 
 
 def witness_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
     """The same where there are no patches."""
     a, b = _witness_sides(row, A.radius, B.radius, y_bar)
-    return _pair_bars(A, B, row.n, ([a], [b]))
+    return _pair_bars(A, B, ([a], [b]))
 
 
-def _pair_bars(A: Solid, B: Solid, n: Vec3, both: tuple[list[_Side], list[_Side]]) -> PairBars:
+def _pair_bars(A: Solid, B: Solid, both: tuple[list[_Side], list[_Side]]) -> PairBars:
     bars = list[tuple[Force, Vec3]]()
     for s, sides, sign in zip((A, B), both, (1.0, -1.0), strict=True):
         pose_bar, size_bar = Force.zero(), ZERO
         for side in sides:
-            pose_bar = pose_bar + moved(side.at, side.bar) + Force(cross(n, side.turn), ZERO)
-            size_bar = size_bar + _size_bar(s, side, n * sign)
+            pose_bar = pose_bar + moved(side.at, side.bar) + Force(cross(side.normal, side.turn), ZERO)
+            size_bar = size_bar + _size_bar(s, side, side.normal * sign)
         bars.append((pose_bar, size_bar))
     (A_bar, size_a), (B_bar, size_b) = bars
     return PairBars(A_bar, size_a, B_bar, size_b, ZERO)
@@ -273,13 +298,13 @@ def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, C
     a, b = _witness_corners(row)
     of_a = (row.s0, row.s1, row.s2, row.s_flat, row.s_numbers)
     of_b = (row.t0, row.t1, row.t2, row.t_flat, row.t_numbers)
-    return _corner_bars((A, B), row.n, _sides(A, B, row, y_bar), ([a, of_a], [b, of_b]))
+    return _corner_bars((A, B), _sides(A, B, row, y_bar), ([a, of_a, a], [b, of_b, b]))
 
 
 def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
     """The same where there are no patches."""
     (a, b), (of_a, of_b) = _witness_sides(row, A.radius, B.radius, y_bar), _witness_corners(row)
-    return _corner_bars((A, B), row.n, ([a], [b]), ([of_a], [of_b]))
+    return _corner_bars((A, B), ([a], [b]), ([of_a], [of_b]))
 
 
 _Corners = tuple[Vec3, Vec3, Vec3, Any, Vec3]  # of a feature, along how many directions it is flat, and their numbers
@@ -291,15 +316,14 @@ def _witness_corners(row: Row) -> tuple[_Corners, _Corners]:
 
 def _corner_bars(
     solids: tuple[Solid, Solid],
-    normal: Vec3,
     both: tuple[list[_Side], list[_Side]],
     corners: tuple[list[_Corners], list[_Corners]],
 ) -> tuple[CornerBars, CornerBars]:
     out = []
     for s, sides, own in zip(solids, both, corners, strict=True):
-        at, bars, numbers, n = list[Vec3](), list[Vec3](), list[Any](), s.X.R.T @ normal
+        at, bars, numbers = list[Vec3](), list[Vec3](), list[Any]()
         for side, (p0, p1, p2, flat, of) in zip(sides, own, strict=True):
-            w = s.X.R.T @ side.bar
+            w, n = s.X.R.T @ side.bar, s.X.R.T @ side.normal
             s1, s2 = weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
             d1, d2 = (sqrt(maximum(dot(d, d), SHORT)) for d in (p1 - p0, p2 - p0))
             turn1, turn2 = n * (-side.mu1 / d1), n * (-side.mu2 / d2)

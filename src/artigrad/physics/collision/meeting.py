@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...spatial import Mat3, Vec3, cross, dot
-from ...staging import Layout, Reals, Row, Table, select
+from ...staging import Layout, Reals, Row, Table, maximum, select
 from .gap import ZERO, Gap
 
 # One row per point of a pair: the gap, and how it changes. `of` is 1 for a direction of A's, 0 for one of B's.
@@ -57,7 +57,9 @@ SOLID_MEETING = Layout(
     b2=Vec3,
     b_flat=float,
     b_numbers=Vec3,
-    patch=float,  # 1 for a point of a patch: its normal is that of the witness, but it slips along corners of its own
+    patch=float,  # 1 for a point of a patch, which slips along corners of its own
+    m=Vec3,  # the normal of the face that cuts a patch, which n is not if both have a face
+    by_a=float,  # 1 where that face is A's
     a_line=float,  # 1 where it lies on the line of a cylinder, which turns about its axis with the normal
     b_line=float,
     s0=Vec3,  # those of A's, in its own frame
@@ -106,35 +108,34 @@ def found(row: Row) -> Gap:
     return Gap(row.phi, row.p, row.n, ZERO)
 
 
-def slip_vjp(row: Row, y_bar: Gap, ra: Any = 0.0, rb: Any = 0.0) -> tuple[Vec3, Vec3, Vec3]:
-    """The cotangents of a, b, n:  N^T y = (f_1 . p_bar, f_2 . p_bar, phi_bar + n . p_bar/2)  with  N = [t_1 f_1, t_2 f_2, n];
-    a direction of B's sees nothing of p. ra, rb: radii around the cores."""
-    n, of1, of2 = row.n, row.f1_of, row.f2_of
-    m1, m2 = row.f1 * (2.0 * of1 - 1.0), row.f2 * (2.0 * of2 - 1.0)
-    along = y_bar.phi + 0.5 * dot(n, y_bar.p)
-    z1, z2 = dot(m1, y_bar.p) * of1, dot(m2, y_bar.p) * of2
-    area = cross(m1, m2)
-    det = dot(area, n)
+def slip(row: Row, m: Vec3, a_bar: Vec3, b_bar: Vec3) -> Vec3:
+    """What two points above each other along m, as they slip, hand from A to B of their cotangents:  N^T y = (f_1 . x_1,
+    f_2 . x_2, 0)  with  N = [t_1 f_1, t_2 f_2, m],  x = a_bar for a direction of A's, b_bar for one of B's. A is left with
+    a_bar - y, B with b_bar + y, and m with -s y, s the gap along it."""
+    t1, t2 = 2.0 * row.f1_of - 1.0, 2.0 * row.f2_of - 1.0
+    z1, z2 = (
+        dot(f, select(of > 0.5, a_bar, b_bar)) * t for f, of, t in ((row.f1, row.f1_of, t1), (row.f2, row.f2_of, t2))
+    )
+    det = dot(cross(row.f1, row.f2), m)
     apart = abs(det) > LEAST * LEAST * 1e-6
-    y = (cross(m2, n) * z1 + cross(n, m1) * z2 + area * along) * (1.0 / select(apart, det, 1.0))
-    y = select(apart, y, n * along)
-    return y_bar.p - y, y, y_bar.n + y_bar.p * (ra + 0.5 * row.phi) - y * (row.phi + ra + rb)
+    y = (cross(row.f2, m) * z1 + cross(m, row.f1) * z2) * (1.0 / select(apart, det, 1.0))
+    return select(apart, y, ZERO)
 
 
 def held_vjp(row: Row, n_bar: Vec3) -> tuple[Vec3, Vec3]:
     """The cotangents of the turns times n of A and B, of a normal that two directions hold:  e . dn = e . (theta_owner x n)"""
     n, e1, e2 = row.n, row.e1, row.e2
-    mu1, mu2 = _along(n, e1, e2, n_bar)
+    mu1, mu2 = along(n, e1, e2, n_bar)
     first, second = e1 * mu1, e2 * mu2
     return first * row.e1_of + second * row.e2_of, first * (1.0 - row.e1_of) + second * (1.0 - row.e2_of)
 
 
-def _along(n: Vec3, e1: Vec3, e2: Vec3, z: Vec3) -> tuple[Any, Any]:
+def along(n: Vec3, e1: Vec3, e2: Vec3, z: Vec3) -> tuple[Any, Any]:
     """Weights of e1 and e2 that make up z in the plane across n."""
     area = cross(e1, e2)
     det = dot(area, n)
     square = dot(e1, e1) * dot(e2, e2)
     apart = det * det > LEAST * LEAST * square
     inverse = 1.0 / select(apart, det, 1.0)
-    lone = dot(e1, z) / dot(e1, e1)  # edges that are parallel: A's turns the normal alone
+    lone = dot(e1, z) / maximum(dot(e1, e1), 1e-30)  # edges that are parallel: A's turns the normal alone
     return select(apart, dot(cross(z, e2), n) * inverse, lone), select(apart, dot(cross(e1, z), n) * inverse, 0.0)

@@ -1,8 +1,9 @@
 """Where two solids lie flat on each other: up to four points of the area that their faces or edges share  (theory 6.10).
 
-What of each solid looks along the normal is a ring of corners (`rings.py`). Of two faces that of the later solid, as MuJoCo
-counts, holds the normal; both rings are projected along it, and the later one is cut by the other (`clip.py`), or an edge by a
-face. Of more than four corners of the area four are kept (`spread.py`), and of an edge its two ends.
+What of each solid looks along the normal is a ring of corners (`rings.py`). A face cuts the ring of the other solid
+(`clip.py`), both projected along its own normal; of two faces that of the earlier solid, as MuJoCo counts. Of more than four
+corners of the area four are kept (`spread.py`), and of an edge its two ends. From its place on the face that cuts, the gap of a
+point is measured along the normal of the other face, if there is one.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ CROSSES = 1e-6  # sine between two edges, at least, for their crossing to be ask
 
 
 class Spot(Linear):
-    """A point of a patch: its gap, where, 1 if it is real; and of the subject and the other ring up to three corners, and along
-    how many directions these let it slip."""
+    """A point of a patch: its gap, where on the other ring, 1 if it is real; and of the subject and the other ring up to three
+    corners, and along how many directions these let it slip."""
 
     phi: float
     x: float
@@ -44,31 +45,42 @@ class Spot(Linear):
     large_numbers: Vec3
 
 
-class Held(Linear):
-    """What holds the normal of a patch: the normal; 1 where it is a face of A's, 0 where one of B's; three corners of it, in
-    the frame of its solid, and their numbers."""
+class Face(Linear):
+    """Three corners of a solid's face, in its frame, and their numbers; 1 if it is one."""
 
-    n: Vec3
-    of_a: float
     p0: Vec3
     p1: Vec3
     p2: Vec3
     numbers: Vec3
+    real: float
+
+
+class Held(Linear):
+    """What holds a patch: its normal; 1 where that is of a face of A's, 0 where of B's; the normal of the face that cuts, which
+    is another one if there are two; and the faces of A and B."""
+
+    n: Vec3
+    of_a: float
+    m: Vec3
+    a: Face
+    b: Face
 
 
 def _held(A: Solid, f: Frame, rows: Table) -> tuple[Held, Any, Any]:
-    """Of two faces that of the later solid, else the only one there is; where there is one, and two look at each other within
-    FACE; and where A's ring is the one to be cut."""
+    """Also where there is a face, and two look at each other within FACE; and where A's ring is the one to be cut."""
     planes = [plane(rows, first, area(rows, first) * sign) for first, sign in ((0, -1.0), (STRIDE, 1.0))]
     wide = [p.wide() for p in planes]
     units = [p.normal / sqrt(maximum(dot(p.normal, p.normal), 1e-30)) for p in planes]
     both = wide[0] & wide[1]
     of_a = select(both, A.later, select(wide[0], 1.0, 0.0))
-    own, face = select(of_a > 0.5, units[0], units[1]), select(of_a > 0.5, planes[0], planes[1])
-    ok = (wide[0] | wide[1]) & (select(both, dot(units[0], units[1]), 1.0) > FACE)
-    n = f.e * own.x + f.f * own.y + f.n * own.z
     cut_a = select(both, A.later, 1.0 - of_a) > 0.5
-    return Held(select(ok, n, f.n), of_a, face.p0, face.p1, face.p2, face.numbers), ok, cut_a
+    ok = (wide[0] | wide[1]) & (select(both, dot(units[0], units[1]), 1.0) > FACE)
+    n, m = (
+        select(ok, f.e * u.x + f.f * u.y + f.n * u.z, f.n)
+        for u in (select(of_a > 0.5, *units), select(cut_a, units[1], units[0]))
+    )
+    a, b = (Face(p.p0, p.p1, p.p2, p.numbers, select(w, 1.0, 0.0)) for p, w in zip(planes, wide, strict=True))
+    return Held(n, of_a, m, a, b), ok, cut_a
 
 
 def _swapped(rows: Table, by: Any) -> None:
@@ -140,9 +152,9 @@ def _ends(polygon: Table, numbers: Reals, count: Any) -> FourOf:
     return FourOf(first, far.value[0], first, first, minimum(count, 2.0))
 
 
-def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[RingPlane, RingPlane], swap: Any) -> Spot:
+def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[RingPlane, RingPlane], scale: Any) -> Spot:
     """A corner of the area with the corners of both rings that it slips along: 0 a corner of the subject, 1 a crossing of two
-    edges, 2 a corner of the other ring."""
+    edges, 2 a corner of the other ring. scale: of a gap, from how much higher the other ring is."""
     small, large = planes
     v, last = around(polygon, many, number)
     leaves, comes = v.out < RING - 0.5, last.out < RING - 0.5  # along an edge of the subject
@@ -162,10 +174,10 @@ def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[Rin
     low = select(of_small, a0.z, select(of_large, small.height(x, y), low))
     high = select(of_large, b0.z, select(of_small, large.height(x, y), high))
     return Spot(
-        (high - low) * swap,
+        (high - low) * scale,
         x,
         y,
-        0.5 * (high + low),
+        high,
         1.0,
         select(of_large, small.p0, s0),
         select(of_large, small.p1, s1),
@@ -212,7 +224,7 @@ def patch(A: Solid, B: Solid, f: Frame, within: tuple[Any, Any], slots: Slots) -
     rows, of_a, of_b = slots.corners, RingOf(A, slots.corners, 0), RingOf(B, slots.corners, STRIDE)
     n_a, n_b = of_a.find(f, 1.0), of_b.find(f, -1.0)
     held, ok, cut_a = _held(A, f, rows)
-    new = frame(A, f.o, held.n)
+    new = frame(A, f.o, held.m)
     of_a.turn(f, new, 1.0, n_a)
     of_b.turn(f, new, -1.0, n_b)
     side = select(cut_a, 1.0, -1.0)  # A's ring goes clockwise about the normal, B's counter-clockwise
@@ -220,17 +232,17 @@ def patch(A: Solid, B: Solid, f: Frame, within: tuple[Any, Any], slots: Slots) -
     planes = small, large = plane(rows, 0, area(rows, 0) * -side), plane(rows, STRIDE, area(rows, STRIDE) * side)
     counts = select(cut_a, n_a, n_b), select(cut_a, n_b, n_a)
     some = ok & large.wide() & (flat2(small.far - small.at) > DISTINCT * DISTINCT)
-    spots = carry(tuple(Spot.zero() for _ in range(4)))
+    spots, scale = carry(tuple(Spot.zero() for _ in range(4))), side * dot(held.n, held.m)
     for _ in when_any(some):
         many = clip(rows, slots.polygon, counts, side)
-        gap = lambda v: (large.height(v.x, v.y) - v.z) * side  # noqa: E731
+        gap = lambda v: (large.height(v.x, v.y) - v.z) * scale  # noqa: E731
         chosen, total = _chosen(slots.polygon, slots.order, many, gap, within, counts[0] < 2.5)
         made = slots.made[0]
         made.small, made.large, made.side, made.plane = *counts, side, large
         made.many, made.count, made.four = many, total, chosen
         numbers = enumerate(chosen.leaves()[:4])
         found = [
-            (_spot(rows, slots.polygon, many, n, planes, side), some & (chosen.count > k + 0.5)) for k, n in numbers
+            (_spot(rows, slots.polygon, many, n, planes, scale), some & (chosen.count > k + 0.5)) for k, n in numbers
         ]
         spots.value = tuple(select(real, spot, Spot.zero()) for spot, real in found)
     return Patch(list(spots.value), new, select(cut_a, 1.0, 0.0), 1.0 - spots.value[0].real, held)
