@@ -12,7 +12,7 @@ from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
 from .meeting import CornerBars, Slots, along, slip
 from .patch import Face, Spot, patch
-from .rings import EDGE, frame
+from .rings import frame
 from .solids import CURVED, SOLIDS, Solid
 from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
 
@@ -95,11 +95,11 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
     ra, rb, (fa, fb, n) = A.radius, B.radius, touch
     c = hold(A, fa, B, fb, n)
     phi, f = c.g - ra - rb, frame(A, c.a, c.n)
-    flat = patch(A, B, f, (c.g, near + ra + rb), slots)
+    flat = patch(A, fa, B, fb, f, near + ra + rb, slots)
     f, held, by_a = flat.frame, flat.held, 1.0 - flat.a_small
     over = hold(A, _facet(fa, held.a, held.of_a), B, _facet(fb, held.b, 1.0 - held.of_a), held.n)
     ga, gb = _facet(fa, held.a, held.a.real), _facet(fb, held.b, held.b.real)
-    lines = _on_line(A, f.n), _on_line(B, f.n)
+    lines = _if_cylinder(A, flat.edges[0]), _if_cylinder(B, flat.edges[1])
     only = flat.none > 0.5  # the nearest points of the solids
     for k, spot in enumerate(flat.spots):
         row = slots.rows[k]
@@ -135,10 +135,9 @@ def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> 
     row.p = c.a + c.n * (ra + 0.5 * row.phi)
 
 
-def _on_line(s: Solid, n: Vec3) -> Any:
-    """1 where what looks along n is the line of a cylinder."""
-    cases = {k: (lambda: 0.0) for k in SOLIDS}
-    return s.by_kind(cases | {CYLINDER: lambda: select(abs(dot(s.X.R.column(2), n)) < EDGE, 1.0, 0.0)})
+def _if_cylinder(s: Solid, x: Any) -> Any:
+    cases: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
+    return s.by_kind(cases | {CYLINDER: lambda: x})
 
 
 def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...spatial import Force, Transform, Vec3, cross
-from ...staging import Linear, minimum
+from ...staging import Linear, maximum, minimum, sqrt
 
 FAR = 1e3  # m or m/s: a gap that is never closed, a margin that nothing comes near
 ZERO = Vec3.zero()
@@ -52,6 +52,11 @@ def least_of(first: Any, *others: Any) -> Any:
     for x in others:
         first = minimum(first, x)
     return first
+
+
+def chord(cosine: Any) -> Any:
+    """Between two unit vectors."""
+    return sqrt(maximum(2.0 - 2.0 * cosine, 1e-30))
 
 
 def moved(x: Vec3, x_bar: Vec3) -> Force:

@@ -6,7 +6,7 @@ Lists lie one after the other in it; where list k begins stands at entry k of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,11 +68,11 @@ def hull_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
 
 def tables_of(points: np.ndarray, hull: Hull, at: int = 0) -> tuple[dict[str, int], list[float]]:
     """The integers of one hull, and its tables, to stand from entry `at` on."""
-    large = len(points) > FEW
+    large, around = len(points) > FEW, _around(hull, len(points))
     row, reals = {"hull_large": int(large), "hull_starts": at}, _starts(points, hull) if large else []
     for index, longest, lists in (
-        ("hull_edges", "hull_degree", hull.neighbours),
-        ("hull_around", "hull_most_around", _around(hull, len(points))),
+        ("hull_edges", "hull_degree", _neighbours(hull, around)),
+        ("hull_around", "hull_most_around", around),
         ("hull_faces", "hull_most_corners", hull.faces),
     ):
         row |= {index: at + len(reals), longest: -(-max(map(len, lists), default=0) // BLOCK)}
@@ -110,6 +110,16 @@ def _around(hull: Hull, count: int) -> list[list[int]]:
     for f, ring in enumerate(hull.faces):
         for v in ring:
             out[v].append(f)
+    return out
+
+
+def _neighbours(hull: Hull, around: list[list[int]]) -> list[list[int]]:
+    """Of each corner: those before it in its faces, one after the other, which is MuJoCo's order of edges, and then those to
+    which lines inside of faces lead."""
+    out = list[list[int]]()
+    for v, (near, faces) in enumerate(zip(hull.neighbours, around, strict=True)):
+        edges = [ring[ring.index(v) - 1] for ring in (hull.faces[f] for f in faces)]
+        out.append(list(dict.fromkeys([*edges, *near])))
     return out
 
 
@@ -212,25 +222,57 @@ class PlacedHull(NamedTuple):
             state.value = (select(more, number, best), select(more, height, top))
         live.value = select(state.value[1] > before, 1.0, 0.0)
 
-    def face_towards(self, number: Any, d: Vec3) -> tuple[Any, Any]:
-        """That face around a corner which looks most along d, and the cosine; -2 where the corner has none."""
-        best = carry((0.0 * d.x, -2.0 + 0.0 * d.x))
+    def normal(self, face: Any) -> Vec3:
+        return self.normals.gather_row(face, self.face_count, Vec3)
+
+    def face_towards(self, number: Any, d: Vec3) -> tuple[Any, Any, Any]:
+        """That face around a corner which looks most along d, the cosine, and that of the next; -2 where there is none."""
+        best = carry((0.0 * d.x, -2.0 + 0.0 * d.x, -2.0 + 0.0 * d.x))
         for face, there, _k in self.each(self.around, self.most_around, number):
-            now, most = best.value
-            cosine = dot(self.normals.gather_row(face, self.face_count, Vec3), d)
-            more = there & (cosine > most)
-            best.value = (select(more, face, now), select(more, cosine, most))
+            now, most, second = best.value
+            cosine = select(there, dot(self.normal(face), d), -2.0)
+            more = cosine > most
+            best.value = (
+                select(more, face, now),
+                select(more, cosine, most),
+                maximum(second, minimum(most, cosine)),
+            )
         return best.value
 
-    def levellest(self, corner: Corner, d: Vec3) -> tuple[Any, Any]:
-        """That neighbour of a corner to which the way is most nearly across d, and the sine; 2 where it has none."""
-        best = carry((corner.number, 2.0 + 0.0 * d.x))
-        for number, there, _k in self.each(self.edges, self.degree, corner.number):
-            now, least = best.value
-            way = self.corner(number).p - corner.p
-            slope = abs(dot(way, d)) / sqrt(maximum(dot(way, way), 1e-30))
-            less = there & (slope < least)
-            best.value = (select(less, number, now), select(less, slope, least))
+    def faces_at_edge(self, number: Any, way: Vec3, asked: Any) -> tuple[Any, Any]:
+        """The two faces of an edge that leads from a corner along `way`, the one with the lower number first: those around the
+        corner which lie along it best. Where it is asked."""
+        best = carry(((0.0 * way.x, BEYOND), (0.0 * way.x, BEYOND)))
+        for _ in when_any(asked):
+            for face, there, _k in self.each(self.around, self.most_around, number):
+                (one, least), (two, second) = best.value
+                off = select(there, abs(dot(self.normal(face), way)), BEYOND)
+                first, next_ = off < least, off < second
+                best.value = (
+                    (select(first, face, one), minimum(off, least)),
+                    (select(first, one, select(next_, face, two)), select(first, least, minimum(off, second))),
+                )
+        (one, _), (two, _) = best.value
+        return minimum(one, two), maximum(one, two)
+
+    def first_level(self, number: Any, n: Vec3, most: float, asked: Any) -> tuple[Any, Any, Any]:
+        """The first neighbour of a corner to which an edge leads whose sine against the plane across n is below `most`, 1 if
+        there is one, and how far any sine is from that. Where it is asked."""
+        best = carry((number, 0.0 * n.x, BEYOND + 0.0 * n.x))
+        for _ in when_any(asked):
+            begin, end = self.span(self.around, number)
+            start = self.corner(number).p
+            for other, there, place in self.each(self.edges, self.degree, number):
+                now, found, off = best.value
+                way = self.corner(other).p - start
+                slope = abs(dot(way, n)) / sqrt(maximum(dot(way, way), 1e-30))
+                counts = there & (place < end - begin)  # an edge of its faces: those inside come after
+                takes = counts & (slope < most) & (found < 0.5)
+                best.value = (
+                    select(takes, other, now),
+                    select(takes, 1.0, found),
+                    select(counts, minimum(off, abs(slope - most)), off),
+                )
         return best.value
 
     def room(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
@@ -253,32 +295,6 @@ class PlacedHull(NamedTuple):
                 sides.value = select(there, minimum(sides.value, off), sides.value)
             room.value = select(face, sides.value, room.value)
         return room.value
-
-    def faces_by_tilt(self, number: Any, d: Vec3) -> tuple[Any, Any]:
-        """Chords between d and the normals of the two faces around a corner that look most along it; 2 where there are none."""
-
-        def tilt(face: Any) -> Any:
-            cosine = dot(self.normals.gather_row(face, self.face_count, Vec3), d)
-            return sqrt(maximum(2.0 - 2.0 * cosine, 1e-30))
-
-        return self._two_least(self.around, self.most_around, number, tilt)
-
-    def edges_by_slope(self, corner: Corner, d: Vec3) -> tuple[Any, Any]:
-        """Sines between d and the plane across it of the two levellest edges at a corner; 2 where there are none."""
-
-        def slope(number: Any) -> Any:
-            way = self.corner(number).p - corner.p
-            return abs(dot(way, d)) / sqrt(maximum(dot(way, way), 1e-30))
-
-        return self._two_least(self.edges, self.degree, corner.number, slope)
-
-    def _two_least(self, index: Any, longest: Any, of: Any, value: Callable[[Any], Any]) -> tuple[Any, Any]:
-        best = carry((2.0 + 0.0 * of, 2.0 + 0.0 * of))
-        for entry, there, _k in self.each(index, longest, of):
-            least, second = best.value
-            x = select(there, value(entry), 2.0)
-            best.value = (minimum(least, x), minimum(second, maximum(least, x)))
-        return best.value
 
 
 def while_any(live: carry, levels: int = LEVELS) -> Iterator[None]:

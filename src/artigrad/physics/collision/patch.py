@@ -1,6 +1,6 @@
 """Where two solids lie flat on each other: up to four points of the area that their faces or edges share  (theory 6.10).
 
-What of each solid looks along the normal is a ring of corners (`rings.py`). A face cuts the ring of the other solid
+What of each solid lies on the other (`lying.py`) is a ring of corners (`rings.py`). A face cuts the ring of the other solid
 (`clip.py`), both projected along its own normal; of two faces that of the earlier solid, as MuJoCo counts. Of more than four
 corners of the area four are kept (`spread.py`), and of an edge its two ends. From its place on the face that cuts, the gap of a
 point is measured along the normal of the other face, if there is one.
@@ -14,12 +14,13 @@ from ...spatial import Vec3, dot
 from ...staging import Layout, Linear, Reals, Table, carry, loop, maximum, minimum, select, sqrt, to_real, when_any
 from .clip import MOST, around, clip, corners_below
 from .hull_tables import Corner
+from .lying import lying
 from .meeting import Slots
-from .rings import FACE, RING, STRIDE, Frame, RingOf, RingPlane, area, flat2, frame, plane
+from .rings import RING, STRIDE, Frame, RingOf, RingPlane, area, flat2, frame, plane
 from .solids import Solid
 from .spread import spread
+from .witness import Facet
 
-ROUGH = 1e-4  # m, by which a face may not be flat
 DISTINCT = 1e-4  # m, shorter edges are points
 CROSSES = 1e-6  # sine between two edges, at least, for their crossing to be asked of them
 
@@ -67,14 +68,14 @@ class Held(Linear):
 
 
 def _held(A: Solid, f: Frame, rows: Table) -> tuple[Held, Any, Any]:
-    """Also where there is a face, and two look at each other within FACE; and where A's ring is the one to be cut."""
+    """Also where there is a face, and where A's ring is the one to be cut."""
     planes = [plane(rows, first, area(rows, first) * sign) for first, sign in ((0, -1.0), (STRIDE, 1.0))]
     wide = [p.wide() for p in planes]
     units = [p.normal / sqrt(maximum(dot(p.normal, p.normal), 1e-30)) for p in planes]
     both = wide[0] & wide[1]
     of_a = select(both, A.later, select(wide[0], 1.0, 0.0))
     cut_a = select(both, A.later, 1.0 - of_a) > 0.5
-    ok = (wide[0] | wide[1]) & (select(both, dot(units[0], units[1]), 1.0) > FACE)
+    ok = wide[0] | wide[1]
     n, m = (
         select(ok, f.e * u.x + f.f * u.y + f.n * u.z, f.n)
         for u in (select(of_a > 0.5, *units), select(cut_a, units[1], units[0]))
@@ -104,23 +105,21 @@ class FourOf(Linear):
     count: float
 
 
-# What an area was made of: corners of the ring that was cut and of the other, and 1 where the other is above; corners of the
-# area, how many of them count, and the four that are kept; and the plane of the other ring.
-MADE = Layout(small=float, large=float, side=float, many=float, count=float, four=FourOf, plane=RingPlane)
+# How far it is to where something else lies flat; what an area was made of: corners of the ring that was cut and of the other,
+# and 1 where the other is above; corners of the area, how many of them count, and the four that are kept; and the plane of the
+# other ring.
+MADE = Layout(room=float, small=float, large=float, side=float, many=float, count=float, four=FourOf, plane=RingPlane)
 
 
-def _chosen(
-    polygon: Table, order: Table, many: Any, gap: Any, within: tuple[Any, Any], line: Any
-) -> tuple[FourOf, Any]:
-    """Four of the corners of an area with gaps within bounds, and how many there are; of an edge the two that are furthest
+def _chosen(polygon: Table, order: Table, many: Any, gap: Any, within: Any, line: Any) -> tuple[FourOf, Any]:
+    """Four of the corners of an area with gaps below `within`, and how many there are; of an edge the two that are furthest
     apart."""
     numbers, total = Reals(order.memory, order.start), carry(0.0 * many)
     for k in loop(MOST):
         order[k].number = 0.0
     for k in corners_below(many, MOST):
         v = polygon[k].at
-        phi = gap(v)
-        there = (to_real(k) < many) & (phi < within[1]) & (phi > within[0] - ROUGH - 0.02 * abs(within[0]))
+        there = (to_real(k) < many) & (gap(v) < within)
         numbers.scatter_add(total.value, MOST, select(there, to_real(k), 0.0))
         total.value = total.value + select(there, 1.0, 0.0)
     count = total.value
@@ -209,20 +208,21 @@ def _crossing(x: Any, y: Any, one: tuple[Vec3, Vec3], other: tuple[Vec3, Vec3]) 
 
 class Patch(NamedTuple):
     """Four spots of the area that A and B share and the frame of its projection, 1 where A's ring was cut, else 0, 1 where
-    there is no area, and what holds the normal."""
+    there is no area, what holds the normal, and 1 where A and B lie with an edge."""
 
     spots: list[Spot]
     frame: Frame
     a_small: Any
     none: Any
     held: Held
+    edges: tuple[Any, Any]
 
 
-def patch(A: Solid, B: Solid, f: Frame, within: tuple[Any, Any], slots: Slots) -> Patch:
-    """within: the gap of the solids, which the area is not below but by what its faces are not flat; and the gap beyond which
-    none counts."""
+def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots: Slots) -> Patch:
+    """From the features that touch, and the frame of their normal. within: the gap beyond which none counts."""
     rows, of_a, of_b = slots.corners, RingOf(A, slots.corners, 0), RingOf(B, slots.corners, STRIDE)
-    n_a, n_b = of_a.find(f, 1.0), of_b.find(f, -1.0)
+    on_b, on_a, slots.made[0].room = lying(A, fa, B, fb, f.n)
+    n_a, n_b = of_a.fill(f, on_b, 1.0), of_b.fill(f, on_a, -1.0)
     held, ok, cut_a = _held(A, f, rows)
     new = frame(A, f.o, held.m)
     of_a.turn(f, new, 1.0, n_a)
@@ -245,4 +245,5 @@ def patch(A: Solid, B: Solid, f: Frame, within: tuple[Any, Any], slots: Slots) -
             (_spot(rows, slots.polygon, many, n, planes, scale), some & (chosen.count > k + 0.5)) for k, n in numbers
         ]
         spots.value = tuple(select(real, spot, Spot.zero()) for spot, real in found)
-    return Patch(list(spots.value), new, select(cut_a, 1.0, 0.0), 1.0 - spots.value[0].real, held)
+    edges = tuple(select((x.count > 1.5) & (x.count < 2.5), 1.0, 0.0) for x in (on_b, on_a))
+    return Patch(list(spots.value), new, select(cut_a, 1.0, 0.0), 1.0 - spots.value[0].real, held, edges)

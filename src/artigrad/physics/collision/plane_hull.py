@@ -10,7 +10,7 @@ from typing import Any
 
 from ...spatial import Vec3, dot
 from ...staging import Linear, Row, carry, maximum, minimum, select
-from .gap import FAR, ZERO, Gap, PairBars
+from .gap import FAR, ZERO, Gap, PairBars, chord
 from .hull_tables import Corner, PlacedHull
 from .meeting import CornerBars, Slots
 from .plane import meet_bars
@@ -32,16 +32,14 @@ class Ring(Linear):
 
 def _ring(hull: PlacedHull, lowest: Corner, down: Vec3) -> Ring:
     """The face around a corner that looks most along `down`; a corner without one is a face alone."""
-    face, cosine = hull.face_towards(lowest.number, down)
+    face, cosine, _next = hull.face_towards(lowest.number, down)
     first, end = hull.span(hull.faces, face)
     place = carry(0.0 * down.x)
     for number, there, at in hull.each(hull.faces, hull.most_corners, face):
         here = there & (abs(number - lowest.number) < 0.5)
         place.value = select(here, at, place.value)
     some = cosine > -1.5
-    return Ring(
-        first, select(some, end - first, 1.0), place.value, hull.normals.gather_row(face, hull.face_count, Vec3)
-    )
+    return Ring(first, select(some, end - first, 1.0), place.value, hull.normal(face))
 
 
 def _corner(hull: PlacedHull, ring: Ring, k: Any) -> Corner:
@@ -116,9 +114,9 @@ def _room(plane: Solid, solid: Solid, slots: Slots) -> Any:
     a corner is as high as the middle."""
     hull, down, middle = solid.hull, -(solid.X.R.T @ plane.X.R.column(2)), _middle(solid)
     lowest = hull.corner(slots.rows[0].number)
-    ring, (least, second) = _ring(hull, lowest, down), hull.faces_by_tilt(lowest.number, down)
+    ring, (_face, cosine, next_) = _ring(hull, lowest, down), hull.face_towards(lowest.number, down)
     reach = maximum(maximum(solid.extent.x, solid.extent.y), solid.extent.z)
-    room = carry((second - least) * reach)
+    room = carry((chord(next_) - chord(cosine)) * reach)
     for number, there, _k in hull.each(hull.edges, hull.degree, lowest.number):
         way = lowest.p - hull.corner(number).p
         counts = there & ((abs(dot(ring.normal, way)) > LEVEL) | (ring.count > 4.5))

@@ -1,6 +1,5 @@
-"""What of a solid looks along a normal: a ring of corners, those of a face, both ends of an edge or line, or a point.
+"""What of a solid lies on another, as a ring of corners: those of a face, both ends of an edge or line, or a point.
 
-A face counts if it looks along the normal within FACE, else an edge at the furthest corner that lies across it within EDGE.
 Corners go round as seen from inside the solid, from the same one on as MuJoCo's: which four of many are kept depends on it.
 """
 
@@ -13,12 +12,11 @@ from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Vec3, cross, dot
 from ...staging import Layout, Linear, Table, carry, floor, loop, maximum, minimum, select, sqrt, to_real, when_any
 from .hull_tables import Corner
+from .lying import Lying
 from .solids import SOLIDS, Solid
 
 RING = 16  # corners at most, and those of a cylinder's end
 STRIDE = RING + 1  # rows of a ring: its first corner stands after its last one, and in all rows beyond
-FACE = 0.996  # cosine between the normals of what lies flat on each other, at least: MuJoCo's
-EDGE = 0.0888  # sine between an edge and the face that it lies on, at most: MuJoCo's
 CLEARLY = 1.0 + 1e-5  # by which a corner is further than one before it, so that rounding does not choose
 THIN = 1e-3  # share of its squared length below which the area of a ring is none
 
@@ -53,16 +51,17 @@ class RingOf:
     def __init__(self, s: Solid, rows: Table, first: int):
         self.s, self.rows, self.first = s, rows, first
 
-    def find(self, f: Frame, sign: float) -> Any:
-        """That of what looks along sign * n: fills the rows, and returns how many corners it has."""
-        out = self.s.X.R.T @ (f.n * sign)
+    def fill(self, f: Frame, lies: Lying, sign: float) -> Any:
+        """Fill the rows with what lies on the other solid, which is along sign * n; returns how many corners it has."""
+        out, count = self.s.X.R.T @ (f.n * sign), lies.count
+        ends = [Corner(lies.p0, lies.numbers.x), Corner(lies.p1, lies.numbers.y)]
         cases = {
-            SPHERE: lambda: self._few(f, [Vec3.zero()], 1.0 + 0.0 * out.x),
-            ELLIPSOID: lambda: self._few(f, [Vec3.zero()], 1.0 + 0.0 * out.x),
-            CAPSULE: lambda: self._capsule(f, out),
-            BOX: lambda: self._box(f, out),
-            CYLINDER: lambda: self._cylinder(f, out, _of_cylinder(out)),
-            POINTS: lambda: self._hull(f, out),
+            SPHERE: lambda: self._few(f, [Corner(Vec3.zero(), 0.0)], 1.0 + 0.0 * out.x),
+            ELLIPSOID: lambda: self._few(f, [Corner(Vec3.zero(), 0.0)], 1.0 + 0.0 * out.x),
+            CAPSULE: lambda: self._few(f, ends, count),
+            BOX: lambda: self._box(f, lies.normal, ends, count),
+            CYLINDER: lambda: self._cylinder(f, out, select(count > 2.5, float(RING), count)),
+            POINTS: lambda: self._hull(f, lies, count),
         }
         return self.s.by_kind(cases)
 
@@ -85,42 +84,28 @@ class RingOf:
         row = self.rows[k + self.first]
         row.own, row.at, row.number = corner.p, f.project(self.s.to_world(corner.p)), corner.number
 
-    def _few(self, f: Frame, corners: list[Vec3], count: Any) -> Any:
+    def _few(self, f: Frame, corners: list[Corner], count: Any) -> Any:
         """Of these corners as many as count; all other rows have the first."""
-        for k, p in enumerate(corners):
-            self._put(f, k, Corner(p if k == 0 else select(count > k + 0.5, p, corners[0]), 0.0))
+        for k, corner in enumerate(corners):
+            self._put(f, k, corner if k == 0 else select(count > k + 0.5, corner, corners[0]))
         start = self.rows[self.first]
         for k in loop(len(corners), STRIDE):
             row = self.rows[k + self.first]
             row.own, row.at, row.number = start.own, start.at, start.number
         return count
 
-    def _capsule(self, f: Frame, out: Vec3) -> Any:
-        end = Vec3(0.0, 0.0, select(out.z < 0.0, -self.s.size.y, self.s.size.y))
-        return self._few(f, [end, -end], select(abs(out.z) < EDGE, 2.0, 1.0))
-
-    def _box(self, f: Frame, out: Vec3) -> Any:
-        size, level = self.s.size, out.map(abs)
-        on_x, on_y, on_z = level.x > FACE, level.y > FACE, level.z > FACE
-        face = on_x | on_y | on_z
-        sign = out.map(lambda x: select(x < 0.0, -1.0, 1.0))
-        corner = sign.map(lambda x, h: x * h, size)
-        along_x = (level.x <= level.y) & (level.x <= level.z)
-        along_y = (level.y <= level.z) & (level.x > level.y)
-        across = Vec3(
-            select(along_x, -corner.x, corner.x),
-            select(along_y, -corner.y, corner.y),
-            select(along_x | along_y, corner.z, -corner.z),
-        )
+    def _box(self, f: Frame, normal: Vec3, ends: list[Corner], count: Any) -> Any:
+        size, level, face = self.s.size, normal.map(abs), count > 2.5
+        on_x, on_y, on_z = level.x > 0.5, level.y > 0.5, level.z > 0.5
+        sign = normal.map(lambda x: select(x < 0.0, -1.0, 1.0))
         corners = []
         for k, (u, v) in enumerate(((-1.0, 1.0), (1.0, 1.0), (1.0, -1.0), (-1.0, -1.0))):
             x = select(on_z, sign.z * u, u)
             y = select(on_z, v, select(on_x, v, sign.y))
             z = select(on_x, -(sign.x * u), select(on_y, -(sign.y * v), sign.z))
             of_face = Vec3(select(on_x, sign.x, x) * size.x, y * size.y, z * size.z)
-            corners.append(select(face, of_face, (corner, across)[k] if k < 2 else corner))
-        flattest = minimum(minimum(level.x, level.y), level.z)
-        return self._few(f, corners, select(face, 4.0, select(flattest < EDGE, 2.0, 1.0)))
+            corners.append(Corner(select(face, of_face, ends[k if k < 2 else 0].p), 0.0))
+        return self._few(f, corners, select(face, 4.0, count))
 
     def _cylinder(self, f: Frame, out: Vec3, count: Any) -> Any:
         """With as many corners: all of an end, both of its line, or the lowest of its rim."""
@@ -139,30 +124,19 @@ class RingOf:
         last.own, last.at, last.number = start.own, start.at, start.number
         return count
 
-    def _hull(self, f: Frame, out: Vec3) -> Any:
-        hull = self.s.hull
-        low = hull.furthest(out)
-        face, cosine = hull.face_towards(low.number, out)
-        begin, end = hull.span(hull.faces, face)
-        flat, every, edge = cosine > FACE, end - begin, carry((low.number, 2.0 + 0.0 * cosine))
-        for _ in when_any(cosine <= FACE):
-            edge.value = hull.levellest(low, out)
-        other, slope = edge.value
-        count = select(flat, minimum(every, float(RING)), select(slope < EDGE, 2.0, 1.0))
+    def _hull(self, f: Frame, lies: Lying, count: Any) -> Any:
+        hull, flat = self.s.hull, count > 2.5
+        begin, end = hull.span(hull.faces, lies.face)
+        every = end - begin
+        count = select(flat, minimum(every, float(RING)), count)
         for k in loop(STRIDE):
             at = select(to_real(k) < count, to_real(k), 0.0)
-            number = carry(select(at > 0.5, other, low.number))
+            number = carry(select(at > 0.5, lies.numbers.y, lies.numbers.x))
             for _ in when_any(flat):
                 place = end - 1.0 - floor(at * every / count)
                 number.value = select(flat, hull.table.gather(place, hull.size), number.value)
             self._put(f, k, hull.corner(number.value))
         return count
-
-
-def _of_cylinder(out: Vec3) -> Any:
-    """How many corners the ring of a cylinder has."""
-    level = abs(out.z)
-    return select(level > FACE, float(RING), select(level < EDGE, 2.0, 1.0))
 
 
 def area(rows: Table, first: int) -> Vec3:

@@ -9,7 +9,7 @@ zero; where the other one is too, the neighbour takes over.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...model.model import BOX, CAPSULE, CYLINDER, POINTS
 from ...spatial import Vec3
@@ -17,21 +17,15 @@ from ...staging import Row, Table, carry, clamp, maximum, minimum, select, sqrt,
 from .clip import MOST, corner_kind, corners_below
 from .gap import FAR, least_of
 from .meeting import Slots
-from .rings import EDGE, FACE, RING, STRIDE
+from .rings import RING, STRIDE
 from .solids import SOLIDS, Solid
 
 SMALL = 1e-30
 DISTINCT = 1e-6  # m, corners of an area that are not one
-TILT = (2.0 - 2.0 * FACE) ** 0.5  # chord between the normal and that of a face, at most, for it to lie flat
 
 
 def length(x: Any, y: Any, z: Any = 0.0) -> Any:
     return sqrt(maximum(x * x + y * y + z * z, SMALL))
-
-
-def chord(cosine: Any) -> Any:
-    """Between two unit vectors."""
-    return sqrt(maximum(2.0 - 2.0 * cosine, SMALL))
 
 
 def beside(p: Vec3, a: Vec3, b: Vec3, side: Any, near: Any) -> Any:
@@ -74,54 +68,6 @@ def witness_room(A: Solid, B: Solid, row: Row) -> Any:
 
 
 # -- the area that two solids share ------------------------------------------------------------------------------------------
-class View(NamedTuple):
-    """What of a solid looks along a normal: how many corners, up to three; how far it is from being a face, and an edge, or no
-    longer; and from being another one."""
-
-    corners: Any
-    face: Any
-    edge: Any
-    other: Any
-
-
-def view(s: Solid, l: Vec3) -> View:
-    """l: the normal out of the solid, in its own frame."""
-    z, reach = s.size, maximum(maximum(s.extent.x, s.extent.y), s.extent.z)
-
-    def seen(far: Any, slope: Any, other: Any) -> tuple[Any, ...]:
-        corners = select(far < TILT, 3.0, select(slope < EDGE, 2.0, 1.0))
-        return corners, abs(far - TILT) * reach, abs(slope - EDGE) * reach, other
-
-    def box() -> tuple[Any, ...]:
-        x, y, w = l.map(abs).leaves()
-        least, most = least_of(x, y, w), maximum(maximum(x, y), w)
-        middle = maximum(minimum(x, y), minimum(maximum(x, y), w))
-        return seen(chord(most), least, select(chord(most) < TILT, FAR, (middle - least) * reach))
-
-    def hull() -> tuple[Any, ...]:
-        low = s.hull.furthest(l)
-        (far, next_far), (slope, next_slope) = s.hull.faces_by_tilt(low.number, l), s.hull.edges_by_slope(low, l)
-        return seen(far, slope, select(far < TILT, next_far - far, next_slope - slope) * reach)
-
-    smooth: dict[int, Callable[[], Any]] = {k: lambda: (1.0, FAR, FAR, FAR) for k in SOLIDS}
-    corners = {
-        CAPSULE: lambda: (select(abs(l.z) < EDGE, 2.0, 1.0), FAR, abs(abs(l.z) - EDGE) * z.y, FAR),
-        CYLINDER: lambda: seen(chord(abs(l.z)), abs(l.z), FAR),
-        BOX: box,
-        POINTS: hull,
-    }
-    return View(*s.by_kind(smooth | corners))
-
-
-def flat_room(one: View, other: View) -> Any:
-    """To where two solids begin or cease to lie flat on each other: a face on a face or on an edge."""
-    room: Any = FAR
-    for a, b in ((one, other), (other, one)):
-        room = minimum(room, select(b.corners > 1.5, a.face, FAR))
-        room = minimum(room, select((b.corners > 2.5) & (a.corners < 2.5), a.edge, FAR))
-    return room
-
-
 def rings_room(corners: Table, made: Row, near: Any) -> Any:
     """To where a corner of one ring lies over an edge of the other, at gaps below `near`."""
     room = carry(FAR + 0.0 * made.small)
@@ -177,13 +123,11 @@ def _gain(old: tuple[Any, Any], new: tuple[Any, Any], ends: tuple[tuple[Any, Any
 def convex_room(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
     """Of all points of two solids."""
     row, made, within = slots.rows[0], slots.made[0], near + A.radius + B.radius
-    views = view(A, A.X.R.T @ row.n), view(B, -(B.X.R.T @ row.n))
-    room = carry(flat_room(*views))
+    room = carry(made.room)
     alone = row.patch < 0.5
     for _ in when_any(alone):
         room.value = select(alone, minimum(room.value, witness_room(A, B, row)), room.value)
     for _ in when_any(row.patch > 0.5):
         corners = minimum(rings_room(slots.corners, made, within), four_room(slots, made, within))
-        flat = least_of(room.value, corners, *(v.other for v in views))
-        room.value = select(alone, room.value, flat)
+        room.value = select(alone, room.value, minimum(room.value, corners))
     return room.value
