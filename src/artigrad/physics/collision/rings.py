@@ -175,8 +175,7 @@ class RingPlane(Linear):
 
 
 def plane(rows: Table, first: int, normal: Vec3) -> RingPlane:
-    """Spanned by the first corner, the one furthest from it, and the one that makes the largest triangle with these. Its normal
-    is that of these three, since a face need not be flat, and as long as the one that is given."""
+    """With the first corner, the one furthest from it, and the one that makes the largest triangle with these."""
     o = rows[first]
     origin, own = o.at, o.own
     far, wide = carry((0.0, origin, Corner(own, o.number))), carry((0.0, origin, Corner(own, o.number)))
@@ -194,7 +193,4 @@ def plane(rows: Table, first: int, normal: Vec3) -> RingPlane:
         more = area > best * CLEARLY
         wide.value = (select(more, area, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
     p1, p2 = far.value[2], wide.value[2]
-    three = cross(along, wide.value[1] - origin)
-    spans = abs(three.z) > THIN * flat2(along)
-    normal = select(spans, three * (normal.z / select(spans, three.z, 1.0)), normal)
     return RingPlane(origin, far.value[1], normal, own, p1.p, p2.p, Vec3(o.number, p1.number, p2.number))
