@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
-from ...spatial import Force, Vec3, cross, dot
-from ...staging import Row, carry, loop, maximum, minimum, select, sqrt, target, to_real, when_any
+from ...spatial import Force, Mat3, Vec3, cross, dot
+from ...staging import Row, carry, loop, maximum, select, sqrt, target, to_real, when_any
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
 from .meeting import CornerBars, Slots, along, slip
-from .patch import Face, Spot, patch
+from .patch import Spot, patch
 from .rings import frame
 from .solids import CURVED, SOLIDS, Solid
 from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
@@ -95,36 +95,22 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
     ra, rb, (fa, fb, n) = A.radius, B.radius, touch
     c = hold(A, fa, B, fb, n)
     phi, f = c.g - ra - rb, frame(A, c.a, c.n)
-    flat = patch(A, fa, B, fb, f, near + ra + rb, slots)
-    f, held, by_a = flat.frame, flat.held, 1.0 - flat.a_small
-    over = hold(A, _facet(fa, held.a, held.of_a), B, _facet(fb, held.b, 1.0 - held.of_a), held.n)
-    ga, gb = _facet(fa, held.a, held.a.real), _facet(fb, held.b, held.b.real)
+    flat = patch(A, fa, B, fb, f, near, slots)
+    f, held = flat.frame, flat.held
     lines = _if_cylinder(A, flat.edges[0]), _if_cylinder(B, flat.edges[1])
-    only = flat.none > 0.5  # the nearest points of the solids
+    only, bounded = flat.none > 0.5, hold(A, fa, B, fb, n, RHO)  # only: the nearest points of the solids
     for k, spot in enumerate(flat.spots):
         row = slots.rows[k]
-        if k == 0:
-            alone = hold(A, fa, B, fb, n, RHO)
-            _put(row, select(only, alone, over), select(only, fa, ga), select(only, fb, gb))
-        else:
-            _put(row, over, ga, gb)
-        _put_spot(row, A, B, spot, flat.a_small)
+        _put(row, bounded, fa, fb)
+        _put_spot(row, A, B, spot, held.cut_a)
         row.a_line, row.b_line = lines
-        gap, real = spot.phi - ra - rb, spot.real > 0.5
         on_face = f.o + f.e * spot.x + f.f * spot.y + f.n * spot.height
-        p = on_face + held.n * (select(by_a > 0.5, 0.5, -0.5) * gap)
-        row.phi, row.p, row.patch, row.m, row.by_a = select(real, gap, FAR), p, 1.0, held.m, by_a
+        row.n, row.m, row.by_a, row.patch = held.n, held.m, 1.0 - held.cut_a, held.faces
+        row.phi = select(spot.real > 0.5, spot.phi, FAR)
+        row.p = on_face + held.n * (select(held.cut_a > 0.5, -0.5, 0.5) * spot.phi)
         if k == 0:
-            row.phi = select(only, phi, select(real, gap, FAR))
-            row.p = select(only, c.a + c.n * (ra + 0.5 * phi), p)
-            row.patch = select(only, 0.0, 1.0)
-
-
-def _facet(f: Facet, face: Face, by: Any) -> Facet:
-    """The feature of a solid: its face where `by` holds, else none."""
-    flat = Facet(f.at, face.p0, face.p1, face.p2, 2.0, 0.0, face.numbers)
-    other = Facet(f.at, f.p0, f.p1, f.p2, minimum(f.k, 1.0), f.round, f.numbers)
-    return Facet.from_leaves(select(by > 0.5, x, y) for x, y in zip(flat.leaves(), other.leaves(), strict=True))
+            row.n, row.patch = select(only, c.n, row.n), select(only, 0.0, row.patch)
+            row.phi, row.p = select(only, phi, row.phi), select(only, c.a + c.n * (ra + 0.5 * phi), row.p)
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
@@ -141,15 +127,15 @@ def _if_cylinder(s: Solid, x: Any) -> Any:
 
 
 def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:
-    row.n, row.g, row.a, row.b, row.CA, row.CB = c.n, c.g, c.a, c.b, c.CA, c.CB
+    row.n, row.w, row.g, row.a, row.b, row.CA, row.CB = c.n, c.n, c.g, c.a, c.b, c.CA, c.CB
     row.e1, row.e2, row.e1_of, row.e2_of, row.k1, row.k2 = c.e1, c.e2, c.e1_of, c.e2_of, c.k1, c.k2
     row.a0, row.a1, row.a2, row.a_flat, row.a_numbers = fa.p0, fa.p1, fa.p2, fa.k, fa.numbers
     row.b0, row.b1, row.b2, row.b_flat, row.b_numbers = fb.p0, fb.p1, fb.p2, fb.k, fb.numbers
 
 
-def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, a_small: Any) -> None:
+def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, cut_a: Any) -> None:
     """The corners of a point of a patch, and the two directions along which they let it slip."""
-    swap = a_small > 0.5
+    swap = cut_a > 0.5
     small = (spot.small0, spot.small1, spot.small2, spot.small_flat, spot.small_numbers)
     large = (spot.large0, spot.large1, spot.large2, spot.large_flat, spot.large_numbers)
     row.s0, row.s1, row.s2, row.s_flat, row.s_numbers = (select(swap, x, y) for x, y in zip(small, large, strict=True))
@@ -166,6 +152,9 @@ def _unit(v: Vec3) -> Vec3:
 
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
+_Corners = tuple[Vec3, Vec3, Vec3, Any, Vec3]  # of a feature, along how many directions it is flat, and their numbers
+
+
 class _Side(NamedTuple):
     """Cotangents on one solid: of its point, of its turn times the normal, of its radius, and what holds the normal along its
     first and second edge."""
@@ -181,7 +170,7 @@ class _Side(NamedTuple):
 
 def _witness_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side]:
     """From the cotangents of the gap of the nearest points to both solids."""
-    n = row.n
+    n = row.w
     c = Hold(n, row.g, row.a, row.b, row.CA, row.CB, row.e1, row.e2, row.k1, row.k2, row.e1_of, row.e2_of)
     along = y_bar.phi + 0.5 * dot(n, y_bar.p)
     z = y_bar.n + y_bar.p * (ra + 0.5 * (row.g - ra - rb)) + c.CA @ y_bar.p
@@ -197,50 +186,70 @@ def _witness_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side
     return one, _Side(n, c.b, on_b, turn_b, -along, m1 * face_b + m2 * (1.0 - c.e2_of) * c.e1_of, m2 * face_b)
 
 
-def _patch_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side, Vec3, Vec3]:
-    """From the cotangents of the gap of a point of a patch to both solids, and those of n and m. With a the point of the face
-    that cuts, b that of the other solid above it along m, s the gap between them, and the faces of solids without a radius:
-    phi = n . (b - a) - r,  p = a + n phi/2  (theory 6.10)."""
-    n, m, side = row.n, row.m, 2.0 * row.by_a - 1.0
-    gap = row.phi + ra + rb
-    s = gap / dot(n, m)
+class _PatchBars(NamedTuple):
+    """Cotangents of a point of a patch: on both solids, of its normal, of that of the face that cuts, and of that of the
+    nearest points."""
+
+    one: _Side
+    other: _Side
+    n: Vec3
+    m: Vec3
+    w: Vec3
+
+
+def _patch_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> _PatchBars:
+    """With a the point of the face that cuts, b that of the other solid above it along m, s the gap between them:
+    phi = n . (b - a),  p = a + n phi/2  (theory 6.10). A line of a capsule or cylinder is where w meets it."""
+    n, m, w, by_a, side = row.n, row.m, row.w, row.by_a > 0.5, 2.0 * row.by_a - 1.0
+    s = row.phi / dot(n, m)
     press = y_bar.phi + side * 0.5 * dot(n, y_bar.p)
     cut_bar = n * (press * side)
-    face_bar = y_bar.p - cut_bar
-    a_bar, b_bar = (select(row.by_a > 0.5, *x) for x in ((face_bar, cut_bar), (cut_bar, face_bar)))
+    face_bar, face = y_bar.p - cut_bar, row.p - n * (0.5 * side * row.phi)
+    cut = face + m * (side * s)
+    (a, b), (a_bar, b_bar) = ((select(by_a, x, y), select(by_a, y, x)) for x, y in ((face, cut), (face_bar, cut_bar)))
     y = slip(row, m, a_bar, b_bar)
     a_bar, b_bar = a_bar - y, b_bar + y
-    n_bar = y_bar.n + y_bar.p * (0.5 * side * row.phi) + m * (press * s)
-    bent_a, bent_b = (row.CA @ a_bar) * row.a_line, (row.CB @ b_bar) * row.b_line
-    face = row.p - n * (0.5 * side * row.phi)
-    cut = face + m * (side * s)
-    a, b = (select(row.by_a > 0.5, *x) for x in ((face, cut), (cut, face)))
-    one = _Side(n, a, a_bar, -bent_a, 0.5 * dot(n, y_bar.p) - y_bar.phi)
-    other = _Side(n, b, b_bar, bent_b, -0.5 * dot(n, y_bar.p) - y_bar.phi)
-    return one, other, n_bar + bent_a - bent_b, y * -s
-
-
-def _tilt_sides(A: Solid, B: Solid, row: Row, m_bar: Vec3) -> tuple[_Side, _Side]:
-    """From the cotangent of the normal of the face that cuts to the solid whose it is."""
-    e1, e2 = (
-        select(row.by_a > 0.5, A.X.R @ _unit(p - row.a0), B.X.R @ _unit(q - row.b0))
-        for p, q in ((row.a1, row.b1), (row.a2, row.b2))
+    bent_a, bent_b = _bent(A, row.CA, row.a_line, a_bar), _bent(B, row.CB, row.b_line, b_bar)
+    return _PatchBars(
+        _Side(w, a, a_bar, -bent_a, dot(_across(A, w), a_bar)),
+        _Side(w, b, b_bar, bent_b, -dot(_across(B, w), b_bar)),
+        y_bar.n + y_bar.p * (0.5 * side * row.phi) + m * (press * s),
+        y * -s,
+        bent_a - bent_b,
     )
-    mu1, mu2 = along(row.m, e1, e2, m_bar)
-    turn = e1 * mu1 + e2 * mu2
-    one, other = (_Side(row.m, row.p, ZERO, turn * of, 0.0, mu1 * of, mu2 * of) for of in (row.by_a, 1.0 - row.by_a))
-    return one, other
+
+
+def _across(s: Solid, x: Vec3) -> Vec3:
+    """What of it is across the axis of a solid."""
+    axis = s.X.R.column(2)
+    return x - axis * dot(axis, x)
+
+
+def _bent(s: Solid, curvature: Mat3, line: Any, bar: Vec3) -> Vec3:
+    """From the cotangent of a point on the line of a capsule or cylinder to that of the normal which it looks along."""
+    none: dict[int, Callable[[], Vec3]] = {k: lambda: ZERO for k in SOLIDS}
+    lines = {CAPSULE: lambda: _across(s, bar) * s.size.x, CYLINDER: lambda: (curvature @ bar) * line}
+    return s.by_kind(none | lines)
+
+
+def _tilt_side(s: Solid, normal: Vec3, n_bar: Vec3, corners: _Corners) -> _Side:
+    """From the cotangent of the normal of a face to the solid whose it is; corners: of the face."""
+    p0, p1, p2, _flat, _numbers = corners
+    e1, e2 = (s.X.R @ _unit(p - p0) for p in (p1, p2))
+    mu1, mu2 = along(normal, e1, e2, n_bar)
+    return _Side(normal, s.X.r, ZERO, e1 * mu1 + e2 * mu2, 0.0, mu1, mu2)
 
 
 def _sides(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[list[_Side], list[_Side]]:
     """Of the nearest points, and of the point of a patch if it is one: for A, and for B."""
-    ra, rb, flat = A.radius, B.radius, row.patch > 0.5
-    own_a, own_b, n_bar, m_bar = _patch_sides(row, ra, rb, _where(flat, y_bar))
-    two = flat & (row.a_flat > 1.5) & (row.b_flat > 1.5)
-    tilt_a, tilt_b = _tilt_sides(A, B, row, select(two, m_bar, ZERO))
-    rest = _where(row.patch < 0.5, y_bar)
-    a, b = _witness_sides(row, ra, rb, Gap(rest.phi, rest.p, rest.n + n_bar + select(two, ZERO, m_bar), ZERO))
-    return [a, own_a, tilt_a], [b, own_b, tilt_b]
+    ra, rb, by_a, (of_a, of_b) = A.radius, B.radius, row.by_a > 0.5, _patch_corners(row)
+    bars = _patch_bars(A, B, row, _where(row.patch > 0.5, y_bar))
+    two, rest = row.patch > 1.5, _where(row.patch < 0.5, y_bar)
+    cuts, cut = bars.m + select(two, ZERO, bars.n), select(two, bars.n, ZERO)
+    tilt_a = _tilt_side(A, select(by_a, row.m, row.n), select(by_a, cuts, cut), of_a)
+    tilt_b = _tilt_side(B, select(by_a, row.n, row.m), select(by_a, cut, cuts), of_b)
+    a, b = _witness_sides(row, ra, rb, Gap(rest.phi, rest.p, rest.n + bars.w, ZERO))
+    return [a, bars.one, tilt_a], [b, bars.other, tilt_b]
 
 
 def _where(mask: Any, y_bar: Gap) -> Gap:
@@ -294,10 +303,8 @@ def _pair_bars(A: Solid, B: Solid, both: tuple[list[_Side], list[_Side]]) -> Pai
 
 def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
     """Of both solids. A point is a mean of its corners; and edges that hold the normal turn it as their ends move."""
-    a, b = _witness_corners(row)
-    of_a = (row.s0, row.s1, row.s2, row.s_flat, row.s_numbers)
-    of_b = (row.t0, row.t1, row.t2, row.t_flat, row.t_numbers)
-    return _corner_bars((A, B), _sides(A, B, row, y_bar), ([a, of_a, a], [b, of_b, b]))
+    (a, b), (of_a, of_b) = _witness_corners(row), _patch_corners(row)
+    return _corner_bars((A, B), _sides(A, B, row, y_bar), ([a, of_a, of_a], [b, of_b, of_b]))
 
 
 def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
@@ -306,11 +313,12 @@ def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[Corne
     return _corner_bars((A, B), ([a], [b]), ([of_a], [of_b]))
 
 
-_Corners = tuple[Vec3, Vec3, Vec3, Any, Vec3]  # of a feature, along how many directions it is flat, and their numbers
-
-
 def _witness_corners(row: Row) -> tuple[_Corners, _Corners]:
     return (row.a0, row.a1, row.a2, row.a_flat, row.a_numbers), (row.b0, row.b1, row.b2, row.b_flat, row.b_numbers)
+
+
+def _patch_corners(row: Row) -> tuple[_Corners, _Corners]:
+    return (row.s0, row.s1, row.s2, row.s_flat, row.s_numbers), (row.t0, row.t1, row.t2, row.t_flat, row.t_numbers)
 
 
 def _corner_bars(

@@ -255,6 +255,16 @@ class PlacedHull(NamedTuple):
         (one, _), (two, _) = best.value
         return minimum(one, two), maximum(one, two)
 
+    def first_face_along(self, number: Any, d: Vec3, most: float, asked: Any) -> tuple[Any, Any]:
+        """The first face around a corner which d lies along, with a sine below `most`; 1 if there is one. Where it is asked."""
+        best = carry((0.0 * d.x, 0.0 * d.x))
+        for _ in when_any(asked):
+            for face, there, _k in self.each(self.around, self.most_around, number):
+                now, found = best.value
+                takes = there & (abs(dot(self.normal(face), d)) < most) & (found < 0.5)
+                best.value = (select(takes, face, now), select(takes, 1.0, found))
+        return best.value
+
     def first_level(self, number: Any, n: Vec3, most: float, asked: Any) -> tuple[Any, Any, Any]:
         """The first neighbour of a corner to which an edge leads whose sine against the plane across n is below `most`, 1 if
         there is one, and how far any sine is from that. Where it is asked."""

@@ -1,9 +1,10 @@
 """What of two solids lies flat on each other, as MuJoCo decides it: two faces, an edge on a face, or nothing  (theory 6.10).
 
 What may lie flat is what touches or is around it: a face; both faces of an edge; of a corner the face that looks most along the
-normal, and its edges. The two faces, one of each solid, that look most straight at each other do so if they are within FACE;
-else an edge does if it lies across a face of the other solid within EDGE: the one that touches, or the first at the corner that
-touches; and of the solid that comes first before one of the other's.
+normal, and its edges. The two faces, one of each solid, that look most straight at each other do so if they are within FACE.
+Else an edge does if it lies across a face of the other solid within EDGE: the one that touches, or the first at the corner that
+touches. The line of a capsule or cylinder is such an edge too, and if it touches a corner the first face there counts, wherever
+it looks.
 """
 
 from __future__ import annotations
@@ -95,10 +96,39 @@ def faces_of(s: Solid, f: Facet, out: Vec3) -> Faces:
     return s.by_kind(none | {BOX: box, CYLINDER: cylinder, POINTS: hull})
 
 
-def edge_on(s: Solid, f: Facet, n1: Vec3, n2: Vec3) -> Edge:
-    """That of a solid which lies on faces of the other one with the normals n1, n2, in the frame of the solid; of those at a
-    corner, on the first face."""
+def under_line(s: Solid, f: Facet, line: Vec3, faces: Faces) -> Faces:
+    """The faces of a solid on which a line may lie, in its frame: of a corner the first that is along it."""
+    at_corner = f.k < 0.5
+
+    def first(normal: Vec3, number: Any, found: Any) -> Faces:
+        own = Faces(normal, normal, number, number, found, 0.0, FAR)
+        return select(at_corner, own, faces)
+
+    def box() -> Faces:
+        x, y, z = line.map(abs).leaves()
+        side = f.p0.map(lambda p: select(p < 0.0, -1.0, 1.0))
+        other = select(y < EDGE, Vec3(0.0, side.y, 0.0), Vec3(0.0, 0.0, side.z))
+        normal = select(x < EDGE, Vec3(side.x, 0.0, 0.0), other)
+        return first(normal, 0.0, select(least_of(x, y, z) < EDGE, 1.0, 0.0))
+
+    def hull() -> Faces:
+        number, found = s.hull.first_face_along(f.numbers.x, line, EDGE, at_corner)
+        return first(s.hull.normal(number), number, found)
+
+    same: dict[int, Callable[[], Faces]] = {k: lambda: faces for k in SOLIDS}
+    return s.by_kind(same | {BOX: box, POINTS: hull})
+
+
+def _if_line(s: Solid, one: Any, other: Any) -> Any:
+    """`one` for a capsule or cylinder."""
+    cases: dict[int, Callable[[], Any]] = {k: lambda: other for k in SOLIDS}
+    return s.by_kind(cases | dict.fromkeys((CAPSULE, CYLINDER), lambda: one))
+
+
+def edge_on(s: Solid, f: Facet, other: Solid, faces: Faces) -> Edge:
+    """That of a solid which lies on one of two faces of the other; of those at a corner, on the first face."""
     at_edge, at_corner = _is_edge(f), f.k < 0.5
+    n1, n2 = (s.X.R.T @ (other.X.R @ x) for x in (faces.n1, faces.n2))
 
     def of_line(p0: Vec3, p1: Vec3, numbers: Vec3) -> Edge:
         way = p1 - p0
@@ -157,10 +187,13 @@ def _pair(of_a: Faces, a: list[Vec3], of_b: Faces, b: list[Vec3]) -> _Pair:
     return best
 
 
-def _looks(f: Facet, faces: Faces, cosine: Any) -> Any:
-    """Where an edge may lie on a face of a solid: around an edge or a face that touches, and of a corner if it looks along the
-    normal."""
-    return (faces.real > 0.5) & ((f.k > 0.5) | (cosine > FACE))
+def _under(s: Solid, f: Facet, faces: Faces, n: Vec3, other: Solid) -> tuple[Faces, Any]:
+    """The faces of a solid on which an edge of the other may lie, n the normal out of it, and where one may: around an edge or
+    a face that touches; of a corner on the one that looks along the normal, or anywhere if it is a line."""
+    line = s.X.R.T @ other.X.R.column(2)
+    under = _if_line(other, under_line(s, f, line, faces), faces)
+    looks = (f.k > 0.5) | (dot(n, s.X.R @ faces.n1) > FACE) | (_if_line(other, 1.0, 0.0) > 0.5)
+    return under, (under.real > 0.5) & looks
 
 
 def _reach(s: Solid) -> Any:
@@ -175,12 +208,14 @@ def lying(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Lying, Lyi
     pair, real = _pair(of_a, a, of_b, b), of_a.real * of_b.real > 0.5
     both = real & (pair.cosine > FACE)
 
-    on_b, on_a = (edge_on(s, f, *(s.X.R.T @ x for x in faces)) for s, f, faces in ((A, fa, b), (B, fb, a)))
-    a_first, b_first = A.later < 0.5, A.later > 0.5
-    may_a = (fa.k < 1.5) & ((fa.k < fb.k + 0.5) | b_first) & _looks(fb, of_b, -dot(n, b[0]))
-    may_b = (fb.k < 1.5) & ((fb.k < fa.k + 0.5) | a_first) & _looks(fa, of_a, dot(n, a[0]))
+    (under_a, may_b), (under_b, may_a) = _under(A, fa, of_a, n, B), _under(B, fb, of_b, -n, A)
+    on_b, on_a = edge_on(A, fa, B, under_b), edge_on(B, fb, A, under_a)
+    may_a, may_b = may_a & (fa.k < 1.5), may_b & (fb.k < 1.5)
     edge_a, edge_b = may_a & (on_b.on > 0.5), may_b & (on_a.on > 0.5)
-    by_a = edge_a & (a_first | (select(edge_b, 0.0, 1.0) > 0.5))
+    before = (
+        select(A.later < 0.5, fb.k - fa.k, fa.k - fb.k - 1.0) > -0.5
+    )  # A's edge: of the lower kind, or the first solid
+    by_a = edge_a & (before | (select(edge_b, 0.0, 1.0) > 0.5))
     by_b = edge_b & (select(by_a, 0.0, 1.0) > 0.5)
 
     turned = select(real, abs(chord(pair.cosine) - TILT), FAR)
@@ -189,8 +224,8 @@ def lying(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Lying, Lyi
     angle = minimum(turned, select(both, among, sloped))
     room = select(angle < FAR, angle * minimum(_reach(A), _reach(B)), FAR)
     return (
-        _lying(of_a, select(both, pair.a, on_a.on - 1.0), both | by_b, on_b, by_a),
-        _lying(of_b, select(both, pair.b, on_b.on - 1.0), both | by_a, on_a, by_b),
+        _lying(select(both, of_a, under_a), select(both, pair.a, on_a.on - 1.0), both | by_b, on_b, by_a),
+        _lying(select(both, of_b, under_b), select(both, pair.b, on_b.on - 1.0), both | by_a, on_a, by_b),
         room,
     )
 

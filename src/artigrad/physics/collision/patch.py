@@ -16,7 +16,7 @@ from .clip import MOST, around, clip, corners_below
 from .hull_tables import Corner
 from .lying import lying
 from .meeting import Slots
-from .rings import RING, STRIDE, Frame, RingOf, RingPlane, area, flat2, frame, plane
+from .rings import RING, STRIDE, Frame, RingOf, RingPlane, area, flat2, frame, plane, turn
 from .solids import Solid
 from .spread import spread
 from .witness import Facet
@@ -46,42 +46,29 @@ class Spot(Linear):
     large_numbers: Vec3
 
 
-class Face(Linear):
-    """Three corners of a solid's face, in its frame, and their numbers; 1 if it is one."""
-
-    p0: Vec3
-    p1: Vec3
-    p2: Vec3
-    numbers: Vec3
-    real: float
-
-
 class Held(Linear):
-    """What holds a patch: its normal; 1 where that is of a face of A's, 0 where of B's; the normal of the face that cuts, which
-    is another one if there are two; and the faces of A and B."""
+    """Normals of a patch: its own, and that of the face that cuts, which is another one if there are two; how many there are;
+    and 1 where A's ring is cut."""
 
     n: Vec3
-    of_a: float
     m: Vec3
-    a: Face
-    b: Face
+    faces: float
+    cut_a: float
 
 
-def _held(A: Solid, f: Frame, rows: Table) -> tuple[Held, Any, Any]:
-    """Also where there is a face, and where A's ring is the one to be cut."""
+def _held(A: Solid, f: Frame, rows: Table) -> Held:
+    """Of two rings."""
     planes = [plane(rows, first, area(rows, first) * sign) for first, sign in ((0, -1.0), (STRIDE, 1.0))]
-    wide = [p.wide() for p in planes]
+    a, b = (select(p.wide(), 1.0, 0.0) for p in planes)
     units = [p.normal / sqrt(maximum(dot(p.normal, p.normal), 1e-30)) for p in planes]
-    both = wide[0] & wide[1]
-    of_a = select(both, A.later, select(wide[0], 1.0, 0.0))
-    cut_a = select(both, A.later, 1.0 - of_a) > 0.5
-    ok = wide[0] | wide[1]
+    both, any_ = a + b > 1.5, a + b > 0.5
+    cut_a = select(both, A.later, 1.0 - a)
+    of_a = select(both, A.later, a)
     n, m = (
-        select(ok, f.e * u.x + f.f * u.y + f.n * u.z, f.n)
-        for u in (select(of_a > 0.5, *units), select(cut_a, units[1], units[0]))
+        select(any_, f.e * u.x + f.f * u.y + f.n * u.z, f.n)
+        for u in (select(of_a > 0.5, *units), select(cut_a > 0.5, units[1], units[0]))
     )
-    a, b = (Face(p.p0, p.p1, p.p2, p.numbers, select(w, 1.0, 0.0)) for p, w in zip(planes, wide, strict=True))
-    return Held(n, of_a, m, a, b), ok, cut_a
+    return Held(n, m, a + b, cut_a)
 
 
 def _swapped(rows: Table, by: Any) -> None:
@@ -169,6 +156,7 @@ def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[Rin
     )
     x, y, low, high = _crossing(v.x, v.y, (a0, a1), (b0, b1))
     kind = select(of_small, 0.0, select(of_large, 2.0, 1.0))
+    s2, l2 = small.beside(a0, a1), large.beside(b0, b1)
     x, y = select(of_small, a0.x, select(of_large, b0.x, x)), select(of_small, a0.y, select(of_large, b0.y, y))
     low = select(of_small, a0.z, select(of_large, small.height(x, y), low))
     high = select(of_large, b0.z, select(of_small, large.height(x, y), high))
@@ -180,14 +168,14 @@ def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[Rin
         1.0,
         select(of_large, small.p0, s0),
         select(of_large, small.p1, s1),
-        small.p2,
+        select(of_large, small.p2, s2.p),
         kind,
-        select(of_large, small.numbers, Vec3(n0, n1, small.numbers.z)),
+        select(of_large, small.numbers, Vec3(n0, n1, s2.number)),
         select(of_small, large.p0, l0),
         select(of_small, large.p1, l1),
-        large.p2,
+        select(of_small, large.p2, l2.p),
         2.0 - kind,
-        select(of_small, large.numbers, Vec3(m0, m1, large.numbers.z)),
+        select(of_small, large.numbers, Vec3(m0, m1, l2.number)),
     )
 
 
@@ -207,14 +195,13 @@ def _crossing(x: Any, y: Any, one: tuple[Vec3, Vec3], other: tuple[Vec3, Vec3]) 
 
 
 class Patch(NamedTuple):
-    """Four spots of the area that A and B share and the frame of its projection, 1 where A's ring was cut, else 0, 1 where
-    there is no area, what holds the normal, and 1 where A and B lie with an edge."""
+    """Four spots of the area that A and B share and the frame of its projection, its normals, 1 where there is no area, and 1
+    where A and B lie with an edge."""
 
     spots: list[Spot]
     frame: Frame
-    a_small: Any
-    none: Any
     held: Held
+    none: Any
     edges: tuple[Any, Any]
 
 
@@ -223,15 +210,14 @@ def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots
     rows, of_a, of_b = slots.corners, RingOf(A, slots.corners, 0), RingOf(B, slots.corners, STRIDE)
     on_b, on_a, slots.made[0].room = lying(A, fa, B, fb, f.n)
     n_a, n_b = of_a.fill(f, on_b, 1.0), of_b.fill(f, on_a, -1.0)
-    held, ok, cut_a = _held(A, f, rows)
-    new = frame(A, f.o, held.m)
-    of_a.turn(f, new, 1.0, n_a)
-    of_b.turn(f, new, -1.0, n_b)
+    held = _held(A, f, rows)
+    cut_a, new = held.cut_a > 0.5, frame(A, f.o, held.m)
+    turn(rows, f, new)
     side = select(cut_a, 1.0, -1.0)  # A's ring goes clockwise about the normal, B's counter-clockwise
     _swapped(rows, side < 0.0)
     planes = small, large = plane(rows, 0, area(rows, 0) * -side), plane(rows, STRIDE, area(rows, STRIDE) * side)
     counts = select(cut_a, n_a, n_b), select(cut_a, n_b, n_a)
-    some = ok & large.wide() & (flat2(small.far - small.at) > DISTINCT * DISTINCT)
+    some = (held.faces > 0.5) & large.wide() & (flat2(small.far - small.at) > DISTINCT * DISTINCT)
     spots, scale = carry(tuple(Spot.zero() for _ in range(4))), side * dot(held.n, held.m)
     for _ in when_any(some):
         many = clip(rows, slots.polygon, counts, side)
@@ -246,4 +232,4 @@ def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots
         ]
         spots.value = tuple(select(real, spot, Spot.zero()) for spot, real in found)
     edges = tuple(select((x.count > 1.5) & (x.count < 2.5), 1.0, 0.0) for x in (on_b, on_a))
-    return Patch(list(spots.value), new, select(cut_a, 1.0, 0.0), 1.0 - spots.value[0].real, held, edges)
+    return Patch(list(spots.value), new, held, 1.0 - spots.value[0].real, edges)

@@ -11,9 +11,10 @@ from typing import Any
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Vec3, cross, dot
 from ...staging import Layout, Linear, Table, carry, floor, loop, maximum, minimum, select, sqrt, to_real, when_any
+from .gap import ZERO
 from .hull_tables import Corner
 from .lying import Lying
-from .solids import SOLIDS, Solid
+from .solids import Solid
 
 RING = 16  # corners at most, and those of a cylinder's end
 STRIDE = RING + 1  # rows of a ring: its first corner stands after its last one, and in all rows beyond
@@ -52,42 +53,35 @@ class RingOf:
         self.s, self.rows, self.first = s, rows, first
 
     def fill(self, f: Frame, lies: Lying, sign: float) -> Any:
-        """Fill the rows with what lies on the other solid, which is along sign * n; returns how many corners it has."""
+        """Fill the rows with what lies on the other solid, which is along sign * n from where they touch; returns how many
+        corners it has. The line of a capsule or cylinder is the one that looks along there."""
         out, count = self.s.X.R.T @ (f.n * sign), lies.count
         ends = [Corner(lies.p0, lies.numbers.x), Corner(lies.p1, lies.numbers.y)]
         cases = {
             SPHERE: lambda: self._few(f, [Corner(Vec3.zero(), 0.0)], 1.0 + 0.0 * out.x),
             ELLIPSOID: lambda: self._few(f, [Corner(Vec3.zero(), 0.0)], 1.0 + 0.0 * out.x),
-            CAPSULE: lambda: self._few(f, ends, count),
+            CAPSULE: lambda: self._few(f, ends, count, self._side_of_capsule(f) * sign),
             BOX: lambda: self._box(f, lies.normal, ends, count),
             CYLINDER: lambda: self._cylinder(f, out, select(count > 2.5, float(RING), count)),
             POINTS: lambda: self._hull(f, lies, count),
         }
         return self.s.by_kind(cases)
 
-    def turn(self, old: Frame, new: Frame, sign: float, count: Any) -> None:
-        """Project it on another plane; the line of a cylinder is elsewhere for another normal."""
-        axes = [Vec3(dot(x, old.e), dot(x, old.f), dot(x, old.n)) for x in (new.e, new.f, new.n)]
-
-        def others() -> None:
-            for k in loop(STRIDE):
-                row = self.rows[k + self.first]
-                at = row.at
-                row.at = Vec3(*(dot(axis, at) for axis in axes))
-
-        def cylinder() -> None:
-            self._cylinder(new, self.s.X.R.T @ (new.n * sign), count)
-
-        self.s.by_kind(dict.fromkeys(SOLIDS, others) | {CYLINDER: cylinder})
-
-    def _put(self, f: Frame, k: Any, corner: Corner) -> None:
+    def _put(self, f: Frame, k: Any, corner: Corner, above: Vec3 = ZERO) -> None:
+        """above: from the core to the surface, in the projection."""
         row = self.rows[k + self.first]
-        row.own, row.at, row.number = corner.p, f.project(self.s.to_world(corner.p)), corner.number
+        row.own, row.at, row.number = corner.p, f.project(self.s.to_world(corner.p)) + above, corner.number
 
-    def _few(self, f: Frame, corners: list[Corner], count: Any) -> Any:
+    def _side_of_capsule(self, f: Frame) -> Vec3:
+        """From its axis along what of the normal is across it."""
+        axis = self.s.X.R.column(2)
+        x, y, z = (dot(axis, e) for e in (f.e, f.f, f.n))
+        return Vec3(-(x * z), -(y * z), 1.0 - z * z) * self.s.size.x
+
+    def _few(self, f: Frame, corners: list[Corner], count: Any, above: Vec3 = ZERO) -> Any:
         """Of these corners as many as count; all other rows have the first."""
         for k, corner in enumerate(corners):
-            self._put(f, k, corner if k == 0 else select(count > k + 0.5, corner, corners[0]))
+            self._put(f, k, corner if k == 0 else select(count > k + 0.5, corner, corners[0]), above)
         start = self.rows[self.first]
         for k in loop(len(corners), STRIDE):
             row = self.rows[k + self.first]
@@ -153,11 +147,12 @@ def flat2(v: Vec3) -> Any:
 
 
 class RingPlane(Linear):
-    """The plane of a ring as a height over the projection: a corner, the one furthest from it, and the normal; and three
-    corners that span it, in the frame of the solid, with their numbers."""
+    """The plane of a ring as a height over the projection: a corner, the one furthest from it, one aside of both, and the
+    normal; and these three in the frame of the solid, with their numbers."""
 
     at: Vec3
     far: Vec3
+    aside: Vec3
     normal: Vec3
     p0: Vec3
     p1: Vec3
@@ -172,6 +167,17 @@ class RingPlane(Linear):
     def wide(self) -> Any:
         """Whether its ring has an area."""
         return self.normal.z > THIN * flat2(self.far - self.at)
+
+    def beside(self, p: Vec3, q: Vec3) -> Corner:
+        """That of its three corners which is furthest from the line through p and q."""
+        best: Any = (-1.0, Corner.zero())
+        for at, own, number in zip(
+            (self.at, self.far, self.aside), (self.p0, self.p1, self.p2), self.numbers.leaves(), strict=True
+        ):
+            off = abs((q.x - p.x) * (at.y - p.y) - (q.y - p.y) * (at.x - p.x))
+            more = off > best[0] * CLEARLY
+            best = select(more, off, best[0]), select(more, Corner(own, number), best[1])
+        return best[1]
 
 
 def plane(rows: Table, first: int, normal: Vec3) -> RingPlane:
@@ -193,4 +199,13 @@ def plane(rows: Table, first: int, normal: Vec3) -> RingPlane:
         more = area > best * CLEARLY
         wide.value = (select(more, area, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
     p1, p2 = far.value[2], wide.value[2]
-    return RingPlane(origin, far.value[1], normal, own, p1.p, p2.p, Vec3(o.number, p1.number, p2.number))
+    numbers = Vec3(o.number, p1.number, p2.number)
+    return RingPlane(origin, far.value[1], wide.value[1], normal, own, p1.p, p2.p, numbers)
+
+
+def turn(rows: Table, old: Frame, new: Frame) -> None:
+    """Project two rings on another plane."""
+    axes = [Vec3(dot(x, old.e), dot(x, old.f), dot(x, old.n)) for x in (new.e, new.f, new.n)]
+    for k in loop(2 * STRIDE):
+        at = rows[k].at
+        rows[k].at = Vec3(*(dot(axis, at) for axis in axes))
