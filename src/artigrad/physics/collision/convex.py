@@ -11,7 +11,7 @@ from ...staging import Row, carry, loop, maximum, select, sqrt, target, to_real,
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
 from .meeting import CornerBars, Slots, along, slip
-from .patch import Spot, patch
+from .patch import Held, Spot, patch
 from .rings import frame
 from .solids import CURVED, SOLIDS, Solid
 from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
@@ -98,11 +98,11 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
     flat = patch(A, fa, B, fb, f, near, slots)
     f, held = flat.frame, flat.held
     lines = _if_cylinder(A, flat.edges[0]), _if_cylinder(B, flat.edges[1])
-    only, bounded = flat.none > 0.5, hold(A, fa, B, fb, n, RHO)  # only: the nearest points of the solids
+    only = flat.none > 0.5  # the nearest points of the solids
     for k, spot in enumerate(flat.spots):
         row = slots.rows[k]
-        _put(row, bounded, fa, fb)
-        _put_spot(row, A, B, spot, held.cut_a)
+        _put(row, select(only, hold(A, fa, B, fb, n, RHO), c) if k == 0 else c, fa, fb)
+        _put_spot(row, A, B, spot, held)
         row.a_line, row.b_line = lines
         on_face = f.o + f.e * spot.x + f.f * spot.y + f.n * spot.height
         row.n, row.m, row.by_a, row.patch = held.n, held.m, 1.0 - held.cut_a, held.faces
@@ -133,9 +133,10 @@ def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:
     row.b0, row.b1, row.b2, row.b_flat, row.b_numbers = fb.p0, fb.p1, fb.p2, fb.k, fb.numbers
 
 
-def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, cut_a: Any) -> None:
-    """The corners of a point of a patch, and the two directions along which they let it slip."""
-    swap = cut_a > 0.5
+def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, held: Held) -> None:
+    """The corners of a point of a patch, and the two directions along which they let it slip: on a face, along the plane of its
+    area, which its corners lie on but for what it is not flat."""
+    swap = held.cut_a > 0.5
     small = (spot.small0, spot.small1, spot.small2, spot.small_flat, spot.small_numbers)
     large = (spot.large0, spot.large1, spot.large2, spot.large_flat, spot.large_numbers)
     row.s0, row.s1, row.s2, row.s_flat, row.s_numbers = (select(swap, x, y) for x, y in zip(small, large, strict=True))
@@ -145,6 +146,8 @@ def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, cut_a: Any) -> None:
     a_face, b_face = row.s_flat > 1.5, row.t_flat > 1.5
     row.f1, row.f1_of = select(b_face, t1, s1), select(b_face, 0.0, 1.0)
     row.f2, row.f2_of = select(a_face, s2, select(b_face, t2, t1)), select(a_face, 1.0, 0.0)
+    normal = select(a_face, select(swap, held.n, held.m), select(swap, held.m, held.n))
+    row.f1, row.f2 = (select(a_face | b_face, f - normal * dot(normal, f), f) for f in (row.f1, row.f2))
 
 
 def _unit(v: Vec3) -> Vec3:
