@@ -32,6 +32,7 @@ class Memory(Protocol):
     def load(self, place: Any, offset: int) -> Any: ...
     def store(self, place: Any, offset: int, value: Any) -> None: ...
     def gather(self, start: Any, index: Any) -> Any: ...
+    def scatter(self, start: Any, index: Any, value: Any) -> None: ...
     def scatter_add(self, start: Any, index: Any, value: Any) -> None: ...
 
 
@@ -70,6 +71,10 @@ class Reals:
         """Entry `index` of the first n, a real that differs from robot to robot and counts as the integer it is nearest to
         from below; one that is out of bounds, or no number, is the nearest of the n (or the first)."""
         return self.memory.gather(self.start, _bounded(index, n))
+
+    def scatter(self, index: Any, n: Any, value: Any) -> None:
+        """Write a number to entry `index` of the first n, as `gather` finds it."""
+        self.memory.scatter(self.start, _bounded(index, n), checked(value, float, "an array of reals"))
 
     def scatter_add(self, index: Any, n: Any, value: Any) -> None:
         """Add a number to entry `index` of the first n, as `gather` finds it."""
@@ -134,6 +139,13 @@ class Table:
         at = _bounded(index, n) * float(self.layout.size)
         leaves = [self.memory.gather(self.start + (offset + j), at) for j in range(size_of(kind))]
         return leaves[0] if kind is float else kind.from_leaves(leaves)  # type: ignore[attr-defined]
+
+    def place(self, name: str, index: Any, n: Any, value: Any) -> None:
+        """Write a field of the row that `pick` finds."""
+        offset, kind = self.layout.fields[name]
+        at = _bounded(index, n) * float(self.layout.size)
+        for j, leaf in enumerate([value] if kind is float else value.leaves()):
+            self.memory.scatter(self.start + (offset + j), at, leaf)
 
 
 class Row:
@@ -237,6 +249,11 @@ class Lanes:
         e = self.e
         return e.pack([e.result(f"load {e.element}, {e.pointer} {spot}") for spot in self._spots(start, index)])
 
+    def scatter(self, start: Any, index: Any, value: Any) -> None:
+        e = self.e
+        for spot, word in zip(self._spots(start, index), e.unpack(value), strict=True):
+            e.line(f"store {e.element} {word}, {e.pointer} {spot}")
+
     def scatter_add(self, start: Any, index: Any, value: Any) -> None:
         e, spots = self.e, self._spots(start, index)
         old = e.pack([e.result(f"load {e.element}, {e.pointer} {spot}") for spot in spots])
@@ -303,8 +320,10 @@ class Shared:
             out.append(Real(pack, e.scope))
         return out
 
-    def scatter_add(self, start: Any, index: Any, value: Any) -> None:
+    def scatter(self, start: Any, index: Any, value: Any) -> None:
         self.store("", 0, value)
+
+    scatter_add = scatter
 
 
 def _side_by_side(e: Emitter, parts: list[str], width: int, picks: range) -> list[str]:
@@ -340,8 +359,10 @@ class Robots:
         spots = [self._spot(lane, start + k) for lane, k in enumerate(e.integers(index))]
         return e.pack([e.result(f"load {e.element}, {e.pointer} {spot}") for spot in spots])
 
-    def scatter_add(self, start: Any, index: Any, value: Any) -> None:
-        raise StagingError("robots of a pack may repeat one of the user's: add to scratch or to a pack array")
+    def scatter(self, start: Any, index: Any, value: Any) -> None:
+        raise StagingError("robots of a pack may repeat one of the user's: write to scratch or to a pack array")
+
+    scatter_add = scatter
 
     def load_row(self, lane: int, index: Any, inside: str) -> str:
         """`lanes` entries in a row of one robot; zero where the mask says there are none."""
@@ -413,6 +434,9 @@ class NumpyMemory:
     def gather(self, start: Any, index: Any) -> Any:
         return self.array[self._spots(start, index)]
 
+    def scatter(self, start: Any, index: Any, value: Any) -> None:
+        self.array[self._spots(start, index)] = steady(value)
+
     def scatter_add(self, start: Any, index: Any, value: Any) -> None:
         self.array[self._spots(start, index)] += steady(value)
 
@@ -436,6 +460,10 @@ class Paired:
     def gather(self, start: Any, index: Any) -> Any:
         at = steady(index)
         return dual(self.numbers.gather(start, at), self.changes.gather(start, at))
+
+    def scatter(self, start: Any, index: Any, value: Any) -> None:
+        self.numbers.scatter(start, steady(index), steady(value))
+        self.changes.scatter(start, steady(index), change(value))
 
     def scatter_add(self, start: Any, index: Any, value: Any) -> None:
         self.numbers.scatter_add(start, steady(index), steady(value))

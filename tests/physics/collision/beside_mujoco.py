@@ -17,6 +17,7 @@ from artigrad.staging.memory import NumpyMemory, Reals
 from artigrad.staging.numpy_target import NumpyTarget
 from artigrad.staging.values import staging_on
 
+RING_BLOCKS = 5  # room for faces of 39 corners
 KIND = {
     "plane": PLANE,
     "sphere": SPHERE,
@@ -111,7 +112,8 @@ def met(a, b, X_a, X_b, near, n):
 def meet(a, b, X_a, X_b, near, n):
     """The same with all that is in the slots."""
     routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
-    slots = slots_in(NumpyMemory(np.full((SLOTS * SOLID_MEETING.size + 1000, n), np.nan), 0), frozenset({CONVEX}))
+    room = NumpyMemory(np.full((SLOTS * SOLID_MEETING.size + 200 * 8 * RING_BLOCKS, n), np.nan), 0)
+    slots = slots_in(room, frozenset({CONVEX}), RING_BLOCKS)
     one, other = (x if isinstance(x, Solid) else solid(s, x) for s, x in ((a, X_a), (b, X_b)))
     turned = float(KIND[a[0]] > KIND[b[0]])
     one, other = one._replace(later=turned), other._replace(later=1.0 - turned)

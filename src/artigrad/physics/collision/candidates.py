@@ -9,12 +9,12 @@ import numpy as np
 
 from ...model.model import HEIGHT_FIELD, PLANE, Model
 from ...staging import Layout, Reals, Table
-from .clip import MOST, ORDER, PAGE, POLYGON
+from .clip import ORDER, POLYGON
 from .height_field import WINDOW
-from .hull_tables import ways_of
+from .hull_tables import BLOCK, ring_blocks, ways_of
 from .meeting import HULL_MEETING, MEETING, SOLID_MEETING, Slots
 from .patch import MADE
-from .rings import CORNER, STRIDE
+from .rings import CORNER
 from .routines import CONVEX, NEAREST, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD, routine_of
 from .solids import SOLIDS
 
@@ -122,19 +122,21 @@ def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
         return {"slots": 0, "met": 0}
     layout = meeting_layout(routines)
     size = layout.size
-    patch = 2 * STRIDE * CORNER.size + 2 * PAGE * POLYGON.size + MOST + MADE.size + WINDOW.size
+    patch = MADE.size + WINDOW.size + 2 * ring_blocks(model) * BLOCK * (CORNER.size + 2 * POLYGON.size + ORDER.size)
     return {"slots": SLOTS * size + 1 + (patch if layout is SOLID_MEETING else 0), "met": contacts * size}
 
 
-def slots_in(memory: Any, routines: frozenset[int]) -> Slots:
-    """The scratch of a pair whose points are found together, in memory of that size."""
+def slots_in(memory: Any, routines: frozenset[int], blocks: Any) -> Slots:
+    """The scratch of a pair whose points are found together, in memory of that size; blocks: of a ring of corners."""
     rows = Table(memory, meeting_layout(routines))
     room = Reals(memory, SLOTS * rows.layout.size)
-    corners = Table(memory, CORNER, room.start + 1)
-    polygon = Table(memory, POLYGON, corners.start + 2 * STRIDE * CORNER.size)
-    order = Table(memory, ORDER, polygon.start + 2 * PAGE * POLYGON.size)
-    made = Table(memory, MADE, order.start + MOST)
-    return Slots(rows, room, corners, polygon, order, made, Table(memory, WINDOW, made.start + MADE.size))
+    made = Table(memory, MADE, room.start + 1)
+    window = Table(memory, WINDOW, made.start + MADE.size)
+    both = blocks * (2 * BLOCK)  # rows of two rings
+    corners = Table(memory, CORNER, window.start + WINDOW.size)
+    polygon = Table(memory, POLYGON, both * CORNER.size + corners.start)
+    order = Table(memory, ORDER, both * (2 * POLYGON.size) + polygon.start)
+    return Slots(rows, room, made, window, corners, polygon, order, blocks)
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

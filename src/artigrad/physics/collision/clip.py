@@ -1,22 +1,25 @@
 """The area that two rings share: one of them, the subject, is cut by each edge of the other in turn  (theory 6.10).
 
 MuJoCo does the same (Sutherland and Hodgman's way), and the order in which corners are left decides which of many are kept.
-A corner of the area knows the edge that begins there: `out` is its number on the subject, or RING plus that on the other ring.
-With the edge that ends there this says what the corner is: a corner of either ring, or a crossing of two edges.
+A corner of the area knows the edge that begins there: `out` is its number on the subject, or its number on the other ring after
+all rows of the first. With the edge that ends there this says what the corner is: a corner of either ring, or a crossing of two
+edges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...spatial import Vec3
 from ...staging import (
     Layout,
     Linear,
-    Reals,
     Table,
     carry,
     clamp,
+    counter,
+    floor,
     loop,
     maximum,
     minimum,
@@ -25,9 +28,9 @@ from ...staging import (
     to_real,
     when_any,
 )
-from .rings import RING, STRIDE
+from .hull_tables import BLOCK, Corner
+from .rings import Rings, numbers_below
 
-MOST = 2 * RING  # corners of an area
 SLACK = {"f64": 1e-9, "f32": 1e-6}  # m, by which the other ring is widened, so that rounding does not cut
 LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that is none
 
@@ -42,74 +45,129 @@ class Vertex(Linear):
 
 
 POLYGON = Layout(at=Vertex)
-PAGE = MOST + 1  # rows of a polygon; there are two
-ORDER = Layout(number=float)  # of those corners of an area that count, MOST of them
+ORDER = Layout(at=Corner)  # those corners of an area that count: where in the projection, and their numbers
 
 
-def clip(rows: Table, polygon: Table, counts: tuple[Any, Any], side: Any) -> Any:
-    """Cut the ring in the first rows by the one after it, `counts` corners each, into the first page of the polygon; returns
-    how many corners it has. side: 1 where the other ring goes counter-clockwise, else -1."""
-    for k in loop(STRIDE):
-        at = rows[k].at
-        polygon[k].at = Vertex(at.x, at.y, at.z, to_real(k))
-    many = carry(counts[0])
-    for j in loop(RING):
-        for _ in when_any(to_real(j) < counts[1]):
-            many.value = _cut(rows, polygon, j, many.value, (to_real(j) < counts[1], side))
+class Area(NamedTuple):
+    """Two pages of corners, each with as many rows as two rings: the area, and what a cut makes of it."""
+
+    rows: Table
+    rings: Rings
+
+    @property
+    def blocks(self) -> Any:
+        return self.rings.blocks * 2
+
+    @property
+    def size(self) -> Any:
+        """Rows of a page."""
+        return self.blocks * BLOCK
+
+    def below(self, count: Any, more: int = 0) -> Iterator[Any]:
+        return numbers_below(count, self.blocks, more)
+
+    def turn(self, page: counter) -> tuple[Table, Table]:
+        """The page on which the area stands, and the other, on which it is to stand."""
+        old, new = page.value * self.size, (page.value * -1 + 1) * self.size
+        page.value = page.value * -1 + 1
+        tables = (Table(self.rows.memory, POLYGON, at * POLYGON.size + self.rows.start) for at in (old, new))
+        return next(tables), next(tables)
+
+    def corner(self, number: Any) -> Vertex:
+        return self.rows.pick("at", number, self.size)
+
+    def around(self, many: Any, number: Any) -> tuple[Vertex, Vertex]:
+        """A corner, and the one before it."""
+        return self.corner(number), self.corner(select(number > 0.5, number - 1.0, maximum(many - 1.0, 0.0)))
+
+    def on_subject(self, v: Vertex) -> Any:
+        """Whether the edge that begins there is one of the subject's."""
+        return v.out < to_real(self.rings.size) - 0.5
+
+    def kind(self, many: Any, number: Any) -> Any:
+        """What a corner is: 0 a corner of the subject, 1 a crossing of two edges, 2 a corner of the other ring."""
+        one, other = (select(self.on_subject(v), 0.0, 1.0) for v in self.around(many, number))
+        return one + other
+
+
+def clip(area: Area, counts: tuple[Any, Any], side: Any) -> Any:
+    """Cut the first ring by the second, `counts` corners each; returns how many corners the area has. side: 1 where the second
+    goes counter-clockwise, else -1. A cut begins with the second corner and ends with the first; one that takes nothing away
+    does only that, which waits until there is need of it."""
+    rings, page = area.rings, counter(0)  # where the area stands
+    for k in rings.below(counts[0]):
+        at = rings.rows[k].at
+        area.rows[k].at = Vertex(at.x, at.y, at.z, to_real(k))
+    many, waits = carry(counts[0]), carry(0.0 * counts[0])
+    for j in rings.below(counts[1]):
+        edge = _Edge.of(area, j, side)
+        asked, outside = (to_real(j) < counts[1]) & edge.real, carry(-1.0 + 0.0 * counts[0])
+        for k in area.below(many.value):
+            off = edge.least - edge.room(area.rows[page.value * area.size + k].at)
+            outside.value = select(to_real(k) < many.value, maximum(outside.value, off), outside.value)
+        for _ in when_any(asked & (outside.value >= 0.0)):
+            _move_on(area, page, many.value, waits.value)
+            many.value = _cut(area, page, edge, many.value, asked)
+            waits.value = -1.0 + 0.0 * waits.value
+        waits.value = maximum(waits.value + select(asked, 1.0, 0.0), 0.0)
+    _move_on(area, page, many.value, waits.value)
+    for _ in loop(page.value):
+        for k in area.below(many.value):
+            area.rows[k].at = area.rows[page.value * area.size + k].at
     return many.value
 
 
-def _cut(rows: Table, polygon: Table, j: Any, many: Any, how: tuple[Any, Any]) -> Any:
-    """By edge j of the other ring, where it is one; to the second page, and back."""
-    a, b = rows[j + STRIDE].at, rows[j + 1 + STRIDE].at
-    counts, side = how
-    dx, dy = (b.x - a.x) * side, (b.y - a.y) * side
-    length2, level, slack = dx * dx + dy * dy, LEVEL[target().dtype], SLACK[target().dtype]
-    cuts = counts & (length2 > level * level)
-    least = -slack * maximum(abs(dx), abs(dy))
-    fresh = Reals(polygon.memory, polygon.start + PAGE * POLYGON.size)
-    for k in corners_below(many, MOST, 2):
-        polygon[k + PAGE].at = Vertex(0.0, 0.0, 0.0, 0.0)
-    made = carry(0.0 * dx)
+class _Edge(NamedTuple):
+    """An edge of the second ring: where it begins and leads to, what the subject's corners on its inner side have at least, its
+    number, and whether it is one."""
 
-    def emit(there: Any, v: Vertex) -> None:
-        there = there & (made.value < minimum(many + 2.0, float(MOST)) - 0.5)
-        kept = Vertex.from_leaves(select(there, x, 0.0) for x in v.leaves())
-        fresh.scatter_add_row(made.value, MOST, kept)
-        made.value = made.value + select(there, 1.0, 0.0)
+    a: Vec3
+    dx: Any
+    dy: Any
+    least: Any
+    number: Any
+    real: Any
 
-    for k in corners_below(many, MOST):
-        there = cuts & (to_real(k) < many)
-        p, q = polygon[k].at, select(to_real(k) < many - 1.5, polygon[k + 1].at, polygon[0].at)
-        room_p, room_q = (dx * (v.y - a.y) - dy * (v.x - a.x) for v in (p, q))  # inside while above zero
-        in_p, in_q = room_p > least, room_q > least
-        apart = abs(select(in_p, 1.0, 0.0) - select(in_q, 1.0, 0.0)) > 0.5
+    @classmethod
+    def of(cls, area: Area, j: Any, side: Any) -> _Edge:
+        kind, number = target().dtype, area.rings.size + j
+        a, b = (area.rings.rows[number + k].at for k in range(2))
+        dx, dy = (b.x - a.x) * side, (b.y - a.y) * side
+        real = dx * dx + dy * dy > LEVEL[kind] * LEVEL[kind]
+        return cls(a, dx, dy, -SLACK[kind] * maximum(abs(dx), abs(dy)), number, real)
+
+    def room(self, v: Vertex) -> Any:
+        return self.dx * (v.y - self.a.y) - self.dy * (v.x - self.a.x)
+
+
+def _move_on(area: Area, page: counter, many: Any, by: Any) -> None:
+    """Let the area begin that many corners later; on the other page."""
+    for _ in when_any(by > 0.5):
+        here, there = area.turn(page)
+        for k in area.below(many):
+            at = to_real(k) + by
+            there[k].at = here.pick("at", at - many * floor((at + 0.5) / maximum(many, 1.0)), area.size)
+
+
+def _cut(area: Area, page: counter, edge: _Edge, many: Any, asked: Any) -> Any:
+    """By an edge of the second ring, where it is asked; to the other page."""
+    here, there = area.turn(page)
+    made, keeps = carry(0.0 * many), select(asked, 0.0, 1.0) > 0.5
+
+    def emit(real: Any, v: Vertex) -> None:
+        there.place("at", made.value, area.size, v)  # where it is not real the next one takes its place
+        made.value = made.value + select(real, 1.0, 0.0)
+
+    for k in area.below(many):
+        real = to_real(k) < many
+        p, q = here[k].at, select(to_real(k) < many - 1.5, here[k + 1].at, here[0].at)
+        room_p, room_q = edge.room(p), edge.room(q)
+        in_p, in_q = room_p > edge.least, room_q > edge.least
+        apart = asked & (abs(select(in_p, 1.0, 0.0) - select(in_q, 1.0, 0.0)) > 0.5)
         drop = room_p - room_q
         t = clamp(room_p / select(apart & (abs(drop) > 0.0), drop, 1.0), 0.0, 1.0)
-        for _ in when_any(there & apart):
-            out = select(in_p, to_real(j) + float(RING), p.out)
-            emit(there & apart, Vertex(p.x + (q.x - p.x) * t, p.y + (q.y - p.y) * t, p.z + (q.z - p.z) * t, out))
-        emit(there & in_q, q)
-    for k in corners_below(select(cuts, made.value, 0.0), MOST):
-        old, new = polygon[k].at, polygon[k + PAGE].at
-        polygon[k].at = select(cuts, new, old)
-    return select(cuts, made.value, many)
-
-
-def corners_below(count: Any, most: int, more: int = 0) -> Iterator[Any]:
-    """Numbers of corners, as far as any robot of the pack has some, and a few more."""
-    for k in loop(most):
-        for _ in when_any(to_real(k) < count + float(more)):
-            yield k
-
-
-def around(polygon: Table, many: Any, number: Any) -> tuple[Vertex, Vertex]:
-    """A corner of the area, and the one before it."""
-    before = select(number > 0.5, number - 1.0, maximum(many - 1.0, 0.0))
-    return polygon.pick("at", number, MOST), polygon.pick("at", before, MOST)
-
-
-def corner_kind(polygon: Table, many: Any, number: Any) -> Any:
-    """What a corner of the area is: 0 a corner of the subject, 1 a crossing of two edges, 2 a corner of the other ring."""
-    v, last = around(polygon, many, number)
-    return select(v.out < RING - 0.5, 0.0, 1.0) + select(last.out < RING - 0.5, 0.0, 1.0)
+        for _ in when_any(real & apart):
+            out = select(in_p, to_real(edge.number), p.out)
+            emit(real & apart, Vertex(p.x + (q.x - p.x) * t, p.y + (q.y - p.y) * t, p.z + (q.z - p.z) * t, out))
+        emit(real & (keeps | in_q), select(keeps, p, q))
+    return minimum(made.value, to_real(area.size))

@@ -109,7 +109,7 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         row.phi = select(spot.real > 0.5, spot.phi, FAR)
         row.p = on_face + held.n * (select(held.cut_a > 0.5, -0.5, 0.5) * spot.phi)
         if k == 0:
-            row.n, row.patch = select(only, c.n, row.n), select(only, 0.0, row.patch)
+            row.n, row.m, row.patch = select(only, c.n, row.n), select(only, c.n, row.m), select(only, 0.0, row.patch)
             row.phi, row.p = select(only, phi, row.phi), select(only, c.a + c.n * (ra + 0.5 * phi), row.p)
 
 

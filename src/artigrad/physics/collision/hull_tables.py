@@ -39,13 +39,16 @@ SCANNED, CLIMBED = -1, -2  # which of both a model has, beside its kinds of soli
 WAYS = frozenset({SCANNED, CLIMBED})
 CELLS = 16  # along an edge of the cube of directions
 BLOCK = 8  # entries of a list
+END = 16  # corners of a cylinder's end, as in MuJoCo
+LARGEST = 255  # corners of a face; of more it has as many
 TURNS, LEVELS = 8, 3  # of a climb: far more than the corners that are passed from a start to the furthest
 
 # Of each shape: where the starts, the indices of neighbours, of faces around a corner and of corners of a face lie, and the
-# blocks of the longest list of each; the first of its faces; whether it has more than a few corners.
+# blocks of the longest list of each; the first of its faces; whether it has more than a few corners. Of all: blocks of a ring.
 HULLS: dict[str, ArgumentKind] = {
     "hull": SHARED,
     "hull_size": INT,
+    "hull_ring": INT,
     **dict.fromkeys(("hull_starts", "hull_edges", "hull_around", "hull_faces", "hull_large"), INTS),
     **dict.fromkeys(("hull_degree", "hull_most_around", "hull_most_corners", "hull_first_face"), INTS),
 }
@@ -62,8 +65,15 @@ def hull_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
         reals += more
         face += len(hull.faces)
     columns["hull_first_face"].append(face)
-    array = np.array([*reals, 0.0], dtype)
-    return {"hull": array, "hull_size": len(array)} | {k: np.array([*x, 0], np.int32) for k, x in columns.items()}
+    array, ring = np.array([*reals, 0.0], dtype), ring_blocks(model)
+    columned = {k: np.array([*x, 0], np.int32) for k, x in columns.items()}
+    return {"hull": array, "hull_size": len(array), "hull_ring": ring} | columned
+
+
+def ring_blocks(model: Model) -> int:
+    """Of a ring in which any face of a hull of a model finds room, and the end of a cylinder, with its first corner again."""
+    corners = max((len(f) for hull in model.shapes.hulls for f in hull.faces), default=0)
+    return -(-(min(max(corners, END), LARGEST) + 1) // BLOCK)
 
 
 def tables_of(points: np.ndarray, hull: Hull, at: int = 0) -> tuple[dict[str, int], list[float]]:

@@ -89,16 +89,17 @@ class CornerBars(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Scratch of a pair whose points are found together: a row of each; how far all are from other features; corners, the area
-    and its order of its patch, and what this was made of; where on a height field it is."""
+    """Scratch of a pair whose points are found together: a row of each; how far all are from other features; what its patch was
+    made of; where on a height field it is; corners, the area and its order of its patch, and the blocks of a ring of these."""
 
     rows: Table
     room: Reals
+    made: Table
+    window: Table
     corners: Table
     polygon: Table
     order: Table
-    made: Table
-    window: Table
+    blocks: Any
 
 
 LEAST = 1e-6  # sine between two directions below which they are one

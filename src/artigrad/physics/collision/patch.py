@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...spatial import Vec3, dot
-from ...staging import Layout, Linear, Reals, Table, carry, loop, maximum, minimum, select, sqrt, to_real, when_any
-from .clip import MOST, around, clip, corners_below
+from ...staging import Layout, Linear, Table, carry, maximum, minimum, select, sqrt, to_real, when_any
+from .clip import Area, clip
 from .hull_tables import Corner
 from .lying import lying
 from .meeting import Slots
-from .rings import RING, STRIDE, Frame, RingOf, RingPlane, area, flat2, frame, plane, turn
+from .rings import Frame, RingOf, RingPlane, Rings, area, flat2, frame, plane, rearrange
 from .solids import Solid
 from .spread import spread
 from .witness import Facet
@@ -56,11 +56,10 @@ class Held(Linear):
     cut_a: float
 
 
-def _held(A: Solid, f: Frame, rows: Table) -> Held:
-    """Of two rings."""
-    planes = [plane(rows, first, area(rows, first) * sign) for first, sign in ((0, -1.0), (STRIDE, 1.0))]
-    a, b = (select(p.wide(), 1.0, 0.0) for p in planes)
-    units = [p.normal / sqrt(maximum(dot(p.normal, p.normal), 1e-30)) for p in planes]
+def _held(A: Solid, f: Frame, counts: tuple[Any, Any], areas: tuple[Vec3, Vec3]) -> Held:
+    """Of two rings with these corners and areas."""
+    a, b = (select(count > 2.5, 1.0, 0.0) for count in counts)
+    units = [x / sqrt(maximum(dot(x, x), 1e-30)) for x in areas]
     both, any_ = a + b > 1.5, a + b > 0.5
     cut_a = select(both, A.later, 1.0 - a)
     of_a = select(both, A.later, a)
@@ -69,17 +68,6 @@ def _held(A: Solid, f: Frame, rows: Table) -> Held:
         for u in (select(of_a > 0.5, *units), select(cut_a > 0.5, units[1], units[0]))
     )
     return Held(n, m, a + b, cut_a)
-
-
-def _swapped(rows: Table, by: Any) -> None:
-    """Exchange the two rings where `by` holds."""
-    for k in loop(STRIDE):
-        one, other = rows[k], rows[k + STRIDE]
-        a, b, c, d = one.at, other.at, one.own, other.own
-        one.at, other.at = select(by, b, a), select(by, a, b)
-        one.own, other.own = select(by, d, c), select(by, c, d)
-        e, f = one.number, other.number
-        one.number, other.number = select(by, f, e), select(by, e, f)
 
 
 class FourOf(Linear):
@@ -98,60 +86,52 @@ class FourOf(Linear):
 MADE = Layout(room=float, small=float, large=float, side=float, many=float, count=float, four=FourOf, plane=RingPlane)
 
 
-def _chosen(polygon: Table, order: Table, many: Any, gap: Any, within: Any, line: Any) -> tuple[FourOf, Any]:
+def _chosen(polygon: Area, order: Table, many: Any, gap: Any, within: Any, line: Any) -> tuple[FourOf, Any]:
     """Four of the corners of an area with gaps below `within`, and how many there are; of an edge the two that are furthest
     apart."""
-    numbers, total = Reals(order.memory, order.start), carry(0.0 * many)
-    for k in loop(MOST):
-        order[k].number = 0.0
-    for k in corners_below(many, MOST):
-        v = polygon[k].at
-        there = (to_real(k) < many) & (gap(v) < within)
-        numbers.scatter_add(total.value, MOST, select(there, to_real(k), 0.0))
-        total.value = total.value + select(there, 1.0, 0.0)
+    total = carry(0.0 * many)
+    for k in polygon.below(many):
+        v = polygon.rows[k].at
+        order.place("at", total.value, polygon.size, Corner(Vec3(v.x, v.y, 0.0), to_real(k)))
+        total.value = total.value + select((to_real(k) < many) & (gap(v) < within), 1.0, 0.0)
     count = total.value
 
     def corner(k: Any) -> Corner:
-        number = numbers.gather(select(k < count, k, k - count), MOST)
-        v = polygon.pick("at", number, MOST)
-        return Corner(Vec3(v.x, v.y, 0.0), number)
+        return order.pick("at", select(k < count, k, k - count), polygon.size)
 
-    four = spread(corner, count, Vec3(0.0, 0.0, 1.0), MOST // 8, free=True)
+    four = spread(corner, count, Vec3(0.0, 0.0, 1.0), polygon.blocks, free=True)
     kept = carry(FourOf(*(c.number for c in four), select(count < 4.0, count, 4.0)))
     for _ in when_any(line):
-        kept.value = select(line, _ends(polygon, numbers, count), kept.value)
+        kept.value = select(line, _ends(polygon, order, count), kept.value)
     return kept.value, count
 
 
-def _ends(polygon: Table, numbers: Reals, count: Any) -> FourOf:
+def _ends(polygon: Area, order: Table, count: Any) -> FourOf:
     """The first of the corners of an edge, and the furthest from it. Where only the place counts at which the edge leaves the
     other ring, that is met there and back: two points of one place, as in MuJoCo."""
-    first = numbers.gather(0.0 * count, MOST)
-    start = polygon.pick("at", first, MOST)
-    far = carry((first, 0.0 * count))
-    for k in corners_below(count, MOST):
-        number, most = far.value
-        v = polygon.pick("at", numbers.gather(to_real(k) + 0.0 * count, MOST), MOST)
-        square = (v.x - start.x) * (v.x - start.x) + (v.y - start.y) * (v.y - start.y)
+    first = order[0].at
+    far = carry((first.number, 0.0 * count))
+    for k in polygon.below(count):
+        (number, most), new = far.value, order[k].at
+        square = flat2(new.p - first.p)
         more = (to_real(k) < count) & (square > most)
-        far.value = (select(more, numbers.gather(to_real(k) + 0.0 * count, MOST), number), select(more, square, most))
-    return FourOf(first, far.value[0], first, first, minimum(count, 2.0))
+        far.value = select(more, new.number, number), select(more, square, most)
+    return FourOf(first.number, far.value[0], first.number, first.number, minimum(count, 2.0))
 
 
-def _spot(rows: Table, polygon: Table, many: Any, number: Any, planes: tuple[RingPlane, RingPlane], scale: Any) -> Spot:
+def _spot(polygon: Area, many: Any, number: Any, planes: tuple[RingPlane, RingPlane], scale: Any) -> Spot:
     """A corner of the area with the corners of both rings that it slips along: 0 a corner of the subject, 1 a crossing of two
     edges, 2 a corner of the other ring. scale: of a gap, from how much higher the other ring is."""
-    small, large = planes
-    v, last = around(polygon, many, number)
-    leaves, comes = v.out < RING - 0.5, last.out < RING - 0.5  # along an edge of the subject
+    (small, large), rings = planes, polygon.rings
+    v, last = polygon.around(many, number)
+    leaves, comes = polygon.on_subject(v), polygon.on_subject(last)
     of_small, of_large = leaves & comes, select(leaves | comes, 0.0, 1.0) > 0.5
     of = select(leaves, v.out, select(comes, last.out, 0.0))
-    by = select(comes, v.out, last.out) - float(
-        RING
-    )  # the other ring goes the other way round: its corner begins the edge
-    mine = select(of_small, 0.0, by) + STRIDE
+    second = to_real(rings.size)
+    by = select(comes, v.out, last.out)  # the other ring goes the other way round: its corner begins the edge
+    mine = select(of_small, second, by)
     (s0, a0, n0), (s1, a1, n1), (l0, b0, m0), (l1, b1, m1) = (
-        tuple(rows.pick(name, k, 2 * STRIDE) for name in ("own", "at", "number"))
+        tuple(rings.rows.pick(name, k, rings.size * 2) for name in ("own", "at", "number"))
         for k in (of, of + 1.0, mine, mine + 1.0)
     )
     x, y, low, high = _crossing(v.x, v.y, (a0, a1), (b0, b1))
@@ -207,29 +187,32 @@ class Patch(NamedTuple):
 
 def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots: Slots) -> Patch:
     """From the features that touch, and the frame of their normal. within: the gap beyond which none counts."""
-    rows, of_a, of_b = slots.corners, RingOf(A, slots.corners, 0), RingOf(B, slots.corners, STRIDE)
+    rings = Rings(slots.corners, slots.blocks)
+    of_a, of_b = RingOf(A, rings, 0), RingOf(B, rings, rings.size)
     on_b, on_a, slots.made[0].room = lying(A, fa, B, fb, f.n)
     n_a, n_b = of_a.fill(f, on_b, 1.0), of_b.fill(f, on_a, -1.0)
-    held = _held(A, f, rows)
+    areas = area(rings, 0, n_a) * -1.0, area(rings, rings.size, n_b)  # A's ring goes clockwise, B's counter-clockwise
+    held = _held(A, f, (n_a, n_b), areas)
     cut_a, new = held.cut_a > 0.5, frame(A, f.o, held.m)
-    turn(rows, f, new)
-    side = select(cut_a, 1.0, -1.0)  # A's ring goes clockwise about the normal, B's counter-clockwise
-    _swapped(rows, side < 0.0)
-    planes = small, large = plane(rows, 0, area(rows, 0) * -side), plane(rows, STRIDE, area(rows, STRIDE) * side)
+    turn = f.to(new)
+    rearrange(rings, maximum(n_a, n_b), turn, 1.0 - held.cut_a)
     counts = select(cut_a, n_a, n_b), select(cut_a, n_b, n_a)
+    normals = select(cut_a, *areas), select(cut_a, areas[1], areas[0])
+    small = plane(rings, 0, counts[0], turn @ normals[0])
+    large = plane(rings, rings.size, counts[1], turn @ normals[1])
+    side = select(cut_a, 1.0, -1.0)
     some = (held.faces > 0.5) & large.wide() & (flat2(small.far - small.at) > DISTINCT * DISTINCT)
     spots, scale = carry(tuple(Spot.zero() for _ in range(4))), side * dot(held.n, held.m)
     for _ in when_any(some):
-        many = clip(rows, slots.polygon, counts, side)
+        polygon = Area(slots.polygon, rings)
+        many = clip(polygon, counts, side)
         gap = lambda v: (large.height(v.x, v.y) - v.z) * scale  # noqa: E731
-        chosen, total = _chosen(slots.polygon, slots.order, many, gap, within, counts[0] < 2.5)
+        chosen, total = _chosen(polygon, slots.order, many, gap, within, counts[0] < 2.5)
         made = slots.made[0]
         made.small, made.large, made.side, made.plane = *counts, side, large
         made.many, made.count, made.four = many, total, chosen
         numbers = enumerate(chosen.leaves()[:4])
-        found = [
-            (_spot(rows, slots.polygon, many, n, planes, scale), some & (chosen.count > k + 0.5)) for k, n in numbers
-        ]
+        found = [(_spot(polygon, many, n, (small, large), scale), some & (chosen.count > k + 0.5)) for k, n in numbers]
         spots.value = tuple(select(real, spot, Spot.zero()) for spot, real in found)
     edges = tuple(select((x.count > 1.5) & (x.count < 2.5), 1.0, 0.0) for x in (on_b, on_a))
     return Patch(list(spots.value), new, held, 1.0 - spots.value[0].real, edges)

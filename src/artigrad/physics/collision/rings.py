@@ -5,23 +5,33 @@ Corners go round as seen from inside the solid, from the same one on as MuJoCo's
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import cos, pi, sin
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
-from ...spatial import Vec3, cross, dot
+from ...spatial import Mat3, Vec3, cross, dot
 from ...staging import Layout, Linear, Table, carry, floor, loop, maximum, minimum, select, sqrt, to_real, when_any
 from .gap import ZERO
-from .hull_tables import Corner
+from .hull_tables import BLOCK, END, Corner
 from .lying import Lying
 from .solids import Solid
 
-RING = 16  # corners at most, and those of a cylinder's end
-STRIDE = RING + 1  # rows of a ring: its first corner stands after its last one, and in all rows beyond
 CLEARLY = 1.0 + 1e-5  # by which a corner is further than one before it, so that rounding does not choose
 THIN = 1e-3  # share of its squared length below which the area of a ring is none
 
 CORNER = Layout(at=Vec3, own=Vec3, number=float)  # projected (height last), in the frame of its solid, which of a hull
+
+
+def numbers_below(count: Any, blocks: Any, more: int = 0) -> Iterator[Any]:
+    """Of corners, as far as any robot of the pack has some, and a few more; at most those in so many blocks."""
+    for block in loop(blocks):
+        first = block * BLOCK
+        for _ in when_any(to_real(first) < count + float(more)):
+            for j in loop(BLOCK):
+                k = first + j
+                for _ in when_any(to_real(k) < count + float(more)):
+                    yield k
 
 
 class Frame(Linear):
@@ -36,6 +46,10 @@ class Frame(Linear):
         d = v - self.o
         return Vec3(dot(d, self.e), dot(d, self.f), dot(d, self.n))
 
+    def to(self, other: Frame) -> Mat3:
+        """From coordinates in these axes to those in others about the same origin."""
+        return Mat3(*(dot(x, y) for x in (other.e, other.f, other.n) for y in (self.e, self.f, self.n)))
+
 
 def frame(A: Solid, o: Vec3, n: Vec3) -> Frame:
     """The first axis is fixed in A, so that rounding does not choose it."""
@@ -46,11 +60,27 @@ def frame(A: Solid, o: Vec3, n: Vec3) -> Frame:
     return Frame(o, e, cross(n, e), n)
 
 
-class RingOf:
-    """The ring of a solid in its rows."""
+class Rings(NamedTuple):
+    """Rows of two rings, blocks of each. The first corner of a ring stands once more after its last one; what is beyond means
+    nothing."""
 
-    def __init__(self, s: Solid, rows: Table, first: int):
-        self.s, self.rows, self.first = s, rows, first
+    rows: Table
+    blocks: Any
+
+    @property
+    def size(self) -> Any:
+        """Rows of one."""
+        return self.blocks * BLOCK
+
+    def below(self, count: Any, more: int = 0) -> Iterator[Any]:
+        return numbers_below(count, self.blocks, more)
+
+
+class RingOf:
+    """The ring of a solid in its rows, from the first on."""
+
+    def __init__(self, s: Solid, rings: Rings, first: Any):
+        self.s, self.rings, self.rows, self.first = s, rings, rings.rows, first
 
     def fill(self, f: Frame, lies: Lying, sign: float) -> Any:
         """Fill the rows with what lies on the other solid, which is along sign * n from where they touch; returns how many
@@ -62,7 +92,7 @@ class RingOf:
             ELLIPSOID: lambda: self._few(f, [Corner(Vec3.zero(), 0.0)], 1.0 + 0.0 * out.x),
             CAPSULE: lambda: self._few(f, ends, count, self._side_of_capsule(f) * sign),
             BOX: lambda: self._box(f, lies.normal, ends, count),
-            CYLINDER: lambda: self._cylinder(f, out, select(count > 2.5, float(RING), count)),
+            CYLINDER: lambda: self._cylinder(f, out, select(count > 2.5, float(END), count)),
             POINTS: lambda: self._hull(f, lies, count),
         }
         return self.s.by_kind(cases)
@@ -79,13 +109,11 @@ class RingOf:
         return Vec3(-(x * z), -(y * z), 1.0 - z * z) * self.s.size.x
 
     def _few(self, f: Frame, corners: list[Corner], count: Any, above: Vec3 = ZERO) -> Any:
-        """Of these corners as many as count; all other rows have the first."""
+        """Of these corners as many as count; rows after them have the first."""
         for k, corner in enumerate(corners):
             self._put(f, k, corner if k == 0 else select(count > k + 0.5, corner, corners[0]), above)
-        start = self.rows[self.first]
-        for k in loop(len(corners), STRIDE):
-            row = self.rows[k + self.first]
-            row.own, row.at, row.number = start.own, start.at, start.number
+        start, last = self.rows[self.first], self.rows[self.first + len(corners)]
+        last.own, last.at, last.number = start.own, start.at, start.number
         return count
 
     def _box(self, f: Frame, normal: Vec3, ends: list[Corner], count: Any) -> Any:
@@ -107,23 +135,23 @@ class RingOf:
         up = select(out.z < 0.0, -1.0, 1.0)
         rho = sqrt(maximum(out.x * out.x + out.y * out.y, 1e-20))
         side, flat = Vec3(out.x * (r / rho), out.y * (r / rho), up * h), count > 2.5
-        turn, (c, d) = carry((1.0, 0.0)), (cos(2.0 * pi / RING), sin(2.0 * pi / RING))
-        for k in loop(RING):
+        turn, (c, d) = carry((1.0, 0.0)), (cos(2.0 * pi / END), sin(2.0 * pi / END))
+        for k in self.rings.below(count, 1):
             x, y = turn.value
+            again = to_real(k) > count - 0.5
+            u, v = select(again, 1.0, x), select(again, 0.0, y)
             other = (abs(to_real(k) - 1.0) < 0.5) & (count > 1.5)
             line = Vec3(side.x, side.y, select(other, -side.z, side.z))
-            self._put(f, k, Corner(select(flat, Vec3(x * r, -(y * up * r), up * h), line), 0.0))
+            self._put(f, k, Corner(select(flat, Vec3(u * r, -(v * up * r), up * h), line), 0.0))
             turn.value = (x * c - y * d, x * d + y * c)
-        start, last = self.rows[self.first], self.rows[self.first + RING]
-        last.own, last.at, last.number = start.own, start.at, start.number
         return count
 
     def _hull(self, f: Frame, lies: Lying, count: Any) -> Any:
         hull, flat = self.s.hull, count > 2.5
         begin, end = hull.span(hull.faces, lies.face)
         every = end - begin
-        count = select(flat, minimum(every, float(RING)), count)
-        for k in loop(STRIDE):
+        count = select(flat, minimum(every, to_real(self.rings.size) - 1.0), count)
+        for k in self.rings.below(count, 1):
             at = select(to_real(k) < count, to_real(k), 0.0)
             number = carry(select(at > 0.5, lies.numbers.y, lies.numbers.x))
             for _ in when_any(flat):
@@ -133,11 +161,12 @@ class RingOf:
         return count
 
 
-def area(rows: Table, first: int) -> Vec3:
+def area(rings: Rings, first: Any, count: Any) -> Vec3:
     """Twice the vector area of a ring."""
-    o, total = rows[first].at, carry(Vec3.zero())
-    for k in loop(1, RING - 1):
-        total.value = total.value + cross(rows[k + first].at - o, rows[k + first + 1].at - o)
+    o, total = rings.rows[first].at, carry(Vec3.zero())
+    for k in rings.below(count - 1.0):
+        one, next_ = (rings.rows[first + k + j].at - o for j in range(2))
+        total.value = total.value + select(to_real(k) < count - 1.0, cross(one, next_), ZERO)
     return total.value
 
 
@@ -180,32 +209,35 @@ class RingPlane(Linear):
         return best[1]
 
 
-def plane(rows: Table, first: int, normal: Vec3) -> RingPlane:
+def plane(rings: Rings, first: Any, count: Any, normal: Vec3) -> RingPlane:
     """With the first corner, the one furthest from it, and the one that makes the largest triangle with these."""
+    rows = rings.rows
     o = rows[first]
     origin, own = o.at, o.own
     far, wide = carry((0.0, origin, Corner(own, o.number))), carry((0.0, origin, Corner(own, o.number)))
-    for k in loop(1, RING):
+    for k in rings.below(count):
         row = rows[k + first]
         d = flat2(row.at - origin)
         best, at, p = far.value
-        more = d > best * CLEARLY
+        more = (to_real(k) < count) & (d > best * CLEARLY)
         far.value = (select(more, d, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
     along = far.value[1] - origin
-    for k in loop(1, RING):
+    for k in rings.below(count):
         row = rows[k + first]
         d = row.at - origin
         area, (best, at, p) = abs(along.x * d.y - along.y * d.x), wide.value
-        more = area > best * CLEARLY
+        more = (to_real(k) < count) & (area > best * CLEARLY)
         wide.value = (select(more, area, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
     p1, p2 = far.value[2], wide.value[2]
     numbers = Vec3(o.number, p1.number, p2.number)
     return RingPlane(origin, far.value[1], wide.value[1], normal, own, p1.p, p2.p, numbers)
 
 
-def turn(rows: Table, old: Frame, new: Frame) -> None:
-    """Project two rings on another plane."""
-    axes = [Vec3(dot(x, old.e), dot(x, old.f), dot(x, old.n)) for x in (new.e, new.f, new.n)]
-    for k in loop(2 * STRIDE):
-        at = rows[k].at
-        rows[k].at = Vec3(*(dot(axis, at) for axis in axes))
+def rearrange(rings: Rings, most: Any, turn: Mat3, swap: Any) -> None:
+    """Project two rings on another plane, and exchange them where `swap` is 1. most: corners of either."""
+    other_way = swap > 0.5
+    for k in rings.below(most, 1):
+        one, other = rings.rows[k], rings.rows[rings.size + k]
+        values = [[turn @ one.at, turn @ other.at], [one.own, other.own], [one.number, other.number]]
+        one.at, one.own, one.number = (select(other_way, b, a) for a, b in values)
+        other.at, other.own, other.number = (select(other_way, a, b) for a, b in values)

@@ -14,10 +14,10 @@ from typing import Any
 from ...model.model import BOX, CAPSULE, CYLINDER, POINTS
 from ...spatial import Vec3
 from ...staging import Row, Table, carry, clamp, maximum, minimum, select, sqrt, to_real, when_any
-from .clip import MOST, corner_kind, corners_below
+from .clip import Area
 from .gap import FAR, least_of
 from .meeting import Slots
-from .rings import RING, STRIDE
+from .rings import Rings
 from .solids import SOLIDS, Solid
 
 SMALL = 1e-30
@@ -68,39 +68,35 @@ def witness_room(A: Solid, B: Solid, row: Row) -> Any:
 
 
 # -- the area that two solids share ------------------------------------------------------------------------------------------
-def rings_room(corners: Table, made: Row, near: Any) -> Any:
+def rings_room(rings: Rings, made: Row, near: Any) -> Any:
     """To where a corner of one ring lies over an edge of the other, at gaps below `near`."""
-    room = carry(FAR + 0.0 * made.small)
-    for k in _below(made.small):
-        p, q = corners[k].at, corners[k + 1].at
-        for j in _below(made.large):
-            a, b = corners[j + STRIDE].at, corners[j + STRIDE + 1].at
+    rows, second, room = rings.rows, rings.size, carry(FAR + 0.0 * made.small)
+    for k in rings.below(made.small):
+        p, q = rows[k].at, rows[k + 1].at
+        for j in rings.below(made.large):
+            a, b = rows[second + j].at, rows[second + j + 1].at
             there = (to_real(k) < made.small) & (to_real(j) < made.large)
             found = minimum(beside(p, a, b, made.side, near), beside(a, p, q, -made.side, near))
             room.value = minimum(room.value, select(there, found, FAR))
     return room.value
 
 
-def _below(count: Any) -> Any:
-    return corners_below(count, RING)
-
-
-def four_room(slots: Slots, made: Row, near: Any) -> Any:
+def four_room(polygon: Area, order: Table, made: Row, near: Any) -> Any:
     """To where others of the corners of an area are the four that are kept: one more comes nearer than `near`, or the area
     between others is larger."""
-    polygon, room = slots.polygon, carry(FAR + 0.0 * made.many)
+    room = carry(FAR + 0.0 * made.many)
     choice = (made.many > 4.5) | (made.small < 2.5)
     for _ in when_any(choice):
-        for k in corners_below(made.many, MOST):
-            v = polygon[k].at
+        for k in polygon.below(made.many):
+            v = polygon.rows[k].at
             off = abs((made.plane.height(v.x, v.y) - v.z) * made.side - near)
             room.value = minimum(room.value, select((to_real(k) < made.many) & choice, off, FAR))
     for _ in when_any(made.count > 4.5):
         numbers = made.four.leaves()[:4]
-        kept = [(polygon.pick("at", k, MOST), corner_kind(polygon, made.many, k)) for k in numbers]
-        for k in corners_below(made.count, MOST):
-            number = slots.order[k].number
-            new = polygon.pick("at", number, MOST), corner_kind(polygon, made.many, number)
+        kept = [(polygon.corner(k), polygon.kind(made.many, k)) for k in numbers]
+        for k in polygon.below(made.count):
+            number = order[k].at.number
+            new = polygon.corner(number), polygon.kind(made.many, number)
             chosen = least_of(*(abs(number - x) for x in numbers)) < 0.5
             for j in range(4):
                 off = _gain(kept[j], new, (kept[j - 3], kept[j - 1]))
@@ -128,6 +124,7 @@ def convex_room(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
     for _ in when_any(alone):
         room.value = select(alone, minimum(room.value, witness_room(A, B, row)), room.value)
     for _ in when_any(row.patch > 0.5):
-        corners = minimum(rings_room(slots.corners, made, within), four_room(slots, made, within))
+        polygon = Area(slots.polygon, Rings(slots.corners, slots.blocks))
+        corners = minimum(rings_room(polygon.rings, made, within), four_room(polygon, slots.order, made, within))
         room.value = select(alone, room.value, minimum(room.value, corners))
     return room.value

@@ -227,7 +227,7 @@ class ContactProblem(SimpleNamespace):
         found |= {k: arguments.pop(f"cw_{k}") for k in REVERSE if f"cw_{k}" in arguments}
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         found["placed"] = Table(found["placed"].memory, PLACED)
-        found["slots"] = slots_in(found["slots"].memory, routines)
+        found["slots"] = slots_in(found["slots"].memory, routines, found["hull_ring"])
         found["met"] = Table(found["met"].memory, meeting_layout(routines))
         if "tape" in found:
             found["tape"], found["moved"] = Table(found["tape"].memory, TAPED), Table(found["moved"].memory, MOVED)

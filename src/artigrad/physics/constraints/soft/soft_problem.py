@@ -456,7 +456,7 @@ class SoftProblem(SimpleNamespace):
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
         own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
-        own["slots"] = slots_in(own["slots"].memory, routines)
+        own["slots"] = slots_in(own["slots"].memory, routines, found["hull_ring"])
         own["met"] = Table(own["met"].memory, meeting_layout(routines))
         return cls(
             **found,
