@@ -98,19 +98,19 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
     flat = patch(A, fa, B, fb, f, near, slots)
     f, held = flat.frame, flat.held
     lines = _if_cylinder(A, flat.edges[0]), _if_cylinder(B, flat.edges[1])
-    only = flat.none > 0.5  # the nearest points of the solids
-    for k, spot in enumerate(flat.spots):
-        row = slots.rows[k]
-        _put(row, select(only, hold(A, fa, B, fb, n, RHO), c) if k == 0 else c, fa, fb)
+    bounded = hold(A, fa, B, fb, n, RHO)
+    for k in loop(SLOTS):
+        row, spot = slots.rows[k], flat.spot(to_real(k))
+        only = flat.four.count + to_real(k) < 0.5  # the nearest points of the solids
+        _put(row, select(only, bounded, c), fa, fb)
         _put_spot(row, A, B, spot, held)
         row.a_line, row.b_line = lines
         on_face = f.o + f.e * spot.x + f.f * spot.y + f.n * spot.height
-        row.n, row.m, row.by_a, row.patch = held.n, held.m, 1.0 - held.cut_a, held.faces
-        row.phi = select(spot.real > 0.5, spot.phi, FAR)
-        row.p = on_face + held.n * (select(held.cut_a > 0.5, -0.5, 0.5) * spot.phi)
-        if k == 0:
-            row.n, row.m, row.patch = select(only, c.n, row.n), select(only, c.n, row.m), select(only, 0.0, row.patch)
-            row.phi, row.p = select(only, phi, row.phi), select(only, c.a + c.n * (ra + 0.5 * phi), row.p)
+        along = held.n * (select(held.cut_a > 0.5, -0.5, 0.5) * spot.phi)
+        row.by_a, row.patch = 1.0 - held.cut_a, select(only, 0.0, held.faces)
+        row.n, row.m = select(only, c.n, held.n), select(only, c.n, held.m)
+        row.phi = select(only, phi, select(spot.real > 0.5, spot.phi, FAR))
+        row.p = select(only, c.a + c.n * (ra + 0.5 * phi), on_face + along)
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:

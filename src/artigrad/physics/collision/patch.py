@@ -175,14 +175,28 @@ def _crossing(x: Any, y: Any, one: tuple[Vec3, Vec3], other: tuple[Vec3, Vec3]) 
 
 
 class Patch(NamedTuple):
-    """Four spots of the area that A and B share and the frame of its projection, its normals, 1 where there is no area, and 1
-    where A and B lie with an edge."""
+    """The area that A and B share: its corners, how many there are and which of them are kept; the planes of both rings, and
+    the factor of `_spot`; the frame of the projection and the normals; and 1 where A and B lie with an edge."""
 
-    spots: list[Spot]
+    area: Area
+    many: Any
+    four: FourOf
+    planes: tuple[RingPlane, RingPlane]
+    scale: Any
     frame: Frame
     held: Held
-    none: Any
     edges: tuple[Any, Any]
+
+    def spot(self, k: Any) -> Spot:
+        """The k-th of those corners that are kept; one that is not real where there are fewer."""
+        number, *others = self.four.leaves()[:4]
+        for j, other in enumerate(others, 1):
+            number = select(k > j - 0.5, other, number)
+        real, found = k < self.four.count - 0.5, carry(Spot.zero())
+        for _ in when_any(real):
+            spot = _spot(self.area, self.many, number, self.planes, self.scale)
+            found.value = select(real, spot, Spot.zero())
+        return found.value
 
 
 def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots: Slots) -> Patch:
@@ -200,19 +214,17 @@ def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots
     normals = select(cut_a, *areas), select(cut_a, areas[1], areas[0])
     small = plane(rings, 0, counts[0], turn @ normals[0])
     large = plane(rings, rings.size, counts[1], turn @ normals[1])
-    side = select(cut_a, 1.0, -1.0)
     some = (held.faces > 0.5) & large.wide() & (flat2(small.far - small.at) > DISTINCT * DISTINCT)
-    spots, scale = carry(tuple(Spot.zero() for _ in range(4))), side * dot(held.n, held.m)
+    side = select(cut_a, 1.0, -1.0)
+    polygon, scale = Area(slots.polygon, rings), side * dot(held.n, held.m)
+    kept = carry((0.0 * n_a, FourOf.zero()))
     for _ in when_any(some):
-        polygon = Area(slots.polygon, rings)
         many = clip(polygon, counts, side)
         gap = lambda v: (large.height(v.x, v.y) - v.z) * scale  # noqa: E731
         chosen, total = _chosen(polygon, slots.order, many, gap, within, counts[0] < 2.5)
         made = slots.made[0]
         made.small, made.large, made.side, made.plane = *counts, side, large
         made.many, made.count, made.four = many, total, chosen
-        numbers = enumerate(chosen.leaves()[:4])
-        found = [(_spot(polygon, many, n, (small, large), scale), some & (chosen.count > k + 0.5)) for k, n in numbers]
-        spots.value = tuple(select(real, spot, Spot.zero()) for spot, real in found)
+        kept.value = many, select(some, chosen, FourOf.zero())
     edges = tuple(select((x.count > 1.5) & (x.count < 2.5), 1.0, 0.0) for x in (on_b, on_a))
-    return Patch(list(spots.value), new, held, 1.0 - spots.value[0].real, edges)
+    return Patch(polygon, kept.value[0], kept.value[1], (small, large), scale, new, held, (edges[0], edges[1]))
