@@ -158,16 +158,19 @@ def _cut(area: Area, page: counter, edge: _Edge, many: Any, asked: Any) -> Any:
         there.place("at", made.value, area.size, v)  # where it is not real the next one takes its place
         made.value = made.value + select(real, 1.0, 0.0)
 
+    first = here[0].at
+    last = carry((first, edge.room(first)))
     for k in area.below(many):
-        real = to_real(k) < many
-        p, q = here[k].at, select(to_real(k) < many - 1.5, here[k + 1].at, here[0].at)
-        room_p, room_q = edge.room(p), edge.room(q)
+        real, (p, room_p) = to_real(k) < many, last.value
+        q = select(to_real(k) < many - 1.5, here[k + 1].at, first)
+        room_q = edge.room(q)
+        last.value = q, room_q
         in_p, in_q = room_p > edge.least, room_q > edge.least
-        apart = asked & (abs(select(in_p, 1.0, 0.0) - select(in_q, 1.0, 0.0)) > 0.5)
-        drop = room_p - room_q
-        t = clamp(room_p / select(apart & (abs(drop) > 0.0), drop, 1.0), 0.0, 1.0)
-        for _ in when_any(real & apart):
+        apart = real & asked & (abs(select(in_p, 1.0, 0.0) - select(in_q, 1.0, 0.0)) > 0.5)
+        for _ in when_any(apart):
+            drop = room_p - room_q
+            t = clamp(room_p / select(apart & (abs(drop) > 0.0), drop, 1.0), 0.0, 1.0)
             out = select(in_p, to_real(edge.number), p.out)
-            emit(real & apart, Vertex(p.x + (q.x - p.x) * t, p.y + (q.y - p.y) * t, p.z + (q.z - p.z) * t, out))
+            emit(apart, Vertex(p.x + (q.x - p.x) * t, p.y + (q.y - p.y) * t, p.z + (q.z - p.z) * t, out))
         emit(real & (keeps | in_q), select(keeps, p, q))
     return minimum(made.value, to_real(area.size))
