@@ -23,7 +23,7 @@ from .contacts import add_shapes, reference
 from .drawn_geoms import add_cameras, add_visuals
 from .equalities import add_equalities
 from .file_sensors import add_sensors
-from .flags import Off, apply_flags, off
+from .flags import Off, actuated, apply_flags, off
 from .lenient_builder import LenientBuilder
 from .names import Names
 from .tendons import add_tendons
@@ -140,7 +140,8 @@ def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tupl
 def _joint(m: Any, j: int) -> dict[str, Any]:
     """What our joints know, of joint j of the file."""
     joint, k = JOINTS[int(m.jnt_type[j])], int(m.jnt_dofadr[j])
-    out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k]}
+    lifts = bool(m.jnt_actgravcomp[j]) and bool(m.body_gravcomp.any())
+    out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k], "lifts": lifts}
     if not joint.floating:
         out["anchor"] = m.jnt_pos[j]
     out["stiffness"], out["stiffness_curve"] = m.jnt_stiffness[j], m.jnt_stiffnesspoly[j]
@@ -148,6 +149,8 @@ def _joint(m: Any, j: int) -> dict[str, Any]:
     if joint.axial:
         out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
         out["effort_limit"] = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] and m.nactuator else None
+        if lifts and not actuated(m):  # then MuJoCo compensates nothing there
+            out["effort_limit"] = (0.0, 0.0)
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
         out["limit_margin"], out["limit_solimp"] = m.jnt_margin[j], m.jnt_solimp[j]

@@ -44,6 +44,11 @@ def off(m: Any, flags: Off) -> bool:
     return bool(int(m.opt.disableflags) & flags)
 
 
+def actuated(m: Any) -> bool:
+    """Whether there are actuators, and forces of actuators at all."""
+    return bool(m.nactuator) and not off(m, Off.ACTUATION)
+
+
 JOINTS, TENDON, HINGE_OR_SLIDE = (0, 1), 3, (2, 3)  # mjtTrn, mjtJoint
 
 

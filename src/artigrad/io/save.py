@@ -250,6 +250,8 @@ class Writer:
         if np.isfinite(p.effort_limit[i]).any():
             joint.set("actuatorfrclimited", "true")
             joint.set("actuatorfrcrange", numbers(np.clip(p.effort_limit[i], -1e10, 1e10)))
+        if i in self.model.lifting:
+            joint.set("actuatorgravcomp", "true")
         if np.isfinite(p.limit[i]).any():
             joint.set("limited", "true")
             joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..model.findings import Finding
-from .flags import Off, off
+from .flags import Off, actuated, off
 from .names import Names
 
 OVERRIDE = 1  # bit of enableflags
 METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # more of them
 IMPLICIT = (2, 3)  # mjtIntegrator
 MESH = 7  # mjtGeom
+BALL_OR_FREE = (0, 1)  # mjtJoint
 BODY = 5  # mjtTrn
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
@@ -47,9 +48,13 @@ FEATURES = (
     Unsimulated("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Unsimulated("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
     Unsimulated(
-        "gravity compensation of a joint whose actuator force is limited",
-        "not limited",
-        lambda m, n: [n.joint[j] for j in range(m.njnt) if m.jnt_actgravcomp[j] and m.jnt_actfrclimited[j]],
+        "gravity compensation by actuators of a ball or free joint, without any actuator",
+        "weight is compensated",
+        lambda m, n: [
+            n.joint[j]
+            for j in range(m.njnt)
+            if m.jnt_actgravcomp[j] and m.jnt_type[j] in BALL_OR_FREE and m.body_gravcomp.any() and not actuated(m)
+        ],
     ),
     Unsimulated(
         "fluid that feels a mesh as an ellipsoid",

@@ -74,6 +74,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     "nservo": INT,  # actuators, if any is a servo motor
     "nspring": INT,  # links, if any has a spring that is round or curved
     "neffort": INT,  # degrees of freedom, if any has a limit of the force of its actuators
+    "dof_lifts": INTS,  # 1 for those whose actuators compensate weight
     "fluid_body": INTS,
     # bodies with adhesion: how many; of each actuator and shape, which (from 1)
     "nglue": INT,
@@ -208,8 +209,10 @@ def _surroundings(model: Model) -> dict[str, Any]:
     sizes = {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "nslope": slopes, "nservo": servos}
     sizes["nspring"] = len(model.links.parent) if "spring" in model.extras else 0
     sizes["neffort"] = model.nv if "effort" in model.extras else 0
+    lifts = [i in model.lifting for i in range(model.nb) for _ in range(model.joint_kind(i).nv)]
     shapes = [k for k in model.shapes.wet if "ellipsoid" in model.extras]
-    return sizes | {"fluid_body": _ints(wet), "nwet": len(shapes), "wet_shape": _ints(shapes)}
+    found = {"fluid_body": _ints(wet), "nwet": len(shapes), "wet_shape": _ints(shapes)}
+    return sizes | found | {"dof_lifts": _ints(lifts)}
 
 
 def _lines(model: Model) -> dict[str, Any]:
@@ -423,6 +426,7 @@ class Topology(SimpleNamespace):
     nservo: Any
     nspring: Any
     neffort: Any
+    dof_lifts: Any
     nglue: Any
     act_glue: Any
     shape_glue: Any
@@ -704,6 +708,7 @@ class Workspace:
 
     effort: Reals  # joint forces of actuators before their limits, and what is left of a cotangent behind these
     effort_bar: Reals
+    lift: Reals  # weight that actuators compensate, or a cotangent of it
 
     glue_force: Reals  # adhesion: forces, numbers of points and cotangents, of bodies counted from 1
     glue_count: Reals
@@ -765,6 +770,7 @@ class Workspace:
             sizes |= dict.fromkeys(names, topology_arguments(model)["nglue"] + 1)
         if "effort" in model.extras:
             sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
+            sizes |= {"lift": nv} if "lifting" in model.extras else {}
         if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":

@@ -9,9 +9,9 @@ from typing import Any
 
 from ... import joints
 from ...spatial import Force, Motion, Vec3, at_point, cross, cross_force, force_to_child, point_velocity, power
-from ...staging import Reals, carry, climb, loop, select
+from ...staging import Reals, climb, loop, select
 from ..context import Step
-from ..kinematics import add_placement_bar
+from .link_motion import add_path_bars, motion_of
 from .surroundings import Box, Drag, coefficients_vjp
 
 
@@ -60,7 +60,7 @@ def fluid_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
     for n in loop(s.model.nfluid):
         rates = _Rates(s, n)
         box, i = rates.box, rates.link
-        Y, Z, V = _motion(s, i, mu), _motion(s, i, x), s.link[i].v
+        Y, Z, V = motion_of(s, i, mu), motion_of(s, i, x), s.link[i].v
         (y_v, y_w), (z_v, z_w) = rates.seen(Y), rates.seen(Z)
         y_bar = rates.times(Z) * -s.dt
         z_bar = rates.times(Y) * -s.dt
@@ -73,7 +73,7 @@ def fluid_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
         wind, blow = s.const.medium[0].wind, rates.R @ Vec3(*of_v)
         blown = Force(cross(wind, blow), Vec3.zero())
         for field, W, F, zeta in ((mu, Y, y_bar, blown), (x, Z, z_bar, Force.zero()), (s.v, V, v_bar, Force.zero())):
-            _add_bars(s, i, field, W, F, zeta)
+            add_path_bars(s, i, field, W, F, zeta)
         for k in climb(s.model.parent, i):
             joints.add_projection(s, k, v_bar, s.bars.v)
         if s.bars.const is not None:
@@ -86,24 +86,3 @@ def fluid_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
             bar.box += box_bar
             medium.density += density_bar
             medium.viscosity += viscosity_bar
-
-
-def _motion(s: Step, link: Any, x: Reals) -> Motion:
-    """The motion of a link under joint velocities x."""
-    total = carry(Motion.zero())
-    for i in climb(s.model.parent, link):
-        total.value = total.value + joints.apply(s, i, x)
-    return total.value
-
-
-def _add_bars(s: Step, link: Any, x: Reals, W: Motion, F: Force, zeta: Force) -> None:
-    """To the poses of all joints before a link, for the pairing of its motion W under x with F; zeta is what a rigid motion of
-    the link with W turned along does."""
-    rest = carry(W)
-    for i in climb(s.model.parent, link):
-        own = rest.value
-        above = own - joints.apply(s, i, x)
-        xi = zeta - cross_force(joints.before(s, i, above, own), F)
-        joints.add_pose_bars(s, i, xi, Vec3.zero())
-        add_placement_bar(s, i, xi, Vec3.zero())
-        rest.value = above
