@@ -125,7 +125,7 @@ def test_options_and_keyframes():
 
 
 UNSUPPORTED = {
-    "override of contact parameters": '<option><flag override="enable"/></option>',
+    "override of friction with different": '<option o_friction="1 2 0 0 0"><flag override="enable"/></option>',
     "integrator discrete": '<option integrator="discrete"/>',
     "one point for each pair of shapes (flag multiccd)": '<option><flag multiccd="disable"/></option>',
     "another method of constraints": '<option><flag diagexact="enable"/></option>',
@@ -141,7 +141,33 @@ def test_what_is_not_simulated_is_said(what):
     with pytest.raises(ag.ModelError, match="strict=False") as raised:
         ag.load(text)
     assert what in str(raised.value)
-    assert [finding.what for finding in ag.load(text, strict=False).unsupported] == [what]
+    (finding,) = ag.load(text, strict=False).unsupported
+    assert finding.what.startswith(what)
+
+
+def test_override_of_contact_parameters():
+    numbers = {
+        "o_margin": ".03",
+        "o_solref": ".03 1.2",
+        "o_solimp": ".8 .9 .01 .4 3",
+        "o_friction": ".3 .3 .02 .004 .004",
+    }
+    option = " ".join(f'{key}="{value}"' for key, value in numbers.items())
+    ball = '<body pos="{} 0 .12"><freejoint/><geom name="{}" size=".1" condim="6" margin=".002" solref=".1 1"/></body>'
+    text = mjcf(
+        '<geom name="floor" type="plane" size="5 5 1" priority="1" condim="4"/>'
+        + ball.format(0, "a")
+        + ball.format(1, "b"),
+        f'<option {option}><flag override="enable"/></option>'
+        '<contact><pair geom1="floor" geom2="b" margin=".1" solreffriction=".2 1" condim="6"/></contact>',
+    )
+    m, sim = mujoco.MjModel.from_xml_string(text), ag.Simulator(ag.load(text))
+    d = mujoco.MjData(m)
+    d.qvel[:] = np.random.default_rng(0).normal(size=12)
+    after = sim.step(ag.State(d.qpos.copy(), d.qvel.copy()))
+    mujoco.mj_step(m, d)
+    assert d.ncon == 2
+    np.testing.assert_allclose(after.v, d.qvel, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from enum import IntFlag
 from typing import Any
 
 INTEGRATOR = 1  # mjtDyn
+OVERRIDE = 1  # bit of mjOption.enableflags
 
 
 class Off(IntFlag):
@@ -24,6 +25,7 @@ class Off(IntFlag):
     ACTUATION = 1 << 11
     REFSAFE = 1 << 12
     EULERDAMP = 1 << 15
+    NATIVECCD = 1 << 17
     MULTICCD = 1 << 19
 
 
@@ -70,8 +72,20 @@ def to_joints_and_tendons(m: Any) -> None:
             own[a] = 0
 
 
+def override_contacts(m: Any) -> None:
+    """All contacts have the numbers of the options. Margins of two shapes add up."""
+    o = m.opt
+    m.geom_margin[:], m.pair_margin[:] = o.o_margin / 2, o.o_margin
+    m.geom_friction[:], m.pair_friction[:] = o.o_friction[[0, 2, 3]], o.o_friction
+    m.pair_solreffriction[:] = 0
+    for own in ("geom", "pair"):
+        getattr(m, f"{own}_solref")[:], getattr(m, f"{own}_solimp")[:] = o.o_solref, o.o_solimp
+
+
 def apply_flags(m: Any) -> None:
     to_joints_and_tendons(m)
+    if m.opt.enableflags & OVERRIDE:
+        override_contacts(m)
     for flags, arrays in ARRAYS.items():
         if off(m, flags):
             for name in arrays:

@@ -371,6 +371,7 @@ class Writer:
             for key in ("friction", "solref", "solimp", "margin"):
                 pair.set(key, numbers(self.p[f"pair_{key}"][k]))
             pair.set("solreffriction", numbers(self.p.pair_solref_friction[k]))
+            pair.set("gap", repr(m.shapes.included_gap[k]))
 
     def _equalities(self, world: ET.Element) -> None:
         """Connect is between bodies if its second anchor is where the reference puts it, which is all that MJCF says of it;

@@ -8,15 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..model.findings import Finding
-from .flags import Off, actuated, off
+from .flags import OVERRIDE, Off, actuated, off
 from .names import Names
 
-OVERRIDE = 1  # bit of enableflags
-METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # more of them
+METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # bits of enableflags
 IMPLICIT = (2, 3)  # mjtIntegrator
-MESH = 7  # mjtGeom
 BALL_OR_FREE = (0, 1)  # mjtJoint
-BODY = 5  # mjtTrn
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
 
@@ -57,25 +54,22 @@ FEATURES = (
         ],
     ),
     Unsimulated(
-        "fluid that feels a mesh as an ellipsoid",
-        "it does not feel it",
-        lambda m, n: _wet(m, n, lambda g: m.geom_type[g] == MESH),
-    ),
-    Unsimulated(
         "fluid that feels a shape as an ellipsoid at the end of the step (integrators implicit and implicitfast)",
         "at its beginning",
         lambda m, n: _wet(m, n, lambda g: m.opt.integrator in IMPLICIT),
     ),
-    Unsimulated(
-        "adhesion within the gap of an explicit pair",
-        "it acts within its margin",
-        lambda m, n: _used([f"pair{k}" for k in range(m.npair)], m.pair_gap) if BODY in m.actuator_trntype else [],
-    ),
     Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
     Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
+    Unsimulated(
+        "adhesion of an explicit pair",
+        "left out",
+        lambda m, n: _used([f"pair{k}" for k in range(m.npair)], m.pair_adhesion),
+    ),
     Unsimulated("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
     Unsimulated(
-        "override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []
+        "override of friction with different coefficients in two directions",
+        "the first ones count in both, but for explicit pairs",
+        lambda m, n: [""] if m.opt.enableflags & OVERRIDE and _lopsided(m.opt.o_friction) else [],
     ),
     Unsimulated("integrator discrete", "euler takes its place", lambda m, n: [""] if m.opt.integrator > 3 else []),
     Unsimulated(
@@ -89,7 +83,19 @@ FEATURES = (
         lambda m, n: [name for name, bit in METHODS.items() if m.opt.enableflags & bit],
     ),
 )
-NOTES = (Unsimulated("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),)
+NOTES = (
+    Unsimulated("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
+    Unsimulated(
+        "collision by libccd (flag nativeccd)",
+        "solids touch as without the flag",
+        lambda m, n: [""] if off(m, Off.NATIVECCD) else [],
+    ),
+)
+
+
+def _lopsided(friction: Any) -> bool:
+    """Whether two coefficients of sliding, or of rolling, are not the same."""
+    return bool(friction[0] != friction[1] or friction[3] != friction[4])
 
 
 def _other_equalities(m: Any, names: Names) -> list[str]:

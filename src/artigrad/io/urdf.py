@@ -201,7 +201,7 @@ class Preparation:
                 self._mend(UNREADABLE, f"{name}: {problem}", LEFT_OUT, f"{problem} of '{name}'")
 
     def without_flat(self, mesh: str) -> bool:
-        """Take out the collision shapes that are a mesh without volume, by its name without its ending; whether there are any."""
+        """Take out collision shapes that are a mesh without volume, by its name without its ending; whether there are any."""
         before = len(self.unsupported)
         for link in self.source.root.findall("link"):
             for element in link.findall("collision"):

@@ -89,6 +89,7 @@ class Shapes:
     pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
     excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
     included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim
+    included_gap: tuple[float, ...] = ()  # m, as gap, of these
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
     parents_touch: bool = False  # whether bodies touch those that carry them
     surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place

@@ -188,6 +188,8 @@ def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
     """Which entries are where their meaning has an edge: there a difference to both sides says nothing."""
     if what in ("friction", "restitution", "body_weight", "dof_weight"):  # a weight of zero counts as a tiny one
         return x <= 0
+    if what == "pair_solref_friction":  # two zeros say that there is none
+        return np.repeat(~x.reshape(-1, 2).any(1), 2)
     if what.endswith("solref") and sim.options.refsafe:  # time constants are at least two steps
         times = np.arange(x.size) % 2 == 0
         return times & (np.abs(x / (2 * sim.options.dt) - 1) < 2 * STEPS[0])
