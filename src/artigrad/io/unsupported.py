@@ -12,7 +12,6 @@ from .flags import OVERRIDE, Off, actuated, off
 from .names import Names
 
 METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # bits of enableflags
-IMPLICIT = (2, 3)  # mjtIntegrator
 BALL_OR_FREE = (0, 1)  # mjtJoint
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
@@ -32,12 +31,6 @@ def _used(names: Sequence[str], values: Any) -> list[str]:
     return [name for name, row in zip(names, rows, strict=True) if row.any()]
 
 
-def _wet(m: Any, names: Names, which: Callable[[int], bool]) -> list[str]:
-    """Those of the geoms that a fluid feels as ellipsoids."""
-    fluid = m.opt.density or m.opt.viscosity
-    return [names.geom[g] for g in range(m.ngeom) if fluid and m.geom_fluid[g, 0] and which(g)]
-
-
 FEATURES = (
     Unsimulated("equality of distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
     Unsimulated("armature of a tendon", "left out", lambda m, n: _used(n.tendon, m.tendon_armature)),
@@ -52,11 +45,6 @@ FEATURES = (
             for j in range(m.njnt)
             if m.jnt_actgravcomp[j] and m.jnt_type[j] in BALL_OR_FREE and m.body_gravcomp.any() and not actuated(m)
         ],
-    ),
-    Unsimulated(
-        "fluid that feels a shape as an ellipsoid at the end of the step (integrators implicit and implicitfast)",
-        "at its beginning",
-        lambda m, n: _wet(m, n, lambda g: m.opt.integrator in IMPLICIT),
     ),
     Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
     Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),

@@ -29,11 +29,6 @@ REMEDIES = {
 
 def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
-    if "ellipsoid" in model.extras and options.integrator in ("implicit", "implicitfast"):
-        warn(
-            f"'{model.name}' has shapes that a fluid feels as ellipsoids: integrator='{options.integrator}' takes their "
-            "forces at the beginning of the step"
-        )
     if not model.has_contact:
         return
     if options.law == "hard":
