@@ -145,6 +145,7 @@ def _numbers(m: Any, g: int) -> dict[str, Any]:
         "margin": float(m.geom_margin[g]),
         "priority": int(m.geom_priority[g]),
         "gap": float(m.geom_gap[g]),
+        "surface_velocity": m.geom_surfacevel[g],
     }
 
 

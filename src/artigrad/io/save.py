@@ -280,6 +280,8 @@ class Writer:
             geom.set("friction", numbers([p.friction[s], p.torsional_friction[s], p.rolling_friction[s]]))
             for key in ("solref", "solimp", "solmix", "margin"):
                 geom.set(key, numbers(p[key][s]))
+            if p.surface_velocity[s].any():
+                geom.set("surfacevel", numbers(p.surface_velocity[s]))
             if m.shapes.kind[s] == POINTS:
                 first, count = m.shapes.vertices[s]
                 surface = m.shapes.surfaces[s]

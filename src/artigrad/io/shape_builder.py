@@ -32,7 +32,10 @@ from .validate import number, quaternion, soft_reference, vector, whole
 WORLD = "world"
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
 # fields of Params that a shape has beside its place and size, and an explicit pair
-NUMBERS = ("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin")
+NUMBERS = (
+    *("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin"),
+    "surface_velocity",
+)
 FLUID = ("fluid_coefficients", "virtual_mass", "virtual_inertia")
 PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin")
 
@@ -57,9 +60,10 @@ class ShapeBuilder:
         Options of all shapes: name, position, rotation; friction, torsional_friction, rolling_friction, restitution; condim:
         in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
         rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); gap: m, how far beyond margins adhesion acts;
-        priority: the higher one of a pair decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group
-        of one is in the touches of the other); seen: whether rangefinders see it; and fluid: (coefficients, virtual mass,
-        virtual inertia), with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
+        surface_velocity: of a belt or turntable (`params.surface_velocity`); priority: the higher one of a pair decides alone;
+        the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in the touches of the other); seen:
+        whether rangefinders see it; and fluid: (coefficients, virtual mass, virtual inertia), with which a fluid feels it as an
+        ellipsoid (`params.fluid_coefficients`)."""
         return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
     def sphere(self, body: str, radius: float, **options: Any) -> str:
@@ -147,6 +151,7 @@ class ShapeBuilder:
         margin: float = 0.0,
         priority: int = 0,
         gap: float = 0.0,
+        surface_velocity: Any = (0.0,) * 6,
         group: int = 1,
         touches: int = 1,
         seen: bool = True,
@@ -191,6 +196,7 @@ class ShapeBuilder:
             "restitution": restitution,
             "solref": soft_reference(solref, what),
             "solimp": vector(solimp, 5, f"solimp of {what}"),
+            "surface_velocity": vector(surface_velocity, 6, f"surface_velocity of {what}"),
             **numbers,
             "condim": _condim(condim, what),
             "priority": whole(priority, f"priority of {what}"),

@@ -53,7 +53,6 @@ FEATURES = (
         "left out",
         lambda m, n: _used([f"pair{k}" for k in range(m.npair)], m.pair_adhesion),
     ),
-    Unsimulated("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
     Unsimulated(
         "override of friction with different coefficients in two directions",
         "the first ones count in both, but for explicit pairs",

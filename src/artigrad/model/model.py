@@ -370,7 +370,8 @@ class Model:
     def extras(self) -> frozenset[str]:
         """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
         a "spring" that is not linear or of a ball or free joint, a tendon with a "curve", motors that are a "servo",
-        "activation" of actuators, "muscle"s, "adhesion"; limits of "effort", and "lifting" of weight within these."""
+        "activation" of actuators, "muscle"s, "adhesion"; limits of "effort", and "lifting" of weight within these; a
+        "surface" that moves by itself."""
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
             found.add("spring")

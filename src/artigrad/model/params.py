@@ -78,6 +78,11 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "solimp": ("shape", (5,), "impedance of contact: at the surface, beyond the width, width (m), midpoint, power"),
     "solmix": ("shape", (), "weight of this shape where solref and solimp of two are mixed"),
     "margin": ("shape", (), "m, how far above its surface a shape begins to push; those of a pair add up"),
+    "surface_velocity": (
+        "shape",
+        (6,),
+        "m/s and rad/s, velocity of its surface, and angular velocity of it about the shape's origin, as contacts see it",
+    ),
     "pair_friction": ("pair", (5,), "two of sliding, torsional (m), two of rolling (m), of an explicit pair"),
     "pair_solref": ("pair", (2,), "as solref, of an explicit pair"),
     "pair_solref_friction": ("pair", (2,), "the same in directions of friction (elliptic cone); zero: as pair_solref"),
@@ -389,6 +394,7 @@ EXTRAS = {
     "slope": ("gain_slope",),
     "spring": ("stiffness_curve", "damping_curve"),
     "curve": ("tendon_stiffness_curve", "tendon_damping_curve"),
+    "surface": ("surface_velocity",),
 }
 DIRECTIONS = ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation")
 RANGES = (

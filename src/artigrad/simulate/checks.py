@@ -53,6 +53,10 @@ def _check_hard(model: Model) -> None:
     for name, on in zip(model.actuators, model.transmissions, strict=True):
         if on.kind == "body":
             raise InputError(f"law='hard' has no adhesion, which actuator '{name}' is: use law='soft'")
+    if "surface" in model.extras:
+        raise InputError(
+            f"law='hard' has no surfaces that move by themselves, as those of '{model.name}': use law='soft'"
+        )
     if model.servos:
         motor = model.actuators[model.servos[0]]
         raise InputError(f"law='hard' has no servo motors, and '{motor}' is one: use law='soft'")

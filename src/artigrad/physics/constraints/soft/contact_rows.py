@@ -44,6 +44,7 @@ from .families import POINT, WRENCH, Block, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
 from .stiffness import Six
+from .surfaces import drift, drift_vjp
 
 
 def touch(s: Step, counts: tuple[counter, ...]) -> None:
@@ -133,7 +134,7 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
         row.D = select(active, d / (1.0 - d) * pair.g, 0.0)
         if family is WRENCH:
             row.E, row.torsion, row.roll, row.roll2, row.D_turn = row.R, pair.torsion, pair.roll, pair.roll2, 0.0
-        damped = _damped(s, k, family.seen(s, n, row, velocities(s)))
+        damped = _damped(s, k, _velocity(s, family, n, row, k))
         spring = Vec3(soft.k * d * r, 0.0, 0.0)
         row.ref = -damped - (Six(spring, Vec3.zero()) if family is WRENCH else spring)
         if problem.has("tied"):
@@ -148,6 +149,12 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
 def _number(s: Step, family: Block, n: Any) -> Any:
     """Of a contact among all: points, then wrenches."""
     return n if family is POINT else s.constraints.points + n
+
+
+def _velocity(s: Step, family: Block, n: Any, row: Row, k: Any) -> Any:
+    """What a contact of pair k sees at the start of the step, of bodies and of surfaces that move by themselves."""
+    seen = family.seen(s, n, row, velocities(s))
+    return seen + drift(s, k, row, family is WRENCH) if "surface" in s.extras else seen
 
 
 def _damped(s: Step, k: Any, y: Any) -> Any:
@@ -248,6 +255,9 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         return frame_bar + more, p_bar, p_a_bar
 
     frame_bar, p_b_bar, p_a_bar = family.on_links(s, n, one, both)
+    if "surface" in s.extras:
+        more, more_b, more_a = drift_vjp(s, k, row, -_damped(s, k, kappa))
+        frame_bar, p_b_bar, p_a_bar = frame_bar + more, p_b_bar + more_b, p_a_bar + more_a
     gap_bar: Any = 0.0
     if problem.asked:
         f, (f_bar, told) = row.f.lin if wide else row.f, _told(s, m)
@@ -272,7 +282,7 @@ def _pair_bars(s: Step, family: Block, n: Any, row: Row, of: tuple[Any, ...]) ->
     k = getattr(problem, f"{family.name}_of")[n]
     assert s.bars.const is not None
     pair, bar, (d_bar, r_bar, d, normal, pressed, inside) = s.const.pair[k], s.bars.const.pair[k], of
-    rate, kappa = family.seen(s, n, row, velocities(s)), row.d
+    rate, kappa = _velocity(s, family, n, row, k), row.d
     lin, rate_lin = (kappa.lin, rate.lin) if wide else (kappa, rate)
     rubbed = lin.y * rate_lin.y + lin.z * rate_lin.z + (dot(kappa.ang, rate.ang) if wide else 0.0)
     bar.soft += impedance_vjp(pair.soft, row.r, problem.square, d_bar) + Soft(
