@@ -131,7 +131,7 @@ UNSUPPORTED = {
     "another method of constraints": '<option><flag diagexact="enable"/></option>',
     "sensor 'rangefinder' of normals": '<sensor><rangefinder site="tip" data="normal"/></sensor>',
     "sensor 'rangefinder' with a delay or an interval": '<sensor><rangefinder site="tip" delay=".01" nsample="5"/></sensor>',
-    "armature of a tendon": '<tendon><spatial armature="3"><site site="tip"/><site site="base"/></spatial></tendon>',
+    "armature of a tendon along": '<tendon><spatial armature="3"><site site="tip"/><site site="base"/></spatial></tendon>',
 }
 
 
@@ -143,6 +143,13 @@ def test_what_is_not_simulated_is_said(what):
     assert what in str(raised.value)
     (finding,) = ag.load(text, strict=False).unsupported
     assert finding.what.startswith(what)
+
+
+def test_armature_of_a_tendon_between_branches():
+    finger = '<body pos="{0} 0 0"><joint name="{1}" axis="0 1 0"/><geom size=".1" pos=".2 0 0"/></body>'
+    hand = f'<body><joint/><geom size=".1"/>{finger.format(0.3, "a")}{finger.format(-0.3, "b")}</body>'
+    split = '<tendon><fixed armature="3"><joint joint="a" coef=".5"/><joint joint="b" coef="-.7"/></fixed></tendon>'
+    agrees(mjcf(hand, split))
 
 
 def test_override_of_contact_parameters():

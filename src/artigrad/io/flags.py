@@ -52,6 +52,7 @@ def actuated(m: Any) -> bool:
 
 
 JOINTS, TENDON, HINGE_OR_SLIDE = (0, 1), 3, (2, 3)  # mjtTrn, mjtJoint
+JOINT = 1  # mjtWrap
 
 
 def to_joints_and_tendons(m: Any) -> None:
@@ -72,6 +73,30 @@ def to_joints_and_tendons(m: Any) -> None:
             own[a] = 0
 
 
+def to_joints(m: Any) -> None:
+    """The armature of a sum of joints none of which carries another becomes theirs: MuJoCo leaves out what couples branches."""
+    for t in range(m.ntendon):
+        path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
+        if not m.tendon_armature[t] or m.wrap_type[path[0]] != JOINT:
+            continue
+        scale: dict[int, float] = {}
+        for w in path:
+            k = int(m.jnt_dofadr[m.wrap_objid[w]])
+            scale[k] = scale.get(k, 0.0) + float(m.wrap_prm[w])
+        if not any(_carriers(m, k) & scale.keys() for k in scale):
+            for k, c in scale.items():
+                m.dof_armature[k] += m.tendon_armature[t] * c * c
+            m.tendon_armature[t] = 0
+
+
+def _carriers(m: Any, k: int) -> set[int]:
+    """Degrees of freedom that carry k."""
+    found: set[int] = set()
+    while (k := int(m.dof_parentid[k])) >= 0:
+        found.add(k)
+    return found
+
+
 def override_contacts(m: Any) -> None:
     """All contacts have the numbers of the options. Margins of two shapes add up."""
     o = m.opt
@@ -84,6 +109,7 @@ def override_contacts(m: Any) -> None:
 
 def apply_flags(m: Any) -> None:
     to_joints_and_tendons(m)
+    to_joints(m)
     if m.opt.enableflags & OVERRIDE:
         override_contacts(m)
     for flags, arrays in ARRAYS.items():

@@ -33,7 +33,11 @@ def _used(names: Sequence[str], values: Any) -> list[str]:
 
 FEATURES = (
     Unsimulated("equality of distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
-    Unsimulated("armature of a tendon", "left out", lambda m, n: _used(n.tendon, m.tendon_armature)),
+    Unsimulated(
+        "armature of a tendon along joints that carry each other",
+        "left out",
+        lambda m, n: _used(n.tendon, m.tendon_armature),
+    ),
     Unsimulated("spring of a tendon that yields", "it does not", lambda m, n: _used(n.tendon, m.tendon_springyield)),
     Unsimulated("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Unsimulated("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
