@@ -111,6 +111,17 @@ def test_the_order_of_u_is_that_of_the_file():
     assert (other == still).all() and (pushed != still).all()
 
 
+def test_actuators_with_several_controls_keep_their_places():
+    ball = '<body pos="1 0 0"><joint name="b" type="ball"/><geom size=".1" pos=".2 0 0"/></body>'
+    motors = '<orientation name="o" joint="b" input="quat"/><pid name="p" joint="j"/><motor joint="j" gear="7"/>'
+    text = mjcf(
+        ARM + ball, f"<actuator>{motors}</actuator>" + '<keyframe><key name="home" ctrl="1 0 0 0 .1 .2 .3"/></keyframe>'
+    )
+    model = ag.load(text, strict=False)
+    assert model.actuators[:6] == ("o", "o:1", "o:2", "o:3", "p", "p:1") and model.params.gear.tolist() == [0] * 6 + [7]
+    assert model.keyframe_control("home").tolist() == [1, 0, 0, 0, 0.1, 0.2, 0.3]
+
+
 def test_options_and_keyframes():
     key = '<keyframe><key name="home" qpos="0.3" qvel="0.1"/><key qpos="0.4"/></keyframe>'
     model = ag.load(mjcf(ARM, '<option timestep="0.004" gravity="1 2 3" integrator="RK4" cone="elliptic"/>' + key))

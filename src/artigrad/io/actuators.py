@@ -82,7 +82,8 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names) -> None:
     for a in range(m.nactuator):
         problem = _problem(b, m, names, a)
         if problem:
-            b.idle(names.actuator[a])
+            for k in range(int(m.actuator_ctrlnum[a])):
+                b.idle(names.actuator[a] if k == 0 else f"{names.actuator[a]}:{k}")
             beyond.setdefault(problem, []).append(names.actuator[a])
         else:
             _add(b, m, names, a)
@@ -131,7 +132,8 @@ def _range_left(m: Any, a: int) -> tuple[float, float] | None:
 
 def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
     """What actuator a acts on, and its gear."""
-    transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
+    transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+    gear = m.actuator_gear[m.actuator_outadr[a]]
     if transmission == TENDON:
         return {"tendon": names.tendon[on], "gear": float(gear[0])}
     if transmission == BODY:
