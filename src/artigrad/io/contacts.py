@@ -105,6 +105,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
                 solimp=m.pair_solimp[k],
                 margin=m.pair_margin[k],
                 gap=float(m.pair_gap[k]),
+                adhesion=0.0 if m.opt.noslip_iterations else float(m.pair_adhesion[k]),
             )
 
 
@@ -146,6 +147,7 @@ def _numbers(m: Any, g: int) -> dict[str, Any]:
         "priority": int(m.geom_priority[g]),
         "gap": float(m.geom_gap[g]),
         "surface_velocity": m.geom_surfacevel[g],
+        "adhesion": 0.0 if m.opt.noslip_iterations else float(m.geom_adhesion[g]),
     }
 
 

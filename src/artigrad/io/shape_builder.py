@@ -34,10 +34,10 @@ SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
 # fields of Params that a shape has beside its place and size, and an explicit pair
 NUMBERS = (
     *("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin"),
-    "surface_velocity",
+    *("surface_velocity", "adhesion"),
 )
 FLUID = ("fluid_coefficients", "virtual_mass", "virtual_inertia")
-PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin")
+PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin", "adhesion")
 
 
 class ShapeBuilder:
@@ -60,10 +60,10 @@ class ShapeBuilder:
         Options of all shapes: name, position, rotation; friction, torsional_friction, rolling_friction, restitution; condim:
         in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
         rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); gap: m, how far beyond margins adhesion acts;
-        surface_velocity: of a belt or turntable (`params.surface_velocity`); priority: the higher one of a pair decides alone;
-        the masks `group`, `touches` (bits: a pair is a candidate if the group of one is in the touches of the other); seen:
-        whether rangefinders see it; and fluid: (coefficients, virtual mass, virtual inertia), with which a fluid feels it as an
-        ellipsoid (`params.fluid_coefficients`)."""
+        adhesion: N, with which its contacts pull; surface_velocity: of a belt or turntable (`params.surface_velocity`);
+        priority: the higher one of a pair decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group
+        of one is in the touches of the other); seen: whether rangefinders see it; and fluid: (coefficients, virtual mass,
+        virtual inertia), with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
         return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
     def sphere(self, body: str, radius: float, **options: Any) -> str:
@@ -108,7 +108,7 @@ class ShapeBuilder:
 
     def include(self, shape: str, other: str, *, condim: int | None = None, **numbers: Any) -> None:
         """Let two shapes touch whatever masks, parents and exclusions say, with numbers of their own: condim, friction (five:
-        two of sliding, torsional, two of rolling), solref, solref_friction, solimp, margin, gap. What is not given is mixed of
+        two of sliding, torsional, two of rolling), solref, solref_friction, solimp, margin, gap, adhesion. The rest is mixed of
         those of the two shapes as they are now."""
         for s in (shape, other):
             if s not in self._shapes:
@@ -117,12 +117,14 @@ class ShapeBuilder:
         mixed = _mixed(self._shapes[shape], self._shapes[other])
         sizes = {"friction": 5, "solref": 2, "solref_friction": 2, "solimp": 5}
         for key, value in numbers.items():
-            if key in ("margin", "gap"):
+            if key in ("margin", "gap", "adhesion"):
                 mixed[key] = number(value, f"{key} of {what}")
             elif key in sizes:
                 mixed[key] = vector(value, sizes[key], f"{key} of {what}")
             else:
-                raise ModelError(f"{what} has {', '.join((*sizes, 'margin', 'gap', 'condim'))}; not '{key}'")
+                raise ModelError(
+                    f"{what} has {', '.join((*sizes, 'margin', 'gap', 'adhesion', 'condim'))}; not '{key}'"
+                )
         mixed["condim"] = mixed["condim"] if condim is None else _condim(condim, what)
         self._included.append((shape, other, mixed))
 
@@ -152,6 +154,7 @@ class ShapeBuilder:
         priority: int = 0,
         gap: float = 0.0,
         surface_velocity: Any = (0.0,) * 6,
+        adhesion: float = 0.0,
         group: int = 1,
         touches: int = 1,
         seen: bool = True,
@@ -179,6 +182,7 @@ class ShapeBuilder:
             "solmix": solmix,
             "margin": margin,
             "gap": gap,
+            "adhesion": adhesion,
         }
         numbers = {k: number(x, f"{k} of {what}") for k, x in numbers.items()}
         for k, x in numbers.items():
@@ -412,9 +416,10 @@ def _condim(condim: Any, what: str) -> int:
 
 def _mixed(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     """The numbers of a pair from those of its two shapes, as MuJoCo mixes them."""
-    margin, gap = (a[key] + b[key] for key in ("margin", "gap"))
+    margin, gap, both = (a[key] + b[key] for key in ("margin", "gap", "adhesion"))
     if a["priority"] != b["priority"]:
         a = b = a if a["priority"] > b["priority"] else b
+        both = a["adhesion"]
     weights = np.array([a["solmix"], b["solmix"]])
     share = weights[0] / weights.sum() if weights.sum() > 0 else 0.5
     slide, turn, roll = (max(a[k], b[k]) for k in ("friction", "torsional_friction", "rolling_friction"))
@@ -428,4 +433,5 @@ def _mixed(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
         "solimp": share * a["solimp"] + (1 - share) * b["solimp"],
         "margin": margin,
         "gap": gap,
+        "adhesion": both,
     }

@@ -51,11 +51,14 @@ FEATURES = (
         ],
     ),
     Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
-    Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
     Unsimulated(
-        "adhesion of an explicit pair",
+        "adhesion of a geom or an explicit pair beside noslip",
         "left out",
-        lambda m, n: _used([f"pair{k}" for k in range(m.npair)], m.pair_adhesion),
+        lambda m, n: (
+            _used([*n.geom, *(f"pair{k}" for k in range(m.npair))], [*m.geom_adhesion, *m.pair_adhesion])
+            if m.opt.noslip_iterations
+            else []
+        ),
     ),
     Unsimulated(
         "override of friction with different coefficients in two directions",

@@ -29,6 +29,10 @@ REMEDIES = {
 
 def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
+    if "sticky" in model.extras and options.noslip:
+        raise InputError(
+            f"noslip has no contacts that pull by themselves, as those of '{model.name}': noslip=0, or no adhesion"
+        )
     if not model.has_contact:
         return
     if options.law == "hard":
@@ -53,6 +57,10 @@ def _check_hard(model: Model) -> None:
     for name, on in zip(model.actuators, model.transmissions, strict=True):
         if on.kind == "body":
             raise InputError(f"law='hard' has no adhesion, which actuator '{name}' is: use law='soft'")
+    if "sticky" in model.extras:
+        raise InputError(
+            f"law='hard' has no contacts that pull by themselves, as those of '{model.name}': use law='soft'"
+        )
     if "surface" in model.extras:
         raise InputError(
             f"law='hard' has no surfaces that move by themselves, as those of '{model.name}': use law='soft'"
