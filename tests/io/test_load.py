@@ -113,13 +113,31 @@ def test_the_order_of_u_is_that_of_the_file():
 
 def test_actuators_with_several_controls_keep_their_places():
     ball = '<body pos="1 0 0"><joint name="b" type="ball"/><geom size=".1" pos=".2 0 0"/></body>'
-    motors = '<orientation name="o" joint="b" input="quat"/><pid name="p" joint="j"/><motor joint="j" gear="7"/>'
+    motors = '<orientation name="o" joint="b" input="quat"/><pid name="p" joint="j" ki="1"/><motor joint="j" gear="7"/>'
     text = mjcf(
         ARM + ball, f"<actuator>{motors}</actuator>" + '<keyframe><key name="home" ctrl="1 0 0 0 .1 .2 .3"/></keyframe>'
     )
     model = ag.load(text, strict=False)
     assert model.actuators[:6] == ("o", "o:1", "o:2", "o:3", "p", "p:1") and model.params.gear.tolist() == [0] * 6 + [7]
     assert model.keyframe_control("home").tolist() == [1, 0, 0, 0, 0.1, 0.2, 0.3]
+
+
+@pytest.mark.parametrize(
+    "motor",
+    [
+        '<pid joint="j" kp="5" kv="2" gear="2"/><pid joint="j" kp="3" kv="1" input="vel" forcerange="-.5 .5"/>',
+        '<dcmotor joint="j" nominal="12 3 20" saturation="1 0 0" gear="3"/><motor joint="j"/>'
+        '<dcmotor joint="j" motorconst=".5 .4" resistance="2" input="pos vel ff" controller="7 0 .3 0 0 0"/>',
+    ],
+)
+def test_controllers_and_motors_without_states(motor):
+    text = mjcf(ARM, f'<actuator>{motor}</actuator><option integrator="implicitfast"/>')
+    m, sim = mujoco.MjModel.from_xml_string(text), ag.Simulator(agrees(text))
+    d, rng = mujoco.MjData(m), np.random.default_rng(1)
+    d.qvel[:], d.ctrl[:] = 0.3, rng.normal(size=m.nu)
+    after = sim.step(ag.State(d.qpos.copy(), d.qvel.copy()), d.ctrl)
+    mujoco.mj_step(m, d)
+    np.testing.assert_allclose(after.v, d.qvel, atol=1e-10)
 
 
 def test_options_and_keyframes():
