@@ -11,6 +11,7 @@ from ..model import tangent
 from ..model.model import Model
 from ..model.params import EXTRAS, FIELDS, Params
 from ..model.state import State
+from .checks import UNIT_TOLERANCE
 from .simulator import Simulator
 
 NUMBERS = 4_000_000  # of parameters that are held at a time
@@ -166,7 +167,7 @@ def _one_sample(
         enough = 0.01 * min(tolerance, 1e-6) * max(largest, floor)
         for step in STEPS:
             left = np.flatnonzero(~(off <= enough))  # those that no difference has met yet
-            if not len(left):
+            if not len(left) or (what == "q0" and 2 * step > UNIT_TOLERANCE):  # quaternions stay of about unit length
                 break
             tries = vary(what, entries[left], scale, step)
             tries = [np.where(np.isfinite(fd), fd, 0.0) for fd in tries]  # an infinite limit stays infinite
