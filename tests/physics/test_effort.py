@@ -103,3 +103,6 @@ def test_without_actuators_they_compensate_nothing():
         d.qpos[:] = 0.3, -0.2, 0.1
         mujoco.mj_forward(m, d)
         np.testing.assert_allclose(sim.acceleration(ag.State(d.qpos, d.qvel), d.ctrl), d.qacc, atol=1e-10)
+    assert not np.isfinite(
+        ag.load(text[: text.index("<actuator>")] + "</mujoco>", motors=True).params.effort_limit
+    ).any()
