@@ -200,6 +200,19 @@ def test_inertias_and_extensions_of_a_urdf_that_are_spelled_badly():
     model = ag.load(urdf(link("a"), twice, "<sim:other sim:of='x'/>", joints=joint("j", "a", "b")))
     assert model.params.mass[1] == 2 and sorted(model.params.inertia[1]) == [0, 0, 0, 0.1, 0.2, 0.2]
     assert {"element <inertial> twice", "element <{sim}other>"} <= {note.what for note in model.notes}
+    point = '<link name="b"><inertial><mass value="2"/><origin xyz="1 0 0"/></inertial></link>'
+    model = ag.load(urdf(link("a"), point, joints=joint("j", "a", "b")))
+    assert model.params.mass[1] == 2 and not model.params.inertia[1].any() and model.params.com[1].tolist() == [1, 0, 0]
+
+
+def test_what_others_leave_in_a_urdf():
+    left = '<xacro:arg name="x" default="1"/>'
+    text = urdf(link("a"), left, joints=joint("j", "world", "a"))
+    text = text.replace("<robot", '<robot xmlns="http://drake.mit.edu" xmlns:xacro="http://ros.org/wiki/xacro"', 1)
+    model = ag.load(text)
+    assert model.joints[-1] == "j" and model.nv == 1
+    with pytest.raises(ag.ModelError, match="is a template"):
+        ag.load(text.replace('default="1"', 'default="${y}"'))
 
 
 def test_collision_shapes_that_are_flat(tmp_path):

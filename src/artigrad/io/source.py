@@ -117,6 +117,10 @@ def _declared(text: str) -> str:
 
 
 def _source(root: ET.Element, path: Path | None, label: str, utf8: bool = True) -> Source:
+    if root.tag.startswith("{"):  # a namespace of all elements that say nothing else
+        own = root.tag[: root.tag.index("}") + 1]
+        for element in root.iter():
+            element.tag = element.tag.removeprefix(own)
     kind = KINDS.get(root.tag)
     if kind is None:
         raise ModelError(f"{label} is a <{root.tag}>; ag.load reads MJCF (<mujoco>) and URDF (<robot>) files")

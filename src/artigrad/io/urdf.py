@@ -99,10 +99,13 @@ class Preparation:
 
     def run(self) -> Preparation:
         root = self.source.root
-        if any("xacro" in element.tag for element in root.iter()):
+        if _is_template(root):
             raise ModelError(
                 f"{self.source.label} is a template: run `xacro FILE > robot.urdf` and load what that makes"
             )
+        links = {link.get("name") for link in root.findall("link")}
+        if "world" not in links and any(p.get("link") == "world" for p in root.findall("joint/parent")):
+            root.insert(0, ET.Element("link", name="world"))  # which need not be said
         check_tree(root, self.source.label)
         for element in root.iter():
             self._spelled(element)
@@ -261,6 +264,8 @@ class Preparation:
         if inertial is not None and inertial.find("mass") is None:
             link.remove(inertial)
             inertial = None
+        if inertial is not None and inertial.find("inertia") is None:  # all of its mass in one point
+            ET.SubElement(inertial, "inertia", dict.fromkeys(("ixx", "iyy", "izz", *PRODUCTS), "0"))
         if inertial is None and shaped:
             self._found.setdefault(("link without <inertial>", WATER), []).append(name)
             return
@@ -294,6 +299,13 @@ class Preparation:
         del limit.attrib["lower"], limit.attrib["upper"]
         if joint.get("type") == "revolute":
             joint.set("type", "continuous")
+
+
+def _is_template(root: ET.Element) -> bool:
+    """Whether xacro has yet to work on it; it leaves arguments and properties behind."""
+    left = [element.tag for element in root.iter() if "xacro" in element.tag]
+    unread = any("${" in x or "$(arg" in x for element in root.iter() for x in element.attrib.values())
+    return bool(left) and (unread or any(tag.rpartition("}")[2] not in ("arg", "property") for tag in left))
 
 
 def numbers(element: ET.Element, key: str, default: float = float("nan")) -> list[float]:
