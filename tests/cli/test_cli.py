@@ -146,11 +146,11 @@ ARM = """<mujoco model="arm"><worldbody><body name="arm"><joint name="hinge" ran
 
 def test_info_shows_the_robot_and_what_is_left_out(tmp_path):
     (tmp_path / "arm.xml").write_text(
-        ARM.replace("<worldbody>", '<option><flag override="enable"/></option><worldbody>')
+        ARM.replace("<worldbody>", '<option><flag multiccd="disable"/></option><worldbody>')
     )
     result = CliRunner().invoke(app, ["info", str(tmp_path / "arm.xml")])
     assert result.exit_code == 0, result.output
-    for text in ("arm 2 kg revolute hinge", "degrees of freedom", "override of contact"):
+    for text in ("arm 2 kg revolute hinge", "degrees of freedom", "one point for each pair"):
         assert text in result.output
 
 

@@ -194,6 +194,38 @@ def test_a_urdf_that_is_spelled_badly():
     assert model.sites == ("a", "b")  # a site for every link
 
 
+def test_inertias_and_extensions_of_a_urdf_that_are_spelled_badly():
+    inertial = '<inertial><mass value="{}"/><inertia ixx=".1" iyy=".2" izz=".2"/></inertial>'
+    twice = f'<link name="b">{inertial.format(2)}{inertial.format(3)}</link>'
+    model = ag.load(urdf(link("a"), twice, "<sim:other sim:of='x'/>", joints=joint("j", "a", "b")))
+    assert model.params.mass[1] == 2 and sorted(model.params.inertia[1]) == [0, 0, 0, 0.1, 0.2, 0.2]
+    assert {"element <inertial> twice", "element <{sim}other>"} <= {note.what for note in model.notes}
+    point = '<link name="b"><inertial><mass value="2"/><origin xyz="1 0 0"/></inertial></link>'
+    model = ag.load(urdf(link("a"), point, joints=joint("j", "a", "b")))
+    assert model.params.mass[1] == 2 and not model.params.inertia[1].any() and model.params.com[1].tolist() == [1, 0, 0]
+
+
+def test_what_others_leave_in_a_urdf():
+    left = '<xacro:arg name="x" default="1"/>'
+    text = urdf(link("a"), left, joints=joint("j", "world", "a"))
+    text = text.replace("<robot", '<robot xmlns="http://drake.mit.edu" xmlns:xacro="http://ros.org/wiki/xacro"', 1)
+    model = ag.load(text)
+    assert model.joints[-1] == "j" and model.nv == 1
+    with pytest.raises(ag.ModelError, match="is a template"):
+        ag.load(text.replace('default="1"', 'default="${y}"'))
+
+
+def test_collision_shapes_that_are_flat(tmp_path):
+    (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\nf 1 2 3\nf 1 3 4\n")
+    shape = '<collision><geometry><mesh filename="flat.obj"/></geometry></collision>'
+    flat = link("b").replace("</link>", f"{shape}</link>")
+    (tmp_path / "robot.urdf").write_text(urdf(link("a"), flat, joints=joint("j", "a", "b")))
+    with pytest.raises(ag.ModelError, match="mesh 'flat' \\(flat\\) of 'b'"):
+        ag.load(tmp_path / "robot.urdf")
+    model = ag.load(tmp_path / "robot.urdf", strict=False)
+    assert "b: mesh 'flat' (flat)" in str(model.unsupported) and not model.shapes.names
+
+
 def test_elements_within_elements():
     n = 3000
     with pytest.raises(ag.ModelError, match=r"deep|DEPTH"):

@@ -10,13 +10,14 @@ ROBOT = """
 <mujoco>
   <option timestep="0.002" cone="{cone}" integrator="{integrator}" solver="Newton" iterations="200" tolerance="0"/>
   <worldbody>
-    <geom type="plane" size="3 3 1"/>
+    <geom name="floor" type="plane" size="3 3 1"/>
     <body name="box" pos="0 0 0.0995" quat="1 0.01 0.003 0"><freejoint/>
       <geom type="box" size="0.1 0.12 0.1" mass="1" condim="4" friction="0.7 0.01 0.001"/></body>
     <body name="ball" pos="0.05 0.02 0.2485"><freejoint/><geom size="0.05" mass="0.3" gap="0.003" margin="0.0005"/></body>
     <body name="arm" pos="0.4 0 0.2"><joint axis="0 1 0" damping=".1"/>
-      <geom type="capsule" fromto="0 0 0 0.2 0 -0.162" size="0.04" mass="0.5"/></body>
+      <geom name="arm" type="capsule" fromto="0 0 0 0.2 0 -0.162" size="0.04" mass="0.5"/></body>
   </worldbody>
+  <contact><pair geom1="floor" geom2="arm" gap="0.003" margin="0.0005"/></contact>
   <actuator>
     <adhesion name="feet" body="box" ctrlrange="0 1" gain="8"/>
     <adhesion name="hand" body="ball" ctrlrange="0 1" gain="3"/>
@@ -42,6 +43,7 @@ def test_steps_are_mujocos(cone, integrator):
         d.qvel[:], d.act[:], d.ctrl[:] = 0.1 * rng.normal(size=m.nv), rng.uniform(size=1), rng.uniform(size=4)
         d.qpos[2] += 0.004 * rng.normal()
         d.qpos[9] += 0.004 * rng.normal()
+        d.qpos[14] += 0.02 * rng.normal()
         after = sim.step(ag.State(d.qpos.copy(), d.qvel.copy(), d.act.copy()), d.ctrl)
         mujoco.mj_step(m, d)
         touched.add(d.ncon)
@@ -65,7 +67,7 @@ def test_saved_edited_and_refused(tmp_path):
     _, model = both()
     ag.save(model, tmp_path / "again.xml")
     again = ag.edit(ag.load(tmp_path / "again.xml")).build()
-    assert again.transmissions == model.transmissions
+    assert again.transmissions == model.transmissions and again.shapes.included_gap == (0.003,)
     with pytest.raises(ag.InputError, match="adhesion"):
         ag.Simulator(model, law="hard")
     with pytest.raises(ag.ModelError, match="no length and no velocity"):

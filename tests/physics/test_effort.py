@@ -1,4 +1,5 @@
-"""Limits of the force of all actuators on a joint, and of one on a tendon: MuJoCo's forces, steps and gradients."""
+"""Limits of the force of all actuators on a joint, weight that they compensate within these, and limits of one on a tendon:
+MuJoCo's forces, steps and gradients."""
 
 import mujoco
 import numpy as np
@@ -10,9 +11,12 @@ ROBOT = """
 <mujoco>
   <option integrator="{integrator}"/>
   <worldbody>
-    <body><joint name="a" axis="0 1 0" actuatorfrcrange="-2 1" damping=".1"/><geom size=".1" pos=".2 0 0"/>
-      <body pos=".4 0 0"><joint name="b" axis="0 1 .2" actuatorfrcrange="-.5 1.5"/><geom size=".1" pos=".2 0 0"/>
-        <body pos=".4 0 0"><joint name="c" type="slide" axis="1 0 0"/><geom size=".08" pos=".1 0 0"/></body>
+    <body{lifted}><joint name="a" axis="0 1 0" actuatorfrcrange="-2 1" damping=".1"/><geom size=".1" pos=".2 0 0"/>
+      <body pos=".4 0 0"{lifted}>
+        <joint name="b" axis="0 1 .2" actuatorfrcrange="-.5 1.5"{lifts}/><geom size=".1" mass=".2" pos=".2 0 0"/>
+        <body pos=".4 0 0"{lifted}>
+          <joint name="c" type="slide" axis="1 0 .3"{lifts}/><geom size=".08" pos=".1 .1 0" mass=".1"/>
+        </body>
       </body>
     </body>
   </worldbody>
@@ -28,9 +32,14 @@ ROBOT = """
 </mujoco>"""
 
 
-@pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit", "RK4"])
-def test_steps_and_forces_are_mujocos(integrator):
-    text = ROBOT.format(integrator=integrator)
+def robot(integrator, lifting):
+    lifted, lifts = (' gravcomp=".7"', ' actuatorgravcomp="true"') if lifting else ("", "")
+    return ROBOT.format(integrator=integrator, lifted=lifted, lifts=lifts)
+
+
+@pytest.mark.parametrize("integrator, lifting", [("Euler", 0), ("implicitfast", 1), ("implicit", 0), ("RK4", 1)])
+def test_steps_and_forces_are_mujocos(integrator, lifting):
+    text = robot(integrator, lifting)
     m, model = mujoco.MjModel.from_xml_string(text), ag.load(text)
     d, sim, rng, free = mujoco.MjData(m), ag.Simulator(model), np.random.default_rng(0), 0
     for _ in range(20):
@@ -48,32 +57,52 @@ def test_steps_and_forces_are_mujocos(integrator):
 
 
 def test_gradients():
-    for integrator in ("Euler", "implicitfast"):
-        model = ag.load(ROBOT.format(integrator=integrator))
+    for lifting, integrator in enumerate(("Euler", "implicitfast")):
+        model = ag.load(robot(integrator, lifting))
         rows = {row.what: row for row in ag.gradcheck(model, show=False, samples=3, steps=2)}
         assert rows["effort_limit"].largest > 1e-6 and rows["gain"].largest > 1e-6
+        assert not lifting or rows["gravity_compensation"].largest > 1e-6
 
 
 def test_sensors_have_gradients():
-    model = ag.load(ROBOT.format(integrator="Euler"))
+    model = ag.load(robot("implicitfast", True))
     sim, rng = ag.Simulator(model), np.random.default_rng(3)
     state, u = ag.State(0.3 * rng.normal(size=3), 0.3 * rng.normal(size=3)), 0.1 * rng.normal(size=5)
     bars = {name: rng.normal(size=1) for name in sim.sensors(state, u)}
     grad = sim.sensors_vjp(state, bars, u)
 
-    def loss(u):
-        return sum((bars[name] * x).sum() for name, x in sim.sensors(state, u).items())
+    def loss(q, u):
+        return sum((bars[name] * x).sum() for name, x in sim.sensors(ag.State(q, state.v), u).items())
 
-    slopes = [(loss(u + h) - loss(u - h)) / 2e-6 for h in 1e-6 * np.eye(5)]
+    slopes = [(loss(state.q, u + h) - loss(state.q, u - h)) / 2e-6 for h in 1e-6 * np.eye(5)]
     np.testing.assert_allclose(grad.u, slopes, atol=1e-8)
+    slopes = [(loss(state.q + h, u) - loss(state.q - h, u)) / 2e-6 for h in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(grad.q, slopes, atol=1e-8)
 
 
 def test_saved_and_edited(tmp_path):
-    model = ag.load(ROBOT.format(integrator="Euler"))
+    model = ag.load(robot("Euler", True))
     ag.save(model, tmp_path / "again.xml")
     again = ag.edit(ag.load(tmp_path / "again.xml")).build()
+    assert again.lifting == model.lifting == (1, 2)
     np.testing.assert_array_equal(again.params.effort_limit, model.params.effort_limit)
     with pytest.raises(ag.InputError, match="effort_limit"):
         arm = ag.robots.hopper()
         limits = np.broadcast_to([-1.0, 1.0], arm.params.effort_limit.shape)
         ag.Simulator(arm).step(arm.keyframe(), params=arm.params.replace(effort_limit=limits))
+
+
+def test_without_actuators_they_compensate_nothing():
+    text = robot("Euler", True)
+    for bare in (
+        text[: text.index("<actuator>")] + "</mujoco>",
+        text.replace("/>", '><flag actuation="disable"/></option>', 1),
+    ):
+        m, sim = mujoco.MjModel.from_xml_string(bare), ag.Simulator(ag.load(bare))
+        d = mujoco.MjData(m)
+        d.qpos[:] = 0.3, -0.2, 0.1
+        mujoco.mj_forward(m, d)
+        np.testing.assert_allclose(sim.acceleration(ag.State(d.qpos, d.qvel), d.ctrl), d.qacc, atol=1e-10)
+    assert not np.isfinite(
+        ag.load(text[: text.index("<actuator>")] + "</mujoco>", motors=True).params.effort_limit
+    ).any()

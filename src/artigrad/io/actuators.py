@@ -10,6 +10,7 @@ from ..errors import InputError
 from ..model.findings import Finding
 from ..model.model import DYNAMICS
 from .builder import ModelBuilder
+from .compiler import mujoco
 from .names import Names
 from .validate import number, vector
 
@@ -18,7 +19,8 @@ HINGE_OR_SLIDE = (2, 3)  # mjtJoint
 JOINT_IN_PARENT, CRANK, TENDON, SITE, BODY = 1, 2, 3, 4, 5  # mjtTrn
 TRANSMISSIONS = {6: "rotation"}
 OTHER_DYNAMICS = {5: "dcmotor", 6: "pid", 7: "user"}
-AFFINE, MUSCLE = 1, 2  # mjtGain and mjtBias
+AFFINE, MUSCLE, DCMOTOR, PID = 1, 2, 3, 5  # mjtGain and mjtBias
+TOP_VOLTAGE = 7  # of gainprm
 IDLE = "keeps its place in u and does nothing"
 
 
@@ -80,12 +82,15 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names) -> None:
     """All actuators in the file's order."""
     beyond: dict[str, list[str]] = {}
     for a in range(m.nactuator):
-        problem = _problem(b, m, names, a)
+        problem, name = _problem(b, m, names, a), names.actuator[a]
+        controls = [name, *(f"{name}:{k}" for k in range(1, int(m.actuator_ctrlnum[a])))][: int(m.actuator_ctrlnum[a])]
+        for k, control in enumerate(controls):
+            if problem:
+                b.idle(control)
+            else:
+                _add(b, m, names, a, k, control)
         if problem:
-            b.idle(names.actuator[a])
-            beyond.setdefault(problem, []).append(names.actuator[a])
-        else:
-            _add(b, m, names, a)
+            beyond.setdefault(problem, []).append(name)
     b.unsupported += [Finding(what, tuple(where), IDLE) for what, where in beyond.items()]
 
 
@@ -102,14 +107,16 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
         return "actuator on a body (adhesion) beside joints whose actuator force is limited"
     if int(m.actuator_plugin[a]) >= 0:
         return "actuator of a plugin"
-    if int(m.actuator_dyntype[a]) in OTHER_DYNAMICS:
+    if int(m.actuator_dyntype[a]) in OTHER_DYNAMICS and _plain(m, a) is None:
         return f"actuator with activation dynamics '{OTHER_DYNAMICS[int(m.actuator_dyntype[a])]}'"
-    if max(int(m.actuator_gaintype[a]), int(m.actuator_biastype[a])) > MUSCLE:
+    if max(int(m.actuator_gaintype[a]), int(m.actuator_biastype[a])) > MUSCLE and _plain(m, a) is None:
         return "actuator with a gain or bias that is neither affine nor a muscle's"
     if int(m.actuator_actnum[a]) > 1:
         return "actuator with several activations"
-    if int(m.actuator_ctrlnum[a]) != 1:
-        return "actuator with several controls"
+    if int(m.actuator_ctrlnum[a]) == 0:
+        return "actuator without a control"
+    if int(m.actuator_ctrlnum[a]) > 1 and (_plain(m, a) is None or m.actuator_forcelimited[a] or _felt(m, a)):
+        return "actuator with several controls, and a limit or a sensor of its force"
     if m.actuator_armature[a] or m.actuator_damping[a] or np.any(m.actuator_dampingpoly[a]):
         return "actuator with damping or armature of its own"
     if m.actuator_delay[a]:
@@ -117,6 +124,28 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
     if _range_left(m, a) is None:
         return "several actuators on a tendon whose actuator force is limited"
     return ""
+
+
+def _plain(m: Any, a: int) -> tuple[list[float], list[float]] | None:
+    """Of a PID controller or DC motor without states: the gain of each of its controls, and the bias of them all."""
+    kind, spec, own = int(m.actuator_gaintype[a]), int(m.actuator_ctrlspec[a]), m.actuator_gainprm[a]
+    if kind not in (DCMOTOR, PID) or m.actuator_actnum[a]:
+        return None
+    if kind == PID:
+        volt, (_, kp, kv) = 0.0, -m.actuator_biasprm[a, :3]
+    elif m.actuator_biasprm[a, 0] or own[TOP_VOLTAGE]:  # cogging
+        return None
+    else:
+        volt, kp, kv = own[1] / own[0], own[4], own[6]
+    gains = [float(x) for bit, x in zip((1, 2, 4, 8), (kp, kv, 1.0, volt), strict=True) if spec & bit]
+    controlled = spec & 7  # then the driver makes up for the voltage that turning induces
+    return gains, [0.0, -float(kp), -float(kv)] if controlled else [0.0, 0.0, -float(volt * own[1])]
+
+
+def _felt(m: Any, a: int) -> bool:
+    """Whether a sensor reads the force of actuator a."""
+    kind, on = mujoco().mjtSensor.mjSENS_ACTUATORFRC, zip(m.sensor_type, m.sensor_objid, strict=True)
+    return any(sensor == kind and i == a for sensor, i in on)
 
 
 def _range_left(m: Any, a: int) -> tuple[float, float] | None:
@@ -131,7 +160,8 @@ def _range_left(m: Any, a: int) -> tuple[float, float] | None:
 
 def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
     """What actuator a acts on, and its gear."""
-    transmission, on, gear = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0]), m.actuator_gear[a]
+    transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
+    gear = m.actuator_gear[m.actuator_outadr[a]]
     if transmission == TENDON:
         return {"tendon": names.tendon[on], "gear": float(gear[0])}
     if transmission == BODY:
@@ -147,11 +177,14 @@ def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
     return {"joint": names.joint[on], "gear": gear[:count] if count > 1 else float(gear[0]), "in_parent": in_parent}
 
 
-def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
-    """force = gain u + bias . (1, length, velocity), recognised as a servo where it is one"""
+def _add(b: ModelBuilder, m: Any, names: Names, a: int, k: int, name: str) -> None:
+    """Control k of actuator a: force = gain u + bias . (1, length, velocity), recognised as a servo where it is one"""
     gain = 0.0 if m.actuator_gaintype[a] == MUSCLE else float(m.actuator_gainprm[a, 0])
     affine = m.actuator_biastype[a] == AFFINE
     b0, b1, b2 = (float(x) for x in m.actuator_biasprm[a, :3]) if affine else (0.0, 0.0, 0.0)
+    plain = _plain(m, a)
+    if plain is not None:
+        gain, (b0, b1, b2) = plain[0][k], plain[1] if k == 0 else (0.0, 0.0, 0.0)
     kind = "force"
     if gain and b1 == -gain:
         kind, b1 = "position", 0.0
@@ -159,9 +192,9 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
         kind, b2 = "velocity", 0.0
     low, high = m.actuator_forcerange[a] if m.actuator_forcelimited[a] else (-np.inf, np.inf)
     left_low, left_high = _range_left(m, a) or (-np.inf, np.inf)
-    u = int(m.actuator_ctrladr[a])
+    u = int(m.actuator_ctrladr[a]) + k
     b.actuator(
-        names.actuator[a],
+        name,
         kind=kind,
         gain=gain,
         gain_slope=m.actuator_gainprm[a, 1:3] if m.actuator_gaintype[a] == AFFINE else (0.0, 0.0),
@@ -175,7 +208,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int) -> None:
 
 
 def _activation(m: Any, a: int) -> dict[str, Any]:
-    if not m.actuator_dyntype[a]:
+    if not m.actuator_dyntype[a] or _plain(m, a) is not None:
         return {}
     return {
         "dynamics": DYNAMICS[int(m.actuator_dyntype[a]) - 1],

@@ -144,6 +144,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         gravity_compensation: float = 0.0,
         fluid_box: Any = (0.0, 0.0, 0.0),
         fluid_rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        lifts: bool = False,
         mocap: bool = False,
     ) -> str:
         """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
@@ -161,9 +162,10 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes limits and dry friction
         (`docs/laws.md`). effort_limit: (lower, upper) of the force of all actuators together, of revolute and prismatic joints.
 
-        gravity_compensation: share of its weight that is taken away. fluid_box, fluid_rotation: m and a quaternion, edges and
-        axes of the box about its centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world
-        that is wherever params.position and params.rotation put it, for others to be welded to or to touch.
+        gravity_compensation: share of its weight that is taken away; lifts: whether actuators of this joint do that for all
+        it carries, within its effort_limit. fluid_box, fluid_rotation: m and a quaternion, edges and axes of the box about its
+        centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world that is wherever
+        params.position and params.rotation put it, for others to be welded to or to touch.
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")
@@ -213,6 +215,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             "joint": joint,
             "joint_name": joint_name,
             "mocap": bool(mocap),
+            "lifts": bool(lifts) and JOINTS[joint].nv > 0,
             "com": vector(com, 3, f"com of {what}"),
             "inertia": inertia_of(inertia, what, numbers["mass"]),
             "position": vector(position, 3, f"position of {what}"),
@@ -758,6 +761,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             shapes=self._build_shapes(names),
             keyframes={},
             mocap=[k for k, b in enumerate(bodies) if b["mocap"]],
+            lifting=[k for k, b in enumerate(bodies) if b["lifts"]],
             activations=[Activated(j, a["dynamics"], a["early"]) for j, a in activations.items()],
             muscles=list(muscles),
             equalities=self._build_equalities(names),

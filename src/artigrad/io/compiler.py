@@ -50,17 +50,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            spec = _parsed(mj, source, prepared.assets if prepared else {})
-            if floating:
-                _float(spec, source.label)
-            if prepared is not None:
-                _looks_without_volume(mj, spec)
-                _couple(mj, spec, prepared)
-                _add_planes(mj, spec, prepared)
-                for name in prepared.of_shapes:
-                    spec.body(name).simple = 0  # its centre of mass moves once it is compiled
-                _mark_links(spec)
-            m = spec.compile()
+            m = _compiled(mj, source, prepared, floating)
     except (ValueError, RuntimeError, mj.FatalError) as problem:
         if isinstance(problem, ModelError):
             raise
@@ -71,6 +61,28 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
     unsupported = prepared.unsupported + _weigh(mj, m, prepared, strict)
     _hide_what_has_looks(m)
     return Compiled(m, unsupported, prepared.notes + notes, prepared.speeds)
+
+
+def _compiled(mj: Any, source: Source, prepared: Preparation | None, floating: bool) -> Any:
+    """By the compiler, once more without a shape that it refuses, if that may be left out."""
+    spec = _parsed(mj, source, prepared.assets if prepared else {})
+    if floating:
+        _float(spec, source.label)
+    if prepared is None:
+        return spec.compile()
+    _looks_without_volume(mj, spec)
+    _couple(mj, spec, prepared)
+    _add_planes(mj, spec, prepared)
+    for name in prepared.of_shapes:
+        spec.body(name).simple = 0  # its centre of mass moves once it is compiled
+    _mark_links(spec)
+    try:
+        return spec.compile()
+    except ValueError as problem:
+        flat = re.search(r"mesh '(.*)' has coplanar vertices", str(problem))
+        if flat is None or not prepared.without_flat(flat[1]):
+            raise
+    return _compiled(mj, source, prepared, floating)
 
 
 def _check_depth(source: Source) -> None:

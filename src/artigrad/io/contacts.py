@@ -40,9 +40,9 @@ def regarded(m: Any) -> list[int]:
 
 
 def feels_fluid(m: Any, g: int) -> bool:
-    """Whether a fluid feels a geom as an ellipsoid; a mesh has no half axes here, and what is fixed to the world stays."""
+    """Whether a fluid feels a geom as an ellipsoid; what is fixed to the world stays."""
     wet = m.geom_fluid[g, 0] and (m.opt.density or m.opt.viscosity) and m.body_weldid[m.geom_bodyid[g]]
-    return bool(wet and int(m.geom_type[g]) in METHODS)
+    return bool(wet and int(m.geom_type[g]) in (*METHODS, MESH))
 
 
 def visible(m: Any, g: int) -> bool:
@@ -81,7 +81,7 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
         if kind == MESH:
             points, hull = hull_in(m, int(m.geom_dataid[g]))
             surface = mesh_of(m, int(m.geom_dataid[g])) if RANGEFINDER in m.sensor_type else None
-            b.points(body, points, hull=hull, surface=surface, **options)
+            b.points(body, points, half_axes=m.geom_size[g], hull=hull, surface=surface, **options)
         elif kind == FIELD:
             heights, size = heights_of(m, int(m.geom_dataid[g]))
             b.height_field(body, heights, size[:2], float(size[3]), **options)
@@ -104,6 +104,8 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
                 solref_friction=m.pair_solreffriction[k],
                 solimp=m.pair_solimp[k],
                 margin=m.pair_margin[k],
+                gap=float(m.pair_gap[k]),
+                adhesion=0.0 if m.opt.noslip_iterations else float(m.pair_adhesion[k]),
             )
 
 
@@ -144,6 +146,8 @@ def _numbers(m: Any, g: int) -> dict[str, Any]:
         "margin": float(m.geom_margin[g]),
         "priority": int(m.geom_priority[g]),
         "gap": float(m.geom_gap[g]),
+        "surface_velocity": m.geom_surfacevel[g],
+        "adhesion": 0.0 if m.opt.noslip_iterations else float(m.geom_adhesion[g]),
     }
 
 

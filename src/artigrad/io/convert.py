@@ -23,7 +23,7 @@ from .contacts import add_shapes, reference
 from .drawn_geoms import add_cameras, add_visuals
 from .equalities import add_equalities
 from .file_sensors import add_sensors
-from .flags import Off, apply_flags, off
+from .flags import Off, actuated, apply_flags, off
 from .lenient_builder import LenientBuilder
 from .names import Names
 from .tendons import add_tendons
@@ -57,7 +57,7 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
     b.unsupported = read.unsupported + findings(FEATURES, m, names)
     b.notes = read.notes + findings(NOTES, m, names)
     for i in range(1, m.nbody):
-        _add_body(b, m, names, i)
+        _add_body(b, m, names, i, driven=actuated(m) or motors is not None)
     file_bodies = {names.body[i]: m.body_invweight0[i] for i in range(1, m.nbody)}
     b.weights = {"body_weight": b.of_bodies(file_bodies, np.zeros(2)), "dof_weight": m.dof_invweight0.copy()}
     for s in range(m.nsite):
@@ -81,8 +81,8 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
     return b.build()
 
 
-def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
-    """Body i of the file, behind one massless body for each of its joints but the last."""
+def _add_body(b: ModelBuilder, m: Any, names: Names, i: int, driven: bool) -> None:
+    """Body i of the file, behind one massless body for each of its joints but the last. driven: whether there are actuators."""
     name, parent = names.body[i], names.body[int(m.body_parentid[i])]
     position, rotation = m.body_pos[i], m.body_quat[i]
     first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
@@ -99,7 +99,7 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int) -> None:
         last = j == first + count - 1
         link = name if last else f"{name}:{names.joint[j]}"
         position, rotation = _at_zero(m, j, position, rotation)
-        options = _joint(m, j)
+        options = _joint(m, j, driven)
         b.body(
             link,
             parent,
@@ -137,10 +137,11 @@ def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tupl
     return position + rotate(rotation, anchor - rotate(back, anchor)), product(rotation, back)
 
 
-def _joint(m: Any, j: int) -> dict[str, Any]:
+def _joint(m: Any, j: int, driven: bool) -> dict[str, Any]:
     """What our joints know, of joint j of the file."""
     joint, k = JOINTS[int(m.jnt_type[j])], int(m.jnt_dofadr[j])
-    out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k]}
+    lifts = bool(m.jnt_actgravcomp[j]) and bool(m.body_gravcomp.any())
+    out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k], "lifts": lifts}
     if not joint.floating:
         out["anchor"] = m.jnt_pos[j]
     out["stiffness"], out["stiffness_curve"] = m.jnt_stiffness[j], m.jnt_stiffnesspoly[j]
@@ -148,6 +149,8 @@ def _joint(m: Any, j: int) -> dict[str, Any]:
     if joint.axial:
         out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
         out["effort_limit"] = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] and m.nactuator else None
+        if lifts and not driven:  # then MuJoCo compensates nothing there
+            out["effort_limit"] = (0.0, 0.0)
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
         out["limit_margin"], out["limit_solimp"] = m.jnt_margin[j], m.jnt_solimp[j]

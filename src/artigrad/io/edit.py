@@ -151,7 +151,7 @@ class Editor(LenientBuilder):
             root, joint = robot.parent[i] < 0, robot.joint_type[i]
             options: dict[str, Any] = {key: p[key][i] for key in ("axis", "anchor", *JOINT_NUMBERS, *SURROUNDED)}
             options |= {key: p[key][i] for key in ("position", "rotation", "mass", "com", "inertia")}
-            options["mocap"] = i in robot.mocap
+            options["mocap"], options["lifts"] = i in robot.mocap, i in robot.lifting
             for key in ("limit", "effort_limit"):
                 if not np.isfinite(options[key]).any():
                     options[key] = None
@@ -298,7 +298,7 @@ class Editor(LenientBuilder):
         """Make a joint a fixed one, which has its body's name."""
         body = next(name for name, b in self._bodies.items() if b["joint_name"] == joint)
         unlimited = dict.fromkeys(("limit", "effort_limit"), bounds(None, ""))
-        self._bodies[body] |= JOINTLESS | {"joint": "fixed", "anchor": np.zeros(3)} | unlimited
+        self._bodies[body] |= JOINTLESS | {"joint": "fixed", "anchor": np.zeros(3), "lifts": False} | unlimited
         if body not in self._joints:
             self._bodies[body]["joint_name"] = body
 

@@ -6,6 +6,7 @@ from enum import IntFlag
 from typing import Any
 
 INTEGRATOR = 1  # mjtDyn
+OVERRIDE = 1  # bit of mjOption.enableflags
 
 
 class Off(IntFlag):
@@ -24,6 +25,7 @@ class Off(IntFlag):
     ACTUATION = 1 << 11
     REFSAFE = 1 << 12
     EULERDAMP = 1 << 15
+    NATIVECCD = 1 << 17
     MULTICCD = 1 << 19
 
 
@@ -44,7 +46,13 @@ def off(m: Any, flags: Off) -> bool:
     return bool(int(m.opt.disableflags) & flags)
 
 
+def actuated(m: Any) -> bool:
+    """Whether there are actuators, and forces of actuators at all."""
+    return bool(m.nactuator) and not off(m, Off.ACTUATION)
+
+
 JOINTS, TENDON, HINGE_OR_SLIDE = (0, 1), 3, (2, 3)  # mjtTrn, mjtJoint
+JOINT = 1  # mjtWrap
 
 
 def to_joints_and_tendons(m: Any) -> None:
@@ -65,8 +73,45 @@ def to_joints_and_tendons(m: Any) -> None:
             own[a] = 0
 
 
+def to_joints(m: Any) -> None:
+    """The armature of a sum of joints none of which carries another becomes theirs: MuJoCo leaves out what couples branches."""
+    for t in range(m.ntendon):
+        path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
+        if not m.tendon_armature[t] or m.wrap_type[path[0]] != JOINT:
+            continue
+        scale: dict[int, float] = {}
+        for w in path:
+            k = int(m.jnt_dofadr[m.wrap_objid[w]])
+            scale[k] = scale.get(k, 0.0) + float(m.wrap_prm[w])
+        if not any(_carriers(m, k) & scale.keys() for k in scale):
+            for k, c in scale.items():
+                m.dof_armature[k] += m.tendon_armature[t] * c * c
+            m.tendon_armature[t] = 0
+
+
+def _carriers(m: Any, k: int) -> set[int]:
+    """Degrees of freedom that carry k."""
+    found: set[int] = set()
+    while (k := int(m.dof_parentid[k])) >= 0:
+        found.add(k)
+    return found
+
+
+def override_contacts(m: Any) -> None:
+    """All contacts have the numbers of the options. Margins of two shapes add up."""
+    o = m.opt
+    m.geom_margin[:], m.pair_margin[:] = o.o_margin / 2, o.o_margin
+    m.geom_friction[:], m.pair_friction[:] = o.o_friction[[0, 2, 3]], o.o_friction
+    m.pair_solreffriction[:] = 0
+    for own in ("geom", "pair"):
+        getattr(m, f"{own}_solref")[:], getattr(m, f"{own}_solimp")[:] = o.o_solref, o.o_solimp
+
+
 def apply_flags(m: Any) -> None:
     to_joints_and_tendons(m)
+    to_joints(m)
+    if m.opt.enableflags & OVERRIDE:
+        override_contacts(m)
     for flags, arrays in ARRAYS.items():
         if off(m, flags):
             for name in arrays:

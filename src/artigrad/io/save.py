@@ -250,6 +250,8 @@ class Writer:
         if np.isfinite(p.effort_limit[i]).any():
             joint.set("actuatorfrclimited", "true")
             joint.set("actuatorfrcrange", numbers(np.clip(p.effort_limit[i], -1e10, 1e10)))
+        if i in self.model.lifting:
+            joint.set("actuatorgravcomp", "true")
         if np.isfinite(p.limit[i]).any():
             joint.set("limited", "true")
             joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))
@@ -278,6 +280,10 @@ class Writer:
             geom.set("friction", numbers([p.friction[s], p.torsional_friction[s], p.rolling_friction[s]]))
             for key in ("solref", "solimp", "solmix", "margin"):
                 geom.set(key, numbers(p[key][s]))
+            if p.adhesion[s]:
+                geom.set("adhesion", numbers(p.adhesion[s]))
+            if p.surface_velocity[s].any():
+                geom.set("surfacevel", numbers(p.surface_velocity[s]))
             if m.shapes.kind[s] == POINTS:
                 first, count = m.shapes.vertices[s]
                 surface = m.shapes.surfaces[s]
@@ -366,9 +372,10 @@ class Writer:
             ET.SubElement(contact, "exclude", body1=one, body2=other)
         for k, (a, b, condim) in enumerate(m.shapes.included):
             pair = ET.SubElement(contact, "pair", geom1=m.shapes.names[a], geom2=m.shapes.names[b], condim=str(condim))
-            for key in ("friction", "solref", "solimp", "margin"):
+            for key in ("friction", "solref", "solimp", "margin", "adhesion"):
                 pair.set(key, numbers(self.p[f"pair_{key}"][k]))
             pair.set("solreffriction", numbers(self.p.pair_solref_friction[k]))
+            pair.set("gap", repr(m.shapes.included_gap[k]))
 
     def _equalities(self, world: ET.Element) -> None:
         """Connect is between bodies if its second anchor is where the reference puts it, which is all that MJCF says of it;

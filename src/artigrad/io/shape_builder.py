@@ -32,9 +32,12 @@ from .validate import number, quaternion, soft_reference, vector, whole
 WORLD = "world"
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
 # fields of Params that a shape has beside its place and size, and an explicit pair
-NUMBERS = ("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin")
+NUMBERS = (
+    *("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin"),
+    *("surface_velocity", "adhesion"),
+)
 FLUID = ("fluid_coefficients", "virtual_mass", "virtual_inertia")
-PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin")
+PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin", "adhesion")
 
 
 class ShapeBuilder:
@@ -57,6 +60,7 @@ class ShapeBuilder:
         Options of all shapes: name, position, rotation; friction, torsional_friction, rolling_friction, restitution; condim:
         in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
         rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); gap: m, how far beyond margins adhesion acts;
+        adhesion: N, with which its contacts pull; surface_velocity: of a belt or turntable (`params.surface_velocity`);
         priority: the higher one of a pair decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group
         of one is in the touches of the other); seen: whether rangefinders see it; and fluid: (coefficients, virtual mass,
         virtual inertia), with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
@@ -82,9 +86,11 @@ class ShapeBuilder:
         """An ellipsoid with the given half axes."""
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
-    def points(self, body: str, vertices: Any, **options: Any) -> str:
-        """The convex hull of points. surface: (vertices, faces), the triangles that rangefinders see of it."""
-        return self._shape(body, POINTS, (0.0, 0.0, 0.0), vertices=vertices, **options)
+    def points(self, body: str, vertices: Any, *, half_axes: Any = (0.0, 0.0, 0.0), **options: Any) -> str:
+        """The convex hull of points. surface: (vertices, faces), the triangles that rangefinders see of it. half_axes: of the
+        ellipsoid that a fluid feels, if it does."""
+        half_axes = half_axes if options.get("fluid") is not None else (0.0, 0.0, 0.0)
+        return self._shape(body, POINTS, half_axes, vertices=vertices, **options)
 
     def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
         """Ground of given heights, in metres over the shape's origin: heights[i, j] stands at row i along y and column j along
@@ -102,7 +108,7 @@ class ShapeBuilder:
 
     def include(self, shape: str, other: str, *, condim: int | None = None, **numbers: Any) -> None:
         """Let two shapes touch whatever masks, parents and exclusions say, with numbers of their own: condim, friction (five:
-        two of sliding, torsional, two of rolling), solref, solref_friction, solimp, margin. What is not given is mixed from
+        two of sliding, torsional, two of rolling), solref, solref_friction, solimp, margin, gap, adhesion. The rest is mixed of
         those of the two shapes as they are now."""
         for s in (shape, other):
             if s not in self._shapes:
@@ -111,12 +117,14 @@ class ShapeBuilder:
         mixed = _mixed(self._shapes[shape], self._shapes[other])
         sizes = {"friction": 5, "solref": 2, "solref_friction": 2, "solimp": 5}
         for key, value in numbers.items():
-            if key == "margin":
-                mixed[key] = number(value, f"margin of {what}")
+            if key in ("margin", "gap", "adhesion"):
+                mixed[key] = number(value, f"{key} of {what}")
             elif key in sizes:
                 mixed[key] = vector(value, sizes[key], f"{key} of {what}")
             else:
-                raise ModelError(f"{what} has {', '.join((*sizes, 'margin', 'condim'))}; not '{key}'")
+                raise ModelError(
+                    f"{what} has {', '.join((*sizes, 'margin', 'gap', 'adhesion', 'condim'))}; not '{key}'"
+                )
         mixed["condim"] = mixed["condim"] if condim is None else _condim(condim, what)
         self._included.append((shape, other, mixed))
 
@@ -145,6 +153,8 @@ class ShapeBuilder:
         margin: float = 0.0,
         priority: int = 0,
         gap: float = 0.0,
+        surface_velocity: Any = (0.0,) * 6,
+        adhesion: float = 0.0,
         group: int = 1,
         touches: int = 1,
         seen: bool = True,
@@ -172,6 +182,7 @@ class ShapeBuilder:
             "solmix": solmix,
             "margin": margin,
             "gap": gap,
+            "adhesion": adhesion,
         }
         numbers = {k: number(x, f"{k} of {what}") for k, x in numbers.items()}
         for k, x in numbers.items():
@@ -189,13 +200,14 @@ class ShapeBuilder:
             "restitution": restitution,
             "solref": soft_reference(solref, what),
             "solimp": vector(solimp, 5, f"solimp of {what}"),
+            "surface_velocity": vector(surface_velocity, 6, f"surface_velocity of {what}"),
             **numbers,
             "condim": _condim(condim, what),
             "priority": whole(priority, f"priority of {what}"),
             "group": whole(group, f"group of {what}"),
             "touches": whole(touches, f"touches of {what}"),
             "seen": bool(seen),
-            "fluid": None if fluid is None else _fluid(fluid, kind, what),
+            "fluid": None if fluid is None else _fluid(fluid, kind, size, what),
             "vertices": corners,
             "hull": hull or (hull_of(corners) if kind == POINTS else Hull()),
             "surface": None if surface is None else _surface(surface, what),
@@ -235,7 +247,7 @@ class ShapeBuilder:
             self.exclude(body(a), body(c))
         for k, (a, c, condim) in enumerate(shapes.included):
             if a in kept and c in kept:
-                numbers = {key: p[f"pair_{key}"][k] for key in PAIR_NUMBERS}
+                numbers = {key: p[f"pair_{key}"][k] for key in PAIR_NUMBERS} | {"gap": shapes.included_gap[k]}
                 self.include(prefix + shapes.names[a], prefix + shapes.names[c], condim=condim, **numbers)
 
     def _shape_values(self) -> dict[str, Any]:
@@ -273,6 +285,7 @@ class ShapeBuilder:
             pairs=tuple(self._candidates()),
             excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
             included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),
+            included_gap=tuple(float(own["gap"]) for *_, own in self._included),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
             parents_touch=self.parents_touch,
             measured=self.measured,
@@ -364,8 +377,8 @@ def _corners(vertices: Any, what: str) -> np.ndarray:
     return corners
 
 
-def _fluid(fluid: Any, kind: int, what: str) -> tuple[np.ndarray, ...]:
-    if kind in (PLANE, POINTS, HEIGHT_FIELD):
+def _fluid(fluid: Any, kind: int, size: np.ndarray, what: str) -> tuple[np.ndarray, ...]:
+    if kind in (PLANE, HEIGHT_FIELD) or not (np.array(size) > 0).any():
         raise ModelError(f"{what} has no half axes for a fluid to feel")
     return tuple(vector(x, n, f"{key} of {what}") for x, key, n in zip(fluid, FLUID, (5, 3, 3), strict=True))
 
@@ -403,9 +416,10 @@ def _condim(condim: Any, what: str) -> int:
 
 def _mixed(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
     """The numbers of a pair from those of its two shapes, as MuJoCo mixes them."""
-    margin = a["margin"] + b["margin"]
+    margin, gap, both = (a[key] + b[key] for key in ("margin", "gap", "adhesion"))
     if a["priority"] != b["priority"]:
         a = b = a if a["priority"] > b["priority"] else b
+        both = a["adhesion"]
     weights = np.array([a["solmix"], b["solmix"]])
     share = weights[0] / weights.sum() if weights.sum() > 0 else 0.5
     slide, turn, roll = (max(a[k], b[k]) for k in ("friction", "torsional_friction", "rolling_friction"))
@@ -418,4 +432,6 @@ def _mixed(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
         "solref_friction": np.zeros(2),
         "solimp": share * a["solimp"] + (1 - share) * b["solimp"],
         "margin": margin,
+        "gap": gap,
+        "adhesion": both,
     }

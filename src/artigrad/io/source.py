@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -97,14 +98,29 @@ def _check_head(head: bytes, label: str) -> None:
         raise ModelError(f"{label} {kind}; ag.load reads MJCF (<mujoco>) and URDF (<robot>) files")
 
 
-def _parse(text: str | bytes, label: str) -> ET.Element:
+def _parse(text: str, label: str) -> ET.Element:
     try:
         return ET.fromstring(text)
     except ET.ParseError as problem:
+        if "unbound prefix" in str(problem):
+            with suppress(ET.ParseError):
+                return ET.fromstring(_declared(text))
         raise ModelError(f"{label} is not well-formed XML: {problem}") from None
 
 
+def _declared(text: str) -> str:
+    """With what stands before colons in names declared in the first element: other programs' extensions, which are skipped."""
+    prefixes = sorted(set(re.findall(r"(?:</?|\s)([A-Za-z_][\w.-]*):[\w.-]+", text)) - {"xml", "xmlns"})
+    known = set(re.findall(r"xmlns:([\w.-]+)", text))
+    names = "".join(f' xmlns:{prefix}="{prefix}"' for prefix in prefixes if prefix not in known)
+    return re.sub(r"<(robot|mujoco)\b", rf"<\1{names}", text, count=1)
+
+
 def _source(root: ET.Element, path: Path | None, label: str, utf8: bool = True) -> Source:
+    if root.tag.startswith("{"):  # a namespace of all elements that say nothing else
+        own = root.tag[: root.tag.index("}") + 1]
+        for element in root.iter():
+            element.tag = element.tag.removeprefix(own)
     kind = KINDS.get(root.tag)
     if kind is None:
         raise ModelError(f"{label} is a <{root.tag}>; ag.load reads MJCF (<mujoco>) and URDF (<robot>) files")

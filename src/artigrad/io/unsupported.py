@@ -8,14 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..model.findings import Finding
-from .flags import Off, off
+from .flags import OVERRIDE, Off, actuated, off
 from .names import Names
 
-OVERRIDE = 1  # bit of enableflags
-METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # more of them
-IMPLICIT = (2, 3)  # mjtIntegrator
-MESH = 7  # mjtGeom
-BODY = 5  # mjtTrn
+METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # bits of enableflags
+BALL_OR_FREE = (0, 1)  # mjtJoint
 TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
 
 
@@ -34,43 +31,39 @@ def _used(names: Sequence[str], values: Any) -> list[str]:
     return [name for name, row in zip(names, rows, strict=True) if row.any()]
 
 
-def _wet(m: Any, names: Names, which: Callable[[int], bool]) -> list[str]:
-    """Those of the geoms that a fluid feels as ellipsoids."""
-    fluid = m.opt.density or m.opt.viscosity
-    return [names.geom[g] for g in range(m.ngeom) if fluid and m.geom_fluid[g, 0] and which(g)]
-
-
 FEATURES = (
     Unsimulated("equality of distances or flexible bodies", "not enforced", lambda m, n: _other_equalities(m, n)),
-    Unsimulated("armature of a tendon", "left out", lambda m, n: _used(n.tendon, m.tendon_armature)),
+    Unsimulated(
+        "armature of a tendon along joints that carry each other",
+        "left out",
+        lambda m, n: _used(n.tendon, m.tendon_armature),
+    ),
     Unsimulated("spring of a tendon that yields", "it does not", lambda m, n: _used(n.tendon, m.tendon_springyield)),
     Unsimulated("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Unsimulated("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
     Unsimulated(
-        "gravity compensation of a joint whose actuator force is limited",
-        "not limited",
-        lambda m, n: [n.joint[j] for j in range(m.njnt) if m.jnt_actgravcomp[j] and m.jnt_actfrclimited[j]],
-    ),
-    Unsimulated(
-        "fluid that feels a mesh as an ellipsoid",
-        "it does not feel it",
-        lambda m, n: _wet(m, n, lambda g: m.geom_type[g] == MESH),
-    ),
-    Unsimulated(
-        "fluid that feels a shape as an ellipsoid at the end of the step (integrators implicit and implicitfast)",
-        "at its beginning",
-        lambda m, n: _wet(m, n, lambda g: m.opt.integrator in IMPLICIT),
-    ),
-    Unsimulated(
-        "adhesion within the gap of an explicit pair",
-        "it acts within its margin",
-        lambda m, n: _used([f"pair{k}" for k in range(m.npair)], m.pair_gap) if BODY in m.actuator_trntype else [],
+        "gravity compensation by actuators of a ball or free joint, without any actuator",
+        "weight is compensated",
+        lambda m, n: [
+            n.joint[j]
+            for j in range(m.njnt)
+            if m.jnt_actgravcomp[j] and m.jnt_type[j] in BALL_OR_FREE and m.body_gravcomp.any() and not actuated(m)
+        ],
     ),
     Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
-    Unsimulated("adhesion of a geom", "left out", lambda m, n: _used(n.geom, m.geom_adhesion)),
-    Unsimulated("moving surface of a geom", "left out", lambda m, n: _used(n.geom, m.geom_surfacevel)),
     Unsimulated(
-        "override of contact parameters", "left out", lambda m, n: [""] if m.opt.enableflags & OVERRIDE else []
+        "adhesion of a geom or an explicit pair beside noslip",
+        "left out",
+        lambda m, n: (
+            _used([*n.geom, *(f"pair{k}" for k in range(m.npair))], [*m.geom_adhesion, *m.pair_adhesion])
+            if m.opt.noslip_iterations
+            else []
+        ),
+    ),
+    Unsimulated(
+        "override of friction with different coefficients in two directions",
+        "the first ones count in both, but for explicit pairs",
+        lambda m, n: [""] if m.opt.enableflags & OVERRIDE and _lopsided(m.opt.o_friction) else [],
     ),
     Unsimulated("integrator discrete", "euler takes its place", lambda m, n: [""] if m.opt.integrator > 3 else []),
     Unsimulated(
@@ -84,7 +77,19 @@ FEATURES = (
         lambda m, n: [name for name, bit in METHODS.items() if m.opt.enableflags & bit],
     ),
 )
-NOTES = (Unsimulated("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),)
+NOTES = (
+    Unsimulated("nothing moves", "floating=True frees the base", lambda m, n: [] if m.nv else [""]),
+    Unsimulated(
+        "collision by libccd (flag nativeccd)",
+        "solids touch as without the flag",
+        lambda m, n: [""] if off(m, Off.NATIVECCD) else [],
+    ),
+)
+
+
+def _lopsided(friction: Any) -> bool:
+    """Whether two coefficients of sliding, or of rolling, are not the same."""
+    return bool(friction[0] != friction[1] or friction[3] != friction[4])
 
 
 def _other_equalities(m: Any, names: Names) -> list[str]:

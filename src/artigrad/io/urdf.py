@@ -30,6 +30,8 @@ READ = {
     "link": {"inertial", "visual", "collision"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
 }
+ONCE = {"joint": READ["joint"] - {"mimic"}, "link": {"inertial"}}  # what stands once in an element
+PRODUCTS = ("ixy", "ixz", "iyz")
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
 TRIPLES = ("xyz", "rpy", "size", "scale")
 VARIABLE = re.compile(r"\$\(optenv\s+\S+\s*([^)]*)\)")  # of ROS: its name, and what it is if it is not set
@@ -37,6 +39,7 @@ POINT = re.compile(r"[-+]?\d+\.\d*\.")
 WATER = "has the mass of its collision shapes at 1000 kg/m3"
 AS_GIVEN = "simulated as given"
 OF_SHAPES = "taken from its collision shapes, of equal density"
+UNREADABLE, LEFT_OUT = "collision shape that cannot be read", "this collision shape is left out"
 NO_LIMIT = "not limited, as this is how Bullet is told so"
 FIRST = "the first counts"
 NOTED = (
@@ -96,10 +99,13 @@ class Preparation:
 
     def run(self) -> Preparation:
         root = self.source.root
-        if any("xacro" in element.tag for element in root.iter()):
+        if _is_template(root):
             raise ModelError(
                 f"{self.source.label} is a template: run `xacro FILE > robot.urdf` and load what that makes"
             )
+        links = {link.get("name") for link in root.findall("link")}
+        if "world" not in links and any(p.get("link") == "world" for p in root.findall("joint/parent")):
+            root.insert(0, ET.Element("link", name="world"))  # which need not be said
         check_tree(root, self.source.label)
         for element in root.iter():
             self._spelled(element)
@@ -125,7 +131,8 @@ class Preparation:
 
     def _spelled(self, element: ET.Element) -> None:
         """Numbers and elements that are not written as they should be and have one meaning: commas between numbers, the default
-        of a variable of the environment, a point too many, more than three numbers, the same element twice."""
+        of a variable of the environment, a point too many, more than three numbers, the same element twice, products of inertia
+        that are not given."""
         for key, given in element.attrib.items():
             text = VARIABLE.sub(r"\1", given)
             text = text.replace(",", " ") if key in LISTS else text
@@ -137,11 +144,14 @@ class Preparation:
                 self._found.setdefault(("number with two points", FIRST), []).append(given)
             element.set(key, text)
         seen: set[str] = set()
-        for child in list(element) if element.tag == "joint" else ():
-            if child.tag in seen and child.tag != "mimic":
+        for child in list(element) if element.tag in ONCE else ():
+            if child.tag in seen and child.tag in ONCE[element.tag]:
                 element.remove(child)
                 self._found.setdefault((f"element <{child.tag}> twice", FIRST), []).append(element.get("name", ""))
             seen.add(child.tag)
+        if element.tag == "inertia":
+            for key in PRODUCTS:
+                element.set(key, element.get(key, "0"))
 
     def _mimic(self, joint: ET.Element) -> None:
         """A joint that follows another one is held to it by an equality."""
@@ -191,10 +201,20 @@ class Preparation:
             if element.tag == "visual":
                 self._found.setdefault(("look that cannot be read", "not drawn"), []).append(f"{name}: {problem}")
             else:
-                effect = "this collision shape is left out"
-                self._mend(
-                    "collision shape that cannot be read", f"{name}: {problem}", effect, f"{problem} of '{name}'"
-                )
+                self._mend(UNREADABLE, f"{name}: {problem}", LEFT_OUT, f"{problem} of '{name}'")
+
+    def without_flat(self, mesh: str) -> bool:
+        """Take out collision shapes that are a mesh without volume, by its name without its ending; whether there are any."""
+        before = len(self.unsupported)
+        for link in self.source.root.findall("link"):
+            for element in link.findall("collision"):
+                shape = element.find("geometry/mesh")
+                if shape is not None and Path(shape.get("filename", "")).stem == mesh:
+                    link.remove(element)
+                    where = f"{link.get('name', '')}: mesh '{mesh}' (flat)"
+                    self._mend(UNREADABLE, where, LEFT_OUT, f"mesh '{mesh}' (flat) of '{link.get('name', '')}'")
+                    self.unsupported.append(Finding(UNREADABLE, (where,), LEFT_OUT))
+        return len(self.unsupported) > before
 
     def _plane(self, link: ET.Element, element: ET.Element) -> None:
         """A plane, which is Bullet's: the compiler does not know it in a URDF, and gets it later."""
@@ -244,6 +264,8 @@ class Preparation:
         if inertial is not None and inertial.find("mass") is None:
             link.remove(inertial)
             inertial = None
+        if inertial is not None and inertial.find("inertia") is None:  # all of its mass in one point
+            ET.SubElement(inertial, "inertia", dict.fromkeys(("ixx", "iyy", "izz", *PRODUCTS), "0"))
         if inertial is None and shaped:
             self._found.setdefault(("link without <inertial>", WATER), []).append(name)
             return
@@ -277,6 +299,13 @@ class Preparation:
         del limit.attrib["lower"], limit.attrib["upper"]
         if joint.get("type") == "revolute":
             joint.set("type", "continuous")
+
+
+def _is_template(root: ET.Element) -> bool:
+    """Whether xacro has yet to work on it; it leaves arguments and properties behind."""
+    left = [element.tag for element in root.iter() if "xacro" in element.tag]
+    unread = any("${" in x or "$(arg" in x for element in root.iter() for x in element.attrib.values())
+    return bool(left) and (unread or any(tag.rpartition("}")[2] not in ("arg", "property") for tag in left))
 
 
 def numbers(element: ET.Element, key: str, default: float = float("nan")) -> list[float]:

@@ -89,6 +89,7 @@ class Shapes:
     pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
     excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
     included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim
+    included_gap: tuple[float, ...] = ()  # m, as gap, of these
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
     parents_touch: bool = False  # whether bodies touch those that carry them
     surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place
@@ -184,10 +185,10 @@ class Model:
 
     nq, nv, na, nu: lengths of q, v, act and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators:
     names, in the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in
-    q and its velocities in v. keyframes: (q, v, u, act, mocap) by name. mocap: bodies that are where params put them. shapes:
-    what may touch, with its names. sensors: what `sim.sensors` reads. tendons: what pulls along a path or couples joints;
-    transmissions: what each actuator acts on; activations: whose state `act` is; muscles: actuators that are one. params: the
-    default parameters.
+    q and its velocities in v. keyframes: (q, v, u, act, mocap) by name. mocap: bodies that are where params put them.
+    lifting: joints whose actuators compensate weight. shapes: what may touch, with its names. sensors: what `sim.sensors`
+    reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on; activations: whose
+    state `act` is; muscles: actuators that are one. params: the default parameters.
 
     options: what a Simulator starts from. visuals: what bodies look like. cameras: where cameras are, for `artigrad.camera`. Of
     a loaded file, unsupported: what is not simulated; notes: what is simulated differently, such as another integrator; print
@@ -211,6 +212,7 @@ class Model:
         keyframes: dict[str, Keyframe],
         *,
         mocap: Sequence[int] = (),
+        lifting: Sequence[int] = (),
         activations: Sequence[Activated] = (),
         muscles: Sequence[int] = (),
         equalities: Sequence[Equality] = (),
@@ -226,7 +228,7 @@ class Model:
         self.name = name
         self.bodies, self.joints, self.sites, self.actuators = map(tuple, (bodies, joints, sites, actuators))
         self.parent, self.joint_type = tuple(parent), tuple(joint_type)
-        self.site_body, self.mocap = tuple(site_body), tuple(mocap)
+        self.site_body, self.mocap, self.lifting = tuple(site_body), tuple(mocap), tuple(lifting)
         self.transmissions, self.actuator_kind = tuple(transmissions), tuple(actuator_kind)
         self.activations, self.muscles = tuple(activations), tuple(muscles)
         self.na = len(self.activations)
@@ -368,12 +370,15 @@ class Model:
     def extras(self) -> frozenset[str]:
         """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
         a "spring" that is not linear or of a ball or free joint, a tendon with a "curve", motors that are a "servo",
-        "activation" of actuators, "muscle"s, "adhesion"; and limits of "effort"."""
+        "activation" of actuators, "muscle"s, "adhesion"; limits of "effort", and "lifting" of weight within these; a
+        "surface" that moves by itself."""
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
             found.add("spring")
         if "fluid" in found and self.shapes.wet:
             found.add("ellipsoid")
+        if "compensation" in found and self.lifting:
+            found |= {"lifting", "effort"}
         if np.isfinite(self.params.effort_limit).any():
             found.add("effort")
         if any(on.kind == "body" for on in self.transmissions):

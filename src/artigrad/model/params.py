@@ -78,11 +78,22 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "solimp": ("shape", (5,), "impedance of contact: at the surface, beyond the width, width (m), midpoint, power"),
     "solmix": ("shape", (), "weight of this shape where solref and solimp of two are mixed"),
     "margin": ("shape", (), "m, how far above its surface a shape begins to push; those of a pair add up"),
+    "adhesion": (
+        "shape",
+        (),
+        "N, how much a contact of the shape pulls before it breaks; those of a pair add up, or that of higher priority counts",
+    ),
+    "surface_velocity": (
+        "shape",
+        (6,),
+        "m/s and rad/s, velocity of its surface, and angular velocity of it about the shape's origin, as contacts see it",
+    ),
     "pair_friction": ("pair", (5,), "two of sliding, torsional (m), two of rolling (m), of an explicit pair"),
     "pair_solref": ("pair", (2,), "as solref, of an explicit pair"),
     "pair_solref_friction": ("pair", (2,), "the same in directions of friction (elliptic cone); zero: as pair_solref"),
     "pair_solimp": ("pair", (5,), "as solimp, of an explicit pair"),
     "pair_margin": ("pair", (), "m, as margin, of an explicit pair"),
+    "pair_adhesion": ("pair", (), "N, as adhesion, of an explicit pair"),
     "equality_anchor": ("equality", (2, 3), "m, the point of each of two bodies that is held, in its frame"),
     "equality_rotation": (
         "equality",
@@ -380,7 +391,7 @@ OF_JOINTS = (
 POSITIVE = (
     *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),
     *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale", "fluid_box"),
-    *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight"),
+    *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight", "adhesion", "pair_adhesion"),
 )
 # what a model is built with or without, and which params say so
 EXTRAS = {
@@ -389,6 +400,8 @@ EXTRAS = {
     "slope": ("gain_slope",),
     "spring": ("stiffness_curve", "damping_curve"),
     "curve": ("tendon_stiffness_curve", "tendon_damping_curve"),
+    "surface": ("surface_velocity",),
+    "sticky": ("adhesion", "pair_adhesion"),
 }
 DIRECTIONS = ("axis", "rotation", "site_rotation", "shape_rotation", "equality_rotation", "fluid_rotation")
 RANGES = (

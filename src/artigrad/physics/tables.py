@@ -74,10 +74,12 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     "nservo": INT,  # actuators, if any is a servo motor
     "nspring": INT,  # links, if any has a spring that is round or curved
     "neffort": INT,  # degrees of freedom, if any has a limit of the force of its actuators
+    "dof_lifts": INTS,  # 1 for those whose actuators compensate weight
     "fluid_body": INTS,
     # bodies with adhesion: how many; of each actuator and shape, which (from 1)
     "nglue": INT,
     **dict.fromkeys(("act_glue", "shape_glue"), INTS),
+    "nsurface": INT,  # shapes, if the surface of any moves by itself
     "nwet": INT,  # shapes that a fluid feels as ellipsoids
     "wet_shape": INTS,
     # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
@@ -207,9 +209,12 @@ def _surroundings(model: Model) -> dict[str, Any]:
     servos = model.nu if model.servos else 0
     sizes = {"nlifted": lifted, "nfluid": len(wet), "nmedium": int(fluid), "nslope": slopes, "nservo": servos}
     sizes["nspring"] = len(model.links.parent) if "spring" in model.extras else 0
+    sizes["nsurface"] = len(model.shapes.names) if "surface" in model.extras else 0
     sizes["neffort"] = model.nv if "effort" in model.extras else 0
+    lifts = [i in model.lifting for i in range(model.nb) for _ in range(model.joint_kind(i).nv)]
     shapes = [k for k in model.shapes.wet if "ellipsoid" in model.extras]
-    return sizes | {"fluid_body": _ints(wet), "nwet": len(shapes), "wet_shape": _ints(shapes)}
+    found = {"fluid_body": _ints(wet), "nwet": len(shapes), "wet_shape": _ints(shapes)}
+    return sizes | found | {"dof_lifts": _ints(lifts)}
 
 
 def _lines(model: Model) -> dict[str, Any]:
@@ -423,10 +428,12 @@ class Topology(SimpleNamespace):
     nservo: Any
     nspring: Any
     neffort: Any
+    dof_lifts: Any
     nglue: Any
     act_glue: Any
     shape_glue: Any
     fluid_body: Any
+    nsurface: Any
     nwet: Any
     wet_shape: Any
     na: Any
@@ -535,6 +542,7 @@ _EFFORT: dict[str, type] = {"low": float, "high": float}
 # of a shape that a fluid feels as an ellipsoid
 _WET: dict[str, type] = dict.fromkeys(("blunt", "slender", "angular", "kutta", "magnus"), float)
 _WET |= {"mass": Vec3, "inertia": Vec3}
+_SURFACE: dict[str, type] = {"v": Vec3, "w": Vec3}  # velocities of the surface of a shape, in its axes
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 _ACTIVATION: dict[str, type] = dict.fromkeys(("rise", "fall", "width", "low", "high"), float)
 _MUSCLE: dict[str, type] = {"gain": Muscle, "bias": Muscle, "low": float, "high": float}
@@ -548,7 +556,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
     *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT),
-    *(_WET, _FACE, _CROWD),
+    *(_WET, _FACE, _CROWD, _SURFACE),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -577,6 +585,7 @@ class Constants:
             t.nwet,
             t.nface,
             t.ncrowd,
+            t.nsurface,
         ]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
@@ -585,7 +594,8 @@ class Constants:
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
-        self.activation, self.muscle, self.spring, self.effort, self.wet, self.face, self.crowd = tables[18:]
+        self.activation, self.muscle, self.spring, self.effort, self.wet, self.face, self.crowd = tables[18:25]
+        self.surface = tables[25]
         self.reals, self.size = reals, start
 
     @property
@@ -704,6 +714,7 @@ class Workspace:
 
     effort: Reals  # joint forces of actuators before their limits, and what is left of a cotangent behind these
     effort_bar: Reals
+    lift: Reals  # weight that actuators compensate, or a cotangent of it
 
     glue_force: Reals  # adhesion: forces, numbers of points and cotangents, of bodies counted from 1
     glue_count: Reals
@@ -765,6 +776,7 @@ class Workspace:
             sizes |= dict.fromkeys(names, topology_arguments(model)["nglue"] + 1)
         if "effort" in model.extras:
             sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
+            sizes |= {"lift": nv} if "lifting" in model.extras else {}
         if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":

@@ -29,10 +29,9 @@ REMEDIES = {
 
 def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
-    if "ellipsoid" in model.extras and options.integrator in ("implicit", "implicitfast"):
-        warn(
-            f"'{model.name}' has shapes that a fluid feels as ellipsoids: integrator='{options.integrator}' takes their "
-            "forces at the beginning of the step"
+    if "sticky" in model.extras and options.noslip:
+        raise InputError(
+            f"noslip has no contacts that pull by themselves, as those of '{model.name}': noslip=0, or no adhesion"
         )
     if not model.has_contact:
         return
@@ -58,6 +57,14 @@ def _check_hard(model: Model) -> None:
     for name, on in zip(model.actuators, model.transmissions, strict=True):
         if on.kind == "body":
             raise InputError(f"law='hard' has no adhesion, which actuator '{name}' is: use law='soft'")
+    if "sticky" in model.extras:
+        raise InputError(
+            f"law='hard' has no contacts that pull by themselves, as those of '{model.name}': use law='soft'"
+        )
+    if "surface" in model.extras:
+        raise InputError(
+            f"law='hard' has no surfaces that move by themselves, as those of '{model.name}': use law='soft'"
+        )
     if model.servos:
         motor = model.actuators[model.servos[0]]
         raise InputError(f"law='hard' has no servo motors, and '{motor}' is one: use law='soft'")

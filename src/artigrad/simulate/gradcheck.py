@@ -11,6 +11,7 @@ from ..model import tangent
 from ..model.model import Model
 from ..model.params import EXTRAS, FIELDS, Params
 from ..model.state import State
+from .checks import UNIT_TOLERANCE
 from .simulator import Simulator
 
 NUMBERS = 4_000_000  # of parameters that are held at a time
@@ -166,7 +167,7 @@ def _one_sample(
         enough = 0.01 * min(tolerance, 1e-6) * max(largest, floor)
         for step in STEPS:
             left = np.flatnonzero(~(off <= enough))  # those that no difference has met yet
-            if not len(left):
+            if not len(left) or (what == "q0" and 2 * step > UNIT_TOLERANCE):  # quaternions stay of about unit length
                 break
             tries = vary(what, entries[left], scale, step)
             tries = [np.where(np.isfinite(fd), fd, 0.0) for fd in tries]  # an infinite limit stays infinite
@@ -188,6 +189,8 @@ def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
     """Which entries are where their meaning has an edge: there a difference to both sides says nothing."""
     if what in ("friction", "restitution", "body_weight", "dof_weight"):  # a weight of zero counts as a tiny one
         return x <= 0
+    if what == "pair_solref_friction":  # two zeros say that there is none
+        return np.repeat(~x.reshape(-1, 2).any(1), 2)
     if what.endswith("solref") and sim.options.refsafe:  # time constants are at least two steps
         times = np.arange(x.size) % 2 == 0
         return times & (np.abs(x / (2 * sim.options.dt) - 1) < 2 * STEPS[0])

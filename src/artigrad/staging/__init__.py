@@ -21,7 +21,7 @@ from .memory import Layout, Reals, Row, Table, changes, copy, local
 from .pairs import PAIRS, Pair, vjp_of
 from .struct import Linear, Struct
 from .tangent_kernel import TangentKernel
-from .values import Dual, StagingError, clamp, maximum, minimum, select, sqrt, steady, target, to_real
+from .values import Dual, StagingError, change, clamp, maximum, minimum, select, sqrt, steady, target, to_real
 
 __all__ = [
     "INT",
@@ -50,6 +50,7 @@ __all__ = [
     "arctan2",
     "carry",
     "changes",
+    "change",
     "clamp",
     "climb",
     "copy",

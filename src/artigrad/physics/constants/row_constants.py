@@ -68,14 +68,15 @@ def _said_by(m: Making, s: Any) -> PairNumbers:
     """What one shape says about its contacts."""
     slide, turn, roll = (m.fields.real(name, s) for name in _SHAPE_FRICTION)
     ref, imp = m.fields.struct("solref", s, SolRef), m.fields.struct("solimp", s, SolImp)
-    margin, e = m.fields.real("margin", s), m.fields.real("restitution", s)
-    return PairNumbers(slide, slide, turn, roll, roll, ref, SolRef.zero(), imp, margin, e)
+    pull, margin, e = (m.fields.real(name, s) for name in ("adhesion", "margin", "restitution"))
+    return PairNumbers(slide, slide, turn, roll, roll, ref, SolRef.zero(), imp, pull, margin, e)
 
 
 def _add_said(m: Making, s: Any, bar: PairNumbers) -> None:
     """To the cotangents of what a shape says."""
     frictions = (bar.slide + bar.slide2, bar.torsion, bar.roll + bar.roll2)
-    reals = dict(zip(_SHAPE_FRICTION, frictions, strict=True)) | {"margin": bar.margin, "restitution": bar.restitution}
+    reals = dict(zip(_SHAPE_FRICTION, frictions, strict=True))
+    reals |= {"adhesion": bar.adhesion, "margin": bar.margin, "restitution": bar.restitution}
     for name, more in reals.items():
         m.bars.put_real(name, s, m.bars.real(name, s) + more)
     m.bars.put("solref", s, m.bars.struct("solref", s, SolRef) + bar.ref)
@@ -91,14 +92,15 @@ def _said(m: Making, k: Any) -> PairNumbers:
         mu = [fields.real("pair_friction", n, 5, j) for j in range(5)]
         refs = [fields.struct(name, n, SolRef) for name in ("pair_solref", "pair_solref_friction")]
         e = _larger(fields.real("restitution", a), fields.real("restitution", b))
-        return PairNumbers(*mu, *refs, fields.struct("pair_solimp", n, SolImp), fields.real("pair_margin", n), e)
+        pull, margin = (fields.real(f"pair_{name}", n) for name in ("adhesion", "margin"))
+        return PairNumbers(*mu, *refs, fields.struct("pair_solimp", n, SolImp), pull, margin, e)
 
     def mixed() -> PairNumbers:
         x, y = _said_by(m, a), _said_by(m, b)
         share = mix_share(m.fields.real("solmix", a), m.fields.real("solmix", b))
         larger = [_larger(p, q) for p, q in zip(x.leaves()[:5], y.leaves()[:5], strict=True)]
         imp = x.imp * share + y.imp * (1.0 - share)
-        both = (x.margin + y.margin, _larger(x.restitution, y.restitution))
+        both = (x.adhesion + y.adhesion, x.margin + y.margin, _larger(x.restitution, y.restitution))
         return PairNumbers(*larger, mix_ref(x.ref, y.ref, share), SolRef.zero(), imp, *both)
 
     def decided(s: Any) -> PairNumbers:
@@ -146,6 +148,7 @@ def _add_said_vjp(m: Making, k: Any, bar: PairNumbers) -> None:
         bars.put("pair_solref_friction", n, bar.ref_friction)
         bars.put("pair_solimp", n, bar.imp)
         bars.put_real("pair_margin", n, bar.margin)
+        bars.put_real("pair_adhesion", n, bar.adhesion)
         _add_said(m, a, common(zero, 0.0, bar.restitution * bounce))
         _add_said(m, b, common(zero, 0.0, bar.restitution * (1.0 - bounce)))
 
@@ -160,8 +163,8 @@ def _add_said_vjp(m: Making, k: Any, bar: PairNumbers) -> None:
         mu_b = [g * (1.0 - f) for g, f in zip(bar.leaves()[:5], first, strict=True)]
         none = SolRef.zero()
         e = (bar.restitution * bounce, bar.restitution * (1.0 - bounce))
-        _add_said(m, a, PairNumbers(*mu_a, ref_a, none, bar.imp * share, bar.margin, e[0]))
-        _add_said(m, b, PairNumbers(*mu_b, ref_b, none, bar.imp * (1.0 - share), bar.margin, e[1]))
+        _add_said(m, a, PairNumbers(*mu_a, ref_a, none, bar.imp * share, bar.adhesion, bar.margin, e[0]))
+        _add_said(m, b, PairNumbers(*mu_b, ref_b, none, bar.imp * (1.0 - share), bar.adhesion, bar.margin, e[1]))
         for s, more in zip((a, b), mix_share_vjp(mix_a, mix_b, share_bar), strict=True):
             m.bars.put_real("solmix", s, m.bars.real("solmix", s) + more)
 

@@ -7,7 +7,8 @@
 A motor has gain alone; a position servo b1 = -gain and its damping in b2; a velocity servo b2 = -gain; a muscle has an active
 force times c and a passive one (`muscle`). The limit on `drive` is the speed limit of a servo: driven that hard, damping
 balances it at max_velocity. Gradients of a clamped quantity go to the limit it sits on. q and v are those of a joint with
-one axis, or of a line (`lines`). The sum of tau over all actuators is within the limits of effort of a joint.
+one axis, or of a line (`lines`). The sum of tau over all actuators is within the limits of effort of a joint; where the
+actuators of a joint compensate weight (`lifting`), that counts too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ...staging import Reals, clamp, loop, select, switch
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 from .activation import felt, felt_vjp
+from .lifting import add_lifting, add_lifting_vjp
 from .muscle import active, active_slope, active_slope_vjp, active_vjp, passive, passive_vjp
 
 
@@ -150,10 +152,12 @@ def actuation(s: Step, tau: Reals) -> None:
 
 
 def efforts(s: Step) -> None:
-    """ws.effort = the forces of all actuators, before these limits"""
+    """ws.effort = the forces of all actuators, and the weight that they compensate, before these limits"""
     for k in loop(s.model.nv):
         s.ws.effort[k] = 0.0
     _pull(s, s.ws.effort)
+    if "lifting" in s.extras:
+        add_lifting(s, s.ws.effort)
 
 
 def within_effort(s: Step, tau_bar: Reals) -> Reals:
@@ -167,6 +171,8 @@ def within_effort(s: Step, tau_bar: Reals) -> Reals:
         if s.bars.const is not None:
             s.bars.const.effort[k].low += low_bar
             s.bars.const.effort[k].high += high_bar
+    if "lifting" in s.extras:
+        add_lifting_vjp(s, s.ws.effort_bar)
     return s.ws.effort_bar
 
 

@@ -15,6 +15,7 @@ V, A_max, I_max, l and t are of the half axes alone (`_Form`).
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 from ...model.model import CAPSULE, CYLINDER, SHAPES, SPHERE
@@ -118,6 +119,18 @@ class Ellipsoid:
         self.f, self.t = self._law()
         self.wrench = at_point(p, R @ self.f, R @ self.t)
 
+    @property
+    def velocity(self) -> tuple[Vec3, Vec3]:
+        """Against the wind, in its axes."""
+        return self.v, self.w
+
+    def moving(self, v: Vec3, w: Vec3) -> Ellipsoid:
+        """The same with other velocities."""
+        other = copy(self)
+        other.v, other.w = v, w
+        other.f, other.t = other._law()
+        return other
+
     def _law(self) -> tuple[Vec3, Vec3]:
         v, w, form, row, rho = self.v, self.w, self.form, self.row, self.rho
         x = v.leaves()
@@ -148,23 +161,29 @@ def ellipsoid_vjp(s: Step, n: Any) -> None:
     link, R, p = s.link[e.link], e.X.R, e.X.r
     y, wind, bars = link.y, s.const.medium[0].wind, s.bars.const
     f_bar, t_bar = -(R.T @ point_velocity(p, y)), -(R.T @ y.w)
-    v_own, w_own, own = _law_vjp(e, f_bar, t_bar)
+    v_own, w_own, own = law_vjp(e, f_bar, t_bar)
     v_bar, w_bar = R @ v_own, R @ w_own
     felt, blown = at_point(p, v_bar, w_bar), Force(cross(wind, v_bar), Vec3.zero())
     link.v_bar += felt
     s.field[e.link].zeta += blown
     if bars is not None:
-        shape, medium, row = bars.shape[e.shape], bars.medium[0], bars.wet[n]
-        shape.X += force_to_child(e.X, blown + cross_force(y, e.wrench) - cross_force(link.v, felt))
-        shape.size += half_axes_vjp(s.model.shape_kind[e.shape], own["axes"])
-        medium.wind -= v_bar
-        medium.density += own["rho"]
-        medium.viscosity += own["mu"]
-        for name in ("blunt", "slender", "angular", "kutta", "magnus", "mass", "inertia"):
-            setattr(row, name, getattr(row, name) + own[name])
+        bars.shape[e.shape].X += force_to_child(e.X, blown + cross_force(y, e.wrench) - cross_force(link.v, felt))
+        bars.medium[0].wind -= v_bar
+        add_ellipsoid_bars(s, n, e, own)
 
 
-def _law_vjp(e: Ellipsoid, f: Vec3, t: Vec3) -> tuple[Vec3, Vec3, dict[str, Any]]:
+def add_ellipsoid_bars(s: Step, n: Any, e: Ellipsoid, own: dict[str, Any]) -> None:
+    """What `law_vjp` found of constants, to these."""
+    assert s.bars.const is not None
+    shape, medium, row = s.bars.const.shape[e.shape], s.bars.const.medium[0], s.bars.const.wet[n]
+    shape.size += half_axes_vjp(s.model.shape_kind[e.shape], own["axes"])
+    medium.density += own["rho"]
+    medium.viscosity += own["mu"]
+    for name in ("blunt", "slender", "angular", "kutta", "magnus", "mass", "inertia"):
+        setattr(row, name, getattr(row, name) + own[name])
+
+
+def law_vjp(e: Ellipsoid, f: Vec3, t: Vec3) -> tuple[Vec3, Vec3, dict[str, Any]]:
     """The cotangents of v and w, and of all else, for those of force and torque."""
     v, w, form, row, rho, mu = e.v, e.w, e.form, e.row, e.rho, e.mu
     x, z = v.leaves(), w.leaves()

@@ -20,6 +20,7 @@ from ..kinematics import clear_pose_bars
 from . import articulated, sparse
 from .actuation import actuation, actuation_vjp
 from .inverse_dynamics import link_forces
+from .lifting import subtract_lifting, subtract_lifting_vjp
 from .passive import passive, passive_vjp, tendons, tendons_vjp
 from .springs import springs, springs_vjp
 from .surroundings import subtract_surroundings
@@ -38,6 +39,7 @@ def forces(s: Step) -> None:
     springs(s, s.ws.tau)
     tendons(s, s.ws.tau)
     actuation(s, s.ws.tau)
+    subtract_lifting(s, s.ws.tau)
 
 
 def free_accelerations(s: Step) -> None:
@@ -66,6 +68,7 @@ def joint_forces_vjp(s: Step) -> None:
     """The adjoint of what acts in joints, at multipliers ws.mu: actuators, springs, damping, and the diagonal of Mt."""
     diagonal_bars(s, s.ws.qdd, s.ws.mu)
     actuation_vjp(s, s.ws.mu)
+    subtract_lifting_vjp(s, s.ws.mu)
     passive_vjp(s, s.ws.mu)
     springs_vjp(s, s.ws.mu)
     tendons_vjp(s, s.ws.mu)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ...spatial import (
     Force,
+    Motion,
     Transform,
     Vec3,
     at_point,
@@ -35,7 +36,7 @@ def subtract_surroundings(s: Step) -> None:
     """F_i -= the forces on link i"""
     if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
-            s.link[i].F -= _lift(s, i)
+            s.link[i].F -= lift(s, i)
     if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
             box = Box(s, n)
@@ -49,7 +50,7 @@ def surroundings_vjp(s: Step) -> None:
     constants."""
     if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
-            _lift_vjp(s, i)
+            s.field[i].zeta += lift_vjp(s, i, -s.link[i].y)
     if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
             _box_vjp(s, n)
@@ -64,21 +65,23 @@ def _moment(s: Step, i: Any) -> Vec3:
     return X.r * own.m + X.R @ own.h
 
 
-def _lift(s: Step, i: Any) -> Force:
+def lift(s: Step, i: Any) -> Force:
+    """The force on link i that compensates its weight."""
     up = -s.const.gravity
     return Force(cross(_moment(s, i), up), up * s.const.lifted[i].m)
 
 
-def _lift_vjp(s: Step, i: Any) -> None:
-    link, own, up, P = s.link[i], s.const.lifted[i], -s.const.gravity, _moment(s, i)
-    y, X = link.y, link.X
-    P_bar = -cross(up, y.w)
-    s.field[i].zeta += Force(cross(P, P_bar), P_bar * own.m) - cross_force(y, _lift(s, i))
+def lift_vjp(s: Step, i: Any, bar: Motion) -> Force:
+    """What a rigid motion of link i, with the cotangent `bar` of its lift turned along, says to its pose; adds to those of
+    constants."""
+    own, up, P, X = s.const.lifted[i], -s.const.gravity, _moment(s, i), s.link[i].X
+    P_bar = cross(up, bar.w)
     if s.bars.const is not None:
-        bar = s.bars.const.lifted[i]
-        bar.m += dot(P_bar, X.r) - dot(y.v, up)
-        bar.h += X.R.T @ P_bar
-        s.bars.const.gravity = s.bars.const.gravity + cross(y.w, P) + y.v * own.m
+        row = s.bars.const.lifted[i]
+        row.m += dot(P_bar, X.r) + dot(bar.v, up)
+        row.h += X.R.T @ P_bar
+        s.bars.const.gravity = s.bars.const.gravity - cross(bar.w, P) - bar.v * own.m
+    return Force(cross(P, P_bar), P_bar * own.m) + cross_force(bar, lift(s, i))
 
 
 # -- fluid -------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Adhesion: actuators that pull a body to whatever it touches, under the soft law; and the adjoint.
+"""Adhesion: actuators that pull a body to whatever it touches, and contacts that pull by themselves, under the soft law; and
+the adjoint.
 
 The force of all such actuators of a body is shared by the points at which the body touches, or would within the gap beyond the
 margins, and pulls along their normals:
@@ -6,6 +7,10 @@ margins, and pulls along their normals:
     pull of a point = sum over both bodies of  force of the body / number of its points
 
 Such an actuator has no length and no velocity. How many points there are is not differentiated.
+
+A contact that pulls by itself does so with a force c along its normal, and its law is that of a contact whose force is c more:
+its reference has c/D on the normal, so that pressed together it is the contact it would be without. Beyond its margin and
+within its gap it has no friction.
 """
 
 from __future__ import annotations
@@ -23,9 +28,10 @@ from .stiffness import Six
 
 def stick(s: Step) -> None:
     """Take the pull of every contact off the forces that its links need."""
-    if "adhesion" not in s.extras:
+    if not s.extras & {"adhesion", "sticky"}:
         return
-    measure(s)
+    if "adhesion" in s.extras:
+        measure(s)
     for family in (f for f in families(s) if isinstance(f, Block)):
         for n, row in family.blocks(s):
 
@@ -75,8 +81,33 @@ def _there(s: Step, family: Block, n: Any, row: Row) -> Any:
 
 def pull_of(s: Step, family: Block, n: Any, row: Row) -> Any:
     """Along the normal of a contact."""
-    shares = [s.ws.glue_force[g] / maximum(s.ws.glue_count[g], 1.0) for g in _bodies(s, family, n)]
-    return _there(s, family, n, row) * (shares[0] + shares[1])
+    pull: Any = 0.0
+    if "adhesion" in s.extras:
+        shares = [s.ws.glue_force[g] / maximum(s.ws.glue_count[g], 1.0) for g in _bodies(s, family, n)]
+        pull = _there(s, family, n, row) * (shares[0] + shares[1])
+    return pull + own_pull(s, family, n, row) if "sticky" in s.extras else pull
+
+
+# -- contacts that pull by themselves ----------------------------------------------------------------------------------------
+def reach(s: Step, k: Any) -> Any:
+    """How far beyond its margin a contact of pair k acts: not at all, or within its gap if it pulls."""
+    return select(s.const.pair[k].adhesion > 0.0, s.constraints.gap[k], 0.0) if "sticky" in s.extras else 0.0
+
+
+def own_pull(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """c of a contact, 0 of one of a neighbour in the pack."""
+    k = getattr(s.constraints, f"{family.name}_of")[n]
+    return select(row.r < reach(s, k), s.const.pair[k].adhesion, 0.0)
+
+
+def rows_of(s: Step, family: Block, row: Row) -> Any:
+    """How many rows share c: the edges of a pyramid, or the normal alone."""
+    if s.options.cone == "elliptic":
+        return 1.0
+    edges: Any = 0.0
+    for name in family.rubs:
+        edges = edges + select(getattr(row, name) > 0.0, 2.0, 0.0)
+    return maximum(edges, 1.0)
 
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
@@ -87,12 +118,15 @@ def start_bars(s: Step) -> None:
         s.ws.glue_bar[g] = 0.0
 
 
-def add_pull_bar(s: Step, family: Block, n: Any, row: Row) -> None:
-    """Of the pull of a contact, from the motions s.link.y, which are those under -mu."""
+def add_pull_bar(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """Of the pull of a contact, from the motions s.link.y, which are those under -mu: to its actuators, and as a result."""
     seen = family.seen(s, n, row, Motions("y", s.ws.mu))
-    bar = _there(s, family, n, row) * (seen.lin.x if family is WRENCH else seen.x)
-    for g in _bodies(s, family, n):
-        s.ws.glue_bar[g] = s.ws.glue_bar[g] + bar / maximum(s.ws.glue_count[g], 1.0)
+    own = seen.lin.x if family is WRENCH else seen.x
+    if "adhesion" in s.extras:
+        bar = _there(s, family, n, row) * own
+        for g in _bodies(s, family, n):
+            s.ws.glue_bar[g] = s.ws.glue_bar[g] + bar / maximum(s.ws.glue_count[g], 1.0)
+    return own
 
 
 def adhesion_vjp(s: Step) -> None:

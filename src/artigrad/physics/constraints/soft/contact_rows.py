@@ -38,12 +38,13 @@ from ..touching import (
     place_shape,
     place_shapes,
 )
-from .adhesion import add_pull_bar, along_normal, pull_of
+from .adhesion import add_pull_bar, along_normal, own_pull, pull_of, reach, rows_of
 from .cones import pressed_edges, pressed_edges_kappa, pyramidal_bars
 from .families import POINT, WRENCH, Block, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
 from .stiffness import Six
+from .surfaces import drift, drift_vjp
 
 
 def touch(s: Step, counts: tuple[counter, ...]) -> None:
@@ -73,7 +74,7 @@ def _stretch_gap(s: Step, n: Any) -> Any:
     def crowd() -> Any:
         links = m.shape_link[problem.a[first]], m.shape_link[problem.b[first]]
         gap = crowd_gap(s, problem.stretch_crowd[n] - 1, *links)
-        return gap - problem.stretch_reach[n] if "adhesion" in s.extras else gap
+        return gap - problem.stretch_reach[n] if s.extras & {"adhesion", "sticky"} else gap
 
     return switch(problem.stretch_boxed[n], {0: lambda: -FAR, 1: crowd})
 
@@ -88,7 +89,7 @@ def _look(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
             meet_one(s, k, m, margin)
             found, apart = gap_of(s, k, m)
             for _ in when_any(found.phi - margin < 0.0):
-                note_room(s, k, m, margin, found.phi < s.const.pair[k].margin)
+                note_room(s, k, m, margin, found.phi - s.const.pair[k].margin < reach(s, k))
                 _by_width(s, k, m, counts, (found, apart))
         if problem.has("tied"):
             tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
@@ -99,8 +100,8 @@ def _look(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
 
 
 def _gap(s: Step, k: Any) -> Any:
-    """How far beyond the margin of pair k a point still counts, as a row without force."""
-    return s.constraints.gap[k] if "adhesion" in s.extras else 0.0
+    """How far beyond the margin of pair k a point still counts, if only as a row without force."""
+    return s.constraints.gap[k] if s.extras & {"adhesion", "sticky"} else 0.0
 
 
 def _by_width(s: Step, k: Any, m: Any, counts: tuple[counter, ...], met: tuple[Gap, Vec3]) -> None:
@@ -119,7 +120,7 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
     problem, count, (k, m), (found, apart) = s.constraints, counts[family.index], which, met
     n, pair, two = count.value, s.const.pair[k], problem.two[k]
     r = found.phi - pair.margin
-    active, soft = r < 0.0, pair.soft
+    active, soft = r < reach(s, k), pair.soft
     room = to_real((problem.points if family is POINT else problem.wrenches) - n) > 0.5
     for _ in when_any(room):
         row = getattr(problem, family.name)[n]
@@ -133,9 +134,15 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
         row.D = select(active, d / (1.0 - d) * pair.g, 0.0)
         if family is WRENCH:
             row.E, row.torsion, row.roll, row.roll2, row.D_turn = row.R, pair.torsion, pair.roll, pair.roll2, 0.0
-        damped = _damped(s, k, family.seen(s, n, row, velocities(s)))
+        if "sticky" in s.extras:  # beyond its margin a contact does not rub
+            row.D = select(active & (r >= 0.0), d / (1.0 - d) * pair.g_alone, row.D)
+            for name in family.rubs:
+                setattr(row, name, select(r < 0.0, getattr(row, name), 0.0))
+        damped = _damped(s, k, _velocity(s, family, n, row, k))
         spring = Vec3(soft.k * d * r, 0.0, 0.0)
         row.ref = -damped - (Six(spring, Vec3.zero()) if family is WRENCH else spring)
+        if "sticky" in s.extras:
+            row.ref = row.ref + along_normal(family, _lifted(s, family, row, select(active, pair.adhesion, 0.0)))
         if problem.has("tied"):
             for _ in loop(two):
                 problem.coupled[0] = maximum(problem.coupled[0], select(active, 1.0, 0.0))
@@ -145,9 +152,20 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
     problem.status[2] = select(room, problem.status[2], lost)
 
 
+def _lifted(s: Step, family: Block, row: Row, pull: Any) -> Any:
+    """What a pull adds to the reference of the normal: c/D, shared by rows."""
+    return pull / (rows_of(s, family, row) * select(row.D > 0.0, row.D, 1.0))
+
+
 def _number(s: Step, family: Block, n: Any) -> Any:
     """Of a contact among all: points, then wrenches."""
     return n if family is POINT else s.constraints.points + n
+
+
+def _velocity(s: Step, family: Block, n: Any, row: Row, k: Any) -> Any:
+    """What a contact of pair k sees at the start of the step, of bodies and of surfaces that move by themselves."""
+    seen = family.seen(s, n, row, velocities(s))
+    return seen + drift(s, k, row, family is WRENCH) if "surface" in s.extras else seen
 
 
 def _damped(s: Step, k: Any, y: Any) -> Any:
@@ -164,13 +182,19 @@ def report_contact(s: Step, family: Block, n: Any, row: Row, table: Table) -> No
     problem = s.constraints
     k, link = getattr(problem, f"{family.name}_of")[n], getattr(problem, f"{family.name}_link_b")[n]
     at = table[getattr(problem, f"{family.name}_at")[n]]
-    f = row.f.lin if family is WRENCH else row.f
-    there = row.r < 0.0  # or it is a neighbour's in the pack
+    f = _pressing(s, family, n, row)
+    f = f.lin if family is WRENCH else f
+    there = row.r < reach(s, k)  # or it is a neighbour's in the pack
     at.force, at.point = row.R @ f, select(there, row.p + origin(s, s.model.tree[link]), Vec3.zero())
     at.along, at.normal, at.tangent = f, *(select(there, row.R.column(i), Vec3.zero()) for i in (0, 1))
     if family is WRENCH:
         at.torque = row.R @ row.f.ang
     at.gap = select(there, row.r + s.const.pair[k].margin, FAR)
+
+
+def _pressing(s: Step, family: Block, n: Any, row: Row) -> Any:
+    """The force of a contact, less what it pulls with by itself."""
+    return row.f - along_normal(family, own_pull(s, family, n, row)) if "sticky" in s.extras else row.f
 
 
 def force_cotangent(s: Step, family: Block, n: Any, row: Row) -> Any:
@@ -210,14 +234,20 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
     if problem.edges:
         pressed = pressed + _edges_pressed(s, family, n, row)
     normal = kappa.lin.x if wide else kappa.x
-    inside = select(r < 0.0, 1.0, 0.0)
+    inside = select(r < reach(s, k), 1.0, 0.0)
+    if "sticky" in s.extras:
+        pressed = pressed - normal * _lifted(s, family, row, own_pull(s, family, n, row))
     d_bar = inside * (pressed / (d * (1.0 - d)) - soft.k * r * normal)
     r_bar = curve.slope * d_bar - inside * (soft.k * d * normal)
 
     pressing = row.f
-    if "adhesion" in s.extras:
-        add_pull_bar(s, family, n, row)
+    if s.extras & {"adhesion", "sticky"}:
+        pull_bar = add_pull_bar(s, family, n, row)
         pressing = row.f - along_normal(family, pull_of(s, family, n, row))
+        if "sticky" in s.extras and s.bars.const is not None:
+            told_bar = force_cotangent(s, family, n, row) if problem.asked else row.f * 0.0
+            told_bar = (told_bar.lin if wide else told_bar).x
+            s.bars.const.pair[k].adhesion += inside * (pull_bar - told_bar + normal * _lifted(s, family, row, 1.0))
     fields = (("y", "F", -pressing), ("w", "w_bar", -kappa), ("v", "v_bar", -_damped(s, k, kappa)))
 
     def side(sign: float, link: Any, p: Vec3) -> tuple[Mat3, Vec3]:
@@ -248,9 +278,13 @@ def contact_bars(s: Step, family: Block, n: Any, row: Row) -> None:
         return frame_bar + more, p_bar, p_a_bar
 
     frame_bar, p_b_bar, p_a_bar = family.on_links(s, n, one, both)
+    if "surface" in s.extras:
+        more, more_b, more_a = drift_vjp(s, k, row, -_damped(s, k, kappa))
+        frame_bar, p_b_bar, p_a_bar = frame_bar + more, p_b_bar + more_b, p_a_bar + more_a
     gap_bar: Any = 0.0
     if problem.asked:
-        f, (f_bar, told) = row.f.lin if wide else row.f, _told(s, m)
+        net, (f_bar, told) = _pressing(s, family, n, row), _told(s, m)
+        f = net.lin if wide else net
         frame_bar = frame_bar + Mat3.columns(f_bar * f.x, f_bar * f.y, f_bar * f.z)
         if told is not None and wide:
             g, t = row.f.ang, told.torque
@@ -272,13 +306,17 @@ def _pair_bars(s: Step, family: Block, n: Any, row: Row, of: tuple[Any, ...]) ->
     k = getattr(problem, f"{family.name}_of")[n]
     assert s.bars.const is not None
     pair, bar, (d_bar, r_bar, d, normal, pressed, inside) = s.const.pair[k], s.bars.const.pair[k], of
-    rate, kappa = family.seen(s, n, row, velocities(s)), row.d
+    rate, kappa = _velocity(s, family, n, row, k), row.d
     lin, rate_lin = (kappa.lin, rate.lin) if wide else (kappa, rate)
     rubbed = lin.y * rate_lin.y + lin.z * rate_lin.z + (dot(kappa.ang, rate.ang) if wide else 0.0)
     bar.soft += impedance_vjp(pair.soft, row.r, problem.square, d_bar) + Soft(
         -(inside * d * row.r * normal), -(normal * rate_lin.x), 0.0, 0.0, 0.0, 0.0, 0.0
     )
     bar.b_friction -= rubbed
+    if "sticky" in s.extras:
+        rubs = select(row.r < 0.0, 1.0, 0.0)
+        bar.g_alone += inside * (1.0 - rubs) * pressed / pair.g_alone
+        inside = inside * rubs
     bar.g += inside * pressed / pair.g
     bar.margin -= r_bar
     rub, felt = family.rub(row), row.z.leaves()

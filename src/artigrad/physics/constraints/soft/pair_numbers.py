@@ -17,7 +17,7 @@ LEAST_FRICTION = 1e-5
 
 
 class PairNumbers(Linear):
-    """What is said: five coefficients of friction, references, impedance, margin, restitution."""
+    """What is said: five coefficients of friction, references, impedance, adhesion, margin, restitution."""
 
     slide: float
     slide2: float
@@ -27,13 +27,14 @@ class PairNumbers(Linear):
     ref: SolRef
     ref_friction: SolRef
     imp: SolImp
+    adhesion: float
     margin: float
     restitution: float
 
 
 class PairSoft(Linear):
     """What is read: friction as it was said (the hard law's), coefficients in use (zero: no such direction), the regularised
-    one, g, references and margin."""
+    one, g with friction and without, references, adhesion and margin."""
 
     friction: float
     slide: float
@@ -43,8 +44,10 @@ class PairSoft(Linear):
     roll2: float
     reg: float
     g: float
+    g_alone: float
     soft: Soft
     b_friction: float
+    adhesion: float
     margin: float
     restitution: float
 
@@ -75,7 +78,8 @@ def pair_soft(x: PairNumbers, weight: Any, condim: Any, numbers: SoftNumbers) ->
     g = 1.0 / (w * select(numbers.pyramid > 0.5, edge, 1.0))
     rubbing = soften(x.ref_friction, x.imp, numbers.least)
     said_friction = select(to_real(condim) > 2.5, x.slide, 0.0)
-    return PairSoft(said_friction, *mu, reg, g, soft, select(own, rubbing.b, soft.b), x.margin, x.restitution)
+    b_friction = select(own, rubbing.b, soft.b)
+    return PairSoft(said_friction, *mu, reg, g, 1.0 / w, soft, b_friction, x.adhesion, x.margin, x.restitution)
 
 
 def _own_friction(x: PairNumbers, numbers: SoftNumbers) -> Any:
@@ -111,7 +115,8 @@ def pair_soft_vjp(
         ref_bar,
         friction_bar,
         imp_bar + more,
+        y_bar.adhesion,
         y_bar.margin,
         y_bar.restitution,
     )
-    return out, select(weight > LEAST, -(g / w) * y_bar.g, 0.0)
+    return out, select(weight > LEAST, -(g / w) * y_bar.g - y_bar.g_alone / (w * w), 0.0)

@@ -264,10 +264,12 @@ def _stretches(c: Candidates) -> dict[str, Any]:
 
 
 def _gap(model: Model, a: int, b: int) -> float:
-    """How far beyond its margin adhesion acts between two shapes; an explicit pair has none."""
+    """How far beyond its margin adhesion acts between two shapes; an explicit pair has its own."""
     shapes = model.shapes
-    explicit = any({a, b} == {one, other} for one, other, _ in shapes.included)
-    return 0.0 if explicit else shapes.gap[a] + shapes.gap[b]
+    own = [
+        gap for (one, other, _), gap in zip(shapes.included, shapes.included_gap, strict=True) if {a, b} == {one, other}
+    ]
+    return own[0] if own else shapes.gap[a] + shapes.gap[b]
 
 
 def _widest_gaps(c: Candidates, gaps: list[float]) -> list[float]:

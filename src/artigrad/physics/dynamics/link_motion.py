@@ -1,0 +1,32 @@
+"""Motions of one link under joint velocities, and what a pairing with a force says to the joints before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ... import joints
+from ...spatial import Force, Motion, Vec3, cross_force
+from ...staging import Reals, carry, climb
+from ..context import Step
+from ..kinematics import add_placement_bar
+
+
+def motion_of(s: Step, link: Any, x: Reals) -> Motion:
+    """The motion of a link under joint velocities x."""
+    total = carry(Motion.zero())
+    for i in climb(s.model.parent, link):
+        total.value = total.value + joints.apply(s, i, x)
+    return total.value
+
+
+def add_path_bars(s: Step, link: Any, x: Reals, W: Motion, F: Force, zeta: Force) -> None:
+    """To the poses of all joints before a link, for the pairing of its motion W under x with F; zeta is what a rigid motion of
+    the link with W turned along does."""
+    rest = carry(W)
+    for i in climb(s.model.parent, link):
+        own = rest.value
+        above = own - joints.apply(s, i, x)
+        xi = zeta - cross_force(joints.before(s, i, above, own), F)
+        joints.add_pose_bars(s, i, xi, Vec3.zero())
+        add_placement_bar(s, i, xi, Vec3.zero())
+        rest.value = above
