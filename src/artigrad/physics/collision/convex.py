@@ -10,7 +10,7 @@ from ...spatial import Force, Mat3, Vec3, cross, dot
 from ...staging import Row, carry, loop, maximum, select, sqrt, target, to_real, when_any
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
-from .meeting import CornerBars, Slots, along, slip
+from .meeting import CornerBars, Slots, slip
 from .patch import Held, Spot, patch
 from .rings import frame
 from .solids import CURVED, SOLIDS, Solid
@@ -95,9 +95,12 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
     ra, rb, (fa, fb, n) = A.radius, B.radius, touch
     c = hold(A, fa, B, fb, n)
     phi, f = c.g - ra - rb, frame(A, c.a, c.n)
-    flat = patch(A, fa, B, fb, f, near, slots)
+    flat = patch((A, B), (fa, fb), f, near, slots)
     f, held = flat.frame, flat.held
-    lines = _if_cylinder(A, flat.edges[0]), _if_cylinder(B, flat.edges[1])
+    lines = [
+        _if_cylinder(x, select(abs(lies.count - 2.0) < 0.5, 1.0, 0.0))
+        for x, lies in zip((A, B), flat.lying, strict=True)
+    ]
     bounded = hold(A, fa, B, fb, n, RHO)
     for k in loop(SLOTS):
         row, spot = slots.rows[k], flat.spot(to_real(k))
@@ -105,6 +108,7 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         _put(row, select(only, bounded, c), fa, fb)
         _put_spot(row, A, B, spot, held)
         row.a_line, row.b_line = lines
+        row.a_face, row.b_face = (lies.face for lies in flat.lying)
         on_face = f.o + f.e * spot.x + f.f * spot.y + f.n * spot.height
         along = held.n * (select(held.cut_a > 0.5, -0.5, 0.5) * spot.phi)
         row.by_a, row.patch = 1.0 - held.cut_a, select(only, 0.0, held.faces)
@@ -235,24 +239,26 @@ def _bent(s: Solid, curvature: Mat3, line: Any, bar: Vec3) -> Vec3:
     return s.by_kind(none | lines)
 
 
-def _tilt_side(s: Solid, normal: Vec3, n_bar: Vec3, corners: _Corners) -> _Side:
-    """From the cotangent of the normal of a face to the solid whose it is; corners: of the face."""
-    p0, p1, p2, _flat, _numbers = corners
-    e1, e2 = (s.X.R @ _unit(p - p0) for p in (p1, p2))
-    mu1, mu2 = along(normal, e1, e2, n_bar)
-    return _Side(normal, s.X.r, ZERO, e1 * mu1 + e2 * mu2, 0.0, mu1, mu2)
-
-
-def _sides(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[list[_Side], list[_Side]]:
-    """Of the nearest points, and of the point of a patch if it is one: for A, and for B."""
-    ra, rb, by_a, (of_a, of_b) = A.radius, B.radius, row.by_a > 0.5, _patch_corners(row)
-    bars = _patch_bars(A, B, row, _where(row.patch > 0.5, y_bar))
-    two, rest = row.patch > 1.5, _where(row.patch < 0.5, y_bar)
+def _tilts(row: Row, bars: _PatchBars) -> tuple[Vec3, Vec3]:
+    """The cotangents of the normals of the faces with which A and B lie on each other, as they look from A to B."""
+    by_a, two = row.by_a > 0.5, row.patch > 1.5
     cuts, cut = bars.m + select(two, ZERO, bars.n), select(two, bars.n, ZERO)
-    tilt_a = _tilt_side(A, select(by_a, row.m, row.n), select(by_a, cuts, cut), of_a)
-    tilt_b = _tilt_side(B, select(by_a, row.n, row.m), select(by_a, cut, cuts), of_b)
-    a, b = _witness_sides(row, ra, rb, Gap(rest.phi, rest.p, rest.n + bars.w, ZERO))
-    return [a, bars.one, tilt_a], [b, bars.other, tilt_b]
+    return select(by_a, cuts, cut), select(by_a, cut, cuts)
+
+
+def _face_normals(row: Row) -> tuple[Vec3, Vec3]:
+    """Of these faces, from A to B."""
+    by_a = row.by_a > 0.5
+    return select(by_a, row.m, row.n), select(by_a, row.n, row.m)
+
+
+def _sides(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[list[_Side], list[_Side], tuple[Vec3, Vec3]]:
+    """Of the nearest points, and of the point of a patch if it is one: for A, and for B; and cotangents of normals of faces."""
+    bars = _patch_bars(A, B, row, _where(row.patch > 0.5, y_bar))
+    rest, tilts = _where(row.patch < 0.5, y_bar), _tilts(row, bars)
+    tilt_a, tilt_b = (_Side(n, s.X.r, ZERO, tilt) for s, n, tilt in zip((A, B), _face_normals(row), tilts, strict=True))
+    a, b = _witness_sides(row, A.radius, B.radius, Gap(rest.phi, rest.p, rest.n + bars.w, ZERO))
+    return [a, bars.one, tilt_a], [b, bars.other, tilt_b], tilts
 
 
 def _where(mask: Any, y_bar: Gap) -> Gap:
@@ -283,7 +289,7 @@ def _size_bar(s: Solid, side: _Side, n: Vec3) -> Vec3:
 
 def convex_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
     """From the cotangents of one point's gap to the poses and sizes of both solids."""
-    return _pair_bars(A, B, _sides(A, B, row, y_bar))
+    return _pair_bars(A, B, _sides(A, B, row, y_bar)[:2])
 
 
 def witness_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
@@ -305,15 +311,28 @@ def _pair_bars(A: Solid, B: Solid, both: tuple[list[_Side], list[_Side]]) -> Pai
 
 
 def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
-    """Of both solids. A point is a mean of its corners; and edges that hold the normal turn it as their ends move."""
-    (a, b), (of_a, of_b) = _witness_corners(row), _patch_corners(row)
-    return _corner_bars((A, B), _sides(A, B, row, y_bar), ([a, of_a, of_a], [b, of_b, of_b]))
+    """Of both solids. A point is a mean of its corners, or lies on the plane through one of a face, whose normal is that of its
+    area; and edges that hold the normal turn it as their ends move."""
+    of_a, of_b, tilts = _sides(A, B, row, y_bar)
+    own, faces, out = _patch_corners(row), (row.a_face, row.b_face), list[CornerBars]()
+    for k, (s, sides, sign) in enumerate(zip((A, B), (of_a, of_b), (1.0, -1.0), strict=True)):
+        witness, point, _tilt = sides
+        p0, p1, p2, flat, numbers = own[k]
+        normal, on_face = _face_normals(row)[k], flat > 1.5
+        push = dot(normal, point.bar)
+        leant = select(on_face, (point.at - s.to_world(p0)) * -push, ZERO)
+        pressed = point._replace(bar=select(on_face, normal * push, point.bar))
+        single = select(on_face, 0.0, flat)  # on a face its first corner alone has the plane
+        corners = [_witness_corners(row)[k], (p0, p1, p2, single, numbers)]
+        bars = _corners_of(s, [witness, pressed], corners)
+        out.append(bars._replace(face=faces[k], normal_bar=s.X.R.T @ (tilts[k] + leant) * sign))
+    return out[0], out[1]
 
 
 def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
     """The same where there are no patches."""
     (a, b), (of_a, of_b) = _witness_sides(row, A.radius, B.radius, y_bar), _witness_corners(row)
-    return _corner_bars((A, B), ([a], [b]), ([of_a], [of_b]))
+    return _corners_of(A, [a], [of_a]), _corners_of(B, [b], [of_b])
 
 
 def _witness_corners(row: Row) -> tuple[_Corners, _Corners]:
@@ -324,21 +343,14 @@ def _patch_corners(row: Row) -> tuple[_Corners, _Corners]:
     return (row.s0, row.s1, row.s2, row.s_flat, row.s_numbers), (row.t0, row.t1, row.t2, row.t_flat, row.t_numbers)
 
 
-def _corner_bars(
-    solids: tuple[Solid, Solid],
-    both: tuple[list[_Side], list[_Side]],
-    corners: tuple[list[_Corners], list[_Corners]],
-) -> tuple[CornerBars, CornerBars]:
-    out = []
-    for s, sides, own in zip(solids, both, corners, strict=True):
-        at, bars, numbers = list[Vec3](), list[Vec3](), list[Any]()
-        for side, (p0, p1, p2, flat, of) in zip(sides, own, strict=True):
-            w, n = s.X.R.T @ side.bar, s.X.R.T @ side.normal
-            s1, s2 = weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
-            d1, d2 = (sqrt(maximum(dot(d, d), SHORT)) for d in (p1 - p0, p2 - p0))
-            turn1, turn2 = n * (-side.mu1 / d1), n * (-side.mu2 / d2)
-            at += [p0, p1, p2]
-            numbers += of.leaves()
-            bars += [w * (1.0 - s1 - s2) - turn1 - turn2, w * s1 + turn1, w * s2 + turn2]
-        out.append(CornerBars(tuple(at), tuple(bars), tuple(numbers)))
-    return out[0], out[1]
+def _corners_of(s: Solid, sides: list[_Side], own: list[_Corners]) -> CornerBars:
+    at, bars, numbers = list[Vec3](), list[Vec3](), list[Any]()
+    for side, (p0, p1, p2, flat, of) in zip(sides, own, strict=True):
+        w, n = s.X.R.T @ side.bar, s.X.R.T @ side.normal
+        s1, s2 = weights(s.to_own(side.at) - p0, p1 - p0, p2 - p0, flat)
+        d1, d2 = (sqrt(maximum(dot(d, d), SHORT)) for d in (p1 - p0, p2 - p0))
+        turn1, turn2 = n * (-side.mu1 / d1), n * (-side.mu2 / d2)
+        at += [p0, p1, p2]
+        numbers += of.leaves()
+        bars += [w * (1.0 - s1 - s2) - turn1 - turn2, w * s1 + turn1, w * s2 + turn2]
+    return CornerBars(tuple(at), tuple(bars), tuple(numbers))

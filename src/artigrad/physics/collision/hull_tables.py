@@ -6,7 +6,7 @@ Lists lie one after the other in it; where list k begins stands at entry k of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +40,7 @@ WAYS = frozenset({SCANNED, CLIMBED})
 CELLS = 16  # along an edge of the cube of directions
 BLOCK = 8  # entries of a list
 END = 16  # corners of a cylinder's end, as in MuJoCo
+TINY = 1e-30  # m^4, a squared area that is none
 LARGEST = 255  # corners of a face; of more it has as many
 TURNS, LEVELS = 8, 3  # of a climb: far more than the corners that are passed from a start to the furthest
 
@@ -234,6 +235,27 @@ class PlacedHull(NamedTuple):
 
     def normal(self, face: Any) -> Vec3:
         return self.normals.gather_row(face, self.face_count, Vec3)
+
+    def normal_vjp(self, face: Any, n_bar: Vec3, add: Callable[[Any, Vec3], None]) -> None:
+        """n = a/|a|,  a = sum of p x p_next around a face:  p_bar = (p_next - p_before) x (n_bar - n (n . n_bar))/|a|. add:
+        takes the number of a corner and its cotangent."""
+        first, end = self.span(self.faces, face)
+
+        def ring() -> Iterator[tuple[Any, Any, Vec3, Vec3, Vec3]]:
+            for number, there, place in self.each(self.faces, self.most_corners, face):
+                at = first + place
+                after, before = select(at < end - 1.5, at + 1.0, first), select(place > 0.5, at - 1.0, end - 1.0)
+                near = [self.corner(self.table.gather(k, self.size)).p for k in (before, after)]
+                yield number, there, self.corner(number).p, near[0], near[1]
+
+        area = carry(Vec3.zero())
+        for _number, there, p, _before, after in ring():
+            area.value = area.value + select(there, cross(p, after), Vec3.zero())
+        length = sqrt(maximum(dot(area.value, area.value), TINY))
+        n = area.value / length
+        z = (n_bar - n * dot(n, n_bar)) / length
+        for number, there, _p, before, after in ring():
+            add(number, select(there, cross(after - before, z), Vec3.zero()))
 
     def face_towards(self, number: Any, d: Vec3) -> tuple[Any, Any, Any]:
         """That face around a corner which looks most along d, the cosine, and that of the next; -2 where there is none."""

@@ -63,7 +63,9 @@ SOLID_MEETING = Layout(
     by_a=float,  # 1 where that face is A's
     a_line=float,  # 1 where it is on the line of a cylinder, which turns about its axis with w
     b_line=float,
-    s0=Vec3,  # the corners along which it slips: of A's, in its own frame; they span its face, if it lies with one
+    a_face=float,  # of a hull, the number of the face that it lies with, if it does
+    b_face=float,
+    s0=Vec3,  # the corners along which it slips: of A's, in its own frame
     s1=Vec3,
     s2=Vec3,
     s_flat=float,
@@ -81,11 +83,14 @@ ON_PLANE = ("phi", "p", "n", "corner", "number")  # what is kept of a corner of 
 
 
 class CornerBars(NamedTuple):
-    """Cotangents of corners of features; where these are, in the frame of their solid; and their numbers."""
+    """Cotangents of corners of features; where these are, in the frame of their solid; and their numbers. Of a hull that lies
+    with a face also the number of that, and the cotangent of its normal, in that frame."""
 
     at: tuple[Vec3, ...]
     bar: tuple[Vec3, ...]
     number: tuple[Any, ...]
+    face: Any = None
+    normal_bar: Vec3 = ZERO
 
 
 class Slots(NamedTuple):

@@ -14,7 +14,7 @@ from ...spatial import Vec3, dot
 from ...staging import Layout, Linear, Table, carry, maximum, minimum, select, sqrt, to_real, when_any
 from .clip import Area, clip
 from .hull_tables import Corner
-from .lying import lying
+from .lying import Lying, lying
 from .meeting import Slots
 from .rings import Frame, RingOf, RingPlane, Rings, area, flat2, frame, plane, rearrange
 from .solids import Solid
@@ -136,7 +136,6 @@ def _spot(polygon: Area, many: Any, number: Any, planes: tuple[RingPlane, RingPl
     )
     x, y, low, high = _crossing(v.x, v.y, (a0, a1), (b0, b1))
     kind = select(of_small, 0.0, select(of_large, 2.0, 1.0))
-    s2, l2 = small.beside(a0, a1), large.beside(b0, b1)
     x, y = select(of_small, a0.x, select(of_large, b0.x, x)), select(of_small, a0.y, select(of_large, b0.y, y))
     low = select(of_small, a0.z, select(of_large, small.height(x, y), low))
     high = select(of_large, b0.z, select(of_small, large.height(x, y), high))
@@ -148,14 +147,14 @@ def _spot(polygon: Area, many: Any, number: Any, planes: tuple[RingPlane, RingPl
         1.0,
         select(of_large, small.p0, s0),
         select(of_large, small.p1, s1),
-        select(of_large, small.p2, s2.p),
+        small.p2,
         kind,
-        select(of_large, small.numbers, Vec3(n0, n1, s2.number)),
+        select(of_large, small.numbers, Vec3(n0, n1, n1)),
         select(of_small, large.p0, l0),
         select(of_small, large.p1, l1),
-        select(of_small, large.p2, l2.p),
+        large.p2,
         2.0 - kind,
-        select(of_small, large.numbers, Vec3(m0, m1, l2.number)),
+        select(of_small, large.numbers, Vec3(m0, m1, m1)),
     )
 
 
@@ -176,7 +175,7 @@ def _crossing(x: Any, y: Any, one: tuple[Vec3, Vec3], other: tuple[Vec3, Vec3]) 
 
 class Patch(NamedTuple):
     """The area that A and B share: its corners, how many there are and which of them are kept; the planes of both rings, and
-    the factor of `_spot`; the frame of the projection and the normals; and 1 where A and B lie with an edge."""
+    the factor of `_spot`; the frame of the projection and the normals; what of A and of B lies on the other."""
 
     area: Area
     many: Any
@@ -185,7 +184,7 @@ class Patch(NamedTuple):
     scale: Any
     frame: Frame
     held: Held
-    edges: tuple[Any, Any]
+    lying: tuple[Lying, Lying]
 
     def spot(self, k: Any) -> Spot:
         """The k-th of those corners that are kept; one that is not real where there are fewer."""
@@ -199,8 +198,9 @@ class Patch(NamedTuple):
         return found.value
 
 
-def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots: Slots) -> Patch:
+def patch(solids: tuple[Solid, Solid], facets: tuple[Facet, Facet], f: Frame, within: Any, slots: Slots) -> Patch:
     """From the features that touch, and the frame of their normal. within: the gap beyond which none counts."""
+    (A, B), (fa, fb) = solids, facets
     rings = Rings(slots.corners, slots.blocks)
     of_a, of_b = RingOf(A, rings, 0), RingOf(B, rings, rings.size)
     on_b, on_a, slots.made[0].room = lying(A, fa, B, fb, f.n)
@@ -226,5 +226,4 @@ def patch(A: Solid, fa: Facet, B: Solid, fb: Facet, f: Frame, within: Any, slots
         made.small, made.large, made.side, made.plane = *counts, side, large
         made.many, made.count, made.four = many, total, chosen
         kept.value = many, select(some, chosen, FourOf.zero())
-    edges = tuple(select((x.count > 1.5) & (x.count < 2.5), 1.0, 0.0) for x in (on_b, on_a))
-    return Patch(polygon, kept.value[0], kept.value[1], (small, large), scale, new, held, (edges[0], edges[1]))
+    return Patch(polygon, kept.value[0], kept.value[1], (small, large), scale, new, held, (on_b, on_a))

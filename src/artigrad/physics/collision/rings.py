@@ -176,12 +176,11 @@ def flat2(v: Vec3) -> Any:
 
 
 class RingPlane(Linear):
-    """The plane of a ring as a height over the projection: a corner, the one furthest from it, one aside of both, and the
-    normal; and these three in the frame of the solid, with their numbers."""
+    """The plane of a ring as a height over the projection: a corner, the one furthest from it, and the normal; both and one
+    aside of them in the frame of the solid, with their numbers."""
 
     at: Vec3
     far: Vec3
-    aside: Vec3
     normal: Vec3
     p0: Vec3
     p1: Vec3
@@ -197,24 +196,13 @@ class RingPlane(Linear):
         """Whether its ring has an area."""
         return self.normal.z > THIN * flat2(self.far - self.at)
 
-    def beside(self, p: Vec3, q: Vec3) -> Corner:
-        """That of its three corners which is furthest from the line through p and q."""
-        best: Any = (-1.0, Corner.zero())
-        for at, own, number in zip(
-            (self.at, self.far, self.aside), (self.p0, self.p1, self.p2), self.numbers.leaves(), strict=True
-        ):
-            off = abs((q.x - p.x) * (at.y - p.y) - (q.y - p.y) * (at.x - p.x))
-            more = off > best[0] * CLEARLY
-            best = select(more, off, best[0]), select(more, Corner(own, number), best[1])
-        return best[1]
-
 
 def plane(rings: Rings, first: Any, count: Any, normal: Vec3) -> RingPlane:
     """With the first corner, the one furthest from it, and the one that makes the largest triangle with these."""
     rows = rings.rows
     o = rows[first]
     origin, own = o.at, o.own
-    far, wide = carry((0.0, origin, Corner(own, o.number))), carry((0.0, origin, Corner(own, o.number)))
+    far, wide = carry((0.0, origin, Corner(own, o.number))), carry((0.0, Corner(own, o.number)))
     for k in rings.below(count):
         row = rows[k + first]
         d = flat2(row.at - origin)
@@ -225,12 +213,12 @@ def plane(rings: Rings, first: Any, count: Any, normal: Vec3) -> RingPlane:
     for k in rings.below(count):
         row = rows[k + first]
         d = row.at - origin
-        area, (best, at, p) = abs(along.x * d.y - along.y * d.x), wide.value
+        area, (best, p) = abs(along.x * d.y - along.y * d.x), wide.value
         more = (to_real(k) < count) & (area > best * CLEARLY)
-        wide.value = (select(more, area, best), select(more, row.at, at), select(more, Corner(row.own, row.number), p))
-    p1, p2 = far.value[2], wide.value[2]
+        wide.value = (select(more, area, best), select(more, Corner(row.own, row.number), p))
+    p1, p2 = far.value[2], wide.value[1]
     numbers = Vec3(o.number, p1.number, p2.number)
-    return RingPlane(origin, far.value[1], wide.value[1], normal, own, p1.p, p2.p, numbers)
+    return RingPlane(origin, far.value[1], normal, own, p1.p, p2.p, numbers)
 
 
 def rearrange(rings: Rings, most: Any, turn: Mat3, swap: Any) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...model.model import BOX, HEIGHT_FIELD, PLANE, POINTS
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
-from ...staging import Reals, Row, loop, maximum, minimum, select, sqrt, target, to_real
+from ...staging import Reals, Row, loop, maximum, minimum, select, sqrt, target, to_real, when_any
 from ..collision.collide import (
     SLACK,
     Kind,
@@ -289,9 +289,16 @@ def _add_corners(s: Step, shape: Any, solid: Solid, corners: CornerBars) -> None
     vertex, first = s.bars.const.vertex, s.model.shape_vertex
     own = Reals(vertex.memory, vertex.start + first[shape] * 3)
 
+    def add_one(number: Any, bar: Vec3) -> None:
+        own.scatter_add_row(number, first[shape + 1] - first[shape], bar)
+
     def add() -> None:
         for number, bar in zip(corners.number, corners.bar, strict=True):
-            own.scatter_add_row(number, first[shape + 1] - first[shape], bar)
+            add_one(number, bar)
+        if corners.face is not None:
+            n_bar = corners.normal_bar
+            for _ in when_any(dot(n_bar, n_bar) > 0.0):
+                solid.hull.normal_vjp(corners.face, n_bar, add_one)
 
     if solid.among.isdisjoint(SOLIDS):  # hulls are met by planes alone
         add()
