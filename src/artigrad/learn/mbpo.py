@@ -84,8 +84,7 @@ class Ensemble(nn.Module):
         at = torch.arange(rows, device=observation.device)
         noise = torch.randn(mean.shape[1:], generator=generator, device=observation.device)
         drawn = mean[who, at] + log_spread[who, at].exp() * noise
-        spread = (self.outputs.square / self.outputs.count.clamp(min=1.0)).sqrt().clamp(min=1e-4)
-        change = drawn * spread.to(drawn) + self.outputs.mean.to(drawn)
+        change = drawn * self.outputs.spread().to(drawn) + self.outputs.mean.to(drawn)
         return observation + change[:, :-1], change[:, -1]
 
 
