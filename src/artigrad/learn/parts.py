@@ -72,6 +72,27 @@ def mlp(sizes: Iterable[int], *, norm: bool = True, gain: float = 1.0) -> nn.Seq
     return nn.Sequential(*layers, last)
 
 
+class SideBySide(nn.Module):
+    """Networks of one shape, whose layers are one product each: small networks spend more time on calls than on numbers."""
+
+    def __init__(self, count: int, sizes: Iterable[int], activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.activation = activation
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for a, b in pairwise(sizes):
+            self.weights.append(nn.Parameter((2.0 * torch.rand(count, a, b) - 1.0) / a**0.5))
+            self.biases.append(nn.Parameter(torch.zeros(count, 1, b)))
+
+    def forward(self, x: Tensor, which: Tensor | None = None) -> Tensor:
+        """(networks, rows, outputs) of inputs (networks, rows, inputs), by all networks or by those asked for."""
+        last = len(self.weights) - 1
+        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            weight, bias = (weight, bias) if which is None else (weight[which], bias[which])
+            x = torch.baddbmm(bias, x, weight)
+            x = x if k == last else self.activation(x)
+        return x
+
+
 class GaussianPolicy(nn.Module):
     """Actions limit tanh(mean(observation) + spread noise), with one spread per entry of the action."""
 

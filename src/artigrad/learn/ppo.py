@@ -4,18 +4,21 @@ expected become likelier, within a band around the policy that took them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import nn
 
+from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import adam, lambda_returns, mlp
+from .parts import GaussianPolicy, adam, lambda_returns, mlp
 
 
 @dataclass
 class PpoSettings(Settings):
     """horizon: steps between two updates. passes, pieces: over what was seen. band: how far a probability may move at once.
-    kl: the change of the policy per update that the learning rate is steered to. What the critic says is (1 - gamma) times a
-    value, of the size of a reward."""
+    kl: the change of the policy per update that the learning rate is steered to. log_spread: of the noise at first. What the
+    critic says is (1 - gamma) times a value, of the size of a reward."""
 
     envs: int = 256
     horizon: int = 32
@@ -25,6 +28,7 @@ class PpoSettings(Settings):
     pieces: int = 8
     band: float = 0.2
     kl: float = 0.012
+    log_spread: float = -1.0
     critic_hidden: tuple[int, ...] = (128, 128)
     max_norm: float = 1.0
 
@@ -33,6 +37,10 @@ class Ppo(Learner):
     """See the head of this file."""
 
     Settings = PpoSettings
+
+    @staticmethod
+    def policy_for(task: EnvTask, settings: Any) -> nn.Module:
+        return GaussianPolicy(task.observation_size, task.model.nu, task.limit, settings.hidden, settings.log_spread)
 
     def setup(self) -> None:
         s = self.settings

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import Normalizer, adam, mlp
+from .parts import Normalizer, SideBySide, adam, mlp
 from .replay import Replay
 
 
@@ -75,11 +75,11 @@ class TwoCritics(nn.Module):
     def __init__(self, observations: int, actions: int, hidden: tuple[int, ...]):
         super().__init__()
         self.normalizer = Normalizer(observations)
-        self.both = nn.ModuleList(mlp([observations + actions, *hidden, 1], norm=False) for _ in range(2))
+        self.both = SideBySide(2, [observations + actions, *hidden, 1], nn.functional.elu)
 
     def each(self, observation: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([self.normalizer(observation), action], -1)
-        return torch.stack([q(x)[..., 0] for q in self.both])
+        return self.both(x.reshape(-1, x.shape[-1]).expand(2, -1, -1)).reshape(2, *x.shape[:-1])
 
     def forward(self, observation: Tensor, action: Tensor) -> Tensor:
         return self.each(observation, action).amin(0)
