@@ -17,8 +17,10 @@ from .parts import GaussianPolicy, adam, lambda_returns, mlp
 @dataclass
 class PpoSettings(Settings):
     """horizon: steps between two updates. passes, pieces: over what was seen. band: how far a probability may move at once.
-    kl: the change of the policy per update that the learning rate is steered to. log_spread: of the noise at first. What the
-    critic says is (1 - gamma) times a value, of the size of a reward."""
+    kl: the change of the policy per update that the learning rate is steered to. log_spread: of the noise at first. scaled:
+    observations are brought to one scale, that of all that were seen so far; where what is seen at first is narrow, as a pole
+    that hangs, that scale changes much, and it is better without. What the critic says is (1 - gamma) times a value, of the
+    size of a reward."""
 
     envs: int = 256
     horizon: int = 32
@@ -29,6 +31,7 @@ class PpoSettings(Settings):
     band: float = 0.2
     kl: float = 0.012
     log_spread: float = -1.0
+    scaled: bool = True
     critic_hidden: tuple[int, ...] = (128, 128)
     max_norm: float = 1.0
 
@@ -105,7 +108,8 @@ class Ppo(Learner):
                 kl = kl if self.workers.mean is None else float(self.workers.mean(torch.tensor(kl)))
                 self._steer(kl)
                 count, total = count + 1, total + kl
-        policy.normalizer.update(before, self.workers.total)
+        if s.scaled:
+            policy.normalizer.update(before, self.workers.total)
         return total / count
 
     def _steer(self, kl: float) -> None:
