@@ -20,7 +20,7 @@ SMALL = {  # so that an update is short, and something is learned in the second
     "ppo": {"envs": 4, "horizon": 8, "passes": 2, "pieces": 2},
     "bptt": {"envs": 2, "horizon": 6},
     "sac": {"envs": 4, "first": 4, "updates": 2, "batch": 8},
-    "policy-enhancement": {"envs": 4, "first": 4, "updates": 2, "batch": 8},
+    "policy-enhancement": {"envs": 4, "horizon": 6, "passes": 2, "updates": 2, "batch": 8},
     "mbpo": {"envs": 4, "first": 4, "updates": 2, "batch": 8, "rollouts": 16, "model_every": 4, "model_passes": 1},
     "sample-enhancement": {
         "envs": 4,
@@ -122,6 +122,48 @@ def test_jacobians_match_differences():
             ends.append(env.step(moved))
         torch.testing.assert_close(J[..., k], (ends[0].last - ends[1].last) / (2 * h), rtol=1e-6, atol=1e-7)
         torch.testing.assert_close(r[..., k], (ends[0].reward - ends[1].reward) / (2 * h), rtol=1e-6, atol=1e-7)
+
+
+def test_slopes_of_a_step_match_differences():
+    env = DifferentiableEnv("PendulumReach", 2, dtype="f64", threads=1, links=2)
+    env.reset()
+    action = torch.tensor([[0.5, -0.3], [0.2, 0.9]], dtype=torch.float64)
+    for _ in range(3):
+        env.step(action)
+    env.detach()
+    now, h = env.now, 1e-6
+    slopes, inputs = env.slopes(now, action), torch.cat([now.q, now.v, action], -1)
+    for k in range(6):
+        ends = []
+        for sign in (1.0, -1.0):
+            q, v, a = (inputs + sign * h * torch.eye(6, dtype=torch.float64)[k]).split(2, -1)
+            env.now = now._replace(q=q, v=v)
+            found = env.step(a.contiguous())
+            ends.append(torch.cat([env.now.q, env.now.v, found.last, found.reward[:, None]], -1))
+        torch.testing.assert_close(slopes[..., k], (ends[0] - ends[1]) / (2 * h), rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("lam", [1.0, 0.0])
+def test_slopes_of_returns_are_those_of_the_closed_loop(lam):
+    """With lam = 1 through physics and policy to the last step, with lam = 0 one step, as published; then the critic's."""
+    how = {"threads": 1, "envs": 3, "horizon": 5, "lam": lam, "gamma": 0.9, "hidden": (16, 16)}
+    learner = Training("PendulumReach", "policy-enhancement", **how).learner
+    env, policy = learner.env, learner.policy
+    learner.observation = env.reset()
+    learner.decay()
+    now, seen = env.now, learner.record()
+    found = learner.slopes(seen)[1]
+    for t in range(5):
+        q, v, action = (seen[name][t].clone().requires_grad_() for name in ("q", "v", "action"))
+        env.now, total, a = now._replace(q=q, v=v, steps=seen["steps"][t]), 0.0, action
+        last = 5 if lam else t + 1
+        for k in range(t, last):
+            step = env.step(a)
+            total = total + 0.9 ** (k - t) * step.reward
+            a = policy(step.last, seen["noise"][k + 1]) if k < last - 1 else policy(step.last)
+        total = total + 0.9 ** (last - t) * learner.target(step.last, a)
+        expected = torch.cat(torch.autograd.grad(total.sum(), (q, v, action)), -1)
+        torch.testing.assert_close(found[t], expected, rtol=1e-3, atol=1e-4)
 
 
 def test_samples_beside_true_ones_are_nearly_true():
@@ -228,7 +270,7 @@ def test_command_line(tmp_path):
 
 def test_what_is_wrong_is_said(tmp_path):
     broken = training("ppo")
-    broken.learner.policy.normalizer.mean += math.nan
+    broken.learner.policy.normalizer.update(broken.learner.observation * math.nan)
     with pytest.raises(FloatingPointError, match="no numbers"):
         broken.learner.check()
     with pytest.raises(ag.InputError, match="algorithms are shac"):

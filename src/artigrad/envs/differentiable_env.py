@@ -119,6 +119,18 @@ class DifferentiableEnv:
         slope = slope.reshape(-1, rows, self.action_size)
         return slope[:, :-1], slope[:, -1]
 
+    def slopes(self, now: Moment, action: Tensor) -> Tensor:
+        """How y = (q, v, observation, reward) after a step from any moments, before an episode begins anew, depends on
+        (q, v, action): (B, y, nq + nv + actions). It takes a step of one robot for each entry of y."""
+        rows = now.q.shape[-1] + now.v.shape[-1] + self.observation_size + 1
+        now = Moment(*(x.detach().repeat_interleave(rows, 0) for x in now))
+        with torch.enable_grad():
+            inputs = [now.q.requires_grad_(), now.v.requires_grad_(), action.detach().repeat_interleave(rows, 0)]
+            after, reward, _ = self.batch.step(now, inputs[2].requires_grad_())
+            found = torch.cat([after.q, after.v, self.task.observe(after), reward[:, None]], -1)
+            bars = torch.autograd.grad(found.reshape(-1, rows, rows).diagonal(dim1=1, dim2=2).sum(), inputs)
+        return torch.cat(bars, -1).reshape(-1, rows, sum(x.shape[-1] for x in bars))
+
     def detach(self) -> Tensor:
         """Cut the graph here: what follows has no gradient with respect to what came before. Gives the observation."""
         if self.now is None:

@@ -9,12 +9,11 @@ adds to every true transition others nearby, which the Jacobians of the physics 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
 
-from .parts import Normalizer
+from .parts import Normalizer, SideBySide
 from .replay import Replay
 from .sac import Sac, SacSettings
 
@@ -50,23 +49,14 @@ class Ensemble(nn.Module):
         super().__init__()
         self.inputs, self.outputs = Normalizer(observations + actions), Normalizer(observations + 1)
         sizes = [observations + actions, *[s.model_hidden] * 4, 2 * (observations + 1)]
-        self.weights = nn.ParameterList()
-        self.biases = nn.ParameterList()
-        for a, b in pairwise(sizes):
-            self.weights.append(nn.Parameter(torch.randn(s.members, a, b) / (2.0 * a**0.5)))
-            self.biases.append(nn.Parameter(torch.zeros(s.members, 1, b)))
+        self.members = SideBySide(s.members, sizes, nn.functional.silu)
         self.register_buffer("best", torch.arange(s.elites))
 
     best: Tensor
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, which: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Mean and log spread (members, rows, observations + 1), on the scale of `outputs`, for inputs (members, rows, n)."""
-        x = self.inputs(x)
-        last = len(self.weights) - 1
-        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.baddbmm(bias, x, weight)
-            x = x if k == last else nn.functional.silu(x)
-        mean, log_spread = x.chunk(2, -1)
+        mean, log_spread = self.members(self.inputs(x), which).chunk(2, -1)
         return mean, -4.0 + 4.5 * torch.sigmoid(log_spread)
 
     def errors(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,14 +68,15 @@ class Ensemble(nn.Module):
     @torch.no_grad()
     def imagine(self, observation: Tensor, action: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """A next observation and a reward, each row by one of the best members."""
-        members, rows = len(self.weights[0]), len(observation)
-        mean, log_spread = self(torch.cat([observation, action], -1).expand(members, -1, -1))
-        who = self.best[torch.randint(len(self.best), (rows,), generator=generator, device=observation.device)]
-        at = torch.arange(rows, device=observation.device)
-        noise = torch.randn(mean.shape[1:], generator=generator, device=observation.device)
-        drawn = mean[who, at] + log_spread[who, at].exp() * noise
-        spread = (self.outputs.square / self.outputs.count.clamp(min=1.0)).sqrt().clamp(min=1e-4)
-        change = drawn * spread.to(drawn) + self.outputs.mean.to(drawn)
+        rows, elites = len(observation), len(self.best)
+        at = torch.randperm(rows, generator=generator, device=observation.device)
+        share = -(-rows // elites)  # equal ones: a few rows come twice
+        at = at[torch.arange(elites * share, device=at.device) % rows].reshape(elites, share)
+        mean, log_spread = self(torch.cat([observation, action], -1)[at], self.best)
+        noise = torch.randn(mean.shape, generator=generator, device=observation.device)
+        drawn = mean.new_zeros(rows, mean.shape[-1])
+        drawn[at.flatten()] = (mean + log_spread.exp() * noise).flatten(0, 1)
+        change = drawn * self.outputs.spread().to(drawn) + self.outputs.mean.to(drawn)
         return observation + change[:, :-1], change[:, -1]
 
 

@@ -19,17 +19,20 @@ class Normalizer(nn.Module):
     mean: Tensor
     square: Tensor
     count: Tensor
+    middle: Tensor
+    factor: Tensor
 
     def __init__(self, size: int):
         super().__init__()
-        self.register_buffer("mean", torch.zeros(size, dtype=torch.float64))
-        self.register_buffer("square", torch.zeros(size, dtype=torch.float64))  # sum of squared deviations
+        for name in ("mean", "square"):  # square: sum of squared deviations
+            self.register_buffer(name, torch.zeros(size, dtype=torch.float64))
         self.register_buffer("count", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("middle", torch.zeros(size), persistent=False)  # what forward needs of them
+        self.register_buffer("factor", torch.ones(size), persistent=False)
+        self.register_load_state_dict_post_hook(lambda self, _: self.settle())
 
     def forward(self, x: Tensor) -> Tensor:
-        spread = (self.square / self.count.clamp(min=1.0)).sqrt().clamp(min=1e-4)
-        spread = torch.where(self.count > 0, spread, 1.0)
-        return ((x - self.mean.to(x)) / spread.to(x)).clamp(-10.0, 10.0)
+        return ((x - self.middle.to(x)) * self.factor.to(x)).clamp(-10.0, 10.0)
 
     @torch.no_grad()
     def update(self, x: Tensor, total: Callable[[Tensor], Tensor] | None = None) -> None:
@@ -41,6 +44,19 @@ class Normalizer(nn.Module):
         self.square += (second - first.square() / count).clamp(min=0.0)  # rounding, where all are the same
         self.mean += first / count
         self.count.copy_(count)
+        self.settle()
+
+    def settle(self) -> None:
+        """Mean and spread, rounded once."""
+        self.middle.copy_(self.mean)
+        self.factor.copy_(1.0 / self.spread())
+
+    def spread(self) -> Tensor:
+        return (
+            (self.square / self.count.clamp(min=1.0)).sqrt().clamp(min=1e-4)
+            if self.count > 0
+            else torch.ones_like(self.mean)
+        )
 
 
 def mlp(sizes: Iterable[int], *, norm: bool = True, gain: float = 1.0) -> nn.Sequential:
@@ -54,6 +70,27 @@ def mlp(sizes: Iterable[int], *, norm: bool = True, gain: float = 1.0) -> nn.Seq
         last.weight *= gain
         last.bias.zero_()
     return nn.Sequential(*layers, last)
+
+
+class SideBySide(nn.Module):
+    """Networks of one shape, whose layers are one product each: small networks spend more time on calls than on numbers."""
+
+    def __init__(self, count: int, sizes: Iterable[int], activation: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.activation = activation
+        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
+        for a, b in pairwise(sizes):
+            self.weights.append(nn.Parameter((2.0 * torch.rand(count, a, b) - 1.0) / a**0.5))
+            self.biases.append(nn.Parameter(torch.zeros(count, 1, b)))
+
+    def forward(self, x: Tensor, which: Tensor | None = None) -> Tensor:
+        """(networks, rows, outputs) of inputs (networks, rows, inputs), by all networks or by those asked for."""
+        last = len(self.weights) - 1
+        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            weight, bias = (weight, bias) if which is None else (weight[which], bias[which])
+            x = torch.baddbmm(bias, x, weight)
+            x = x if k == last else self.activation(x)
+        return x
 
 
 class GaussianPolicy(nn.Module):

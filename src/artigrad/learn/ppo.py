@@ -4,18 +4,23 @@ expected become likelier, within a band around the policy that took them."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
+from torch import nn
 
+from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import adam, lambda_returns, mlp
+from .parts import GaussianPolicy, adam, lambda_returns, mlp
 
 
 @dataclass
 class PpoSettings(Settings):
     """horizon: steps between two updates. passes, pieces: over what was seen. band: how far a probability may move at once.
-    kl: the change of the policy per update that the learning rate is steered to. What the critic says is (1 - gamma) times a
-    value, of the size of a reward."""
+    kl: the change of the policy per update that the learning rate is steered to. log_spread: of the noise at first. scaled:
+    observations are brought to one scale, that of all that were seen so far; where what is seen at first is narrow, as a pole
+    that hangs, that scale changes much, and it is better without. What the critic says is (1 - gamma) times a value, of the
+    size of a reward."""
 
     envs: int = 256
     horizon: int = 32
@@ -25,6 +30,8 @@ class PpoSettings(Settings):
     pieces: int = 8
     band: float = 0.2
     kl: float = 0.012
+    log_spread: float = -1.0
+    scaled: bool = True
     critic_hidden: tuple[int, ...] = (128, 128)
     max_norm: float = 1.0
 
@@ -33,6 +40,10 @@ class Ppo(Learner):
     """See the head of this file."""
 
     Settings = PpoSettings
+
+    @staticmethod
+    def policy_for(task: EnvTask, settings: Any) -> nn.Module:
+        return GaussianPolicy(task.observation_size, task.model.nu, task.limit, settings.hidden, settings.log_spread)
 
     def setup(self) -> None:
         s = self.settings
@@ -97,7 +108,8 @@ class Ppo(Learner):
                 kl = kl if self.workers.mean is None else float(self.workers.mean(torch.tensor(kl)))
                 self._steer(kl)
                 count, total = count + 1, total + kl
-        policy.normalizer.update(before, self.workers.total)
+        if s.scaled:
+            policy.normalizer.update(before, self.workers.total)
         return total / count
 
     def _steer(self, kl: float) -> None:

@@ -1,11 +1,5 @@
-"""Soft actor-critic (Haarnoja et al. 2018), and policy enhancement (Qiao et al. 2021) on top of it.
-
-A critic Q learns from all that was ever seen; the policy goes where Q less the price of certainty is high. Policy enhancement
-knows at each transition (s, a0, r, s') also how reward and next observation depend on the action, and looks at
-the physics where Q would only guess:
-
-    Q(s, a) ~ r + r_a (a - a0) + gamma Q(s' + J (a - a0), a')      with weight exp(-|a - a0|)
-"""
+"""Soft actor-critic (Haarnoja et al. 2018): a critic Q learns from all that was ever seen; the policy goes where Q less the
+price of certainty is high."""
 
 from __future__ import annotations
 
@@ -19,7 +13,7 @@ from torch import Tensor, nn
 
 from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import Normalizer, adam, mlp
+from .parts import Normalizer, SideBySide, adam, mlp
 from .replay import Replay
 
 
@@ -81,11 +75,11 @@ class TwoCritics(nn.Module):
     def __init__(self, observations: int, actions: int, hidden: tuple[int, ...]):
         super().__init__()
         self.normalizer = Normalizer(observations)
-        self.both = nn.ModuleList(mlp([observations + actions, *hidden, 1], norm=False) for _ in range(2))
+        self.both = SideBySide(2, [observations + actions, *hidden, 1], nn.functional.elu)
 
     def each(self, observation: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([self.normalizer(observation), action], -1)
-        return torch.stack([q(x)[..., 0] for q in self.both])
+        return self.both(x.reshape(-1, x.shape[-1]).expand(2, -1, -1)).reshape(2, *x.shape[:-1])
 
     def forward(self, observation: Tensor, action: Tensor) -> Tensor:
         return self.each(observation, action).amin(0)
@@ -173,41 +167,20 @@ class Sac(Learner):
         self._descend("critic", error, self.critic)
 
         action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
-        self._descend("actor", (price * density - self.worth(seen, action)).mean(), self.policy)
+        self._descend("actor", (price * density - self.critic(seen["before"], action)).mean(), self.policy)
         self.log_price[0].grad = (s.certainty * actions - density.detach()).mean()
         self.descend(self.parts["price_adam"], list(self.log_price))
-        with torch.no_grad():
-            for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
-                slow.lerp_(new, s.target_rate)
+        self.follow_critic()
         return {"critic": float(error.detach())}
 
-    def worth(self, seen: dict[str, Tensor], action: Tensor) -> Tensor:
-        """Q(s, a)"""
-        return self.critic(seen["before"], action)
+    @torch.no_grad()
+    def follow_critic(self) -> None:
+        """The slow critic comes nearer to the new one."""
+        for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
+            slow.lerp_(new, self.settings.target_rate)
 
     def _descend(self, name: str, loss: Tensor, module: nn.Module) -> None:
         adam, weights = self.parts[f"{name}_adam"], list(module.parameters())
         for weight, grad in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = grad
         self.descend(adam, weights)
-
-
-class PolicyEnhancement(Sac):
-    """See the head of this file."""
-
-    def more(self, action: Tensor) -> dict[str, Tensor]:
-        J, r = self.env.jacobian(action)
-        return {"J": J, "r": r}
-
-    def worth(self, seen: dict[str, Tensor], action: Tensor) -> Tensor:
-        s, d = self.settings, action - seen["action"]
-        weight = torch.exp(-d.detach().norm(dim=-1) / self.env.task.limit)
-        after = seen["after"] + (seen["J"] @ d[..., None])[..., 0]
-        with torch.no_grad():
-            next_action = self.policy(after, self.noise(*d.shape))
-        ahead = (
-            seen["reward"]
-            + (seen["r"] * d).sum(-1)
-            + s.gamma * (1.0 - seen["failed"]) * self.critic(after, next_action)
-        )
-        return weight * ahead + (1.0 - weight) * self.critic(seen["before"], action)

@@ -18,8 +18,9 @@ from ..model.model import Model
 from .bptt import Bptt
 from .learner import Learner, Together
 from .mbpo import Mbpo, SampleEnhancement
+from .policy_enhancement import PolicyEnhancement
 from .ppo import Ppo
-from .sac import PolicyEnhancement, Sac
+from .sac import Sac
 from .shac import Shac
 from .sql import Sql
 
