@@ -151,7 +151,7 @@ def table_4(runs: list[dict[str, Any]]) -> Sheet:
 
 
 def figure_5(runs: list[dict[str, Any]]) -> Sheet:
-    """Returns of ants over steps, medians over seeds, and after how many steps each is where MBPO is at the end."""
+    """Returns of ants over steps, medians over seeds, and from how many steps on each stays above where MBPO is at the end."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for r in runs:
         if r["job"]["task"] == "Ant" and r["job"]["steps"]:
@@ -163,10 +163,11 @@ def figure_5(runs: list[dict[str, Any]]) -> Sheet:
     middle = {a: np.median([np.interp(grid, *np.array(r["tries"])[:, ::2].T) for r in g], 0) for a, g in groups.items()}
     goal, lines = middle["mbpo"][-1], []
     for a, curve in middle.items():
-        reached = grid[np.argmax(curve >= goal)] if (curve >= goal).any() else np.inf
+        below = np.flatnonzero(curve < goal)  # a first policy that stands still may be above it
+        reached = np.inf if curve[-1] < goal else grid[below[-1] + 1] if len(below) else grid[0]
         cells = [f"{curve[round(40 * part)]:,.0f}" for part in (0.25, 0.5, 0.75, 1.0)]
         lines.append([a, str(len(groups[a])), *cells, "never" if np.isinf(reached) else f"{reached:,.0f}"])
-    columns = ["", "seeds", *(f"{part * end:,.0f} steps" for part in (0.25, 0.5, 0.75, 1.0)), "steps to MBPO's last"]
+    columns = ["", "seeds", *(f"{part * end:,.0f} steps" for part in (0.25, 0.5, 0.75, 1.0)), "above MBPO's last from"]
     return Sheet("Ant, few steps: median return of whole episodes without noise", columns, lines)
 
 
