@@ -104,13 +104,19 @@ def test_replay_keeps_the_latest():
     assert len(replay.sample(64, torch.Generator().manual_seed(0))["x"]) == 64
 
 
-def test_jacobians_match_differences():
+def pendulums_in_motion():
+    """Two of two links, and the action that moves them."""
     env = DifferentiableEnv("PendulumReach", 2, dtype="f64", threads=1, links=2)
     env.reset()
     action = torch.tensor([[0.5, -0.3], [0.2, 0.9]], dtype=torch.float64)
     for _ in range(3):
         env.step(action)
     env.detach()
+    return env, action
+
+
+def test_jacobians_match_differences():
+    env, action = pendulums_in_motion()
     J, r = env.jacobian(action)
     now, h = env.now, 1e-6
     for k in range(2):
@@ -125,12 +131,7 @@ def test_jacobians_match_differences():
 
 
 def test_slopes_of_a_step_match_differences():
-    env = DifferentiableEnv("PendulumReach", 2, dtype="f64", threads=1, links=2)
-    env.reset()
-    action = torch.tensor([[0.5, -0.3], [0.2, 0.9]], dtype=torch.float64)
-    for _ in range(3):
-        env.step(action)
-    env.detach()
+    env, action = pendulums_in_motion()
     now, h = env.now, 1e-6
     slopes, inputs = env.slopes(now, action), torch.cat([now.q, now.v, action], -1)
     for k in range(6):

@@ -72,10 +72,6 @@ class Reals:
         from below; one that is out of bounds, or no number, is the nearest of the n (or the first)."""
         return self.memory.gather(self.start, _bounded(index, n))
 
-    def scatter(self, index: Any, n: Any, value: Any) -> None:
-        """Write a number to entry `index` of the first n, as `gather` finds it."""
-        self.memory.scatter(self.start, _bounded(index, n), checked(value, float, "an array of reals"))
-
     def scatter_add(self, index: Any, n: Any, value: Any) -> None:
         """Add a number to entry `index` of the first n, as `gather` finds it."""
         self.memory.scatter_add(self.start, _bounded(index, n), checked(value, float, "an array of reals"))

@@ -63,15 +63,16 @@ class Area(NamedTuple):
         """Rows of a page."""
         return self.blocks * BLOCK
 
-    def below(self, count: Any, more: int = 0) -> Iterator[Any]:
-        return numbers_below(count, self.blocks, more)
+    def below(self, count: Any) -> Iterator[Any]:
+        return numbers_below(count, self.blocks)
 
     def turn(self, page: counter) -> tuple[Table, Table]:
         """The page on which the area stands, and the other, on which it is to stand."""
-        old, new = page.value * self.size, (page.value * -1 + 1) * self.size
-        page.value = page.value * -1 + 1
-        tables = (Table(self.rows.memory, POLYGON, at * POLYGON.size + self.rows.start) for at in (old, new))
-        return next(tables), next(tables)
+        here = page.value * self.size
+        there = self.size - here
+        page.value = 1 - page.value
+        one, other = (Table(self.rows.memory, POLYGON, at * POLYGON.size + self.rows.start) for at in (here, there))
+        return one, other
 
     def corner(self, number: Any) -> Vertex:
         return self.rows.pick("at", number, self.size)
