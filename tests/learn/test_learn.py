@@ -10,10 +10,11 @@ from typer.testing import CliRunner
 
 import artigrad as ag
 from artigrad.cli import app
-from artigrad.envs import DifferentiableEnv
+from artigrad.envs import TASKS, DifferentiableEnv
 from artigrad.learn import ALGORITHMS, Player, Training
 from artigrad.learn.parts import Normalizer, lambda_returns
 from artigrad.learn.replay import Replay
+from artigrad.learn.tuned import TUNED
 
 SMALL = {  # so that an update is short, and something is learned in the second
     "shac": {"envs": 4, "span": 0.07, "critic_passes": 2},
@@ -286,3 +287,14 @@ def test_what_is_wrong_is_said(tmp_path):
     with pytest.raises(ag.InputError, match="there is no file"):
         Player(tmp_path / "none.pt")
     assert math.isnan(training("ppo").learner.tally.figures()["return"])
+
+
+def test_a_training_begins_with_what_is_known_to_work():
+    for (task, algorithm), settings in TUNED.items():
+        assert task in TASKS and ALGORITHMS[algorithm].Settings(**settings)
+    small = {"envs": 2, "hidden": (8,), "critic_hidden": (8,), "threads": 1}
+    usual = Training("ant", "SHAC", **small)
+    assert usual.learner.settings.episode == usual.learner.env.episode == 250
+    assert usual.learner.env.observation_size == 27 and usual.about["options"] == {"contact_forces": False}
+    other = Training("Ant", "shac", episode=100, options={"contact_forces": True}, **small)
+    assert other.learner.env.episode == 100 and other.learner.env.observation_size == 105

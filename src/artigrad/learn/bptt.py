@@ -46,7 +46,9 @@ class Bptt(Learner):
             observation, worth = found.observation, worth * s.gamma
         self.adam.zero_grad()
         (-total.mean()).backward()
-        norm = self.descend(self.adam, list(self.policy.parameters()))
+        weights = list(self.policy.parameters())
+        self.share(weights)
+        norm = self.descend(self.adam, weights)
         env.detach()
         self.steps += s.envs * horizon * self.workers.count
         return {"return": float(total.detach().mean()), "length": float(length.mean()), "gradient": norm}

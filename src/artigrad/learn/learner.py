@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..envs import DifferentiableEnv, EnvTask, Moment
-from .parts import GaussianPolicy, Tally, descend
+from .parts import GaussianPolicy, Tally, descend, in_one
 
 
 @dataclass
@@ -112,8 +112,17 @@ class Learner(ABC):
         return self.parts[name]
 
     def descend(self, optimizer: torch.optim.Optimizer, weights: list[nn.Parameter]) -> float:
-        """A step along gradients that all workers share; the norm of the gradient."""
-        return descend(optimizer, weights, self.settings.max_norm, self.workers.mean)
+        """A step along the gradient; its norm."""
+        return descend(optimizer, weights, self.settings.max_norm)
+
+    def share(self, weights: list[nn.Parameter], figures: Tensor | None = None) -> list[float]:
+        """Gradients of the weights become their means over all workers. So do figures, which come back."""
+        told = weights[0].new_zeros(0) if figures is None else figures
+        if self.workers.mean is not None:
+            *parts, told = in_one(self.workers.mean, [*(w.grad for w in weights if w.grad is not None), told])
+            for weight, part in zip(weights, parts, strict=True):
+                weight.grad = part
+        return told.tolist()
 
     def noise(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self.generator, device=self.device)

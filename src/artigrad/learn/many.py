@@ -11,6 +11,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -105,7 +106,7 @@ class Workers:
         if not ray.is_initialized():
             ray.init(address=address, include_dashboard=False, log_to_driver=False)
         probe = Training(task, algorithm, options=options, threads=1, **settings)  # checks what was asked for
-        self.about = {**probe.about, "settings": settings}
+        self.about = {**probe.about, "settings": asdict(probe.learner.settings)}
         self.steps, self.lost, self.figures = 0, 0, list[dict[str, float]]()
         self._start(None)
 

@@ -179,20 +179,16 @@ def adam(weights: Iterable[nn.Parameter], rate: float, betas: tuple[float, float
     return torch.optim.Adam(weights, rate, betas, fused=True)
 
 
-def descend(
-    optimizer: torch.optim.Optimizer,
-    weights: list[nn.Parameter],
-    max_norm: float,
-    mean: Callable[[Tensor], Tensor] | None = None,
-) -> float:
-    """A step of an optimiser on gradients within a norm; which norm they had. Gradients that are no numbers are not taken.
-    mean: of a tensor over workers, by which their gradients become one."""
-    if mean is not None:
-        together = mean(torch.cat([w.grad.flatten() for w in weights if w.grad is not None]))
-        for weight, part in zip(weights, together.split([w.numel() for w in weights]), strict=True):
-            weight.grad = part.view_as(weight)
+def descend(optimizer: torch.optim.Optimizer, weights: list[nn.Parameter], max_norm: float) -> float:
+    """A step of an optimiser on gradients within a norm; which norm they had. Gradients that are no numbers are not taken."""
     norm = nn.utils.clip_grad_norm_(weights, max_norm)
     if not bool(norm.isfinite()):
         return math.nan
     optimizer.step()
     return float(norm)
+
+
+def in_one(mean: Callable[[Tensor], Tensor], tensors: list[Tensor]) -> list[Tensor]:
+    """Means of tensors over workers, who meet once: each meeting takes longer than many numbers do."""
+    together = mean(torch.cat([x.flatten() for x in tensors]))
+    return [x.view_as(y) for x, y in zip(together.split([x.numel() for x in tensors]), tensors, strict=True)]

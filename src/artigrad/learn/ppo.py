@@ -103,9 +103,8 @@ class Ppo(Learner):
                 error = (self._told(seen) - target).square().mean()
                 self.adam.zero_grad()
                 (0.5 * error - surrogate).backward()
+                [kl] = self.share(self.weights, (ratio.detach() - 1.0 - ratio.detach().log()).mean()[None])
                 self.descend(self.adam, self.weights)
-                kl = float((ratio.detach() - 1.0 - ratio.detach().log()).mean())
-                kl = kl if self.workers.mean is None else float(self.workers.mean(torch.tensor(kl)))
                 self._steer(kl)
                 count, total = count + 1, total + kl
         if s.scaled:

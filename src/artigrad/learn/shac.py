@@ -17,14 +17,14 @@ their way back, and shrinks where many do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from .learner import Learner, Settings
-from .parts import adam, lambda_returns, mlp
+from .parts import adam, in_one, lambda_returns, mlp
 
 
 @dataclass
@@ -33,14 +33,14 @@ class ShacSettings(Settings):
     in which gradients of contact grow beyond use. clip: see `DifferentiableEnv`, in units of the return of one robot.
 
     The critic is taught `critic_passes` passes over what was seen, in `critic_pieces` pieces; of the target critic that stands
-    for the future, `target_rate` stays at each update. Learning rates fall linearly to `last_rate` of their first value at
-    `decay_steps` steps of the environment. What the critic says is (1 - gamma) times a value, of the size of a reward.
-    Actions are tanh(x), which is flat far out, where no gradient comes back from: what of |x| is beyond `slack` costs
-    `slack_price` times its square."""
+    for the future, `target_rate` stays at each update. What the critic says is (1 - gamma) times a value, of the size of a
+    reward. Actions are tanh(x), which is flat far out, where no gradient comes back from: what of |x| is beyond `slack` costs
+    `slack_price` times its square. Learning rates fall linearly to `last_rate` of their first value at `decay_steps` steps of
+    the environment."""
 
     envs: int = 64
     span: float = 0.2
-    clip: float = 30.0
+    clip: float = 1000.0
     adaptive: bool = False
     mixed: bool = False
     actor_rate: float = 2e-3
@@ -117,24 +117,22 @@ class Shac(Learner):
         for optimizer, rate in ((self.actor_adam, s.actor_rate), (self.critic_adam, s.critic_rate)):
             optimizer.param_groups[0]["lr"] = rate * (s.last_rate + (1.0 - s.last_rate) * left)
         horizon = self.stretch.steps
-        norm = self.climb(horizon)
+        norm, part = self.climb(horizon)
         error = self.teach()
         with torch.no_grad():
             for old, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
                 old.lerp_(new, 1.0 - s.target_rate)
         self.steps += s.envs * horizon * self.workers.count
-        total = self.workers.total
-        cut, states = (self.env.batch.cut if total is None else total(self.env.batch.cut)).tolist()
-        self.env.batch.cut.zero_()
         if s.adaptive:
-            self.stretch.adapt(cut / max(states, 1.0))
-        figures = {"gradient": norm, "critic": error, "cut": cut / max(states, 1.0), "horizon": horizon}
+            self.stretch.adapt(part)
+        figures = {"gradient": norm, "critic": error, "cut": part, "horizon": horizon}
         if s.mixed:
             figures |= dict(zip(("variance_first", "variance_zeroth"), self.mixture.variance.tolist(), strict=True))
         return {**self.tally.figures(), **figures}
 
-    def climb(self, horizon: int) -> float:
-        """The return of a stretch and one step of the policy along its gradient; keeps what was seen for the critic."""
+    def climb(self, horizon: int) -> tuple[float, float]:
+        """The return of a stretch and one step of the policy along its gradient; keeps what was seen for the critic. The norm
+        of the gradient, and the part of cotangents that was cut down on the way."""
         s, env, policy = self.settings, self.env, self.policy
         observation, seen = env.detach(), []
         total = torch.zeros(s.envs, device=self.device)
@@ -162,7 +160,9 @@ class Shac(Learner):
             gradient = self.mixture(gradient, self.by_likelihood())
         for weight, part in zip(weights, gradient.split([w.numel() for w in weights]), strict=True):
             weight.grad = part.view_as(weight)
-        return self.descend(self.actor_adam, weights)
+        clipped, states = self.share(weights, env.batch.cut)
+        env.batch.cut.zero_()
+        return self.descend(self.actor_adam, weights), clipped / max(states, 1e-9)
 
     def by_likelihood(self) -> Tensor:
         """The same gradient from what was seen, without that of the physics."""
@@ -198,8 +198,18 @@ class Shac(Learner):
                 loss.backward()
                 self.descend(self.critic_adam, list(self.critic.parameters()))
                 error = loss.detach()
+        if self.workers.mean is not None:
+            self.agree(self.workers.mean)
         normalizer.update(before, self.workers.total)
         return float(error)
+
+    @torch.no_grad()
+    def agree(self, mean: Callable[[Tensor], Tensor]) -> None:
+        """Each worker taught its critic what its own robots saw; all go on with the mean of these. To meet at each step of the
+        critic would take longer."""
+        weights = list(self.critic.parameters())
+        for weight, middle in zip(weights, in_one(mean, [w.data for w in weights]), strict=True):
+            weight.copy_(middle)
 
 
 def flat(pieces: Iterable[Tensor]) -> Tensor:

@@ -23,6 +23,7 @@ from .ppo import Ppo
 from .sac import Sac
 from .shac import Shac
 from .sql import Sql
+from .tuned import OPTIONS, TUNED
 
 ALGORITHMS: dict[str, type[Learner]] = {
     "shac": Shac,
@@ -39,9 +40,10 @@ ALGORITHMS: dict[str, type[Learner]] = {
 class Training:
     """A learner and where its run is kept: `progress.csv`, `checkpoint.pt`, and TensorBoard's file if asked for.
 
-    task: a name of `artigrad.envs.TASKS` with its `options`. settings: fields of the algorithm's settings. model: the robot,
-    where its file is not at hand. workers: this process among those that train one policy (`learn.many.Share`). A folder that
-    holds a checkpoint of the same training is gone on with.
+    task: a name of `artigrad.envs.TASKS` with its `options`. settings: fields of the algorithm's settings; those that are not
+    told are what is known to work for the task, in `learn/tuned.py`, or else the algorithm's own. model: the robot, where its
+    file is not at hand. workers: this process among those that train one policy (`learn.many.Share`). A folder that holds a
+    checkpoint of the same training is gone on with.
     """
 
     def __init__(
@@ -58,24 +60,17 @@ class Training:
         workers: Together | None = None,
         **settings: Any,
     ):
-        self.about: dict[str, Any] = {
-            "task": named(task, TASKS, "tasks"),
-            "algorithm": algorithm,
-            "options": options or {},
-        }
-        kind = ALGORITHMS[named(algorithm, ALGORITHMS, "algorithms")]
+        task, algorithm = named(task, TASKS, "tasks"), named(algorithm, ALGORITHMS, "algorithms")
+        options = OPTIONS.get(task, {}) | (options or {})
+        self.about: dict[str, Any] = {"task": task, "algorithm": algorithm, "options": options}
+        kind = ALGORITHMS[algorithm]
         known = [field.name for field in fields(kind.Settings)]
         for name in settings:
             named(name, known, f"settings of {algorithm}")
         robot = {} if model is None else {"model": model}
-        how: dict[str, Any] = {
-            "device": device,
-            "threads": threads,
-            "workers": workers,
-            **self.about["options"],
-            **robot,
-        }
-        self.learner = kind(self.about["task"], kind.Settings(**settings), **how)
+        how: dict[str, Any] = {"device": device, "threads": threads, "workers": workers, **options, **robot}
+        settings = TUNED.get((task, algorithm), {}) | settings
+        self.learner = kind(task, kind.Settings(**settings), **how)
         self.seconds = 0.0
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
