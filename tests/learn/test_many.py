@@ -1,8 +1,10 @@
-"""One policy by several processes: gradients are averaged, and a worker that is killed changes nothing but time."""
+"""Many workers: gradients of one policy are averaged, jobs are done by whoever is free, and a worker that is killed changes
+nothing but time."""
 
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ import artigrad as ag
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 from artigrad.learn import Player  # noqa: E402
 from artigrad.learn.many import Workers  # noqa: E402
+from artigrad.many import over_workers  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = {"envs": 2, "span": 0.05, "critic_passes": 1, "hidden": (8,), "critic_hidden": (8,)}
@@ -20,6 +23,7 @@ SMALL = {"envs": 2, "span": 0.05, "critic_passes": 1, "hidden": (8,), "critic_hi
 @pytest.fixture(scope="module", autouse=True)
 def cluster():
     path = os.pathsep.join(p for p in sys.path if p)
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - beside other tests they would wait for long
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": path}})
     yield
     ray.shutdown()
@@ -45,6 +49,30 @@ def test_a_killed_worker_changes_nothing(tmp_path):
     struck.save(tmp_path / "policy.pt")
     assert Player(tmp_path / "policy.pt")(torch.zeros(11)).shape == (3,)
     struck.close()
+
+
+def test_jobs_over_workers(tmp_path):
+    """Minimisation from several starts; the worker of one of them dies, once."""
+
+    def least(job):
+        start, mark = job
+        if start == 2.0 and not Path(mark).exists():
+            Path(mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        x = start
+        for _ in range(60):
+            x -= 0.25 * 2.0 * (x - 3.0)
+        return x, os.getpid()
+
+    seen = []
+    found = over_workers(least, [(x, str(tmp_path / "mark")) for x in (1.0, 2.0, 5.0)], watch=lambda *x: seen.append(x))
+    assert [round(x, 9) for x, _ in found] == [3.0] * 3 and (tmp_path / "mark").exists()
+    assert os.getpid() not in [process for _, process in found] and seen == [(1, 3), (2, 3), (3, 3)]
+    with pytest.raises(ZeroDivisionError) as problem:
+        over_workers(lambda x: 1 / x, [1, 0, 2])
+    assert "job 1 of 3: 0" in "".join(problem.value.__notes__)
+    with pytest.raises(ag.InputError, match="cores"):
+        over_workers(least, [], cores=0)
 
 
 def test_what_is_wrong_is_said():

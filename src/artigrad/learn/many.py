@@ -1,5 +1,5 @@
 """One policy trained by many workers (Ray): each simulates and differentiates its share of robots, gradients are averaged, so
-that all have the same weights at all times.
+that all have the same weights after every update.
 
 What all workers were at some moment is kept. When one dies, all are made anew from there and do again what was lost: the
 policy that comes out is the same to the bit, and only time has passed.
@@ -18,7 +18,8 @@ import torch
 import torch.distributed as group
 from torch import Tensor
 
-from ..errors import InputError, need
+from ..errors import InputError
+from ..many import cluster
 from .learner import Learner, Together
 from .training import ALGORITHMS, Training
 
@@ -95,16 +96,11 @@ class Workers:
         every: int = 10,
         **settings: Any,
     ):
-        need("ray", "training by many workers needs Ray", "ray")
-        import ray
-
         if algorithm not in SHARED:
             raise InputError(f"workers train by {', '.join(SHARED)}; not by {algorithm}")
         if not isinstance(count, int) or count < 1:
             raise InputError(f"count is a whole number of workers, at least 1, not {count!r}")
-        self.ray, self.count, self.every = ray, count, every
-        if not ray.is_initialized():
-            ray.init(address=address, include_dashboard=False, log_to_driver=False)
+        self.ray, self.count, self.every = cluster(address), count, every
         probe = Training(task, algorithm, options=options, threads=1, **settings)  # checks what was asked for
         self.about = {**probe.about, "settings": asdict(probe.learner.settings)}
         self.steps, self.lost, self.figures = 0, 0, list[dict[str, float]]()

@@ -12,7 +12,7 @@ FAR: dict[str, Any] = {"episode": 250, "critic_passes": 2, "last_rate": 0.05}
 NEAR: dict[str, Any] = {"clip": 30.0, "gamma": 0.995, "span": 0.1, "actor_rate": 3e-4, "last_rate": 0.05}
 TUNED: dict[tuple[str, str], dict[str, Any]] = {
     ("Ant", "shac"): {"average": 0.99, **FAR},
-    ("HalfCheetah", "shac"): {"actor_rate": 1e-3, **FAR},
+    ("HalfCheetah", "shac"): FAR,
     ("Hopper", "shac"): NEAR,
     ("Walker2d", "shac"): NEAR,
     ("Laikago", "shac"): {"clip": 30.0},
