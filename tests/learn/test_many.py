@@ -12,9 +12,9 @@ import torch
 import artigrad as ag
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
+from artigrad.jobs import over_workers  # noqa: E402
 from artigrad.learn import Player  # noqa: E402
 from artigrad.learn.many import Workers  # noqa: E402
-from artigrad.many import over_workers  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SMALL = {"envs": 2, "span": 0.05, "critic_passes": 1, "hidden": (8,), "critic_hidden": (8,)}

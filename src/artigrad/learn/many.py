@@ -19,7 +19,7 @@ import torch.distributed as group
 from torch import Tensor
 
 from ..errors import InputError
-from ..many import cluster
+from ..jobs import cluster
 from .learner import Learner, Together
 from .training import ALGORITHMS, Training
 
