@@ -12,7 +12,8 @@ import artigrad as ag
 from artigrad.cli import app
 from artigrad.envs import TASKS, DifferentiableEnv
 from artigrad.learn import ALGORITHMS, Player, Training
-from artigrad.learn.parts import Normalizer, lambda_returns
+from artigrad.learn.mbpo import Ensemble, MbpoSettings
+from artigrad.learn.parts import Normalizer, SideBySide, lambda_returns
 from artigrad.learn.replay import Replay
 from artigrad.learn.tuned import TUNED
 
@@ -22,7 +23,17 @@ SMALL = {  # so that an update is short, and something is learned in the second
     "bptt": {"envs": 2, "horizon": 6},
     "sac": {"envs": 4, "first": 4, "updates": 2, "batch": 8},
     "policy-enhancement": {"envs": 4, "horizon": 6, "passes": 2, "updates": 2, "batch": 8},
-    "mbpo": {"envs": 4, "first": 4, "updates": 2, "batch": 8, "rollouts": 16, "model_every": 4, "model_passes": 1},
+    "mbpo": {
+        "envs": 4,
+        "first": 4,
+        "updates": 2,
+        "batch": 8,
+        "rollouts": 16,
+        "model_every": 4,
+        "model_passes": 1,
+        "norm": True,
+        "policy_every": 2,
+    },
     "sample-enhancement": {
         "envs": 4,
         "first": 4,
@@ -105,6 +116,43 @@ def test_replay_keeps_the_latest():
     assert len(replay.sample(64, torch.Generator().manual_seed(0))["x"]) == 64
 
 
+@pytest.mark.parametrize("norm", [False, True])
+def test_networks_side_by_side_are_what_each_is_alone(norm):
+    torch.manual_seed(0)
+    nets = SideBySide(3, [4, 8, 8, 2], torch.relu, norm=norm)
+    x = torch.randn(3, 5, 4)
+    parts = [p.view(s) for p, s in zip(nets.flat.split([math.prod(s) for s in nets.shapes]), nets.shapes, strict=True)]
+    found = nets(x)
+    for k in range(3):
+        y = x[k]
+        for layer in range(3):
+            y = y @ parts[2 * layer][k] + parts[2 * layer + 1][k]
+            if layer < 2:
+                y = torch.relu(torch.nn.functional.layer_norm(y, (8,)) if norm else y)
+        torch.testing.assert_close(found[k], y)
+    which = torch.tensor([2, 0])
+    torch.testing.assert_close(nets(x[which], which), found[which])
+
+
+def test_an_ensemble_learns_what_comes_and_how_sure_that_is():
+    """Of two entries one is known, and one has noise of half its size; both are told, each with its spread."""
+    torch.manual_seed(0)
+    model = Ensemble(1, 1, MbpoSettings(members=2, elites=2, model_hidden=(32,)))
+    x = torch.randn(2, 4000, 2)
+    y = torch.stack([torch.tanh(x[..., 0]), x[..., 1] + 0.5 * torch.randn(2, 4000)], -1)
+    model.inputs.restart(x)
+    model.outputs.restart(y)
+    adam = torch.optim.Adam(model.parameters(), 1e-2)
+    for _ in range(300):
+        at = torch.randint(4000, (256,))
+        adam.zero_grad()
+        model.errors(x[:, at], y[:, at])[0].sum().backward()
+        adam.step()
+    spread = (model(x)[1].exp() * model.outputs.spread()).mean((0, 1))
+    assert spread[0] < 0.25 and 0.4 < spread[1] < 0.6, spread
+    assert (model.errors(x, y)[1] < 0.2).all()  # noise alone is half of 0.25 / 1.25
+
+
 def pendulums_in_motion():
     """Two of two links, and the action that moves them."""
     env = DifferentiableEnv("PendulumReach", 2, dtype="f64", threads=1, links=2)
@@ -176,12 +224,12 @@ def test_samples_beside_true_ones_are_nearly_true():
         learner = run.learner
         before = learner.env.now
         learner.act()
-        row = learner.replay.rows
-        seen = learner.samples(64)
-        at = (seen["before"][:, None] - row["before"]).square().sum(-1).argmin(-1)
-        assert (seen["action"] != row["action"][at]).any(-1).float().mean() > 0.7  # nine of ten
-        learner.env.now = type(before)(*(x[at] for x in before))
+        at = torch.arange(64)
+        row, seen = learner.replay.at(at), learner.samples(at)
+        assert (seen["action"] != row["action"]).any(-1).float().mean() > 0.7  # nine of ten
+        learner.env.now = before
         true = learner.env.step(seen["action"])
+        assert torch.equal(true.terminated, seen["failed"] > 0.5)
         off.append(float((true.last - seen["after"]).abs().max() + (true.reward - seen["reward"]).abs().max()))
     assert off[1] < 2e-4 and 20.0 * off[1] < off[0] < 2e-2, off
 

@@ -1,7 +1,7 @@
 """Model-based policy optimisation (Janner et al. 2019), and sample enhancement (Qiao et al. 2021) on top of it.
 
 An ensemble of networks learns what the environment does, soft actor-critic learns from short rollouts in it. Sample enhancement
-adds to every true transition others nearby, which the Jacobians of the physics give for free:
+adds to every true transition others nearby, which the Jacobians of the physics give. Ensemble and critic learn from both:
 
     a_k = a + da,   s'_k = s' + ds'/da da,   r_k = r + dr/da da
 """
@@ -21,19 +21,21 @@ from .sac import Sac, SacSettings
 @dataclass
 class MbpoSettings(SacSettings):
     """members, elites: of the ensemble. model_every: steps between two trainings of it, of `model_passes` over at most
-    `model_rows` transitions. rollouts: starts of imagined stretches each time. horizon: (from, to, first step, last step): how
-    long they are, growing while the environment takes those steps. real: part of true transitions in a batch.
-    extra, reach: of sample enhancement, transitions for each true one and how far their actions lie from it."""
+    `model_rows` transitions, `model_batch` at a time. rollouts: starts of imagined stretches each time; those of the last two
+    are kept. horizon: (from, to, first step, last step): how long they are, growing while the environment takes those steps.
+    real: part of true transitions in a batch. extra, reach: of sample enhancement, transitions for each true one and how far
+    their actions lie from it."""
 
     envs: int = 1
     updates: int = 20
     first: int = 5000
     members: int = 7
     elites: int = 5
-    model_hidden: int = 200
+    model_hidden: tuple[int, ...] = (200, 200, 200, 200)
     model_every: int = 250
     model_passes: int = 5
     model_rows: int = 20_000
+    model_batch: int = 256
     model_rate: float = 1e-3
     rollouts: int = 10_000
     horizon: tuple[int, int, int, int] = (1, 25, 20_000, 100_000)
@@ -48,8 +50,8 @@ class Ensemble(nn.Module):
     def __init__(self, observations: int, actions: int, s: MbpoSettings):
         super().__init__()
         self.inputs, self.outputs = Normalizer(observations + actions), Normalizer(observations + 1)
-        sizes = [observations + actions, *[s.model_hidden] * 4, 2 * (observations + 1)]
-        self.members = SideBySide(s.members, sizes, nn.functional.silu)
+        sizes = [observations + actions, *s.model_hidden, 2 * (observations + 1)]
+        self.members = SideBySide(s.members, sizes, nn.functional.silu, norm=True)
         self.register_buffer("best", torch.arange(s.elites))
 
     best: Tensor
@@ -60,10 +62,12 @@ class Ensemble(nn.Module):
         return mean, -4.0 + 4.5 * torch.sigmoid(log_spread)
 
     def errors(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Negative log likelihood and squared error of each member, for y on its own scale."""
+        """What each member learns from, and its squared error, for y on its own scale. Means learn by squared errors and
+        spreads by the likelihood of what is left: means that learn by likelihood give up entries that are hard to tell."""
         mean, log_spread = self(x)
-        off = self.outputs(y) - mean
-        return (0.5 * (off / log_spread.exp()).square() + log_spread).mean((1, 2)), off.square().mean((1, 2))
+        square = (self.outputs(y) - mean).square()
+        left = 0.5 * square.detach() * torch.exp(-2.0 * log_spread) + log_spread
+        return (square + left).mean((1, 2)), square.mean((1, 2))
 
     @torch.no_grad()
     def imagine(self, observation: Tensor, action: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -92,7 +96,7 @@ class Mbpo(Sac):
         self.model_adam = self.keep(
             "model_adam", torch.optim.Adam(self.model.parameters(), s.model_rate, weight_decay=1e-5, fused=True)
         )
-        self.imagined = self.keep("imagined", Replay(20 * s.rollouts, self.device))
+        self.imagined = self.keep("imagined", Replay(2 * s.rollouts, self.device))
 
     def update(self) -> dict[str, float]:
         s = self.settings
@@ -105,8 +109,8 @@ class Mbpo(Sac):
             if before // s.model_every != self.steps // s.model_every or not self.imagined.count:
                 losses["model"] = self.fit()
                 self.dream()
-            for _ in range(s.updates):
-                losses |= self.learn(self.mixed())
+            for k in range(s.updates):
+                losses |= self.learn(self.mixed(), k % s.policy_every == 0)
         figures = {name: losses.get(name, 0.0) for name in ("critic", "model")}
         return {**self.tally.figures(), **figures, "price": float(self.log_price[0].detach().exp())}
 
@@ -114,50 +118,52 @@ class Mbpo(Sac):
         """A batch of true and imagined transitions."""
         s = self.settings
         true = round(s.real * s.batch)
-        parts = [self.replay.sample(true, self.generator), self.imagined.sample(s.batch - true, self.generator)]
+        parts = [
+            self.samples(self.replay.any(true, self.generator)),
+            self.imagined.sample(s.batch - true, self.generator),
+        ]
         return {name: torch.cat([part[name] for part in parts]) for name in parts[1]}
 
-    def samples(self, count: int) -> dict[str, Tensor]:
-        """True transitions that the ensemble learns from."""
-        return self.replay.sample(count, self.generator)
+    def samples(self, rows: Tensor) -> dict[str, Tensor]:
+        """Transitions that were seen, from which ensemble, critic and policy learn."""
+        return self.replay.at(rows)
 
     def fit(self) -> float:
         """The ensemble learns, and those that do best on what was held out are the elites."""
         s, model = self.settings, self.model
-        seen = self.samples(min(self.replay.count, s.model_rows))
-        x = torch.cat([seen["before"], seen["action"]], -1)
-        y = torch.cat([seen["after"] - seen["before"], seen["reward"][:, None]], -1)
-        for normalizer, rows in ((model.inputs, x), (model.outputs, y)):
-            normalizer.count.zero_()
-            normalizer.square.zero_()
-            normalizer.mean.zero_()
-            normalizer.update(rows)
-        held = max(1, len(x) // 10)
-        loss = torch.zeros((), device=self.device)
+        rows = torch.randperm(self.replay.count, generator=self.generator, device=self.device)[: s.model_rows]
+        held, rows = rows.split([len(rows) // 10 + 1, len(rows) - len(rows) // 10 - 1])
+        x, y = self.told(self.replay.at(rows))
+        for normalizer, known in ((model.inputs, x), (model.outputs, y)):
+            normalizer.restart(known)
         for _ in range(s.model_passes):
-            orders = torch.stack(
-                [
-                    held + torch.randperm(len(x) - held, generator=self.generator, device=self.device)
-                    for _ in range(s.members)
-                ]
-            )
-            for at in orders.split(s.batch, 1):
+            x, y = self.told(self.samples(rows))
+            orders = [torch.randperm(len(x), generator=self.generator, device=self.device) for _ in range(s.members)]
+            for at in torch.stack(orders).split(s.model_batch, 1):
                 loss = model.errors(x[at], y[at])[0].sum()
                 self.model_adam.zero_grad()
                 loss.backward()
                 self.model_adam.step()
         with torch.no_grad():
-            error = model.errors(x[:held].expand(s.members, -1, -1), y[:held].expand(s.members, -1, -1))[1]
+            error = model.errors(*(z.expand(s.members, -1, -1) for z in self.told(self.replay.at(held))))[1]
             model.best.copy_(error.topk(s.elites, largest=False).indices)
         return float(error.min())
+
+    def told(self, seen: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """What the ensemble is asked, and what it is to say."""
+        change = [seen["after"] - seen["before"], seen["reward"][:, None]]
+        return torch.cat([seen["before"], seen["action"]], -1), torch.cat(change, -1)
 
     @torch.no_grad()
     def dream(self) -> None:
         """Short rollouts in the ensemble from states that were seen."""
         s, (low, high, first, last) = self.settings, self.settings.horizon
         part = min(1.0, max(0.0, (self.steps - first) / max(1, last - first)))
+        length = round(low + part * (high - low))
+        if self.imagined.capacity != 2 * s.rollouts * length:  # what older ensembles said is forgotten
+            self.imagined.clear(2 * s.rollouts * length)
         observation = self.replay.sample(s.rollouts, self.generator)["before"]
-        for _ in range(round(low + part * (high - low))):
+        for _ in range(length):
             action = self.policy(observation, self.noise(len(observation), self.env.action_size))
             after, reward = self.model.imagine(observation, action, self.generator)
             failed = self.failed(after)
@@ -180,11 +186,13 @@ class SampleEnhancement(Mbpo):
         J, r = self.env.jacobian(action)
         return {"J": J, "r": r}
 
-    def samples(self, count: int) -> dict[str, Tensor]:
-        """Any of the true ones and of the `extra` beside each."""
-        s, limit, seen = self.settings, self.env.task.limit, self.replay.sample(count, self.generator)
-        beside = torch.rand(count, 1, generator=self.generator, device=self.device) * (1 + s.extra) > 1.0
+    def samples(self, rows: Tensor) -> dict[str, Tensor]:
+        """Of each either itself or one of the `extra` beside it."""
+        s, limit, seen = self.settings, self.env.task.limit, self.replay.at(rows)
+        beside = torch.rand(len(rows), 1, generator=self.generator, device=self.device) * (1 + s.extra) > 1.0
         action = (seen["action"] + beside * s.reach * limit * self.noise(*seen["action"].shape)).clamp(-limit, limit)
         d = action - seen["action"]
         after = seen["after"] + (seen["J"] @ d[..., None])[..., 0]
-        return seen | {"action": action, "after": after, "reward": seen["reward"] + (seen["r"] * d).sum(-1)}
+        reward = seen["reward"] + (seen["r"] * d).sum(-1)
+        failed = torch.where(beside[:, 0], self.failed(after), seen["failed"])
+        return seen | {"action": action, "after": after, "reward": reward, "failed": failed}

@@ -46,6 +46,12 @@ class Normalizer(nn.Module):
         self.count.copy_(count)
         self.settle()
 
+    def restart(self, x: Tensor) -> None:
+        """Forget what was seen, and take in these observations."""
+        for sums in (self.count, self.square, self.mean):
+            sums.zero_()
+        self.update(x)
+
     def settle(self) -> None:
         """Mean and spread, rounded once."""
         self.middle.copy_(self.mean)
@@ -73,23 +79,29 @@ def mlp(sizes: Iterable[int], *, norm: bool = True, gain: float = 1.0) -> nn.Seq
 
 
 class SideBySide(nn.Module):
-    """Networks of one shape, whose layers are one product each: small networks spend more time on calls than on numbers."""
+    """Networks of one shape, whose layers are one product each and whose weights are one tensor: small networks spend more time
+    on calls than on numbers. norm: each layer but the last is brought to one scale, row by row, before its activation."""
 
-    def __init__(self, count: int, sizes: Iterable[int], activation: Callable[[Tensor], Tensor]):
+    def __init__(self, count: int, sizes: Iterable[int], activation: Callable[[Tensor], Tensor], *, norm: bool = False):
         super().__init__()
-        self.activation = activation
-        self.weights, self.biases = nn.ParameterList(), nn.ParameterList()
-        for a, b in pairwise(sizes):
-            self.weights.append(nn.Parameter((2.0 * torch.rand(count, a, b) - 1.0) / a**0.5))
-            self.biases.append(nn.Parameter(torch.zeros(count, 1, b)))
+        self.activation, self.norm = activation, norm
+        self.shapes = [shape for a, b in pairwise(sizes) for shape in ((count, a, b), (count, 1, b))]
+        first = [(2.0 * torch.rand(c, a, b) - 1.0) / a**0.5 for c, a, b in self.shapes[::2]]
+        biases = [torch.zeros(shape) for shape in self.shapes[1::2]]
+        self.flat = nn.Parameter(torch.cat([x.flatten() for pair in zip(first, biases, strict=True) for x in pair]))
 
     def forward(self, x: Tensor, which: Tensor | None = None) -> Tensor:
         """(networks, rows, outputs) of inputs (networks, rows, inputs), by all networks or by those asked for."""
-        last = len(self.weights) - 1
-        for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            weight, bias = (weight, bias) if which is None else (weight[which], bias[which])
-            x = torch.baddbmm(bias, x, weight)
-            x = x if k == last else self.activation(x)
+        parts = [
+            part.view(shape)
+            for part, shape in zip(self.flat.split([math.prod(s) for s in self.shapes]), self.shapes, strict=True)
+        ]
+        if which is not None:
+            parts = [part[which] for part in parts]
+        for k in range(0, len(parts), 2):
+            x = torch.baddbmm(parts[k + 1], x, parts[k])
+            if k < len(parts) - 2:
+                x = self.activation(nn.functional.layer_norm(x, x.shape[-1:]) if self.norm else x)
         return x
 
 
@@ -181,11 +193,14 @@ def adam(weights: Iterable[nn.Parameter], rate: float, betas: tuple[float, float
 
 def descend(optimizer: torch.optim.Optimizer, weights: list[nn.Parameter], max_norm: float) -> float:
     """A step of an optimiser on gradients within a norm; which norm they had. Gradients that are no numbers are not taken."""
-    norm = nn.utils.clip_grad_norm_(weights, max_norm)
-    if not bool(norm.isfinite()):
+    grads = [w.grad for w in weights if w.grad is not None]
+    norm = float(torch.stack(torch._foreach_norm(grads)).norm())
+    if not math.isfinite(norm):
         return math.nan
+    if norm > max_norm:
+        torch._foreach_mul_(grads, max_norm / norm)
     optimizer.step()
-    return float(norm)
+    return norm
 
 
 def in_one(mean: Callable[[Tensor], Tensor], tensors: list[Tensor]) -> list[Tensor]:

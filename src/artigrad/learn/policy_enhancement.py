@@ -159,7 +159,7 @@ class PolicyEnhancement(Sac):
             action = limit * torch.tanh(x)
             error = 0.5 * ((action - wanted) / reach).square().sum(-1).mean()
             beyond = (x.abs() - s.slack).clamp(min=0.0).square().sum(-1).mean()
-            self._descend("actor", error + s.slack_price * beyond, policy.mean)
+            self._descend("actor", error + s.slack_price * beyond)
             moved = (action.detach() - seen["action"]).norm(dim=-1).mean() / reach
         return float(moved)
 
@@ -179,6 +179,6 @@ class PolicyEnhancement(Sac):
             for one in told:
                 bars = torch.cat(torch.autograd.grad(one.sum(), inputs, create_graph=True), -1)
                 loss = loss + 0.5 * s.slope_price * (scale * bars - slope).square().sum(-1).mean()
-        self._descend("critic", loss, self.critic)
+        self._descend("critic", loss)
         self.follow_critic()
         return {"critic": float(error.detach()), "slope": float(loss.detach() - error.detach())}

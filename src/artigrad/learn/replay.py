@@ -33,14 +33,24 @@ class Replay:
         self.next = (self.next + n) % self.capacity
         self.count = min(self.count + n, size)
 
+    def at(self, rows: Tensor) -> dict[str, Tensor]:
+        return {name: x[rows] for name, x in self.rows.items()}
+
+    def any(self, count: int, generator: torch.Generator) -> Tensor:
+        """Random rows; some may come twice."""
+        return torch.randint(self.count, (count,), generator=generator, device=self.device)
+
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
-        at = torch.randint(self.count, (count,), generator=generator, device=self.device)
-        return {name: x[at] for name, x in self.rows.items()}
+        return self.at(self.any(count, generator))
+
+    def clear(self, capacity: int) -> None:
+        """Forget all, and keep so many from now on."""
+        self.capacity, self.rows, self.count, self.next = capacity, {}, 0, 0
 
     def state_dict(self) -> dict[str, Any]:
         rows = {name: x[: self.count] for name, x in self.rows.items()}
-        return {"rows": rows, "count": self.count, "next": self.next}
+        return {"rows": rows, "count": self.count, "next": self.next, "capacity": self.capacity}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.rows = {name: x.clone().to(self.device) for name, x in state["rows"].items()}
-        self.count, self.next = state["count"], state["next"]
+        self.count, self.next, self.capacity = state["count"], state["next"], state["capacity"]

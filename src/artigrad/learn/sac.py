@@ -19,11 +19,12 @@ from .replay import Replay
 
 @dataclass
 class SacSettings(Settings):
-    """updates: of the networks for each step of all robots. first: steps with random actions before anything is learned, by
-    which observations are brought to one scale. capacity: transitions that are kept. price: of certainty, at first; it is
-    steered to an entropy of -certainty for each entry of the action. target_rate: how much of the new critic enters the slow
-    one at each update. decay_steps: steps of the environment at which learning rates have fallen, linearly, to `last_rate` of
-    their first value; they stay as they are where it is None."""
+    """updates: of the critics for each step of all robots. policy_every: of which so many come with one of the policy.
+    first: steps with random actions before anything is learned, by which observations are brought to one scale. capacity:
+    transitions that are kept. price: of certainty, at first; it is steered to an entropy of -certainty for each entry of the
+    action. target_rate: how much of the new critic enters the slow one at each update. norm: critics with layer norm, and ReLU
+    in place of ELU, which bear more updates. decay_steps: steps of the environment at which learning rates have fallen,
+    linearly, to `last_rate` of their first value; they stay as they are where it is None."""
 
     envs: int = 32
     hidden: tuple[int, ...] = (256, 256)
@@ -38,6 +39,8 @@ class SacSettings(Settings):
     certainty: float = 1.0
     target_rate: float = 0.005
     max_norm: float = 10.0
+    norm: bool = False
+    policy_every: int = 1
 
 
 class SquashedPolicy(nn.Module):
@@ -72,10 +75,11 @@ class SquashedPolicy(nn.Module):
 class TwoCritics(nn.Module):
     """The smaller of two estimates of Q, so that errors are not sought out."""
 
-    def __init__(self, observations: int, actions: int, hidden: tuple[int, ...]):
+    def __init__(self, observations: int, actions: int, hidden: tuple[int, ...], norm: bool = False):
         super().__init__()
         self.normalizer = Normalizer(observations)
-        self.both = SideBySide(2, [observations + actions, *hidden, 1], nn.functional.elu)
+        activation = nn.functional.relu if norm else nn.functional.elu
+        self.both = SideBySide(2, [observations + actions, *hidden, 1], activation, norm=norm)
 
     def each(self, observation: Tensor, action: Tensor) -> Tensor:
         x = torch.cat([self.normalizer(observation), action], -1)
@@ -96,7 +100,7 @@ class Sac(Learner):
 
     def setup(self) -> None:
         s, env = self.settings, self.env
-        self.critic = self.keep("critic", TwoCritics(env.observation_size, env.action_size, s.hidden))
+        self.critic = self.keep("critic", TwoCritics(env.observation_size, env.action_size, s.hidden, s.norm))
         self.target = self.keep("target", copy.deepcopy(self.critic))
         self.log_price = self.keep("price", nn.ParameterList([torch.tensor(math.log(s.price))]))
         for name, weights in (("actor", self.policy), ("critic", self.critic), ("price", self.log_price)):
@@ -118,8 +122,8 @@ class Sac(Learner):
         self.steps += s.envs
         losses: dict[str, float] = {}
         if self.steps >= s.first:
-            for _ in range(s.updates):
-                losses = self.learn(self.replay.sample(s.batch, self.generator))
+            for k in range(s.updates):
+                losses = self.learn(self.replay.sample(s.batch, self.generator), k % s.policy_every == 0)
         return {
             **self.tally.figures(),
             "critic": losses.get("critic", 0.0),
@@ -156,31 +160,31 @@ class Sac(Learner):
         """What else of a transition is kept."""
         return {}
 
-    def learn(self, seen: dict[str, Tensor]) -> dict[str, float]:
-        """One step of the critic, of the policy and of the price of certainty."""
+    def learn(self, seen: dict[str, Tensor], policy: bool = True) -> dict[str, float]:
+        """One step of the critic and, where asked for, of the policy and of the price of certainty."""
         s, price, actions = self.settings, self.log_price[0].exp().detach(), self.env.action_size
         with torch.no_grad():
             action, density = self.policy.draw(seen["after"], self.noise(len(seen["after"]), actions))
             ahead = self.target(seen["after"], action) - price * density
             wanted = seen["reward"] + s.gamma * (1.0 - seen["failed"]) * ahead
         error = (self.critic.each(seen["before"], seen["action"]) - wanted).square().mean()
-        self._descend("critic", error, self.critic)
-
-        action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
-        self._descend("actor", (price * density - self.critic(seen["before"], action)).mean(), self.policy)
-        self.log_price[0].grad = (s.certainty * actions - density.detach()).mean()
-        self.descend(self.parts["price_adam"], list(self.log_price))
+        self._descend("critic", error)
         self.follow_critic()
+        if policy:
+            action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
+            self._descend("actor", (price * density - self.critic(seen["before"], action)).mean())
+            self.log_price[0].grad = (s.certainty * actions - density.detach()).mean()
+            self.descend(self.parts["price_adam"], list(self.log_price))
         return {"critic": float(error.detach())}
 
     @torch.no_grad()
     def follow_critic(self) -> None:
         """The slow critic comes nearer to the new one."""
-        for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
-            slow.lerp_(new, self.settings.target_rate)
+        torch._foreach_lerp_(list(self.target.parameters()), list(self.critic.parameters()), self.settings.target_rate)
 
-    def _descend(self, name: str, loss: Tensor, module: nn.Module) -> None:
-        adam, weights = self.parts[f"{name}_adam"], list(module.parameters())
+    def _descend(self, name: str, loss: Tensor) -> None:
+        adam = self.parts[f"{name}_adam"]
+        weights = adam.param_groups[0]["params"]
         for weight, grad in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = grad
         self.descend(adam, weights)

@@ -50,16 +50,15 @@ class Sql(Sac):
     def policy_for(task: EnvTask, settings: Any) -> nn.Module:
         return NoisePolicy(task.observation_size, task.model.nu, task.limit, settings.hidden)
 
-    def learn(self, seen: dict[str, Tensor]) -> dict[str, float]:
+    def learn(self, seen: dict[str, Tensor], policy: bool = True) -> dict[str, float]:
         s = self.settings
         with torch.no_grad():
             wanted = seen["reward"] + s.gamma * (1.0 - seen["failed"]) * self.soft_value(seen["after"])
         error = (self.critic.each(seen["before"], seen["action"]) - wanted).square().mean()
-        self._descend("critic", error, self.critic)
-        self._descend("actor", self.stein(seen["before"]), self.policy)
-        with torch.no_grad():
-            for slow, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
-                slow.lerp_(new, s.target_rate)
+        self._descend("critic", error)
+        self.follow_critic()
+        if policy:
+            self._descend("actor", self.stein(seen["before"]))
         return {"critic": float(error.detach())}
 
     def soft_value(self, observation: Tensor) -> Tensor:
