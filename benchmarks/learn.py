@@ -99,7 +99,7 @@ def laikago() -> list[dict[str, Any]]:
 
 def figure_5() -> list[dict[str, Any]]:
     """Sample enhancement on the ant, beside others: what is compared first. Networks are smaller, and updates fewer than
-    published, two a step in place of 20, so that 50,000 steps take eight to ten minutes of one core."""
+    published, two a step in place of 20, so that 50,000 steps take six to eight minutes of one core."""
     shared: dict[str, Any] = {"steps": 50_000, "tries": 25, "robots": 4}
     soft: dict[str, Any] = {"envs": 10, "updates": 20, "batch": 128, "hidden": (128, 128), "norm": True, "first": 2500}
     soft |= {"policy_every": 2, "rate": 7e-4, "target_rate": 0.01, "gamma": 0.97, "average": 0.98}
