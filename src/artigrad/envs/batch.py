@@ -68,10 +68,16 @@ class Batch:
     def start(self, draw: Draw, count: int) -> Moment:
         """First moments of `count` episodes."""
         q, v = self.task.start(draw, count)
-        for first, _ in quaternions(self.task.model):
-            q[:, first : first + 4] /= q[:, first : first + 4].norm(dim=-1, keepdim=True)
+        q = self.of_length_one(q)
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
         return Moment(q, v, self._see(q, v, None), self.task.goals(draw, count), steps)
+
+    def of_length_one(self, q: Tensor) -> Tensor:
+        """q (B, nq) with quaternions of length 1."""
+        q = q.clone()
+        for first, _ in quaternions(self.task.model):
+            q[:, first : first + 4] /= q[:, first : first + 4].norm(dim=-1, keepdim=True)
+        return q
 
     def _see(self, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
         return q[:, :0] if self.fields is None else self.task.see(self.fields, q, v, u)

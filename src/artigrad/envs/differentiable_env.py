@@ -104,20 +104,17 @@ class DifferentiableEnv:
         self.now = after
         return EnvStep(observation, reward, terminated, truncated, last)
 
-    def jacobian(self, action: Tensor) -> tuple[Tensor, Tensor]:
-        """How `last` (B, observations, actions) and the reward (B, actions) of step(action) depend on the action; the robots
-        stay where they are. It takes a step of one robot for each entry of the observation."""
-        if self.now is None:
-            raise InputError("call reset() before jacobian()")
-        rows = self.observation_size + 1
-        now = Moment(*(x.detach().repeat_interleave(rows, 0) for x in self.now))
+    def jacobian(self, now: Moment, action: Tensor) -> tuple[Moment, Tensor]:
+        """The moments that a step leads to from any others, before an episode begins anew, and how their (q, v, seen) depend on
+        the action, (B, nq + nv + seen, actions). It takes a step of one robot for each of these entries."""
+        rows = sum(x.shape[-1] for x in (now.q, now.v, now.seen))
+        many = Moment(*(x.detach().repeat_interleave(rows, 0) for x in now))
         with torch.enable_grad():
             actions = action.detach().repeat_interleave(rows, 0).requires_grad_()
-            after, reward, _ = self.batch.step(now, actions)
-            found = torch.cat([self.task.observe(after), reward[:, None]], -1).reshape(-1, rows, rows)
+            after = self.batch.step(many, actions)[0]
+            found = torch.cat([after.q, after.v, after.seen], -1).reshape(-1, rows, rows)
             (slope,) = torch.autograd.grad(found.diagonal(dim1=1, dim2=2).sum(), actions)
-        slope = slope.reshape(-1, rows, self.action_size)
-        return slope[:, :-1], slope[:, -1]
+        return Moment(*(x.detach()[::rows] for x in after)), slope.reshape(-1, rows, self.action_size)
 
     def slopes(self, now: Moment, action: Tensor) -> Tensor:
         """How y = (q, v, observation, reward) after a step from any moments, before an episode begins anew, depends on

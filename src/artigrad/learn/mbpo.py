@@ -3,7 +3,10 @@
 An ensemble of networks learns what the environment does, soft actor-critic learns from short rollouts in it. Sample enhancement
 adds to every true transition others nearby, which the Jacobians of the physics give. Ensemble and critic learn from both:
 
-    a_k = a + da,   s'_k = s' + ds'/da da,   r_k = r + dr/da da
+    a_k = a + da,   s'_k = s' + ds'/da da,   r_k = r(s, a_k, s'_k)
+
+The paper has r_k = r + dr/da da. A task knows its reward, and what actions cost is not linear: along a line a spread of 0.2 in
+eight actions seems to be worth 0.16 more than it is, at every step, and it is the wildest actions that seem so.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..envs import Moment
 from .parts import Normalizer, SideBySide
 from .replay import Replay
 from .sac import Sac, SacSettings
@@ -166,33 +170,44 @@ class Mbpo(Sac):
         for _ in range(length):
             action = self.policy(observation, self.noise(len(observation), self.env.action_size))
             after, reward = self.model.imagine(observation, action, self.generator)
-            failed = self.failed(after)
+            failed = self.ended(self.env.task.recall(after), after)
             self.imagined.add(before=observation, action=action, reward=reward, after=after, failed=failed)
             observation = after[failed < 0.5]
             if not len(observation):
                 break
 
-    def failed(self, observation: Tensor) -> Tensor:
-        """1 where an episode would be over, as far as the observation tells; values beyond all reason are over too."""
-        task = self.env.task
+    def ended(self, now: Moment, observation: Tensor) -> Tensor:
+        """1 where an episode would be over; values beyond all reason are over too."""
         wild = ~(observation.abs() < 1e3).all(-1)
-        return (task.over(task.recall(observation)) | wild).to(observation)
+        return (self.env.task.over(now) | wild).to(observation)
 
 
 class SampleEnhancement(Mbpo):
     """See the head of this file."""
 
     def more(self, action: Tensor) -> dict[str, Tensor]:
-        J, r = self.env.jacobian(action)
-        return {"J": J, "r": r}
+        """Where a step began and ended, and how its end depends on the action. Robots are near the origin."""
+        task, now = self.env.task, self.env.now
+        assert now is not None
+        now = task.moved(now, -now.q[:, : task.hidden])
+        end, J = self.env.jacobian(now, action)
+        return {**now._asdict(), "end": torch.cat([end.q, end.v, end.seen], -1), "J": J}
 
     def samples(self, rows: Tensor) -> dict[str, Tensor]:
-        """Of each either itself or one of the `extra` beside it."""
-        s, limit, seen = self.settings, self.env.task.limit, self.replay.at(rows)
+        """Of each either itself or one of the `extra` beside it: the physics is linear there, the task is as it is."""
+        s, task, seen = self.settings, self.env.task, self.replay.at(rows)
         beside = torch.rand(len(rows), 1, generator=self.generator, device=self.device) * (1 + s.extra) > 1.0
-        action = (seen["action"] + beside * s.reach * limit * self.noise(*seen["action"].shape)).clamp(-limit, limit)
-        d = action - seen["action"]
-        after = seen["after"] + (seen["J"] @ d[..., None])[..., 0]
-        reward = seen["reward"] + (seen["r"] * d).sum(-1)
-        failed = torch.where(beside[:, 0], self.failed(after), seen["failed"])
-        return seen | {"action": action, "after": after, "reward": reward, "failed": failed}
+        noise = s.reach * task.limit * self.noise(*seen["action"].shape)
+        action = (seen["action"] + beside * noise).clamp(-task.limit, task.limit)
+        moved = seen["end"] + (seen["J"] @ (action - seen["action"])[..., None])[..., 0]
+        q, v, looked_up = moved.split([seen[name].shape[-1] for name in ("q", "v", "seen")], -1)
+        now = Moment(*(seen[name] for name in Moment._fields))
+        after = Moment(self.env.batch.of_length_one(q), v, looked_up, now.goal, now.steps + 1)
+        observation = task.observe(after)
+        near = {
+            "after": observation,
+            "reward": task.reward(now, action, after),
+            "failed": self.ended(after, observation),
+        }
+        told = {name: torch.where(beside if x.ndim > 1 else beside[:, 0], x, seen[name]) for name, x in near.items()}
+        return {"before": seen["before"], "action": action, **told}
