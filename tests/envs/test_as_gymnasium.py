@@ -5,7 +5,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from dm_control.suite import cartpole
+from dm_control.suite import cartpole, humanoid
 from dm_control.utils.rewards import tolerance
 
 from artigrad.envs import TASKS
@@ -21,7 +21,7 @@ def tensor(x):
 
 def moment(batch, q, v):
     now = Moment(tensor(q), tensor(v), torch.zeros(1, 0), torch.zeros(1, 0), torch.zeros(1, dtype=torch.long))
-    return now._replace(seen=batch._see(now.q, now.v, None))
+    return now._replace(seen=batch.seen(now[:2], now[:2], None))
 
 
 def theirs(name):
@@ -105,3 +105,87 @@ def test_steps_of_the_suite(poles):
         slow, centred = tolerance(data.qvel[1:], margin=5).min(), tolerance(data.qpos[0], margin=2)
         expected = (0.5 + 0.5 * cosine).mean() * (4 + calm) / 5 * (1 + slow) / 2 * (1 + centred) / 2
         assert reward.item() == pytest.approx(expected, abs=1e-9) and not over
+
+
+class SuitePhysics:
+    """What dm_control's task asks of its physics, by MuJoCo alone: the suite's own does not load under MuJoCo 4."""
+
+    def __init__(self):
+        xml, assets = humanoid.get_model_and_assets()
+        self.model = mujoco.MjModel.from_xml_string(xml, assets)
+        self.model.opt.tolerance, self.model.opt.iterations = 1e-14, 100
+        self.data = mujoco.MjData(self.model)
+
+    def put(self, q):
+        self.data.qpos[:], self.data.qvel[:] = q, 0.0
+        mujoco.mj_forward(self.model, self.data)
+
+    def step(self, action):
+        self.data.ctrl[:] = action
+        mujoco.mj_step(self.model, self.data, 5)
+        mujoco.mj_forward(self.model, self.data)
+
+    def place(self, name):
+        return self.data.body(name).xpos
+
+    def torso_vertical_orientation(self):
+        return self.data.body("torso").xmat[6:]
+
+    def torso_upright(self):
+        return self.torso_vertical_orientation()[2]
+
+    def head_height(self):
+        return self.place("head")[2]
+
+    def center_of_mass_velocity(self):
+        return self.data.sensor("torso_subtreelinvel").data
+
+    def joint_angles(self):
+        return self.data.qpos[7:]
+
+    def velocity(self):
+        return self.data.qvel
+
+    def control(self):
+        return self.data.ctrl
+
+    def extremities(self):
+        R, torso = self.data.body("torso").xmat.reshape(3, 3), self.place("torso")
+        ends = [side + limb for side in ("left_", "right_") for limb in ("hand", "foot")]
+        return np.hstack([(self.place(name) - torso) @ R for name in ends])
+
+
+@pytest.mark.parametrize("speed", [0, 1, 10])
+def test_steps_of_the_suites_humanoid(speed):
+    """Observations and rewards by dm_control's own functions, on MuJoCo's motion."""
+    physics, task = SuitePhysics(), humanoid.Humanoid(speed, pure_state=False)
+    batch, rng = Batch("SuiteHumanoid", speed=float(speed), dtype="f64", threads=1), np.random.default_rng(0)
+    assert batch.sim.dt == physics.model.opt.timestep
+    first, _ = batch.task.start(batch.draw(0), 3)
+    first[1:, 2] = 0.6  # something touches before long
+    touched = 0
+    for q in first.numpy():
+        physics.put(q)
+        now = moment(batch, q, physics.data.qvel)
+        for _ in range(25):
+            action = rng.uniform(-1, 1, 21)
+            physics.step(action)
+            now, reward, over = batch.step(now, tensor(action))
+            seen = np.concatenate([np.atleast_1d(x) for x in task.get_observation(physics).values()])
+            np.testing.assert_allclose(batch.task.observe(now)[0], seen, rtol=1e-7, atol=1e-7)
+            assert reward.item() == pytest.approx(task.get_reward(physics), rel=1e-8, abs=1e-8) and not over
+            now = now._replace(q=tensor(physics.data.qpos), v=tensor(physics.data.qvel))
+            touched += physics.data.ncon
+    assert touched
+
+
+def test_first_states_of_the_suites_humanoid_touch_nothing():
+    task, physics = TASKS["SuiteHumanoid"](), SuitePhysics()
+    q, v = task.start(Batch(task, dtype="f64").draw(0), 200)
+    for row in q.numpy():
+        physics.put(row)
+        assert physics.data.ncon == 0
+    assert (v == 0).all() and len(np.unique(q.numpy(), axis=0)) > 100
+    low, high = physics.model.jnt_range[1:].T
+    assert (q.numpy()[:, 7:] >= low).all() and (q.numpy()[:, 7:] <= high).all()
+    assert (q.numpy()[:, 7:].std(0) > 0.2 * (high - low)).all() and (q.numpy()[:, 3:7].std(0) > 0.4).all()

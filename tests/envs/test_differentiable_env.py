@@ -36,7 +36,7 @@ def test_gradients_match_differences(name):
     def value(q, v, actions):
         env.now = start._replace(q=q, v=v)
         if env.task.seen_size:
-            env.now = env.now._replace(seen=env.batch._see(q, v, None))
+            env.now = env.now._replace(seen=env.batch.seen((q, v), (q, v), None))
         found = [env.step(a) for a in actions]
         assert not torch.stack([x.terminated for x in found]).any()
         return sum(x.reward.sum() for x in found) + (weights * found[-1].observation).sum()

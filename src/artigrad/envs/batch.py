@@ -16,6 +16,7 @@ from .balancing import CartpoleSwingUp, PendulumReach
 from .env_task import Draw, EnvTask, Moment
 from .locomotion import Ant, HalfCheetah, Hopper, Humanoid, Laikago, Walker2d
 from .mujoco_fields import MujocoFields
+from .suite_humanoid import SuiteHumanoid
 
 TASKS: dict[str, type[EnvTask]] = {
     "Ant": Ant,
@@ -25,6 +26,7 @@ TASKS: dict[str, type[EnvTask]] = {
     "Walker2d": Walker2d,
     "CartpoleSwingUp": CartpoleSwingUp,
     "PendulumReach": PendulumReach,
+    "SuiteHumanoid": SuiteHumanoid,
     "Laikago": Laikago,
 }
 
@@ -57,7 +59,7 @@ class Batch:
             raise InputError(f"{', '.join(options)}: options go to a task given by name, not to an EnvTask")
         self.task = task
         self.sim = Simulator(task.model, device=device, dtype=dtype, threads=threads, **task.options)
-        self.fields = MujocoFields(self.sim) if task.seen_size else None
+        self.fields = MujocoFields(self.sim) if task.lagging else None
         self.dtype, self.device = DTYPES[self.sim.dtype], device_of(self.sim)
         self.cut = torch.zeros(2, device=self.device)  # states whose cotangents were cut down, and all of them
 
@@ -70,7 +72,7 @@ class Batch:
         q, v = self.task.start(draw, count)
         q = self.of_length_one(q)
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
-        return Moment(q, v, self._see(q, v, None), self.task.goals(draw, count), steps)
+        return Moment(q, v, self.seen((q, v), (q, v), None), self.task.goals(draw, count), steps)
 
     def of_length_one(self, q: Tensor) -> Tensor:
         """q (B, nq) with quaternions of length 1."""
@@ -79,8 +81,11 @@ class Batch:
             q[:, first : first + 4] /= q[:, first : first + 4].norm(dim=-1, keepdim=True)
         return q
 
-    def _see(self, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
-        return q[:, :0] if self.fields is None else self.task.see(self.fields, q, v, u)
+    def seen(self, now: tuple[Tensor, Tensor], last: tuple[Tensor, Tensor], u: Tensor | None) -> Tensor:
+        """What the task looks up of a state, or of the one before the last step of the simulator, and the controls u."""
+        if self.fields is not None:
+            return self.task.see(self.fields, *last, u)
+        return self.task.look(self.sim, *now, u) if self.task.seen_size else now[0][:, :0]
 
     def step(self, before: Moment, action: Tensor, clip: float | None = None) -> Moved:
         """One step. A robot whose motion overflowed stays where it was, without reward, and has failed; no gradient goes
@@ -91,7 +96,8 @@ class Batch:
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
         q0, v0, u = Restrained.apply(clip, task.hidden, lost, self.cut, before.q, before.v, task.controls(action))
         states: Any = rollout(self.sim, (q0, v0), u[:, None].expand(-1, task.frame_skip, -1))
-        found = [states.q[:, -1], states.v[:, -1], self._see(states.q[:, -2], states.v[:, -2], u)]
+        now, last = ((states.q[:, k], states.v[:, k]) for k in (-1, -2))
+        found = [*now, self.seen(now, last, u)]
         lost |= ~torch.stack([x.isfinite().all(-1) for x in found]).all(0)
         stay = (x.detach() for x in (before.q, before.v, before.seen))
         q, v, seen = (torch.where(lost[:, None], x, y) for x, y in zip(stay, found, strict=True))

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ..model.model import Model
+from ..simulate.simulator import Simulator
 
 if TYPE_CHECKING:
     from .mujoco_fields import MujocoFields
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Moment(NamedTuple):
     """Robots between two steps of an environment, one row each.
 
-    q, v: the state. seen: (B, seen_size), what the task looked up in the simulator (`EnvTask.see`). goal: (B, goal_size), what
+    q, v: the state. seen: (B, seen_size), what the task looked up in the simulator (`EnvTask.look`). goal: (B, goal_size), what
     the episode asks for. steps: (B,), steps of the environment since the episode began.
     """
 
@@ -55,7 +56,7 @@ class EnvTask(ABC):
 
     model: the robot. frame_skip: steps of the simulator in one of the environment. episode: steps of the environment until it
     is cut off. hidden: nothing but rewards depends on so many first entries of q. limit: actions lie within -limit and limit.
-    options: of the Simulator. seen_size, goal_size: of `Moment`.
+    options: of the Simulator. seen_size, goal_size: of `Moment`. lagging: `see` in place of `look`.
     """
 
     model: Model
@@ -65,6 +66,7 @@ class EnvTask(ABC):
     limit: float = 1.0
     hidden: int = 0
     seen_size: int = 0
+    lagging: bool = False
     goal_size: int = 0
     options: dict[str, Any] = {}
 
@@ -80,8 +82,14 @@ class EnvTask(ABC):
         """What new episodes ask for, (count, goal_size)."""
         return draw.uniform(0.0, 0.0, count, self.goal_size)
 
+    def look(self, sim: Simulator, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
+        """What else is to be known of a moment, (B, seen_size): places of bodies by `artigrad.torch.outputs(sim, (q, v))`,
+        sensors, or u (B, nu), the controls that led to it, None in a first state."""
+        raise NotImplementedError(f"{type(self).__name__} has a seen_size and no look()")
+
     def see(self, fields: MujocoFields, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
-        """What MuJoCo's fields hold after a step whose last part began at (q, v) under u; u is None in a first state."""
+        """Of Gymnasium's tasks: what MuJoCo's fields hold after a step whose last part began at (q, v) under u; u is None in a
+        first state."""
         raise NotImplementedError
 
     @abstractmethod

@@ -127,7 +127,7 @@ class Ant(Locomotion):
     """
 
     file, frame_skip, hidden, cost, noise = "ant.xml", 5, 2, 0.5, 0.1
-    contact_cost = 5e-4
+    lagging, contact_cost = True, 5e-4
 
     def __init__(self, model: Model | None = None, *, contact_forces: bool = True, highest: float = 1.0):
         super().__init__(model)
@@ -172,7 +172,7 @@ class Humanoid(Locomotion):
 
     file, frame_skip, hidden, limit, cost, noise = "humanoid.xml", 5, 2, 0.4, 0.1, 1e-2
     weight, alive = 1.25, 5.0
-    contact_cost, most = 5e-7, 10.0
+    lagging, contact_cost, most = True, 5e-7, 10.0
 
     def __init__(self, model: Model | None = None):
         super().__init__(model)
