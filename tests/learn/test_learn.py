@@ -2,6 +2,7 @@
 
 import csv
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import artigrad as ag
 from artigrad.cli import app
+from artigrad.cli.task import open_task
 from artigrad.envs import TASKS, DifferentiableEnv
 from artigrad.learn import ALGORITHMS, Player, Training
 from artigrad.learn.mbpo import Ensemble, MbpoSettings
@@ -327,6 +329,60 @@ def test_command_line(tmp_path):
     assert "goes on" in CliRunner().invoke(app, call).output
     wrong = CliRunner().invoke(app, ["train", "unicorn"])
     assert wrong.exit_code == 1 and "tasks are Ant" in " ".join(wrong.output.split())
+
+
+OWN = """
+from artigrad.envs.balancing import CartpoleSwingUp
+
+class TwoPoles(CartpoleSwingUp):
+    def __init__(self):
+        super().__init__(2)
+"""
+
+
+def test_tasks_of_ones_own(tmp_path):
+    """Trained, gone on with and played: as an object, and out of a file on the command line."""
+    (tmp_path / "poles.py").write_text(OWN)
+    own, run = str(tmp_path / "poles.py"), str(tmp_path / "run")
+    call = ["train", own, "--algorithm", "ppo", "--steps", "100", "--folder", run]
+    found = CliRunner().invoke(app, call)
+    assert found.exit_code == 0, found.output
+    assert "goes on" in CliRunner().invoke(app, [*call[:1], own + ":TwoPoles", *call[2:]]).output
+    played = CliRunner().invoke(app, ["play", run + "/checkpoint.pt", "--task", own, "--episodes", "1"])
+    assert played.exit_code == 0 and "TwoPoles" in played.output, played.output
+    with pytest.raises(ag.InputError, match="task of your own, TwoPoles: pass task="):
+        Player(run + "/checkpoint.pt")
+    task = open_task(own)
+    assert Player(run + "/checkpoint.pt", task=task).returns(1).shape == (1,)
+    assert Training(task, "ppo", run).learner.steps >= 100
+    for wrong, said in (("nowhere.py", "no file"), (own + ":Three", "no 'Three'; its tasks are TwoPoles")):
+        found = CliRunner().invoke(app, ["train", wrong])
+        assert found.exit_code == 1 and said in " ".join(found.output.split()), found.output
+
+
+def test_control_c_ends_between_two_updates_and_progress_has_each_once(tmp_path, monkeypatch):
+    whole, halves = tmp_path / "whole", tmp_path / "halves"
+    call = ["train", "cartpoleswingup", "--algorithm", "ppo", "--steps", "30000", "--threads", "1", "--folder"]
+    assert CliRunner().invoke(app, [*call, str(whole)]).exit_code == 0
+    update = ALGORITHMS["ppo"].update
+
+    def interrupted(self):
+        signal.raise_signal(signal.SIGINT)  # in the middle of an update
+        return update(self)
+
+    with monkeypatch.context() as during:
+        during.setattr(ALGORITHMS["ppo"], "update", interrupted)
+        found = CliRunner().invoke(app, [*call, str(halves)])
+    assert found.exit_code == 0 and "the same command goes on" in found.output
+    with (halves / "progress.csv").open("a") as file:  # what came after the checkpoint, before a machine was lost
+        file.write("900000,1.0,0.0,0.0,0.0,0.0,0.0\n900001,")
+    assert CliRunner().invoke(app, [*call, str(halves)]).exit_code == 0
+    one, other = (
+        list(csv.DictReader((folder / "progress.csv").read_text().splitlines())) for folder in (whole, halves)
+    )
+    assert [row["steps"] for row in one] == [row["steps"] for row in other] and len(one) > 1
+    weights = [torch.load(x / "checkpoint.pt")["learner"]["parts"]["policy"]["mean.0.weight"] for x in (whole, halves)]
+    assert torch.equal(*weights)
 
 
 def test_what_is_wrong_is_said(tmp_path):

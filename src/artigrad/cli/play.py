@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import InputError
+from .task import open_task
 
 
 def play(
     file: Annotated[Path, typer.Argument(help="The checkpoint.pt of a training.")],
     episodes: Annotated[int, typer.Option(help="How many.")] = 20,
     seed: Annotated[int, typer.Option(help="Of first states.")] = 0,
+    task: Annotated[str | None, typer.Option(help="FILE.py:TASK, where it was trained for one of your own.")] = None,
     save: Annotated[Path | None, typer.Option(help="Save ten seconds as a .html page, a .gif or .mp4 film.")] = None,
 ) -> None:
     """Play a trained policy and print its returns."""
@@ -24,7 +26,8 @@ def play(
 
     console = Console()
     try:
-        player = Player(file)
+        own = None if task is None else open_task(task)
+        player = Player(file, task=None if isinstance(own, str) else own)
     except InputError as problem:
         console.print(f"[red]{problem}[/red]")
         raise typer.Exit(1) from None

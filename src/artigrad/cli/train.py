@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
-from typing import Annotated
+from types import FrameType
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..errors import InputError
+from .task import open_task
+
+
+class Stop:
+    """Ctrl-C ends a training between two updates, where it can go on to the bit; a second one ends it at once, and what was
+    saved last is what is left."""
+
+    asked = False
+
+    def __enter__(self) -> None:
+        self.before = signal.signal(signal.SIGINT, self._ask)
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self.before)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise SystemExit(130)
+        self.asked = True
+
+    def here(self) -> None:
+        """A place to end at."""
+        if self.asked:
+            raise KeyboardInterrupt
 
 
 def train(
     task: Annotated[
-        str, typer.Argument(help="What to learn: ant, hopper, halfcheetah, walker2d, humanoid, laikago, ...")
+        str,
+        typer.Argument(
+            help="What to learn: ant, hopper, halfcheetah, walker2d, humanoid, laikago, ..., or FILE.py:TASK, an EnvTask "
+            "of your own."
+        ),
     ],
     algorithm: Annotated[
         str, typer.Option(help="shac, ppo, bptt, sac, policy-enhancement, mbpo, sample-enhancement, sql.")
@@ -31,9 +61,11 @@ def train(
     from ..learn import Training
 
     console = Console()
-    folder = folder or Path("training") / f"{task.lower()}-{algorithm}-{seed}"
+    name = task.rpartition(":")[2] or Path(task).stem
+    folder = folder or Path("training") / f"{Path(name).stem.lower()}-{algorithm}-{seed}"
+    how: dict[str, Any] = {"device": device, "threads": threads, "tensorboard": tensorboard, "seed": seed}
     try:
-        training = Training(task, algorithm, folder, device=device, threads=threads, tensorboard=tensorboard, seed=seed)
+        training = Training(open_task(task), algorithm, folder, **how)
     except (InputError, ModuleNotFoundError) as problem:
         console.print(f"[red]{problem}[/red]")
         raise typer.Exit(1) from None
@@ -42,14 +74,17 @@ def train(
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
         total = float(steps) if steps is not None else 60.0 * minutes
-        bar = progress.add_task(f"{task} {algorithm}", total=total, text="")
+        bar = progress.add_task(f"{name} {algorithm}", total=total, text="")
+        stop = Stop()
 
         def watch(found: dict[str, float]) -> None:
             text = f"return {found['return']:.1f}, {found['steps']:,.0f} steps"
             progress.update(bar, completed=found["steps"] if steps is not None else found["seconds"], text=text)
+            stop.here()
 
         try:
-            training.run(steps, seconds=None if steps is not None else 60.0 * minutes, watch=watch)
+            with stop:
+                training.run(steps, seconds=None if steps is not None else 60.0 * minutes, watch=watch)
         except KeyboardInterrupt:
             training.save()
             console.print("stopped; the same command goes on")

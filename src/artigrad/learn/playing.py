@@ -23,16 +23,18 @@ GYMNASIUM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
 class Player:
     """The policy of a checkpoint and the task it was trained for. Calling it with observations gives actions.
 
-    model: the robot, where its file is not at hand.
+    model: the robot, where its file is not at hand. task: the `EnvTask` that it was trained for, where it is one of your own.
     """
 
-    def __init__(self, path: str | os.PathLike[str], model: Any = None):
+    def __init__(self, path: str | os.PathLike[str], model: Any = None, *, task: EnvTask | None = None):
         if not Path(path).is_file():
             raise InputError(f"there is no file {path}: pass the checkpoint.pt of a training")
         saved = torch.load(path, weights_only=True, map_location="cpu")
         self.about, learner = saved["about"], saved["learner"]
         self.options = self.about["options"] | ({} if model is None else {"model": model})
-        self.task: EnvTask = TASKS[self.about["task"]](**self.options)
+        if task is None and self.about["task"] not in TASKS:
+            raise InputError(f"{path} was trained for a task of your own, {self.about['task']}: pass task=")
+        self.task: EnvTask = TASKS[self.about["task"]](**self.options) if task is None else task
         kind = ALGORITHMS[self.about["algorithm"]]
         known = {field.name for field in fields(kind.Settings)}
         settings = kind.Settings(**{k: v for k, v in learner["settings"].items() if k in known})

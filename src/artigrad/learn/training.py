@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..envs import TASKS
+from ..envs import TASKS, EnvTask
 from ..errors import InputError, need
 from ..model.model import Model
 from .bptt import Bptt
@@ -40,15 +40,15 @@ ALGORITHMS: dict[str, type[Learner]] = {
 class Training:
     """A learner and where its run is kept: `progress.csv`, `checkpoint.pt`, and TensorBoard's file if asked for.
 
-    task: a name of `artigrad.envs.TASKS` with its `options`. settings: fields of the algorithm's settings; those that are not
-    told are what is known to work for the task, in `learn/tuned.py`, or else the algorithm's own. model: the robot, where its
-    file is not at hand. workers: this process among those that train one policy (`learn.many.Share`). A folder that holds a
-    checkpoint of the same training is gone on with.
+    task: a name of `artigrad.envs.TASKS` with its `options`, or an `EnvTask` of your own. settings: fields of the
+    algorithm's settings; those that are not told are what is known to work for the task, in `learn/tuned.py`, or else the
+    algorithm's own. model: the robot, where its file is not at hand. workers: this process among those that train one policy
+    (`learn.many.Share`). A folder that holds a checkpoint of the same training is gone on with.
     """
 
     def __init__(
         self,
-        task: str,
+        task: str | EnvTask,
         algorithm: str = "shac",
         folder: str | os.PathLike[str] | None = None,
         *,
@@ -60,16 +60,20 @@ class Training:
         workers: Together | None = None,
         **settings: Any,
     ):
-        task, algorithm = named(task, TASKS, "tasks"), named(algorithm, ALGORITHMS, "algorithms")
-        options = OPTIONS.get(task, {}) | (options or {})
-        self.about: dict[str, Any] = {"task": task, "algorithm": algorithm, "options": options}
+        algorithm = named(algorithm, ALGORITHMS, "algorithms")
+        if isinstance(task, str):
+            task = name = named(task, TASKS, "tasks")
+            options = OPTIONS.get(name, {}) | (options or {})
+        else:
+            name, options = type(task).__name__, options or {}
+        self.about: dict[str, Any] = {"task": name, "algorithm": algorithm, "options": options}
         kind = ALGORITHMS[algorithm]
         known = [field.name for field in fields(kind.Settings)]
-        for name in settings:
-            named(name, known, f"settings of {algorithm}")
+        for told in settings:
+            named(told, known, f"settings of {algorithm}")
         robot = {} if model is None else {"model": model}
         how: dict[str, Any] = {"device": device, "threads": threads, "workers": workers, **options, **robot}
-        settings = TUNED.get((task, algorithm), {}) | settings
+        settings = TUNED.get((name, algorithm), {}) | settings
         self.learner = kind(task, kind.Settings(**settings), **how)
         self.seconds = 0.0
         self.folder = None if folder is None else Path(folder)
@@ -91,11 +95,26 @@ class Training:
         assert self.folder is not None
         return self.folder / "checkpoint.pt"
 
+    @property
+    def _progress(self) -> Path:
+        assert self.folder is not None
+        return self.folder / "progress.csv"
+
     def _take_up(self, saved: dict[str, Any]) -> None:
         if saved["about"] != self.about:
             raise InputError(f"{self.folder} holds another training, {saved['about']}: choose another folder")
         self.learner.load_state_dict(saved["learner"])
         self.seconds = saved["seconds"]
+        self._forget_later_rows()
+
+    def _forget_later_rows(self) -> None:
+        """Rows of `progress.csv` that were written after the checkpoint are done again, and written again."""
+        path = self._progress
+        if path.exists():
+            head, *rows = path.read_text().splitlines(keepends=True)
+            at = next(csv.reader([head])).index("steps")
+            kept = [row for row in rows if row.endswith("\n") and float(row.split(",")[at]) <= self.learner.steps]
+            path.write_text("".join([head, *kept]))
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """All that is needed to go on, and to play the policy. A run that is stopped while writing keeps the one before."""
@@ -138,7 +157,7 @@ class Training:
     def _log(self, found: dict[str, float]) -> None:
         if self.folder is None:
             return
-        path = self.folder / "progress.csv"
+        path = self._progress
         fresh = not path.exists()
         with path.open("a", newline="") as file:
             writer = csv.DictWriter(file, list(found))
