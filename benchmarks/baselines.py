@@ -1,8 +1,9 @@
-"""PPO and SAC of stable-baselines3 beside ours, on one environment: `python -m benchmarks.baselines [--seeds N]`.
+"""PPO and SAC of stable-baselines3 and RLlib beside ours, on one environment: `python -m benchmarks.baselines [--seeds N]`.
 
-The swing-up of a cartpole. Theirs have their usual settings, but for as many robots side by side as ours have; our PPO has
-their noise at first and observations as they are, as theirs. Returns are of
-four whole episodes without noise, out of 1000.
+The swing-up of a cartpole. Theirs have their usual settings, but for as many robots side by side and as many updates as ours
+have; RLlib's PPO has the pieces, discount and spread of advantages of the others, since its own are for larger machines. Our
+PPO has their noise at first and observations as they are, as theirs. Returns are of four whole episodes without noise, out of
+1000. Needs the extra `baselines`, which holds Gymnasium to RLlib's version: an environment of its own is best.
 """
 
 from __future__ import annotations
@@ -98,18 +99,57 @@ def theirs(algorithm: str, seed: int) -> float:
     return score(lambda seen: torch.as_tensor(learner.predict(seen.numpy(), deterministic=True)[0]))
 
 
+def rllib(algorithm: str, seed: int) -> float:
+    """RLlib's on artigrad's Gymnasium environment, in this process."""
+    import gymnasium
+    import ray
+    from ray.rllib.algorithms.ppo import PPOConfig
+    from ray.rllib.algorithms.sac import SACConfig
+    from ray.tune.registry import register_env
+
+    ray.init(ignore_reinit_error=True, num_cpus=1, include_dashboard=False, log_to_driver=False)
+    register_env("swing-up", lambda _: gymnasium.make(f"artigrad/{TASK}-v0"))
+    robots = {"num_env_runners": 0, "num_envs_per_env_runner": ROBOTS[algorithm]}
+    if algorithm == "ppo":
+        config: Any = PPOConfig().training(
+            train_batch_size_per_learner=2048, minibatch_size=64, num_epochs=10, lr=3e-4, gamma=0.99, lambda_=0.95
+        )
+    else:
+        config = SACConfig().training(
+            train_batch_size_per_learner=256, num_steps_sampled_before_learning_starts=500, training_intensity=256.0
+        )
+    built = config.environment("swing-up").env_runners(**robots).debugging(seed=seed).build_algo()
+    while built.metrics.peek(("env_runners", "num_env_steps_sampled_lifetime"), default=0) < STEPS[algorithm]:
+        built.train()
+    module = built.get_module()
+
+    def act(seen: torch.Tensor) -> torch.Tensor:
+        mean = module.forward_inference({"obs": seen})["action_dist_inputs"].chunk(2, -1)[0]
+        return torch.tanh(mean) if algorithm == "sac" else mean.clamp(-1.0, 1.0)
+
+    found = score(act)
+    built.stop()
+    return found
+
+
+WAYS = {"artigrad": ours, "stable-baselines3": theirs, "RLlib": rllib}
+
+
 def main() -> None:
     """Train in turn, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", choices=list(STEPS), default=None)
+    parser.add_argument("--way", choices=list(WAYS), default=None)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     lines = []
     for algorithm in [given.only] if given.only else STEPS:
-        for name, way in (("artigrad", ours), ("stable-baselines3", theirs)):
+        for name, way in WAYS.items():
+            if given.way not in (None, name):
+                continue
             found = [way(algorithm, seed) for seed in range(given.seeds)]
             cells = [f"{np.median(found):.0f}", f"{min(found):.0f} to {max(found):.0f}"]
             lines.append([f"{algorithm}, {name}", f"{STEPS[algorithm]:,}", *cells])

@@ -104,7 +104,7 @@ def figure_5() -> list[dict[str, Any]]:
     shared: dict[str, Any] = {"steps": 50_000, "tries": 25, "robots": 4}
     soft: dict[str, Any] = {"envs": 10, "updates": 20, "batch": 128, "hidden": (128, 128), "norm": True, "first": 2500}
     soft |= {"policy_every": 2, "rate": 7e-4, "target_rate": 0.01, "gamma": 0.97, "average": 0.98}
-    soft |= {"episode": 250, "certainty": 0.5}
+    soft |= {"episode": 250, "certainty": 0.2}
     model: dict[str, Any] = {"members": 4, "elites": 3, "model_hidden": (200, 200), "model_rate": 2e-3, "real": 0.8}
     model |= {"model_every": 1000, "model_passes": 2, "rollouts": 10_000, "horizon": (1, 1, 0, 1), "reach": 0.2}
     few = {"envs": 16, "horizon": 128, "passes": 10, "pieces": 32}  # as others have PPO where steps are dear
