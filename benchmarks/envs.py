@@ -17,13 +17,14 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-import artigrad.envs  # noqa: F401  registers the environments
+from artigrad.envs import DifferentiableEnv  # which registers the environments
 
 from . import report
-from .report import Sheet, at_least
+from .report import Sheet, at_least, at_most
 from .rows import FULL, QUICK, CoreRow, Row, time_rows
 
 THEIRS = {"Ant": "Ant-v5", "Hopper": "Hopper-v5"}
@@ -31,6 +32,7 @@ SYNC, MANY = 16, (256, 1024)
 CORES = len(os.sched_getaffinity(0))
 MODES = {"one by one": ("sync", SYNC, 1), f"in {CORES} processes": ("async", CORES * SYNC // 2, CORES)}
 WARM = 200  # steps before the timing, so that robots are at different moments of their episodes
+WAYS = ("", " with gradient")
 TASKS = {"Ant": 5, "Hopper": 4}  # steps of the simulator in one of the environment, the same in both
 
 
@@ -61,7 +63,36 @@ def rows_of(task: str) -> list[Row]:
             env = gym.make_vec(f"artigrad/{task}-v0", num_envs=robots, dtype=dtype, threads=1)
             assert env.unwrapped.batch.task.frame_skip == TASKS[task]
             rows.append(row(f"{task}: artigrad", env, robots, 1, dtype))
-    return rows
+    return rows + gradient_rows(task)
+
+
+def gradient_rows(task: str, steps: int = 8) -> list[Row]:
+    """Steps of the differentiable environment, alone and with gradients of all rewards with respect to all actions."""
+    env = DifferentiableEnv(task, MANY[0], threads=1, clip=100.0)
+    env.reset()
+    actions = 2.0 * torch.rand(steps, MANY[0], env.action_size, generator=torch.Generator().manual_seed(0)) - 1.0
+
+    def forward() -> None:
+        with torch.no_grad():
+            for action in actions:
+                env.step(action)
+
+    def both() -> None:
+        env.detach()
+        taken = actions.clone().requires_grad_()
+        rewards = [env.step(action).reward.sum() for action in taken]
+        torch.autograd.grad(torch.stack(rewards).sum(), taken)
+
+    for _ in range(WARM // steps):
+        forward()
+    units, names = steps * MANY[0], {"a step in PyTorch": forward, "a step in PyTorch with gradient": both}
+    return [CoreRow(f"{task}: artigrad, {name}", call, units, MANY[0], "f32", 1) for name, call in names.items()]
+
+
+def slower(rows: list[Row], task: str) -> float:
+    """How many times as long a step takes with its gradient."""
+    alone, both = (next(r.median for r in rows if r.name == f"{task}: artigrad, a step in PyTorch{x}") for x in WAYS)
+    return both / alone
 
 
 def per_core(row: Row) -> float:
@@ -93,6 +124,7 @@ def main() -> None:
     scale = QUICK if arguments.quick else FULL
     console = Console() if sys.stdout.isatty() else Console(width=120)
     warnings.filterwarnings("ignore", module="gymnasium")
+    torch.set_num_threads(1)
 
     about = report.machine() | {"gymnasium": gym.__version__}
     rows = [r for task in TASKS for r in rows_of(task)]
@@ -104,7 +136,8 @@ def main() -> None:
             "Ant: steps per second and core, of Gymnasium's best",
             best(rows, "Ant", "artigrad") / best(rows, "Ant", "Gymnasium"),
             20.0,
-        )
+        ),
+        *(at_most(f"{task}: a step with its gradient, of one without", slower(rows, task), 4.0) for task in TASKS),
     ]
     sheets = [sheet(rows), report.target_sheet(reached)]
     for each in sheets:
