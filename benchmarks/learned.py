@@ -8,12 +8,14 @@ Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/r
 from __future__ import annotations
 
 import argparse
+import datetime
 import itertools
 import json
 import tempfile
 import warnings
 import zipfile
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from .learn import GYM
 from .report import Sheet
 
 OUT = Path("benchmarks/results")
+BY_HAND = "<!-- what follows is written by hand -->"
 PAPER = (0.49, 1.93, 4.28, 7.81, 12.31, 17.78, 24.34)  # Qiao et al. (2021), table 4
 
 
@@ -39,7 +42,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
         with zipfile.ZipFile(folder / f"policies-{suite}.zip") as policies:
             policies.extractall(place / suite)
         for one in json.loads(file.read_text()):
-            found.append({**one, "policy": place / suite / f"{one['job']['name']}.pt"})
+            found.append({**one, "suite": suite, "policy": place / suite / f"{one['job']['name']}.pt"})
     return found
 
 
@@ -54,34 +57,39 @@ def steps_to(run: dict[str, Any], wanted: float) -> float:
 
 
 def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
-    """The best policy of each robot and algorithm, here and in Gymnasium."""
+    """Policies of each robot and algorithm, all seeds, here and in Gymnasium."""
     lines = []
     for task, algorithm in itertools.product(GYM, ("shac", "ppo")):
-        mine = [r for r in runs if (r["job"]["task"], r["job"]["algorithm"]) == (task, algorithm)]
+        mine = [
+            r for r in runs if (r["job"]["task"], r["job"]["algorithm"]) == (task, algorithm) and "gym" in r["suite"]
+        ]
         if not mine:
             continue
-        run = max(mine, key=best_score)
-        player, last = Player(run["policy"]), run["curve"][-1]
-        here, there = player.returns(episodes), player.gymnasium_returns(episodes)
-        figures = [f"{last['steps'] / 1e6:.1f} M", f"{last['seconds']:.0f}", spread([best_score(r) for r in mine])]
-        returns = [f"{x.mean():,.0f} +- {x.std() / len(x) ** 0.5:,.0f}" for x in (here, there)]
-        lines.append([run["job"]["name"], *figures, *returns, f"{there.mean() / here.mean():.3f}"])
+        players = [Player(r["policy"]) for r in mine]
+        here, there = (np.array([f(p) for p in players]) for f in (returns_of(episodes), returns_there(episodes)))
+        steps, seconds = (np.median([r["curve"][-1][x] for r in mine]) for x in ("steps", "cpu"))
+        figures = [f"{steps / 1e6:.2f} M", f"{seconds:.0f}", str(len(mine))]
+        ratios = there / here
+        text = f"{np.median(ratios):.3f} ({ratios.min():.3f} to {ratios.max():.3f})"
+        lines.append([f"{task}, {algorithm}", *figures, spread(here), spread(there), text])
         print(lines[-1], flush=True)
-    columns = [
-        "best of its seeds",
-        "steps",
-        "seconds",
-        "all seeds, when tried",
-        "in artigrad",
-        "in Gymnasium's own",
-        "ratio",
-    ]
-    return Sheet(f"Trained here, played in MuJoCo ({episodes} episodes each)", columns, lines)
+    columns = ["", "steps", "seconds of a core", "seeds", "in artigrad", "in Gymnasium's own", "ratio"]
+    title = f"Trained here, played in MuJoCo (means of {episodes} episodes; medians over seeds, least and largest)"
+    return Sheet(title, columns, lines)
 
 
-def spread(values: list[float]) -> str:
+def returns_of(episodes: int) -> Callable[[Player], float]:
+    return lambda player: float(player.returns(episodes).mean())
+
+
+def returns_there(episodes: int) -> Callable[[Player], float]:
+    return lambda player: float(player.gymnasium_returns(episodes).mean())
+
+
+def spread(values: Iterable[float]) -> str:
     """The median, the least and the largest."""
-    return f"{np.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f}), {len(values)} seeds"
+    values = list(values)
+    return f"{np.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
 
 
 def economy(runs: list[dict[str, Any]]) -> Sheet:
@@ -90,7 +98,7 @@ def economy(runs: list[dict[str, Any]]) -> Sheet:
     for task in GYM:
         groups = defaultdict(list)
         for r in runs:
-            if r["job"]["task"] == task:
+            if r["job"]["task"] == task and "gym" in r["suite"]:
                 groups[r["job"]["algorithm"]].append(r)
         if not groups["ppo"] or not groups["shac"]:
             continue
@@ -167,7 +175,7 @@ def figure_5(runs: list[dict[str, Any]]) -> Sheet:
     """Returns of ants over steps, medians over seeds, and when each first is where MBPO is at the end."""
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for r in runs:
-        if r["job"]["task"] == "Ant" and r["job"]["steps"]:
+        if r["suite"] == "figure-5":
             groups[r["job"]["algorithm"]].append(r)
     if "mbpo" not in groups:
         return Sheet("", [], [])
@@ -242,9 +250,10 @@ def figure(runs: list[dict[str, Any]], file: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    runs = [r for r in runs if "gym" in r["suite"]]
     tasks = [t for t in GYM if any(r["job"]["task"] == t for r in runs)]
     fig, axes = plt.subplots(2, len(tasks), figsize=(3.2 * len(tasks), 5.5), squeeze=False)
-    colours = dict(zip(("shac", "ppo", "mbpo", "sample-enhancement", "sac", "sql"), plt.cm.tab10.colors, strict=False))
+    colours = dict(zip(("shac", "ppo"), plt.cm.tab10.colors, strict=False))
     for column, task in enumerate(tasks):
         for row, (over, scale, label) in enumerate((("steps", 1e6, "million steps"), ("seconds", 1.0, "seconds"))):
             ax, named = axes[row, column], set[str]()
@@ -265,6 +274,34 @@ def figure(runs: list[dict[str, Any]], file: Path) -> None:
     fig.savefig(file, dpi=110)
 
 
+def figure_of_samples(runs: list[dict[str, Any]], file: Path) -> None:
+    """Figure 5: ants over few steps, medians over seeds, and between their quartiles."""
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(6, 4))
+    groups: dict[str, list[np.ndarray]] = defaultdict(list)
+    for r in runs:
+        if r["suite"] == "figure-5":
+            steps, curve = smooth(r)
+            at = np.linspace(0.0, steps[-1], 51)
+            groups[r["job"]["algorithm"]].append(np.interp(at, steps, curve))
+    for name, curves in groups.items():
+        low, middle, high = np.percentile(curves, (25, 50, 75), axis=0)
+        [line] = ax.plot(at / 1e3, middle, label=f"{name}, {len(curves)} seeds")
+        ax.fill_between(at / 1e3, low, high, color=line.get_color(), alpha=0.15, lw=0)
+    ax.set_xlabel("thousand steps")
+    ax.set_ylabel("return of whole episodes without noise")
+    ax.legend(fontsize=7)
+    fig.tight_layout()
+    fig.savefig(file, dpi=110)
+
+
+def machine() -> str:
+    """Where this ran, in words."""
+    cpu = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
+    return f"{cpu.split(':')[1].strip()}, one core each, {datetime.date.today():%d %B %Y}"
+
+
 def main() -> None:
     """Play, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -278,9 +315,12 @@ def main() -> None:
     sheets = [transfer(runs, given.episodes), economy(runs), table_4(runs), figure_5(runs), walking(runs)]
     sheets = [s for s in sheets if s.lines]
     figure(runs, given.out / "learn.png")
-    head = "# Learning\n\nMade by `python -m benchmarks.learn` and `python -m benchmarks.learned`, one core each unless told.\n"
-    (given.out / "learn.md").write_text("\n".join([head, "![returns](learn.png)\n", *(s.markdown() for s in sheets)]))
-    kept = [{"job": r["job"], "tries": r["tries"]} for r in runs]
+    figure_of_samples(runs, given.out / "learn-figure-5.png")
+    page = given.out / "learn.md"
+    own = page.read_text().partition(BY_HAND)[2] if page.exists() else ""
+    head = f"# Learning\n\nTables by `python -m benchmarks.learned` of what `python -m benchmarks.learn` left, {machine()}.\n"
+    page.write_text("\n".join([head, "![returns](learn.png)\n", *(s.markdown() for s in sheets), BY_HAND + own]))
+    kept = [{"suite": r["suite"], "job": r["job"], "tries": r["tries"]} for r in runs]
     tables = {s.title: {"columns": s.columns, "lines": s.lines} for s in sheets}
     (given.out / "learn.json").write_text(json.dumps({"tables": tables, "runs": kept}))
 

@@ -12,6 +12,7 @@ import torch
 import artigrad as ag
 
 ray = pytest.importorskip("ray", reason="the extra ray is not installed")
+from artigrad.envs.locomotion import Hopper  # noqa: E402
 from artigrad.jobs import over_workers  # noqa: E402
 from artigrad.learn import Player  # noqa: E402
 from artigrad.learn.many import Workers  # noqa: E402
@@ -40,7 +41,7 @@ def test_a_killed_worker_changes_nothing(tmp_path):
     assert torch.equal(first, second)  # the same weights, of different robots
     assert not torch.equal(calm.states[0]["moment"][0], calm.states[1]["moment"][0])
     calm.close()
-    struck = Workers("Hopper", "shac", 2, every=2, **SMALL)
+    struck = Workers(Hopper(), "shac", 2, every=2, **SMALL)  # a task as an object is as good as its name
     struck.run(2)
     os.kill(struck.processes()[1], signal.SIGKILL)
     struck.run(2)

@@ -18,6 +18,7 @@ import torch
 import torch.distributed as group
 from torch import Tensor
 
+from ..envs import EnvTask
 from ..errors import InputError
 from ..jobs import cluster
 from .learner import Learner, Together
@@ -58,11 +59,11 @@ def free_port() -> int:
 class Worker:
     """A learner in a process of its own."""
 
-    def __init__(self, rank: int, count: int, address: str, about: dict[str, Any]):
+    def __init__(self, rank: int, count: int, address: str, task: str | EnvTask, about: dict[str, Any]):
         torch.set_num_threads(1)
         kind = ALGORITHMS[about["algorithm"]]
         how: dict[str, Any] = {"threads": 1, "workers": Share(rank, count, address), **about["options"]}
-        self.learner: Learner = kind(about["task"], kind.Settings(**about["settings"]), **how)
+        self.learner: Learner = kind(task, kind.Settings(**about["settings"]), **how)
 
     def update(self, times: int) -> list[dict[str, float]]:
         found = []
@@ -87,7 +88,7 @@ class Workers:
 
     def __init__(
         self,
-        task: str,
+        task: str | EnvTask,
         algorithm: str = "shac",
         count: int = 2,
         *,
@@ -102,6 +103,7 @@ class Workers:
             raise InputError(f"count is a whole number of workers, at least 1, not {count!r}")
         self.ray, self.count, self.every = cluster(address), count, every
         probe = Training(task, algorithm, options=options, threads=1, **settings)  # checks what was asked for
+        self.task = probe.about["task"] if isinstance(task, str) else task
         self.about = {**probe.about, "settings": asdict(probe.learner.settings)}
         self.steps, self.lost, self.figures = 0, 0, list[dict[str, float]]()
         self._start(None)
@@ -109,7 +111,7 @@ class Workers:
     def _start(self, states: list[dict[str, Any]] | None) -> None:
         address = f"tcp://{self.ray.util.get_node_ip_address()}:{free_port()}"
         actor = self.ray.remote(num_cpus=1)(Worker)
-        self.actors = [actor.remote(rank, self.count, address, self.about) for rank in range(self.count)]
+        self.actors = [actor.remote(rank, self.count, address, self.task, self.about) for rank in range(self.count)]
         if states is not None:
             self.ray.get([a.load.remote(s) for a, s in zip(self.actors, states, strict=True)])
         self.states = self.ray.get([a.state.remote() for a in self.actors])
