@@ -1,11 +1,12 @@
 """Environments in PyTorch: gradients match differences, episodes end and begin anew, cotangents are held within bounds."""
 
+import mujoco
 import numpy as np
 import pytest
 import torch
 
 import artigrad as ag
-from artigrad.envs import TASKS, DifferentiableEnv, Moment
+from artigrad.envs import TASKS, DifferentiableEnv, EnvTask, Moment
 
 each = pytest.mark.parametrize("name", TASKS)
 
@@ -153,3 +154,63 @@ def test_what_is_wrong_is_said():
     env.reset()
     with pytest.raises(ag.InputError, match=r"actions are a tensor \(2, 3\)"):
         env.step(torch.zeros(3))
+
+
+FILTERED = """
+<mujoco>
+  <option timestep="0.005"/>
+  <worldbody>
+    <body><joint name="j" axis="0 1 0" damping="0.1"/><geom type="capsule" size="0.03" fromto="0 0 0 0.3 0 0"/></body>
+  </worldbody>
+  <actuator><general joint="j" dyntype="filter" dynprm="0.1" gainprm="5" ctrlrange="-1 1"/></actuator>
+</mujoco>
+"""
+
+
+class Filtered(EnvTask):
+    """A pendulum whose motor follows its control slowly."""
+
+    frame_skip, episode, observation_size = 4, 5, 3
+
+    def __init__(self, folder):
+        (folder / "filtered.xml").write_text(FILTERED)
+        self.model = ag.load(folder / "filtered.xml")
+
+    def start(self, draw, count):
+        return draw.uniform(-1.0, 1.0, count, 1), draw.uniform(0.0, 0.0, count, 1)
+
+    def observe(self, now):
+        return torch.cat([now.q, now.v, now.act], -1)
+
+    def reward(self, before, action, after):
+        return -after.q[:, 0].square() - 0.1 * after.act[:, 0].square()
+
+
+def test_activations_go_on_from_step_to_step_and_have_gradients(tmp_path):
+    task = Filtered(tmp_path)
+    env = DifferentiableEnv(task, 2, dtype="f64", threads=1)
+    env.reset()
+    actions = torch.linspace(-0.9, 0.9, 8, dtype=torch.float64).reshape(4, 2, 1).requires_grad_()
+    start, found = env.now, [env.step(a) for a in actions]
+    model = mujoco.MjModel.from_xml_string(FILTERED)
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = start.q[0], start.v[0]
+    for step, action in zip(found, actions, strict=True):
+        data.ctrl[:] = action[0].detach()
+        mujoco.mj_step(model, data, 4)
+        expected = np.concatenate([data.qpos, data.qvel, data.act])
+        np.testing.assert_allclose(step.observation[0].detach(), expected, atol=1e-10)
+
+    def total(actions):
+        env.now = start
+        return torch.stack([env.step(a).reward for a in actions]).sum()
+
+    assert torch.autograd.gradcheck(total, actions)
+    assert (env.step(actions[0]).observation[:, 2] == 0).all()  # a new episode
+
+
+def test_slopes_of_robots_with_activations_are_refused(tmp_path):
+    env = DifferentiableEnv(Filtered(tmp_path), 2, threads=1)
+    env.reset()
+    with pytest.raises(ag.InputError, match="has activations"):
+        env.slopes(env.now, torch.zeros(2, 1))

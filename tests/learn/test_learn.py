@@ -284,7 +284,7 @@ def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     assert [float(r["steps"]) for r in rows] == [36.0, 72.0] == [f["steps"] for f in seen]
     player = Player(tmp_path / "checkpoint.pt")
     observation = np.linspace(-1, 1, 11)
-    expected = run.learner.policy(torch.tensor(observation[None], dtype=torch.float32))[0]
+    expected = run.learner.played(torch.tensor(observation[None], dtype=torch.float32))[0]
     np.testing.assert_array_equal(player(observation), expected.detach())
     motion = player.motion(0.1)
     env = DifferentiableEnv("Hopper", 1, dtype="f64", threads=1)

@@ -72,7 +72,8 @@ class Batch:
         q, v = self.task.start(draw, count)
         q = self.of_length_one(q)
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
-        return Moment(q, v, self.seen((q, v), (q, v), None), self.task.goals(draw, count), steps)
+        act = q.new_zeros(count, self.task.model.na)
+        return Moment(q, v, self.seen((q, v), (q, v), None), self.task.goals(draw, count), steps, act)
 
     def of_length_one(self, q: Tensor) -> Tensor:
         """q (B, nq) with quaternions of length 1."""
@@ -94,41 +95,41 @@ class Batch:
         task, place = self.task, before.q[:, : self.task.hidden].detach()
         before = task.moved(before, -place)
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
-        q0, v0, u = Restrained.apply(clip, task.hidden, lost, self.cut, before.q, before.v, task.controls(action))
-        states: Any = rollout(self.sim, (q0, v0), u[:, None].expand(-1, task.frame_skip, -1))
+        state = (before.q, before.v, *([before.act] if task.model.na else []))
+        u, *state0 = Restrained.apply(clip, task.hidden, lost, self.cut, task.controls(action), *state)
+        states: Any = rollout(self.sim, tuple(state0), u[:, None].expand(-1, task.frame_skip, -1))
         now, last = ((states.q[:, k], states.v[:, k]) for k in (-1, -2))
-        found = [*now, self.seen(now, last, u)]
+        found = [*now, self.seen(now, last, u), states.act[:, -1] if task.model.na else before.q[:, :0]]
         lost |= ~torch.stack([x.isfinite().all(-1) for x in found]).all(0)
-        stay = (x.detach() for x in (before.q, before.v, before.seen))
-        q, v, seen = (torch.where(lost[:, None], x, y) for x, y in zip(stay, found, strict=True))
-        after = Moment(q, v, seen, before.goal, before.steps + 1)
+        stay = (x.detach() for x in (before.q, before.v, before.seen, before.act if task.model.na else before.q[:, :0]))
+        q, v, seen, act = (torch.where(lost[:, None], x, y) for x, y in zip(stay, found, strict=True))
+        after = Moment(q, v, seen, before.goal, before.steps + 1, act)
         reward = torch.where(lost, 0.0, task.reward(before, action, after))
         return Moved(task.moved(after, place), reward, task.over(after) | lost)
 
 
 class Restrained(torch.autograd.Function):
-    """q, v and u as they are; backwards, cotangents of (q, v) and of u within `clip`, and none of robots that are lost.
+    """u and the state (q, v, and act of robots that have activations) as they are; backwards, cotangents of u and of the state
+    within `clip`, and none of robots that are lost.
 
     What the cotangents of the first `hidden` entries of q are does not grow, and is neither counted nor cut down: where a
     robot is. `lost` is filled after the forward pass, once it is known."""
 
     @staticmethod
-    def forward(
-        ctx: Any, clip: float | None, hidden: int, lost: Tensor, cut: Tensor, q: Tensor, v: Tensor, u: Tensor
-    ) -> Any:
+    def forward(ctx: Any, clip: float | None, hidden: int, lost: Tensor, cut: Tensor, u: Tensor, *state: Tensor) -> Any:
         ctx.clip, ctx.hidden, ctx.lost, ctx.cut = clip, hidden, lost, cut
-        return q.view_as(q), v.view_as(v), u.view_as(u)
+        return u.view_as(u), *(x.view_as(x) for x in state)
 
     @staticmethod
     def backward(ctx: Any, *bars: Tensor) -> Any:
-        q_bar, v_bar, u_bar = (torch.where(ctx.lost[:, None], 0.0, x) for x in bars)
+        u_bar, q_bar, *rest = (torch.where(ctx.lost[:, None], 0.0, x) for x in bars)
         if ctx.clip is not None:
             where, shape = q_bar.split([ctx.hidden, q_bar.shape[-1] - ctx.hidden], -1)
-            scale = _scale(ctx.clip, torch.cat([shape, v_bar], -1))
+            scale = _scale(ctx.clip, torch.cat([shape, *rest], -1))
             ctx.cut += torch.stack([(scale < 1.0).sum(), torch.tensor(len(scale), device=scale.device)])
-            q_bar, v_bar = torch.cat([where, scale * shape], -1), scale * v_bar
+            q_bar, rest = torch.cat([where, scale * shape], -1), [scale * x for x in rest]
             u_bar = _scale(ctx.clip, u_bar) * u_bar
-        return None, None, None, None, q_bar, v_bar, u_bar
+        return None, None, None, None, u_bar, q_bar, *rest
 
 
 def _scale(clip: float, x: Tensor) -> Tensor:

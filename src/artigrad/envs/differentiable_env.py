@@ -105,20 +105,25 @@ class DifferentiableEnv:
         return EnvStep(observation, reward, terminated, truncated, last)
 
     def jacobian(self, now: Moment, action: Tensor) -> tuple[Moment, Tensor]:
-        """The moments that a step leads to from any others, before an episode begins anew, and how their (q, v, seen) depend on
-        the action, (B, nq + nv + seen, actions). It takes a step of one robot for each of these entries."""
-        rows = sum(x.shape[-1] for x in (now.q, now.v, now.seen))
+        """The moments that a step leads to from any others, before an episode begins anew, and how their (q, v, seen, act)
+        depend on the action, (B, entries, actions). It takes a step of one robot for each of these entries."""
+        rows = sum(x.shape[-1] for x in (now.q, now.v, now.seen, now.act))
         many = Moment(*(x.detach().repeat_interleave(rows, 0) for x in now))
         with torch.enable_grad():
             actions = action.detach().repeat_interleave(rows, 0).requires_grad_()
             after = self.batch.step(many, actions)[0]
-            found = torch.cat([after.q, after.v, after.seen], -1).reshape(-1, rows, rows)
+            found = torch.cat([after.q, after.v, after.seen, after.act], -1).reshape(-1, rows, rows)
             (slope,) = torch.autograd.grad(found.diagonal(dim1=1, dim2=2).sum(), actions)
         return Moment(*(x.detach()[::rows] for x in after)), slope.reshape(-1, rows, self.action_size)
 
     def slopes(self, now: Moment, action: Tensor) -> Tensor:
         """How y = (q, v, observation, reward) after a step from any moments, before an episode begins anew, depends on
-        (q, v, action): (B, y, nq + nv + actions). It takes a step of one robot for each entry of y."""
+        (q, v, action): (B, y, nq + nv + actions). It takes a step of one robot for each entry of y. Not of robots with
+        activations, which would have to be among them."""
+        if self.task.model.na:
+            raise InputError(
+                f"'{self.task.model.name}' has activations, which slopes() does not follow: train it by shac"
+            )
         rows = now.q.shape[-1] + now.v.shape[-1] + self.observation_size + 1
         now = Moment(*(x.detach().repeat_interleave(rows, 0) for x in now))
         with torch.enable_grad():

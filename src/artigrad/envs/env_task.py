@@ -23,7 +23,8 @@ class Moment(NamedTuple):
     """Robots between two steps of an environment, one row each.
 
     q, v: the state. seen: (B, seen_size), what the task looked up in the simulator (`EnvTask.look`). goal: (B, goal_size), what
-    the episode asks for. steps: (B,), steps of the environment since the episode began.
+    the episode asks for. steps: (B,), steps of the environment since the episode began. act: (B, na), activations, of robots
+    whose actuators have them; zero in a first state.
     """
 
     q: Tensor
@@ -31,6 +32,7 @@ class Moment(NamedTuple):
     seen: Tensor
     goal: Tensor
     steps: Tensor
+    act: Tensor = torch.zeros(0)
 
 
 class Draw:

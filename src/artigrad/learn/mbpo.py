@@ -191,7 +191,7 @@ class SampleEnhancement(Mbpo):
         assert now is not None
         now = task.moved(now, -now.q[:, : task.hidden])
         end, J = self.env.jacobian(now, action)
-        return {**now._asdict(), "end": torch.cat([end.q, end.v, end.seen], -1), "J": J}
+        return {**now._asdict(), "end": torch.cat([end.q, end.v, end.seen, end.act], -1), "J": J}
 
     def samples(self, rows: Tensor) -> dict[str, Tensor]:
         """Of each either itself or one of the `extra` beside it: the physics is linear there, the task is as it is."""
@@ -200,9 +200,9 @@ class SampleEnhancement(Mbpo):
         noise = s.reach * task.limit * self.noise(*seen["action"].shape)
         action = (seen["action"] + beside * noise).clamp(-task.limit, task.limit)
         moved = seen["end"] + (seen["J"] @ (action - seen["action"])[..., None])[..., 0]
-        q, v, looked_up = moved.split([seen[name].shape[-1] for name in ("q", "v", "seen")], -1)
+        q, v, looked_up, act = moved.split([seen[name].shape[-1] for name in ("q", "v", "seen", "act")], -1)
         now = Moment(*(seen[name] for name in Moment._fields))
-        after = Moment(self.env.batch.of_length_one(q), v, looked_up, now.goal, now.steps + 1)
+        after = Moment(self.env.batch.of_length_one(q), v, looked_up, now.goal, now.steps + 1, act)
         observation = task.observe(after)
         near = {
             "after": observation,
