@@ -99,7 +99,7 @@ def pendulum(*algorithms: str) -> list[dict[str, Any]]:
 
 def laikago() -> list[dict[str, Any]]:
     """Walking at a commanded speed, five seeds."""
-    return [job("Laikago", "shac", seed, seconds=150) for seed in range(5)]
+    return [job("Laikago", "shac", seed, seconds=100) for seed in range(5)]
 
 
 def figure_5() -> list[dict[str, Any]]:

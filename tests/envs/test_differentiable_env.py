@@ -214,3 +214,30 @@ def test_slopes_of_robots_with_activations_are_refused(tmp_path):
     env.reset()
     with pytest.raises(ag.InputError, match="has activations"):
         env.slopes(env.now, torch.zeros(2, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "said"),
+    [
+        (
+            "start",
+            lambda self, draw, count: (draw.uniform(0, 1, count, 2), draw.uniform(0, 1, count, 1)),
+            "start gives",
+        ),
+        ("goals", lambda self, draw, count: draw.uniform(0, 1, count, 4), r"goals gives \(2, 4\)"),
+        (
+            "observe",
+            lambda self, now: now.q,
+            r"observe gives \(2, 1\); wanted is a tensor \(2, 3\), .*observation_size",
+        ),
+        ("controls", lambda self, action: action[:, :0], "controls gives"),
+        ("reward", lambda self, before, action, after: after.q, r"reward gives \(2, 1\); wanted is a tensor \(2,\)"),
+        ("over", lambda self, now: now.q > 1.0, "over gives"),
+    ],
+)
+def test_what_a_task_gives_in_a_wrong_shape_is_named(tmp_path, monkeypatch, name, wrong, said):
+    monkeypatch.setattr(Filtered, name, wrong)
+    with pytest.raises(ag.InputError, match=f"Filtered.{said}"):
+        env = DifferentiableEnv(Filtered(tmp_path), 2, threads=1)
+        env.reset()
+        env.step(torch.zeros(2, 1))

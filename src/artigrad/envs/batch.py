@@ -69,11 +69,14 @@ class Batch:
 
     def start(self, draw: Draw, count: int) -> Moment:
         """First moments of `count` episodes."""
-        q, v = self.task.start(draw, count)
+        task, model = self.task, self.task.model
+        q, v = task.start(draw, count)
+        self._check("start", q, (count, model.nq), "(count, nq) for q")
+        self._check("start", v, (count, model.nv), "(count, nv) for v")
         q = self.of_length_one(q)
         steps = torch.zeros(count, dtype=torch.long, device=self.device)
-        act = q.new_zeros(count, self.task.model.na)
-        return Moment(q, v, self.seen((q, v), (q, v), None), self.task.goals(draw, count), steps, act)
+        goals = self._check("goals", task.goals(draw, count), (count, task.goal_size), "(count, goal_size)")
+        return Moment(q, v, self.seen((q, v), (q, v), None), goals, steps, q.new_zeros(count, model.na))
 
     def of_length_one(self, q: Tensor) -> Tensor:
         """q (B, nq) with quaternions of length 1."""
@@ -86,7 +89,22 @@ class Batch:
         """What the task looks up of a state, or of the one before the last step of the simulator, and the controls u."""
         if self.fields is not None:
             return self.task.see(self.fields, *last, u)
-        return self.task.look(self.sim, *now, u) if self.task.seen_size else now[0][:, :0]
+        if not self.task.seen_size:
+            return now[0][:, :0]
+        wanted = (len(now[0]), self.task.seen_size)
+        return self._check("look", self.task.look(self.sim, *now, u), wanted, "(robots, seen_size)")
+
+    def observe(self, now: Moment) -> Tensor:
+        """Observations of the task."""
+        wanted = (len(now.q), self.task.observation_size)
+        return self._check("observe", self.task.observe(now), wanted, "(robots, observation_size)")
+
+    def _check(self, name: str, x: Tensor, shape: tuple[int, ...], what: str) -> Tensor:
+        """What a task gave, if it has the shape it is to have."""
+        if not isinstance(x, Tensor) or tuple(x.shape) != shape:
+            gave = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
+            raise InputError(f"{type(self.task).__name__}.{name} gives {gave}; wanted is a tensor {shape}, {what}")
+        return x
 
     def step(self, before: Moment, action: Tensor, clip: float | None = None) -> Moved:
         """One step. A robot whose motion overflowed stays where it was, without reward, and has failed; no gradient goes
@@ -96,7 +114,8 @@ class Batch:
         before = task.moved(before, -place)
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
         state = (before.q, before.v, *([before.act] if task.model.na else []))
-        u, *state0 = Restrained.apply(clip, task.hidden, lost, self.cut, task.controls(action), *state)
+        u = self._check("controls", task.controls(action), (len(action), task.model.nu), "(robots, nu)")
+        u, *state0 = Restrained.apply(clip, task.hidden, lost, self.cut, u, *state)
         states: Any = rollout(self.sim, tuple(state0), u[:, None].expand(-1, task.frame_skip, -1))
         now, last = ((states.q[:, k], states.v[:, k]) for k in (-1, -2))
         found = [*now, self.seen(now, last, u), states.act[:, -1] if task.model.na else before.q[:, :0]]
@@ -104,8 +123,9 @@ class Batch:
         stay = (x.detach() for x in (before.q, before.v, before.seen, before.act if task.model.na else before.q[:, :0]))
         q, v, seen, act = (torch.where(lost[:, None], x, y) for x, y in zip(stay, found, strict=True))
         after = Moment(q, v, seen, before.goal, before.steps + 1, act)
-        reward = torch.where(lost, 0.0, task.reward(before, action, after))
-        return Moved(task.moved(after, place), reward, task.over(after) | lost)
+        reward = self._check("reward", task.reward(before, action, after), (len(lost),), "(robots,)")
+        over = self._check("over", task.over(after), (len(lost),), "(robots,)")
+        return Moved(task.moved(after, place), torch.where(lost, 0.0, reward), over | lost)
 
 
 class Restrained(torch.autograd.Function):

@@ -80,7 +80,7 @@ class DifferentiableEnv:
             steps = self.draw.uniform(0.0, float(self.episode), self.num_envs).long()
             now = now._replace(steps=steps.clamp(max=self.episode - 1))
         self.now = now
-        return self.task.observe(now)
+        return self.batch.observe(now)
 
     def step(self, action: Tensor) -> EnvStep:
         if self.now is None:
@@ -91,16 +91,16 @@ class DifferentiableEnv:
         after, reward, terminated = self.batch.step(self.now, action, self.clip)
         truncated = (after.steps >= self.episode) & ~terminated
         ended = terminated | truncated
-        last = observation = self.task.observe(after)
+        last = observation = self.batch.observe(after)
         if self.batch.device.type != "cpu":  # nobody waits for a GPU to look
             fresh = self.batch.start(self.draw, self.num_envs)
             after = Moment(*(_where(ended, x, y) for x, y in zip(fresh, after, strict=True)))
-            observation = self.task.observe(after)
+            observation = self.batch.observe(after)
         elif ended.any():
             rows = ended.nonzero()[:, 0]
             fresh = self.batch.start(self.draw, len(rows))
             after = Moment(*(y.index_copy(0, rows, x) for x, y in zip(fresh, after, strict=True)))
-            observation = observation.index_copy(0, rows, self.task.observe(fresh))
+            observation = observation.index_copy(0, rows, self.batch.observe(fresh))
         self.now = after
         return EnvStep(observation, reward, terminated, truncated, last)
 
@@ -129,7 +129,7 @@ class DifferentiableEnv:
         with torch.enable_grad():
             inputs = [now.q.requires_grad_(), now.v.requires_grad_(), action.detach().repeat_interleave(rows, 0)]
             after, reward, _ = self.batch.step(now, inputs[2].requires_grad_())
-            found = torch.cat([after.q, after.v, self.task.observe(after), reward[:, None]], -1)
+            found = torch.cat([after.q, after.v, self.batch.observe(after), reward[:, None]], -1)
             bars = torch.autograd.grad(found.reshape(-1, rows, rows).diagonal(dim1=1, dim2=2).sum(), inputs)
         return torch.cat(bars, -1).reshape(-1, rows, sum(x.shape[-1] for x in bars))
 
@@ -138,7 +138,7 @@ class DifferentiableEnv:
         if self.now is None:
             raise InputError("call reset() before detach()")
         self.now = Moment(*(x.detach() for x in self.now))
-        return self.task.observe(self.now)
+        return self.batch.observe(self.now)
 
 
 def _where(rows: Tensor, x: Tensor, y: Tensor) -> Tensor:

@@ -46,14 +46,14 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
             self.draw = self.batch.draw(int(self.np_random.integers(1 << 62)))
         self.now = self.batch.start(self.draw, 1)
         self.rendering.show(self.now)
-        return self.batch.task.observe(self.now)[0].numpy(), {}
+        return self.batch.observe(self.now)[0].numpy(), {}
 
     @torch.no_grad()
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         moved = self.batch.step(started(self.now), actions_of(self.batch, action[None]))
         self.now = moved.now
         self.rendering.show(self.now)
-        observation = self.batch.task.observe(self.now)[0].numpy()
+        observation = self.batch.observe(self.now)[0].numpy()
         return observation, float(moved.reward[0]), bool(moved.terminated[0]), False, {}
 
     def render(self) -> Any:

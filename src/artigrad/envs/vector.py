@@ -58,7 +58,7 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.now = self.batch.start(self.draw, self.num_envs)
         self.ended[:] = False
         self.rendering.show(self.now)
-        return self.batch.task.observe(self.now).numpy(), {}
+        return self.batch.observe(self.now).numpy(), {}
 
     @torch.no_grad()
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
@@ -72,7 +72,7 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         truncated = now.steps >= self.max_episode_steps
         self.now, self.ended = now, (terminated | truncated).numpy()
         self.rendering.show(now)
-        seen = self.batch.task.observe(now).numpy()
+        seen = self.batch.observe(now).numpy()
         return seen, reward.double().numpy(), terminated.numpy(), truncated.numpy(), {}
 
     def render(self) -> tuple[np.ndarray, ...] | None:
