@@ -7,31 +7,16 @@ quaternions have length 1.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.util import find_spec
 from math import inf
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from .. import robots
-from ..errors import InputError
-from ..io.load import load
 from ..model.model import Model
 from .env_task import Draw, EnvTask, Moment
 from .mujoco_fields import MujocoFields
-
-
-@cache
-def gymnasium_robot(file: str) -> Model:
-    """A robot of Gymnasium's MuJoCo environments. Gymnasium is not imported."""
-    spec = find_spec("gymnasium")
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            f"{file} comes with Gymnasium, which is not installed: pip install 'artigrad[gym]', or pass model="
-        )
-    return load(Path(next(iter(spec.submodule_search_locations))) / "envs" / "mujoco" / "assets" / file)
+from .robot_files import robot_of
 
 
 class Locomotion(EnvTask):
@@ -51,7 +36,7 @@ class Locomotion(EnvTask):
     episode = 1000
 
     def __init__(self, model: Model | None = None):
-        self.model = model or gymnasium_robot(self.file)
+        self.model = model or robot_of("gymnasium", self.file)
         self.dt = self.model.options.dt * self.frame_skip
         self.observation_size = self.model.nq - self.hidden + self.model.nv
 

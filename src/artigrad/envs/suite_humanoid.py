@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..io.load import load
 from ..model.model import Model
 from ..model.state import State
 from ..simulate.simulator import Simulator
 from ..torch import outputs
 from .balancing import FADE
 from .env_task import Draw, EnvTask, Moment
+from .robot_files import robot_of
 
 STANDING = 1.4  # m, of the head
 ENDS = ("left_hand", "left_foot", "right_hand", "right_foot")
@@ -37,7 +35,7 @@ class SuiteHumanoid(EnvTask):
     def __init__(self, speed: float = 1.0, *, model: Model | None = None):
         if not speed >= 0.0:
             raise InputError(f"speed is in m/s, 0 to stand, not {speed!r}")
-        self.model, self.speed = model or suite_robot("humanoid.xml"), speed
+        self.model, self.speed = model or robot_of("dm_control", "humanoid.xml"), speed
         self.observation_size, self.seen_size = self.model.nq - 7 + self.model.nv + 19, 20
         self.bodies = {name: self.model.bodies.index(name) for name in ("torso", "head", *ENDS)}
         self.mass, self.com = (torch.tensor(self.model.params[name]) for name in ("mass", "com"))
@@ -72,17 +70,6 @@ class SuiteHumanoid(EnvTask):
             fast = torch.sqrt(velocity.square().sum(-1) + 1e-30)  # whose slope at rest is 0, not none
             moving = (1.0 + 5.0 * (fast / self.speed).clamp(max=1.0)) / 6.0
         return high * straight * (4.0 + calm) / 5.0 * moving
-
-
-@cache
-def suite_robot(file: str) -> Model:
-    """A robot of dm_control's suite, which is not imported."""
-    spec = find_spec("dm_control")
-    if spec is None or not spec.submodule_search_locations:
-        raise InputError(
-            f"{file} comes with dm_control, which is not installed: pip install dm_control, or pass model="
-        )
-    return load(Path(next(iter(spec.submodule_search_locations))) / "suite" / file)
 
 
 @cache
