@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import artigrad as ag
 from artigrad.cli import app
-from artigrad.cli.task import open_task
+from artigrad.cli.own_task import open_task
 from artigrad.envs import TASKS, DifferentiableEnv
 from artigrad.learn import ALGORITHMS, Player, Training
 from artigrad.learn.mbpo import Ensemble, MbpoSettings

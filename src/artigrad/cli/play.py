@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import InputError
-from .task import open_task
+from .own_task import open_task
 
 
 def play(

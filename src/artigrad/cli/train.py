@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..errors import InputError
-from .task import open_task
+from .own_task import open_task
 
 
 class Stop:
