@@ -15,7 +15,7 @@ from ..errors import InputError
 from .own_task import open_task
 
 
-class Stop:
+class Interrupt:
     """Ctrl-C ends a training between two updates, where it can go on to the bit; a second one ends it at once, and what was
     saved last is what is left."""
 
@@ -75,7 +75,7 @@ def train(
     with Progress(*columns, console=console) as progress:
         total = float(steps) if steps is not None else 60.0 * minutes
         bar = progress.add_task(f"{name} {algorithm}", total=total, text="")
-        stop = Stop()
+        stop = Interrupt()
 
         def watch(found: dict[str, float]) -> None:
             text = f"return {found['return']:.1f}, {found['steps']:,.0f} steps"
