@@ -78,7 +78,7 @@ def pendulum(*algorithms: str) -> list[dict[str, Any]]:
     model = {"envs": 8, "model_every": 1000, "rollouts": 4000, "horizon": (1, 1, 0, 1)}
     exact: dict[str, Any] = {"gamma": 1.0, "decay_steps": 1}
     own: dict[str, dict[str, Any]] = {"policy-enhancement": exact, "sac": soft, "mbpo": soft | model, "bptt": {}}
-    seconds = dict(enumerate((6, 14, 14, 14, 16, 16, 16), 1))
+    seconds = dict(enumerate((6, 14, 14, 14, 16, 16, 30), 1))
     jobs = [
         job(
             "PendulumReach",

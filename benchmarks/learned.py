@@ -167,8 +167,13 @@ def smooth(run: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first_above(steps: np.ndarray, curve: np.ndarray, goal: float) -> str:
+    """Where a curve first comes to a goal, along straight lines between tries."""
     above = np.flatnonzero(curve >= goal)
-    return f"{steps[above[0]]:,.0f}" if len(above) else "never"
+    if not len(above):
+        return "never"
+    k = above[0]
+    at = steps[k] if k == 0 else np.interp(goal, curve[k - 1 : k + 1], steps[k - 1 : k + 1])
+    return f"{at:,.0f}"
 
 
 def figure_5(runs: list[dict[str, Any]]) -> Sheet:
