@@ -8,14 +8,13 @@ Laikago in MuJoCo, and writes learn.md, learn.json and figures into benchmarks/r
 from __future__ import annotations
 
 import argparse
-import datetime
 import itertools
 import json
 import tempfile
 import warnings
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from artigrad.envs import DifferentiableEnv
 from artigrad.learn import Player
 
 from .learn import GYM
-from .report import Sheet
+from .report import Sheet, machine
 
 OUT = Path("benchmarks/results")
 BY_HAND = "<!-- what follows is written by hand -->"
@@ -60,13 +59,12 @@ def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
     """Policies of each robot and algorithm, all seeds, here and in Gymnasium."""
     lines = []
     for task, algorithm in itertools.product(GYM, ("shac", "ppo")):
-        mine = [
-            r for r in runs if (r["job"]["task"], r["job"]["algorithm"]) == (task, algorithm) and "gym" in r["suite"]
-        ]
+        mine = [r for r in runs if (r["job"]["task"], r["job"]["algorithm"]) == (task, algorithm)]
         if not mine:
             continue
         players = [Player(r["policy"]) for r in mine]
-        here, there = (np.array([f(p) for p in players]) for f in (returns_of(episodes), returns_there(episodes)))
+        here = np.array([p.returns(episodes).mean() for p in players])
+        there = np.array([p.gymnasium_returns(episodes).mean() for p in players])
         steps, seconds = (np.median([r["curve"][-1][x] for r in mine]) for x in ("steps", "cpu"))
         figures = [f"{steps / 1e6:.2f} M", f"{seconds:.0f}", str(len(mine))]
         ratios = there / here
@@ -76,14 +74,6 @@ def transfer(runs: list[dict[str, Any]], episodes: int) -> Sheet:
     columns = ["", "steps", "seconds of a core", "seeds", "in artigrad", "in Gymnasium's own", "ratio"]
     title = f"Trained here, played in MuJoCo (means of {episodes} episodes; medians over seeds, least and largest)"
     return Sheet(title, columns, lines)
-
-
-def returns_of(episodes: int) -> Callable[[Player], float]:
-    return lambda player: float(player.returns(episodes).mean())
-
-
-def returns_there(episodes: int) -> Callable[[Player], float]:
-    return lambda player: float(player.gymnasium_returns(episodes).mean())
 
 
 def spread(values: Iterable[float]) -> str:
@@ -98,7 +88,7 @@ def economy(runs: list[dict[str, Any]]) -> Sheet:
     for task in GYM:
         groups = defaultdict(list)
         for r in runs:
-            if r["job"]["task"] == task and "gym" in r["suite"]:
+            if r["job"]["task"] == task:
                 groups[r["job"]["algorithm"]].append(r)
         if not groups["ppo"] or not groups["shac"]:
             continue
@@ -255,7 +245,6 @@ def figure(runs: list[dict[str, Any]], file: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    runs = [r for r in runs if "gym" in r["suite"]]
     tasks = [t for t in GYM if any(r["job"]["task"] == t for r in runs)]
     fig, axes = plt.subplots(2, len(tasks), figsize=(3.2 * len(tasks), 5.5), squeeze=False)
     colours = dict(zip(("shac", "ppo"), plt.cm.tab10.colors, strict=False))
@@ -301,12 +290,6 @@ def figure_of_samples(runs: list[dict[str, Any]], file: Path) -> None:
     fig.savefig(file, dpi=110)
 
 
-def machine() -> str:
-    """Where this ran, in words."""
-    cpu = next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name"))
-    return f"{cpu.split(':')[1].strip()}, one core each, {datetime.date.today():%d %B %Y}"
-
-
 def main() -> None:
     """Play, print, save."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -317,13 +300,16 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     runs = read(given.results)
-    sheets = [transfer(runs, given.episodes), economy(runs), table_4(runs), figure_5(runs), walking(runs)]
+    gym = [r for r in runs if r["suite"] == "gym"]
+    sheets = [transfer(gym, given.episodes), economy(gym), table_4(runs), figure_5(runs), walking(runs)]
     sheets = [s for s in sheets if s.lines]
-    figure(runs, given.out / "learn.png")
+    figure(gym, given.out / "learn.png")
     figure_of_samples(runs, given.out / "learn-figure-5.png")
     page = given.out / "learn.md"
     own = page.read_text().partition(BY_HAND)[2] if page.exists() else ""
-    head = f"# Learning\n\nTables by `python -m benchmarks.learned` of what `python -m benchmarks.learn` left, {machine()}.\n"
+    about = machine()
+    made = f"Tables by `python -m benchmarks.learned` of what `python -m benchmarks.learn` left, {about['cpu']}, one core each"
+    head = f"# Learning\n\n{made}, {about['date']}.\n"
     page.write_text("\n".join([head, "![returns](learn.png)\n", *(s.markdown() for s in sheets), BY_HAND + own]))
     kept = [{"suite": r["suite"], "job": r["job"], "tries": r["tries"]} for r in runs]
     tables = {s.title: {"columns": s.columns, "lines": s.lines} for s in sheets}

@@ -355,6 +355,8 @@ def test_tasks_of_ones_own(tmp_path):
     task = open_task(own)
     assert Player(run + "/checkpoint.pt", task=task).returns(1).shape == (1,)
     assert Training(task, "ppo", run).learner.steps >= 100
+    imitation = type("CartpoleSwingUp", (type(task),), {})()  # another one of a known name
+    assert Training(imitation, "ppo", threads=1).about["task"].endswith(".CartpoleSwingUp")
     for wrong, said in (("nowhere.py", "no file"), (own + ":Three", "no 'Three'; its tasks are TwoPoles")):
         found = CliRunner().invoke(app, ["train", wrong])
         assert found.exit_code == 1 and said in " ".join(found.output.split()), found.output

@@ -113,14 +113,15 @@ class Batch:
         task, place = self.task, before.q[:, : self.task.hidden].detach()
         before = task.moved(before, -place)
         lost = torch.zeros(len(action), dtype=torch.bool, device=self.device)
-        state = (before.q, before.v, *([before.act] if task.model.na else []))
+        act = before.act if task.model.na else before.q[:, :0]
+        state = (before.q, before.v, act)[: 3 if task.model.na else 2]
         u = self._check("controls", task.controls(action), (len(action), task.model.nu), "(robots, nu)")
         u, *state0 = Restrained.apply(clip, task.hidden, lost, self.cut, u, *state)
         states: Any = rollout(self.sim, tuple(state0), u[:, None].expand(-1, task.frame_skip, -1))
         now, last = ((states.q[:, k], states.v[:, k]) for k in (-1, -2))
-        found = [*now, self.seen(now, last, u), states.act[:, -1] if task.model.na else before.q[:, :0]]
+        found = [*now, self.seen(now, last, u), states.act[:, -1] if task.model.na else act]
         lost |= ~torch.stack([x.isfinite().all(-1) for x in found]).all(0)
-        stay = (x.detach() for x in (before.q, before.v, before.seen, before.act if task.model.na else before.q[:, :0]))
+        stay = (x.detach() for x in (before.q, before.v, before.seen, act))
         q, v, seen, act = (torch.where(lost[:, None], x, y) for x, y in zip(stay, found, strict=True))
         after = Moment(q, v, seen, before.goal, before.steps + 1, act)
         reward = self._check("reward", task.reward(before, action, after), (len(lost),), "(robots,)")

@@ -36,7 +36,7 @@ class SuiteHumanoid(EnvTask):
         if not speed >= 0.0:
             raise InputError(f"speed is in m/s, 0 to stand, not {speed!r}")
         self.model, self.speed = model or robot_of("dm_control", "humanoid.xml"), speed
-        self.observation_size, self.seen_size = self.model.nq - 7 + self.model.nv + 19, 20
+        self.observation_size, self.seen_size = self.model.nq - 7 + self.model.nv + 19, 19
         self.bodies = {name: self.model.bodies.index(name) for name in ("torso", "head", *ENDS)}
         self.mass, self.com = (torch.tensor(self.model.params[name]) for name in ("mass", "com"))
 
@@ -46,7 +46,7 @@ class SuiteHumanoid(EnvTask):
         return postures[rows], postures.new_zeros(count, self.model.nv)
 
     def look(self, sim: Simulator, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
-        """Height of the head, hands and feet seen from the torso, where up is for it, velocity of the centre of mass; u."""
+        """Height of the head, hands and feet seen from the torso, where up is for it, velocity of the centre of mass."""
         there = outputs(sim, (q, v))
         R, r = there.body_rotation, there.body_position
         torso, ends = self.bodies["torso"], r[:, [self.bodies[name] for name in ENDS]]
@@ -54,14 +54,14 @@ class SuiteHumanoid(EnvTask):
         mass, com = self.mass.to(q), self.com.to(q)
         turning = torch.linalg.cross(there.body_angular_velocity, (R @ com[..., None])[..., 0])
         velocity = (mass[:, None] * (there.body_velocity + turning)).sum(1) / mass.sum()
-        calm = q.new_ones(len(q), 1) if u is None else (1.0 - u.square()).clamp(min=0.0).mean(-1, keepdim=True)
-        return torch.cat([r[:, self.bodies["head"], 2:], arms.flatten(1), R[:, torso, 2], velocity, calm], -1)
+        return torch.cat([r[:, self.bodies["head"], 2:], arms.flatten(1), R[:, torso, 2], velocity], -1)
 
     def observe(self, now: Moment) -> Tensor:
-        return torch.cat([now.q[:, 7:], now.seen[:, :19], now.v], -1)
+        return torch.cat([now.q[:, 7:], now.seen, now.v], -1)
 
     def reward(self, before: Moment, action: Tensor, after: Moment) -> Tensor:
-        head, upright, velocity, calm = (after.seen[:, i] for i in (0, 15, slice(16, 18), 19))
+        head, upright, velocity = (after.seen[:, i] for i in (0, 15, slice(16, 18)))
+        calm = (1.0 - action.square()).clamp(min=0.0).mean(-1)
         high = torch.exp(-0.5 * FADE * ((STANDING - head) / (STANDING / 4)).clamp(min=0.0).square())
         straight = (1.0 - (0.9 - upright) / 1.9).clamp(0.0, 1.0)
         if self.speed == 0.0:

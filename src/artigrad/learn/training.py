@@ -65,7 +65,7 @@ class Training:
             task = name = named(task, TASKS, "tasks")
             options = OPTIONS.get(name, {}) | (options or {})
         else:
-            name, options = type(task).__name__, options or {}
+            name, options = name_of(type(task)), options or {}
         self.about: dict[str, Any] = {"task": name, "algorithm": algorithm, "options": options}
         kind = ALGORITHMS[algorithm]
         known = [field.name for field in fields(kind.Settings)]
@@ -167,6 +167,12 @@ class Training:
         if self.board is not None:
             for name, value in found.items():
                 self.board.add_scalar(name, value, int(found["steps"]))
+
+
+def name_of(kind: type[EnvTask]) -> str:
+    """What a kind of task is called; with its module, where one of `TASKS` has the same name."""
+    name = kind.__name__
+    return name if TASKS.get(name, kind) is kind else f"{kind.__module__}.{name}"
 
 
 def named(name: str, known: Any, what: str) -> str:
