@@ -14,8 +14,9 @@ from artigrad.staging.compile import host
 
 HEAD = """# Random searches
 
-Each section is the result of `python -m tests.searches NAME`: random cases around a class of faults that was found once, compared with
-MuJoCo or with finite differences. A small sample with a fixed seed runs in the test suite. `--write` replaces the section on this page.
+Each section is the result of `python -m tests.searches NAME`: random cases around a class of faults that was found once,
+compared with MuJoCo or with finite differences. A small sample with a fixed seed runs in the test suite. `--write` replaces the
+section on this page.
 """
 
 
