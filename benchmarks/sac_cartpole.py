@@ -33,7 +33,7 @@ class Strong(CartpoleSwingUp):
 
     def __init__(self, poles: int):
         super().__init__(poles)
-        self.model.params = self.model.params.replace(gear=[200.0])
+        self.model = self.model.replace(params=self.model.params.replace(gear=[200.0]))
 
 
 @torch.no_grad()

@@ -146,12 +146,13 @@ def test_every_robot_is_in_the_middle_of_its_picture(name):
 def test_visuals_come_before_shapes_and_the_floor_is_one_of_them():
     model = ag.robots.laikago()
     vertices, faces = np.eye(4, 3), np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])
-    model.visuals = (
+    visuals = (
         Visual(-1, "plane", (0.0, 0.0), position=(0.0, 0.0, -0.5)),
         Visual(0, "ellipsoid", (0.3, 0.1, 0.1), rgba=(1.0, 0.0, 0.0, 0.5)),
         Visual(1, "mesh", mesh=(vertices, faces)),
         Visual(2, "box", (0.1, 0.1, 0.1), rgba=(1.0, 1.0, 1.0, 0.0)),
     )
+    model = model.replace(visuals=visuals)
     scene = scene_of(model, model.params)
     assert scene.floor == -0.5
     assert [p.body for p in scene.parts] == [0, 1]  # what cannot be seen is not drawn

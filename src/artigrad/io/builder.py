@@ -15,6 +15,7 @@ from ..model.model import (
     DIRECT,
     DYNAMICS,
     HEIGHT_FIELD,
+    OPTIONS,
     PLANE,
     Activated,
     ContactSide,
@@ -25,6 +26,7 @@ from ..model.model import (
     Zone,
 )
 from ..model.options import Options
+from ..model.sealed import Sealed
 from ..model.transmissions import Transmission
 from ..model.visuals import Mount, Visual
 from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
@@ -66,7 +68,7 @@ DISTANCE_SIDES = ("shape", "body")  # and distances
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
 
-class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
+class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     """Collects bodies, sites, tendons and actuators; `build()` gives the Model.
 
         b = ModelBuilder("pendulum")
@@ -77,6 +79,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
 
     A universal or planar joint is a chain of massless bodies with one axis each.
     """
+
+    CALLED = "a ModelBuilder"
+    OPEN = ("name", "gravity", "magnetic", "options", "weights", "unsupported", "notes", "parents_touch", "measured")
 
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
         super().__init__()
@@ -97,6 +102,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
         self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
+        self._seal()
+
+    def _remedy(self, name: str) -> str:
+        """Parts are added by calls; options are one record."""
+        if name in OPTIONS:
+            return f"set b.options = b.options.changed({{'{name}': ...}})"
+        return "call it" if hasattr(type(self), name) else ""
 
     def fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:
         """A fluid around all bodies with a `fluid_box`. density: kg/m^3. viscosity: Pa s. wind: m/s, its velocity."""
@@ -774,14 +786,15 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder):
             unsupported=self.unsupported,
             notes=self.notes,
         )
-        model.sensors = tuple(s._replace(stage=stage_of(model, s)) if s.kind in DISTANCES else s for s in model.sensors)
+        staged = (s._replace(stage=stage_of(model, s)) if s.kind in DISTANCES else s for s in model.sensors)
+        model.__dict__["sensors"] = tuple(staged)
         self._check_servo_sensors(model)
         check_seen(model)
         check_mass_matrix(model)
         self._add_keyframes_to(model)
         resting = self._equality_values(model) | self._resting_tendons(model)
         reference = model.keyframes["reference"].q if "reference" in model.keyframes else None
-        model.params = model.params.replace(**(weights(model, reference) | self.weights), **resting)
+        model.__dict__["params"] = model.params.replace(**(weights(model, reference) | self.weights), **resting)
         return model
 
     def _add_keyframes_to(self, model: Model) -> None:

@@ -42,7 +42,7 @@ def any_params(sim: Simulator, own: Sets) -> Params:
     if own is None:
         return sim.params
     params = Params(sim.model, np.repeat(sim.params.flat[None], 2, 0) if own else sim.params.flat)
-    params._facts = Facts(damped=True, square=False)
+    params._set(params.model, params.flat, params.checked, Facts(damped=True, square=False))
     return params
 
 

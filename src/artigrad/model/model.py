@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,7 +20,8 @@ from ..joints.table import JOINTS, KIND
 from .findings import Finding, Report
 from .hulls import Hull
 from .options import Options
-from .params import EXTRAS, Params, param_slots
+from .params import EXTRAS, FIELDS, Params, param_slots
+from .sealed import Sealed
 from .state import State
 from .transmissions import Line, Tendon, Transmission, lines_of
 from .visuals import Mount, Visual
@@ -36,6 +37,8 @@ DYNAMICS = ("integrator", "filter", "filterexact", "muscle")
 PLANE, HEIGHT_FIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS = range(8)
 SHAPES = ("plane", "height_field", "sphere", "capsule", "ellipsoid", "cylinder", "box", "points")
 
+REPLACED = ("params", "options", "visuals", "name")  # what `Model.replace` takes
+OPTIONS = tuple(f.name for f in fields(Options))
 DEFAULTS = ("home", "reference", "zero")  # keyframes, the first of which a reset takes
 
 
@@ -178,7 +181,7 @@ class Sensor(NamedTuple):
     stage: Stage | None = None
 
 
-class Model:
+class Model(Sealed):
     """A robot, or several: bodies, joints, sites and actuators by name, and their default parameters.
 
     Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
@@ -193,7 +196,11 @@ class Model:
     options: what a Simulator starts from. visuals: what bodies look like. cameras: where cameras are, for `artigrad.camera`. Of
     a loaded file, unsupported: what is not simulated; notes: what is simulated differently, such as another integrator; print
     them to read them.
+
+    Attributes cannot be set: `replace` makes a copy with other parameters, options, visuals or another name.
     """
+
+    CALLED = "a Model"
 
     def __init__(
         self,
@@ -258,6 +265,49 @@ class Model:
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
         zero = Keyframe(self._zero_q(), np.zeros(self.nv), np.zeros(self.nu), np.zeros(self.na), self._mocap_poses())
         self.keyframes = {"zero": zero, **keyframes}
+        self._seal()
+
+    def _remedy(self, name: str) -> str:
+        """Simulators, kernels and caches are made of a model as it is."""
+        if name in REPLACED:
+            return f"model.replace({name}=...) makes another one"
+        if name in FIELDS:
+            return f"it is a parameter; model.params.replace({name}=...) makes others, to pass as params= or to model.replace"
+        if name in OPTIONS:
+            return f"it is an option; Simulator(model, {name}=...), or model.replace(options=...)"
+        known = hasattr(type(self), name) or name in self.__dict__
+        return "ag.edit(model) and ModelBuilder make other models" if known else ""
+
+    def replace(
+        self,
+        *,
+        params: Params | None = None,
+        options: Options | None = None,
+        visuals: Sequence[Visual] | None = None,
+        name: str | None = None,
+    ) -> Model:
+        """Return a copy with other default parameters (one set, of this model), options, visuals or another name."""
+        kinds = (("params", params, Params), ("options", options, Options), ("name", name, str))
+        for what, given, kind in kinds:
+            if given is not None and not isinstance(given, kind):
+                raise InputError(f"{what} of a Model is {kind.__name__}, not {type(given).__name__}")
+        if params is not None and (params.model is not self or params.batch is not None):
+            raise InputError(
+                f"params of a Model are one set of its own: take those of '{self.name}', model.params.replace"
+            )
+        if visuals is not None and not all(isinstance(v, Visual) for v in visuals):
+            raise InputError("visuals are a sequence of ag.Visual")
+        kept = params or self.params
+        out = Model.__new__(type(self))
+        derived = {
+            key for kind in type(self).__mro__ for key, x in vars(kind).items() if isinstance(x, cached_property)
+        }
+        out.__dict__ |= {key: x for key, x in self.__dict__.items() if key not in derived}
+        out.__dict__["params"] = Params(out, kept.flat, checked=kept.checked)
+        out.__dict__["keyframes"] = dict(self.keyframes)
+        changed = {"options": options, "visuals": None if visuals is None else tuple(visuals), "name": name}
+        out.__dict__ |= {key: x for key, x in changed.items() if x is not None}
+        return out
 
     def _zero_q(self) -> np.ndarray:
         """All joints at zero; free bodies where they were placed."""

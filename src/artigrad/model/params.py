@@ -183,7 +183,12 @@ class PartParams:
     """The parameters of one part of a model, by attribute; each with the batch axis of the Params it is of, if there is one."""
 
     def __init__(self, params: Params, per: str, row: int):
-        self._params, self._per, self._row = params, per, row
+        self.__dict__.update(_params=params, _per=per, _row=row)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"parameters of a {self._per} cannot be set: params.replace({name}={{name: value}}) makes others"
+        )
 
     def __dir__(self) -> list[str]:
         return [name for name, (per, _, _) in FIELDS.items() if per == self._per]
@@ -204,6 +209,8 @@ class Params(Mapping[str, np.ndarray]):
     __slots__ = ("__weakref__", "_facts", "checked", "flat", "model")
     _facts: Facts | None
     checked: bool
+    flat: Any
+    model: Model
 
     def __init__(self, model: Model, flat: np.ndarray, *, checked: bool = False):
         """flat: all numbers. checked: whether a simulation refuses negative masses, reversed limits and the like among them."""
@@ -213,14 +220,33 @@ class Params(Mapping[str, np.ndarray]):
                 f"params of '{model.name}' are ({model.param_size},) or (batch, {model.param_size}), not {flat.shape}"
             )
         flat.setflags(write=False)
-        self.model, self.flat, self._facts, self.checked = model, flat, None, checked
+        self._set(model, flat, checked)
 
     @classmethod
     def of(cls, model: Model, flat: Any) -> Params:
         """Params on an array of whatever library, unchecked: how JAX takes them apart and puts them together again."""
         params = object.__new__(cls)
-        params.model, params.flat, params._facts, params.checked = model, flat, None, False
+        params._set(model, flat, False)
         return params
+
+    def _set(self, model: Model, flat: Any, checked: bool, facts: Facts | None = None) -> None:
+        """Set all slots, which nothing else does."""
+        for name, value in (("model", model), ("flat", flat), ("checked", checked), ("_facts", facts)):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse: parameters are replaced, never changed in place."""
+        if name in FIELDS:
+            raise AttributeError(
+                f"params cannot be changed in place: use replace, params.replace({name}=...), which is a copy"
+            )
+        known = tuple(FIELDS)
+        raise AttributeError(
+            f"params have no '{name}' to set, and are replaced: params.replace(mass=...); {near(name, known, 99)}"
+        )
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.__setattr__(name, value)
 
     @property
     def batch(self) -> int | None:
@@ -244,9 +270,9 @@ class Params(Mapping[str, np.ndarray]):
         return self.model, np.array(self.flat), self.checked
 
     def __setstate__(self, state: tuple[Model, np.ndarray, bool]) -> None:
-        self.model, self.flat, self.checked = state
-        self.flat.setflags(write=False)
-        self._facts = None
+        model, flat, checked = state
+        flat.setflags(write=False)
+        self._set(model, flat, checked)
 
     def __iter__(self) -> Iterator[str]:
         return iter(FIELDS)
@@ -260,7 +286,9 @@ class Params(Mapping[str, np.ndarray]):
         if self._facts is None:
             powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_", "tendon_limit_")]
             square = all(bool((x == 2.0).all()) for x in powers)
-            self._facts = Facts(bool(self.damping.any() or self.damping_curve.any()), square)
+            facts = Facts(bool(self.damping.any() or self.damping_curve.any()), square)
+            object.__setattr__(self, "_facts", facts)
+            return facts
         return self._facts
 
     # -- by name ---------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +15,9 @@ import numpy as np
 from ..errors import InputError, is_whole
 from ..kernels.devices import Device, Gpu, Host, Real
 from ..model.model import Model
-from ..model.options import Integrator
+from ..model.options import Integrator, Options
 from ..model.params import Params
+from ..model.sealed import Sealed
 from ..model.state import State
 from ..physics.constraints.soft.soft_problem import soft_features
 from ..staging import Cuda, widest
@@ -32,11 +33,11 @@ from .state_functions import StateFunctions
 from .tangents import Direction, rollout_jvp, rollout_vjp_jvp
 from .trajectory_files import read
 
-FIXED = ("model", "options", "dtype", "backend", "lanes")
+OPTIONS = tuple(f.name for f in fields(Options))
 DTYPES: dict[Any, Real] = {"f64": "f64", "float64": "f64", "f32": "f32", "float32": "f32"}
 
 
-class Simulator(StateFunctions):
+class Simulator(StateFunctions, Sealed):
     """Simulates one model. Arrays in and out are NumPy on the CPU, PyTorch's or `DeviceArray` on a GPU; one robot has no
     batch axis.
 
@@ -44,14 +45,17 @@ class Simulator(StateFunctions):
     dtype: "f64" or "f32", also as "float64", np.float32 and the like.
     device: "cpu", or "cuda", "cuda:1", ... for an NVIDIA GPU (`docs/design/cuda.md`); there `launch` says how kernels are
         launched, and `stream` on which stream they are where no PyTorch tensor is given; both may be set.
-    threads: how many to share a batch among (default: the cores this process may use).
+    threads: how many to share a batch among (default: the cores this process may use); may be set.
     lanes: how many robots of a batch go through the code side by side: as many as a vector register holds (default), or
         fewer, 1, 2, 4, ..., which is faster where each touches something else, since a pack looks at all that any of
         its robots touches; the numbers are the same to the bit.
     backend: "native", or "numpy" to run the very same source uncompiled, slowly, for reading and debugging.
 
-    All others are the fields of `Options`, which says what they mean; those not given are `model.options`.
+    All others are the fields of `Options`, which says what they mean; those not given are `model.options`. Other attributes
+    cannot be set: `params` are given to each call, options to a new Simulator.
     """
+
+    CALLED = "a Simulator"
 
     def __init__(
         self,
@@ -120,9 +124,8 @@ class Simulator(StateFunctions):
         if backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.backend = backend
-        if threads is not None and not is_whole(threads, 1):
-            raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
-        self.threads = int(threads or _cores())
+        if threads is not None:
+            _check_threads(threads)
         allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
         if lanes is not None and not (is_whole(lanes, 1) and lanes in allowed):
             raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
@@ -132,8 +135,9 @@ class Simulator(StateFunctions):
                 f"'{model.name}' has many bodies that may touch each other, which run one by one: leave lanes out"
             )
         self.lanes = 1 if alone else int(lanes or widest(self.dtype))
-        self.engine = Engine(model, options, self._open(device), self.threads)
+        self.engine = Engine(model, options, self._open(device), int(threads or _cores()))
         self.checks = Checks(self.engine, self.params)
+        self._seal()
 
     def _open(self, device: Any) -> Device:
         match = re.fullmatch(r"cpu|cuda(?::(\d+))?", str(device))
@@ -145,11 +149,13 @@ class Simulator(StateFunctions):
             raise InputError("backend='numpy' runs on the CPU; leave device out")
         return Gpu(self.dtype, int(match[1] or 0))
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        """Kernels are bound to these: a change would reach some and not others."""
-        if name in FIXED and name in self.__dict__:
-            raise AttributeError(f"{name} of a Simulator cannot be changed; make another one")
-        super().__setattr__(name, value)
+    def _remedy(self, name: str) -> str:
+        """Kernels and constants are bound to what a Simulator was made of: a change would reach some and not others."""
+        if name == "params":
+            return "pass params= to rollout, step and the other calls, or make another one of model.replace(params=...)"
+        if name in OPTIONS:
+            return f"make another one, Simulator(model, {name}=...)"
+        return "make another one" if hasattr(type(self), name) or name in self.__dict__ else ""
 
     def __repr__(self) -> str:
         o = self.options
@@ -160,6 +166,16 @@ class Simulator(StateFunctions):
     def dt(self) -> float:
         """The time step, s."""
         return self.options.dt
+
+    @property
+    def threads(self) -> int:
+        """How many threads share a batch."""
+        return self.engine.threads
+
+    @threads.setter
+    def threads(self, value: int) -> None:
+        _check_threads(value)
+        self.engine.threads = int(value)
 
     # -- the device --------------------------------------------------------------------------------------------------
     @property
@@ -670,6 +686,11 @@ def _real(dtype: Any) -> Real:
     if name not in DTYPES:
         raise InputError(f"dtype is 'f64' or 'f32' (also 'float32', np.float32, ...), not {dtype!r}")
     return DTYPES[name]
+
+
+def _check_threads(threads: Any) -> None:
+    if not is_whole(threads, 1):
+        raise InputError(f"threads is a whole number, at least 1, not {threads!r}")
 
 
 def _cores() -> int:

@@ -1,0 +1,56 @@
+"""Refuse attributes that would be set without effect: of models, parameters and simulators."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from ..errors import near
+
+
+class Sealed:
+    """Base of classes whose attributes cannot be set once `_seal` was called.
+
+    Properties with a setter can be set. A subclass may set attributes of its own, under names that the base does not use.
+    """
+
+    __slots__ = ()
+    CALLED: ClassVar[str] = "an object"
+    OPEN: ClassVar[tuple[str, ...]] = ()  # attributes that can be set at any time
+
+    def _seal(self) -> None:
+        self.__dict__["_sealed"] = True
+
+    def _remedy(self, name: str) -> str:
+        """Return how to get the effect that was wanted of setting an attribute the class has, or of the like."""
+        return ""
+
+    def _refuse(self, name: str) -> None:
+        """Raise for an attribute that cannot be set or deleted."""
+        if remedy := self._remedy(name):
+            raise AttributeError(f"'{name}' of {self.CALLED} cannot be changed: {remedy}")
+        names = sorted(n for n in {*dir(self)} if not n.startswith("_"))
+        raise AttributeError(
+            f"{self.CALLED} has no attribute '{name}' that could be set; {near(name, names, len(names))}"
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        found = getattr(type(self), name, None)
+        if (
+            (isinstance(found, property) and found.fset is not None)
+            or "_sealed" not in self.__dict__
+            or name in self.OPEN
+            or self._has_own(name)
+        ):
+            object.__setattr__(self, name, value)
+        else:
+            self._refuse(name)
+
+    def __delattr__(self, name: str) -> None:
+        if "_sealed" in self.__dict__ and not self._has_own(name):
+            self._refuse(name)
+        object.__delattr__(self, name)
+
+    def _has_own(self, name: str) -> bool:
+        """Return whether a name is private, or one of a subclass that a user derived and not one of the base."""
+        derived = not type(self).__module__.startswith(f"{__name__.partition('.')[0]}.")
+        return name.startswith("_") or (derived and not self._remedy(name))
