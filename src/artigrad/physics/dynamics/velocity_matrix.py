@@ -58,7 +58,8 @@ def _move(s: Step, k: Any, dv: Motion) -> None:
 
 def bias_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
     """Adds the cotangents of  -h mu . C x  to those of q (tangent), v and constants. Bias forces are of second degree in v,
-    so that  h C x = (bias(v + h x) - bias(v - h x))/2:  two adjoints of inverse dynamics."""
+    so that  h C x = (bias(v + h x) - bias(v - h x))/2:  two adjoints of inverse dynamics. Those move the links at velocities
+    of their own; where the workspace serves further directions (s.filled), links get those of the step back."""
     ws, nv = s.ws, s.model.nv
     if s.slows == "lone":
         for i in loop(1, s.model.nl):
@@ -74,6 +75,8 @@ def bias_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
         aside = s.at(v=ws.v_aside)
         kinematics(aside)
         inverse_dynamics_vjp(aside, ws.qdd, ws.rate)
+    if s.filled:
+        kinematics(s)
 
 
 def fill(s: Step, rate: Reals) -> None:
