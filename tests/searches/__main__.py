@@ -9,18 +9,13 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from . import __path__
-from .outcome import Outcome
+from .outcome import Outcome, run
 from .report import section, write
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "searches.md"
 NAMES = sorted(
     m.name for m in pkgutil.iter_modules(__path__) if m.name not in ("__main__", "outcome", "report", "test_searches")
 )
-
-
-def run(name, count, seed):
-    """Run one share of a search."""
-    return importlib.import_module(f"{__package__}.{name}").search(count, seed)
 
 
 def main():

@@ -1,5 +1,6 @@
-"""The result of a random search."""
+"""The result of a random search, and one share of a search that runs in several processes."""
 
+import importlib
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -20,3 +21,8 @@ class Outcome:
         """Add the cases of another search of the same kind."""
         self.counts.update(other.counts)
         self.findings.extend(other.findings)
+
+
+def run(name, count, seed):
+    """Run one share of a search. Here, because a spawned process cannot import `__main__`."""
+    return importlib.import_module(f"{__package__}.{name}").search(count, seed)
