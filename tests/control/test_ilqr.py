@@ -130,6 +130,77 @@ def test_a_floating_base():
     assert np.abs(ag.difference(sim.model, target.q, state.q)).max() < 1e-2
 
 
+def test_unequal_weights_of_a_turn_end_at_an_optimum():
+    """At the solution the gradient with respect to the controls, by the simulator's adjoint, is zero."""
+    b = ag.ModelBuilder("drone")
+    b.body("drone", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.02))
+    for k, (x, y) in enumerate(((0.2, 0), (0, 0.2), (-0.2, 0), (0, -0.2))):
+        b.site(f"rotor{k}", "drone", position=(x, y, 0))
+        b.actuator(f"rotor{k}", site=f"rotor{k}", gear=(0, 0, 1, 0, 0, 0.05 * (-1) ** k))
+    sim = ag.Simulator(b.build(), dt=0.02, threads=1)
+    m, start = sim.model, sim.reset()
+    target = ag.State(ag.move(m, start.q, np.array([1.0, 0.5, 0.7, 1.5, -1.0, 1.2])), np.zeros(6))
+    weights = {"Q": [*[0.1] * 3, 1, 0.2, 0.05, *[0.01] * 6], "R": 1e-2, "final": [*[5.0] * 3, 20, 4, 1, *[1.0] * 6]}
+    cost = Quadratic(m, target, u_target=9.81 / 4, **weights)
+    plan = ilqr(sim, cost, start, np.full((40, 4), 9.81 / 4), iterations=300, tolerance=1e-13)
+    traj = sim.rollout(start, plan.u)
+    stage = cost.expand(traj.q[None, :-1], traj.v[None, :-1], plan.u[None])
+    last = cost.expand(traj.q[None, -1], traj.v[None, -1], None)
+    x_bar = np.concatenate([stage.x[0], last.x])
+    grad = sim.vjp(traj, ag.to_ambient(m, traj.q, x_bar[:, :6]), x_bar[:, 6:]).u + stage.u[0]
+    assert plan.solved and np.abs(grad).max() < 1e-5
+
+
+def test_weights_act_by_their_symmetric_part():
+    model, rng = drone().model, np.random.default_rng(0)
+    q, v, u = rng.normal(size=(1, 1, 7)), rng.normal(size=(1, 1, 6)), np.zeros((1, 1, 4))
+    q[..., 3:] /= np.linalg.norm(q[..., 3:])
+    W = rng.normal(size=(12, 12))
+    one, other = (Quadratic(model, ag.State(model.keyframe().q, np.zeros(6)), Q=Q, R=1.0) for Q in (W, (W + W.T) / 2))
+    assert one.value(q, v, u) == pytest.approx(other.value(q, v, u), rel=1e-12)
+    np.testing.assert_allclose(one.expand(q, v, u).x, other.expand(q, v, u).x)
+
+
+def test_mpc_moves_along_a_reference():
+    """Each plan is that of the cost from the present control on; past its end the reference stays."""
+    rows = np.zeros((11, 2))
+    rows[:, 0] = np.linspace(0, 0.3, 11)
+    cost = Quadratic(CARTPOLE.model, ag.State(rows, 0 * rows), Q=[10, 1, 0.1, 0.1], R=1e-3)
+    mpc, state = MPC(CARTPOLE, cost, horizon=20, iterations=50), UPRIGHT
+    for k in range(60):
+        u = mpc(state)
+        if k in (0, 4, 30):
+            at = np.minimum(np.arange(k, k + 21), 10)
+            own = Quadratic(CARTPOLE.model, ag.State(rows[at], 0 * rows[at]), Q=[10, 1, 0.1, 0.1], R=1e-3)
+            np.testing.assert_allclose(ilqr(CARTPOLE, own, state, mpc.plan.u).cost, mpc.plan.cost, rtol=1e-6)
+        state = CARTPOLE.step(state, u)
+    assert abs(state.q[0] - 0.3) < 0.02
+    mpc.reset()
+    assert mpc.elapsed == 0
+
+
+def test_a_target_has_a_row_for_every_control_and_the_last_state():
+    rows = np.zeros((30, 2))
+    cost = Quadratic(CARTPOLE.model, ag.State(rows, rows), Q=1.0, R=1.0)
+    with pytest.raises(ag.InputError, match="30 rows, and 20 controls need 21"):
+        ilqr(CARTPOLE, cost, UPRIGHT, np.zeros((20, 1)))
+    assert ilqr(CARTPOLE, cost.window(0, 20), UPRIGHT, np.zeros((20, 1)), iterations=2).cost == 0.0
+    with pytest.raises(ag.InputError, match="q and v of the target"):
+        Quadratic(CARTPOLE.model, ag.State(rows, rows[:5]), Q=1.0, R=1.0)
+
+
+def test_lqr_refuses_a_state_that_does_not_rest():
+    tilted = ag.State(np.array([0.0, 0.6]), np.zeros(2))
+    with pytest.raises(ag.InputError, match=r"does not rest .* under these controls"):
+        lqr(CARTPOLE, tilted)
+    with pytest.raises(ag.InputError, match="does not rest"):
+        lqr(CARTPOLE, ag.State(np.zeros(2), np.array([0.5, 0.0])))
+    with pytest.raises(ag.InputError, match="one robot"):
+        lqr(CARTPOLE, ag.State(np.zeros((3, 2)), np.zeros((3, 2))))
+    assert lqr(CARTPOLE, tilted, tolerance=np.inf).poles < 1
+    assert lqr(CARTPOLE, UPRIGHT).poles < 1
+
+
 def test_controls_that_are_held():
     """A problem with held controls is that of the longer step; here of a linear motion, with its exact sums."""
     sim = slider()

@@ -29,3 +29,15 @@ def test_chord_and_its_adjoint():
     moved = tangent.chord(model, q, to + 1e-6 * dq) - tangent.chord(model, q, to - 1e-6 * dq)
     along = np.sum(tangent.chord_vjp(model, q, to, d_bar) * dq)
     np.testing.assert_allclose(along, np.sum(d_bar * moved) / 2e-6, rtol=1e-7)
+
+
+def test_the_jacobian_of_a_difference_equals_differences():
+    """Of small turns, where a series is used, of large ones, and of quaternions of any length."""
+    model, q, rng = states(2)
+    for size in (1e-9, 1e-3, 0.3, 1.5):
+        to = tangent.move(model, q, size * rng.standard_normal((5, model.nv)))
+        J = tangent.difference_jacobian(model, tangent.difference(model, q, to))
+        to[:, 3:7] *= 3.0
+        for k, unit in enumerate(np.eye(model.nv)):
+            ends = (tangent.difference(model, q, tangent.move(model, to, h * unit)) for h in (1e-5, -1e-5))
+            np.testing.assert_allclose(J[:, :, k], (next(ends) - next(ends)) / 2e-5, atol=1e-8)

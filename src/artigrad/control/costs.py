@@ -7,6 +7,7 @@ Activations cost nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..model.model import Model
 from ..model.state import State
-from ..model.tangent import difference
+from ..model.tangent import difference, difference_jacobian, quaternions
 
 
 class Expansion(NamedTuple):
@@ -28,7 +29,10 @@ class Expansion(NamedTuple):
 
 
 class Cost(Protocol):
-    """What a motion costs: the sum of `value` over its steps and its last state, whose u is None."""
+    """Cost of a trajectory: the sum of `value` over its controls and its last state, whose u is None.
+
+    A cost that changes over time may have a method `window(first, steps)`, as `Quadratic.window`: `MPC` calls it to move along.
+    """
 
     def value(self, q: np.ndarray, v: np.ndarray, u: np.ndarray | None) -> np.ndarray:
         """Of steps q (B, T, nq), v (B, T, nv), u (B, T, nu): (B, T); of last states (B, nq), (B, nv): (B,)."""
@@ -40,34 +44,55 @@ class Cost(Protocol):
 
 
 def _matrix(name: str, weights: Any, n: int) -> np.ndarray:
-    """(n, n) of a number, a diagonal or a matrix."""
+    """The symmetric part (n, n) of a number, a diagonal or a matrix: a quadratic form has no other."""
     w = np.asarray(weights, float)
     w = w * np.eye(n) if w.ndim == 0 else np.diag(w) if w.ndim == 1 else w
     if w.shape != (n, n):
         raise InputError(f"{name} is a number, ({n},) or ({n}, {n}), not {np.shape(weights)}")
-    return w
+    return 0.5 * (w + w.T)
 
 
 class Quadratic:
     """(x (-) x*)^T Q (x (-) x*)/2 + (u - u*)^T R (u - u*)/2 at every step, and the same with `final` at the last state.
 
-    target: x*, a State, or with a time axis one for every step and the last state. Q, final: a number, (2 nv,) or
-    (2 nv, 2 nv); R: likewise with nu; u_target: u* (nu,). Differences of positions are on the tangent space: angles are not
-    wrapped, quaternions go the shorter way.
+    target: x*, a State, or with a time axis one for every control and the last state: T + 1 rows for T controls. Q, final: a
+    number, (2 nv,) or (2 nv, 2 nv); R: likewise with nu; u_target: u* (nu,). Differences of positions are on the tangent space:
+    angles are not wrapped, quaternions go the shorter way (at a half turn there are two, and the cost has a kink).
     """
 
     def __init__(self, model: Model, target: State, *, Q: Any, R: Any, final: Any = None, u_target: Any = 0.0):
         n = 2 * model.nv
         self.model = model
         self.q, self.v = (np.asarray(x, float) for x in State(*target)[:2])
+        lead = self.q.shape[:-1]
+        if self.q.shape != (*lead, model.nq) or self.v.shape != (*lead, model.nv):
+            raise InputError(
+                f"q and v of the target are ({model.nq},) and ({model.nv},), or (T + 1, {model.nq}) and (T + 1, {model.nv}), "
+                f"not {self.q.shape} and {self.v.shape}"
+            )
         self.Q, self.R = _matrix("Q", Q, n), _matrix("R", R, model.nu)
         self.final = self.Q if final is None else _matrix("final", final, n)
         self.u = np.broadcast_to(np.asarray(u_target, float), (model.nu,))
 
+    def window(self, first: int, steps: int) -> Quadratic:
+        """The cost of `steps` controls from control `first` on: a target over time begins there, and stays at its last row
+        once it has ended. A target without a time axis is the same at every control."""
+        if self.q.ndim == 1:
+            return self
+        part = copy(self)
+        rows = np.minimum(np.arange(first, first + steps + 1), self.q.shape[-2] - 1)
+        part.q, part.v = self.q[..., rows, :], self.v[..., rows, :]
+        return part
+
     def _away(self, q: np.ndarray, v: np.ndarray, last: bool) -> np.ndarray:
         q_ref, v_ref = self.q, self.v
         if q_ref.ndim > 1:
-            q_ref, v_ref = (x[..., -1, :] if last else x[..., : q.shape[-2], :] for x in (q_ref, v_ref))
+            if not last and q_ref.shape[-2] != q.shape[-2] + 1:
+                raise InputError(
+                    f"the target has {q_ref.shape[-2]} rows, and {q.shape[-2]} controls need {q.shape[-2] + 1}: "
+                    f"pass cost.window(0, {q.shape[-2]})"
+                )
+            q_ref, v_ref = (x[..., -1, :] if last else x[..., :-1, :] for x in (q_ref, v_ref))
         return np.concatenate([difference(self.model, q_ref, q), v - v_ref], -1)
 
     def value(self, q: np.ndarray, v: np.ndarray, u: np.ndarray | None) -> np.ndarray:
@@ -79,11 +104,20 @@ class Quadratic:
         return cost + 0.5 * np.einsum("...i,...i->...", du @ self.R, du)
 
     def expand(self, q: np.ndarray, v: np.ndarray, u: np.ndarray | None) -> Expansion:
-        """Second derivatives of differences of quaternions are left out, as in the method of Gauss and Newton."""
-        lead, n, m, Q = q.shape[:-1], 2 * self.model.nv, self.model.nu, self.final if u is None else self.Q
-        du = np.zeros((*lead, m)) if u is None else (u - self.u) @ self.R.T
-        xx, uu = (np.broadcast_to(w, (*lead, *w.shape)) for w in (Q, self.R))
-        return Expansion(self._away(q, v, u is None) @ Q.T, du, xx, np.zeros((*lead, m, n)), uu)
+        """First derivatives are exact; second ones leave out those of the difference of quaternions, as in the method of Gauss
+        and Newton."""
+        nv, last = self.model.nv, u is None
+        lead, n, m, Q = q.shape[:-1], 2 * nv, self.model.nu, self.final if last else self.Q
+        away = self._away(q, v, last)
+        du = np.zeros((*lead, m)) if u is None else (u - self.u) @ self.R
+        x, xx, uu = away @ Q, np.broadcast_to(Q, (*lead, n, n)), np.broadcast_to(self.R, (*lead, m, m))
+        if quaternions(self.model):
+            J = np.zeros((*lead, n, n))
+            J[..., range(nv, n), range(nv, n)] = 1.0
+            J[..., :nv, :nv] = difference_jacobian(self.model, away[..., :nv])
+            Jt = np.swapaxes(J, -1, -2)
+            x, xx = (Jt @ x[..., None])[..., 0], Jt @ Q @ J
+        return Expansion(x, du, xx, np.zeros((*lead, m, n)), uu)
 
 
 Residual = Callable[..., tuple[np.ndarray, ...]]

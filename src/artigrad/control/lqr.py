@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
+from ..model.model import Model
 from ..model.params import Params
 from ..model.state import State
 from ..model.tangent import difference
@@ -39,16 +40,28 @@ class LQR(NamedTuple):
 
 
 def lqr(
-    sim: Simulator, state: State, u: Any = None, *, Q: Any = 1.0, R: Any = 1.0, params: Params | None = None
+    sim: Simulator,
+    state: State,
+    u: Any = None,
+    *,
+    Q: Any = 1.0,
+    R: Any = 1.0,
+    params: Params | None = None,
+    tolerance: float = 1e-2,
 ) -> LQR:
     """The feedback about a resting state and its controls u that minimises the sum of x^T Q x/2 + u^T R u/2 over all steps.
 
-    Q: a number, (n,) or (n, n) with n = 2 nv + na; R: likewise with nu, positive. Raises InputError where no feedback keeps the
-    robot there.
+    Q: a number, (n,) or (n, n) with n = 2 nv + na; R: likewise with nu, positive. tolerance: how fast an entry of the state
+    (q, v, act) may change there, 1/s, m/s and rad/s, m/s^2 and rad/s^2; np.inf linearizes about any state, as for a table of
+    gains along a trajectory. Raises InputError where the robot does not rest under u, and where no feedback keeps it there.
     """
     n, m = 2 * sim.model.nv + sim.model.na, sim.model.nu
     if not m:
         raise InputError(f"'{sim.model.name}' has no actuators to control it with")
+    start, batched = sim.checks.state(state)
+    if batched:
+        raise InputError("lqr takes the state of one robot, without a batch axis")
+    state = start.map(lambda x: np.asarray(sim.engine.device.host(x), float)[0])
     u = np.zeros(m) if u is None else np.asarray(u, float)
     A, B = sim.linearize(state, u, params=params)
     Q, R = _matrix("Q", Q, n), _matrix("R", R, m)
@@ -59,7 +72,34 @@ def lqr(
         raise InputError(
             f"no feedback keeps '{sim.model.name}' here: its motors do not reach all of its motion, or Q is zero"
         )
-    return LQR(sim, State(*(np.asarray(x, float) for x in state)), u, K, P, poles)
+    if tolerance < np.inf:
+        _check_rest(sim, state, u, params, tolerance)
+    return LQR(sim, state, u, K, P, poles)
+
+
+def _check_rest(sim: Simulator, state: State, u: np.ndarray, params: Params | None, tolerance: float) -> None:
+    """Raise InputError if one step under u changes the state faster than the tolerance."""
+    m, after = sim.model, sim.step(state, u, params=params)
+    (q, *rest), (q_after, *rest_after) = state, after.map(lambda x: np.asarray(sim.engine.device.host(x), float))
+    rates = [difference(m, q, q_after), *(b - a for a, b in zip(rest, rest_after, strict=True))]
+    for name, what, rate in zip(("q", "v", "act"), ("moves", "accelerates", "changes"), rates, strict=False):
+        largest = np.abs(rate).max(initial=0.0) / sim.dt
+        if not largest <= tolerance:
+            k = int(np.abs(rate).argmax())
+            unit = " per s squared" if name == "v" else " per s"
+            raise InputError(
+                f"'{m.name}' does not rest at this state under these controls: {_entry(m, name, k)} {what} at "
+                f"{largest:.3g}{unit}. Pass controls u that hold it there (at a state without motion), or "
+                "tolerance=np.inf for the gain about a state that moves on"
+            )
+
+
+def _entry(model: Model, name: str, k: int) -> str:
+    """The name of an entry of the tangent space."""
+    if name == "act":
+        return f"activation {k}"
+    i = max(i for i in range(len(model.joint_v)) if model.joint_v[i] <= k)
+    return f"'{model.joints[i]}'"
 
 
 def _riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:

@@ -17,6 +17,9 @@ from .ilqr import Plan, ilqr
 class MPC:
     """A controller: called with the state as measured, it gives the controls of the next step.
 
+    Each call is one control: a cost over time (`Quadratic` with a target per control, or any with `window`) moves along with
+    `elapsed`, the number of controls since the start or `reset`, and stays at its end. `elapsed` may be set.
+
     horizon: controls that it looks ahead, each held for `hold` steps. iterations, seconds: of iLQR in every call, whichever
     ends first; the first call may take `first` iterations, as it has no plan to go on from. limits: as of `ilqr`. params:
     of the model that it predicts with; may be set between calls, say, to those that were estimated. plan: the last one.
@@ -41,19 +44,20 @@ class MPC:
         self.iterations, self.first, self.seconds = iterations, first, seconds
         self.limits, self.params = limits, params
         self.plan: Plan | None = None
+        self.elapsed = 0
 
     def reset(self, u: Any = None) -> None:
-        """Forget the plan; u (horizon, nu): controls to begin from in place of zero."""
-        self.plan, self._start = None, u
+        """Forget the plan and begin the cost anew; u (horizon, nu): controls to begin from in place of zero."""
+        self.plan, self._start, self.elapsed = None, u, 0
 
     _start: Any = None
 
     def __call__(self, state: State) -> np.ndarray:
         """The controls at a state, (nu,); of a batch (B, nu)."""
-        fresh = self.plan is None
+        fresh, window = self.plan is None, getattr(self.cost, "window", None)
         self.plan = ilqr(
             self.sim,
-            self.cost,
+            self.cost if window is None else window(self.elapsed, self.horizon),
             state,
             self._guess(np.ndim(state[0]) > 1),
             hold=self.hold,
@@ -62,6 +66,7 @@ class MPC:
             seconds=self.seconds,
             params=self.params,
         )
+        self.elapsed += 1
         return self.plan.u[..., 0, :]
 
     def _guess(self, batched: bool) -> np.ndarray:

@@ -83,13 +83,39 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
 
 
 def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
-    """q_to (-) q_from: the tangent displacement d (..., nv) for which move(model, q_from, d) is q_to; the shorter way round."""
+    """q_to (-) q_from: the tangent displacement d (..., nv) for which move(model, q_from, d) is q_to; the shorter way round.
+    Quaternions of any length stand for their rotations."""
     q_from, q_to = _row(model, "q_from", q_from, model.nq), _row(model, "q_to", q_to, model.nq)
     out = chord(model, q_from, q_to)
+    for i, j in quaternions(model):
+        th = out[..., j : j + 3]  # 2 sin(t/2) along its axis, times the lengths of both quaternions
+        sine = 0.5 * np.linalg.norm(th, axis=-1, keepdims=True)
+        cosine = np.abs(np.sum(q_from[..., i : i + 4] * q_to[..., i : i + 4], -1, keepdims=True))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factor = np.where(sine > 0.0, np.arctan2(sine, cosine) / sine, 1.0 / cosine)
+        out[..., j : j + 3] = th * factor
+    return out
+
+
+def difference_jacobian(model: Model, d: np.ndarray) -> np.ndarray:
+    """Jacobian (..., nv, nv) of d = difference(model, q_from, q_to) with respect to a tangent displacement of q_to.
+
+    The identity, but for rotation vectors th: the inverse of the right Jacobian of the exponential map,
+    I + hat(th)/2 + (1 - (t/2) cot(t/2))/t^2 hat(th)^2 with t = |th|. Not differentiable at half turns.
+    """
+    d = _row(model, "d", d, model.nv)
+    out = np.zeros((*d.shape, model.nv))
+    out[..., range(model.nv), range(model.nv)] = 1.0
     for _, j in quaternions(model):
-        th = out[..., j : j + 3]  # 2 sin(t/2) along its axis
-        half = 0.5 * np.linalg.norm(th, axis=-1, keepdims=True)
-        out[..., j : j + 3] = th / np.maximum(np.sinc(np.arcsin(np.minimum(half, 1.0)) / np.pi), 1e-30)
+        th = d[..., j : j + 3]
+        square = np.sum(th * th, -1)[..., None, None]
+        half = 0.5 * np.sqrt(np.where(square < 1e-2, 1.0, square))
+        series = 1 / 12 + square * (1 / 720 + square * (1 / 30240 + square / 1209600))
+        factor = np.where(square < 1e-2, series, (1.0 - half / np.tan(half)) / (4.0 * half * half))
+        x, y, z = np.moveaxis(th, -1, 0)
+        none = np.zeros_like(x)
+        hat = np.stack([np.stack(r, -1) for r in ((none, -z, y), (z, none, -x), (-y, x, none))], -2)
+        out[..., j : j + 3, j : j + 3] += 0.5 * hat + factor * (hat @ hat)
     return out
 
 
