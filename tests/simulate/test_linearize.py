@@ -6,7 +6,8 @@ import pytest
 import artigrad as ag
 from artigrad.model.tangent import to_ambient, to_tangent
 
-SPINNING = """<mujoco><option timestep='.004'/><worldbody><body><freejoint/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/>
+SPINNING = """<mujoco><option timestep='.004'/><worldbody>
+<body><freejoint/><geom type='capsule' size='.02' fromto='0 0 0 .3 0 0'/>
 <body pos='.3 0 0'><joint type='ball' damping='.01'/><geom type='box' size='.1 .05 .02' pos='.1 .02 0'/></body></body>
 <body pos='2 0 0'><freejoint/><geom type='ellipsoid' size='.1 .05 .02'/></body></worldbody></mujoco>"""
 
