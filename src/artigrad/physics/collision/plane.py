@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Force, Vec3, cross, dot, norm
-from ...staging import maximum, minimum, select, target, vjp_of
+from ...staging import minimum, select, target, vjp_of
 from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
 
 
@@ -106,16 +106,18 @@ def plane_ellipsoid_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, 
     return bars._replace(A=bars.A + turn, B=bars.B - turn, size_b=size_bar)
 
 
-FLAT = {"f64": 1e-10, "f32": 1e-5}  # sine of the tilt below which a cylinder stands on its end
-STEEP = 1e-3  # its lowest point runs round the rim with 1/tilt; the adjoint takes no tilt below this
+# Sine of the tilt below which a cylinder stands on its end: the direction that goes down is lost in rounding, and its adjoint
+# divides by the tilt what the forces of the rim leave of each other.
+FLAT = {"f64": 1e-8, "f32": 1e-5}
 
 
 def _lowest(A: Pose, B: Pose) -> tuple[Vec3, Vec3, Any, Vec3]:
-    """(z, u, |w|, n) of a cylinder B over the plane of A: z its axis towards the plane; u = w/|w|, w = z (n . z) - n, the
-    direction in its disc that goes down (standing: its x axis)."""
+    """(z, u, |w|, n) of a cylinder B over the plane of A: z its axis towards the plane; u = w/|w|, w = (n x z) x z = z (n . z)
+    - n, the direction in its disc that goes down (standing: its x axis). The products keep u in the disc at any tilt, where
+    the difference would be left with nothing but rounding along z."""
     n, axis = A.R.column(2), B.R.column(2)
     z = select(dot(n, axis) > 0.0, -axis, axis)
-    w = z * dot(n, z) - n
+    w = cross(cross(n, z), z)
     L = norm(w)
     tilted = FLAT[target().dtype] < L
     return z, select(tilted, w / select(tilted, L, 1.0), B.R.column(0)), L, n
@@ -140,7 +142,7 @@ def plane_cylinder_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y
     u_bar, v_bar, z_bar = d_bar * (at.x * size_b.x), d_bar * (at.y * size_b.x), d_bar * (at.z * size_b.y)
     u_bar, z_bar = u_bar + cross(z, v_bar), z_bar + cross(v_bar, u)  # v = u x z
     tilted = FLAT[target().dtype] < L
-    w_bar = select(tilted, (u_bar - u * dot(u, u_bar)) / maximum(L, STEEP), ZERO)  # u = w/|w|
+    w_bar = select(tilted, (u_bar - u * dot(u, u_bar)) / select(tilted, L, 1.0), ZERO)  # u = w/|w|
     k_bar = dot(w_bar, z)  # w = z k - n,  k = n . z
     z_bar, n_bar = z_bar + w_bar * dot(n, z) + n * k_bar, n_bar - w_bar + z * k_bar
     B_bar = moved(B.r, d_bar) + turned(z, z_bar) + turned(u, select(tilted, ZERO, u_bar))

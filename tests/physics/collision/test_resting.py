@@ -1,0 +1,53 @@
+"""Solids at rest on each other: gradients of the step that was made are those of differences."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+TILTS = (0.0, 1e-15, 1e-12, 1e-9, 9e-9, 2e-8, 1e-7, 1e-6, 1e-5, 1e-4, 4e-4)
+STEPS = (1e-5, 1e-6, 1e-7)
+
+
+def errors(sim, q, v):
+    """The largest error of the gradient of each state, of a random combination of the velocities after one step."""
+    n, nv = len(q), sim.model.nv
+    weights = np.random.default_rng(1).normal(size=nv)
+    gradient = sim.vjp(sim.rollout(ag.State(q, v), steps=1), v_bar=np.tile(weights, (n, 1)))
+    exact = np.concatenate([ag.to_tangent(sim.model, q, gradient.q0), gradient.v0], axis=1)
+    best = np.full(exact.shape, np.inf)
+    for h in STEPS:
+        ends = []
+        for sign in (1.0, -1.0):
+            d = sign * h * np.tile(np.eye(2 * nv), (n, 1))
+            moved = ag.State(
+                ag.move(sim.model, np.repeat(q, 2 * nv, axis=0), d[:, :nv]), np.repeat(v, 2 * nv, axis=0) + d[:, nv:]
+            )
+            ends.append((sim.rollout(moved, steps=1).final.v @ weights).reshape(n, 2 * nv))
+        best = np.minimum(best, np.abs((ends[0] - ends[1]) / (2 * h) - exact))
+    return (best / np.maximum(1.0, np.abs(exact).max(axis=1, keepdims=True))).max(axis=1)
+
+
+def tilted(model, q, tilts, yaw=0.9):
+    """A resting state once for each tilt about a horizontal axis."""
+    d = np.zeros((len(tilts), model.nv))
+    d[:, 3], d[:, 4] = np.cos(yaw) * np.asarray(tilts), np.sin(yaw) * np.asarray(tilts)
+    return ag.move(model, np.tile(q, (len(tilts), 1)), d)
+
+
+def settled(text, steps=1500, **options):
+    """A simulator, and its state at rest."""
+    sim = ag.Simulator(ag.load(text), threads=1, **options)
+    return sim, sim.rollout(sim.reset(), steps=steps).final
+
+
+@pytest.mark.parametrize("law", ["soft", "hard"])
+def test_upright_cylinder_on_a_plane_has_the_gradient_of_its_step_at_any_tilt(law):
+    sim, rest = settled(
+        """<mujoco><option timestep=".002"/><worldbody><geom type="plane" size="2 2 .1"/><body pos="0 0 .0499">
+        <freejoint/><geom type="cylinder" size=".06 .05" mass="1"/></body></worldbody></mujoco>""",
+        law=law,
+    )
+    q = tilted(sim.model, rest.q, TILTS)
+    q[:, 2] = 0.05 - 5e-5
+    assert errors(sim, q, np.zeros((len(q), 6))).max() < 1e-6
