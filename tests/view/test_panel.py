@@ -1,6 +1,11 @@
 """What a page and the program tell each other, without a browser: pages may say anything."""
 
+import http.client
+import itertools
 import json
+import socket
+import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -8,6 +13,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.view import browser
 from artigrad.view.panel import Panel
 
 SAID = [None, 3, "x", [], {}, True, [1, 2], [1, 2, "z"], float("nan"), 1e400, -1e9, {"a": 1}]
@@ -88,3 +94,53 @@ def test_a_page_is_told_of_the_latest_moment(viewer):
     assert next(told)["pose"] != first["pose"]
     viewer.live.keyframe.told("zero")
     assert "values" in next(told)
+
+
+def status(viewer, method, path, host):
+    connection = http.client.HTTPConnection("127.0.0.1", int(viewer.url.rsplit(":", 1)[1]), timeout=10)
+    connection.request(method, path, b"[]" if method == "POST" else None, {"Host": host, "Origin": f"http://{host}"})
+    code = connection.getresponse().status
+    connection.close()
+    return code
+
+
+def test_requests_under_another_host_name_are_refused(viewer):
+    port = viewer.url.rsplit(":", 1)[1]
+    for name in (f"elsewhere.example:{port}", "localhost.elsewhere.example", "[", ""):
+        assert status(viewer, "POST", "/act", name) == status(viewer, "GET", "/", name) == 403
+    for name in (f"localhost:{port}", f"127.0.0.1:{port}", "localhost:9000", f"[::1]:{port}"):  # 9000: forwarded by ssh
+        assert status(viewer, "POST", "/act", name) == status(viewer, "GET", "/", name) == 200
+
+
+def test_a_client_that_does_not_read_is_disconnected(viewer, monkeypatch):
+    monkeypatch.setattr(browser._Request, "timeout", 0.3)
+    monkeypatch.setattr(viewer, "messages", lambda: itertools.repeat({"text": "x" * 100_000}))
+    before = threading.active_count()
+    with socket.create_connection(("127.0.0.1", int(viewer.url.rsplit(":", 1)[1]))) as client:
+        client.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+        assert wait_until(lambda: threading.active_count() == before)
+
+
+def test_live_physics_survives_a_step_that_raises(viewer, monkeypatch):
+    live = viewer.live
+
+    def full(*args, **kwargs):
+        raise ag.ContactError("9 contacts, room for 8")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ag.Simulator, "rollout", full)
+        assert wait_until(lambda: live.note.visible)
+    assert "9 contacts" in live.note.value and not live.play.value
+    live.reset()
+    assert not live.note.visible
+    live.u[:], live.play.value = 1.0, True
+    assert wait_until(lambda: live.state.q.any())  # the thread that moves it is still there
+
+
+def wait_until(check):
+    for _ in range(100):
+        if check():
+            return True
+        time.sleep(0.1)
+    return False

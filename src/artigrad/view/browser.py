@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,10 @@ from .scenery import Scene
 FIRST_PORT, PORTS = 8080, 100
 RATE = 60.0  # updates a second
 LONGEST_POST = 1 << 16  # bytes
-SILENCE = 5.0  # s after which a page that hears nothing is told that the program is there
+SILENCE = 5.0  # s after which an empty message is sent, so that connections to closed pages are found and ended
+PATIENCE = 10.0  # s that one read or write may take; the connection of a client that is slower is closed
+LOCAL = ("localhost", "127.0.0.1", "::1")
+ONLY_LOCAL = "this page is served to localhost only"
 
 
 class Viewer:
@@ -165,14 +169,22 @@ class _Server(ThreadingHTTPServer):
     viewer: Viewer
     serving = False
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Report errors of the viewer, but not of connections that clients end."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
 
 class _Request(BaseHTTPRequestHandler):
     """One request of a page."""
 
     server: _Server
     protocol_version = "HTTP/1.1"
+    timeout = PATIENCE
 
     def do_GET(self) -> None:
+        if not self._is_local():
+            return self._answer("text/plain; charset=utf-8", ONLY_LOCAL, 403)
         viewer, path = self.server.viewer, urlsplit(self.path).path
         if path == "/":
             self._answer("text/html; charset=utf-8", viewer.html())
@@ -192,6 +204,8 @@ class _Request(BaseHTTPRequestHandler):
             self.close_connection = True
             return self._answer("text/plain; charset=utf-8", "too long", 413)
         data, origin = self.rfile.read(int(size)), self.headers.get("Origin")
+        if not self._is_local():
+            return self._answer("text/plain; charset=utf-8", ONLY_LOCAL, 403)
         if urlsplit(self.path).path != "/act" or (origin and urlsplit(origin).netloc != self.headers.get("Host")):
             return self._answer("text/plain; charset=utf-8", "not from this page", 403)
         try:
@@ -201,6 +215,14 @@ class _Request(BaseHTTPRequestHandler):
         for message in messages if isinstance(messages, list) else []:
             self.server.viewer.told(message)
         self._answer("text/plain; charset=utf-8", "")
+
+    def _is_local(self) -> bool:
+        """Return whether the request names this machine. Another name that resolves to this machine belongs to a page of
+        somebody else (DNS rebinding)."""
+        try:
+            return urlsplit(f"//{self.headers.get('Host', '')}").hostname in LOCAL
+        except ValueError:
+            return False
 
     def _answer(self, kind: str, text: str, status: int = 200) -> None:
         data = text.encode()

@@ -52,7 +52,7 @@ class Live:
         self.speed = panel.slider("speed", 0.05, 2.0, 1.0)
         self.keyframe = panel.choice("keyframe", self.model.keyframes, self.model.default_keyframe)
         self.reset_button = panel.button("reset")
-        self.said = panel.note()
+        self.note = panel.note()
         if self.model.nu:
             panel.heading("controls")
         self.sliders = [self._slider(k, name) for k, name in enumerate(self.model.actuators)]
@@ -81,7 +81,7 @@ class Live:
         with self.lock:
             self.state, self.behind, self.grip = self.sim.reset(self.keyframe.value), 0.0, None
             self.u = self.model.keyframe_control(self.keyframe.value)
-            self.said.visible = False
+            self.note.visible = False
         for slider, value in zip(self.sliders, self.u.tolist(), strict=True):
             slider.value = float(np.clip(value, slider.about["min"], slider.about["max"]))
         self._draw()
@@ -90,17 +90,26 @@ class Live:
         """Simulate so much of the motion, in whole steps; what is left over counts the next time."""
         if pause:
             self.play.value = False
-        with self.lock:
-            self.behind = min(self.behind + seconds, LONGEST)
-            steps = int(self.behind / self.sim.dt + 1e-9)
-            if steps and np.isfinite(self.state.q).all():
-                self.behind -= steps * self.sim.dt
-                grip = self.grip
-                wrench = None if grip is None else np.broadcast_to(self._pull(grip), (steps, self.model.nb, 6))
-                self.state = self.sim.rollout(self.state, np.tile(self.u, (steps, 1)), wrench=wrench).final
-                if not np.isfinite(np.concatenate(self.state)).all():
-                    self.play.value, self.said.value, self.said.visible = False, BROKEN, True
-        self._draw()
+        try:
+            with self.lock:
+                self.behind = min(self.behind + seconds, LONGEST)
+                steps = int(self.behind / self.sim.dt + 1e-9)
+                if steps and np.isfinite(self.state.q).all():
+                    self.behind -= steps * self.sim.dt
+                    grip = self.grip
+                    wrench = None if grip is None else np.broadcast_to(self._pull(grip), (steps, self.model.nb, 6))
+                    self.state = self.sim.rollout(self.state, np.tile(self.u, (steps, 1)), wrench=wrench).final
+                    if not np.isfinite(np.concatenate(self.state)).all():
+                        self._pause(BROKEN)
+            self._draw()
+        except (
+            Exception
+        ) as error:  # this runs in the viewer's threads: an exception would end them, and the viewer with them
+            self._pause(f"The simulation stopped: {error or type(error).__name__}. Reset it to continue.")
+
+    def _pause(self, reason: str) -> None:
+        """Stop the motion and show why."""
+        self.play.value, self.note.value, self.note.visible = False, reason, True
 
     def _tick(self, seconds: float) -> None:
         if self.play.value:
