@@ -21,10 +21,10 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The site goes to site/. A warning (a dead link, a page that no menu has) is an error; pip installs what it needs, and nothing
-# else asks the network.
+# Build the site into site/. A warning (a dead link, a page that no menu has) is an error; not --quiet, under which mkdocs does not
+# count warnings. pip installs what it needs, and nothing else uses the network.
 docs: .venv/.dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks.engine

@@ -24,16 +24,18 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> str:
-    """Turn links that lead out of docs/ to such a page into those of the site."""
+    """Turn links between pages of docs/ and pages outside it into links of the site."""
     folder = posixpath.dirname(page.file.src_uri)
+    outside = not Path(page.file.abs_src_path or "").is_relative_to(ROOT / "docs")
 
     def inside(link: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join("docs", folder, link[1]))
+        target = posixpath.normpath(posixpath.join("" if outside else "docs", folder, link[1]))
+        target = target.removeprefix("docs/") if outside else target
         if files.get_file_from_path(target) is None:
             return link[0]
         return f"]({posixpath.relpath(target, folder or '.')}"
 
-    return re.sub(r"\]\(((?:\.\./)+[^)#\s]+)", inside, markdown)
+    return re.sub(r"\]\(((?:\.\./)+[^)#\s]+|docs/[^)#\s]+)", inside, markdown)
 
 
 def on_post_page(output: str, page: Page, config: Any) -> str:
