@@ -1,10 +1,12 @@
-"""Docstrings on the site. Ours are prose in which "name: meaning" explains an argument or a field; here each such name
-begins an item of a list."""
+"""Docstrings on the site. Sections in Google's style are left to mkdocstrings. In other docstrings, "name: meaning" explains an
+argument or a field; here each such name begins an item of a list."""
 
 import re
 from typing import Any
 
 import griffe
+
+SECTION = re.compile(r"(Args|Attributes|Returns|Raises|Yields|Examples):\n")
 
 
 class Names(griffe.Extension):
@@ -39,7 +41,7 @@ def _itemise(thing: griffe.Function | griffe.Class, names: set[str]) -> None:
     start = re.compile(rf"(?:^|(?<=[.;])\s+|\n)\s*({group}):\s", re.MULTILINE)
     paragraphs = []
     for paragraph in thing.docstring.value.split("\n\n"):
-        if paragraph.startswith("    "):  # code
+        if paragraph.startswith("    ") or SECTION.match(paragraph):  # code, or a section
             paragraphs.append(paragraph)
             continue
         first, *items = _pieces(start, paragraph)

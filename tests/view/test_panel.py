@@ -30,11 +30,11 @@ def test_a_control_keeps_values_of_its_kind():
     )
     for value in SAID:
         for control in panel.controls:
-            control.told(value)
+            control.receive(value)
         assert isinstance(box.value, bool) and 0.0 <= slider.value <= 2.0
         assert choice.value == "home" and vector.value == (0.0, 0.0, 1.0) and note.value == ""
-    choice.told("zero")
-    vector.told([1, 2, 3])
+    choice.receive("zero")
+    vector.receive([1, 2, 3])
     assert choice.value == "zero" and vector.value == (1.0, 2.0, 3.0)
     json.dumps([panel.described(), panel.values()])
     count = len(changes)
@@ -92,7 +92,7 @@ def test_a_page_is_told_of_the_latest_moment(viewer):
     viewer.live.u[:] = 1.0
     viewer.live.advance(0.01)
     assert next(told)["pose"] != first["pose"]
-    viewer.live.keyframe.told("zero")
+    viewer.live.keyframe.receive("zero")
     assert "values" in next(told)
 
 

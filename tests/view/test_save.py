@@ -9,7 +9,7 @@ import pytest
 
 import artigrad as ag
 from artigrad.model.visuals import Visual
-from artigrad.view import film
+from artigrad.view import video
 from artigrad.view.frames import frames_of, framing, params_of
 from artigrad.view.scenery import scene_of
 from artigrad.view.studio import Studio
@@ -32,7 +32,7 @@ def test_gif_has_every_frame_and_the_time_of_the_motion(tmp_path, fall):
 
 def test_mp4_can_be_read(tmp_path, fall):
     fall.save(tmp_path / "x.MP4", size=SMALL, fps=20)
-    told = subprocess.run([film.ffmpeg(), "-i", tmp_path / "x.MP4"], capture_output=True, text=True, timeout=20).stderr
+    told = subprocess.run([video.ffmpeg(), "-i", tmp_path / "x.MP4"], capture_output=True, text=True, timeout=20).stderr
     assert "h264" in told and "64x48" in told and "20 fps" in told
 
 

@@ -39,7 +39,7 @@ class Picture(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where bodies and camera are, one row per robot: (B, nb, 3), (B, nb, 3, 3), (B, 3), (B, 3, 3), (B,)."""
+    """Poses of bodies and camera, one row per robot: (B, nb, 3), (B, nb, 3, 3), (B, 3), (B, 3, 3), (B,)."""
 
     position: Tensor
     rotation: Tensor
@@ -49,11 +49,15 @@ class Places(NamedTuple):
 
 
 def render(scene: RayScene, camera: Camera, bodies: Any = None, *, soft: float = 0.0) -> Picture:
-    """What the camera sees, differentiable with respect to the poses of bodies, all tensors of the scene and the camera.
+    """Render an image, differentiable with respect to body poses and all tensors of the scene and the camera.
 
-    bodies: what `artigrad.torch.outputs` gives, or a pair of positions (..., nb, 3) and rotations (..., nb, 3, 3); a scene of
-    things that are all fixed to the world needs none. soft: over how many pixels an edge fades. With 0 it is sharp: where an
-    edge moves across a pixel the picture jumps, which no gradient tells; a soft edge has a gradient.
+    Args:
+        scene: Solids and light.
+        camera: Pose and intrinsics; leading axes broadcast with those of the bodies.
+        bodies: Result of `artigrad.torch.outputs`, or a pair of positions (..., nb, 3), m, and rotations (..., nb, 3, 3). None:
+            all solids are fixed to the world.
+        soft: Width of the blended edges, pixels. With 0, edges are sharp: the image jumps when an edge crosses a pixel, which
+            is not part of the gradient; a soft edge has a gradient.
     """
     places, lead = _places(scene, camera, bodies)
     if soft < 0:
@@ -120,13 +124,13 @@ def _own_axes(solid: RaySolid) -> list[tuple[Tensor, int]]:
 
 
 def _rows(x: Tensor, lead: tuple[int, ...], own: int) -> Tensor:
-    """With one leading axis, (B, ...)."""
+    """Return x with one leading axis, (B, ...)."""
     tail = x.shape[x.ndim - own :]
     return x.expand((*lead, *tail)).reshape(prod(lead), *tail)
 
 
 def _solid_rows(solid: RaySolid, lead: tuple[int, ...]) -> RaySolid:
-    """What all robots share stays (1, ...)."""
+    """Return a solid with one leading axis; tensors shared by all robots keep (1, ...)."""
 
     def rows(x: Tensor, own: int) -> Tensor:
         return x[None] if x.ndim == own else _rows(x, lead, own)
@@ -144,7 +148,7 @@ def _share(solid: RaySolid, own: slice) -> RaySolid:
 
 # -- one share of the robots ---------------------------------------------------------------------------------------------
 class _Seen(NamedTuple):
-    """Of each ray and solid: t and margin (B, S, n), colour (B, S, 3, n), whether the solid's front is before the camera."""
+    """Hits of all rays: t and margin (B, S, n), color (B, S, 3, n), and whether the solid's front is before the camera."""
 
     t: Tensor
     margin: Tensor
@@ -205,7 +209,7 @@ def _poses(solids: list[RaySolid], places: Places) -> tuple[Tensor, Tensor]:
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:
-    """(B, S, ...), B = 1 where all share; hulls get as many planes as the one with most, its last repeated."""
+    """Stack tensors to (B, S, ...), B = 1 if all robots share them; hulls are padded by repeating their last plane."""
     rows = max(x.shape[1] for x in tensors)
     full = [x if x.shape[1] == rows else x[:, [*range(x.shape[1]), *[-1] * (rows - x.shape[1])]] for x in tensors]
     batch = max(len(x) for x in full)
@@ -213,7 +217,7 @@ def _stacked(tensors: list[Tensor]) -> Tensor:
 
 
 def _in_front(cover: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-    """How much of each pixel each solid fills that is not hidden by nearer ones (B, S, n), and what is left of it (B, n)."""
+    """Return the visible coverage of each pixel by each solid, (B, S, n), and the remaining coverage, (B, n)."""
     order = t.argsort(1)
     ordered = torch.gather(cover, 1, order)
     left, weights = torch.ones_like(cover[:, 0]), []

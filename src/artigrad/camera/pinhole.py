@@ -55,7 +55,7 @@ class Camera:
         dtype: torch.dtype = torch.float64,
         device: Any = "cpu",
     ) -> Camera:
-        """A camera at a place that looks at a target; both may be tensors that need gradients."""
+        """Return a camera at `position`, directed at `target`; both may be tensors that require gradients."""
         place, to, angle = (torch.as_tensor(x, dtype=dtype, device=device) for x in (position, target, fov))
         place, to = torch.broadcast_tensors(place, to)
         back = _unit(place - to)
@@ -84,11 +84,11 @@ class Camera:
 
     @property
     def pixel(self) -> Tensor:
-        """How far apart the rays of two pixels are one metre away in the middle of the picture, (...)."""
+        """Distance between the rays of neighboring pixels at depth 1 m in the image center, (...)."""
         return 2 * torch.tan(torch.deg2rad(self.fov) / 2) / self.height
 
     def directions(self) -> Tensor:
-        """Of the ray of each pixel in the camera's frame, unit vectors (..., 3, height * width), row by row from the top."""
+        """Ray directions of all pixels in the camera frame, unit vectors (..., 3, height * width), row by row from the top."""
         like: dict[str, Any] = {"dtype": self.fov.dtype, "device": self.fov.device}
         x = torch.arange(self.width, **like) + 0.5 - self.width / 2
         y = self.height / 2 - 0.5 - torch.arange(self.height, **like)

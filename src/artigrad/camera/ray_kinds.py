@@ -1,10 +1,10 @@
-"""Where a ray meets a solid: one function a kind, in the frame of the solid, and how its surface is unrolled for a texture.
+"""Intersection of a ray with a solid and texture coordinates of its surface: one function per kind, in the solid's frame.
 
-A ray is o + t d with |d| = 1. Tensors are (..., 3, n) for vectors and (..., n) for numbers: n rays, 1 where all rays of a
-picture share a number. Every function gives what a ray that misses would have met at the edge too, so that an edge can be soft.
+A ray is o + t d with |d| = 1. Tensors are (..., 3, n) for vectors and (..., n) for scalars: n rays, 1 where all rays of an
+image share a value. For a ray that misses, every function returns the nearest hit at the edge, so that edges can be soft.
 
-Not differentiated: which solid a ray meets first, and which face of it. Where a ray grazes, slopes of t grow without bound: the
-half chord is held at GRAZING of the radius, over 2e-4 of it at its edge.
+Not differentiated: the choice of the first solid of a ray, and of its face. For grazing rays the derivative of t is unbounded:
+the half chord is at least GRAZING times the radius, which acts over 2e-4 of the radius at the edge.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _longitude(x: Tensor, y: Tensor) -> Tensor:
 
 # -- capsule and cylinder, along z ---------------------------------------------------------------------------------------
 def meet_capsule(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
-    """All that is nearer to a segment than its radius: a tube, and a ball at either end."""
+    """Intersect rays with a capsule: a tube, and a ball at either end."""
     r, half = size[..., :1], size[..., 1:2]
     t, h = _tube(o, d, r)
     z_nearest = torch.clamp(o[..., 2, :] + t * d[..., 2, :], -half, half)
@@ -111,7 +111,7 @@ def meet_cylinder(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
 
 
 def _tube(o: Tensor, d: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
-    """Where a ray is nearest to the z axis, and half of its chord through the endless tube about it."""
+    """Return t where a ray is nearest to the z axis, and half of its chord through the infinite tube around it."""
     o, d = o[..., :2, :], d[..., :2, :]
     a = dot(d, d).clamp(min=PARALLEL**2)
     t = -dot(o, d) / a
@@ -120,7 +120,7 @@ def _tube(o: Tensor, d: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _ball(o: Tensor, d: Tensor, r: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Where a ray meets a ball at a height on the axis, and how far outside it passes."""
+    """Return the hit of a ray with a ball at height z on the axis, and its distance outside the ball."""
     x, y, _ = o.unbind(-2)
     o = torch.stack(torch.broadcast_tensors(x, y, o[..., 2, :] - z), -2)
     t = -dot(o, d)
@@ -148,7 +148,7 @@ def meet_box(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
 
 
 def unroll_box(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-    """The same picture on each face: of the two other axes, the later one is up."""
+    """Texture coordinates of a box: the same image on each face; of the two other axes, the later one is up."""
     x, y, z = ((p / size[..., None]).clamp(-1.0, 1.0) / 2 + 0.5).unbind(-2)
     along_x, _, along_z = (normal.abs() > 0.5).unbind(-2)
     return torch.where(along_x, y, x), torch.where(along_z, y, z)
@@ -176,12 +176,12 @@ def _middle(o: Tensor, d: Tensor, near: Tensor, far: Tensor) -> Tensor:
 
 
 def _beyond(q: Tensor) -> Tensor:
-    """How far a point is outside, from how far it is along each axis."""
+    """Return the distance outside, given the distances along each axis."""
     out = q.clamp(min=0.0)
     return _root(dot(out, out)) + q.amax(-2).clamp(max=0.0)
 
 
-# -- plane, z = 0, seen from above ---------------------------------------------------------------------------------------
+# -- plane, z = 0, visible from above ---------------------------------------------------------------------------------------
 def meet_plane(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
     """Up to its half extents; endless, where they are zero, up to the horizon."""
     rise = d[..., 2, :]
@@ -195,7 +195,7 @@ def meet_plane(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
 
 
 def unroll_plane(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-    """From edge to edge; of an endless plane, one metre."""
+    """Texture coordinates of a plane: from edge to edge, or 1 m for an infinite plane."""
     half = torch.where(size > 0, size, 0.5)
     return p[..., 0, :] / (2 * half[..., :1]) + 0.5, p[..., 1, :] / (2 * half[..., 1:2]) + 0.5
 

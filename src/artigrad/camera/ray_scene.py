@@ -1,4 +1,4 @@
-"""RayScene: the solids that a camera sees, on the bodies that they move with, and the light."""
+"""RayScene: visible solids, the bodies that they are attached to, and the light."""
 
 from __future__ import annotations
 
@@ -27,14 +27,18 @@ CORNERS = 40  # of a mesh, at most
 
 @dataclass(frozen=True, eq=False)
 class RaySolid:
-    """One thing to see, fixed to a body (-1: the world).
+    """Visible solid, fixed to a body (-1: the world).
 
-    kind: plane, sphere, capsule, ellipsoid, cylinder, box or hull. size: (..., n), m, as of shapes for contact; of a hull its
-    planes (..., n, 4), rows (normal, distance from its origin). position: (..., 3), m, and rotation: (..., 3, 3), in the body's
-    frame. rgb: (3,), 0 to 1. texture: (h, w, 3) in its place, first row at the top, read between its pixels and repeated; hulls
-    have none. opacity: 0 to 1.
+    Attributes:
+        kind: plane, sphere, capsule, ellipsoid, cylinder, box or hull.
+        size: (..., n), m, as for collision shapes; for a hull its planes (..., n, 4), rows (normal, distance from the origin).
+        position: (..., 3), m, in the body frame.
+        rotation: (..., 3, 3), in the body frame.
+        rgb: (3,), 0 to 1.
+        texture: (h, w, 3), replaces rgb: first row at the top, interpolated bilinearly and repeated; not for hulls.
+        opacity: 0 to 1.
 
-    Every tensor may need gradients; sizes and places may have leading axes, one for each robot.
+    Every tensor may require gradients; sizes and poses may have leading batch axes.
     """
 
     name: str
@@ -59,8 +63,13 @@ class RaySolid:
 
 @dataclass(frozen=True, eq=False)
 class RayScene:
-    """solids: what is there. background: (3,), what a ray sees that meets none. light: (3,), towards the lamp, which is far
-    away. ambient: (), the share of light that comes from everywhere."""
+    """Visible scene.
+
+    Attributes:
+        solids: All solids.
+        background: (3,), color of rays that hit nothing.
+        light: (3,), direction to the lamp, which is at infinity.
+        ambient: (), fraction of ambient light."""
 
     solids: tuple[RaySolid, ...]
     background: Tensor
@@ -76,11 +85,14 @@ class RayScene:
         dtype: torch.dtype = torch.float64,
         device: Any = "cpu",
     ) -> RayScene:
-        """What there is to see of a model: its visuals; if it has none, its shapes for contact.
+        """Build the scene of a model: its visuals; if it has none, its collision shapes.
 
-        Visuals are named after their bodies: `pole`, `pole.1`. params: fields of `Params` by name, tensors; of shapes, what is
-        in it (`shape_size`, `shape_position`, `shape_rotation`) keeps its gradients. Meshes are seen as their convex hulls, of
-        at most 40 corners. without: names of height fields that are left out; a camera sees none.
+        Visuals are named after their bodies: `pole`, `pole.1`. Meshes are replaced by convex hulls of at most 40 vertices.
+
+        Args:
+            model: Robot.
+            params: Tensors by field of `Params`; `shape_size`, `shape_position` and `shape_rotation` keep their gradients.
+            without: Names of height fields to leave out; the camera does not support them.
         """
         fields = [n for n, kind in zip(model.shapes.names, model.shapes.kind, strict=True) if kind == HEIGHT_FIELD]
         if unseen := [name for name in fields if name not in without]:
@@ -97,7 +109,7 @@ class RayScene:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the solids."""
+        """Names of the solids."""
         return tuple(solid.name for solid in self.solids)
 
     def solid(self, name: str) -> RaySolid:
@@ -108,12 +120,12 @@ class RayScene:
         raise InputError(f"there is no solid '{name}' to see; there are: {', '.join(self.names)}")
 
     def replace(self, name: str, **fields: Any) -> RayScene:
-        """The same scene with other fields of one solid: scene.replace("pole", texture=x, size=s)."""
+        """Return the scene with other fields of one solid: scene.replace("pole", texture=x, size=s)."""
         old = self.solid(name)
         return replace(self, solids=tuple(replace(s, **fields) if s is old else s for s in self.solids))
 
     def add(self, *solids: RaySolid) -> RayScene:
-        """The same scene with more solids."""
+        """Return the scene with additional solids."""
         return replace(self, solids=(*self.solids, *solids))
 
     @cached_property
@@ -160,7 +172,7 @@ def _from_shapes(model: Model, params: Mapping[str, Tensor], like: dict[str, Any
 
     solids = []
     for k, (kind, body) in enumerate(zip(model.shapes.kind, model.shapes.body, strict=True)):
-        if kind == HEIGHT_FIELD:  # left out, as was asked
+        if kind == HEIGHT_FIELD:  # left out on request
             continue
         size, name = field("shape_size", k), SHAPES[kind]
         if kind == POINTS:

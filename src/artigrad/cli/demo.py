@@ -52,7 +52,7 @@ def demo(
 
 
 def _speed(console: Console, task: Throw, x: np.ndarray) -> None:
-    """What a throw with its gradient takes, and in MuJoCo the throw alone; one at a time on one core."""
+    """Measure the time of a throw with its gradient, and of the throw alone in MuJoCo, one at a time on one core."""
     task.gradient(x[:1])  # compiles
     one, all_of_them = (min(_seconds(partial(task.gradient, y)) for _ in range(3)) for y in (x[:1], x))
     console.print(

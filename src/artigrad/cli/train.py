@@ -16,8 +16,8 @@ from .own_task import open_task
 
 
 class Interrupt:
-    """Ctrl-C ends a training between two updates, where it can go on to the bit; a second one ends it at once, and what was
-    saved last is what is left."""
+    """Handler of Ctrl-C: the first ends a training after the current update, so that it can be resumed to the bit; the second
+    ends it at once, and only the last checkpoint remains."""
 
     asked = False
 

@@ -20,7 +20,7 @@ def view(
     ] = False,
     port: Annotated[int | None, typer.Option(help="Of the page on this machine; by default a free one.")] = None,
 ) -> None:
-    """Look at a robot in the browser and move its joints, or let its physics move it."""
+    """Show a robot in the browser and move its joints, or simulate it live."""
     model = open_robot(file, floating)
     try:
         (play if live else look)(model, port=port)

@@ -1,4 +1,4 @@
-"""Joints: what each kind does for the link it moves. A call here is one branch over the table; see `joint.Joint`."""
+"""Joint operations. Each function here is one branch over the table of joint types; see `joint.Joint`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["BY_MJCF", "EITHER_AXIAL", "JOINTS", "KIND", "MOVING", "Joint"]
 
 
 def _branch(s: Step, i: Any, call: Callable[[Joint], Any]) -> Any:
-    """`call` with the joint of link i. Where its velocities start is asked here, once for all kinds."""
+    """Call `call` with the joint type of link i. The offset of its velocities is read here, once for all types."""
     _ = s.model.link_v[i]
     return switch(s.model.kind[i], {k: partial(call, joint) for k, joint in enumerate(MOVING)})
 
 
 def prepare(s: Step, i: Any) -> None:
-    """What depends on coordinates alone, ahead of the walk along the tree."""
+    """Compute the terms that depend on joint coordinates alone, before the recursion along the tree."""
     _branch(s, i, lambda joint: joint.prepare(s, i))
 
 
@@ -50,7 +50,7 @@ def add_projection(s: Step, i: Any, f: Force, out: Reals) -> None:
 
 
 def eliminate(s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
-    """What the parent feels of the inertia IA of link i through its joint; keeps the factor in s.dof."""
+    """Articulated inertia that link i adds to its parent through their joint; stores the factor in s.dof."""
     return _branch(s, i, lambda joint: joint.eliminate(s, i, IA, extra))
 
 
@@ -71,8 +71,8 @@ def solve_outward_rows(s: Step, i: Any, a: tuple[Motion, ...], rows: tuple[Reals
 
 
 def path_rows(s: Step, i: Any, rows: tuple[Force, ...], root: Reals, put: Put) -> tuple[Force, ...]:
-    """Take forces on link i through its joint: `put(k, entries)` gets what degree of freedom k feels of each row, scaled
-    by root, sqrt(1/d); returned are the forces on the parent."""
+    """Propagate forces on link i through its joint and return the forces on the parent. `put(k, entries)` receives the
+    generalized force of each row on degree of freedom k, scaled by root, sqrt(1/d)."""
     return _branch(s, i, lambda joint: joint.path_rows(s, i, rows, root, put))
 
 
@@ -87,18 +87,18 @@ def before_all(s: Step, i: Any, with_w: bool) -> tuple[Motion, Motion, Motion, M
 
 
 def beyond(s: Step, i: Any, total: tuple[Motion, ...], own: tuple[Motion, ...]) -> tuple[Motion, ...]:
-    """What the axes of joint i turn of motions that begin with its own."""
+    """Motions beyond joint i in the axes that it carries, for motions `total` that begin with its own."""
     return _branch(s, i, lambda joint: joint.beyond(total, own))
 
 
 def add_bars(s: Step, i: Any, forces: tuple[Force, Force, Force], o_bar: Vec3) -> None:
-    """To the cotangents of the velocities and coordinates of joint i, for forces (relative, total, xi); o_bar is that of the
-    origin of its tree."""
+    """Add to the cotangents of the velocities and coordinates of joint i, given forces (relative, total, xi). o_bar: cotangent
+    of the origin of its tree."""
     _branch(s, i, lambda joint: joint.add_bars(s, i, forces, o_bar))
 
 
 def add_pose_bars(s: Step, i: Any, xi: Force, o_bar: Vec3) -> None:
-    """To the cotangents of the coordinates of joint i alone."""
+    """Add to the cotangents of the coordinates of joint i alone."""
     _branch(s, i, lambda joint: joint.add_pose_bars(s, i, xi, o_bar))
 
 

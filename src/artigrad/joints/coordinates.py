@@ -1,7 +1,7 @@
-"""Coordinates of all joints of a robot: how they advance with velocities, and how cotangents of them are written.
+"""Joint coordinates: integration with velocities, and conversion of their cotangents.
 
-What a joint's record says is enough: so many numbers that add, then a quaternion or none. Cotangents of q are ambient (one
-number per entry of q) or tangent (one per entry of v; of a quaternion the turn in body axes).
+A joint has a number of additive coordinates, followed by one quaternion or none. Cotangents of q are ambient (one entry per
+entry of q) or tangent (one per entry of v; for a quaternion, of a rotation vector in body axes).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Entry = Callable[[Any, Any], None]
 
 
 def each(s: Step, number: Entry, quaternion: Entry) -> None:
-    """For every coordinate: number(q index, v index) where coordinates add, quaternion(qa, va) for a quaternion."""
+    """Visit every coordinate: number(q index, v index) for additive ones, quaternion(qa, va) for a quaternion."""
     for i in loop(1, s.model.nl):
         qa, va = s.model.link_q[i], s.model.link_v[i]
 
@@ -87,7 +87,7 @@ def normalise_vjp(s: Step, q: Reals, q_bar: Reals) -> None:
 
 
 def rate_along(s: Step, x: Reals, v: Reals, out: Reals) -> None:
-    """How fast dt x changes where velocities are v at q (+) dt x: numbers by v, rotation vectors by `rotation_vector_rate`."""
+    """Time derivative of dt x for velocities v at q (+) dt x: v for additive ones, `rotation_vector_rate` for rotations."""
 
     def number(a: Any, k: Any) -> None:
         out[k] = v[k]

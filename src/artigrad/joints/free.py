@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def shifts(own: Motion) -> Motion:
-    """What a motion of the body is before its rotation."""
+    """A motion of the body, expressed in the axes before its rotation."""
     return Motion(Vec3.zero(), own.v)
 
 
@@ -139,7 +139,7 @@ class Free(Joint):
         return shifts(own)
 
     def before_all(self, s: Step, i: Any, with_w: bool) -> tuple[Motion, Motion, Motion, Motion]:
-        """Of the acceleration without the part v_0 x v that the rotation adds."""
+        """Motions before the joint for the acceleration without the term v_0 x v of the rotation."""
         link = s.link[i]
         v, a, y = link.v, link.a, link.y
         v_0 = shifts(v)

@@ -1,13 +1,13 @@
-"""What a joint is: the contract that every kind meets, and all that follows from the columns of S.
+"""Joint: the interface of all joint types, and the operations that follow from the columns of S.
 
 A joint maps coordinates to a pose and velocities linearly to a motion, S v, in world axes about the origin of its tree. Its
 axes are rigid in the parent or in the child: in the first case they move with the parent alone; in the second they also
-turn with the joint itself, but  S v x S v = 0  takes that part away. So either way the rate of S v at constant v is the
-parent's motion crossed with it, and turning all that a joint carries is one rigid motion. A joint with an axis that
-is rigid in neither (a universal joint as one piece) does not fit; it is two joints with a massless body between
-(`ModelBuilder.universal` makes them).
+rotate with the joint itself, but that term vanishes because  S v x S v = 0. In both cases the time derivative of S v at
+constant v is the cross product of the parent's motion with it, and rotating all that a joint carries is one rigid motion.
+A joint with an axis that is rigid in neither (a universal joint in one piece) is not supported; it is two joints with a
+massless body between (`ModelBuilder.universal` adds them).
 
-Coordinates are `straight` numbers that add, then a quaternion if there is one; velocities pair with them in that order.
+The coordinates are `straight` additive ones, followed by a quaternion if there is one; velocities have the same order.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ class Joint:
     quaternion: ClassVar[bool] = False  # whether a quaternion follows them
     axial: ClassVar[bool] = False  # one axis, along z of its frame: may have a spring, limits, dry friction, motors
     angular: ClassVar[bool] = False  # whether that one coordinate is an angle
-    floating: ClassVar[bool] = False  # the root of a tree whose coordinates say where it is: it has no placement
+    floating: ClassVar[bool] = False  # the root of a tree whose coordinates give its pose: it has no placement
 
     @property
     def nq(self) -> int:
-        """How many coordinates it has."""
+        """Number of coordinates."""
         return self.straight + 4 * self.quaternion
 
     @property
     def nv(self) -> int:
-        """How many velocities it has."""
+        """Number of velocities."""
         return self.straight + 3 * self.quaternion
 
     @property
     def limitable(self) -> bool:
-        """Whether it may have a limit: of its one coordinate, or of its angle."""
+        """True if the joint can have a limit, of its one coordinate or of its angle."""
         return self.axial or (self.quaternion and not self.floating)
 
     @property
@@ -61,9 +61,9 @@ class Joint:
         """Its coordinates at rest."""
         return (0.0,) * self.straight + ((1.0, 0.0, 0.0, 0.0) if self.quaternion else ())
 
-    # -- what a kind says of itself ----------------------------------------------------------------------------------
+    # -- defined by each joint type ----------------------------------------------------------------------------------
     def prepare(self, s: Step, i: Any) -> None:
-        """What depends on its coordinates alone, ahead of the walk along the tree."""
+        """Compute the terms that depend on the coordinates alone, before the recursion along the tree."""
 
     def kinematics(self, s: Step, i: Any, X: Transform) -> tuple[Transform, Motion]:
         """The pose beyond the joint that sits at X, and the velocity it adds."""
@@ -103,7 +103,7 @@ class Joint:
 
     # -- elimination from the tree: one column at a time is the same as the block at once, without inverting a matrix ----
     def eliminate(self, s: Step, i: Any, IA: Articulated, extra: Extra) -> Articulated:
-        """U = IA S,  1/d = 1/(S . U + extra);  what is left of IA for the parent: IA - U U^T/d  (theory 3.4, 3.5)"""
+        """U = IA S,  1/d = 1/(S . U + extra);  articulated inertia for the parent: IA - U U^T/d  (theory 3.4, 3.5)"""
         va, S = s.model.link_v[i], self.columns(s, i)
         for k in reversed(range(len(S))):
             row = s.dof[va + k]
@@ -152,7 +152,7 @@ class Joint:
 
     # -- the motion in which its axes are fixed ------------------------------------------------------------------------
     def before(self, s: Step, i: Any, parent: Motion, own: Motion) -> Motion:
-        """Of a field that is `parent` on the parent and `own` beyond the joint, the motion that carries its axes."""
+        """Motion that carries the axes of the joint, for a field that is `parent` on the parent and `own` beyond the joint."""
         return parent
 
     def before_all(self, s: Step, i: Any, with_w: bool) -> tuple[Motion, Motion, Motion, Motion]:
@@ -162,7 +162,7 @@ class Joint:
         return link.v, link.a, link.y, s.field[p].w if with_w else Motion.zero()
 
     def beyond(self, total: tuple[Motion, ...], own: tuple[Motion, ...]) -> tuple[Motion, ...]:
-        """What its axes turn of motions `total` that begin with its own."""
+        """Motions `total`, which begin with the joint's own, in the axes that the joint carries."""
         return total
 
     # -- cotangents ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The table of joints. A joint is one record in it; everybody else asks the record, nobody asks for kinds by name."""
+"""Table of joint types, one record each. Other code calls the record and never tests for a type by name."""
 
 from __future__ import annotations
 

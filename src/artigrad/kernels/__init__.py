@@ -1,1 +1,1 @@
-"""What is compiled: whole rollouts and their adjoints, functions of one state, Jacobians, constants."""
+"""Compiled kernels: rollouts and their adjoints, functions of one state, Jacobians, constants."""

@@ -1,7 +1,7 @@
-"""Memory for trajectories, handed out again once nobody looks at it.
+"""Pool of memory for trajectories, reused when no array refers to it.
 
 A fresh array of some megabytes costs a page fault per 4 KB: on a batch of quadrupeds that was a third of the time of a
-rollout (`python -m benchmarks.engine`, row "fresh memory"). A lease goes back when the last array on it is gone.
+rollout (`python -m benchmarks.engine`, row "fresh memory"). A lease returns to the pool with the last array on it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Buffers:
         self._back: deque[np.ndarray] = deque()
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """As np.empty."""
+        """Return an uninitialized array, as np.empty."""
         size = math.prod(shape) * dtype.itemsize
         if size < SMALLEST:
             return np.empty(shape, dtype)

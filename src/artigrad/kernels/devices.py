@@ -1,7 +1,7 @@
-"""Where the arrays of a simulator live and its kernels run: on the host, as NumPy arrays, or on a GPU.
+"""Devices of a simulator, on which its arrays are and its kernels run: the host, with NumPy arrays, or a GPU.
 
-A device makes arrays, takes those of users where they lie, hands results out, and says for which target kernels are made.
-Nothing else knows on which of the two it works.
+A device allocates arrays, uses those of users without a copy, returns results, and chooses the target of kernels. All other
+code is the same for both.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class Host:
         self.targets = Target(real, 1, native), Target(real, lanes if native else 1, native)
 
     def target(self, batch: int) -> Target:
-        """What kernels for so many robots are made for."""
+        """Target of kernels for a batch of this size."""
         return self.targets[batch > 1]
 
     def variant(self, batch: int) -> Any:
-        """Which of the targets that is."""
+        """Key of the target for a batch of this size."""
         return batch > 1
 
     def together(self, batch: int) -> int:
-        """How many robots look at the same contacts."""
+        """Number of robots that share one list of contacts."""
         return self.target(batch).lanes
 
     # -- arrays ------------------------------------------------------------------------------------------------------
@@ -61,11 +61,11 @@ class Host:
         return aligned_zeros(shape, self.dtype)
 
     def rows(self, values: Any, batch: int) -> Any:
-        """The same few numbers for every robot, (batch, n)."""
+        """Return values repeated for every robot, (batch, n)."""
         return np.tile(np.array(values, self.dtype), (batch, 1))
 
     def broadcast(self, x: Any, batch: int) -> Any:
-        """The same for every robot, without a copy."""
+        """Return x repeated for every robot, without a copy."""
         return np.broadcast_to(x, (batch, *x.shape))
 
     def total(self, x: Any) -> Any:
@@ -95,11 +95,11 @@ class Host:
         return nullcontext()
 
     def holds(self, value: Any) -> bool:
-        """Whether an array lies on a device that is not the host."""
+        """True if an array is on a device other than the host."""
         return False
 
     def foreign(self, name: str, value: Any) -> Any:
-        """An array that lies here already, checked; only asked for what `holds` says."""
+        """Return an array that is already on this device (see `holds`), checked."""
         raise NotImplementedError
 
     def given(self, x: Any) -> Any:
@@ -107,25 +107,25 @@ class Host:
         return x
 
     def shown(self, x: Any) -> Any:
-        """A view that the user may look at but not write to."""
+        """Return a read-only view."""
         view = x.view()
         view.flags.writeable = False
         return view
 
     def fingerprint(self, arrays: list[Any]) -> tuple[float, ...]:
-        """By which to see that the caller has not changed these arrays since; no copy is made of long controls."""
+        """Return a fingerprint that detects later changes of these arrays without a copy of long controls."""
         return tuple(f for x in arrays for f in (by_place(x), square(x)))
 
     def finite(self, pieces: list[Any], batch: int) -> Any:
-        """Which robots' numbers are finite: (batch,)"""
+        """Return whether all entries of each robot are finite, (batch,)."""
         return np.ones(batch, bool) if all(map(all_finite, pieces)) else finite_rows(pieces, batch)
 
 
 class Gpu:
-    """The same on a GPU: one robot per thread. Arrays that are there already (PyTorch tensors, DeviceArrays, whatever speaks
-    `__cuda_array_interface__` or DLPack) are used where they lie; those of the host are copied. Results are PyTorch tensors
-    if any array given was one, else DeviceArrays. With tensors all work goes to PyTorch's current stream, else to
-    `stream`. Nothing waits for the device, except what goes to the host. Sums are made in a fixed order."""
+    """Device for a GPU, with one robot per thread. Arrays on the GPU (PyTorch tensors, DeviceArrays, arrays with
+    `__cuda_array_interface__` or DLPack) are used without a copy; host arrays are copied. Results are PyTorch tensors if any
+    argument was one, else DeviceArrays. With tensors all work goes to PyTorch's current stream, else to `stream`. Only copies
+    to the host wait for the device. Sums have a fixed order."""
 
     def __init__(self, real: Real, number: int):
         self.dtype, self.real, self.stream = REALS[real], real, 0
@@ -134,7 +134,7 @@ class Gpu:
         self._open()
 
     def _open(self) -> None:
-        from ..staging.cuda import array, driver, total  # look for the driver only when it is wanted
+        from ..staging.cuda import array, driver, total  # search for the driver only when it is needed
 
         self.gpu, self._arrays, self._sums = driver.device(self.launch.device), array, total
 
@@ -162,7 +162,7 @@ class Gpu:
         return 1
 
     def synchronize(self) -> None:
-        """Wait until the GPU has done all that was asked for on `stream`."""
+        """Wait for all work on `stream`."""
         self.gpu.synchronize(self.stream)
 
     # -- arrays ------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class Gpu:
     # -- users' arrays -------------------------------------------------------------------------------------------------
     @contextmanager
     def working(self, arrays: Any) -> Iterator[None]:
-        """What was made on another stream is waited for."""
+        """Context of a call: waits for arrays that were written on other streams."""
         with self.gpu.current(), self._arrays.working(self.gpu, self.stream, tuple(arrays)):
             for x in arrays:
                 if isinstance(x, self._arrays.DeviceArray):
@@ -233,7 +233,7 @@ class Gpu:
         return tuple(_version(x.owner) for x in arrays)
 
     def finite(self, pieces: list[Any], batch: int) -> Any:
-        """A truth of PyTorch, or without it 1.0 or 0.0: nobody waits to warn."""
+        """Return a boolean tensor, or 1.0 and 0.0 without PyTorch; the host does not wait for the result."""
         params = [x for x in pieces if isinstance(x, np.ndarray)]  # on the host already
         here = [x for x in pieces if not isinstance(x, np.ndarray) and len(x) == batch and x.size]
         found = self.empty((batch, 1))
@@ -282,12 +282,12 @@ FEW = 10_000  # entries for which BLAS is the fastest, and wakes no threads
 
 
 def all_finite(x: np.ndarray) -> bool:
-    """Whether no entry is NaN or infinite. A sum of squares tells, without an array of answers, unless it overflows."""
+    """True if no entry is NaN or infinite. A sum of squares decides without a temporary array, unless it overflows."""
     return isfinite(square(x)) or bool(np.isfinite(x).all())
 
 
 def finite_rows(pieces: list[Any], batch: int) -> np.ndarray:
-    """Which robots' rows are finite (or true); if all are and what they share is not, none."""
+    """Return whether the rows of each robot are finite (or true); false for all if only a shared array is not."""
     good = np.ones(batch, bool)
     for x in pieces:
         if x.ndim > 1:

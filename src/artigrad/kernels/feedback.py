@@ -19,8 +19,8 @@ from .rollout import clear_status, get_state, put_state, report_status
 
 @cache
 def feedback_rollout(key: KernelKey) -> Kernel:
-    """Kernel: so many controls, each held for `hold` steps, from row 0 of (q, v, act); states go to the next rows, controls
-    to u."""
+    """Kernel of a closed-loop rollout: a number of controls, each held for `hold` steps, from row 0 of (q, v, act). States are
+    written to the next rows, controls to u."""
 
     def body(**a: Any) -> None:
         s, away = key.step(a), a["away"]

@@ -1,7 +1,7 @@
-"""Kernels of tangents: how what a kernel gives changes along a direction of what it reads.
+"""Forward-mode kernels: directional derivatives of the outputs of a kernel with respect to its inputs.
 
-Forward: a rollout, the Jacobian of a step, contacts, queries. Forward over reverse: the adjoints of rollouts and queries, that
-is, how gradients change: products with the Hessian of a loss. Constants change too where the key says `moving_params`.
+Forward: a rollout, the Jacobian of a step, contacts, queries. Forward over reverse: the adjoints of rollouts and queries, which
+gives products with the Hessian of a loss. Constants have tangents too if the key has `moving_params`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a kernel is compiled for, what it takes, and the Step inside it."""
+"""KernelKey: the settings that a kernel is compiled for, its signature, and the Step inside it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,23 @@ from ..staging import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, T
 
 @dataclass(frozen=True)
 class KernelKey:
-    """Method, target, and which inputs and outputs a robot has of its own: what shapes a kernel of this library.
+    """Settings that a kernel is compiled for: method, target, and which inputs and outputs exist.
 
-    work: names of its scratch. own_params: whether every robot has its own. contact: whether the model can have rows.
-    routines, solids: see `candidates`. wrench, force_bars: whether there are any. with_params: whether their gradient is
-    wanted. moving_params: see `forward_mode`. strided, restrained: see `rollout`. features, square: which rows of the soft law
-    there are, and whether all powers of its impedances are 2. damped_factor: whether the factor of the mass matrix has damping
-    in it. slows: see `rates`. lines: what of lines there is (`line_features`); extras: forces that not every model has.
+    Attributes:
+        work: Names of the scratch arrays.
+        own_params: True if every robot has parameters of its own.
+        contact: True if the model can have constraint rows.
+        routines, solids: See `candidates`.
+        wrench, force_bars: True if there are external wrenches, cotangents of contact forces.
+        with_params: True if gradients of parameters are computed.
+        moving_params: See `forward_mode`.
+        strided, restrained: See `rollout`.
+        features: Kinds of constraint rows of the soft law.
+        square: True if all powers of its impedances are 2.
+        damped_factor: True if the factor of the mass matrix includes damping.
+        slows: See `rates`.
+        lines: Features of transmissions (`line_features`).
+        extras: Forces that only some models have.
     """
 
     options: Options
@@ -52,12 +62,12 @@ class KernelKey:
 
     @property
     def soft(self) -> bool:
-        """Whether there are rows of the soft law."""
+        """True if there are constraint rows of the soft law."""
         return self.contact and self.options.law == "soft"
 
     @property
     def taped(self) -> bool:
-        """Whether a gradient needs the tape of the sweeps of the hard law."""
+        """True if a gradient needs the tape of the hard law's sweeps."""
         return self.options.law == "hard" and self.options.gradient == "reverse"
 
     @property
@@ -66,7 +76,7 @@ class KernelKey:
         return ("q", "v", "act") if "activation" in self.extras else ("q", "v")
 
     def signature(self, taped: bool = False) -> dict[str, ArgumentKind]:
-        """What all kernels of steps take: the model and its constants, dt, wrenches, constraints, scratch."""
+        """Arguments that all kernels of steps have: the model and its constants, dt, wrenches, constraints, scratch."""
         return {
             **TOPOLOGY,
             "dt": REAL,
@@ -117,7 +127,7 @@ class KernelKey:
         )
 
     def bars(self, s: Step, const_bar: Reals | None) -> Bars:
-        """Where the adjoint of a step adds cotangents."""
+        """Cotangent buffers of the adjoint of a step."""
         ws = s.ws
         const = None if const_bar is None else Constants(s.model, const_bar, bars=True)
         wrench, act = ws.wrench_bar if self.wrench else None, getattr(ws, "act_bar", None)

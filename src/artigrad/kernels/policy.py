@@ -103,7 +103,7 @@ def _alone(target: Target) -> bool:
 
 
 def packed_weights(W: np.ndarray, b: np.ndarray, dtype: np.dtype, block: int) -> np.ndarray:
-    """W (outputs, inputs) and b (outputs,) in blocks of so many outputs."""
+    """Pack W (outputs, inputs) and b (outputs,) into blocks of `block` outputs."""
     outputs, inputs = W.shape
     blocks = -(-outputs // block)
     full = np.zeros((blocks * block, inputs + 1), dtype)
@@ -161,7 +161,7 @@ def _product(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any
 
 
 def _product_alone(w: Reals, blocks: Any, inputs: Any, x: Reals, finish: Callable[[Any, Any], None]) -> None:
-    """The same for one robot, neurons of a block side by side; the same sums in the same order."""
+    """Product for one robot, with the neurons of a block in one vector; sums have the same order as for a pack."""
     e, n = target(), BLOCK_ALONE
     for block in loop(blocks):
         start = block * ((inputs + 1) * n)

@@ -31,7 +31,7 @@ from .devices import Device, Host
 
 
 def _effort(target: Target) -> int:
-    """For one shared set these kernels run once per call: time spent compiling them does not come back."""
+    """Optimization level. With shared parameters these kernels run once per call, so that compile time dominates."""
     return 0 if target.lanes == 1 else 3
 
 
@@ -46,7 +46,7 @@ INPUTS: dict[str, ArgumentKind] = {"params": ROBOTS, "soft": SHARED, "work": WOR
 
 
 def _making(a: dict[str, Any], has: Has) -> Making:
-    """What `constants` knows, inside a kernel."""
+    """Arguments of `constants`, inside a kernel."""
     model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
     fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
     numbers = SoftNumbers(*(a["soft"][k] for k in range(3)))
@@ -180,7 +180,7 @@ def prepare(params: Params, options: Options, batch: int, threads: int, device: 
 def prepare_jvp(
     params: Params, d_params: np.ndarray, options: Options, batch: int, threads: int, device: Device
 ) -> Any:
-    """How the constants change with `params`."""
+    """Return the tangent of the constants for the tangent of `params`."""
     making = _Making(_tangent_kernel, params, options, batch, threads, device)
     out = making.room()
     making.run({}, out=making.room(), d_out=out, d_params=making.sets(d_params))
@@ -205,7 +205,7 @@ def prepare_vjp_jvp(
     const_bar: Any,
     d_const_bar: Any,
 ) -> Params:
-    """How that gradient changes with `params` and with the cotangents."""
+    """Return the tangent of that gradient for tangents of `params` and of the cotangents."""
     making = _Making(_vjp_tangent_kernel, params, options, batch, threads, device)
     moved = making.sets(np.zeros_like(params.flat) if d_params is None else d_params)
     first, out = (making.here.zeros(moved.shape) for _ in range(2))

@@ -1,7 +1,7 @@
 """Functions of one state as kernels: outputs, joint accelerations, inverse dynamics, mass matrix; each with its adjoint.
 
-A query reads (q, v, act, x) and fills `out`, all flat arrays per robot; x is what else it needs: controls, accelerations. Its
-Step has x in the place of the control, and unless it asks for them no constraints; all damping is explicit.
+A query reads (q, v, act, x) and fills `out`, all flat arrays per robot; x holds further inputs: controls, accelerations. Its
+Step has x in place of the control, and constraints only if the query requires them; all damping is explicit.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def query_kernel(key: KernelKey, name: str) -> Kernel:
 
 @cache
 def query_vjp_kernel(key: KernelKey, name: str) -> Kernel:
-    """Kernel: the cotangents of the state (q ambient), x and, if the key asks for them, constants for that of out."""
+    """Kernel of the adjoint: cotangents of the state (q ambient), x and, with `with_params`, constants, given that of out."""
 
     def body(**a: Any) -> None:
         s = _query_step(key, a)

@@ -162,7 +162,7 @@ def _factor(a: dict[str, Any]) -> None:
         pivot = L[j * m + j] + 1.0 - both
         least = 1e-12 * maximum(abs(H[j * m + j]), 1e-12)
         wrong = pivot <= least
-        a["bad"][0] = select(pivot > least, a["bad"][0], 1.0)  # what is no number is bad, too
+        a["bad"][0] = select(pivot > least, a["bad"][0], 1.0)  # NaN is bad, too
         root = sqrt(select(wrong, 1.0, pivot))
         L[j * m + j] = root
         for i in loop(j + 1, m):

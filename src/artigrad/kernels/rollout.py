@@ -61,12 +61,13 @@ def rollout_kernel(key: KernelKey) -> Kernel:
 
 @cache
 def rollout_vjp_kernel(key: KernelKey) -> Kernel:
-    """Kernel: turns the cotangent of the last state of a trajectory into that of the first, and gathers the others.
+    """Kernel of the adjoint of a rollout: converts the cotangent of the last state into that of the first, and accumulates the
+    cotangents of controls, wrenches and constants.
 
-    (q, v, act) are all states of `length` steps. Strided, they are room for as many, and q_kept and the like have the first
-    states of `stretches`: each stretch is run again, then differentiated. q_bars and the like, of all states, are read if
-    `every`. Restrained, the cotangent of the state is cut to the norm `clip`, if `clipped`, and multiplied by `decay` before
-    each stretch of `length` steps, all of whose states are given.
+    (q, v, act) hold all states of `length` steps. If strided, they are a buffer of that size, and q_kept, v_kept and act_kept
+    hold the first state of each of `stretches` segments: a segment is run again, then differentiated. q_bars, v_bars and
+    act_bars, of all states, are read if `every`. If restrained, the cotangent of the state is clipped to the norm `clip`, if
+    `clipped`, and multiplied by `decay` before each segment of `length` steps, all of whose states are given.
     """
 
     def body(**a: Any) -> None:
@@ -118,7 +119,7 @@ def give_bars(s: Step, a: dict[str, Any]) -> None:
 
 
 def restrain(s: Step, a: dict[str, Any]) -> None:
-    """What keeps the cotangent of the state from growing on its way back in time."""
+    """Clip and decay the cotangent of the state before a segment of the backward pass."""
     parts = [(bars, n) for _, bars, n in s.state_bars]
     for _ in loop(a["clipped"]):
         total = carry(0.0)
@@ -205,7 +206,7 @@ def at_row(s: Step, a: dict[str, Any], row: Any) -> Step:
 
 
 def get_state(s: Step, a: dict[str, Any], row: Any, what: str = "") -> None:
-    """From a row of the states, or of others named alike."""
+    """Load the state from a row of q, v and act, or of the arrays with suffix `what`."""
     for name, x, n in s.state:
         copy(a[name + what].shifted(row * n), x, n)
 

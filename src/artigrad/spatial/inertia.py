@@ -44,13 +44,13 @@ def inertia_at_origin(m: float, c: Vec3, Ic: Sym3) -> Inertia:
 
 @vjp_of(inertia_at_origin)
 def inertia_at_origin_vjp(m: float, c: Vec3, Ic: Sym3, I_bar: Inertia) -> tuple[float, Vec3, Sym3]:
-    """With T(x) = tr(K) x - K x:  m_bar = m'_bar + h_bar . c + c . T(c),  c_bar = m h_bar + 2 m T(c)"""
+    """m_bar, c_bar, Ic_bar, with T(x) = tr(K) x - K x:  m_bar = m'_bar + h_bar . c + c . T(c),  c_bar = m h_bar + 2 m T(c)"""
     Tc = _moment(cotangent_matrix(I_bar.J), c)
     return I_bar.m + dot(I_bar.h, c) + dot(c, Tc), (I_bar.h + Tc * 2.0) * m, I_bar.J
 
 
 def shift(X: Transform, I: Inertia) -> Inertia:
-    """I' = X^T I X, congruence: a child's inertia seen in the parent  (1.14)"""
+    """I' = X^T I X, congruence: a child's inertia in parent coordinates  (1.14)"""
     r, k, J = X.r, X.R @ I.h, rotate(X.R, I.J)
     u = k + r * (0.5 * I.m)  # r k^T + k r^T + m r r^T = r u^T + u r^T
     twice = r + r
@@ -123,7 +123,7 @@ def articulated_outer(U: Force, s: float) -> Articulated:
 
 @vjp_of(articulated_outer)
 def articulated_outer_vjp(U: Force, s: float, y_bar: Articulated) -> tuple[Motion, float]:
-    """With Q = Y_bar + Y_bar^T:  U_bar = s Q U,  s_bar = U . Y_bar U"""
+    """U_bar and s_bar, with Q = Y_bar + Y_bar^T:  U_bar = s Q U,  s_bar = U . Y_bar U"""
     A, C = cotangent_matrix(y_bar.A), cotangent_matrix(y_bar.C)
     n = (A @ U.n) * 2.0 + y_bar.B @ U.f
     f = (C @ U.f) * 2.0 + y_bar.B.T @ U.n

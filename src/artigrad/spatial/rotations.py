@@ -7,7 +7,7 @@ from typing import Any
 from ..staging import Linear, arctan2, cotangent_excess, half_angle, maximum, select, sqrt, target, vjp_of
 from .vectors import Mat3, Vec3, axial, cross, dot, hat
 
-ACROSS = {"f64": 1e-16, "f32": 1e-6}  # square of the part of a direction that is told apart from rounding
+ACROSS = {"f64": 1e-16, "f32": 1e-6}  # squared length below which a component of a direction counts as rounding
 
 
 class Quat(Linear):
@@ -123,7 +123,7 @@ def quat_rate_vjp(q: Quat, w: Vec3, y_bar: Quat) -> tuple[Quat, Vec3]:
 
 
 def rotation_vector_rate(phi: Vec3, w: Vec3) -> Vec3:
-    """How fast phi changes while exp(phi) turns by w in its own axes: w + phi x w/2 + C phi x (phi x w)  (theory 7.4)"""
+    """Derivative of phi when exp(phi) rotates with body angular velocity w: w + phi x w/2 + C phi x (phi x w)  (theory 7.4)"""
     C, _ = cotangent_excess(dot(phi, phi))
     side = cross(phi, w)
     return w + side * 0.5 + cross(phi, side) * C
@@ -180,7 +180,7 @@ def contact_frame(n: Vec3, along: Vec3) -> Mat3:
 
 
 def _beside(n: Vec3, along: Vec3) -> tuple[Vec3, Any]:
-    """What t1 is made of, and whether that is `along`."""
+    """Unnormalized t1, and whether it was made from `along`."""
     near = abs(n.y) < 0.5
     axis = Vec3(0.0, select(near, 1.0, 0.0), select(near, 0.0, 1.0))
     across = cross(n, along)

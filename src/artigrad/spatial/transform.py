@@ -33,7 +33,7 @@ class Transform(Struct):
 
 
 def to_child(X: Transform, m: Motion) -> Motion:
-    """y = X m, apply: a motion of the parent frame, seen in the child  (1.2)"""
+    """y = X m, apply: a motion in parent coordinates, expressed in the child frame  (1.2)"""
     return Motion(X.R.T @ m.w, X.R.T @ (m.v - cross(X.r, m.w)))
 
 
@@ -55,7 +55,7 @@ def to_parent_vjp(X: Transform, m: Motion, y_bar: Force) -> tuple[Force, Force]:
 
 
 def force_to_parent(X: Transform, f: Force) -> Force:
-    """y = X^T f, apply transpose: a force of the child frame, seen in the parent  (1.4)"""
+    """y = X^T f, apply transpose: a force in child coordinates, expressed in the parent frame  (1.4)"""
     Rf = X.R @ f.f
     return Force(X.R @ f.n + cross(X.r, Rf), Rf)
 

@@ -1,4 +1,4 @@
-"""From LLVM IR to a callable address: optimise, generate code for this CPU, keep the object code on disk."""
+"""Compilation of LLVM IR to native code: optimize, generate code for this CPU, cache the object code on disk."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Cpu:
 
     @cached_property
     def fused(self) -> bool:
-        """Whether a fused multiply-add is one instruction."""
+        """True if a fused multiply-add is one instruction."""
         has = set(self.features.split(","))
         return "+fma" in has or "aarch64" in llvm.get_default_triple() or "arm64" in llvm.get_default_triple()
 

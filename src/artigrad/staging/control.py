@@ -77,7 +77,7 @@ def when_any(mask: Any) -> Iterator[Any]:
 
 
 def _watched(turns: Iterator[Any]) -> Iterator[Any]:
-    """Run the loop and see that no name of the caller is rebound to a symbolic value in it."""
+    """Run the loop and check that it rebinds no name of the caller to a symbolic value."""
     if not target().symbolic:
         yield from turns
         return
@@ -97,7 +97,7 @@ def _watched(turns: Iterator[Any]) -> Iterator[Any]:
 
 
 def _is_live(value: Any) -> bool:
-    """Whether this is a symbolic value that may still be used (what an earlier loop left behind may not)."""
+    """True for a symbolic value that may still be used (values of a closed scope may not)."""
     if not isinstance(value, Struct | tuple | Symbol):
         return False
     symbols = [x for x in flatten(value) if isinstance(x, Symbol)]

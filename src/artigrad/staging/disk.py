@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def folder() -> Path | None:
-    """Where compiled code is kept, or None."""
+    """Folder of the compiled code, or None."""
     chosen = os.environ.get("ARTIGRAD_CACHE")
     if chosen == "off":
         return None
@@ -21,7 +21,7 @@ def folder() -> Path | None:
         if chosen:
             return Path(chosen).expanduser()
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "artigrad"
-    except RuntimeError:  # nobody knows where home is
+    except RuntimeError:  # the home folder is unknown
         return None
 
 
@@ -38,7 +38,7 @@ def read(where: Path | None, key: str) -> bytes | None:
 
 
 def _digest(key: str, payload: bytes) -> bytes:
-    """Of the bytes and of what they were stored as: code that belongs to another key, or was renamed, is not run."""
+    """Digest of the bytes and of their key, so that code stored under another key, or renamed, is never run."""
     return hashlib.sha256(key.encode() + payload).digest()
 
 

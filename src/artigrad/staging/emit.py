@@ -1,6 +1,6 @@
 """The symbolic target: operators on values become LLVM instructions, in textual IR.
 
-One `Emitter` writes one function. It knows the element type (`f64` or `f32`) and the number of lanes; with more than
+One `Emitter` writes one function. It has the element type (`f64` or `f32`) and the number of lanes; with more than
 one lane every `Real` is a pack, one robot per lane, and the source that stages it does not change.
 
 Rounding is part of the contract: no fast-math flag is ever set, and a product that is added to something becomes an
@@ -94,7 +94,7 @@ class Emitter:
 
     @contextmanager
     def side_by_side(self, n: int) -> Iterator[None]:
-        """For one robot: inside, a value is n entries in a row in place of one, and memory is read and written so."""
+        """Context for one robot in which a value is n consecutive entries in place of one, also in loads and stores."""
         if self.lanes != 1 or self.apart:
             raise StagingError("entries of one robot go side by side only where it is alone")
         before = self.lanes, self.type, self.mask_type, self.suffix
@@ -130,7 +130,7 @@ class Emitter:
         return ref
 
     def ref(self, x: Any) -> str:
-        """How a real, symbolic or Python number, is written as an operand."""
+        """Return a real, symbolic or a Python number, as an operand."""
         if isinstance(x, Symbol):
             return self.live(x)
         number = float(x)
@@ -241,7 +241,7 @@ class Emitter:
         return signed(self.select(odd, c, s), n), signed(self.select(odd, s, c), after)
 
     def _words(self) -> tuple[int, str, Callable[[int], str]]:
-        """Bits of an element, the type of as many integers as there are lanes, and how a number of it is written."""
+        """Bits of an element, the type of an integer vector with one entry per lane, and its formatter of constants."""
         width = 8 * self.element_bytes
         word = f"i{width}" if self.lanes == 1 else f"<{self.lanes} x i{width}>"
         return width, word, lambda n: str(n) if self.lanes == 1 else f"splat (i{width} {n})"
@@ -268,7 +268,7 @@ class Emitter:
         )
 
     def splat(self, scalar: str) -> Real:
-        """The same number in every lane."""
+        """Broadcast a scalar to all lanes."""
         if self.lanes > 1:
             first = self.pure(f"insertelement {self.type} poison, {self.element} {scalar}, i32 0")
             zeros = f"<{self.lanes} x i32> zeroinitializer"
@@ -292,7 +292,7 @@ class Emitter:
         return [self.result(f"extractelement {self.type} {ref}, i32 {lane}") for lane in range(self.lanes)]
 
     def integers(self, x: Any) -> list[Int]:
-        """In each lane the integer below a real that is not negative."""
+        """Return, lane by lane, the integer part of a real that is not negative."""
         if self.lanes == 1:
             return [Int(self.pure(f"fptosi {self.type} {self.ref(x)} to {self.int}"), self.scope)]
         wide = f"<{self.lanes} x i32>"
@@ -315,7 +315,7 @@ class Emitter:
         return self.splat(self.pure(f"sitofp {self.int} {self.int_ref(x)} to {self.element}"))
 
     def splat_int(self, x: Any) -> str:
-        """The same 64-bit integer in every lane."""
+        """Broadcast a 64-bit integer to all lanes."""
         wide = f"<{self.lanes} x i64>"
         first = self.pure(f"insertelement {wide} poison, i64 {self.int_ref(x)}, i32 0")
         return self.pure(f"shufflevector {wide} {first}, {wide} poison, <{self.lanes} x i32> zeroinitializer")

@@ -3,8 +3,8 @@
     kernel = Kernel("rollout", body, {"steps": INT, "q": ROBOTS, "links": WORK, ...}, Target("f64", lanes=8))
     kernel(batch, threads, steps=100, q=array, links=size)
 
-The body is called once, while staging, with one keyword argument per entry: it sees one pack of robots (or one robot)
-and never a batch index. The kernel loops over packs, threads share the packs, and lanes beyond the end of the batch
+The body is called once, while staging, with one keyword argument per entry: it works on one pack of robots (or one
+robot) and has no batch index. The kernel loops over packs, threads share the packs, and lanes beyond the end of the batch
 repeat its last robot, which writes the same bits to the same place.
 """
 
@@ -47,14 +47,18 @@ _compiling = threading.Lock()
 
 @dataclass(frozen=True)
 class Cuda:
-    """Where and how kernels run on a GPU.
+    """GPU device and launch settings of kernels.
 
-    device: its number. block: threads per block, a multiple of 32. threads: how many each multiprocessor shall work on at a
-    time. registers: the most that a thread may use, 0 for as many as the assembler likes. effort: of LLVM's code
-    generator; with 0 more is computed again in place of being kept, which takes fewer registers and more instructions.
+    Attributes:
+        device: Index of the device.
+        block: Threads per block, a multiple of 32.
+        threads: Resident threads per multiprocessor.
+        registers: Maximum number of registers per thread; 0 leaves the choice to the assembler.
+        effort: Optimization level of LLVM's code generator. 0 recomputes more values in place of keeping them, which takes
+            fewer registers and more instructions.
 
-    Fewer threads at a time need less workspace, which then stays in the caches; more of them hide more latency.
-    `docs/design/cuda.md` says how to find out what is best.
+    Fewer resident threads need less workspace, which then stays in the caches; more of them hide more latency.
+    `docs/design/cuda.md` describes how to find the best settings.
     """
 
     device: int = 0
@@ -66,7 +70,7 @@ class Cuda:
 
 @dataclass(frozen=True)
 class Target:
-    """What values are: `lanes` robots per instruction in `dtype`; `native=False` runs the source on NumPy instead. With
+    """Representation of values: `lanes` robots per instruction in `dtype`. `native=False` runs the source on NumPy. With
     `cuda`, the 32 lanes are the threads of a warp."""
 
     dtype: Literal["f64", "f32"] = "f64"
@@ -80,7 +84,7 @@ class Target:
 
 
 def widest(dtype: Literal["f64", "f32"]) -> int:
-    """How many robots a vector register of this machine holds."""
+    """Number of robots in a vector register of this machine."""
     return host.vector_bytes // (8 if dtype == "f64" else 4)
 
 
@@ -122,7 +126,7 @@ class Kernel:
         self.table = ctypes.c_int64 * words  # of arguments, as native code reads it
 
     def packs(self, batch: int) -> int:
-        """How many packs a batch makes."""
+        """Number of packs of a batch."""
         return 1 if not self.target.native else -(-batch // self.target.lanes)
 
     def packed_shape(self, batch: int, n: int) -> tuple[int, int, int]:
@@ -137,20 +141,20 @@ class Kernel:
     def bind(self, **arguments: Any) -> Any:
         """This kernel with some arguments given once and for all: a `Bound`, or its counterpart on a GPU."""
         if self.target.cuda is not None:
-            from .cuda.bound import CudaBound  # looks for the driver only when it is wanted
+            from .cuda.bound import CudaBound  # searches for the driver only when it is needed
 
             return CudaBound(self, arguments)
         return Bound(self, arguments)
 
     def run(self, words: Any, scratch: int, first: int, end: int, keep: Any = None) -> None:
-        """Native code over the packs first .. end. keep: what `words` point to, if nobody else holds on to it."""
+        """Run the native code over the packs first .. end. keep: objects that `words` point to, kept alive during the call."""
         if self._entry is None:
             self._compile_once()
         self._entry(words, _scratch(scratch), first, end)
 
     @property
     def address(self) -> int:
-        """Where its native code (table, scratch, first pack, end) is, as long as this kernel lives."""
+        """Address of the native code (table, scratch, first pack, end), valid during the lifetime of this kernel."""
         self._compile_once()
         return ctypes.cast(self._entry, ctypes.c_void_p).value or 0
 
@@ -362,7 +366,7 @@ _own = _Scratch()
 
 
 def _scratch(size: int) -> int:
-    """Where memory of this thread is that the next call will use again."""
+    """Return the address of scratch memory of this thread, reused by its next call."""
     if _own.memory.nbytes < size:
         _own.memory = empty((max(size, 1 << 16),), np.dtype(np.uint8))
         _own.address = _address(_own.memory)

@@ -60,7 +60,7 @@ class Reals:
             self.memory.store(place, j, leaf)
 
     def row(self, k: Any) -> Any:
-        """As many shared numbers in a row as a value has (`Emitter.side_by_side`)."""
+        """Load consecutive shared entries, one per entry of a value (`Emitter.side_by_side`)."""
         memory: Any = self.memory
         return memory.load_row(self.start + k)
 
@@ -68,8 +68,8 @@ class Reals:
         return Reals(self.memory, self.start + by)
 
     def gather(self, index: Any, n: Any) -> Any:
-        """Entry `index` of the first n, a real that differs from robot to robot and counts as the integer it is nearest to
-        from below; one that is out of bounds, or no number, is the nearest of the n (or the first)."""
+        """Load entry `index` of the first n. The index is a real that may differ between robots; its integer part is used. An
+        index out of bounds is clamped to the n entries; NaN gives the first."""
         return self.memory.gather(self.start, _bounded(index, n))
 
     def scatter_add(self, index: Any, n: Any, value: Any) -> None:
@@ -130,7 +130,7 @@ class Table:
         return Row(self.memory, self.layout, self.memory.at(self.start + i * self.layout.size))
 
     def pick(self, name: str, index: Any, n: Any) -> Any:
-        """A field of row `index`, a whole number that differs from robot to robot, of the first n, as `Reals.gather`."""
+        """Load a field of row `index` of the first n, as `Reals.gather`; the index may differ between robots."""
         offset, kind = self.layout.fields[name]
         at = _bounded(index, n) * float(self.layout.size)
         leaves = [self.memory.gather(self.start + (offset + j), at) for j in range(size_of(kind))]
@@ -235,7 +235,7 @@ class Lanes:
         e.line(f"store {e.type} {e.ref(value)}, {e.pointer} {self._place(place, offset)}, align {e.row_align}")
 
     def _spots(self, start: Any, index: Any) -> list[str]:
-        """The address of each robot's own number in the entry that it asks for."""
+        """Return the address of each robot's entry at its index."""
         e, rows = self.e, [self.at(start + k) for k in self.e.integers(index)]
         if e.lanes == 1:
             return rows
@@ -286,7 +286,7 @@ class Shared:
         )
 
     def _spots(self, start: Any, index: Any) -> list[str]:
-        """The address of the number that each robot asks for."""
+        """Return the address of the shared entry at each robot's index."""
         e, first = self.e, self.at(start)
         return [
             e.pure(f"getelementptr inbounds {e.element}, {e.pointer} {first}, {e.int} {e.int_ref(k)}")
@@ -294,7 +294,7 @@ class Shared:
         ]
 
     def by_rows(self, size: int) -> bool:
-        """Whether a few numbers in a row are gathered faster together."""
+        """True if a few consecutive entries are gathered faster together."""
         return self.e.lanes >= SHORT and 1 < size <= SHORT
 
     def gather_row(self, start: Any, index: Any, size: int) -> list[Real]:
@@ -307,7 +307,7 @@ class Shared:
         rest = f"i32 {e.element_bytes}, <{SHORT} x i1> <{mask}>, {short} zeroinitializer"
         parts = [e.pure(f"call {short} {load}(ptr {spot}, {rest})") for spot in self._spots(start, index)]
         width = SHORT
-        while width < e.lanes:  # as many rows side by side as a register takes, so that there are SHORT of them
+        while width < e.lanes:  # a register of rows side by side, so that there are SHORT of them
             parts, width = _side_by_side(e, parts, width, range(2 * width)), 2 * width
         out = []
         for j in range(size):
@@ -323,7 +323,7 @@ class Shared:
 
 
 def _side_by_side(e: Emitter, parts: list[str], width: int, picks: range) -> list[str]:
-    """Of each two vectors of so many numbers one, of those that are picked among both."""
+    """Merge each two vectors of `width` entries into one with the entries `picks` of both."""
     kind, order = f"<{width} x {e.element}>", ", ".join(f"i32 {k}" for k in picks)
     return [
         e.pure(f"shufflevector {kind} {a}, {kind} {b}, <{len(picks)} x i32> <{order}>")
@@ -361,7 +361,7 @@ class Robots:
     scatter_add = scatter
 
     def load_row(self, lane: int, index: Any, inside: str) -> str:
-        """`lanes` entries in a row of one robot; zero where the mask says there are none."""
+        """Load `lanes` consecutive entries of one robot; zero where the mask is false."""
         e = self.e
         mask = f"<{e.lanes} x i1> {inside}"
         e.declared.add(f"declare {e.type} @llvm.masked.load.{e.suffix}.p0(ptr, i32, <{e.lanes} x i1>, {e.type})")
@@ -420,7 +420,7 @@ class NumpyMemory:
             self.array[:, place + offset] = steady(value)
 
     def _spots(self, start: Any, index: Any) -> Any:
-        """Of each robot in the array."""
+        """Return the index of each robot's entry in the array."""
         entry = int(start) + np.floor(steady(index)).astype(int)
         if self.array.ndim == 1:
             return entry

@@ -28,7 +28,7 @@ class NumpyCell:
 
 
 class NumpyTarget:
-    """Answers what `control` and `values` ask, at once. Arithmetic is NumPy's own."""
+    """Immediate execution of the operations of `control` and `values` by NumPy."""
 
     symbolic = False
     tangents = False

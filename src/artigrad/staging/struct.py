@@ -106,7 +106,7 @@ class Linear(Struct):
 
 
 def size_of(kind: type) -> int:
-    """How many reals a value of this kind has."""
+    """Number of reals of a type."""
     return 1 if kind is float else kind.size  # type: ignore[attr-defined]
 
 

@@ -1,8 +1,8 @@
-"""Tangents of staged code: the same source on values that come with their changes.
+"""Forward mode: staged code on values with their tangents.
 
-    TangentKernel(kernel, ("q", "u")) takes d_q and d_u beside q and u, and what the kernel writes has its changes beside it
+    TangentKernel(kernel, ("q", "u")) takes d_q and d_u beside q and u, and its outputs have their tangents beside them
 
-Comparisons look at values alone, so that a choice (a zone of contact, a clamped control) stays what it is along the tangent.
+Comparisons use values alone, so that a choice (a regime of contact, a clamped control) is constant along the tangent.
 """
 
 from __future__ import annotations

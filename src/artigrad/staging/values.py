@@ -27,7 +27,7 @@ ROUNDER = {"f64": 1.5 * 2.0**52, "f32": 1.5 * 2.0**23}
 
 
 class StagingError(TypeError):
-    """Staged code was written in a way that cannot become one kernel. The message says what to write."""
+    """Error in staged code that cannot be compiled into a kernel. The message gives the replacement."""
 
 
 class _Current(threading.local):
@@ -242,17 +242,17 @@ class Dual(Real):
 
 
 def dual(x: Any, d: Any) -> Any:
-    """x with its change d, or x alone if that is the number 0."""
+    """x with tangent d, or x alone if d is the number 0."""
     return x if _is_zero(d) else Dual(x, d)
 
 
 def steady(x: Any) -> Any:
-    """x as if it did not change."""
+    """Value of x without its tangent."""
     return x.x if isinstance(x, Dual) else x
 
 
 def change(x: Any) -> Any:
-    """How x changes: 0.0 for what does not."""
+    """Tangent of x: 0.0 for constants."""
     return x.d if isinstance(x, Dual) else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Looking at robots: in the browser, as a page of its own, as a film."""
+"""Visualization: in the browser, as a page that plays offline, as a video."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from ..simulate.results import Trajectory
     from .browser import Viewer
 
-FPS = {".html": 60.0, ".gif": 25.0, ".mp4": 30.0}  # what can be saved, and how many frames a second it has
+FPS = {".html": 60.0, ".gif": 25.0, ".mp4": 30.0}  # default frame rate by file type
 
 
 def view(model: Model, *, port: int | None = None, block: bool = True) -> Viewer:
-    """Look at a model in the browser, with a slider for every joint.
+    """Show a model in the browser, with a slider for every joint.
 
-    port: of the page on this machine; by default the first free one from 8080. block: wait until Ctrl-C; otherwise
-    returns at once, and `.stop()` of what is returned ends it.
+    Args:
+        model: Robot.
+        port: TCP port of the page on this machine. None: the first free one from 8080.
+        block: Wait for Ctrl-C. False: return at once; `Viewer.stop()` closes the page.
     """
     from .browser import Viewer
     from .posing import Posing
@@ -41,10 +43,13 @@ def view(model: Model, *, port: int | None = None, block: bool = True) -> Viewer
 
 
 def play(robot: Model | Simulator, *, port: int | None = None, block: bool = True) -> Viewer:
-    """A robot that moves in the browser by its physics: play, pause, step, speed, sliders for its controls, reset to a
-    keyframe; the mouse pulls at bodies as with a spring.
+    """Simulate a robot live in the browser: play, pause, step, speed, sliders for its controls, reset to a keyframe; the mouse
+    pulls bodies by a spring.
 
-    robot: a Simulator, which says by which law, dt and integrator, or a Model. port, block: as of `view`.
+    Args:
+        robot: Simulator, which sets contact law, dt and integrator, or a Model.
+        port: See `view`.
+        block: See `view`.
     """
     from .browser import Viewer
     from .live import Live
@@ -61,7 +66,13 @@ def play(robot: Model | Simulator, *, port: int | None = None, block: bool = Tru
 
 
 def show(traj: Trajectory, *, port: int | None = None, block: bool = True) -> Viewer:
-    """Look at a trajectory in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch."""
+    """Show a trajectory in the browser: play, pause, scrub, speed; a slider chooses the robot of a batch.
+
+    Args:
+        traj: Trajectory of one robot or of a batch.
+        port: See `view`.
+        block: See `view`.
+    """
     from .browser import Viewer
     from .playback import Playback
 
@@ -83,8 +94,13 @@ def save(
 ) -> None:
     """Write a trajectory to a .html (a page that plays offline), .gif or .mp4 file.
 
-    robot: which of a batch. For films, size: (width, height) in pixels, even numbers; fps: frames a second; speed: 0.5
-    is half as fast as the robot moved.
+    Args:
+        traj: Trajectory of one robot or of a batch.
+        path: File to write.
+        robot: Index in the batch.
+        size: (width, height) of a video, pixels, even numbers.
+        fps: Frames per second. None: 60 for a page, 25 for .gif, 30 for .mp4.
+        speed: Playback speed; 0.5 is half the speed of the robot.
     """
     path = Path(path)
     ending = path.suffix.lower()
@@ -106,8 +122,8 @@ def save(
 
             save_page(unfinished, model.name, scene, motion, frame)
         else:
-            from .film import WRITERS
             from .studio import Studio
+            from .video import WRITERS
 
             rate = speed * (len(motion.times) - 1) / motion.times[-1]  # less than fps where dt is long
             WRITERS[ending](unfinished, Studio(scene, motion, frame, size), rate, path.name)
@@ -117,7 +133,7 @@ def save(
 
 
 def embedded(traj: Trajectory, height: int = 420) -> str:
-    """The page of a trajectory inside another page, as notebooks show it."""
+    """Return an HTML frame with the page of a trajectory, for notebooks. height: pixels."""
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "motion.html"
         save(traj, page)

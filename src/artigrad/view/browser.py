@@ -1,5 +1,5 @@
-"""In the browser: a page on this machine with the player that saved pages have, and what the program and the page tell each
-other. All of it is in Python's standard library: the page listens to `events`, and posts what its user does to `act`."""
+"""Local web server of the viewer, and its messages: the page receives server-sent events from `/events` and posts the actions
+of its user to `/act`. It uses Python's standard library only, and the same player as saved pages."""
 
 from __future__ import annotations
 
@@ -18,27 +18,37 @@ import numpy as np
 
 from ..errors import InputError
 from .frames import Frames, Framing
-from .look import force_scale
 from .page import Drawing, drawing, moment, page
 from .panel import Panel
 from .scenery import Scene
+from .style import force_scale
 
 FIRST_PORT, PORTS = 8080, 100
-RATE = 60.0  # updates a second
+RATE = 60.0  # updates per second
 LONGEST_POST = 1 << 16  # bytes
-SILENCE = 5.0  # s after which an empty message is sent, so that connections to closed pages are found and ended
+KEEPALIVE = 5.0  # s after which an empty message is sent, so that connections to closed pages are found and ended
 PATIENCE = 10.0  # s that one read or write may take; the connection of a client that is slower is closed
 LOCAL = ("localhost", "127.0.0.1", "::1")
 ONLY_LOCAL = "this page is served to localhost only"
 
 
 class Viewer:
-    """A page on this machine that shows one robot. `url` says where; `stop()` ends it."""
+    """A page on this machine that shows one robot.
+
+    Attributes:
+        url: Address of the page.
+
+    `stop()` closes the page.
+    """
 
     def __init__(self, name: str, port: int | None):
         self.name = name
         self._changed = threading.Condition()
-        self._count, self._message, self._values = 0, dict[str, str](), 0  # of changes; the latest moment; of values
+        self._count, self._message, self._values = (
+            0,
+            dict[str, str](),
+            0,
+        )  # number of changes; latest frame; changes of values
         self._ended = threading.Event()
         self._ticks: list[Callable[[float], None]] = []
         self._drag: Callable[[dict[str, Any]], None] | None = None
@@ -49,21 +59,21 @@ class Viewer:
         self._server.viewer = self
         self.url = f"http://localhost:{self._server.server_address[1]}"
 
-    # -- what is shown -----------------------------------------------------------------------------------------------------
+    # -- drawing ------------------------------------------------------------------------------------------------------------
     def put(self, scene: Scene, motion: Frames, frame: Framing, scale: float | None = None) -> None:
-        """Show the first frame of a motion; `move` shows others of the same scene. scale: m/N, of the arrows of forces."""
+        """Show the first frame of a motion; `move` shows others of the same scene. scale: length of force arrows, m/N."""
         self._scale = force_scale(motion, frame) if scale is None else scale
         self._framing, self._middle = frame, _middle(motion)
         self.show(drawing(scene, motion, frame, self._scale))
         self._shown.header["live"] = True
 
     def show(self, shown: Drawing, count: int = 1) -> None:
-        """Show a motion that the page plays by itself, the first of `count` robots."""
+        """Show a motion that the page plays by itself: robot 0 of `count`."""
         self._shown = shown
         self._shown.header["robots"] = count
 
     def move(self, motion: Frames) -> None:
-        """Show the first frame of another motion. The camera goes along with a robot that goes away."""
+        """Show the first frame of another motion. The camera follows a robot that moves out of the image."""
         way = _middle(motion) - self._middle
         far = float(np.linalg.norm(way))
         focus = self._framing.focus[0] + way * max(0.0, 1.0 - self._framing.radius / max(far, 1e-9))
@@ -78,45 +88,45 @@ class Viewer:
             self._count += 1
             self._changed.notify_all()
 
-    # -- what the page and the program tell each other -----------------------------------------------------------------------
+    # -- messages -------------------------------------------------------------------------------------------------------------
     def html(self) -> str:
-        """The page as it begins."""
+        """Return the initial page."""
         header = {**self._shown.header, "panel": self.panel.described(), "served": True}
         return page(self.name, Drawing(header, self._shown.data))
 
     def messages(self) -> Iterator[dict[str, Any]]:
-        """All that a page is told: the latest moment, and what controls are worth, whenever that changes."""
+        """Yield the messages to a page: the latest frame and the values of the panel, after each change."""
         count = values = -1
         while not self._ended.is_set():
             with self._changed:
-                self._changed.wait_for(lambda seen=count: self._count != seen or self._ended.is_set(), SILENCE)  # type: ignore[misc]
+                self._changed.wait_for(lambda sent=count: self._count != sent or self._ended.is_set(), KEEPALIVE)  # type: ignore[misc]
                 message: dict[str, Any] = dict(self._message) if self._count != count else {}
                 new, count = self._values != values, self._count
                 values = self._values
             yield message | ({"values": self.panel.values()} if new else {})
 
-    def told(self, message: Any) -> None:
-        """What the user of the page did: the number of a control and its value, or where the mouse drags a body."""
+    def receive(self, message: Any) -> None:
+        """Handle a message from the page: the index of a control and its value, or a body dragged by the mouse."""
         if not isinstance(message, dict):
             return
         number = message.get("control")
         if isinstance(number, int) and 0 <= number < len(self.panel.controls):
-            self.panel.controls[number].told(message.get("value"))
+            self.panel.controls[number].receive(message.get("value"))
         elif "drag" in message and self._drag is not None:
             self._drag(message["drag"])
 
     def on_drag(self, call: Callable[[dict[str, Any]], None]) -> None:
-        """Have a function called while a body is dragged with the mouse: with the body, the place at which it was taken, and
-        where the mouse is, both in the world; with no body when it is let go."""
+        """Register a function that is called while a body is dragged with the mouse: with the body, the point where it was
+        grabbed and the target of the mouse, both in world coordinates; without a body when it is released."""
         self._drag = call
 
     def every_tick(self, call: Callable[[float], None]) -> None:
-        """Have a function called with the seconds since its last call, as long as the page is there."""
+        """Register a function that is called with the seconds since its last call until the page is closed."""
         self._ticks.append(call)
 
-    # -- as long as it is there --------------------------------------------------------------------------------------------
+    # -- lifetime -------------------------------------------------------------------------------------------------------------
     def run(self, block: bool) -> Viewer:
-        """Begin; with block, wait for Ctrl-C."""
+        """Start serving; with `block`, wait for Ctrl-C."""
         for work in (self._server.serve_forever, self._loop):
             threading.Thread(target=work, daemon=True, name="artigrad viewer").start()
         self._server.serving = True
@@ -138,7 +148,7 @@ class Viewer:
 
     @contextmanager
     def stopped_on_error(self) -> Iterator[None]:
-        """Close the page if what follows fails."""
+        """Context that closes the page if its body raises."""
         try:
             yield
         except BaseException:
@@ -157,13 +167,13 @@ class Viewer:
 
 
 def _middle(motion: Frames) -> np.ndarray:
-    """Where the bodies are on the whole, on the floor."""
+    """Return the mean position of the bodies, projected onto the floor."""
     x, y, _ = motion.position[0, 1:].sum(0) / max(motion.position.shape[1] - 1, 1)
     return np.array([x, y, 0.0])
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers each request on a thread of its own."""
+    """HTTP server with one thread per request."""
 
     daemon_threads = True
     viewer: Viewer
@@ -176,7 +186,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Request(BaseHTTPRequestHandler):
-    """One request of a page."""
+    """Handler of the requests of a page."""
 
     server: _Server
     protocol_version = "HTTP/1.1"
@@ -189,14 +199,14 @@ class _Request(BaseHTTPRequestHandler):
         if path == "/":
             self._answer("text/html; charset=utf-8", viewer.html())
         elif path == "/events":
-            self._tell(viewer)
+            self._send_events(viewer)
         elif path.startswith("/robot/") and path[7:].isdecimal() and viewer.robots is not None:
             try:
                 self._answer("application/json", viewer.robots(int(path[7:])).json())
             except InputError as problem:
                 self._answer("text/plain; charset=utf-8", str(problem), 404)
         else:
-            self._answer("text/plain; charset=utf-8", "there is nothing here", 404)
+            self._answer("text/plain; charset=utf-8", "no such page", 404)
 
     def do_POST(self) -> None:
         size = self.headers.get("Content-Length", "")
@@ -213,7 +223,7 @@ class _Request(BaseHTTPRequestHandler):
         except ValueError:
             messages = []
         for message in messages if isinstance(messages, list) else []:
-            self.server.viewer.told(message)
+            self.server.viewer.receive(message)
         self._answer("text/plain; charset=utf-8", "")
 
     def _is_local(self) -> bool:
@@ -233,8 +243,8 @@ class _Request(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    def _tell(self, viewer: Viewer) -> None:
-        """Events until one of the two is gone."""
+    def _send_events(self, viewer: Viewer) -> None:
+        """Send events until the viewer or the page is closed."""
         self.close_connection = True
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -245,11 +255,11 @@ class _Request(BaseHTTPRequestHandler):
                 self.wfile.write(f"data: {json.dumps(message, separators=(',', ':'))}\n\n".encode())
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 def _free_port(port: int | None) -> int:
-    """The port asked for, if it is free; without one the first that is."""
+    """Return the given port if it is free, or the first free one if none is given."""
     for candidate in range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else (port,):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

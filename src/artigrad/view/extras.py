@@ -7,7 +7,7 @@ from typing import Any
 
 
 def need(module: str) -> Any:
-    """The module; without it, an error that says how to get it."""
+    """Import a module; the error for a missing one gives the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

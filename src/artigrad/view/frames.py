@@ -1,4 +1,4 @@
-"""Where everything is at each moment that is shown: poses of all bodies, contact forces, where to look."""
+"""Frames of a motion: poses of all bodies, contact forces, and the framing of the camera."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .scenery import Scene
 
 
-SAMPLES = 16  # steps that are looked at for the contact forces of a frame
+SAMPLES = 16  # steps over which the contact forces of a frame are averaged
 
 
 class Forces(NamedTuple):
@@ -39,7 +39,7 @@ class Frames(NamedTuple):
 
 
 def frames_of(traj: Trajectory, robot: int = 0, fps: float | None = None) -> Frames:
-    """One robot of a trajectory; with fps only as many states as are shown in a second, otherwise all."""
+    """Return the frames of one robot of a trajectory; with `fps` at that rate, otherwise one per state."""
     if traj.steps == 0:
         raise InputError("this trajectory has no steps, so nothing moves: roll out some, or look with ag.view(model)")
     sim, batch = traj.simulator, len(np.atleast_2d(traj.final.q))
@@ -59,7 +59,7 @@ def frames_of(traj: Trajectory, robot: int = 0, fps: float | None = None) -> Fra
 
 
 def _frames(steps: int, dt: float, fps: float | None) -> np.ndarray:
-    """Which states to show, evenly spread from the first to the last."""
+    """Return the indices of the states to show, evenly spaced from the first to the last."""
     count = steps if fps is None else max(1, min(steps, round(steps * dt * fps)))
     return np.linspace(0, steps, count + 1).round().astype(int)
 
@@ -90,7 +90,7 @@ def contact_arrows(traj: Trajectory, robot: int, frames: np.ndarray) -> list[For
     step = np.clip(around.round().astype(int), 0, traj.steps - 1).ravel()
 
     def own(x: np.ndarray, axes: int) -> np.ndarray:
-        """The rows of this robot at these steps, each a robot of its own for one step."""
+        """Return the rows of this robot at these steps, as a batch of one-step rollouts."""
         return (x[robot] if x.ndim > axes else x)[step]
 
     states = State(*(own(x, 2) for x in (traj.q, traj.v, traj.act)))
@@ -103,8 +103,12 @@ def contact_arrows(traj: Trajectory, robot: int, frames: np.ndarray) -> list[For
 
 
 class Framing(NamedTuple):
-    """Where to look: focus (F, 3) m, the middle of the picture at each frame; radius, m, of what is to be in it; floor:
-    its height, below everything if the model has none."""
+    """Framing of the camera.
+
+    Attributes:
+        focus: (F, 3), m, point at the center of the image in each frame.
+        radius: m, radius of the region around it that is shown.
+        floor: m, height of the floor; below everything if the model has none."""
 
     focus: np.ndarray
     radius: float
@@ -112,7 +116,7 @@ class Framing(NamedTuple):
 
 
 def framing(scene: Scene, motion: Frames) -> Framing:
-    """Look at the whole motion if it stays about where it is, otherwise follow it."""
+    """Frame the whole motion if it stays near one place, otherwise follow it."""
     low, high = _bounds(scene, motion)
     middle, size = (low + high) / 2, np.linalg.norm(high - low, axis=1).max()
     travel = np.ptp(middle[:, :2], axis=0).max()

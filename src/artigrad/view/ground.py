@@ -1,12 +1,12 @@
-"""The floor and the sky behind a robot, as a camera sees them that keeps its direction and only moves along."""
+"""Floor and sky behind a robot, for a camera that translates but keeps its orientation."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from .frames import Framing
-from .look import HORIZON, SKY, TILES, Eye, linear, tile_length
 from .shadow import SHADOW, Lamp
+from .style import HORIZON, SKY, TILES, Eye, linear, tile_length
 
 DARKEST = 0.62  # how much of the light a shadow takes
 
@@ -15,7 +15,7 @@ class Ground:
     """Draws what is behind the robot."""
 
     def __init__(self, eye: Eye, lamp: Lamp, framing: Framing):
-        """What is the same in all pictures: the sky, where the floor is seen, how far it fades, where shadows may fall."""
+        """Compute what all images share: the sky, the visible floor, its fading, the area where shadows can fall."""
         rays = eye.rays()
         level = rays[:, 2] / np.linalg.norm(rays, axis=1)
         sky = HORIZON + (SKY - HORIZON) * np.clip(level * 2.5, 0.0, 1.0)[:, None]
@@ -31,7 +31,7 @@ class Ground:
         under = self.backdrop[self.first :]
         self.tiles = [(under + (linear(c) - under) * clear).astype(np.float32) for c in TILES]
         self.tile = tile_length(framing)
-        self.spot = (spot[:, :2].T / self.tile).astype(np.float32)  # seen from the focus, in tiles
+        self.spot = (spot[:, :2].T / self.tile).astype(np.float32)  # relative to the focus, in tiles
         u, v = lamp.place(spot)
         covered = np.flatnonzero((u >= 0) & (u < SHADOW) & (v >= 0) & (v < SHADOW))
         self.shaded = self.first + covered

@@ -1,4 +1,4 @@
-"""Physics in the browser as it happens: play, pause, step, controls, keyframes, and bodies that are pulled with the mouse."""
+"""Live simulation in the browser: play, pause, step, controls, keyframes, and bodies pulled with the mouse."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ import numpy as np
 from ..simulate.simulator import Simulator
 from .browser import Viewer
 from .frames import Forces, Frames, framing, poses
-from .panel import Control, three
+from .panel import Control, as_vec3
 from .scenery import scene_of
 
-LONGEST = 0.05  # s of motion that are simulated in one go: a slow machine falls behind and stays responsive
-PULL = 2 * np.pi * 2.0  # rad/s, of the whole robot on the spring between the mouse and what it holds
-SHARE = 0.7  # of critical damping
-BROKEN = "The motion is not finite any more: reset it."
+LONGEST = 0.05  # s of motion simulated per update: a slow machine runs below real time and stays responsive
+PULL = 2 * np.pi * 2.0  # rad/s, natural frequency of the whole robot on the spring of the mouse
+DAMPING_RATIO = 0.7
+NOT_FINITE = "The state is not finite: reset it."
 
 
 class Grip:
-    """What the mouse holds: a body, the place on it (in its frame), and where the mouse is."""
+    """Body held by the mouse: its index, the point on it (body frame), and the target of the mouse (world frame)."""
 
     def __init__(self, body: int, place: np.ndarray, target: np.ndarray):
         self.body, self.place, self.target = body, place, target
 
 
 class Live:
-    """One robot, the controls beside it, and what they do."""
+    """One simulated robot and its control panel."""
 
     def __init__(self, viewer: Viewer, sim: Simulator):
         self.viewer, self.sim, self.model = viewer, sim, sim.model
         self.lock = threading.Lock()
         self.state, self.u = sim.reset(), self.model.keyframe_control()
         self.grip: Grip | None = None
-        self.behind = 0.0  # s that are to be simulated
+        self.behind = 0.0  # s, time still to be simulated
         self.mass = float(self.model.params.mass.sum()) or 1.0
         scene, motion = scene_of(self.model, self.model.params), self._motion()
         self.framing = framing(scene, motion)
@@ -61,7 +61,7 @@ class Live:
             control.on_update(self.reset)
 
     def _slider(self, k: int, name: str) -> Control:
-        """Within the control's range; without one, as far as its keyframes go and one more."""
+        """Add a slider over the range of the control; without one, over the values of the keyframes plus 1."""
         low, high = self.model.params.control_range[k]
         usual = 1.0 + max(abs(float(u[k])) for *_, u, _, _ in self.model.keyframes.values())
         low, high = (float(x) if np.isfinite(x) else side * usual for x, side in ((low, -1), (high, 1)))
@@ -77,7 +77,7 @@ class Live:
 
     # -- motion ------------------------------------------------------------------------------------------------------------
     def reset(self) -> None:
-        """To the keyframe that is chosen, its controls included."""
+        """Reset state and controls to the selected keyframe."""
         with self.lock:
             self.state, self.behind, self.grip = self.sim.reset(self.keyframe.value), 0.0, None
             self.u = self.model.keyframe_control(self.keyframe.value)
@@ -87,7 +87,7 @@ class Live:
         self._draw()
 
     def advance(self, seconds: float, *, pause: bool = False) -> None:
-        """Simulate so much of the motion, in whole steps; what is left over counts the next time."""
+        """Simulate for some seconds, in whole steps; the remainder is carried over to the next call."""
         if pause:
             self.play.value = False
         try:
@@ -100,7 +100,7 @@ class Live:
                     wrench = None if grip is None else np.broadcast_to(self._pull(grip), (steps, self.model.nb, 6))
                     self.state = self.sim.rollout(self.state, np.tile(self.u, (steps, 1)), wrench=wrench).final
                     if not np.isfinite(np.concatenate(self.state)).all():
-                        self._pause(BROKEN)
+                        self._pause(NOT_FINITE)
             self._draw()
         except (
             Exception
@@ -117,7 +117,7 @@ class Live:
 
     # -- the mouse ---------------------------------------------------------------------------------------------------------
     def _dragged(self, event: dict[str, Any]) -> None:
-        body, place, target = event.get("body"), three(event.get("place")), three(event.get("target"))
+        body, place, target = event.get("body"), as_vec3(event.get("place")), as_vec3(event.get("target"))
         grip = self.grip
         if not isinstance(body, int) or not 0 <= body < self.model.nb or place is None or target is None:
             self.grip = None
@@ -128,19 +128,19 @@ class Live:
             grip.target = np.array(target)
 
     def _pull(self, grip: Grip) -> np.ndarray:
-        """(nb, 6): the force of a spring and a damper between the mouse and the place that it holds, and its torque about the
-        centre of mass."""
+        """Return the wrenches, (nb, 6), of a spring and a damper between the mouse and the point that it holds: force, and
+        torque about the center of mass."""
         out, i = self.sim.outputs(self.state), grip.body
         R, com = out.body_rotation[i], self.model.params.com[i]
         arm = R @ grip.place
         velocity = out.body_velocity[i] + np.cross(out.body_angular_velocity[i], arm)
-        stiffness, damping = self.mass * PULL**2, 2 * SHARE * self.mass * PULL
+        stiffness, damping = self.mass * PULL**2, 2 * DAMPING_RATIO * self.mass * PULL
         force = stiffness * (grip.target - out.body_position[i] - arm) - damping * velocity
         wrench = np.zeros((self.model.nb, 6))
         wrench[i] = np.concatenate([force, np.cross(arm - R @ com, force)])
         return wrench
 
-    # -- what is seen ------------------------------------------------------------------------------------------------------
+    # -- drawing -----------------------------------------------------------------------------------------------------------
     def _motion(self) -> Frames:
         position, rotation = poses(self.sim, self.state.q[None], self.state.v[None])
         return Frames(np.zeros(1), position, rotation, [self._forces()] if self.sim.contact_names else [])

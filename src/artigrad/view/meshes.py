@@ -16,7 +16,7 @@ CREASE = 0.7  # cosine of the angle beyond which two faces meet in an edge inste
 
 
 class Mesh(NamedTuple):
-    """Triangles with a normal at each vertex, f32. faces (m, 3) count vertices anticlockwise seen from outside."""
+    """Triangles with a normal at each vertex, f32. faces (m, 3): vertex indices, counterclockwise from outside."""
 
     vertices: np.ndarray
     normals: np.ndarray
@@ -213,7 +213,7 @@ def from_triangles(vertices: Any, faces: Any) -> Mesh:
 
 
 def arrow(point: Any, vector: Any, radius: float) -> Mesh:
-    """From a point along a vector."""
+    """Return an arrow from a point along a vector."""
     length = float(np.linalg.norm(vector))
     head = min(4.0 * radius, 0.6 * length)
     shaft = cone_frustum(radius, radius, 0.0, length - head)

@@ -1,6 +1,6 @@
-"""What the player is given: meshes, poses and what else it can show, as JSON and compressed arrays; and the page it plays in.
+"""Data of the player (meshes, poses, forces, plots) as JSON and compressed arrays, and the page that contains it.
 
-A saved page has a whole motion in it; one that is served begins with the present moment, and is told of those to come.
+A saved page contains a whole motion; a served page begins with the current frame and receives the following ones.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from ..model.quaternions import of_matrix
 from .frames import Forces, Frames, Framing
-from .look import ARROW_RADIUS, AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
 from .meshes import Mesh, cone_frustum, merged, sphere
 from .scenery import Part, Scene
+from .style import ARROW_RADIUS, AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_distance, force_scale, tile_length
 
 
 class Drawing(NamedTuple):
@@ -29,12 +29,12 @@ class Drawing(NamedTuple):
     data: str
 
     def json(self) -> str:
-        """Both, as the player asks for them."""
+        """Return header and data in the form that the player requests."""
         return json.dumps({"header": self.header, "data": self.data}, separators=(",", ":"))
 
 
 class Blob:
-    """Arrays one after the other; `add` says where one lies: kind, first byte, how many numbers. Equal ones lie there once."""
+    """Concatenated arrays. `add` returns the location of one: dtype, first byte, length. Equal arrays are stored once."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""The controls beside a robot in the browser: what they are worth, who is told when the page changes one."""
+"""Controls beside a robot in the browser: their values, and callbacks for changes made on the page."""
 
 from __future__ import annotations
 
@@ -10,16 +10,24 @@ import numpy as np
 Three = tuple[float, float, float]
 
 
-def three(x: Any) -> Three | None:
-    """Three numbers that a page sent, if that is what they are."""
+def as_vec3(x: Any) -> Three | None:
+    """Return a list of three finite numbers as a tuple, anything else as None: pages may send anything."""
     if not (isinstance(x, list) and len(x) == 3 and all(isinstance(y, int | float) and np.isfinite(y) for y in x)):
         return None
     return float(x[0]), float(x[1]), float(x[2])
 
 
 class Control:
-    """One control. Its value may be set by the page, which calls those who asked by `on_update`, and by the program, which
-    the page then shows. about: label, and what else its kind needs."""
+    """One control of the panel. A value set on the page calls the callbacks of `on_update`; a value set by the program is
+    shown on the page.
+
+    Attributes:
+        kind: Type of the control: checkbox, button, slider, choice, vector, note or heading.
+        label: Text beside it.
+        about: Further settings of its kind, for instance the range of a slider.
+        value: Current value.
+        visible: Whether it is shown.
+    """
 
     def __init__(self, panel: Panel, kind: str, label: str, value: Any, visible: bool, **about: Any):
         self._panel, self.kind, self.label, self.about = panel, kind, label, about
@@ -47,31 +55,31 @@ class Control:
             self._panel.changed()
 
     def on_update(self, call: Callable[[], None]) -> None:
-        """Have a function called when the page has changed the value, or the button was pressed."""
+        """Register a function that is called after the page changed the value or the button was pressed."""
         self._calls.append(call)
 
-    def told(self, value: Any) -> None:
-        """What the page says."""
-        self._value = self._understood(value)
+    def receive(self, value: Any) -> None:
+        """Set a value that the page sent."""
+        self._value = self._validated(value)
         for call in self._calls:
             call()
         self._panel.changed()
 
-    def _understood(self, value: Any) -> Any:
-        """A value of its kind, or the one that it has: pages may say anything."""
+    def _validated(self, value: Any) -> Any:
+        """Return a valid value of this kind; the current one if `value` is not: pages may send anything."""
         if self.kind == "checkbox":
             return bool(value)
         if self.kind == "slider" and isinstance(value, int | float) and np.isfinite(value):
             return float(np.clip(value, self.about["min"], self.about["max"]))
         if self.kind == "choice" and value in self.about["options"]:
             return value
-        if self.kind == "vector" and (numbers := three(value)) is not None:
+        if self.kind == "vector" and (numbers := as_vec3(value)) is not None:
             return numbers
         return self._value
 
 
 class Panel:
-    """All controls of a page, in order. changed: what is done whenever one of them is another than before."""
+    """All controls of a page, in order. changed: callback for every change of a value or of visibility."""
 
     def __init__(self, changed: Callable[[], None]):
         self.changed, self.controls = changed, list[Control]()
@@ -96,17 +104,17 @@ class Panel:
         return self._add("vector", label, value, step=step)
 
     def note(self) -> Control:
-        """Words that are shown while it is visible."""
+        """Add a text that is shown while it is visible."""
         return self._add("note", "", "", visible=False)
 
     def heading(self, text: str) -> Control:
-        """Words above the controls that follow."""
+        """Add a heading above the controls that follow."""
         return self._add("heading", text)
 
     def described(self) -> list[dict[str, Any]]:
-        """What the page makes them of."""
+        """Return the descriptions from which the page builds the controls."""
         return [{"kind": c.kind, "label": c.label, **c.about} for c in self.controls]
 
     def values(self) -> list[list[Any]]:
-        """Value, and whether it is shown, of each."""
+        """Return [value, visible] of each control."""
         return [[c.value, c.visible] for c in self.controls]

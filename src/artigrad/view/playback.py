@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Playback:
-    """What the page plays."""
+    """Return the drawing that the page plays."""
 
     def __init__(self, viewer: Viewer, traj: Trajectory):
         self.traj = traj

@@ -78,7 +78,7 @@ class Posing:
         return [OfJoint(at, slider, float, lambda q: float(np.clip(q[0], low, high)))]
 
     def _spot(self, i: int) -> OfJoint:
-        """Where a free body is."""
+        """Add the controls of a free body's position."""
         at = self.model.joint_q[i]
         label, step = f"{self.model.joints[i]}: position / m", 0.02 * self.framing.radius
         return OfJoint(at, self.viewer.panel.vector(label, _first_three(self.q[at:]), step), np.array, _first_three)

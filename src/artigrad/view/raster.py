@@ -1,7 +1,7 @@
-"""Triangles to pixels in NumPy: which triangle is seen where. No display, no GPU.
+"""Rasterization of triangles in NumPy: the visible triangle of each pixel. No display, no GPU.
 
 A triangle is cut into rows of pixels, and all rows of all triangles into pixels, as arrays; the nearest triangle of each
-pixel wins. What is interpolated over a triangle is an affine function of the pixel, so one triple of coefficients does.
+pixel wins. Values interpolated over a triangle are affine functions of the pixel, given by one triple of coefficients.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Seen(NamedTuple):
-    """What is in front, for the pixels that show anything: flat indices, and a row of `planes` for each."""
+    """Visible surfaces: flat indices of the covered pixels, and a row of `planes` for each."""
 
     pixel: np.ndarray
     triangle: np.ndarray  # counts the triangles of `planes`
@@ -97,7 +97,7 @@ def _spans(inverse: np.ndarray, row: np.ndarray, width: int) -> tuple[np.ndarray
 
 
 def weights(seen: Seen, width: int) -> np.ndarray:
-    """Of the three corners of its triangle, for each pixel seen (3, n)."""
+    """Return the barycentric weights of each covered pixel in its triangle, (3, n)."""
     x, y = seen.pixel % width + 0.5, seen.pixel // width + 0.5
     inverse = np.take(seen.planes.inverse, seen.triangle, axis=2)
     return inverse[:, 0] * x + inverse[:, 1] * y + inverse[:, 2]

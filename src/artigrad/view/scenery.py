@@ -1,4 +1,4 @@
-"""What there is to draw of a model: its visuals; else its shapes for contact, and sticks for bodies that have none."""
+"""Scene of a model: its visuals; without them its collision shapes, and sticks for bodies that have none."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Scene(NamedTuple):
 
 
 def scene_of(model: Model, params: Params) -> Scene:
-    """What to draw of a model with one set of parameters."""
+    """Return the scene of a model with one set of parameters."""
     parts, floors, kinds = _from_shapes(model, params)
     shapes, masses = tuple(parts), tuple((int(i), params.com[i]) for i in np.flatnonzero(params.mass > 0))
     if model.visuals:
@@ -101,7 +101,7 @@ def _from_shapes(model: Model, params: Params) -> tuple[list[Part], list[float],
 
 
 def _mesh_of(model: Model, params: Params, k: int) -> Mesh:
-    """Of shape k, in its frame."""
+    """Return the mesh of shape k, in its frame."""
     kind, size = model.shapes.kind[k], params.shape_size[k]
     if kind == POINTS:
         first, count = model.shapes.vertices[k]
@@ -117,7 +117,7 @@ def _is_floor(body: int, R: np.ndarray) -> bool:
 
 
 def depths(model: Model) -> list[int]:
-    """How many moving joints lie between each body's own and the world."""
+    """Return the number of moving joints between each body's own joint and the world."""
     out: list[int] = []
     for i, p in enumerate(model.parent):
         above = -1 if p == WORLD else out[p]

@@ -1,11 +1,11 @@
-"""What a lamp sees, and so what lies in the shadow."""
+"""Shadow map: the image of the scene from the lamp, and the shadows that follow from it."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .look import LIGHT, axes_of
 from .raster import rasterise
+from .style import LIGHT, axes_of
 
 SHADOW = 512  # pixels along an edge of the lamp's picture
 
@@ -18,12 +18,12 @@ class Lamp:
         self.away = 10 * reach  # added to heights along the light to make them positive
 
     def place(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where points, seen from the focus, are in the lamp's picture."""
+        """Return the coordinates of points (relative to the focus) in the lamp's image."""
         u, v = (points @ self.axes[k] * self.scale + SHADOW / 2 for k in (0, 1))
         return u, v
 
     def look(self, points: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each pixel how near the nearest surface is, and how much light is taken from what lies far behind."""
+        """Return the depth of the nearest surface of each pixel, and the light that it takes from surfaces far behind."""
         u, v = self.place(points.astype(np.float64))
         # this picture has y upwards, which turns the triangles: those that face away from the lamp are drawn, so that no
         # lit surface shades itself
@@ -34,7 +34,7 @@ class Lamp:
         return near, _blurred(_blurred(mask, 3), 4).ravel()
 
     def seen_by(self, points: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """How much of the lamp each point sees: the mean of four places around it in the lamp's picture."""
+        """Return the fraction of the lamp visible from each point: the mean over four pixels around it in the lamp's image."""
         u, v = self.place(points)
         height = points @ self.axes[2] + self.away + 0.004 * self.reach
         total = np.zeros(len(points), np.float32)

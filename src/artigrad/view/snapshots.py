@@ -35,7 +35,7 @@ class Snapshots:
         return picture
 
     def show(self, state: State) -> None:
-        """In the browser, on a page that opens with the first state."""
+        """Show the states in the browser, on a page that opens with the first one."""
         from .browser import Viewer
 
         motion, _ = self._seen(state)

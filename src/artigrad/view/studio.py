@@ -1,4 +1,4 @@
-"""A picture of a scene: what the camera sees, in which light. The camera keeps its direction and only moves along."""
+"""Rendering of a scene: camera, light and shadow. The camera translates but keeps its orientation."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from .frames import Frames, Framing
 from .ground import Ground
-from .look import ARROW, LIGHT, Eye, arrows_of, force_scale, linear
 from .meshes import merged
 from .raster import Seen, rasterise, weights
 from .scenery import Scene
 from .shadow import Lamp
+from .style import ARROW, LIGHT, Eye, arrows_of, force_scale, linear
 
 BEFORE = 100.0  # by how much nearer than it is an arrow counts
 FINE = 2  # each pixel is the mean of FINE x FINE
@@ -49,7 +49,7 @@ class Studio:
         return (np.sqrt(np.clip(mean, 0, 1)) * 255 + 0.5).astype(np.uint8)
 
     def _world(self, k: int, focus: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Points seen from the focus, normals, faces and their colours, with the arrows of contact forces."""
+        """Return points (relative to the focus), normals, faces and their colors, with the arrows of contact forces."""
         motion = self.motion
         points, normals = [], []
         for part, vertices, own in zip(self.scene.parts, self.vertices, self.normals, strict=True):
@@ -70,7 +70,7 @@ class Studio:
     def _look(self, points: np.ndarray, faces: np.ndarray) -> Seen:
         screen, nearness = self.eye.project(points)
         nearness[: len(self.nearer)] *= self.nearer
-        nearness[len(self.nearer) :] *= BEFORE  # arrows are seen through bodies
+        nearness[len(self.nearer) :] *= BEFORE  # arrows are drawn in front of bodies
         return rasterise(screen, nearness, faces, self.eye.width, self.eye.height)
 
     def _shade(

@@ -1,11 +1,11 @@
-"""Arrays on a GPU: where their memory comes from, views, copies, and the way to other libraries.
+"""Arrays on a GPU: allocation, views, copies, and exchange with other libraries.
 
-`DeviceArray` is what a simulator on CUDA works with and hands back. It knows basic NumPy indexing and reshaping, comes to
-the host by `.numpy()`, and goes to other libraries without a copy: `torch.from_dlpack(x)`, `jax.dlpack.from_dlpack(x)`,
+A simulator on CUDA uses and returns `DeviceArray`s. They support basic NumPy indexing and reshaping, are copied to the host
+by `.numpy()`, and are shared with other libraries without a copy: `torch.from_dlpack(x)`, `jax.dlpack.from_dlpack(x)`,
 `cupy.asarray(x)`.
 
-Memory is asked for in the order of a stream. While a call works on PyTorch tensors, it comes from PyTorch's own allocator
-and the work goes to PyTorch's current stream (`working`).
+Memory is allocated in the order of a stream. While a call works on PyTorch tensors, memory comes from PyTorch's allocator
+and kernels are launched on PyTorch's current stream (`working`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEGACY_STREAM = 1  # how __cuda_array_interface__ names the default stream
 
 
 class _Now(threading.local):
-    """What the present call works on: a stream, and PyTorch if its tensors were given."""
+    """State of the current call: its stream, and PyTorch if it was given tensors."""
 
     stream: int = 0
     torch: Any = None
@@ -61,8 +61,8 @@ def working(device: Device, default_stream: int, arrays: tuple[Any, ...]) -> Ite
 
 @contextmanager
 def settled(device: Device) -> Iterator[None]:
-    """For what later calls on any stream will read: made on the default stream, complete when the block ends, and given back
-    only when the device is idle."""
+    """Context for arrays that later calls on any stream read: they are written on the default stream, complete when the block
+    ends, and freed only when the device is idle."""
     before = _now.stream, _now.torch, _now.settled
     _now.stream, _now.torch, _now.settled = 0, None, True
     try:
@@ -73,13 +73,13 @@ def settled(device: Device) -> Iterator[None]:
 
 
 def is_torch(x: Any) -> bool:
-    """Whether this is a CUDA tensor of PyTorch, or an array in the memory of one."""
+    """True for a CUDA tensor of PyTorch, or an array in the memory of one."""
     x = x.owner if isinstance(x, DeviceArray) else x
     return type(x).__module__.partition(".")[0] == "torch" and bool(getattr(x, "is_cuda", False))
 
 
 class _Lease:
-    """Memory that goes back when nobody refers to it."""
+    """Device memory, freed with its last reference."""
 
     __slots__ = ("__weakref__", "_back")
 
@@ -97,7 +97,7 @@ class _Lease:
 
 
 class _Shadow:
-    """Where and how an array lies, as NumPy reads it."""
+    """Address, shape and strides of an array in NumPy's array interface."""
 
     def __init__(self, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype):
         about = {"data": (pointer, False), "shape": shape, "strides": strides, "typestr": dtype.str, "version": 3}
@@ -147,7 +147,7 @@ class DeviceArray:
         return self.shape[0]
 
     def _shadow(self) -> np.ndarray:
-        """An array of the host with this address and shape, to let NumPy work out views. Nobody may read it."""
+        """A host array with this address and shape, from which NumPy computes views. It must not be read."""
         return np.asarray(_Shadow(self.pointer or 64, self.shape, self.strides, self.dtype))
 
     def _view(self, shadow: np.ndarray) -> DeviceArray:
@@ -163,7 +163,7 @@ class DeviceArray:
         return self._view(self._shadow()[keys if Ellipsis in keys else (*keys, Ellipsis)])
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """The same numbers in another shape; copied first if they do not lie so."""
+        """Return the array in another shape, copied if the strides require it."""
         try:
             return self._view(self._shadow().reshape(*shape, copy=False))
         except ValueError:
@@ -253,7 +253,7 @@ class DeviceArray:
         return dlpack.lend(self, self.__dlpack_device__())
 
     def given(self) -> Any:
-        """As it goes to the user: a tensor if its memory is PyTorch's, else itself."""
+        """Return the array for the user: a tensor if its memory is PyTorch's, else itself."""
         if not is_torch(self):
             return self
         strides = tuple(s // self.itemsize for s in self.strides)
@@ -274,12 +274,12 @@ def _contiguous(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _in_rows(x: DeviceArray) -> bool:
-    """Whether each x[i] is contiguous."""
+    """True if each x[i] is contiguous."""
     return x.ndim > 1 and _lies_in_order(x.shape[1:], x.strides[1:], x.itemsize)
 
 
 def _lies_in_order(shape: tuple[int, ...], strides: tuple[int, ...], step: int) -> bool:
-    """Whether numbers follow each other without a gap; where there is one of a kind, its stride does not matter."""
+    """True if the elements are contiguous in C order; strides of axes of length 1 do not matter."""
     for n, stride in zip(reversed(shape), reversed(strides), strict=True):
         if n == 0:
             return True
@@ -302,7 +302,7 @@ def _copy_rows(number: int, dtype: Any) -> Any:
 
 # -- making arrays -----------------------------------------------------------------------------------------------------
 def empty(device: Device, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
-    """As np.empty."""
+    """Return an uninitialized array, as np.empty."""
     count = max(math.prod(shape), 1)
     if _now.torch is not None:
         torch = _now.torch
@@ -316,7 +316,7 @@ def empty(device: Device, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArra
 
 
 def zeros(device: Device, shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
-    """As np.zeros."""
+    """Return an array of zeros, as np.zeros."""
     out = empty(device, shape, dtype)
     device.clear(out.pointer, out.nbytes, stream())
     return out
@@ -335,7 +335,7 @@ def broadcast(x: DeviceArray, batch: int) -> DeviceArray:
 
 
 def on_gpu(x: Any) -> bool:
-    """Whether this is an array on a GPU, of whatever library."""
+    """True for an array on a GPU, of any library."""
     if isinstance(x, DeviceArray) or is_torch(x) or hasattr(x, "__cuda_array_interface__"):
         return True
     return hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] == dlpack.CUDA

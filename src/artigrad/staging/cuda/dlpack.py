@@ -47,7 +47,7 @@ def _delete(address: int) -> None:
 
 
 def _drop(capsule: int) -> None:
-    """A capsule that nobody took."""
+    """Release a capsule that was not consumed."""
     if _is_valid(capsule, _NAME):
         _lent.pop(_pointer_of(capsule, _NAME), None)
 
@@ -81,7 +81,7 @@ class Borrowed(NamedTuple):
 
 
 def borrow(x: Any, stream: int) -> Borrowed:
-    """The memory of an array that speaks DLPack. The capsule is not consumed: it and the array are kept instead."""
+    """Return the memory of an array that supports DLPack. The capsule is not consumed; it and the array are kept alive."""
     capsule = x.__dlpack__(stream=stream or 1)  # 1 is the default stream
     address = _inside(capsule, _NAME)
     t = _Managed.from_address(address).tensor

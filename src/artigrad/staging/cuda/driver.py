@@ -1,7 +1,7 @@
-"""The driver library `libcuda`, called directly: devices, memory, modules, launches. Errors become sentences.
+"""The driver library `libcuda`, called directly: devices, memory, modules, launches. Error codes become messages.
 
-Work happens in the primary context of a device, the one PyTorch and JAX use too, so that their arrays can be read where
-they lie. Nothing here knows what a kernel computes.
+All work uses the primary context of a device, as PyTorch and JAX do, so that their arrays can be read without a copy. This
+module is independent of what kernels compute.
 """
 
 from __future__ import annotations
@@ -132,15 +132,15 @@ class Driver:
             raise DeviceError(self.sentence(result, name, doing))
 
     def address(self, name: str) -> int:
-        """Where a function is, for native code that calls it."""
+        """Return the address of a function, for native code that calls it."""
         return ctypes.cast(self._functions[name], c_void_p).value or 0
 
     def attempt(self, name: str, *arguments: Any) -> int:
-        """For what may fail: the result."""
+        """Call a function that may fail and return its result code."""
         return int(self._functions[name](*arguments))
 
     def sentence(self, result: int, call: str, doing: str) -> str:
-        """What a result that is not zero means, and what to do."""
+        """Return the message for a nonzero result code: cause and remedy."""
         text = c_char_p()
         known = self._functions["cuGetErrorString"](result, byref(text)) == 0 and text.value
         what = text.value.decode(errors="replace") if known and text.value else f"error {result}"
@@ -224,7 +224,7 @@ class Device:
 
     # -- memory ----------------------------------------------------------------------------------------------------
     def _open_pool(self) -> c_void_p | None:
-        """The pool that memory comes from, told to keep what is given back; None where the device has no pools."""
+        """Return the memory pool, set to keep freed memory; None if the device has no pools."""
         if not self._attribute(_MEMORY_POOLS):
             return None
         pool, all_of_it = c_void_p(), c_uint64(2**64 - 1)
@@ -256,7 +256,7 @@ class Device:
         self.call.attempt("cuCtxPopCurrent_v2", byref(c_void_p()))
 
     def used(self) -> int:
-        """Bytes that are in use of what `allocate` gave; -1 where nobody counts."""
+        """Bytes in use from `allocate`; -1 if they are not counted."""
         if self._pool is None:
             return -1
         out = c_uint64()
@@ -313,11 +313,11 @@ class Device:
         return int(out.value or 0)
 
     def address(self, name: str) -> int:
-        """Of a function of the driver, or of the context of this device."""
+        """Return the address of a driver function, or of the context of this device."""
         return int(self._context.value or 0) if name == "context" else self.call.address(name)
 
     def sentence(self, result: int, doing: str) -> str:
-        """What a result of the driver means, that native code was given."""
+        """Return the message for a result code that native code received from the driver."""
         return self.call.sentence(result, "a call", doing)
 
     # -- streams and time ------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ class Device:
 
     # -- code ------------------------------------------------------------------------------------------------------
     def load(self, staged: Staged, registers: int = 0, effort: int = 2) -> Function:
-        """A kernel ready to launch; see `staging.Cuda`. Both the PTX and what the driver makes of it are kept on disk."""
+        """Load a kernel onto the device; see `staging.Cuda`. The PTX and the machine code are cached on disk."""
         folder = disk.folder()
         text = ptx(staged.ir, self.capability, effort, folder)
         about = "\0".join((text, self.name, str(self.capability), str(self.driver_version), str(registers)))

@@ -1,4 +1,4 @@
-"""From LLVM IR to PTX. No part of this needs a GPU or the CUDA toolkit: LLVM's NVPTX back end writes the text."""
+"""Compilation of LLVM IR to PTX by LLVM's NVPTX back end. It needs neither a GPU nor the CUDA toolkit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .. import disk
 from ..compile import VERSION
 
 TRIPLE = "nvptx64-nvidia-cuda"
-# The lowest version of the PTX language that knows each compute capability, so that old drivers can read it. PTX for an
+# The lowest version of the PTX language with each compute capability, so that old drivers can read it. PTX for an
 # older capability runs on every newer one.
 ARCHITECTURES = {(7, 0): 60, (7, 5): 63, (8, 0): 70, (8, 6): 71, (8, 9): 78, (9, 0): 78}
 

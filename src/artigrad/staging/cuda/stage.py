@@ -144,7 +144,7 @@ _WHICH_THREAD = [
 
 
 def _lay_out(kernel: Kernel, given: dict[str, int], e: ThreadEmitter) -> tuple[dict[str, int], int]:
-    """Where each scratch array starts in the chunk of a warp, in bytes, and how long a chunk is."""
+    """Return the offset of each scratch array in the chunk of a warp, and the length of a chunk, bytes."""
     offsets, total = {}, 0
     for key, kind in kernel.signature.items():
         if kind in ("work", "int_work"):

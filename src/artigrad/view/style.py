@@ -1,4 +1,4 @@
-"""How things look, the same in films, on pages and in the browser: camera, light, colours, lengths."""
+"""Style shared by videos, pages and the browser: camera, light, colors, lengths."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .frames import Forces, Frames, Framing
 from .meshes import Mesh, arrow, merged
 
 VIEW_ANGLE = np.radians(32.0)  # from top to bottom
-ELEVATION, AZIMUTH = np.radians(17.0), np.radians(-52.0)  # of the camera, seen from what it looks at
+ELEVATION, AZIMUTH = np.radians(17.0), np.radians(-52.0)  # direction of the camera from its focus
 LIGHT = np.array([0.35, -0.55, 1.0]) / np.linalg.norm([0.35, -0.55, 1.0])  # towards it
 SKY, HORIZON = np.array([0.62, 0.74, 0.88]), np.array([0.93, 0.95, 0.97])
 TILES = np.array([[0.80, 0.83, 0.87], [0.70, 0.74, 0.80]])
@@ -19,17 +19,17 @@ ARROW_RADIUS = 0.016  # of its shaft, as a share of that of the picture
 
 
 def towards_camera() -> np.ndarray:
-    """The direction of the camera, seen from what it looks at."""
+    """Return the unit vector from the focus to the camera."""
     return np.array([np.cos(ELEVATION) * np.cos(AZIMUTH), np.cos(ELEVATION) * np.sin(AZIMUTH), np.sin(ELEVATION)])
 
 
 def camera_distance(framing: Framing) -> float:
-    """From where all that is to be in a picture just fits, m."""
+    """Return the distance, m, from which the framed region just fits into the image."""
     return float(1.02 * framing.radius / np.sin(VIEW_ANGLE / 2))
 
 
 def tile_length(framing: Framing) -> float:
-    """Of the floor, m: 1, 2 or 5 times a power of ten, at most half the radius of the picture."""
+    """Return the edge of the floor's tiles, m: 1, 2 or 5 times a power of ten, at most half the radius of the framing."""
     length = 0.5 * framing.radius
     power = 10 ** np.floor(np.log10(length))
     return float(power * max(k for k in (1, 2, 5) if k * power <= length * (1 + 1e-9)))
@@ -43,7 +43,7 @@ def force_scale(motion: Frames, framing: Framing) -> float:
 
 
 def arrows_of(forces: Forces, scale: float, radius: float) -> Mesh:
-    """Arrows for the forces of one moment, `scale` metres per newton; what would be too short to see is left out."""
+    """Return arrows for the forces of one frame, `scale` m/N; arrows too short to be visible are left out."""
     vectors = forces.vectors * scale
     shown = np.linalg.norm(vectors, axis=1) > 0.01 * radius
     pairs = zip(forces.points[shown], vectors[shown], strict=True)
@@ -63,7 +63,7 @@ def linear(colour: Any) -> np.ndarray:
 
 
 class Eye(NamedTuple):
-    """A camera that looks at the focus: axes right, up, back as rows; distance, m; sizes and focal length in pixels."""
+    """Camera directed at the focus: axes right, up, back as rows; distance, m; sizes and focal length, pixels."""
 
     axes: np.ndarray
     distance: float
@@ -84,7 +84,7 @@ class Eye(NamedTuple):
         return (x[None, :, None] * right + y[:, None, None] * up - self.focal * back).reshape(-1, 3)
 
     def project(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Pixels (n, 2) and nearness (n,) of points seen from the focus; nearness is negative behind the camera."""
+        """Return pixels (n, 2) and inverse depths (n,) of points relative to the focus; negative behind the camera."""
         x, y, z = self.axes @ points.T.astype(np.float64)
         depth = self.distance - z
         safe = np.where(depth > 0.01 * self.distance, depth, -1.0)
