@@ -5,6 +5,8 @@ import pytest
 
 import artigrad as ag
 
+from .beside_mujoco import ours, tilts
+
 TILTS = (0.0, 1e-15, 1e-12, 1e-9, 9e-9, 2e-8, 1e-7, 1e-6, 1e-5, 1e-4, 4e-4)
 STEPS = (1e-5, 1e-6, 1e-7)
 
@@ -51,3 +53,42 @@ def test_upright_cylinder_on_a_plane_has_the_gradient_of_its_step_at_any_tilt(la
     q = tilted(sim.model, rest.q, TILTS)
     q[:, 2] = 0.05 - 5e-5
     assert errors(sim, q, np.zeros((len(q), 6))).max() < 1e-6
+
+
+MESH = """<mujoco><option timestep=".002"/><asset><mesh name="m" vertex="{}"/></asset><worldbody>
+    <geom type="mesh" mesh="m" pos="0 0 -.05"/><body pos="0 0 .051"><freejoint/>{}</body></worldbody></mujoco>"""
+BLOCK = [[x, y, z] for z in (-0.1, 0.0) for y in (-0.5, 0.5) for x in (-0.5, 0.5)]
+# a top of triangles whose edges and corner in the middle are level but for the rounding of files
+STAR = [*BLOCK, *([x, y, 1e-9] for x, y in ((0, 0), (0.5, 0), (0, 0.5), (-0.5, 0), (0, -0.5)))]
+
+
+@pytest.mark.parametrize(
+    "geom",
+    [
+        '<geom size=".05" mass="1"/>',
+        '<geom type="capsule" size=".05 .1" euler="90 0 0" mass="1"/>',
+        '<geom type="capsule" size=".05 .1" euler="90 0 90" mass="1"/>',
+        '<geom type="ellipsoid" size=".06 .07 .05" mass="1"/>',
+        '<geom type="cylinder" size=".05 .1" euler="90 0 0" mass="1"/>',
+    ],
+)
+@pytest.mark.parametrize("corners", [BLOCK, STAR], ids=["block", "star"])
+def test_edges_inside_a_flat_face_of_a_mesh_change_no_gradient(corners, geom):
+    sim, rest = settled(MESH.format(" ".join(map(str, np.ravel(corners))), geom))
+    q = tilted(sim.model, rest.q, (0.0, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3))
+    assert errors(sim, q, np.zeros((len(q), 6))).max() < 1e-6
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-17, 1e-16, 3e-16, 1e-15, 1e-14, 1e-12, 1e-9])
+def test_a_die_given_as_a_mesh_lies_on_a_box_with_its_lower_face(tilt):
+    rng, n, c = np.random.default_rng(0), 400, 0.02
+    die = "mesh", [(x, y, z) for z in (-c, c) for y in (-c, c) for x in (-c, c)]
+    upright, places = np.tile(np.eye(3), (n, 1, 1)), rng.choice([-0.2, -0.1, 0.0, 0.1, 0.2], (n, 2))
+    below, above = np.tile([0.0, 0.0, -0.11], (n, 1)), np.c_[places, np.full(n, -0.0800175)]
+    one, other = (upright, below), (tilts(rng, n, tilt), above)
+    for a, b, poses in (
+        (("box", (0.27, 0.27, 0.01)), die, one + other),
+        (die, ("box", (0.27, 0.27, 0.01)), other + one),
+    ):
+        for contact in ours(a, b, poses, 0.0):
+            assert len(contact) == 4 and np.abs(contact.gaps + 1.75e-5).max() < 1e-9

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Mat3, Vec3, cross, dot
 from ...staging import Row, carry, loop, maximum, select, sqrt, target, to_real, when_any
+from .coplanar import whole_feature
 from .gap import FAR, ZERO, Gap, PairBars, moved
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
 from .meeting import CornerBars, Slots, slip
@@ -28,8 +29,12 @@ def find_touch(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Fa
         return _find_curved(A, B, axis, ask)
     asked, enough = ask
     search = least_overlap(A, B, axis, SHARP[target().dtype], enough)
-    fa, fb = features(A, B, search)
+    fa, fb = _whole_features(A, B, *features(A, B, search), search.n)
     return fa, fb, held_normal(hold(A, fa, B, fb, search.n)), asked & (-search.h < enough)
+
+
+def _whole_features(A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> tuple[Facet, Facet]:
+    return whole_feature(A, fa, n), whole_feature(B, fb, -n)
 
 
 def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
@@ -56,7 +61,7 @@ def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
                 found = (*now, select(good, 0.0, 1.0), 1.0)
                 state.value = tuple(select(near, x, y) for x, y in zip(found, state.value, strict=True))
     fa, fb, n, _, there = state.value
-    return fa, fb, n, there > 0.5
+    return *_whole_features(A, B, fa, fb, n), n, there > 0.5
 
 
 def _curved(s: Solid) -> Any:

@@ -9,6 +9,7 @@ are passed over. Two neighbouring prisms may both push, each with its own normal
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...model.model import POINTS
@@ -42,6 +43,13 @@ class Prism(NamedTuple):
             more = height > best
             best, at = select(more, height, best), select(more, corner, at)
         return Corner(at, 0.0)
+
+    def neighbors(self, p: Vec3, _number: Any) -> Iterator[tuple[Corner, Any]]:
+        """The corners that share a face with a corner, each with 1 where it is one."""
+        for at in self.top:
+            for height in (at.z, self.base):
+                other = Corner(Vec3(at.x, at.y, height), 0.0)
+                yield other, dot(other.p - p, other.p - p) > FLAT
 
     def room(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
         """How far a point is from where another feature has it, l the normal out there: of each upper corner, how far the side

@@ -199,6 +199,11 @@ class PlacedHull(NamedTuple):
                     for _ in when_any(there):
                         yield self.table.gather(at, self.size), there, place
 
+    def neighbors(self, _p: Vec3, number: Any) -> Iterator[tuple[Corner, Any]]:
+        """The corners next to a corner, each with 1 where it is one."""
+        for other, there, _k in self.each(self.edges, self.degree, number):
+            yield self.corner(other), there
+
     def furthest(self, d: Vec3) -> Corner:
         """The corner that is furthest along d."""
         ways = {0: lambda: self._scan(d), 1: lambda: self._climb(d)}
