@@ -80,6 +80,31 @@ def test_goes_on_where_it_stopped_to_the_bit(algorithm, tmp_path):
     assert not torch.equal(weights(whole), weights(other))
 
 
+def test_checkpoint_of_other_settings_is_refused(tmp_path):
+    training("ppo", tmp_path).save()
+    training("ppo", tmp_path)
+    with pytest.raises(ag.InputError, match=r"holds a training with seed=3 and not 4: .* or choose another folder"):
+        training("ppo", tmp_path, seed=4)
+    how = SMALL["ppo"] | {"gamma": 0.5, "hidden": [16, 16]}
+    with pytest.raises(ag.InputError, match=r"with gamma=0\.99 and not 0\.5: give it the same settings"):
+        Training("PendulumReach", "ppo", tmp_path, threads=1, seed=3, **how)
+
+
+@pytest.mark.parametrize("contents", [b"", b"words", "half", {"weights": torch.zeros(3)}, torch.zeros(3)])
+def test_damaged_checkpoint_is_refused(tmp_path, contents):
+    path = tmp_path / "checkpoint.pt"
+    training("ppo", tmp_path).save()
+    if isinstance(contents, dict | torch.Tensor):
+        torch.save(contents, path)
+    else:
+        path.write_bytes(contents if isinstance(contents, bytes) else path.read_bytes()[:5000])
+    for reader in (lambda: training("ppo", tmp_path), lambda: Player(path)):
+        with pytest.raises(
+            ag.InputError, match=r"checkpoint\.pt is not the checkpoint of a training, or a damaged one"
+        ):
+            reader()
+
+
 def test_values_of_episodes_by_hand():
     """One robot fails after the second step, another's episode is cut off there, a third goes on."""
     rewards = torch.tensor([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [3.0, 3.0, 3.0]])

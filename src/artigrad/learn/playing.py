@@ -15,7 +15,7 @@ from ..envs import TASKS, DifferentiableEnv, EnvTask
 from ..errors import InputError, need
 from ..model.state import State
 from ..simulate.results import Trajectory
-from .training import ALGORITHMS
+from .training import ALGORITHMS, read_checkpoint
 
 GYMNASIUM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
 
@@ -29,7 +29,7 @@ class Player:
     def __init__(self, path: str | os.PathLike[str], model: Any = None, *, task: EnvTask | None = None):
         if not Path(path).is_file():
             raise InputError(f"there is no file {path}: pass the checkpoint.pt of a training")
-        saved = torch.load(path, weights_only=True, map_location="cpu")
+        saved = read_checkpoint(path)
         self.about, learner = saved["about"], saved["learner"]
         self.options = self.about["options"] | ({} if model is None else {"model": model})
         if task is None and self.about["task"] not in TASKS:

@@ -6,8 +6,9 @@ import csv
 import os
 import time
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -43,7 +44,8 @@ class Training:
     task: a name of `artigrad.envs.TASKS` with its `options`, or an `EnvTask` of your own. settings: fields of the
     algorithm's settings; those that are not told are what is known to work for the task, in `learn/tuned.py`, or else the
     algorithm's own. model: the robot, where its file is not at hand. workers: this process among those that train one policy
-    (`learn.many.Share`). A folder that holds a checkpoint of the same training is gone on with.
+    (`learn.many.Share`). A training continues from the checkpoint in its folder. A checkpoint of
+    another task, algorithm or seed, or with other settings, is an error.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class Training:
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             if self.checkpoint.exists():
-                self._take_up(torch.load(self.checkpoint, weights_only=True, map_location="cpu"))
+                self._take_up(read_checkpoint(self.checkpoint))
         self.board: Any = None
         if tensorboard:
             if self.folder is None:
@@ -103,6 +105,12 @@ class Training:
     def _take_up(self, saved: dict[str, Any]) -> None:
         if saved["about"] != self.about:
             raise InputError(f"{self.folder} holds another training, {saved['about']}: choose another folder")
+        ours, its = (_comparable(x) for x in (asdict(self.learner.settings), saved["learner"]["settings"]))
+        if other := [name for name in sorted({*ours, *its}) if ours.get(name) != its.get(name)]:
+            differing = ", ".join(f"{name}={its.get(name)!r} and not {ours.get(name)!r}" for name in other)
+            raise InputError(
+                f"{self.folder} holds a training with {differing}: give it the same settings, or choose another folder"
+            )
         self.learner.load_state_dict(saved["learner"])
         self.seconds = saved["seconds"]
         self._forget_later_rows()
@@ -167,6 +175,23 @@ class Training:
         if self.board is not None:
             for name, value in found.items():
                 self.board.add_scalar(name, value, int(found["steps"]))
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the contents of a checkpoint that `Training.save` or `Workers.save` wrote."""
+    try:
+        saved = torch.load(path, weights_only=True, map_location="cpu")
+        found = {"about", "seconds", "learner"} <= set(saved) and {"settings", "parts"} <= set(saved["learner"])
+    except (OSError, RuntimeError, ValueError, EOFError, KeyError, TypeError, UnpicklingError):
+        found = False
+    if not found:
+        raise InputError(f"{path} is not the checkpoint of a training, or a damaged one: pass another, or remove it")
+    return dict(saved)
+
+
+def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with lists as tuples, so that they compare equal."""
+    return {name: tuple(x) if isinstance(x, list) else x for name, x in settings.items()}
 
 
 def name_of(kind: type[EnvTask]) -> str:
