@@ -13,7 +13,20 @@ import artigrad
 ROOT = Path(artigrad.__file__).parent
 # leftmost first: a package imports from those before it, and from itself without cycles
 ORDER = [
-    *("errors", "_version", "jobs", "staging", "spatial", "joints", "model", "physics", "kernels", "simulate", "io"),
+    *(
+        "errors",
+        "files",
+        "_version",
+        "jobs",
+        "staging",
+        "spatial",
+        "joints",
+        "model",
+        "physics",
+        "kernels",
+        "simulate",
+        "io",
+    ),
     "robots",
     *("optimize", "control", "fit", "torch", "jax", "envs", "learn", "view", "camera", "tasks", "cli", "__main__"),
 ]

@@ -64,6 +64,31 @@ def test_files_that_do_not_fit(tmp_path):
             reader.read(tmp_path / file)
 
 
+def test_files_of_the_same_options_that_do_not_follow_are_reported(tmp_path, recwarn):
+    sim, traj = rolled(steps=8)
+    traj.save(tmp_path / "run.csv")
+    ag.Simulator(MODEL, dt=2e-3, dtype="f32").read(tmp_path / "run.csv")
+    assert not recwarn
+    with pytest.warns(
+        RuntimeWarning, match=r"'run.csv' was made otherwise than this simulator steps \(step 1 is off by"
+    ):
+        ag.Simulator(MODEL, dt=2e-3, integrator="implicit").read(tmp_path / "run.csv")
+    held = sim.rollout(sim.reset(), np.ones((2, MODEL.nu)), wrench=np.ones((2, MODEL.nb, 6)))
+    held.save(tmp_path / "run.csv")
+    with pytest.warns(RuntimeWarning, match="step 0 is off"):  # which has no wrenches
+        sim.read(tmp_path / "run.csv")
+    arrays = dict(np.load(save(traj, tmp_path / "run.npz")))
+    arrays["v"][3] += 1e-3
+    np.savez(tmp_path / "run.npz", **arrays)
+    with pytest.warns(RuntimeWarning, match=r"step 2 is off by 1\.0e-03"):
+        sim.read(tmp_path / "run.npz")
+
+
+def save(traj, path):
+    traj.save(path)
+    return path
+
+
 def test_jacobians_are_mujocos(tmp_path):
     model = ag.robots.laikago()
     sim, rng = ag.Simulator(model), np.random.default_rng(0)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelError, warn
+from ..files import as_path, to_write, write_text
 from ..model.findings import Finding, Report
 from ..model.model import (
     BOX,
@@ -69,15 +70,16 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
     lists it, or with strict=False left out. A file has joints in the order of its tree, each body before its children and these
     before the next body; where that is not the model's order, and so not that of its q and v, a warning says so.
     """
-    if Path(path).suffix.lower() not in ("", ".xml", ".mjcf"):
-        kind = Path(path).suffix
-        hint = "URDF holds no actuators, sites, tendons or softness of contact" if kind == ".urdf" else "name it .xml"
-        raise ModelError(f"ag.save writes MJCF, not '{kind}': {hint}")
-    if not Path(path).absolute().parent.is_dir():
-        raise ModelError(
-            f"there is no folder {Path(path).absolute().parent} to save '{Path(path).name}' in: make it first"
+    path = as_path(path)
+    if path.suffix.lower() not in ("", ".xml", ".mjcf"):
+        hint = (
+            "URDF holds no actuators, sites, tendons or softness of contact"
+            if path.suffix == ".urdf"
+            else "name it .xml"
         )
-    Path(path).write_text(_written(model, params, strict), encoding="utf-8")
+        raise ModelError(f"ag.save writes MJCF, not '{path.suffix}': {hint}")
+    to_write(path)
+    write_text(path, _written(model, params, strict))
 
 
 def spec(model: Model, *, params: Params | None = None, strict: bool = True) -> Any:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..envs import EnvTask
 from ..errors import InputError
+from ..files import replacing
 from ..jobs import cluster
 from .learner import Learner, Together
 from .training import ALGORITHMS, Training
@@ -145,7 +146,8 @@ class Workers:
     def save(self, path: str | os.PathLike[str]) -> None:
         """A checkpoint with the policy, as of a training alone."""
         about = {name: self.about[name] for name in ("task", "algorithm", "options")}
-        torch.save({"about": about, "seconds": 0.0, "learner": self.states[0]}, path)
+        with replacing(path) as unfinished:
+            torch.save({"about": about, "seconds": 0.0, "learner": self.states[0]}, unfinished)
 
     def close(self) -> None:
         for a in self.actors:

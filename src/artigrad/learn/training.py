@@ -15,6 +15,7 @@ import torch
 
 from ..envs import TASKS, EnvTask
 from ..errors import InputError, need
+from ..files import as_path, replacing, write_text
 from ..model.model import Model
 from .bptt import Bptt
 from .learner import Learner, Together
@@ -122,15 +123,14 @@ class Training:
             head, *rows = path.read_text().splitlines(keepends=True)
             at = next(csv.reader([head])).index("steps")
             kept = [row for row in rows if row.endswith("\n") and float(row.split(",")[at]) <= self.learner.steps]
-            path.write_text("".join([head, *kept]))
+            write_text(path, "".join([head, *kept]))
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """All that is needed to go on, and to play the policy. A run that is stopped while writing keeps the one before."""
-        path = self.checkpoint if path is None else Path(path)
+        path = self.checkpoint if path is None else as_path(path)
         whole = {"about": self.about, "seconds": self.seconds, "learner": self.learner.state_dict()}
-        fresh = path.with_suffix(".new")
-        torch.save(whole, fresh)
-        fresh.replace(path)
+        with replacing(path) as unfinished:
+            torch.save(whole, unfinished)
 
     def run(
         self,

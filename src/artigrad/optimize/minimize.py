@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..files import write_arrays
 from .descent import SGD, Adam
 from .evolution import CMAES
 from .lbfgs import LBFGS
@@ -73,19 +73,9 @@ class History:
         """To an .npz file, whole or not at all, with the state of the method."""
         n = self.iterations
         arrays = {"loss": np.array(self.loss[:n]), "slope": np.array(self.slope[:n]), "seconds": np.array(self.seconds)}
-        unfinished = file.with_name(f".{file.name}.part.npz")
         state = {f"state_{name}": value for name, value in state.items()}
-        np.savez(
-            unfinished,
-            allow_pickle=False,
-            method=self.method,
-            motions=self.motions,
-            x=self.x,
-            best=self.best,
-            **arrays,
-            **state,
-        )
-        os.replace(unfinished, file)
+        given: dict[str, Any] = {"method": self.method, "motions": self.motions, "x": self.x, "best": self.best}
+        write_arrays(file, given | arrays | state)
 
     @classmethod
     def load(cls, file: Path) -> tuple[History, dict[str, np.ndarray]]:

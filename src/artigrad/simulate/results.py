@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
+from ..files import as_path
 from ..model.params import Params
 from ..model.state import State
 from .checkpoints import Checkpoints
@@ -269,8 +269,9 @@ class Trajectory:
         fps: float | None = None,
         speed: float = 1.0,
     ) -> None:
-        """Write it to a .html (a page that plays offline), .gif or .mp4 file; as numbers to a .npz file (all robots, inputs and
-        parameters) or a .csv file (one robot), which `Simulator.read` reads.
+        """Write it to a .html (a page that plays offline), .gif or .mp4 file; as numbers to a .npz file (all robots, inputs,
+        parameters, options and policy) or a .csv file (states and controls of one robot), which `Simulator.read` reads. A file
+        is replaced as a whole, or stays as it was if it cannot be written.
 
         robot: which of a batch. size: (width, height) of a film in pixels, even numbers. fps: frames a second. speed:
         of a film; 0.5 is half as fast as the robot moved.
@@ -278,10 +279,11 @@ class Trajectory:
         from ..view import save
         from .trajectory_files import ENDINGS, write
 
-        if Path(path).suffix.lower() in ENDINGS:
-            write(self, Path(path), robot)
+        file = as_path(path)
+        if file.suffix.lower() in ENDINGS:
+            write(self, file, robot)
             return
-        save(self, path, robot=robot, size=size, fps=fps, speed=speed)
+        save(self, file, robot=robot, size=size, fps=fps, speed=speed)
 
     def every_state(self) -> State:
         """Arrays (B, T+1, n), with a batch axis also for one robot; an error if they were not kept."""

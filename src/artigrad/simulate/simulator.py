@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import InputError, is_whole
+from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
 from ..model.model import Model
 from ..model.options import Integrator, Options
@@ -341,8 +341,13 @@ class Simulator(StateFunctions, Sealed):
         return Trajectory(self, final, u, None, *about, hold=hold)
 
     def read(self, path: str | os.PathLike[str]) -> Trajectory:
-        """A trajectory of this model that was saved as a .npz or .csv file."""
-        return read(self, Path(path))
+        """Return a trajectory of this model that was saved as a .npz or .csv file.
+
+        An .npz file of a simulator with other options is refused. A .csv file records no options, parameters and wrenches:
+        they are those of this simulator, and each control is held for one step. A warning says if the states of a file are
+        not those that this simulator steps to.
+        """
+        return read(self, as_path(path))
 
     def _inputs(
         self, state: State, u: Any, steps: int | None, wrench: Any, params: Params | None

@@ -1,27 +1,39 @@
-"""Trajectories as files: .npz with everything, .csv with the states and controls of one robot, a row per moment."""
+"""Trajectories as files: .npz with everything, .csv with the states and controls of one robot, a row per moment.
+
+An .npz file records the options, `hold` and the policy of its rollout. A simulator with other options refuses it, because its
+gradients would be those of another motion. What a file does not record (the options of a .csv file, the structure of the model)
+is checked by simulating each step again: a warning names the first that does not follow from the one before.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
 import zlib
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import ContactError, InputError, warn
+from ..files import existing, replacing, write_arrays
 from ..joints.table import JOINTS
 from ..model.model import Model
+from ..model.options import Options
 from ..model.params import Params
 from ..model.state import State
 from .checkpoints import EveryStep
+from .engine import Inputs
+from .policy_loop import Network
 from .results import Trajectory
 
 if TYPE_CHECKING:
     from .simulator import Simulator
 
 ENDINGS = (".npz", ".csv")
+REPEATS = {8: 1e-6, 4: 1e-3}  # deviation of a step simulated again, relative to 1 and the state, by bytes of a number
 
 
 def columns(model: Model) -> list[str]:
@@ -42,53 +54,126 @@ def write(traj: Trajectory, path: Path, robot: int) -> None:
     if path.suffix.lower() == ".npz":
         given: dict[str, Any] = {"u": host(traj.u), "params": traj.params.flat, "violation": host(traj.violation)}
         given |= {} if traj.wrench is None else {"wrench": host(traj.wrench)}
-        given |= (states if traj.batched else states.map(lambda x: x[0])).named()
-        with path.open("wb") as file:
-            np.savez_compressed(
-                file, model=model.name, columns=columns(model), dt=traj.simulator.dt, time=traj.time, **given
-            )
+        given |= (states if traj.batched else states.map(lambda x: x[0])).named() | _of_policy(traj.policy)
+        given |= {"options": json.dumps(asdict(traj.simulator.options)), "hold": traj.hold}
+        given |= {"model": model.name, "columns": columns(model), "dt": traj.simulator.dt, "time": traj.time}
+        write_arrays(path, given, compressed=True)
         return
     if not -traj.batch <= robot < traj.batch:
         raise InputError(f"robot is one of {traj.batch}, not {robot!r}")
     u = host(traj.u if traj.u.ndim == 2 else traj.u[robot])
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
+    with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as text:
+        rows = csv.writer(text)
         rows.writerow(columns(model))
         for t, when in enumerate(traj.time):
             controls = u[t].tolist() if t < traj.steps else [""] * model.nu
             rows.writerow([float(when), *(x for part in states for x in part[robot, t].tolist()), *controls])
 
 
+def _of_policy(policy: Network | None) -> dict[str, Any]:
+    """Arrays of a policy; none without one."""
+    if policy is None:
+        return {}
+    layers = {
+        f"policy_{part}{i}": x for i, pair in enumerate(policy.layers) for part, x in zip("Wb", pair, strict=True)
+    }
+    return layers | {"activations": list(policy.activations)}
+
+
 def read(sim: Simulator, path: Path) -> Trajectory:
-    """What `write` wrote, as a trajectory of a simulator of the same model."""
+    """Return the trajectory of a file that `write` wrote, for a simulator of the same model and options."""
     if path.suffix.lower() not in ENDINGS:
         raise InputError(f"trajectories are read from {' or '.join(ENDINGS)} files; not from '{path.name}'")
-    if not path.is_file():
-        raise InputError(f"there is no file '{path}'")
+    existing(path)
     found = _read_npz(sim, path) if path.suffix.lower() == ".npz" else _read_csv(sim, path)
     if not np.isclose(found["dt"], sim.dt, rtol=1e-9):
         raise InputError(f"'{path.name}' has dt={found['dt']:g}, and this simulator dt={sim.dt:g}")
+    _same_options(sim, path, found.get("options"))
     checks = sim.checks
-    q, v = (checks.numbers(name, found[name]) for name in "qv")
-    states, batched = State(q, v, checks.activations(found.get("act"), q.shape[:-1])), q.ndim == 3
-    states = states if batched else states.map(lambda x: x[None])
-    batch, steps = len(states.q), states.q.shape[1] - 1
-    checks.state(states.map(lambda x: x[:, 0]))
-    u = checks.controls(found["u"], None, batch, batched)
-    if u.shape[-2] != steps or v.shape[:-1] != q.shape[:-1]:
-        raise InputError(f"'{path.name}' has {steps + 1} states, which do not fit {u.shape[-2]} controls")
-    wrench = checks.wrench(found.get("wrench"), steps, batch, batched)
-    params = sim.params if found.get("params") is None else Params(sim.model, found["params"])
-    violation = checks.numbers("violation", found.get("violation", np.zeros(batch)))
+    try:
+        q, v = (checks.numbers(name, found[name]) for name in "qv")
+        states, batched = State(q, v, checks.activations(found.get("act"), q.shape[:-1])), q.ndim == 3
+        states = states if batched else states.map(lambda x: x[None])
+        batch, steps = len(states.q), states.q.shape[1] - 1
+        checks.state(states.map(lambda x: x[:, 0]))
+        u = checks.controls(found["u"], None, batch, batched)
+        if u.shape[-2] != steps or v.shape[:-1] != q.shape[:-1]:
+            raise InputError(f"it has {steps + 1} states, which do not fit {u.shape[-2]} controls")
+        wrench = checks.wrench(found.get("wrench"), steps, batch, batched)
+        params = sim.params if found.get("params") is None else Params(sim.model, found["params"])
+        checks.params(params, batch)
+        violation = checks.numbers("violation", found.get("violation", np.zeros(batch)))
+        hold, policy = int(found.get("hold", 1)), _policy(found)
+        if hold < 1 or steps % hold:
+            raise InputError(f"it has {steps} steps, which are not whole multiples of hold={hold}")
+        if violation.shape != (batch,):
+            raise InputError(f"it has violations of {len(violation)} robots, not of {batch}")
+        if policy is not None:
+            policy.check(sim.engine)
+    except (InputError, IndexError, KeyError, ValueError, TypeError) as error:
+        raise InputError(f"'{path.name}' does not fit '{sim.model.name}': {error}") from None
     final = states.map(lambda x: x[:, -1] if batched else x[0, -1])
     mark = checks.fingerprint(u, wrench)
-    return Trajectory(sim, final, u, wrench, params, steps, EveryStep(), {0: states}, batched, violation, mark)
+    about = (EveryStep(), {0: states}, batched, violation, mark, policy, hold)
+    traj = Trajectory(sim, final, u, wrench, params, steps, *about)
+    _warn_if_it_does_not_follow(traj, path, np.asarray(found["q"]).dtype.itemsize)
+    return traj
+
+
+def _same_options(sim: Simulator, path: Path, recorded: Any) -> None:
+    """Refuse a file whose rollout had other options; files of version 0.2 and .csv files do not record them."""
+    if recorded is None:
+        return
+    try:
+        its = asdict(Options()) | json.loads(str(recorded))
+    except (ValueError, TypeError):
+        raise InputError(f"'{path.name}' is not a saved trajectory, or a damaged one") from None
+    ours = asdict(sim.options)
+    if other := [name for name in its if its[name] != ours.get(name)]:
+        made = ", ".join(f"{name}={its[name]!r}" for name in other)
+        here = ", ".join(f"{name}={ours.get(name)!r}" for name in other)
+        raise InputError(
+            f"'{path.name}' was made with {made}, and this simulator has {here}: read it with Simulator(model, {made})"
+        )
+
+
+def _policy(found: dict[str, Any]) -> Network | None:
+    """Return the policy that was recorded."""
+    if "activations" not in found:
+        return None
+    names = [str(name) for name in found["activations"]]
+    layers = tuple((found[f"policy_W{i}"], found[f"policy_b{i}"]) for i in range(len(names)))
+    return Network(layers, tuple(names))
+
+
+def _warn_if_it_does_not_follow(traj: Trajectory, path: Path, size: int) -> None:
+    """Warn if a step from some state is not the next state: gradients are then those of another motion."""
+    sim, states = traj.simulator, traj.every_state()
+    if not sim.checks.on_host or sim.backend != "native":
+        return
+    engine, inputs = sim.engine, Inputs(traj.batch, traj.u, traj.wrench, traj.params)
+    status, allowed = engine.new_status(traj.batch), REPEATS[min(size, sim.real.itemsize)]
+    for t in range(traj.steps):
+        try:
+            now = State(*(np.ascontiguousarray(x[:, t]) for x in states))
+            after = engine.advance(inputs, now, (t, t + 1), status)
+            pairs = ((x, y[:, t + 1]) for x, y in zip(after, states, strict=True))
+            off = max(float(np.max(np.abs(x - y) / (1.0 + np.abs(y)), initial=0.0)) for x, y in pairs)
+        except ContactError:
+            off = np.inf
+        if not off <= allowed:
+            warn(
+                f"'{path.name}' was made otherwise than this simulator steps (step {t} is off by {off:.1e}), so that gradients "
+                "are not those of its motion: make the Simulator of the same model, with the same options and parameters"
+            )
+            return
 
 
 def _same_columns(sim: Simulator, path: Path, found: list[str]) -> None:
     wanted = columns(sim.model)
     if found != wanted:
-        other = next((name for name in found if name not in wanted), "another order of columns")
+        here = found if isinstance(found, list) else []
+        other = next((name for name in here if name not in wanted), "another order of columns")
         raise InputError(f"'{path.name}' is not of '{sim.model.name}': it has {other}")
 
 
@@ -97,11 +182,21 @@ def _read_npz(sim: Simulator, path: Path) -> dict[str, Any]:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             found = dict(file)
         _same_columns(sim, path, found["columns"].tolist())
+        return found | {"dt": float(found["dt"])}
     except InputError:
         raise
-    except (OSError, KeyError, ValueError, EOFError, BadZipFile, zlib.error):
+    except (
+        OSError,
+        KeyError,
+        ValueError,
+        TypeError,
+        EOFError,
+        BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+    ):
         raise InputError(f"'{path.name}' is not a saved trajectory, or a damaged one") from None
-    return found | {"dt": float(found["dt"])}
 
 
 def _read_csv(sim: Simulator, path: Path) -> dict[str, Any]:

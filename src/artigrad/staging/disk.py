@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from ..errors import InputError
+from ..files import replacing
 
 
 def folder() -> Path | None:
@@ -43,17 +45,10 @@ def _digest(key: str, payload: bytes) -> bytes:
 
 
 def write(where: Path | None, key: str, payload: bytes) -> None:
-    """Store the bytes: to a file of our own first, then by one rename. A folder that cannot be written is no error."""
+    """Store the bytes, whole or not at all. A folder that cannot be written is no error."""
     if where is None:
         return
-    unfinished = None
-    try:
+    with suppress(OSError, InputError):
         where.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=where, delete=False) as f:
-            unfinished = f.name
-            f.write(_digest(key, payload) + payload)
-        os.replace(unfinished, where / key)
-    except OSError:
-        if unfinished is not None:
-            with suppress(OSError):
-                os.unlink(unfinished)
+        with replacing(where / key) as unfinished:
+            unfinished.write_bytes(_digest(key, payload) + payload)

@@ -28,7 +28,7 @@ from ..model.params import Params
 from ..model.state import State
 from ..optimize import minimize
 from ..simulate.simulator import Simulator
-from .experiment import Experiment, Running, film_of, plotting
+from .experiment import Experiment, Running, film_of, plotting, save_figure
 
 DT, HOLD, CONTROLS = 0.01, 4, 140  # s, steps of a control, controls of an episode
 FORCE, RAIL, FAST = 200.0, 1.8, 15.0  # N, m, rad/s
@@ -318,7 +318,7 @@ class AdaptiveControl(Experiment):
             axis.axhline(UPRIGHT, color="0.5", lw=1, ls="--")
             axis.set(title=name, xlabel="episode", xticks=range(1, EPISODES[poles] + 1))
         axes[0].set_ylabel("lowest cosine of a pole, last 20 controls")
-        figure.savefig(folder / "episodes.png", dpi=110)
+        save_figure(figure, folder / "episodes.png")
         plt.close(figure)
         return [*files, folder / "episodes.png"]
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import need
+from ..files import replacing, write_text
 
 Watch = Callable[[int, int, str], None]  # iterations done, of how many, and a few words
 
@@ -71,7 +72,7 @@ class Experiment(ABC):
         numbers["seconds"] = round(time.monotonic() - began, 1)
         numbers |= {"device": how.device, "artigrad": __version__, "python": platform.python_version()}
         file = how.folder / "result.json"
-        file.write_text(json.dumps(numbers, indent=2) + "\n")
+        write_text(file, json.dumps(numbers, indent=2) + "\n")
         return numbers, [file, *self.draw(numbers, how.folder)]
 
 
@@ -112,9 +113,14 @@ class Resumable:
         import torch
 
         kept = {key: part.state_dict() for key, part in self.parts.items()}
-        partial = self.file.with_suffix(".part")
-        torch.save(kept | {"record": self.record}, partial)
-        partial.replace(self.file)
+        with replacing(self.file) as unfinished:
+            torch.save(kept | {"record": self.record}, unfinished)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure of Matplotlib as an image."""
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, dpi=110, format=path.suffix.removeprefix("."))
 
 
 def plotting() -> Any:

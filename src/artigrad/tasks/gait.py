@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from ..files import write_array, write_text
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..model.state import State
 from ..robots.inertias import box, rod, sphere
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Resumable, Running, film_of, plotting
+from .experiment import Experiment, Resumable, Running, film_of, plotting, save_figure
 
 TORSO, FEMUR, TIBIA, FOOT = 21.0, 1.0, 0.7, 0.225  # kg: 28.7 in all
 LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.2)}  # m, hips
@@ -149,7 +150,7 @@ class Gait(Experiment):
             if scan and scan[-1]["speed_at_a_tenth_of_dt"] >= WALKS:
                 break
             scan.append(search(torque, motions, how, batch=min(500, motions)))
-            file.write_text(json.dumps(scan))
+            write_text(file, json.dumps(scan))
         return scan
 
     def _train(self, how: Running, torque: float) -> dict[str, Any]:
@@ -188,7 +189,7 @@ class Gait(Experiment):
             best["speed"][better], best["u"][better] = torch.tensor(speed)[better], u.detach().cpu()[better]
             training.note(f"{torque:g} N m: {best['speed'].max():.2f} m/s", speed, loss.detach().cpu(), norm.cpu())
         kept, fastest = best["u"].cpu().numpy(), int(best["speed"].argmax())
-        np.save(how.folder / f"gait-{torque:g}.npy", kept[[fastest]].astype(np.float32))
+        write_array(how.folder / f"gait-{torque:g}.npy", kept[[fastest]].astype(np.float32))
         fine = Simulator(quadruped(torque), dt=DT / 10)
         again = fine.rollout(fine.reset(batch=how.seeds), np.repeat(kept, 10, 1))
         record = np.array(training.record).reshape(-1, 3, how.seeds)
@@ -222,7 +223,7 @@ class Gait(Experiment):
             for axis in (left, right):
                 axis.grid(alpha=0.2)
             files.append(folder / "curves.png")
-            figure.savefig(files[0], dpi=110)
+            save_figure(figure, files[0])
             plt.close(figure)
         kept = [(max(numbers[key]["speed"]), key) for key in numbers if key.endswith(" N m")]
         torque = float(max(kept)[1].split()[0])

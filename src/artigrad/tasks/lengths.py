@@ -20,7 +20,7 @@ from ..model.model import Model
 from ..robots.inertias import rod
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Resumable, Running, film_of, plotting
+from .experiment import Experiment, Resumable, Running, film_of, plotting, save_figure
 
 DT, FINE, AHEAD = 0.05, 10, 20  # s between frames, steps of the simulator in that time, frames ahead
 TRUE, GUESS = (3.0, 3.0, 3.0), (1.0, 5.0, 0.5)  # m
@@ -161,7 +161,7 @@ class Lengths(Experiment):
                 yscale="log", ylabel="rms error of angles, one second / rad", title="motions that neither has seen"
             )
             files.append(folder / "curves.png")
-            figure.savefig(files[0], dpi=110)
+            save_figure(figure, files[0])
             plt.close(figure)
         sim = Simulator(pendulum(numbers["lengths"][0]), dt=DT / FINE)
         return files + film_of(

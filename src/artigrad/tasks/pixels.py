@@ -26,8 +26,9 @@ from torch.utils.checkpoint import checkpoint
 import artigrad.torch as at
 
 from ..camera import Camera, RayScene, render
+from ..files import replacing, write_array
 from ..simulate.simulator import Simulator
-from .experiment import Experiment, Resumable, Running, plotting
+from .experiment import Experiment, Resumable, Running, plotting, save_figure
 from .swing_up import DT, HOLD, Hands, Lessons, cart_and_pendulum, move, random_states, truth
 
 AHEAD = 12  # frames that gradients go through
@@ -211,9 +212,9 @@ class Pixels(Experiment):
                 axis.axvline(end, color="0.5", ls=":")
             axis.set(xlabel="updates: act, see, both", ylabel="share of robots that are up")
             files.append(folder / "curves.png")
-            figure.savefig(files[0], dpi=110)
+            save_figure(figure, files[0])
             plt.close(figure)
-        np.save(folder / "path.npy", self.path.astype(np.float32))
+        write_array(folder / "path.npy", self.path.astype(np.float32))
         return files + self.film(self.path[:300:3], folder)
 
     @torch.no_grad()
@@ -227,7 +228,8 @@ class Pixels(Experiment):
         rgb = render(self.scene, self.camera, at.outputs(self.sim, (at_q, torch.zeros_like(at_q))), soft=1.0).rgb
         frames = [Image.fromarray(x) for x in (255 * rgb.clamp(0, 1)).byte().cpu().numpy()]
         file = folder / "motion.gif"
-        frames[0].save(file, save_all=True, append_images=frames[1:], duration=90, loop=0)
+        with replacing(file) as unfinished:
+            frames[0].save(unfinished, format="gif", save_all=True, append_images=frames[1:], duration=90, loop=0)
         return [file]
 
 

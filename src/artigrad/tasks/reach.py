@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from ..files import write_array
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..robots.inertias import rod
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Resumable, Running, film_of, plotting
+from .experiment import Experiment, Resumable, Running, film_of, plotting, save_figure
 
 LINK, MASS = 0.5, 16.0  # m and kg, of each of the two
 GAIN, SPEED = 30.0, np.radians(45.0)  # 1/s, rad/s
@@ -160,7 +161,7 @@ class Reach(Experiment):
                 axis.grid(alpha=0.2)
             np.atleast_1d(axes)[0].set_ylabel("distance in the last second / cm")
             files.append(folder / "curves.png")
-            figure.savefig(files[0], dpi=110)
+            save_figure(figure, files[0])
             plt.close(figure)
         return files + self._film(folder)
 
@@ -179,7 +180,7 @@ class Reach(Experiment):
             bank = Bank(self.sizes, 1).double()
             bank.load_state_dict({key: x[:1] for key, x in kept.items()})
             with torch.no_grad():
-                np.save(file, self.controls(sim, bank, targets)[0, 0].numpy().astype(np.float32))
+                write_array(file, self.controls(sim, bank, targets)[0, 0].numpy().astype(np.float32))
         return film_of(sim.rollout(sim.reset(), np.load(file).astype(float)), folder)
 
     def controls(self, sim: Simulator, bank: Any, targets: Any) -> Any:

@@ -18,7 +18,7 @@ from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..robots.inertias import box, rod, sphere
 from ..simulate.simulator import Simulator
-from .experiment import Experiment, Running, film_of, plotting
+from .experiment import Experiment, Running, film_of, plotting, save_figure
 
 DT, STEPS = 0.01, 1000
 DECAY, CLIP = 0.95, 1.0  # of gradients at each step back in time: those of ten seconds of contact would not be finite
@@ -133,7 +133,7 @@ class Speed(Experiment):
             axis.set_xticks(where, names)
             axis.legend(frameon=False)
             files.append(folder / "curves.png")
-            figure.savefig(files[0], dpi=110)
+            save_figure(figure, files[0])
             plt.close(figure)
         sim = Simulator(quadruped(), dt=DT)
         home = sim.model.keyframe().q[7:]

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from .._version import __version__
+from ..files import write_text
 from ..optimize import History
+from .experiment import save_figure
 from .study import BASELINE, Study, verdict
 from .task import Task
 
@@ -22,7 +24,7 @@ def write(study: Study, saving: Saving = lambda file: None) -> list[Path]:
     """Write all files that can be; those that need a package which is not there are left out. Returns what is there."""
     file = study.folder / "result.json"
     saving(file)
-    file.write_text(json.dumps(result(study), indent=2) + "\n", encoding="utf-8")
+    write_text(file, json.dumps(result(study), indent=2) + "\n")
     if study.main.iterations == 0:
         return [file]
     return [file, *_plots(study, saving), *_films(study, saving)]
@@ -97,14 +99,14 @@ def _plots(study: Study, saving: Saving) -> list[Path]:
     saving(files[0])
     figure, axes = plt.subplots(1, 3, figsize=(13.5, 3.8), layout="constrained", sharey=True)
     _curves(study, axes)
-    figure.savefig(files[0], dpi=110)
+    save_figure(figure, files[0])
     plt.close(figure)
     if study.task.n == 1:
         files.append(study.folder / "landscape.png")
         saving(files[-1])
         figure, axis = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
         _landscape(study, axis)
-        figure.savefig(files[-1], dpi=110)
+        save_figure(figure, files[-1])
         plt.close(figure)
     return files
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..files import as_path, replacing, to_write
 from ..model.model import Model
 from ..simulate.simulator import Simulator
 from .frames import frames_of, framing, params_of
@@ -102,12 +103,11 @@ def save(
         fps: Frames per second. None: 60 for a page, 25 for .gif, 30 for .mp4.
         speed: Playback speed; 0.5 is half the speed of the robot.
     """
-    path = Path(path)
+    path = as_path(path)
     ending = path.suffix.lower()
     if ending not in FPS:
         raise InputError(f"a trajectory is saved as {', '.join(FPS)}, .npz, .csv; not as '{path.name}'")
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {path.absolute().parent} to save '{path.name}' in: make it first")
+    to_write(path)
     fps = _positive("fps", FPS[ending] if fps is None else fps)
     speed = _positive("speed", speed)
     _check_size(size)
@@ -115,8 +115,7 @@ def save(
     motion = frames_of(traj, robot, fps / speed)
     scene = scene_of(model, params_of(traj, robot))
     frame = framing(scene, motion)
-    unfinished = path.with_name(f".{path.name}.part")
-    try:
+    with replacing(path) as unfinished:
         if ending == ".html":
             from .page import save_page
 
@@ -127,9 +126,6 @@ def save(
 
             rate = speed * (len(motion.times) - 1) / motion.times[-1]  # less than fps where dt is long
             WRITERS[ending](unfinished, Studio(scene, motion, frame, size), rate, path.name)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def embedded(traj: Trajectory, height: int = 420) -> str:
