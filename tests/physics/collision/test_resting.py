@@ -92,3 +92,33 @@ def test_a_die_given_as_a_mesh_lies_on_a_box_with_its_lower_face(tilt):
     ):
         for contact in ours(a, b, poses, 0.0):
             assert len(contact) == 4 and np.abs(contact.gaps + 1.75e-5).max() < 1e-9
+
+
+BOXES = """<mujoco><option timestep=".002"/><worldbody><geom type="box" size="{}"/>
+    <body pos="0 0 .0995"><freejoint/><geom type="box" size="{}" mass="1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("law", ["soft", "hard"])
+@pytest.mark.parametrize(
+    ("below", "above"),
+    [(".05 .05 .05", ".05 .05 .05"), (".05 .08 .05", ".05 .05 .05"), (".05 .05 .05", ".08 .08 .05")],
+    ids=["equal", "equal width", "larger on top"],
+)
+def test_boxes_in_exact_alignment_have_the_gradient_of_both_sides(below, above, law):
+    sim, rest = settled(BOXES.format(below, above), steps=300, law=law)
+    q = np.tile(rest.q, (3, 1))
+    q[:, 0] += [0.0, 1e-17, -1e-16]
+    assert errors(sim, q, np.tile(rest.v, (3, 1))).max() < 1e-6
+
+
+def test_boxes_in_alignment_but_for_rounding_touch_at_four_points():
+    rng, n, cube = np.random.default_rng(0), 400, ("box", (0.05, 0.05, 0.05))
+    size = 10.0 ** rng.uniform(-18, -10, n)
+    c, s, zero = np.cos(size), np.sin(size), np.zeros(n)
+    turn = np.moveaxis(np.array([[c, -s, zero], [s, c, zero], [zero, zero, 1 + zero]]), 2, 0)
+    turn = np.where(rng.random((n, 1, 1)) < 0.5, turn, np.einsum("nij,njk->nik", tilts(rng, n, 1e-15), turn))
+    aside = size[:, None] * rng.choice([-1.0, 0.0, 1.0], (n, 2))
+    poses = np.tile(np.eye(3), (n, 1, 1)), np.zeros((n, 3)), turn, np.c_[aside, np.full(n, 0.09995)]
+    for contact in ours(cube, cube, poses, 0.0):
+        assert len(contact) == 4 and np.abs(contact.gaps + 5e-5).max() < 1e-9
+        assert np.abs(np.abs(contact.points[:, :2]) - 0.05).max() < 1e-8

@@ -4,6 +4,11 @@ The rules of choice are MuJoCo's: an edge axis must beat the best face, and a fa
 8 degrees and the edge is not 5 % better. The corners of the cut face are twelve candidates, each with a slot of its own and
 at most eight of them real: every edge of the incident face cut to the reference rectangle has a start and, if it leaves the
 rectangle, an end; and the rectangle's corners may lie inside the incident face.
+
+Boxes in exact alignment are all ties: which box's edge ends the face on either side, and whose face is the reference. Each is
+decided as after one small motion of the whole box, the same for all points, which no rounding outweighs: the incident face
+aside by `ASIDE`, and any tilt by `TILTED`. So as many points are found on either side of an alignment as there, and their
+motions are together those of one side. Where both sides agree on what the points do to the boxes, so does the gradient.
 """
 
 from __future__ import annotations
@@ -24,6 +29,9 @@ BETTER = 0.05  # share of the depth by which an edge must then be the better one
 CLEAR = 1e-6  # by which an edge must beat a face at least
 PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine of two edges that have no axis between them
 LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that runs along a side of the rectangle
+ASIDE = {"f64": (1e-9, 0.6e-9), "f32": (1e-6, 0.6e-6)}  # m, a motion of the incident face over the reference face
+TILTED = {"f64": 1e-9, "f32": 1e-6}  # rad, a tilt against each other
+FIRST = {"f64": 1e-11, "f32": 2e-7}  # m, by which a face of B must be better than one of A
 AROUND = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))  # corners of a rectangle
 
 
@@ -83,10 +91,18 @@ def _face_axes(s: _Setting) -> list[_Axis]:
 
 
 def _best_face(s: _Setting) -> _Axis:
-    best = _Axis(-FAR, 0.0)
-    for axis in _face_axes(s):
-        more = axis.apart > best.apart
-        best = _Axis(select(more, axis.apart, best.apart), select(more, axis.code, best.code))
+    """With the faces as far apart as after a small tilt. Of two that lie flat on each other this is the one that covers the
+    other, which stays the best however they tilt."""
+    kind, best, most = target().dtype, _Axis(-FAR, 0.0), -FAR
+    aside = s.R.map(lambda x: 1.0 - abs(x))
+    reaches = (*(aside @ s.b).leaves(), *(aside.T @ s.a).leaves())
+    for k, (axis, reach) in enumerate(zip(_face_axes(s), reaches, strict=True)):
+        apart = axis.apart - TILTED[kind] * reach - (FIRST[kind] if k > 2 else 0.0)
+        more = apart > most
+        most, best = (
+            select(more, apart, most),
+            _Axis(*(select(more, x, y) for x, y in zip(axis[:2], best[:2], strict=True))),
+        )
     return best
 
 
@@ -211,31 +227,37 @@ X, Y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
 
 
 def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
-    """What the rectangle leaves of the edge p + t g, 0 <= t <= 1: its start, and its end where it leaves the rectangle."""
-    start, end = 0.0, 1.0
+    """What the rectangle leaves of the edge p + t g, 0 <= t <= 1: its start, and its end where it leaves the rectangle. What
+    cuts is decided with the edge moved aside, and where it cuts by the edge as it is."""
+    start, end, at_start, at_end = 0.0, 1.0, 0.0, 1.0
     start_x = end_x = 0.0  # 1 where a side at x = +-h cuts
-    for axis, (x, gx, h) in enumerate(((p.x, g.x, f.h.x), (p.y, g.y, f.h.y))):
+    sides = zip((p.x, p.y), (g.x, g.y), (f.h.x, f.h.y), ASIDE[target().dtype], strict=True)
+    for axis, (x, gx, h, aside) in enumerate(sides):
         flat = abs(gx) < LEVEL[target().dtype]
         inverse = 1.0 / select(flat, 1.0, gx)
+        moved = aside * inverse
         one, two = (-h - x) * inverse, (h - x) * inverse
-        inside = abs(x) <= h
-        low = select(flat, select(inside, -FAR, FAR), minimum(one, two))
-        high = select(flat, select(inside, FAR, -FAR), maximum(one, two))
+        least, most = minimum(one, two), maximum(one, two)
+        inside = abs(x + aside) <= h
+        low = select(flat, select(inside, -FAR, FAR), least - moved)
+        high = select(flat, select(inside, FAR, -FAR), most - moved)
         later, sooner = low > start, high < end
         start, end = select(later, low, start), select(sooner, high, end)
+        at_start, at_end = select(later, least, at_start), select(sooner, most, at_end)
         mark = 1.0 - axis
         start_x, end_x = select(later, mark, start_x), select(sooner, mark, end_x)
     some = select(start < end, 1.0, 0.0)
     whole = select(start > 0.0, 0.0, 1.0)  # the start is a corner of the incident face itself
     first = _Corner(
         some,
-        p + g * start,
+        p + g * clamp(at_start, 0.0, 1.0),
         select(whole > 0.5, X, g),
         select(whole + start_x > 0.5, Y, X),
         whole,
         1.0,
     )
-    last = _Corner(some * select(end < 1.0, 1.0, 0.0), p + g * end, g, select(end_x > 0.5, Y, X), 0.0, 1.0)
+    there = some * select(end < 1.0, 1.0, 0.0)
+    last = _Corner(there, p + g * clamp(at_end, 0.0, 1.0), g, select(end_x > 0.5, Y, X), 0.0, 1.0)
     return [first, last]
 
 
@@ -250,10 +272,15 @@ def _cut(f: _Faces) -> list[_Corner]:
     out = [c for k in range(4) for c in _cut_edge(f, ring[k], ring[(k + 1) % 4] - ring[k])]
     det = f.u.x * f.v.y - f.u.y * f.v.x
     inverse = 1.0 / select(abs(det) > 1e-30, det, 1.0)
+
+    def along(x: Any, y: Any) -> tuple[Any, Any]:
+        """How far along u and v a place from o is."""
+        return (x * f.v.y - y * f.v.x) * inverse, (f.u.x * y - f.u.y * x) * inverse
+
+    aside_u, aside_v = along(*ASIDE[target().dtype])
     for sx, sy in AROUND:
-        x, y = f.h.x * sx - f.o.x, f.h.y * sy - f.o.y
-        along_u, along_v = (x * f.v.y - y * f.v.x) * inverse, (f.u.x * y - f.u.y * x) * inverse
-        inside = select(maximum(abs(along_u), abs(along_v)) < 1.0, 1.0, 0.0)
+        along_u, along_v = along(f.h.x * sx - f.o.x, f.h.y * sy - f.o.y)
+        inside = select(maximum(abs(along_u - aside_u), abs(along_v - aside_v)) < 1.0, 1.0, 0.0)
         at = Vec3(f.h.x * sx, f.h.y * sy, f.o.z + along_u * f.u.z + along_v * f.v.z)
         out.append(_Corner(inside, at, f.u, f.v, 0.0, 0.0))
     return out
