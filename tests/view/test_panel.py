@@ -133,9 +133,26 @@ def test_live_physics_survives_a_step_that_raises(viewer, monkeypatch):
         assert wait_until(lambda: live.note.visible)
     assert "9 contacts" in live.note.value and not live.play.value
     live.reset()
-    assert not live.note.visible
-    live.u[:], live.play.value = 1.0, True
+    assert not live.note.visible and live.play.value
+    live.u[:] = 1.0
     assert wait_until(lambda: live.state.q.any())  # the thread that moves it is still there
+
+
+@pytest.mark.parametrize("call", ["reset", "outputs"])
+def test_errors_outside_a_step_are_shown(viewer, monkeypatch, call):
+    def fail(*args, **kwargs):
+        raise ag.InputError("no such state")
+
+    live = viewer.live
+    grab = {"drag": {"body": 0, "place": [0, 0, 0], "target": [1, 0, 0]}}
+    with monkeypatch.context() as patch:
+        patch.setattr(ag.Simulator, call, fail)
+        for message in ({"control": live.reset_button._panel.controls.index(live.reset_button)}, grab):
+            viewer.receive(message)
+    assert "no such state" in live.note.value
+    viewer.receive({"drag": 3})
+    viewer.receive({"control": live.reset_button._panel.controls.index(live.reset_button)})
+    assert not live.note.visible
 
 
 def wait_until(check):

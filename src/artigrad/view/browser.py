@@ -51,7 +51,7 @@ class Viewer:
         )  # number of changes; latest frame; changes of values
         self._ended = threading.Event()
         self._ticks: list[Callable[[float], None]] = []
-        self._drag: Callable[[dict[str, Any]], None] | None = None
+        self._drag: Callable[[Any], None] | None = None
         self.panel = Panel(self._values_changed)
         self.robots: Callable[[int], Drawing] | None = None  # the motion of one robot of a batch, where there is one
         self.live: Any = None  # what moves the robot, where physics does
@@ -115,7 +115,7 @@ class Viewer:
         elif "drag" in message and self._drag is not None:
             self._drag(message["drag"])
 
-    def on_drag(self, call: Callable[[dict[str, Any]], None]) -> None:
+    def on_drag(self, call: Callable[[Any], None]) -> None:
         """Register a function that is called while a body is dragged with the mouse: with the body, the point where it was
         grabbed and the target of the mouse, both in world coordinates; without a body when it is released."""
         self._drag = call
@@ -200,7 +200,7 @@ class _Request(BaseHTTPRequestHandler):
             self._answer("text/html; charset=utf-8", viewer.html())
         elif path == "/events":
             self._send_events(viewer)
-        elif path.startswith("/robot/") and path[7:].isdecimal() and viewer.robots is not None:
+        elif path.startswith("/robot/") and path[7:].isdecimal() and len(path) < 20 and viewer.robots is not None:
             try:
                 self._answer("application/json", viewer.robots(int(path[7:])).json())
             except InputError as problem:
@@ -220,7 +220,7 @@ class _Request(BaseHTTPRequestHandler):
             return self._answer("text/plain; charset=utf-8", "not from this page", 403)
         try:
             messages = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             messages = []
         for message in messages if isinstance(messages, list) else []:
             self.server.viewer.receive(message)

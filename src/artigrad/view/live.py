@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ class Live:
         self.state, self.u = sim.reset(), self.model.keyframe_control()
         self.grip: Grip | None = None
         self.behind = 0.0  # s, time still to be simulated
+        self.was_playing = True  # when it was stopped by an error
         self.mass = float(self.model.params.mass.sum()) or 1.0
         scene, motion = scene_of(self.model, self.model.params), self._motion()
         self.framing = framing(scene, motion)
@@ -78,19 +81,21 @@ class Live:
     # -- motion ------------------------------------------------------------------------------------------------------------
     def reset(self) -> None:
         """Reset state and controls to the selected keyframe."""
-        with self.lock:
-            self.state, self.behind, self.grip = self.sim.reset(self.keyframe.value), 0.0, None
-            self.u = self.model.keyframe_control(self.keyframe.value)
-            self.note.visible = False
-        for slider, value in zip(self.sliders, self.u.tolist(), strict=True):
-            slider.value = float(np.clip(value, slider.about["min"], slider.about["max"]))
-        self._draw()
+        with self._errors_shown():
+            with self.lock:
+                self.state, self.behind, self.grip = self.sim.reset(self.keyframe.value), 0.0, None
+                self.u = self.model.keyframe_control(self.keyframe.value)
+                if self.note.visible:
+                    self.note.visible, self.play.value = False, self.was_playing
+            for slider, value in zip(self.sliders, self.u.tolist(), strict=True):
+                slider.value = float(np.clip(value, slider.about["min"], slider.about["max"]))
+            self._draw()
 
     def advance(self, seconds: float, *, pause: bool = False) -> None:
         """Simulate for some seconds, in whole steps; the remainder is carried over to the next call."""
         if pause:
             self.play.value = False
-        try:
+        with self._errors_shown():
             with self.lock:
                 self.behind = min(self.behind + seconds, LONGEST)
                 steps = int(self.behind / self.sim.dt + 1e-9)
@@ -102,13 +107,19 @@ class Live:
                     if not np.isfinite(np.concatenate(self.state)).all():
                         self._pause(NOT_FINITE)
             self._draw()
-        except (
-            Exception
-        ) as error:  # this runs in the viewer's threads: an exception would end them, and the viewer with them
+
+    @contextmanager
+    def _errors_shown(self) -> Iterator[None]:
+        """Context that shows an error on the page. It would end a thread of the viewer, and the viewer with it."""
+        try:
+            yield
+        except Exception as error:
             self._pause(f"The simulation stopped: {error or type(error).__name__}. Reset it to continue.")
 
     def _pause(self, reason: str) -> None:
-        """Stop the motion and show why."""
+        """Stop the motion and show why; a reset continues."""
+        if not self.note.visible:
+            self.was_playing = self.play.value
         self.play.value, self.note.value, self.note.visible = False, reason, True
 
     def _tick(self, seconds: float) -> None:
@@ -116,7 +127,12 @@ class Live:
             self.advance(self.speed.value * seconds)
 
     # -- the mouse ---------------------------------------------------------------------------------------------------------
-    def _dragged(self, event: dict[str, Any]) -> None:
+    def _dragged(self, event: Any) -> None:
+        with self._errors_shown():
+            self._drag(event if isinstance(event, dict) else {})
+
+    def _drag(self, event: dict[str, Any]) -> None:
+        """Hold a point of a body, move the point to which it is pulled, or let go."""
         body, place, target = event.get("body"), as_vec3(event.get("place")), as_vec3(event.get("target"))
         grip = self.grip
         if not isinstance(body, int) or not 0 <= body < self.model.nb or place is None or target is None:
