@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.control import MPC, Quadratic
+from artigrad.envs import DifferentiableEnv
 
 
 def refused(thing, name, value=1.0):
@@ -95,3 +97,18 @@ def test_a_replaced_model_moves_as_one_with_these_parameters_passed():
         other.replace(params=params)
     with pytest.raises(ag.InputError, match="options of a Model"):
         other.replace(options="rk4")
+
+
+def test_controllers_costs_and_environments_refuse_unknown_attributes():
+    model = ag.robots.cartpole()
+    sim = ag.Simulator(model, dt=0.02, threads=1)
+    cost = Quadratic(model, ag.State([0.0, 0.0], [0.0, 0.0]), Q=1.0, R=1.0)
+    mpc, env = MPC(sim, cost, 5), DifferentiableEnv("CartpoleSwingUp", 2)
+    assert "did you mean 'iterations'" in refused(mpc, "itertions")
+    assert "make another one" in refused(mpc, "horizon") and "make another one" in refused(cost, "Q")
+    assert "no attribute" in refused(cost, "weight")
+    assert "did you mean 'episode'" in refused(env, "episodes") and "make another one" in refused(env, "num_envs")
+    mpc.iterations, mpc.seconds, env.clip = 3, 0.1, 1.0
+    assert cost.window(3, 2) is cost
+    moving = Quadratic(model, ag.State(np.zeros((4, 2)), np.ones((4, 2))), Q=1.0, R=1.0).window(2, 5)
+    assert moving.q.shape == (6, 2) and "make another one" in refused(moving, "q")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.model import Model
+from ..model.sealed import Sealed
 from ..model.state import State
 from ..model.tangent import difference, difference_jacobian, quaternions
 
@@ -52,13 +53,15 @@ def _matrix(name: str, weights: Any, n: int) -> np.ndarray:
     return 0.5 * (w + w.T)
 
 
-class Quadratic:
+class Quadratic(Sealed):
     """(x (-) x*)^T Q (x (-) x*)/2 + (u - u*)^T R (u - u*)/2 at every step, and the same with `final` at the last state.
 
     target: x*, a State, or with a time axis one for every control and the last state: T + 1 rows for T controls. Q, final: a
     number, (2 nv,) or (2 nv, 2 nv); R: likewise with nu; u_target: u* (nu,). Differences of positions are on the tangent space:
     angles are not wrapped, quaternions go the shorter way (at a half turn there are two, and the cost has a kink).
     """
+
+    CALLED = "a Quadratic"
 
     def __init__(self, model: Model, target: State, *, Q: Any, R: Any, final: Any = None, u_target: Any = 0.0):
         n = 2 * model.nv
@@ -73,6 +76,11 @@ class Quadratic:
         self.Q, self.R = _matrix("Q", Q, n), _matrix("R", R, model.nu)
         self.final = self.Q if final is None else _matrix("final", final, n)
         self.u = np.broadcast_to(np.asarray(u_target, float), (model.nu,))
+        self._seal()
+
+    def _remedy(self, name: str) -> str:
+        """Targets and weights are checked when a cost is made."""
+        return "make another one" if name in self.__dict__ else ""
 
     def window(self, first: int, steps: int) -> Quadratic:
         """The cost of `steps` controls from control `first` on: a target over time begins there, and stays at its last row
@@ -81,7 +89,7 @@ class Quadratic:
             return self
         part = copy(self)
         rows = np.minimum(np.arange(first, first + steps + 1), self.q.shape[-2] - 1)
-        part.q, part.v = self.q[..., rows, :], self.v[..., rows, :]
+        part.__dict__.update(q=self.q[..., rows, :], v=self.v[..., rows, :])
         return part
 
     def _away(self, q: np.ndarray, v: np.ndarray, last: bool) -> np.ndarray:

@@ -8,13 +8,14 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.params import Params
+from ..model.sealed import Sealed
 from ..model.state import State
 from ..simulate.simulator import Simulator
 from .costs import Cost
 from .ilqr import Plan, ilqr
 
 
-class MPC:
+class MPC(Sealed):
     """A controller: called with the state as measured, it gives the controls of the next step.
 
     Each call is one control: a cost over time (`Quadratic` with a target per control, or any with `window`) moves along with
@@ -24,6 +25,9 @@ class MPC:
     ends first; the first call may take `first` iterations, as it has no plan to go on from. limits: as of `ilqr`. params:
     of the model that it predicts with; may be set between calls, say, to those that were estimated. plan: the last one.
     """
+
+    CALLED = "an MPC"
+    OPEN = ("cost", "iterations", "first", "seconds", "limits", "params", "plan", "elapsed")
 
     def __init__(
         self,
@@ -45,6 +49,11 @@ class MPC:
         self.limits, self.params = limits, params
         self.plan: Plan | None = None
         self.elapsed = 0
+        self._seal()
+
+    def _remedy(self, name: str) -> str:
+        """The length of a plan and the robot stay."""
+        return "make another one" if name in ("sim", "horizon", "hold") else ""
 
     def reset(self, u: Any = None) -> None:
         """Forget the plan and begin the cost anew; u (horizon, nu): controls to begin from in place of zero."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..model.sealed import Sealed
 from .batch import Batch
 from .env_task import EnvTask, Moment
 
@@ -27,7 +28,7 @@ class EnvStep(NamedTuple):
     last: Tensor
 
 
-class DifferentiableEnv:
+class DifferentiableEnv(Sealed):
     """`num_envs` robots at a task, given by name (`artigrad.envs.TASKS`, with its options) or as an `EnvTask`.
 
     Rewards and observations are differentiable with respect to this action and all before it, back to the beginning of each
@@ -36,6 +37,9 @@ class DifferentiableEnv:
     without it gradients of contact grow by orders of magnitude within tens of steps. episode: steps after which one is cut
     off, where not the task's own.
     """
+
+    CALLED = "a DifferentiableEnv"
+    OPEN = ("now", "clip", "episode", "draw")
 
     def __init__(
         self,
@@ -59,6 +63,11 @@ class DifferentiableEnv:
         self.episode = self.task.episode if episode is None else episode
         self.draw = self.batch.draw(seed)
         self.now: Moment | None = None
+        self._seal()
+
+    def _remedy(self, name: str) -> str:
+        """The simulator and the batch are made for what was given."""
+        return "make another one" if hasattr(type(self), name) or name in self.__dict__ else ""
 
     @property
     def observation_size(self) -> int:
