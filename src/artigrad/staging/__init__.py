@@ -19,6 +19,7 @@ from .kernel import (
 )
 from .memory import Layout, Reals, Row, Table, changes, copy, local
 from .pairs import PAIRS, Pair, vjp_of
+from .reverse_mode import derived_vjp, pullback
 from .struct import Linear, Struct
 from .tangent_kernel import TangentKernel
 from .values import Dual, StagingError, change, clamp, maximum, minimum, select, sqrt, steady, target, to_real
@@ -58,6 +59,7 @@ __all__ = [
     "exp",
     "expm1",
     "cotangent_excess",
+    "derived_vjp",
     "floor",
     "half_angle",
     "local",
@@ -66,6 +68,7 @@ __all__ = [
     "maximum",
     "minimum",
     "select",
+    "pullback",
     "sincos",
     "sqrt",
     "steady",

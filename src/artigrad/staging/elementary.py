@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import factorial
 from typing import Any
 
-from .values import ROUNDER, Dual, change, clamp, dual, select, sqrt, steady, target
+from .values import ROUNDER, Dual, Traced, change, clamp, dual, select, sqrt, steady, target, untraced
 
 # pi/2 in parts whose products with a small integer are exact, and minimax polynomials on [-pi/4, pi/4]
 _HALF_PI = {
@@ -49,6 +49,9 @@ def _polynomial(coefficients: tuple[float, ...], x: Any) -> Any:
 
 def sincos(x: Any) -> tuple[Any, Any]:
     """(sin x, cos x), to rounding for |x| up to about 1e5."""
+    if isinstance(x, Traced):
+        s, c = sincos(x.x)
+        return Traced(s, (x, lambda g: g * c)), Traced(c, (x, lambda g: -(g * s)))
     kind = target().dtype
     turns = steady(x) * 0.6366197723675814 + ROUNDER[kind]  # the nearest integer stands in the low bits
     k = turns - ROUNDER[kind]
@@ -67,6 +70,7 @@ def sincos(x: Any) -> tuple[Any, Any]:
 
 def floor(x: Any) -> Any:
     """The largest integer that is not above x, for what is small enough to count."""
+    x = steady(x)
     near = (x + ROUNDER[target().dtype]) - ROUNDER[target().dtype]
     return near - select(near > x, 1.0, 0.0)
 
@@ -130,12 +134,18 @@ def _exp_series(r: Any, first: int) -> Any:
 
 def exp(x: Any) -> Any:
     """e^x; beyond +-700 (f32: 87) that of the bound."""
+    if isinstance(x, Traced):
+        y = exp(x.x)
+        return Traced(y, (x, lambda g: g * y))
     r, turns = _reduced(x)
     return _exp_series(r, 0) * target().power_of_two(turns)
 
 
 def expm1(x: Any) -> Any:
     """e^x - 1, to rounding also near zero; beyond +-700 (f32: 87) that of the bound."""
+    if isinstance(x, Traced):
+        y = expm1(x.x)
+        return Traced(y, (x, lambda g: g * (y + 1.0)))
     r, turns = _reduced(x)
     series = _exp_series(r, 2)
     power = target().power_of_two(turns)
@@ -151,6 +161,8 @@ def tanh(x: Any) -> Any:
 
 def log(x: Any) -> Any:
     """The natural logarithm of x > 0: x = m 2^n,  log m = 2 artanh s  with  s = (m - 1)/(m + 1)"""
+    if isinstance(x, Traced):
+        return Traced(log(x.x), (x, lambda g: g / x.x))
     kind = target().dtype
     m, n = target().split_exponent(steady(x))
     if isinstance(x, Dual):
@@ -182,6 +194,10 @@ _ATAN = (  # numerator and denominator of (atan(t)/t - 1)/t^2 for t^2 below 0.43
 
 def arctan2(y: Any, x: Any) -> Any:
     """The angle of (x, y) for x, y >= 0, not both zero."""
+    if isinstance(x, Traced) or isinstance(y, Traced):
+        a, b = untraced(x), untraced(y)
+        squared = a * a + b * b
+        return Traced(arctan2(b, a), (y, lambda g: g * a / squared), (x, lambda g: -(g * b / squared)))
     swapped = y > x
     top, bottom = select(swapped, x, y), select(swapped, y, x)
     t = top / bottom  # at most 1; beyond 0.66 its angle is taken from pi/4

@@ -121,15 +121,16 @@ def checked(value: Any, kind: type, where: str) -> Any:
 
 def flatten(value: Any) -> list[Any]:
     """The reals of a real, a struct or a (nested) tuple of them; where there are tangents, each and its change."""
-    leaves = _leaves(value)
+    leaves = leaves_of(value)
     if not target().tangents:
         return leaves
     return [part for leaf in leaves for part in ((None, None) if leaf is None else (steady(leaf), change(leaf)))]
 
 
-def _leaves(value: Any) -> list[Any]:
+def leaves_of(value: Any) -> list[Any]:
+    """Return the reals of a real, a struct or a (nested) tuple of them."""
     if isinstance(value, tuple):
-        return [leaf for item in value for leaf in _leaves(item)]
+        return [leaf for item in value for leaf in leaves_of(item)]
     return value.leaves() if isinstance(value, Struct) else [value]
 
 

@@ -3,13 +3,15 @@
 A value is either symbolic (`Real`, `Int`, `Mask`: an operator writes an instruction) or, on the NumPy target, a plain
 NumPy array over lanes. The functions at the bottom (`select`, `sqrt`, ...) work on both. Python numbers mix freely with
 either and fold while staging, so that `0.0 * x` costs nothing. A `Dual` is one of them together with its change along a
-direction of the inputs: code staged on those gives tangents (`tangent_kernel`).
+direction of the inputs: code staged on those gives tangents (`tangent_kernel`). A `Traced` is one of them, or a `Dual`, with
+the operation that made it: code staged on those has an adjoint (`reverse_mode`).
 
 Not here: loops and branches (`control`), memory (`memory`), the instructions themselves (`emit`).
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from .emit import Scope
 
@@ -198,18 +200,22 @@ class Dual(Real):
         return self.x.scope
 
     def __add__(self, other: Any) -> Any:
+        if isinstance(other, Traced):
+            return NotImplemented
         return dual(self.x + steady(other), _sum(self.d, change(other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
+        if isinstance(other, Traced):
+            return NotImplemented
         return dual(self.x - steady(other), _sum(self.d, -change(other)))
 
     def __rsub__(self, other: Any) -> Any:
         return dual(steady(other) - self.x, _sum(change(other), -self.d))
 
     def __mul__(self, other: Any) -> Any:
-        if not is_real(other):
+        if isinstance(other, Traced) or not is_real(other):
             return NotImplemented
         y = steady(other)
         return dual(self.x * y, _sum(_product(self.d, y), _product(self.x, change(other))))
@@ -217,7 +223,7 @@ class Dual(Real):
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        return _quotient(self, other)
+        return NotImplemented if isinstance(other, Traced) else _quotient(self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
         return _quotient(other, self)
@@ -241,13 +247,97 @@ class Dual(Real):
         return self.x >= steady(other)
 
 
+class Traced(Real):
+    """A value x and its operands, each with the rule that turns the cotangent of this value into that of the operand.
+
+    Operands are made before what is made of them, so that decreasing `order` visits every value before its operands.
+    """
+
+    __slots__ = ("operands", "order", "x")
+    __array_ufunc__ = None  # so that NumPy leaves operators to this class
+    _orders = itertools.count()
+
+    def __init__(self, x: Any, *operands: tuple[Any, Callable[[Any], Any]]):
+        self.x, self.order = x, next(Traced._orders)
+        self.operands = tuple((v, rule) for v, rule in operands if isinstance(v, Traced))
+
+    @property
+    def ref(self) -> str:  # type: ignore[override]
+        return self.x.ref
+
+    @property
+    def scope(self) -> Scope:  # type: ignore[override]
+        return self.x.scope
+
+    def __add__(self, other: Any) -> Any:
+        return Traced(self.x + untraced(other), (self, lambda g: g), (other, lambda g: g))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return Traced(self.x - untraced(other), (self, lambda g: g), (other, lambda g: -g))
+
+    def __rsub__(self, other: Any) -> Any:
+        return Traced(untraced(other) - self.x, (self, lambda g: -g), (other, lambda g: g))
+
+    def __mul__(self, other: Any) -> Any:
+        if not is_real(other):
+            return NotImplemented
+        x, y = self.x, untraced(other)
+        return Traced(x * y, (self, lambda g: g * y), (other, lambda g: g * x))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        return _traced_quotient(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _traced_quotient(other, self)
+
+    def __neg__(self) -> Any:
+        return Traced(-self.x, (self, lambda g: -g))
+
+    def __abs__(self) -> Any:
+        x = self.x
+        return Traced(abs(x), (self, lambda g: select(x < 0.0, -g, g)))
+
+    def __lt__(self, other: Any) -> Any:
+        return self.x < untraced(other)
+
+    def __le__(self, other: Any) -> Any:
+        return self.x <= untraced(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self.x > untraced(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self.x >= untraced(other)
+
+
+def untraced(x: Any) -> Any:
+    """x without the operations that made it."""
+    return x.x if isinstance(x, Traced) else x
+
+
+def _traced_quotient(a: Any, b: Any) -> Traced:
+    x, y = untraced(a), untraced(b)
+    z = x / y
+    return Traced(z, (a, lambda g: g / y), (b, lambda g: -(z * (g / y))))
+
+
+def varies(x: Any) -> bool:
+    """Whether a derivative with respect to x is being staged."""
+    return isinstance(x, Dual | Traced)
+
+
 def dual(x: Any, d: Any) -> Any:
     """x with tangent d, or x alone if d is the number 0."""
     return x if _is_zero(d) else Dual(x, d)
 
 
 def steady(x: Any) -> Any:
-    """Value of x without its tangent."""
+    """Value of x without its tangent or operands."""
+    x = untraced(x)
     return x.x if isinstance(x, Dual) else x
 
 
@@ -299,6 +389,9 @@ def select(mask: Any, a: Any, b: Any) -> Any:
         if type(a) is not type(b):
             raise StagingError(f"select needs two values of one type, not {type(a).__name__} and {type(b).__name__}")
         return type(a).from_leaves(select(mask, x, y) for x, y in zip(a.leaves(), b.leaves(), strict=True))
+    if isinstance(a, Traced) or isinstance(b, Traced):
+        from_a, from_b = (lambda g: select(mask, g, 0.0)), (lambda g: select(mask, 0.0, g))
+        return Traced(select(mask, untraced(a), untraced(b)), (a, from_a), (b, from_b))
     if isinstance(a, Dual) or isinstance(b, Dual):
         return dual(select(mask, steady(a), steady(b)), select(mask, change(a), change(b)))
     return target().select(mask, real(a), real(b))
@@ -311,6 +404,9 @@ def to_real(x: Any) -> Any:
 
 def sqrt(x: Any) -> Any:
     """The square root; at zero it is taken not to change."""
+    if isinstance(x, Traced):
+        root = sqrt(x.x)
+        return Traced(root, (x, lambda g: select(root > 0.0, 0.5 * g / select(root > 0.0, root, 1.0), 0.0)))
     y = target().unary("sqrt", steady(x))
     if not isinstance(x, Dual):
         return y

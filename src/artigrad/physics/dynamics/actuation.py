@@ -17,12 +17,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...spatial import bounded_vjp
-from ...staging import Reals, clamp, loop, select, switch
+from ...staging import Reals, clamp, loop, pullback, select, switch
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 from .activation import felt, felt_vjp
 from .lifting import add_lifting, add_lifting_vjp
-from .muscle import active, active_slope, active_slope_vjp, active_vjp, passive, passive_vjp
+from .muscle import active, active_slope, passive, passive_vjp
 
 
 def by_transmission(s: Step, j: Any, joint: Callable[[], Any], line: Callable[[Any], Any]) -> Any:
@@ -130,15 +130,16 @@ def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
 def _muscle_vjp(s: Step, j: Any, d: Drive, m: Any, bar: Any) -> tuple[Any, Any, Any]:
     """The cotangents of c, length and velocity, of a muscle's force."""
     ends = m.low, m.high
-    gain = active_vjp(m.gain, *ends, d.length, d.velocity, bar * d.c)
-    bias, first_bar, last_bar, length_bar = passive_vjp(m.bias, *ends, d.length, bar)
+    gain, y_bars = pullback(active, m.gain, *ends, d.length, d.velocity)
+    gain_bar, low_bar, high_bar, length_bar, velocity_bar = y_bars(bar * d.c)
+    bias_bar, *more = passive_vjp(m.bias, *ends, d.length, bar)
     if s.bars.const is not None:
         own = s.bars.const.muscle[s.model.act_muscle[j]]
-        own.gain += gain.muscle
-        own.bias += bias
-        own.low += gain.first + first_bar
-        own.high += gain.last + last_bar
-    return active(m.gain, *ends, d.length, d.velocity) * bar, gain.length + length_bar, gain.velocity
+        own.gain += gain_bar
+        own.bias += bias_bar
+        own.low += low_bar + more[0]
+        own.high += high_bar + more[1]
+    return gain * bar, length_bar + more[2], velocity_bar
 
 
 def actuation(s: Step, tau: Reals) -> None:
@@ -241,14 +242,14 @@ def velocity_gain_vjp(s: Step, j: Any, d: Drive, bar: Any) -> None:
             const.slope[j].on_velocity += bar * d.c
 
     def muscle(m: Any) -> tuple[Any, Any, Any]:
-        ends = m.low, m.high
-        found = active_slope_vjp(m.gain, *ends, d.length, d.velocity, bar * d.c)
+        slope, y_bars = pullback(active_slope, m.gain, m.low, m.high, d.length, d.velocity)
+        gain_bar, low_bar, high_bar, length_bar, velocity_bar = y_bars(bar * d.c)
         if const is not None:
             own = const.muscle[s.model.act_muscle[j]]
-            own.gain += found.muscle
-            own.low += found.first
-            own.high += found.last
-        return active_slope(m.gain, *ends, d.length, d.velocity) * bar, found.length, found.velocity
+            own.gain += gain_bar
+            own.low += low_bar
+            own.high += high_bar
+        return slope * bar, length_bar, velocity_bar
 
     if "muscle" in s.extras:
         more, length_bar, velocity_bar = with_muscle(s, j, (0.0, 0.0, 0.0), muscle)
