@@ -131,11 +131,12 @@ def _pulls(model: Model, piece: Piece, radius: float, R: np.ndarray, r: np.ndarr
     if piece.around >= 0:
         c, body_c = placed(piece.around)
         turn = matrix(model.params.site_rotation[piece.around])
-        axis = (turn if body_c < 0 else R[body_c] @ turn)[:, 2]
+        axes = turn if body_c < 0 else R[body_c] @ turn
         side = placed(piece.side)[0] - c if piece.side >= 0 else np.zeros(3)
         with staging_on(NumpyTarget("f64", 1)):
-            u, v, n, s = (Vec3(*(np.array([x]) for x in y)) for y in (a - c, b - c, axis, side))
-            shape = Around(piece.kind == "cylinder", n, np.array([radius]), s, np.array([float(piece.side >= 0)]))
+            u, v, s, x, y, z = (Vec3(*(np.array([e]) for e in w)) for w in (a - c, b - c, side, *axes.T))
+            sided = np.array([float(piece.side >= 0)])
+            shape = Around(piece.kind == "cylinder", (x, y, z), np.array([radius]), s, sided)
             touch = path_around(shape, u, v).touch()
         if touch.on[0]:
             first, last = (c + np.array([x[0] for x in y.leaves()]) for y in (touch.first, touch.last))

@@ -40,6 +40,8 @@ from .kinematics import kinematics
 from .line_ends import End, add_end_bars, add_frame_bars, entries, motion, project, spread
 from .wrapping import Around, path_around
 
+NO_LENGTH = 1e-15  # m
+
 
 def _by_kind(s: Step, t: Any, functions: dict[str, Callable[[Step, Any], None]]) -> None:
     cases = {k: partial(functions[name], s, t) for k, name in enumerate(LINES) if name in s.lines}
@@ -130,10 +132,16 @@ def _fixed_vjp(s: Step, t: Any) -> None:
 
 # -- paths between sites -------------------------------------------------------------------------------------------------
 def _direction(a: End, b: End) -> tuple[Any, Vec3]:
-    """Length and direction of a straight piece; one without length has none."""
-    d = b.world - a.world
-    long = sqrt(maximum(dot(d, d), 1e-30))
-    return long, select(long > 2e-15, d / long, Vec3.zero())
+    """Length and direction of a straight piece."""
+    return _pull(b.world - a.world)
+
+
+def _pull(d: Vec3) -> tuple[Any, Vec3]:
+    """Length and direction of a vector; one without length counts as along x, as MuJoCo has it."""
+    square = dot(d, d)
+    long = sqrt(maximum(square, 1e-30))
+    some = long > NO_LENGTH
+    return select(some, long, 0.0), select(some, d / long, Vec3(1.0, 0.0, 0.0))
 
 
 def _by_piece(s: Step, n: Any, straight: Callable[[], Any], around: Callable[[bool], Any]) -> Any:
@@ -177,15 +185,18 @@ class _Wrapped:
         self.a, self.b, self.scale = _ends(s, n)
         self.g = g = End(s, s.model.piece_around[n])
         side = End(s, s.model.piece_side[n]).world - g.world
-        shape = Around(cylinder, g.X.R.column(2), s.const.piece[n].radius, side, to_real(s.model.piece_sided[n]))
+        axes = g.X.R.column(0), g.X.R.column(1), g.X.R.column(2)
+        shape = Around(cylinder, axes, s.const.piece[n].radius, side, to_real(s.model.piece_sided[n]))
         u, v = self.a.world - g.world, self.b.world - g.world
         self.path = path_around(shape, u, v)
         touch = self.touch = self.path.touch()
         self.on = touch.on
         self.first, self.last = touch.first, touch.last
         e0, e1 = select(self.on, touch.first - u, v - u), select(self.on, v - touch.last, v - u)
-        self.l0, self.l1 = (sqrt(maximum(dot(e, e), 1e-30)) for e in (e0, e1))
-        self.d0, self.d1 = (select(x > 2e-15, e / x, Vec3.zero()) for e, x in ((e0, self.l0), (e1, self.l1)))
+        (self.l0, self.d0), (self.l1, self.d1) = _pull(e0), _pull(e1)
+        self.d0, self.d1 = (
+            select(self.on, x, y) for x, y in zip(self.path.directions(), (self.d0, self.d1), strict=True)
+        )
         self.long = select(self.on, touch.long, self.l0)
 
     def force_on_shape(self, scale: Any) -> Force:
@@ -218,8 +229,8 @@ def _straight_vjp(s: Step, n: Any, length_bar: Any) -> None:
     long, direction = _direction(a, b)
     W_a, W_b = motion(s, a.link), motion(s, b.link)
     apart = point_velocity(b.X.r, W_b) - point_velocity(a.X.r, W_a)
-    across = (apart - direction * dot(direction, apart)) * (scale / long)
-    x_bar = direction * (scale * length_bar) + select(long > 2e-15, across, Vec3.zero())
+    across = (apart - direction * dot(direction, apart)) * (scale / maximum(long, NO_LENGTH))
+    x_bar = direction * (scale * length_bar) + select(long > NO_LENGTH, across, Vec3.zero())
     for end, W, sign in ((a, W_a, -1.0), (b, W_b, 1.0)):
         add_end_bars(s, end, W, direction * (sign * scale), x_bar * sign)
     if s.bars.const is not None:
@@ -236,10 +247,13 @@ def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
     apart0 = select(on, point_velocity(g.X.r + w.first, W_g), v_b) - v_a
     apart1 = select(on, v_b - point_velocity(g.X.r + w.last, W_g), Vec3.zero())
     across0, across1 = (
-        select(x > 2e-15, (apart - d * dot(d, apart)) * (scale / x), Vec3.zero())
+        select(x > NO_LENGTH, (apart - d * dot(d, apart)) * (scale / maximum(x, NO_LENGTH)), Vec3.zero())
         for apart, d, x in ((apart0, w.d0, w.l0), (apart1, w.d1, w.l1))
     )
-    turned0, turned1 = cross(w.d0 * scale, W_g.w), cross(w.d1 * -scale, W_g.w)
+    turned0, turned1 = (
+        select(x > NO_LENGTH, cross(d * sign, W_g.w), Vec3.zero())
+        for d, x, sign in ((w.d0, w.l0, scale), (w.d1, w.l1, -scale))
+    )
     bars = w.path.vjp(across0 + turned0, turned1 - across1)
     pull0, pull1 = w.d0 * (scale * length_bar), w.d1 * (scale * length_bar)
     add_end_bars(s, a, W_a, w.d0 * -scale, bars.u - across0 - pull0)

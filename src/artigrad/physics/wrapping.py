@@ -6,7 +6,8 @@ circle of radius r at
     w = (r^2 p + k r sqrt(p.p - r^2) n x p)/(p.p)        k = 1 or -1, for each end p, from the centre
 
 and goes around it by the angle between. Inside a hollow shape it touches at one point, where it is reflected. Along the axis of
-a cylinder it rises evenly. Whether it wraps, and on which side, is MuJoCo's choice, and is not differentiated.
+a cylinder it rises evenly. Whether it wraps, and on which side, is MuJoCo's choice, and is not differentiated. Nor is the
+point of touch of an end within 5e-9 r of the surface, where its derivative grows without bound.
 """
 
 from __future__ import annotations
@@ -18,15 +19,18 @@ from ..staging import arctan2, carry, loop, maximum, minimum, select, sincos, sq
 
 TINY = 1e-15
 TAU = 6.283185307179586
-ROUNDS, ENOUGH = 20, 1e-6  # of Newton's method for a string inside
+ON_AXIS = 1e-12  # m: a side site nearer to the axis of a cylinder is on it, and counts as on the x axis
+ROUNDS = 20  # of Newton's method for a string inside
+CLEAR = 1.0 + 1e-12  # share of r beyond which an end is outside of a hollow shape
+NEAR = 1e-8  # share of r^2 by which |p|^2 exceeds it: nearer, the point of touch is taken as fixed
 
 
 class Around(NamedTuple):
-    """A shape to wrap around. centre, axis (of a cylinder) and radius; sided: whether `side` says on which side to go, both
-    from the centre. cylinder: whether it is one, known while staging."""
+    """A shape to wrap around. axes: x, y, z of its frame; radius; side: a point from the centre, which decides the way around
+    if `sided`. cylinder: whether it is one, around z; constant while staging."""
 
     cylinder: bool
-    axis: Vec3
+    axes: tuple[Vec3, Vec3, Vec3]
     radius: Any
     side: Vec3
     sided: Any
@@ -67,12 +71,12 @@ class _Plane:
     def __init__(self, shape: Around, u: Vec3, v: Vec3):
         self.shape, self.ends = shape, (u, v)
         if shape.cylinder:
-            self.n = shape.axis
+            self.n = shape.axes[2]
         else:
             c = cross(u, v)
             self.size = _norm(c)
-            self.plain = self.size > 2e-15
-            self.n = select(self.plain, c / self.size, _across(u))
+            self.plain = self.size > TINY
+            self.n = select(self.plain, c / self.size, _across(u, shape.axes))
         self.heights = tuple(dot(self.n, p) if shape.cylinder else 0.0 for p in (u, v))
         self.u, self.v = (p - self.n * z for p, z in zip((u, v), self.heights, strict=True))
 
@@ -90,39 +94,36 @@ class _Plane:
         return u_bar + cross(v, c_bar), v_bar + cross(c_bar, u), Vec3.zero()
 
 
-def _across(u: Vec3) -> Vec3:
+def _across(u: Vec3, axes: tuple[Vec3, Vec3, Vec3]) -> Vec3:
     """A unit vector across u, where both ends are on one line through the centre of a sphere."""
-    x, y, z = (maximum(a, -a) for a in (u.x, u.y, u.z))
+    x, y, z = (maximum(a, -a) for a in (dot(u, axis) for axis in axes))
     most_y, most_z = (y > x) & (y > z), (z > x) & (z > y)
-    other = select(most_y, Vec3(1.0, 0.0, 1.0), select(most_z, Vec3(1.0, 1.0, 0.0), Vec3(0.0, 1.0, 1.0)))
+    other = select(most_y, axes[0] + axes[2], select(most_z, axes[0] + axes[1], axes[1] + axes[2]))
     c = cross(u, other)
     return c / _norm(c)
+
+
+def _free(p: Vec3, r: Any) -> Any:
+    """Length of the tangent from a point to the circle."""
+    return sqrt(maximum(dot(p, p) - r * r, 1e-30))
 
 
 def _tangent(p: Vec3, n: Vec3, r: Any, k: Any) -> Vec3:
     """w = (r^2 p + k r sqrt(p.p - r^2) n x p)/(p.p)"""
     square = maximum(dot(p, p), 1e-30)
-    return (p * (r * r) + cross(n, p) * (k * r * sqrt(maximum(square - r * r, 1e-30)))) / square
+    return (p * (r * r) + cross(n, p) * (k * r * _free(p, r))) / square
 
 
 def _tangent_vjp(p: Vec3, n: Vec3, r: Any, k: Any, w_bar: Vec3) -> tuple[Vec3, Vec3, Any]:
     """The cotangents of p, n and r."""
     square = maximum(dot(p, p), 1e-30)
-    s, m = sqrt(maximum(square - r * r, 1e-30)), cross(n, p)
+    s, m = _free(p, r), cross(n, p)
+    over_s = select(s * s > NEAR * (r * r), 1.0 / s, 0.0)
     a, b = r * r / square, k * r * s / square
     a_bar, b_bar, m_bar = dot(p, w_bar), dot(m, w_bar), w_bar * b
-    square_bar = (k * r / (2.0 * s * square) - b / square) * b_bar - a / square * a_bar
-    r_bar = 2.0 * r / square * a_bar + k * (s - r * r / s) / square * b_bar
+    square_bar = (0.5 * k * r * over_s / square - b / square) * b_bar - a / square * a_bar
+    r_bar = 2.0 * r / square * a_bar + k * (s - r * r * over_s) / square * b_bar
     return w_bar * a + cross(m_bar, n) + p * (2.0 * square_bar), cross(p, m_bar), r_bar
-
-
-def _crossing(n: Vec3, a: Vec3, b: Vec3, c: Vec3, d: Vec3) -> Any:
-    """Whether the pieces from a to b and from c to d cross."""
-    ab, cd, ca = b - a, d - c, a - c
-    det = _turned(n, ab, cd)
-    safe = select(maximum(det, -det) > TINY, det, 1.0)
-    x, y = _turned(n, cd, ca) / safe, _turned(n, ab, ca) / safe
-    return (maximum(det, -det) > TINY) & (x >= 0.0) & (x <= 1.0) & (y >= 0.0) & (y <= 1.0)
 
 
 def _angle(y: Any, x: Any) -> Any:
@@ -130,12 +131,6 @@ def _angle(y: Any, x: Any) -> Any:
     a = arctan2(maximum(y, -y), maximum(maximum(x, -x), 1e-30))
     a = select(x < 0.0, 0.5 * TAU - a, a)
     return select(y < 0.0, -a, a)
-
-
-def _arc(n: Vec3, first: Vec3, last: Vec3, k: Any) -> Any:
-    """The angle from the first to the last point around the circle, on the way that a string with sign k takes."""
-    angle = k * _angle(_turned(n, first, last), dot(first, last))
-    return select(angle < 0.0, angle + TAU, angle)
 
 
 def _arc_vjp(n: Vec3, first: Vec3, last: Vec3, k: Any, bar: Any) -> tuple[Vec3, Vec3, Vec3]:
@@ -147,77 +142,67 @@ def _arc_vjp(n: Vec3, first: Vec3, last: Vec3, k: Any, bar: Any) -> tuple[Vec3, 
     return cross(first, last) * y_bar, first_bar, cross(n, first) * y_bar + first * x_bar
 
 
-def _outside(plane: _Plane, shape: Around) -> tuple[Any, Any]:
-    """Whether the string wraps, and the sign of its first tangent."""
+def _outside(plane: _Plane, shape: Around) -> tuple[Any, Any, Any]:
+    """Whether the string wraps, whether it goes the long way, and the angle between the points of touch.
+
+    It goes the long way where the side site lies in the wedge opposite to both ends. Otherwise it goes the short way, if the
+    straight line meets the circle: if the ends are farther apart, seen from the centre, than both tangents span.
+    """
     n, u, v, r = plane.n, plane.u, plane.v, shape.radius
     d = v - u
-    share = maximum(0.0, minimum(1.0, -dot(d, u) / maximum(dot(d, d), 1e-30)))
-    near = u + d * share
     side = shape.side - n * dot(n, shape.side)
-    # a straight string that misses the circle, on the side away from where it shall go, has to go around
+    if shape.cylinder:
+        side = select(dot(side, side) > ON_AXIS * ON_AXIS, side, shape.axes[0])
     whole = _turned(n, u, v)
-    behind = (_turned(n, side, u) * whole > 0.0) & (_turned(n, v, side) * whole > 0.0)
-    blocked = (dot(near, near) <= r * r) | ((shape.sided > 0.5) & behind)
+    behind = (shape.sided > 0.5) & (_turned(n, side, u) * whole > 0.0) & (_turned(n, v, side) * whole > 0.0)
+    apart = _angle(maximum(whole, -whole), dot(u, v))
+    spans = arctan2(_free(u, r), r) + arctan2(_free(v, r), r)
+    arc = select(behind, TAU - apart, apart) - spans
     far = (dot(u, u) >= r * r) & (dot(v, v) >= r * r)
-    goodness, cut = [], []
-    for k in (-1.0, 1.0):
-        first, last = _tangent(u, n, r, k), _tangent(v, n, r, -k)
-        middle, apart = first + last, first - last
-        by_side = dot(middle, side) / _norm(middle)
-        cut.append(_crossing(n, u, first, v, last))
-        goodness.append(select(cut[-1], -1e4, select(shape.sided > 0.5, by_side, -dot(apart, apart))))
-    one = goodness[0] > goodness[1]
-    crossed = select(one, select(cut[0], 1.0, 0.0), select(cut[1], 1.0, 0.0)) > 0.5
-    return blocked & far & (r > TINY) & select_not(crossed), select(one, -1.0, 1.0)
+    return (arc > 0.0) & far & (r > TINY) & (dot(d, d) > TINY), behind, arc
 
 
 def select_not(mask: Any) -> Any:
     return select(mask, 0.0, 1.0) > 0.5
 
 
-def _arcsin(x: Any) -> Any:
-    return _angle(x, sqrt(maximum(1.0 - x * x, 0.0)))
-
-
 def _inside(plane: _Plane, r: Any) -> tuple[Any, Vec3]:
-    """Whether a string inside wraps, and where it touches:  asin(A z) + asin(B z) - 2 asin z + G = 0  for the sine z of the
-    angle at which it meets the wall, from 1 downwards."""
+    """Whether a string inside wraps, and where it is reflected: it meets the wall at the angle x to the radius with
+    asin(A sin x) + asin(B sin x) - 2 x + G = 0,  A = r/|u|, B = r/|v|, G between both ends. The left side falls and is concave,
+    so that Newton's method from pi/2 comes down to the solution."""
     n, u, v = plane.n, plane.u, plane.v
     a, b, d = _norm(u), _norm(v), v - u
     square = dot(d, d)
     share = -dot(d, u) / maximum(square, 1e-30)
     near = u + d * share
     hits = (square > TINY) & (share > 0.0) & (share < 1.0) & (_norm(near) <= r)
-    cosine = (a * a + b * b - square) / (2.0 * a * b)
-    wraps = (a > r) & (b > r) & (r > TINY) & select_not(hits) & (cosine > -1.0 + TINY)
-    A, B, c = r / a, r / b, maximum(-1.0, minimum(1.0, cosine))
-    G = _angle(sqrt(maximum(1.0 - c * c, 0.0)), c)
+    wraps = (a > r * CLEAR) & (b > r * CLEAR) & (r > TINY) & select_not(hits)
+    turn = _turned(n, u, v)
+    G = _angle(maximum(turn, -turn), dot(u, v))
+    shares = [(r / p, (p - r) * (p + r) / (p * p)) for p in (a, b)]  # A and 1 - A^2
 
-    def error(z: Any) -> Any:
-        return _arcsin(A * z) + _arcsin(B * z) - 2.0 * _arcsin(z) + G
+    def angles(sine: Any, cos: Any) -> list[tuple[Any, Any]]:
+        """asin(A sin x) and its derivative."""
+        roots = [sqrt(maximum(cos * cos + rest * (sine * sine), 1e-30)) for _, rest in shares]
+        return [(arctan2(w * sine, root), w * cos / root) for (w, _), root in zip(shares, roots, strict=True)]
 
-    start = 1.0 - 1e-7 + 0.0 * r
-    z, going = carry(start), carry(select((cosine < 1.0 - TINY) & (error(start) <= 0.0), 1.0, 0.0))
+    x = carry(0.25 * TAU + 0.0 * r)
     for _ in loop(ROUNDS):
-        now = z.value
-        slope = sum(w / maximum(TINY, sqrt(maximum(1.0 - (w * now) * (w * now), 0.0))) for w in (A, B))
-        slope = slope - 2.0 / maximum(TINY, sqrt(maximum(1.0 - now * now, 0.0)))
-        after = now - error(now) / select(slope < -TINY, slope, -1.0)
-        on = (going.value > 0.5) & (slope < -TINY) & (after < now) & (error(after) <= ENOUGH)
-        z.value, going.value = select(on, after, now), select(on, 1.0, 0.0)
-    f = error(z.value)
-    found = maximum(f, -f) <= ENOUGH
-    ahead = _turned(n, u, v) > 0.0
-    begin, w = select(ahead, u / a, v / b), select(ahead, A, B)
-    sine, cos = sincos(_arcsin(z.value) - _arcsin(w * z.value))
-    point = (begin * cos + cross(n, begin) * sine) * r
-    middle = u + v
-    return wraps, select(found, point, middle * (r / _norm(middle)))
+        now = x.value
+        (one, slope_one), (two, slope_two) = angles(*sincos(now))
+        error, slope = one + two - 2.0 * now + G, slope_one + slope_two - 2.0
+        x.value = maximum(0.0, minimum(now, now - error / minimum(slope, -TINY)))
+    (one, _), (two, _) = angles(*sincos(x.value))
+    ahead = turn > 0.0
+    begin = select(ahead, u / a, v / b)
+    sine, cos = sincos(x.value - select(ahead, one, two))
+    return wraps, (begin * cos + cross(n, begin) * sine) * r
 
 
 def _inside_vjp(plane: _Plane, r: Any, w: Vec3, w_bar: Vec3) -> tuple[Vec3, Vec3, Vec3, Any]:
     """The cotangents of both ends, n and r, where the path is reflected: with e = w/r and t = n x e,
-    g = t . (a + b) = 0  for the directions a and b from the ends to w."""
+    g = t . (a + b) = 0  for the directions a and b from the ends to w. In a sphere also  n . (a + b) = 0,  so that w does not
+    depend on the plane, which both ends in one direction leave open."""
     n, e = plane.n, w / r
     t = cross(n, e)
     parts = []
@@ -226,16 +211,22 @@ def _inside_vjp(plane: _Plane, r: Any, w: Vec3, w_bar: Vec3) -> tuple[Vec3, Vec3
         long = _norm(d)
         parts.append((d / long, long))
     total = parts[0][0] + parts[1][0]
+    pressed = -dot(e, total)
 
     def over(x: Vec3) -> Vec3:
         """(1 - a a^T) x/|a| + (1 - b b^T) x/|b|"""
         return sum(((x - d * dot(d, x)) / long for d, long in parts), Vec3.zero())
 
-    turn = r * dot(t, over(t)) - dot(e, total)
+    turn = r * dot(t, over(t)) + pressed
     lam = -(r * dot(t, w_bar)) / select(maximum(turn, -turn) > TINY, turn, 1.0)
-    u_bar, v_bar = (-((t - d * dot(d, t)) / long) * lam for d, long in parts)
+    moved = t * lam
     # n: w stays across it; what of w changes along the axis is of no length
     n_bar = -(e * (r * dot(n, w_bar))) + (cross(e, total) - e * dot(n, over(t) * r)) * lam
+    if not plane.shape.cylinder:
+        tilt = r * (1.0 / parts[0][1] + 1.0 / parts[1][1]) + pressed
+        moved = moved - n * (r * dot(n, w_bar) / select(tilt > TINY, tilt, 1.0))
+        n_bar = Vec3.zero()
+    u_bar, v_bar = (-((moved - d * dot(d, moved)) / long) for d, long in parts)
     return u_bar, v_bar, n_bar, dot(e, w_bar) + lam * dot(t, over(e))
 
 
@@ -247,7 +238,7 @@ class _Path:
         r = shape.radius
         plane = _Plane(shape, u, v)
         hollow = (shape.sided > 0.5) & (dot(shape.side, shape.side) < r * r)
-        on_outside, self.k = _outside(plane, shape)
+        on_outside, long_way, arc = _outside(plane, shape)
         on_inside, point = _inside(plane, r)
         far = (dot(u, u) > 1e-30) & (dot(v, v) > 1e-30)
         self.hollow = hollow
@@ -258,9 +249,10 @@ class _Path:
         plane = self.plane = _Plane(shape, safe[0], safe[1])
         inside = self.point = select(self.on & hollow, point, plane.u * (r / _norm(plane.u)))
         n = plane.n
+        self.k = select(long_way, -1.0, 1.0) * select(_turned(n, plane.u, plane.v) < 0.0, -1.0, 1.0)
         self.first = select(hollow, inside, _tangent(plane.u, n, r, self.k))
         self.last = select(hollow, inside, _tangent(plane.v, n, r, -self.k))
-        self.arc = select(hollow, 0.0, _arc(n, self.first, self.last, self.k))
+        self.arc = select(self.on & select_not(hollow), arc, 0.0)
         self.a, self.c = plane.u - self.first, plane.v - self.last
         self.A, self.C = _norm(self.a), _norm(self.c)
         self.P = self.A + r * self.arc + self.C
@@ -274,6 +266,16 @@ class _Path:
         if self.shape.cylinder:
             first, last = first + n * (z0 + self.rise * self.f0), last + n * (z0 + self.rise * self.f1)
         return Touch(self.on, first, last, self.arc, sqrt(self.P * self.P + self.rise * self.rise))
+
+    def directions(self) -> tuple[Vec3, Vec3]:
+        """Of the string between its ends and the shape, unit vectors from the first end on; at the surface along it."""
+        n, r = self.plane.n, self.r
+        first = select(self.hollow, -(self.a / self.A), cross(n, self.first) * (self.k / r))
+        last = select(self.hollow, self.c / self.C, cross(n, self.last) * (self.k / r))
+        if not self.shape.cylinder:
+            return first, last
+        size = sqrt(self.P * self.P + self.rise * self.rise)
+        return (first * self.P + n * self.rise) / size, (last * self.P + n * self.rise) / size
 
     def by_radius(self) -> Any:
         """How the length changes with the radius: by the arc, or inside by what the wall is pushed."""
