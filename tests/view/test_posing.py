@@ -22,6 +22,7 @@ def viewer():
     viewer.stop()
 
 
+@pytest.mark.filterwarnings("ignore:.*is made for gravity")
 def test_every_joint_has_its_control(viewer):
     model = ag.scene([ag.robots.random_tree(k, 8) for k in (1, 3)], floor=False)
     assert {"revolute", "prismatic", "spherical", "free"} <= set(model.joint_type)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
+from ..joints.table import JOINTS
 from ..model.findings import Finding
 from ..model.model import DYNAMICS
 from .builder import ModelBuilder
@@ -68,10 +69,25 @@ class Motors(NamedTuple):
             b.actuator(name, name, kind="velocity", gain=self.damping, force_range=effort)
 
 
+VELOCITY_LIMIT = "velocity_limit:"  # of a joint by name, a custom number of a saved file
+
+
+def add_velocity_limits(b: ModelBuilder, m: Any, speeds: dict[str, float]) -> None:
+    """Limits of velocity of a URDF's joints, or of a saved file's."""
+    names = (m.numeric(k) for k in range(m.nnumeric))
+    given = {x.name.removeprefix(VELOCITY_LIMIT): float(x.data[0]) for x in names if x.name.startswith(VELOCITY_LIMIT)}
+    for own in b._bodies.values():
+        limit = (speeds | given).get(own["joint_name"], 0.0)
+        if limit > 0 and JOINTS[own["joint"]].nv:
+            own["velocity_limit"] = limit
+
+
 def add_motors(b: ModelBuilder, m: Any, names: Names, motors: Motors | None, speeds: dict[str, float]) -> None:
     """`motors` on the joints of a file that has no actuators; speeds: what limits of velocity it has."""
     if speeds and (motors is None or motors.kind != "servo"):
-        b.notes.append(Finding("limit of velocity", tuple(speeds), "skipped"))
+        b.notes.append(
+            Finding("limit of velocity", tuple(speeds), "kept in params.velocity_limit; nothing enforces it")
+        )
     if motors is not None and not m.nactuator:
         for j in range(m.njnt):
             if m.jnt_type[j] in HINGE_OR_SLIDE:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import ModelError
+from ..errors import ModelError, warn
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
 from ..model.model import (
@@ -17,6 +17,7 @@ from ..model.model import (
     HEIGHT_FIELD,
     OPTIONS,
     PLANE,
+    RESERVED,
     Activated,
     ContactSide,
     Keyframe,
@@ -41,6 +42,7 @@ from .validate import (
     bounds,
     check_mass_matrix,
     inertia_of,
+    not_negative,
     number,
     quaternion,
     soft_reference,
@@ -54,7 +56,7 @@ from .weights import weights
 JOINT_NUMBERS = (
     *("damping", "armature", "stiffness", "spring_reference", "stiffness_curve", "damping_curve"),
     *("dry_friction", "dry_solref", "dry_solimp"),
-    *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit"),
+    *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit", "velocity_limit"),
 )
 ACTIVATION_NUMBERS = ("activation_time", "activation_range")
 MUSCLE_NUMBERS = ("muscle_gain", "muscle_bias", "muscle_length_range")
@@ -150,6 +152,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         limit_solref: Any = SOLREF,
         limit_solimp: Any = SOLIMP,
         effort_limit: Any = None,
+        velocity_limit: float = INF,
+        reference: float = 0.0,
         dry_friction: float = 0.0,
         dry_solref: Any = SOLREF,
         dry_solimp: Any = SOLIMP,
@@ -173,6 +177,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         stiffness_curve, damping_curve: what x^2 and x^3 add to the force of a spring, v |v| and v^3 to that of a damper.
         limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes limits and dry friction
         (`docs/laws.md`). effort_limit: (lower, upper) of the force of all actuators together, of revolute and prismatic joints.
+        velocity_limit: rad/s or m/s, for controllers to read; nothing enforces it. reference: position of a revolute or
+        prismatic joint in the reference pose, in which the weights of constraints are derived (MJCF's `ref`).
 
         gravity_compensation: share of its weight that is taken away; lifts: whether actuators of this joint do that for all
         it carries, within its effort_limit. fluid_box, fluid_rotation: m and a quaternion, edges and axes of the box about its
@@ -198,6 +204,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 "armature": armature,
                 "stiffness": stiffness,
                 "spring_reference": spring_reference,
+                "reference": reference,
                 "limit_margin": limit_margin,
                 "dry_friction": dry_friction,
                 "gravity_compensation": gravity_compensation,
@@ -208,6 +215,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
         if stiffness and not JOINTS[joint].nv:
             raise ModelError(f"{what}: springs are on joints that move, not on a {joint} one")
+        velocity_limit = number(velocity_limit, f"velocity_limit of {what}", finite=False)
+        if not velocity_limit > 0:
+            raise ModelError(f"velocity_limit of {what} is {velocity_limit:g}; it is above zero")
+        if reference and not JOINTS[joint].axial:
+            raise ModelError(f"{what}: a reference is of {EITHER_AXIAL} joints, not of a {joint} one")
         if limit is not None and not JOINTS[joint].limitable:
             raise ModelError(f"{what}: limits are for {EITHER_AXIAL} or spherical joints, not a {joint} one")
         if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] not in (0.0, -np.inf):
@@ -216,6 +228,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             raise ModelError(f"{what}: limits of effort are for {EITHER_AXIAL} joints, not a {joint} one")
         if dry_friction and not JOINTS[joint].nv:
             raise ModelError(f"{what}: dry friction is for joints that move, not a {joint} one")
+        self._check_angles(joint, limit, what)
         if JOINTS[joint].floating and parent != WORLD:
             raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
         if mocap and (JOINTS[joint].nv or parent != WORLD):
@@ -228,6 +241,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             "joint_name": joint_name,
             "mocap": bool(mocap),
             "lifts": bool(lifts) and JOINTS[joint].nv > 0,
+            "touches_parent": None,  # as `parents_touch` has it
+            "velocity_limit": velocity_limit,
             "com": vector(com, 3, f"com of {what}"),
             "inertia": inertia_of(inertia, what, numbers["mass"]),
             "position": vector(position, 3, f"position of {what}"),
@@ -238,9 +253,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             "damping_curve": vector(damping_curve, 2, f"damping_curve of {what}"),
             "limit": bounds(limit, f"limit of joint '{joint_name}'"),
             "effort_limit": bounds(effort_limit, f"effort_limit of joint '{joint_name}'"),
-            "limit_solref": soft_reference(limit_solref, f"the limit of joint '{joint_name}'"),
+            "limit_solref": soft_reference(limit_solref, f"the limit of joint '{joint_name}'", self._lenient),
             "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),
-            "dry_solref": soft_reference(dry_solref, f"the dry friction of joint '{joint_name}'"),
+            "dry_solref": soft_reference(dry_solref, f"the dry friction of joint '{joint_name}'", self._lenient),
             "dry_solimp": vector(dry_solimp, 5, f"dry_solimp of joint '{joint_name}'"),
             "fluid_box": vector(fluid_box, 3, f"fluid_box of {what}"),
             "fluid_rotation": quaternion(fluid_rotation, f"fluid_rotation of {what}"),
@@ -248,6 +263,15 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         }
         self._joints[joint_name] = len(self._bodies) - 1
         return name
+
+    def _check_angles(self, joint: str, limit: Any, what: str) -> None:
+        """Warn of limits that look like degrees."""
+        if self._lenient:
+            return  # files have units of their own
+        found = np.abs(bounds(limit, f"limit of {what}"))
+        turns = found[np.isfinite(found) & (found > 4 * np.pi) & (found <= 720)]
+        if JOINTS[joint].nv and (JOINTS[joint].angular or not JOINTS[joint].axial) and len(turns):
+            warn(f"a limit of {what} is {turns.max():g} rad, {turns.max() / np.pi / 2:.1f} turns: are these degrees?")
 
     def site(
         self, name: str, body: str, *, position: Any = (0.0, 0.0, 0.0), rotation: Any = (1.0, 0.0, 0.0, 0.0)
@@ -284,6 +308,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         """A servo to a position: force = gain (u - length) - damping velocity, at most max_force; the drive is limited so
         that the joint is not driven faster than max_velocity (needs damping)."""
         damping = number(damping, f"damping of actuator '{name}'")
+        not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
+        not_negative(damping, f"damping of actuator '{name}'")
         return self.actuator(
             name,
             joint,
@@ -308,6 +334,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         control_range: Any = None,
     ) -> str:
         """A servo to a velocity: force = gain (u - velocity), at most max_force, the command within +-max_velocity."""
+        not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
         return self.actuator(
             name,
             joint,
@@ -533,10 +560,18 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None, mocap: Any = None
     ) -> str:
         """A named state and control for `sim.reset(name)`; what is left out is zero (q, mocap: as the model is placed). mocap:
-        position and quaternion of each mocap body, one after the other, for `model.keyframe_params(name)`."""
-        self._new(name, self._keyframes | self._keyframe_parts, "keyframe")
+        position and quaternion of each mocap body, one after the other, for `model.keyframe_params(name)`. Every model has the
+        keyframes "zero" and "reference" by itself."""
+        self._new_keyframe(name)
         self._keyframes[name] = Keyframe(q, v, u, act, mocap)
         return name
+
+    def _new_keyframe(self, name: str) -> None:
+        self._new(name, self._keyframes | self._keyframe_parts, "keyframe")
+        if name in RESERVED:
+            raise ModelError(
+                f"a keyframe cannot be named '{name}': 'zero' has all joints at zero, 'reference' has them at their `reference`"
+            )
 
     def idle(self, name: str) -> str:
         """An actuator that does nothing and keeps its place in u: for one of a file that is not supported."""
@@ -727,10 +762,30 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                     f"sensor '{s.name}' ({s.kind}) reads what adhesion does to joints, which no sensor does yet"
                 )
 
+    def _check_adhesion(self) -> None:
+        """What an adhesion actuator does to joints is found with the rows of a step, behind limits of effort."""
+        adhesive = [name for name, a in self._actuators.items() if a["on"][0] == "body"]
+        limited = [b["joint_name"] for b in self._bodies.values() if np.isfinite(b["effort_limit"]).any()]
+        if adhesive and limited:
+            raise ModelError(
+                f"actuator '{adhesive[0]}' pulls a body to what it touches, and joint '{limited[0]}' has an effort_limit: one "
+                "model cannot have both; limit the forces of its actuators by their force_range"
+            )
+
+    def _check_lifting(self, model: Model) -> None:
+        """Without any actuator nothing lifts, as in MuJoCo."""
+        lifting = [model.joints[i] for i in model.lifting]
+        if lifting and not self._lenient and not model.nu and "compensation" in model.extras:
+            warn(
+                f"joint '{lifting[0]}' of '{self.name}' lifts: its actuators compensate weight. The model has no actuator, and "
+                "so nothing does, as in MuJoCo: add one, or leave lifts out for compensation without any"
+            )
+
     def build(self) -> Model:
         """The finished model."""
         if not self._bodies:
             raise ModelError(f"'{self.name}' has no bodies")
+        self._check_adhesion()
         bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
         names = list(self._bodies)
         values: dict[str, Any] = {"gravity": self.gravity, "magnetic": self.magnetic, **self._fluid}
@@ -774,6 +829,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             keyframes={},
             mocap=[k for k, b in enumerate(bodies) if b["mocap"]],
             lifting=[k for k, b in enumerate(bodies) if b["lifts"]],
+            reference=[b["reference"] for b in bodies],
             activations=[Activated(j, a["dynamics"], a["early"]) for j, a in activations.items()],
             muscles=list(muscles),
             equalities=self._build_equalities(names),
@@ -786,6 +842,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             unsupported=self.unsupported,
             notes=self.notes,
         )
+        self._check_lifting(model)
         staged = (s._replace(stage=stage_of(model, s)) if s.kind in DISTANCES else s for s in model.sensors)
         model.__dict__["sensors"] = tuple(staged)
         self._check_servo_sensors(model)
@@ -793,9 +850,17 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         check_mass_matrix(model)
         self._add_keyframes_to(model)
         resting = self._equality_values(model) | self._resting_tendons(model)
-        reference = model.keyframes["reference"].q if "reference" in model.keyframes else None
-        model.__dict__["params"] = model.params.replace(**(weights(model, reference) | self.weights), **resting)
+        own = {key: self._weight(key, x) for key, x in self.weights.items()}
+        model.__dict__["params"] = model.params.replace(**(weights(model) | own), **resting)
         return model
+
+    @staticmethod
+    def _weight(name: str, x: Any) -> np.ndarray:
+        """Weights that were given in place of those of the reference pose."""
+        x = np.asarray(x, float)
+        if not (x >= 0).all():
+            raise ModelError(f"{name} has {x.min():g}; weights are zero or more")
+        return x
 
     def _add_keyframes_to(self, model: Model) -> None:
         zero = model.keyframes["zero"]._asdict()
@@ -808,7 +873,20 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         for name, frame in self._keyframes.items():
             given = {k: zero[k] if x is None else x for k, x in frame._asdict().items()}
             found = {k: vector(x, len(zero[k]), f"{k} of keyframe '{name}'") for k, x in given.items()}
+            self._normalize(model, name, found)
             model.keyframes[name] = Keyframe(**found)
+
+    @staticmethod
+    def _normalize(model: Model, name: str, frame: dict[str, np.ndarray]) -> None:
+        """Make the quaternions of a keyframe unit ones."""
+        kinds = [model.joint_kind(i) for i in range(model.nb)]
+        starts = [("q", a + kind.straight) for a, kind in zip(model.joint_q, kinds, strict=True) if kind.quaternion]
+        starts += [("mocap", 7 * k + 3) for k in range(len(model.mocap))]
+        for key, k in starts:
+            own = frame[key][k : k + 4]
+            unit_one = quaternion(own, f"{key}[{k}:{k + 4}] of keyframe '{name}'")
+            if abs(np.linalg.norm(own) - 1.0) > 1e-14:
+                frame[key][k : k + 4] = unit_one
 
     @staticmethod
     def _place_in(model: Model, letter: str, part: str) -> int:

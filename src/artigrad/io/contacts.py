@@ -12,7 +12,7 @@ from .drawn_geoms import mesh_of
 from .flags import contact_enabled
 from .hull import hull_in
 from .names import Names
-from .shape_builder import SOLREF
+from .validate import meaningful as reference
 
 # mjtGeom: the builder's method, and how many numbers of its size it takes (three are taken as one vector)
 METHODS = {2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
@@ -117,19 +117,9 @@ def heights_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
-    """The file's exclusions; and bodies with their parents where a chain of joints stands between them, which a builder
-    takes for strangers."""
+    """The file's exclusions."""
     for signature in m.exclude_signature:
         b.exclude(names.body[int(signature) >> 16], names.body[int(signature) & 0xFFFF])
-    if b.parents_touch:
-        return
-    weld = [int(x) for x in m.body_weldid]
-    for root in range(1, m.nbody):
-        above = weld[int(m.body_parentid[root])]
-        if weld[root] == root and m.body_jntnum[root] > 1 and above:
-            for one in (i for i in range(m.nbody) if weld[i] == root and m.body_geomnum[i]):
-                for other in (i for i in range(m.nbody) if weld[i] == above and m.body_geomnum[i]):
-                    b.exclude(names.body[one], names.body[other])
 
 
 def _numbers(m: Any, g: int) -> dict[str, Any]:
@@ -137,20 +127,15 @@ def _numbers(m: Any, g: int) -> dict[str, Any]:
     slide, turn, roll = (float(x) for x in m.geom_friction[g])
     return {
         "condim": int(m.geom_condim[g]),
-        "friction": slide,
-        "torsional_friction": turn,
-        "rolling_friction": roll,
+        "friction": max(slide, 0.0),  # MuJoCo takes what is below zero as zero
+        "torsional_friction": max(turn, 0.0),
+        "rolling_friction": max(roll, 0.0),
         "solref": reference(m.geom_solref[g]),
         "solimp": m.geom_solimp[g],
-        "solmix": float(m.geom_solmix[g]),
+        "solmix": max(float(m.geom_solmix[g]), 0.0),
         "margin": float(m.geom_margin[g]),
         "priority": int(m.geom_priority[g]),
         "gap": float(m.geom_gap[g]),
         "surface_velocity": m.geom_surfacevel[g],
         "adhesion": 0.0 if m.opt.noslip_iterations else float(m.geom_adhesion[g]),
     }
-
-
-def reference(solref: np.ndarray) -> np.ndarray:
-    """A solref; one whose two numbers have different signs means nothing, and MuJoCo takes its default in its place."""
-    return solref if (solref[0] > 0) == (solref[1] > 0) else np.array(SOLREF)

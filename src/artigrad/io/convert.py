@@ -13,13 +13,13 @@ import numpy as np
 from ..errors import ModelError
 from ..joints.table import BY_MJCF
 from ..model.findings import Finding
-from ..model.model import Model
+from ..model.model import RESERVED, Model
 from ..model.options import Integrator, Options
 from ..model.quaternions import inertia_in, product, rotate, turn
-from .actuators import Motors, add_actuators, add_motors
+from .actuators import Motors, add_actuators, add_motors, add_velocity_limits
 from .builder import ModelBuilder
 from .compiler import Compiled
-from .contacts import add_shapes, reference
+from .contacts import add_shapes
 from .drawn_geoms import add_cameras, add_visuals
 from .equalities import add_equalities
 from .file_sensors import add_sensors
@@ -28,6 +28,7 @@ from .lenient_builder import LenientBuilder
 from .names import Names
 from .tendons import add_tendons
 from .unsupported import FEATURES, NOTES, findings
+from .validate import meaningful as reference
 
 JOINTS = tuple(BY_MJCF[name] for name in ("free", "ball", "slide", "hinge"))  # by mjtJoint
 
@@ -58,6 +59,7 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
     b.notes = read.notes + findings(NOTES, m, names)
     for i in range(1, m.nbody):
         _add_body(b, m, names, i, driven=actuated(m) or motors is not None)
+    add_velocity_limits(b, m, read.speeds)
     file_bodies = {names.body[i]: m.body_invweight0[i] for i in range(1, m.nbody)}
     b.weights = {"body_weight": b.of_bodies(file_bodies, np.zeros(2)), "dof_weight": m.dof_invweight0.copy()}
     for s in range(m.nsite):
@@ -74,9 +76,7 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
     for k in range(m.nkey):
         driven = [names.actuator.index(name) for name, a in b._actuators.items() if "activation" in a]
         act = [m.key_act[k][m.actuator_actadr[a]] for a in driven]
-        b.keyframe(names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k], act, _mocap(m, k))
-    if "reference" not in names.keyframe:
-        b.keyframe("reference", m.qpos0)
+        _add_keyframe(b, names.keyframe[k], _unit(m, m.key_qpos[k]), m.key_qvel[k], m.key_ctrl[k], act, _mocap(m, k))
     b.options = _options(m, b)
     return b.build()
 
@@ -147,9 +147,10 @@ def _joint(m: Any, j: int, driven: bool) -> dict[str, Any]:
     out["stiffness"], out["stiffness_curve"] = m.jnt_stiffness[j], m.jnt_stiffnesspoly[j]
     out["damping_curve"] = m.dof_dampingpoly[k]
     if joint.axial:
+        out["reference"] = m.qpos0[m.jnt_qposadr[j]]
         out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
         out["effort_limit"] = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] and m.nactuator else None
-        if lifts and not driven:  # then MuJoCo compensates nothing there
+        if lifts and m.nactuator and not driven:  # then MuJoCo compensates nothing there
             out["effort_limit"] = (0.0, 0.0)
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
@@ -174,8 +175,20 @@ def _unit(m: Any, q: np.ndarray) -> np.ndarray:
         joint = JOINTS[int(m.jnt_type[j])]
         if joint.quaternion:
             a = int(m.jnt_qposadr[j]) + joint.straight
-            q[a : a + 4] /= np.linalg.norm(q[a : a + 4])
+            length = np.linalg.norm(q[a : a + 4])
+            q[a : a + 4] = q[a : a + 4] / length if length > 1e-15 else (1.0, 0.0, 0.0, 0.0)
     return q
+
+
+def _add_keyframe(b: FileBuilder, name: str, *parts: Any) -> None:
+    """A keyframe of the file; one with a name that every model has by itself gets another."""
+    if name in RESERVED:
+        other, k = f"{name}_2", 3
+        while other in b._keyframes:
+            other, k = f"{name}_{k}", k + 1
+        b.notes.append(Finding(f"keyframe '{name}', which every model has by itself", (), f"is '{other}'"))
+        name = other
+    b.keyframe(name, *parts)
 
 
 # mjtIntegrator

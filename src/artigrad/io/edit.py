@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError, near
+from ..errors import ModelError, near, warn
 from ..joints.table import JOINTS
-from ..model.model import ACTUATORS, PLANE, ContactSide, Model, Sensor
+from ..model.findings import Finding
+from ..model.model import ACTUATORS, PLANE, RESERVED, ContactSide, Model, Sensor
+from ..model.options import Options
 from ..model.quaternions import product, rotate
 from ..simulate.sensors import KINDS
 from .builder import ACTIVATION_NUMBERS, JOINT_NUMBERS, MUSCLE_NUMBERS, SIDES, SURROUNDED
 from .equality_builder import IDENTITY
 from .lenient_builder import LenientBuilder
 from .shape_builder import WORLD
-from .validate import bounds, quaternion, vector
+from .validate import INF, bounds, quaternion, vector
 
+LEFT_OUT = "left out: add one of the merged model"
 Rename = Callable[[str, str], str]  # of a part and a name
 # fields of a body that it has for the sake of its joint, and what a fixed one has there
 JOINTLESS: dict[str, Any] = {
@@ -27,6 +30,8 @@ JOINTLESS: dict[str, Any] = {
     "stiffness": 0.0,
     "spring_reference": 0.0,
     "dry_friction": 0.0,
+    "reference": 0.0,
+    "velocity_limit": INF,
 }
 JOINTLESS |= {"stiffness_curve": np.zeros(2), "damping_curve": np.zeros(2)}
 # part: where the builder has its records
@@ -84,6 +89,7 @@ class Editor(LenientBuilder):
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
         super().__init__(name, gravity=gravity)
         self._defaults: dict[tuple[str, str], np.ndarray] = {}  # of models that were placed: their default keyframes
+        self._lenient = False
 
     # -- several models ---------------------------------------------------------------------------------------------------
     def attach(
@@ -92,9 +98,10 @@ class Editor(LenientBuilder):
         """Add all parts of another model, named behind a prefix, such as "gripper/".
 
         to: the body or "world" that it is fixed to. position, rotation: of its world in the frame of that body. A free base
-        is fixed if `to` is a body, its frame at `position`. Floors (planes that the model has fixed to its world) are
-        left out; what else it has there comes with it. Keyframes are joined by name, where it has none of a name with
-        its default one.
+        is fixed if `to` is a body, its frame at `position`. Floors (planes that the model has fixed to its world) are left out,
+        and so are sensors of them and of its whole world (`notes` lists them); what else it has there comes with it. Options,
+        gravity and fluid stay; a warning names those of the model that are others. Keyframes are joined by name, where it has
+        none of a name with its default one.
         """
         if not isinstance(model, Model):
             raise ModelError(f"attach takes a Model, not {type(model).__name__}")
@@ -102,10 +109,32 @@ class Editor(LenientBuilder):
             raise ModelError(
                 f"'{prefix}' is attached to body '{to}', which does not exist; {near(to, list(self._bodies))}"
             )
+        self._compare(model, prefix)
         self.place(model, prefix, Placement(to, position, rotation))
+
+    def _compare(self, model: Model, prefix: str) -> None:
+        """Warn of options, gravity and fluid of a model that are not those here, nor the defaults."""
+        own, p, standard = vars(self.options), model.params, Options()
+        pairs = {name: (x, own[name]) for name, x in vars(model.options).items() if x != getattr(standard, name)}
+        here = {"gravity": self.gravity, **self._fluid}
+        if any(sensor.kind == "magnetometer" for sensor in model.sensors):
+            here["magnetic"] = self.magnetic
+        pairs |= {name: (p[name], x) for name, x in here.items() if name == "gravity" or p[name].any()}
+        others = {name: (x, y) for name, (x, y) in pairs.items() if not np.array_equal(x, y)}
+        if others:
+            listed = ", ".join(f"{name} {_plain(x)} (here {_plain(y)})" for name, (x, y) in others.items())
+            warn(
+                f"'{model.name}' ({prefix}) is made for {listed}: what is here counts for all; give both models the same "
+                "(model.replace(options=..., params=...)) where that is meant"
+            )
 
     def place(self, robot: Model, prefix: str, at: Placement, *, whole: bool = False) -> None:
         """All parts of a model under a prefix. whole: it is what this builder begins with, so that its world is the world."""
+        self._lenient = True
+        self._place(robot, prefix, at, whole)
+        self._lenient = False
+
+    def _place(self, robot: Model, prefix: str, at: Placement, whole: bool) -> None:
         p = robot.params
 
         def body(i: int) -> str:
@@ -129,11 +158,18 @@ class Editor(LenientBuilder):
         self.add_equalities(robot, prefix, body, pose)
         self.unsupported += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.unsupported]
         self.notes += [f._replace(where=tuple(prefix + name for name in f.where)) for f in robot.notes]
+        left_out = list[str]()
         for sensor in robot.sensors:
             own = sensor.on >= 0 or any(side.which >= 0 for side in sensor.between)
             known = all(side.what != "shape" or side.which in shapes for side in sensor.between)
             if (own or whole) and known:  # what a sensor reads of the whole world is no longer one robot's
                 self._add_sensor(robot, sensor, prefix)
+            else:
+                left_out.append(prefix + sensor.name)
+        if left_out:
+            self.notes.append(
+                Finding("sensor of the whole world of one model, or of its floor", tuple(left_out), LEFT_OUT)
+            )
         for visual in robot.visuals:
             if visual.body >= 0 or whole or visual.kind != "plane":
                 looks = {f.name: getattr(visual, f.name) for f in fields(visual) if f.name not in ("body", "kind")}
@@ -152,6 +188,8 @@ class Editor(LenientBuilder):
             options: dict[str, Any] = {key: p[key][i] for key in ("axis", "anchor", *JOINT_NUMBERS, *SURROUNDED)}
             options |= {key: p[key][i] for key in ("position", "rotation", "mass", "com", "inertia")}
             options["mocap"], options["lifts"] = i in robot.mocap, i in robot.lifting
+            if JOINTS[joint].axial:
+                options["reference"] = robot.reference[robot.joint_q[i]]
             for key in ("limit", "effort_limit"):
                 if not np.isfinite(options[key]).any():
                     options[key] = None
@@ -162,6 +200,9 @@ class Editor(LenientBuilder):
                 options |= {"position": at.point(p.position[i]), "rotation": at.turned(p.rotation[i])}
             parent = at.body if root else prefix + robot.bodies[robot.parent[i]]
             self.body(prefix + body, parent, joint=joint, joint_name=prefix + robot.joints[i], **options)
+            touches = i in robot.shapes.touching_parents
+            if not root and touches != self.parents_touch:
+                self._bodies[prefix + body]["touches_parent"] = touches
 
     def _add_actuator(self, robot: Model, j: int, prefix: str) -> None:
         p, (kind, a, _) = robot.params, robot.transmissions[j]
@@ -186,13 +227,13 @@ class Editor(LenientBuilder):
         self.sensor(prefix + sensor.name, sensor.kind, on, ref=ref, between=sides, **more)
 
     def _add_keyframes(self, robot: Model, prefix: str, at: Placement) -> None:
-        """Join by name; who has none of a name has its default there, and all joints at zero in the reference pose."""
-        zero, default = robot.keyframes["zero"], robot.keyframes[robot.default_keyframe]
-        for key in robot.keyframes.keys() - {"zero"}:
-            self._keyframe_parts.setdefault(key, {} if key == "reference" else dict(self._defaults))
+        """Join by name; who has none of a name has its default there."""
+        default = robot.keyframes[robot.default_keyframe]
+        for key in robot.keyframes:
+            if key not in RESERVED:
+                self._keyframe_parts.setdefault(key, dict(self._defaults))
         for key, parts in self._keyframe_parts.items():
-            frame = robot.keyframes.get(key, zero if key == "reference" else default)
-            parts |= self._parts_of(robot, frame, prefix, at)
+            parts |= self._parts_of(robot, robot.keyframes.get(key, default), prefix, at)
         self._defaults |= self._parts_of(robot, default, prefix, at)
 
     def _parts_of(
@@ -252,6 +293,8 @@ class Editor(LenientBuilder):
         """Give a part another name, wherever it is mentioned."""
         self._known(part, old)
         self._new(new, dict.fromkeys(self._names(part)), part)
+        if part == "keyframe":
+            self._new_keyframe(new)
         if (part, new) == ("body", WORLD):
             raise ModelError("a body cannot be named 'world': that is the fixed frame bodies hang on")
 
@@ -304,6 +347,11 @@ class Editor(LenientBuilder):
 
     def _count_joints(self) -> None:
         self._joints = {b["joint_name"]: k for k, b in enumerate(self._bodies.values())}
+
+
+def _plain(x: Any) -> Any:
+    """For a sentence."""
+    return x.tolist() if isinstance(x, np.ndarray) else x
 
 
 def _active(robot: Model, j: int) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from ..model.findings import Finding
 from .builder import ModelBuilder
-from .contacts import reference
 from .names import Names
+from .validate import meaningful as reference
 
 CONNECT, WELD, JOINT, TENDON = range(4)  # mjtEq
 SITE = 6  # mjtObj

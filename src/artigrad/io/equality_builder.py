@@ -24,6 +24,7 @@ class EqualityBuilder:
 
     _bodies: dict[str, dict[str, Any]]
     _joints: dict[str, int]
+    _lenient: bool
     _tendons: dict[str, dict[str, Any]]
 
     def __init__(self) -> None:
@@ -114,6 +115,8 @@ class EqualityBuilder:
         self, kind: str, name: str, parts: tuple[str, str | None], polynomial: Any, soft: tuple[Any, Any]
     ) -> str:
         what = f"coupling '{name}'"
+        if parts[0] == parts[1]:
+            raise ModelError(f"{what} couples {kind} '{parts[0]}' to itself")
         self._equalities[name] = {
             "kind": kind,
             "parts": parts,
@@ -121,7 +124,7 @@ class EqualityBuilder:
             "rotation": (np.array(IDENTITY), np.array(IDENTITY)),
             "torque_scale": 0.0,
             "polynomial": vector(polynomial, 5, f"polynomial of {what}"),
-            "solref": soft_reference(soft[0], what),
+            "solref": soft_reference(soft[0], what, self._lenient),
             "solimp": vector(soft[1], 5, f"solimp of {what}"),
         }
         return name
@@ -148,7 +151,7 @@ class EqualityBuilder:
             "rotation": (np.array(IDENTITY), np.array(IDENTITY)),
             "torque_scale": 0.0,
             "polynomial": np.zeros(5),
-            "solref": soft_reference(soft[0], what),
+            "solref": soft_reference(soft[0], what, self._lenient),
             "solimp": vector(soft[1], 5, f"solimp of {what}"),
         }
         return name

@@ -24,6 +24,7 @@ from ..model.model import (
     PLANE,
     POINTS,
     POSITION,
+    RESERVED,
     SPHERE,
     VELOCITY,
     Model,
@@ -35,7 +36,9 @@ from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
 from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
+from .actuators import VELOCITY_LIMIT
 from .edit import parts_by_name, side_name
+from .pair_filter import Bond, Groups, groups
 from .validate import possible
 from .weights import mean_inertia, poses, tendon_weights
 
@@ -110,6 +113,12 @@ def numbers(x: Any) -> str:
     return " ".join(repr(float(a)) for a in np.ravel(x))
 
 
+def interval(limits: np.ndarray) -> tuple[float, float]:
+    """Limits as MJCF has them: finite, and the second above the first."""
+    low, high = np.clip(limits, -1e10, 1e10)
+    return float(low), float(high if high > low else np.nextafter(low, np.inf))
+
+
 class Writer:
     """One model on its way to XML; `lost` is what MJCF cannot hold."""
 
@@ -123,7 +132,8 @@ class Writer:
         self.impossible: list[str] = []  # bodies whose inertia MuJoCo refuses
         self.order: list[int] = []  # of joints, as written
         self.sees = any(s.kind == "rangefinder" for s in model.sensors)
-        self.reference = model.keyframes.get("reference", model.keyframes["zero"])[0]
+        self.reference = model.reference
+        self.groups = self._groups()
         self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
 
     def text(self) -> str:
@@ -142,6 +152,7 @@ class Writer:
         self._actuators()
         self._sensors()
         self._keyframes()
+        self._custom()
         self._check()
         ET.indent(self.root)
         return ET.tostring(self.root, encoding="unicode") + "\n"
@@ -160,10 +171,19 @@ class Writer:
             scale = mean_inertia(self.model, self.reference) * self.model.nv
             option.set("noslip_tolerance", repr(own.noslip_tolerance / scale))
         off = {"refsafe": not own.refsafe, "eulerdamp": not own.implicit_damping}
-        off["filterparent"] = self.model.shapes.parents_touch
+        off["filterparent"] = bool(self.model.shapes.touching_parents)
         ET.SubElement(option, "flag", {name: "disable" for name, is_off in off.items() if is_off})
 
     # -- bodies ----------------------------------------------------------------------------------------------------------
+    def _groups(self) -> Groups:
+        """The groups of welded bodies, as the model's own pairs are of."""
+        m, p = self.model, self.model.params
+        bonds = []
+        for i, parent in enumerate(m.parent):
+            bare = not (p.mass[i] or p.inertia[i].any() or m.joint_kind(i).floating or i in m.shapes.body)
+            bonds.append(Bond(parent, bool(m.joint_kind(i).nv) or i in m.mocap, bare))
+        return groups(bonds)
+
     def _children(self, i: int) -> list[int]:
         return [k for k, parent in enumerate(self.model.parent) if parent == i]
 
@@ -177,6 +197,8 @@ class Writer:
         used = {*m.site_body, *m.shapes.body, *(v.body for v in m.visuals), *(c.body for c in m.cameras)}
         used |= {s.on for s in m.sensors if KINDS[s.kind].on == "body"}
         if not joint.nv or joint.floating or not self._massless(i) or len(children) != 1 or i in used:
+            return False
+        if m.joint_kind(children[0]).nv and not self.groups.alone[i]:
             return False
         return joint.axial or np.array_equal(self.p.rotation[children[0]], IDENTITY)
 
@@ -251,12 +273,12 @@ class Writer:
         joint.set("solimpfriction", numbers(p.dry_solimp[i]))
         if np.isfinite(p.effort_limit[i]).any():
             joint.set("actuatorfrclimited", "true")
-            joint.set("actuatorfrcrange", numbers(np.clip(p.effort_limit[i], -1e10, 1e10)))
+            joint.set("actuatorfrcrange", numbers(interval(p.effort_limit[i])))
         if i in self.model.lifting:
             joint.set("actuatorgravcomp", "true")
         if np.isfinite(p.limit[i]).any():
             joint.set("limited", "true")
-            joint.set("range", numbers(np.clip(p.limit[i], -1e10, 1e10)))
+            joint.set("range", numbers(interval(p.limit[i])))
             joint.set("margin", numbers(p.limit_margin[i]))
             joint.set("solreflimit", numbers(p.limit_solref[i]))
             joint.set("solimplimit", numbers(p.limit_solimp[i]))
@@ -372,12 +394,29 @@ class Writer:
         for a, b in m.shapes.excluded:
             one, other = ("world" if i < 0 else m.bodies[i] for i in (a, b))
             ET.SubElement(contact, "exclude", body1=one, body2=other)
+        for a, b in self._family():
+            ET.SubElement(contact, "exclude", body1=m.bodies[a], body2=m.bodies[b])
         for k, (a, b, condim) in enumerate(m.shapes.included):
             pair = ET.SubElement(contact, "pair", geom1=m.shapes.names[a], geom2=m.shapes.names[b], condim=str(condim))
             for key in ("friction", "solref", "solimp", "margin", "adhesion"):
                 pair.set(key, numbers(self.p[f"pair_{key}"][k]))
             pair.set("solreffriction", numbers(self.p.pair_solref_friction[k]))
             pair.set("gap", repr(m.shapes.included_gap[k]))
+
+    def _family(self) -> list[tuple[int, int]]:
+        """Bodies that do not touch because one carries the other, where MuJoCo's own filter lets them: it is off for the sake
+        of others, or a body that stays in the file stands between them."""
+        m, own, pairs = self.model, self.groups, []
+        members = [[i for i in sorted({*m.shapes.body} - {-1}) if own.root(i) == root] for root in range(m.nb)]
+        for root, above in enumerate(own.above):
+            if own.welded[root] != root or above < 0 or root in m.shapes.touching_parents:
+                continue
+            carrier = own.root(m.parent[root])
+            while carrier in self.absorbed:
+                carrier = own.root(m.parent[carrier])
+            if m.shapes.touching_parents or carrier != above:
+                pairs += [(min(a, b), max(a, b)) for a in members[above] for b in members[root]]
+        return [pair for pair in pairs if pair not in m.shapes.excluded]
 
     def _equalities(self, world: ET.Element) -> None:
         """Connect is between bodies if its second anchor is where the reference puts it, which is all that MJCF says of it;
@@ -440,7 +479,7 @@ class Writer:
                 own.set(key, numbers([p[f"tendon_{key}"][t], *p[f"tendon_{key}_curve"][t]]))
             if np.isfinite(p.tendon_limit[t]).any():
                 own.set("limited", "true")
-                own.set("range", numbers(np.clip(p.tendon_limit[t], -1e10, 1e10)))
+                own.set("range", numbers(interval(p.tendon_limit[t])))
             last, divisor = -1, 1.0
             pieces = slice(at, at + len(tendon.pieces))
             for piece, scale, radius in zip(tendon.pieces, p.piece_scale[pieces], p.piece_radius[pieces], strict=True):
@@ -492,7 +531,7 @@ class Writer:
             for key, limits in ranges:
                 if np.isfinite(limits).any():
                     general.set(f"{key}limited", "true")
-                    general.set(f"{key}range", numbers(np.clip(limits, -1e10, 1e10)))
+                    general.set(f"{key}range", numbers(interval(limits)))
 
     def _acted_on(self, a: int) -> dict[str, str]:
         """What actuator a acts on."""
@@ -561,7 +600,7 @@ class Writer:
     def _keyframes(self) -> None:
         keys = ET.SubElement(self.root, "keyframe")
         for name, (q, v, u, act, mocap) in self.model.keyframes.items():
-            if name != "zero":
+            if name not in RESERVED:
                 q, v = self._written(q, "nq"), self._written(v, "nv")
                 key = ET.SubElement(keys, "key", name=name, qpos=numbers(q), qvel=numbers(v), ctrl=numbers(u))
                 if len(act):
@@ -570,6 +609,14 @@ class Writer:
                     places = mocap.reshape(-1, 7)
                     key.set("mpos", numbers(places[:, :3]))
                     key.set("mquat", numbers(places[:, 3:]))
+
+    def _custom(self) -> None:
+        """Numbers that MJCF has no attributes for."""
+        m, p = self.model, self.p
+        custom = ET.SubElement(self.root, "custom")
+        for i in np.flatnonzero(np.isfinite(p.velocity_limit)):
+            name = f"{VELOCITY_LIMIT}{m.joints[i]}"
+            ET.SubElement(custom, "numeric", name=name, data=numbers(p.velocity_limit[i]))
 
     def _written(self, x: np.ndarray, size: str) -> np.ndarray:
         """Coordinates in the order of the file's joints."""

@@ -9,7 +9,7 @@ from ..errors import ModelError
 from ..model.model import Model
 from .edit import Editor
 
-ALL = 0xFFFF  # a mask that meets every other
+ALL = -1  # all 32 bits: a mask that meets every other but zero
 
 
 def scene(
@@ -26,7 +26,8 @@ def scene(
     positions: (n, 3), where each robot's origin is put; by default a metre apart along y. rotations: (n, 4), quaternions
     w x y z, how each is turned there; by default not at all. floor: a plane at z = 0; planes that a robot has fixed to its
     world (its own floor) are left out, what else it has there comes with it. Keyframes are joined by name, and a
-    robot without one of a name has its default one there. Options, gravity and fluid are the first robot's.
+    robot without one of a name has its default one there. Options, gravity and fluid are the first robot's; a warning names
+    those of the others that differ. Sensors of a robot's whole world or of its floor are left out, and listed in `notes`.
     Robots touch each other if the masks of their shapes let them; robots that cannot touch cost the sum of their parts.
     """
     if isinstance(robots, Model) or not robots or not all(isinstance(r, Model) for r in robots):

@@ -27,7 +27,8 @@ from ..model.model import (
     Surface,
 )
 from ..physics.collision.routines import BY_SHAPES
-from .validate import number, quaternion, soft_reference, vector, whole
+from .pair_filter import Bond, Groups, groups
+from .validate import mask, meaningful, not_negative, number, quaternion, soft_reference, vector, whole
 
 WORLD = "world"
 SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
@@ -45,10 +46,11 @@ class ShapeBuilder:
 
     name: str
     _bodies: dict[str, dict[str, Any]]
+    _lenient = False  # whether numbers of a file are given, of which MuJoCo accepts more
 
     def __init__(self) -> None:
         self._shapes: dict[str, dict[str, Any]] = {}
-        self.parents_touch = False  # whether bodies touch those that carry them
+        self.parents_touch = False  # whether all bodies touch those that carry them
         self.measured = False  # whether they are asked how far apart they are, and nothing else
         self._excluded: set[frozenset[str]] = set()
         self._included: list[tuple[str, str, dict[str, Any]]] = []
@@ -125,8 +127,24 @@ class ShapeBuilder:
                 raise ModelError(
                     f"{what} has {', '.join((*sizes, 'margin', 'gap', 'adhesion', 'condim'))}; not '{key}'"
                 )
+        self._check_pair(shape, other, mixed, what)
         mixed["condim"] = mixed["condim"] if condim is None else _condim(condim, what)
         self._included.append((shape, other, mixed))
+
+    def _check_pair(self, shape: str, other: str, own: dict[str, Any], what: str) -> None:
+        """Refuse numbers of an explicit pair that mean nothing; MuJoCo takes coefficients below zero as zero, and a solref that
+        means nothing as its default."""
+        if self._lenient:
+            own["friction"] = np.maximum(own["friction"], 0.0)
+            own["solref"], own["solref_friction"] = meaningful(own["solref"]), meaningful(own["solref_friction"])
+            return
+        if shape == other:
+            raise ModelError(f"{what}: a shape does not touch itself; a pair is of two shapes")
+        for key in ("friction", "adhesion", "gap"):
+            not_negative(own[key], f"{key} of {what}")
+        soft_reference(own["solref"], what)
+        if own["solref_friction"].any():
+            soft_reference(own["solref_friction"], f"the friction of {what}")
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of shapes that may touch, as things stand."""
@@ -198,14 +216,14 @@ class ShapeBuilder:
             "shape_rotation": quaternion(rotation, f"rotation of {what}"),
             "shape_size": size,
             "restitution": restitution,
-            "solref": soft_reference(solref, what),
+            "solref": soft_reference(solref, what, self._lenient),
             "solimp": vector(solimp, 5, f"solimp of {what}"),
             "surface_velocity": vector(surface_velocity, 6, f"surface_velocity of {what}"),
             **numbers,
             "condim": _condim(condim, what),
             "priority": whole(priority, f"priority of {what}"),
-            "group": whole(group, f"group of {what}"),
-            "touches": whole(touches, f"touches of {what}"),
+            "group": mask(group, f"group of {what}"),
+            "touches": mask(touches, f"touches of {what}"),
             "seen": bool(seen),
             "fluid": None if fluid is None else _fluid(fluid, kind, size, what),
             "vertices": corners,
@@ -288,6 +306,7 @@ class ShapeBuilder:
             included_gap=tuple(float(own["gap"]) for *_, own in self._included),
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
             parents_touch=self.parents_touch,
+            touching_parents=tuple(i for i, b in enumerate(self._bodies.values()) if self._touches_parent(b)),
             measured=self.measured,
             surfaces=tuple(s["surface"] for s in shapes),
             unseen=tuple(k for k, s in enumerate(shapes) if not s["seen"]),
@@ -303,23 +322,22 @@ class ShapeBuilder:
     def _candidates(self) -> list[tuple[int, int]]:
         """Pairs of shapes that may touch; those without a routine are reported."""
         names, shapes = list(self._shapes), list(self._shapes.values())
-        welded, unmoved = self._welded(), self._unmoved()
-
-        def still(shape: dict[str, Any]) -> bool:
-            return welded[shape["body"]] in unmoved
-
+        bodies, own = list(self._bodies), self._groups()
+        roots = [own.root(-1 if s["body"] == WORLD else bodies.index(s["body"])) for s in shapes]
+        unmoved = {-1} | {i for i, b in enumerate(self._bodies.values()) if b["mocap"]}
         included = {frozenset(p) for *p, _ in self._included}
         pairs: list[tuple[int, int]] = []
         missing: dict[str, list[str]] = {}
         for i, a in enumerate(shapes):
             for j in range(i + 1, len(shapes)):
-                b = shapes[j]
-                wanted = frozenset((names[i], names[j])) in included or self._may_touch(a, b, welded)
-                if not wanted or welded[a["body"]] == welded[b["body"]] or (still(a) and still(b)):
+                b, one, other = shapes[j], roots[i], roots[j]
+                if one == other or (one in unmoved and other in unmoved):
+                    continue
+                if not (frozenset((names[i], names[j])) in included or self._may_touch(a, b, one, other, own)):
                     continue
                 if (a["kind"], b["kind"]) in BY_SHAPES:
                     first, second = sorted((i, j), key=lambda k: (shapes[k]["kind"], k))  # as MuJoCo has them; but the
-                    pairs.append((second, first) if still(shapes[second]) else (first, second))  # second one moves
+                    pairs.append((second, first) if roots[second] in unmoved else (first, second))  # second one moves
                 else:
                     kinds = " and ".join(sorted((SHAPES[a["kind"]], SHAPES[b["kind"]])))
                     missing.setdefault(kinds, []).append(f"{names[i]} - {names[j]}")
@@ -335,29 +353,31 @@ class ShapeBuilder:
             stacklevel=5,
         )
 
-    def _may_touch(self, a: dict[str, Any], b: dict[str, Any], welded: dict[str, str]) -> bool:
-        """Masks, exclusions, and never a body with its parent, unless parents touch (what is welded together counts as one
-        body)."""
+    def _may_touch(self, a: dict[str, Any], b: dict[str, Any], one: int, other: int, own: Groups) -> bool:
+        """Masks, exclusions, and never a group of bodies with the one that carries it, unless it touches its parent. one,
+        other: the groups of the two shapes."""
         if not (a["group"] & b["touches"] or b["group"] & a["touches"]):
             return False
         if frozenset((a["body"], b["body"])) in self._excluded:
             return False
-        one, other = welded[a["body"]], welded[b["body"]]
-        if WORLD in (one, other) or self.parents_touch:
+        if -1 in (one, other) or not (own.carries(one, other) or own.carries(other, one)):
             return True
-        parents = {x: welded[self._bodies[x]["parent"]] for x in (one, other)}
-        return other not in (one, parents[one]) and one != parents[other]
+        return self._touches_parent(list(self._bodies.values())[other if own.carries(one, other) else one])
 
-    def _welded(self) -> dict[str, str]:
-        """For each body the one that carries its fixed joints: the first moving one inwards, a mocap body, or the world."""
-        out = {WORLD: WORLD}
+    def _touches_parent(self, body: dict[str, Any]) -> bool:
+        own = body["touches_parent"]
+        return self.parents_touch if own is None else bool(own)
+
+    def _groups(self) -> Groups:
+        """The groups of bodies that are welded together."""
+        index = {WORLD: -1} | {name: i for i, name in enumerate(self._bodies)}
+        shaped = {s["body"] for s in self._shapes.values()}
+        bonds = []
         for name, b in self._bodies.items():
-            out[name] = name if JOINTS[b["joint"]].nv or b["mocap"] else out[b["parent"]]
-        return out
-
-    def _unmoved(self) -> set[str]:
-        """The world and mocap bodies: no force moves them."""
-        return {WORLD} | {name for name, b in self._bodies.items() if b["mocap"]}
+            joint = JOINTS[b["joint"]]
+            bare = not (b["mass"] or b["inertia"].any() or joint.floating or name in shaped)
+            bonds.append(Bond(index[b["parent"]], bool(joint.nv) or b["mocap"], bare))
+        return groups(bonds)
 
     @staticmethod
     def _new(name: str, taken: dict[str, Any], what: str) -> None:
@@ -409,7 +429,7 @@ def _grid(heights: Any, base: float, what: str) -> np.ndarray:
 
 
 def _condim(condim: Any, what: str) -> int:
-    if condim not in (1, 3, 4, 6):
+    if isinstance(condim, bool) or condim not in (1, 3, 4, 6):
         raise ModelError(f"condim of {what} is 1, 3, 4 or 6, not {condim!r}")
     return int(condim)
 

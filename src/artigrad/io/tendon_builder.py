@@ -49,6 +49,7 @@ class TendonBuilder:
 
     _bodies: dict[str, dict[str, Any]]
     _joints: dict[str, int]
+    _lenient: bool
     _sites: dict[str, dict[str, Any]]
 
     def __init__(self) -> None:
@@ -105,6 +106,8 @@ class TendonBuilder:
             if site not in self._sites:
                 raise ModelError(f"tendon '{name}': there is no site '{site}'")
         radius = number(radius, f"radius of what tendon '{name}' wraps around")
+        if radius <= 0:
+            raise ModelError(f"tendon '{name}' wraps around a radius of {radius:g}; it is above zero")
         return {"kind": kind, "around": around, "radius": radius, "side": side[0] if side else None}
 
     def _tendon(self, name: str, pieces: list[TendonPart], options: dict[str, Any]) -> str:
@@ -120,10 +123,12 @@ class TendonBuilder:
             own[key] = vector(options.pop(key, (0.0, 0.0)), 2, f"{key} of tendon '{name}'")
         rest, weight = options.pop("rest", None), options.pop("weight", None)
         if rest is not None:
-            rest = np.broadcast_to(np.asarray(rest, float), 2)
+            rest = bounds(np.broadcast_to(np.asarray(rest, float), 2), f"rest of tendon '{name}'")
+        if weight is not None and number(weight, f"weight of tendon '{name}'") < 0:
+            raise ModelError(f"weight of tendon '{name}' is {weight:g}; it cannot be negative")
         for kind in ("limit", "dry"):
             ref, imp = options.pop(f"{kind}_solref", SOLREF), options.pop(f"{kind}_solimp", SOLIMP)
-            own[f"{kind}_solref"] = soft_reference(ref, f"tendon '{name}'")
+            own[f"{kind}_solref"] = soft_reference(ref, f"tendon '{name}'", self._lenient)
             own[f"{kind}_solimp"] = vector(imp, 5, f"{kind}_solimp of tendon '{name}'")
         own["limit"] = bounds(options.pop("limit", None), f"limit of tendon '{name}'")
         if options:
@@ -175,9 +180,9 @@ class TendonBuilder:
         """And what does: lengths at rest and weights that were not given."""
         if not self._tendons:
             return {}
-        lengths, found = tendon_weights(model)
-        if "reference" in model.keyframes:
-            found = tendon_weights(model, model.keyframes["reference"][0])[1]
+        lengths, found = tendon_weights(model, np.zeros(model.nq))
+        if model.reference.any():
+            found = tendon_weights(model)[1]
         own = list(self._tendons.values())
         rest = [(x, x) if t["rest"] is None else t["rest"] for t, x in zip(own, lengths, strict=True)]
         weight = [w if t["weight"] is None else t["weight"] for t, w in zip(own, found, strict=True)]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from .builder import ModelBuilder
-from .contacts import reference
 from .names import Names
+from .validate import meaningful as reference
 
 JOINT, PULLEY, SITE, SPHERE = 1, 2, 3, 4  # mjtWrap; above: a cylinder
 

@@ -42,12 +42,16 @@ FEATURES = (
     Unsimulated("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Unsimulated("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
     Unsimulated(
-        "gravity compensation by actuators of a ball or free joint, without any actuator",
+        "gravity compensation by actuators of a ball or free joint, which are switched off",
         "weight is compensated",
         lambda m, n: [
             n.joint[j]
             for j in range(m.njnt)
-            if m.jnt_actgravcomp[j] and m.jnt_type[j] in BALL_OR_FREE and m.body_gravcomp.any() and not actuated(m)
+            if m.jnt_actgravcomp[j]
+            and m.jnt_type[j] in BALL_OR_FREE
+            and m.body_gravcomp.any()
+            and m.nactuator
+            and not actuated(m)
         ],
     ),
     Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),

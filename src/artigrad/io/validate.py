@@ -32,6 +32,19 @@ def whole(x: Any, what: str) -> int:
     return int(x)
 
 
+def mask(x: Any, what: str) -> int:
+    """A mask of 32 bits."""
+    x = whole(x, what)
+    if isinstance(x, bool) or not -(2**31) <= x < 2**31:
+        raise ModelError(f"{what} is {x}; it is a mask of 32 bits: 0 to 2147483647, or -1 for all of them")
+    return x
+
+
+def not_negative(x: Any, what: str) -> None:
+    if np.any(np.asarray(x) < 0):
+        raise ModelError(f"{what} is {x}; it cannot be negative")
+
+
 def vector(x: Any, n: int, what: str) -> np.ndarray:
     try:
         x = np.array(x, dtype=np.float64)
@@ -156,12 +169,18 @@ def _check_joints(model: Model) -> None:
             inertia[model.parent[i]] = inertia[model.parent[i]] + X.T @ inertia[i] @ X
 
 
-def soft_reference(value: Any, what: str) -> np.ndarray:
-    """solref: a time constant and a damping ratio, or minus a stiffness and minus a damping."""
+def soft_reference(value: Any, what: str, zero: bool = False) -> np.ndarray:
+    """Return a solref: a time constant and a damping ratio, or minus a stiffness and minus a damping. zero: whether both may be
+    zero, which is a row without any force."""
     ref = vector(value, 2, f"solref of {what}")
-    if (ref[0] > 0) != (ref[1] > 0):
+    if (ref[0] > 0) != (ref[1] > 0) or not (zero or ref.any()):
         raise ModelError(
             f"solref of {what} is {ref[0]:g} {ref[1]:g}: both numbers are above zero (time constant, damping ratio) or none "
-            "is (minus stiffness, minus damping)"
+            "is, and not both zero (minus stiffness, minus damping)"
         )
     return ref
+
+
+def meaningful(solref: np.ndarray, default: Any = (0.02, 1.0)) -> np.ndarray:
+    """Return a solref, or in place of one whose two numbers have different signs MuJoCo's default, as MuJoCo does."""
+    return solref if (solref[0] > 0) == (solref[1] > 0) else np.array(default)

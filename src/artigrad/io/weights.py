@@ -49,7 +49,7 @@ def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
     """body_weight (nb, 2): of translation and rotation at the centre of mass. dof_weight (nv,), equal within a joint. With
     every joint at zero, or axial joints at q."""
     p, nb = model.params, model.nb
-    R, r = poses(model, q)
+    R, r = poses(model, model.reference if q is None else q)
     root = np.arange(nb)
     for i, above in enumerate(model.parent):
         root[i] = i if above < 0 else root[above]
@@ -100,6 +100,7 @@ def _inverse(model: Model, i: int, D: np.ndarray) -> np.ndarray:
 def tendon_weights(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Lengths of tendons with all joints at zero, or axial ones at q; and their weights there: moment M^-1 moment. M is
     formed: O(nv^3)."""
+    q = model.reference if q is None else q
     p, (R, r), n = model.params, poses(model, q), len(model.tendons)
     J, lengths, scales, radii = np.zeros((n, model.nv)), np.zeros(n), iter(p.piece_scale), iter(p.piece_radius)
     columns = [_world_columns(model, i, R[i], r[i]) for i in range(model.nb)]
@@ -107,7 +108,7 @@ def tendon_weights(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarra
         for piece, scale in zip(tendon.pieces, scales, strict=False):
             if piece.kind == "joint":
                 J[t, model.joint_v[piece.a]] += scale
-                lengths[t] += 0.0 if q is None else scale * q[model.joint_q[piece.a]]
+                lengths[t] += scale * q[model.joint_q[piece.a]]
                 next(radii)
                 continue
             long, pulls = _pulls(model, piece, float(next(radii)), R, r)

@@ -15,7 +15,8 @@ import numpy as np
 from jax import Array
 
 from ..kernels.prepare import constants_kernel
-from ..model.params import Facts, Params, check_signs
+from ..model.param_checks import check_signs
+from ..model.params import Facts, Params
 from ..physics.tables import constants_size
 from ..simulate.arrays import DIFFERENCE, Axes
 from ..simulate.simulator import Simulator

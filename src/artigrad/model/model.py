@@ -39,6 +39,7 @@ SHAPES = ("plane", "height_field", "sphere", "capsule", "ellipsoid", "cylinder",
 
 REPLACED = ("params", "options", "visuals", "name")  # what `Model.replace` takes
 OPTIONS = tuple(f.name for f in fields(Options))
+RESERVED = ("zero", "reference")  # keyframes that every model has by itself
 DEFAULTS = ("home", "reference", "zero")  # keyframes, the first of which a reset takes
 
 
@@ -94,7 +95,8 @@ class Shapes:
     included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim
     included_gap: tuple[float, ...] = ()  # m, as gap, of these
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
-    parents_touch: bool = False  # whether bodies touch those that carry them
+    parents_touch: bool = False  # whether bodies touch those that carry them, unless they have a rule of their own
+    touching_parents: tuple[int, ...] = ()  # bodies that do
     surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place
     unseen: tuple[int, ...] = ()  # shapes that rays pass through
     wet: tuple[int, ...] = ()  # shapes that a fluid feels as ellipsoids
@@ -188,7 +190,8 @@ class Model(Sealed):
 
     nq, nv, na, nu: lengths of q, v, act and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators:
     names, in the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in
-    q and its velocities in v. keyframes: (q, v, u, act, mocap) by name. mocap: bodies that are where params put them.
+    q and its velocities in v. keyframes: (q, v, u, act, mocap) by name. reference: q in which the weights of constraints are
+    derived, MuJoCo's qpos0. mocap: bodies that are where params put them.
     lifting: joints whose actuators compensate weight. shapes: what may touch, with its names. sensors: what `sim.sensors`
     reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on; activations: whose
     state `act` is; muscles: actuators that are one. params: the default parameters.
@@ -220,6 +223,7 @@ class Model(Sealed):
         *,
         mocap: Sequence[int] = (),
         lifting: Sequence[int] = (),
+        reference: Sequence[float] = (),
         activations: Sequence[Activated] = (),
         muscles: Sequence[int] = (),
         equalities: Sequence[Equality] = (),
@@ -264,7 +268,9 @@ class Model(Sealed):
         self.param_slots, self.param_size = param_slots(counts)
         self.params = Params(self, np.zeros(self.param_size)).replace(**values)
         zero = Keyframe(self._zero_q(), np.zeros(self.nv), np.zeros(self.nu), np.zeros(self.na), self._mocap_poses())
-        self.keyframes = {"zero": zero, **keyframes}
+        self.reference = self._reference_q(reference)
+        at_reference = zero._replace(q=self.reference.copy())
+        self.keyframes = {"zero": zero, "reference": at_reference, **keyframes}
         self._seal()
 
     def _remedy(self, name: str) -> str:
@@ -316,6 +322,15 @@ class Model(Sealed):
             joint = self.joint_kind(i)
             placed = (*self.params.position[i], *self.params.rotation[i])
             q[a : a + joint.nq] = placed if joint.floating else joint.zero
+        return q
+
+    def _reference_q(self, reference: Sequence[float]) -> np.ndarray:
+        """The reference pose: joints with one axis at these positions, others as placed."""
+        q = self._zero_q()
+        for i, x in enumerate(reference):
+            if self.joint_kind(i).axial:
+                q[self.joint_q[i]] = x
+        q.setflags(write=False)
         return q
 
     def _mocap_poses(self) -> np.ndarray:
@@ -428,8 +443,8 @@ class Model(Sealed):
         if "fluid" in found and self.shapes.wet:
             found.add("ellipsoid")
         if "compensation" in found and self.lifting:
-            found |= {"lifting", "effort"}
-        if np.isfinite(self.params.effort_limit).any():
+            found.add("lifting")
+        if self.nu and ("lifting" in found or np.isfinite(self.params.effort_limit).any()):
             found.add("effort")
         if any(on.kind == "body" for on in self.transmissions):
             found.add("adhesion")

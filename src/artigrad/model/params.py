@@ -54,6 +54,7 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         "impedance of a limit: at the limit, beyond the width, width (rad or m), midpoint, power",
     ),
     "effort_limit": ("body", (2,), "N m or N, lowest and highest force of all actuators together on a joint"),
+    "velocity_limit": ("body", (), "rad/s or m/s, for controllers to read; nothing enforces it"),
     "dry_friction": ("body", (), "N m or N, largest force of dry friction on each velocity of a joint"),
     "dry_solref": ("body", (2,), "s and 1, time constant and damping ratio of dry friction"),
     "dry_solimp": ("body", (5,), "impedance of dry friction, of which the first number counts"),
@@ -413,13 +414,23 @@ OF_JOINTS = (
         "dry_solref",
         "dry_solimp",
     ),
-    *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit"),
+    *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit", "velocity_limit"),
 )
 # what cannot be negative
 POSITIVE = (
     *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),
-    *("shape_size", "max_velocity", "body_weight", "dof_weight", "pair_friction", "equality_torque_scale", "fluid_box"),
+    *(
+        "shape_size",
+        "max_velocity",
+        "velocity_limit",
+        "body_weight",
+        "dof_weight",
+        "pair_friction",
+        "equality_torque_scale",
+        "fluid_box",
+    ),
     *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight", "adhesion", "pair_adhesion"),
+    "piece_radius",
 )
 # what a model is built with or without, and which params say so
 EXTRAS = {
@@ -439,168 +450,13 @@ RANGES = (
     "force_range",
     "tendon_limit",
     "activation_range",
+    "tendon_rest",
 )  # lowest, highest
+SOLREFS = tuple(name for name in FIELDS if "solref" in name)
 MAY_BE_INFINITE = (
-    *("control_range", "force_range", "max_velocity", "limit", "effort_limit", "tendon_limit"),
+    *("control_range", "force_range", "max_velocity", "velocity_limit", "limit", "effort_limit", "tendon_limit"),
     "activation_range",
 )
-
-
-def check_params(params: Params) -> None:
-    """Refuse numbers that no physics can be made of: NaN, infinity, axes without direction; and unless they are `unchecked`,
-    those that no robot has."""
-    _check_numbers(params)
-    for name in DIRECTIONS:
-        x = params[name]
-        _refuse(name, x, ~(np.abs(x).max(-1, initial=0.0) > 1e-12), "it needs a direction")
-    if params.checked:
-        check_signs(params)
-
-
-def _check_numbers(params: Params) -> None:
-    """All numbers at once; which one it is, if there is one that is none."""
-    bad = ~np.isfinite(params.flat)
-    for name in MAY_BE_INFINITE:
-        start, shape = params.model.param_slots[name]
-        own = slice(start, start + prod(shape))
-        bad[..., own] = np.isnan(params.flat[..., own])
-    if bad.any():
-        for name in FIELDS:
-            x = params[name]
-            wrong = np.isnan(x) if name in MAY_BE_INFINITE else ~np.isfinite(x)
-            _refuse(name, x, wrong, "it must be a number" if name in MAY_BE_INFINITE else "it must be finite")
-
-
-def check_signs(params: Params, slack: float = 0.0) -> None:
-    """Refuse numbers that no robot has, but for those that the model came with: a file may drive a joint by negative damping.
-    slack: how far beyond they may be, for the steps of differences."""
-    for name in (*POSITIVE, *RANGES, "restitution", "inertia"):
-        x = params[name]
-        _check_sign(name, x, x != params.model.params[name], slack)
-
-
-def _check_sign(name: str, x: np.ndarray, new: np.ndarray, slack: float) -> None:
-    through = " (replace(..., unchecked=True) lets an optimiser or a difference through)"
-    if name in POSITIVE:
-        _refuse(name, x, new & (x < -slack), "it cannot be negative" + through)
-    elif name in RANGES:
-        low, high, changed = x[..., 0], x[..., 1], new.any(-1)
-        _refuse(name, x, changed & (low > high + slack), "the lowest comes before the highest" + through)
-        _refuse(name, x, changed & ((low == np.inf) | (high == -np.inf)), "no number lies between these" + through)
-    elif name == "restitution":
-        _refuse(name, x, (x < -slack) | (x > 1 + slack), "it is between 0 and 1" + through)
-    elif not slack:
-        _refuse(name, x, new.any(-1) & ~_resists_all_turns(x), "its principal moments cannot be negative" + through)
-
-
-def _resists_all_turns(x: np.ndarray) -> np.ndarray:
-    """Whether no principal moment of inertias xx, yy, zz, xy, xz, yz is negative, by the principal minors of the matrix."""
-    xx, yy, zz, xy, xz, yz = np.moveaxis(x, -1, 0)
-    size = np.abs(x).max(-1, initial=0.0)
-    slack = 1e-9 * size
-    diagonal = np.minimum(np.minimum(xx, yy), zz)
-    pairs = np.minimum(np.minimum(xx * yy - xy * xy, xx * zz - xz * xz), yy * zz - yz * yz)
-    whole = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz)
-    return (diagonal >= -slack) & (pairs >= -slack * size) & (whole >= -slack * size * size)
-
-
-def check_structure(params: Params, law: str) -> None:
-    """Refuse what a law has no rows for: it would be left out in silence."""
-    model = params.model
-    if law == "soft" and (params.restitution > 0).any():
-        shape = model.shapes.names[int(np.argwhere(params.restitution > 0)[0][-1])]
-        raise InputError(
-            f"shape '{shape}' has restitution, which law='soft' does not know: use law='hard', or let it bounce by "
-            "solref=(-stiffness, -damping) with restitution=0"
-        )
-    _check_tendons(params)
-    _check_extras(params)
-    if params.checked:
-        _check_servos(params)
-        _check_carried(params)
-    had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
-    has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
-    if law == "hard":  # one row serves both
-        had = dict.fromkeys(had, had["limit"] | had["dry_friction"])
-    for name in had:
-        new = has[name] & ~had[name]
-        if new.any():
-            joint = model.joints[int(np.argwhere(new)[0][-1])]
-            raise InputError(
-                f"params give joint '{joint}' a {name.replace('_', ' ')}, and '{model.name}' was built without: build it with "
-                "one, large or small, that params then change"
-            )
-
-
-def _check_tendons(params: Params) -> None:
-    """Rows of tendons are those that the model was built with."""
-    model = params.model
-    for name in ("tendon_limit", "tendon_dry_friction"):
-        had, has = (
-            np.isfinite(p[name]).any(-1) if name == "tendon_limit" else p[name] > 0 for p in (model.params, params)
-        )
-        if (has & ~had).any():
-            tendon = model.tendons[int(np.argwhere(has & ~had)[0][-1])].name
-            raise InputError(
-                f"params give tendon '{tendon}' a {name[7:].replace('_', ' ')}, and '{model.name}' was built without: build "
-                "it with one, large or small, that params then change"
-            )
-
-
-def _check_servos(params: Params) -> None:
-    """Servo motors have no bias and no slope of a gain."""
-    for j in params.model.servos:
-        name = params.model.actuators[j]
-        for key in ("bias", "gain_slope"):
-            if params[key][..., j, :].any():
-                raise InputError(
-                    f"actuator '{name}' is a servo motor, which has no {key}; params.{key} must be zero there"
-                )
-
-
-def _check_carried(params: Params) -> None:
-    """Every joint moves some mass; what has an inertia has a mass, unless the model came so."""
-    m, carried = params.model, np.array(params.mass)
-    new = (params.mass != m.params.mass) | (params.inertia != m.params.inertia).any(-1)
-    _refuse("mass", params.mass, new & (params.mass == 0) & params.inertia.any(-1), "a body with an inertia has a mass")
-    for i in reversed(range(m.nb)):
-        bare = (carried[..., i] == 0) & (params.armature[..., i] == 0)
-        if m.joint_kind(i).nv and bare.any():
-            raise InputError(
-                f"params leave joint '{m.joints[i]}' without any mass to move: give body '{m.bodies[i]}' or one that it "
-                "carries some, or the joint an armature"
-            )
-        if m.parent[i] >= 0:
-            carried[..., m.parent[i]] += carried[..., i]
-
-
-def _check_extras(params: Params) -> None:
-    """Forces, and limits of them, that not every model has are those that it was built with."""
-    model = params.model
-    if np.isfinite(params.effort_limit).any() and "effort" not in model.extras:
-        raise InputError(
-            f"params.effort_limit is finite, and '{model.name}' was built without any: build it with one, that params change"
-        )
-    for what, names in EXTRAS.items():
-        given = [name for name in names if params[name].any()]
-        if given and what not in model.extras:
-            raise InputError(
-                f"params.{given[0]} is not zero, and '{model.name}' was built without: build it with some, that params change"
-            )
-
-    round_ones = [i for i in range(model.nb) if not model.joint_kind(i).axial]
-    if params.checked and "spring" not in model.extras and params.stiffness[..., round_ones].any():
-        i = round_ones[int(np.argwhere(params.stiffness[..., round_ones])[0][-1])]
-        raise InputError(
-            f"params give joint '{model.joints[i]}' a spring, and '{model.name}' was built without: build it with one, "
-            "that params change"
-        )
-
-
-def _refuse(name: str, x: np.ndarray, bad: np.ndarray, rule: str) -> None:
-    if bad.any():
-        where = tuple(int(k) for k in np.argwhere(bad)[0])
-        raise InputError(f"params.{name}[{', '.join(map(str, where))}] is {x[where]}; {rule}")
 
 
 def param_slots(counts: dict[str, int]) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:

@@ -776,7 +776,8 @@ class Workspace:
             sizes |= dict.fromkeys(names, topology_arguments(model)["nglue"] + 1)
         if "effort" in model.extras:
             sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
-            sizes |= {"lift": nv} if "lifting" in model.extras else {}
+        if "lifting" in model.extras:
+            sizes |= {"lift": nv}
         if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
         if backward and model.has_contact and options.gradient == "reverse":

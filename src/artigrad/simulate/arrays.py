@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..model.params import Params, check_signs
+from ..model.param_checks import check_signs
+from ..model.params import Params
 from .simulator import Simulator
 
 Axes = tuple[int, ...]

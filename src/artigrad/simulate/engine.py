@@ -23,7 +23,8 @@ from ..kernels.rollout import contacts_kernel, rollout_kernel
 from ..model.height_fields import check_windows
 from ..model.model import Model
 from ..model.options import Options
-from ..model.params import Params, check_params, check_structure
+from ..model.param_checks import check_params, check_structure
+from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.candidates import contact_names, routines_of, solids_of
 from ..physics.constraints.contact_problem import contact_arguments, contact_work, reverse_work
