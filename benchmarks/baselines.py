@@ -20,7 +20,7 @@ from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.vec_env import VecEnv
 
 from artigrad.envs import DifferentiableEnv
-from artigrad.envs.single import spaces
+from artigrad.envs.gym_env import spaces
 from artigrad.learn import Training
 
 from .report import Sheet
@@ -28,8 +28,15 @@ from .report import Sheet
 TASK = "CartpoleSwingUp"
 ROBOTS, STEPS = {"ppo": 16, "sac": 8}, {"ppo": 100_000, "sac": 10_000}
 OURS: dict[str, dict[str, Any]] = {
-    "ppo": {"envs": 16, "horizon": 128, "passes": 10, "pieces": 32, "scaled": False, "log_spread": 0.0},
-    "sac": {"envs": 8, "updates": 8, "first": 500},
+    "ppo": {
+        "num_envs": 16,
+        "num_steps": 128,
+        "update_epochs": 10,
+        "num_minibatches": 32,
+        "normalize_observations": False,
+        "log_std": 0.0,
+    },
+    "sac": {"num_envs": 8, "critic_updates": 8, "learning_starts": 500},
 }
 
 
@@ -52,7 +59,7 @@ class Robots(VecEnv):
         over, cut = (found.terminated | found.truncated).numpy(), found.truncated.numpy()
         infos = [
             {"terminal_observation": last, "TimeLimit.truncated": bool(c)} if o else {}
-            for last, o, c in zip(found.last.numpy(), over, cut, strict=True)
+            for last, o, c in zip(found.next_observation.numpy(), over, cut, strict=True)
         ]
         return found.observation.numpy(), found.reward.numpy(), over, infos
 
@@ -77,7 +84,7 @@ def score(act: Any) -> float:
     """The mean return of four whole episodes."""
     env = DifferentiableEnv(TASK, 4, seed=10_000, threads=1)
     observation, total = env.reset(), torch.zeros(4)
-    for _ in range(env.episode):
+    for _ in range(env.max_episode_steps):
         found = env.step(act(observation))
         total, observation = total + found.reward, found.observation
     return float(total.mean())
@@ -86,7 +93,7 @@ def score(act: Any) -> float:
 def ours(algorithm: str, seed: int) -> float:
     training = Training(TASK, algorithm, threads=1, seed=seed, **OURS[algorithm])
     training.run(STEPS[algorithm])
-    return score(training.learner.played)
+    return score(training.learner.ema_policy)
 
 
 def theirs(algorithm: str, seed: int) -> float:

@@ -46,7 +46,7 @@ def gym(seeds: int = 5) -> list[dict[str, Any]]:
     shac = {"Ant": 600_000, "HalfCheetah": 600_000, "Hopper": 1_000_000, "Walker2d": 900_000}
     jobs = []
     for seed, (task, steps) in itertools.product(range(seeds), shac.items()):
-        jobs.append(job(task, "shac", seed, steps=steps, decay_steps=steps))
+        jobs.append(job(task, "shac", seed, steps=steps, lr_decay_steps=steps))
         jobs.append(job(task, "ppo", seed, steps=3_000_000))
     return jobs
 
@@ -58,7 +58,14 @@ def minutes() -> list[dict[str, Any]]:
 
 def humanoid() -> list[dict[str, Any]]:
     """The humanoid on a GPU."""
-    wide = {"hidden": (256, 128), "critic_hidden": (256, 256), "envs": 8192, "horizon": 16, "pieces": 16, "passes": 4}
+    wide = {
+        "hidden": (256, 128),
+        "critic_hidden": (256, 256),
+        "num_envs": 8192,
+        "num_steps": 16,
+        "num_minibatches": 16,
+        "update_epochs": 4,
+    }
     return [job("Humanoid", "ppo", device="cuda", seconds=420, tries=0, **wide)]
 
 
@@ -68,15 +75,20 @@ def pendulum(*algorithms: str) -> list[dict[str, Any]]:
     Rewards are of the size of 0.05 a step: so the price of certainty begins low. What takes longest comes first."""
     soft: dict[str, Any] = {
         "hidden": (64, 64),
-        "batch": 128,
-        "updates": 16,
-        "rate": 1e-3,
-        "decay_steps": 1,
+        "batch_size": 128,
+        "critic_updates": 16,
+        "learning_rate": 1e-3,
+        "lr_decay_steps": 1,
         "gamma": 1.0,
     }
-    soft |= {"target_rate": 0.02, "first": 1000, "price": 0.003, "certainty": 2.0, "average": 0.9}
-    model = {"envs": 8, "model_every": 1000, "rollouts": 4000, "horizon": (1, 1, 0, 1)}
-    exact: dict[str, Any] = {"gamma": 1.0, "decay_steps": 1}
+    soft |= {"tau": 0.02, "learning_starts": 1000, "alpha": 0.003, "target_entropy_scale": 2.0, "ema_decay": 0.9}
+    model = {
+        "num_envs": 8,
+        "model_train_frequency": 1000,
+        "num_model_rollouts": 4000,
+        "rollout_length_schedule": (1, 1, 0, 1),
+    }
+    exact: dict[str, Any] = {"gamma": 1.0, "lr_decay_steps": 1}
     own: dict[str, dict[str, Any]] = {"policy-enhancement": exact, "sac": soft, "mbpo": soft | model, "bptt": {}}
     seconds = dict(enumerate((6, 14, 14, 14, 16, 16, 30), 1))
     jobs = [
@@ -106,19 +118,43 @@ def figure_5() -> list[dict[str, Any]]:
     """Sample enhancement on the ant, beside others: what is compared first. Networks are smaller, and updates fewer than
     published, two a step in place of 20, so that 50,000 steps take six to eight minutes of one core."""
     shared: dict[str, Any] = {"steps": 50_000, "tries": 25, "robots": 4}
-    soft: dict[str, Any] = {"envs": 10, "updates": 20, "batch": 128, "hidden": (128, 128), "norm": True, "first": 2500}
-    soft |= {"policy_every": 2, "rate": 7e-4, "target_rate": 0.01, "gamma": 0.97, "average": 0.98}
-    soft |= {"episode": 250, "certainty": 0.2}
-    model: dict[str, Any] = {"members": 4, "elites": 3, "model_hidden": (200, 200), "model_rate": 2e-3, "real": 0.8}
-    model |= {"model_every": 1000, "model_passes": 2, "rollouts": 10_000, "horizon": (1, 1, 0, 1), "reach": 0.2}
-    few = {"envs": 16, "horizon": 128, "passes": 10, "pieces": 32}  # as others have PPO where steps are dear
+    soft: dict[str, Any] = {
+        "num_envs": 10,
+        "critic_updates": 20,
+        "batch_size": 128,
+        "hidden": (128, 128),
+        "critic_layer_norm": True,
+        "learning_starts": 2500,
+    }
+    soft |= {"policy_frequency": 2, "learning_rate": 7e-4, "tau": 0.01, "gamma": 0.97, "ema_decay": 0.98}
+    soft |= {"max_episode_steps": 250, "target_entropy_scale": 0.2}
+    model: dict[str, Any] = {
+        "ensemble_size": 4,
+        "num_elites": 3,
+        "model_hidden": (200, 200),
+        "model_learning_rate": 2e-3,
+        "real_ratio": 0.8,
+    }
+    model |= {
+        "model_train_frequency": 1000,
+        "model_epochs": 2,
+        "num_model_rollouts": 10_000,
+        "rollout_length_schedule": (1, 1, 0, 1),
+        "extra_sample_std": 0.2,
+    }
+    few = {
+        "num_envs": 16,
+        "num_steps": 128,
+        "update_epochs": 10,
+        "num_minibatches": 32,
+    }  # as others have PPO where steps are dear
     own: dict[str, dict[str, Any]] = {
         "mbpo": soft | model,
         "sample-enhancement": soft | model,
         "sac": soft,
         "sql": soft,
     }
-    own |= {"ppo": few, "shac": {"envs": 16, "decay_steps": 50_000}}
+    own |= {"ppo": few, "shac": {"num_envs": 16, "lr_decay_steps": 50_000}}
     return [job("Ant", a, seed, **shared, **own[a]) for seed in range(5) for a in own]
 
 
@@ -135,9 +171,9 @@ SUITES = {
 def take_up(learner: Any, saved: dict[str, Any]) -> None:
     """Go on with networks and optimisers of an earlier run, with robots that begin anew."""
     learner.steps = saved["steps"]
-    for name, state in saved["parts"]["last"].items():
-        if name != "tally":
-            learner.parts[name].load_state_dict(state)
+    for name, state in saved["modules"]["last"].items():
+        if name != "episode_stats":
+            learner.modules[name].load_state_dict(state)
 
 
 def run(job: dict[str, Any], models: str | None, start: str | None = None) -> dict[str, Any]:
@@ -146,8 +182,8 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     import torch
 
     model = robot(job, models)
-    others, share = company(job, models)
-    training = prepared(job, model, share)
+    others, group = company(job, models)
+    training = prepared(job, model, group)
     if start is not None:
         take_up(training.learner, torch.load(start, weights_only=True, map_location=job["device"])["learner"])
     curve: list[dict[str, float]] = []
@@ -158,7 +194,7 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     keep = Path(job["out"]) / f"{job['name']}.pt"  # what a run that is not tried leaves on its way
 
     def attempt(found: dict[str, float]) -> None:
-        policy = training.learner.played
+        policy = training.learner.ema_policy
         tries.append([found["steps"], found["seconds"], trial(policy)])
         if tries[-1][2] >= max(score for _, _, score in tries):
             best.update({name: x.detach().clone() for name, x in policy.state_dict().items()})
@@ -166,10 +202,10 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     def watch(found: dict[str, float]) -> None:
         curve.append({**found, "cpu": time.process_time() - cpu})
         part = max(found["seconds"] / (job["seconds"] or math.inf), found["steps"] / (job["steps"] or math.inf))
-        if getattr(training.learner.settings, "decay_steps", None) is not None:
-            training.learner.settings.decay_steps = round(found["steps"] / part)
-        if share is not None:
-            share.total(torch.tensor(part, dtype=torch.float64))
+        if getattr(training.learner.settings, "lr_decay_steps", None) is not None:
+            training.learner.settings.lr_decay_steps = round(found["steps"] / part)
+        if group is not None:
+            group.all_reduce_sum(torch.tensor(part, dtype=torch.float64))
         if not job["tries"] and found["seconds"] >= 20.0 * len(tries):
             tries.append([found["steps"], found["seconds"], found["return"]])
             print({k: round(v, 3) for k, v in found.items()}, flush=True)
@@ -180,8 +216,8 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     training.run(job["steps"], seconds=job["seconds"], watch=watch)
     for other in others:
         other.join()
-    if share is not None:
-        share.leave()
+    if group is not None:
+        group.close()
     if job["tries"]:
         attempt(curve[-1])
     every = max(1, len(curve) // POINTS)
@@ -196,21 +232,21 @@ def robot(job: dict[str, Any], models: str | None) -> Any:
     return pickle.loads((Path(models) / f"{job['task']}.pickle").read_bytes())
 
 
-def prepared(job: dict[str, Any], model: Any, share: Any) -> Any:
-    """The training of a job, as one of those that share it."""
+def prepared(job: dict[str, Any], model: Any, group: Any) -> Any:
+    """The training of a job, in its process group."""
     import torch
 
     from artigrad.learn import Training
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    how = {"device": job["device"], "threads": 1, "model": model, "workers": share}
+    how = {"device": job["device"], "threads": 1, "model": model, "process_group": group}
     return Training(job["task"], job["algorithm"], seed=job["seed"], options=job["options"], **how, **job["settings"])
 
 
 def company(job: dict[str, Any], models: str | None) -> tuple[list[Any], Any]:
-    """Processes that share a training, and the place of this one among them."""
-    from artigrad.learn.many import Share, free_port
+    """Start the other processes of a training; return them and the process group."""
+    from artigrad.learn.distributed import GlooProcessGroup, free_port
 
     if job["processes"] == 1:
         return [], None
@@ -219,7 +255,7 @@ def company(job: dict[str, Any], models: str | None) -> tuple[list[Any], Any]:
     others = [spawn.Process(target=accompany, args=(job, models, rank, address)) for rank in ranks]
     for other in others:
         other.start()
-    return others, Share(0, job["processes"], address)
+    return others, GlooProcessGroup(0, job["processes"], address)
 
 
 def accompany(job: dict[str, Any], models: str | None, rank: int, address: str) -> None:
@@ -227,16 +263,16 @@ def accompany(job: dict[str, Any], models: str | None, rank: int, address: str) 
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 
-    from artigrad.learn.many import Share
+    from artigrad.learn.distributed import GlooProcessGroup
 
-    share = Share(rank, job["processes"], address)
-    learner, part = prepared(job, robot(job, models), share).learner, 0.0
+    group = GlooProcessGroup(rank, job["processes"], address)
+    learner, part = prepared(job, robot(job, models), group).learner, 0.0
     while part < 1.0:
         learner.update()
-        part = float(share.total(torch.zeros((), dtype=torch.float64)))
-        if getattr(learner.settings, "decay_steps", None) is not None:
-            learner.settings.decay_steps = round(learner.steps / part)
-    share.leave()
+        part = float(group.all_reduce_sum(torch.zeros((), dtype=torch.float64)))
+        if getattr(learner.settings, "lr_decay_steps", None) is not None:
+            learner.settings.lr_decay_steps = round(learner.steps / part)
+    group.close()
 
 
 def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:
@@ -244,8 +280,8 @@ def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:
     import torch
 
     whole = training.learner.state_dict()
-    parts = {"policy": policy, **({} if job["device"] == "cpu" else {"last": whole["parts"]})}
-    slim = {"settings": whole["settings"], "parts": parts, "steps": whole["steps"]}
+    modules = {"policy": policy, **({} if job["device"] == "cpu" else {"last": whole["modules"]})}
+    slim = {"settings": whole["settings"], "modules": modules, "steps": whole["steps"]}
     file = io.BytesIO()
     torch.save({"about": training.about, "seconds": training.seconds, "learner": slim}, file)
     return file.getvalue()
@@ -267,7 +303,7 @@ class Trial:
         with torch.no_grad():
             observation, total = self.env.reset(), 0.0
             going = torch.ones(self.env.num_envs, device=observation.device)
-            for t in range(self.env.episode):
+            for t in range(self.env.max_episode_steps):
                 found = self.env.step(policy(observation))
                 total += going * found.reward
                 going = going * ~(found.terminated | found.truncated)

@@ -107,7 +107,7 @@ def finer(path: Path, substeps: int) -> float:
     player = Player(path)
     env = DifferentiableEnv("PendulumReach", 1, dtype="f64", threads=1, **player.options, substeps=substeps)
     observation, total = env.reset(), 0.0
-    for _ in range(env.task.episode):
+    for _ in range(env.task.max_episode_steps):
         found = env.step(player.policy(observation.float()).double())
         total += float(found.reward)
         if found.terminated:
@@ -206,16 +206,16 @@ def walking(runs: list[dict[str, Any]]) -> Sheet:
 def in_artigrad(player: Player, goal: float) -> float:
     env = DifferentiableEnv(player.task, 1, dtype="f64", threads=1)
     env.reset()
-    assert env.now is not None
-    env.now = env.now._replace(goal=torch.full((1, 1), goal, dtype=torch.float64))
-    observation, first = env.task.observe(env.now), float(env.now.q[0, 0])
-    steps = env.task.episode - 1
+    assert env.state is not None
+    env.state = env.state._replace(goal=torch.full((1, 1), goal, dtype=torch.float64))
+    observation, first = env.task.observe(env.state), float(env.state.q[0, 0])
+    steps = env.task.max_episode_steps - 1
     for _ in range(steps):
         found = env.step(player.policy(observation.float()).double())
         if found.terminated:
             return float("nan")
         observation = found.observation
-    return (float(env.now.q[0, 0]) - first) / (steps * env.dt)
+    return (float(env.state.q[0, 0]) - first) / (steps * env.dt)
 
 
 def in_mujoco(player: Player, goal: float) -> float:
@@ -228,7 +228,7 @@ def in_mujoco(player: Player, goal: float) -> float:
     data, task = mujoco.MjData(model), player.task
     model.opt.timestep = task.options["dt"]
     data.qpos[:], data.qvel[:] = task.model.keyframe()
-    for _ in range(task.episode):
+    for _ in range(task.max_episode_steps):
         seen = np.concatenate([data.qpos[2:], data.qvel, [goal]])
         action = torch.as_tensor(player(seen[None]), dtype=torch.float64)
         data.ctrl[:] = task.controls(action)[0]

@@ -29,7 +29,7 @@ EVERY, STARTS = 1000, 5
 class Strong(CartpoleSwingUp):
     """The swing-up with 200 N, as adaptive control has it."""
 
-    frame_skip, episode = 4, 140
+    frame_skip, max_episode_steps = 4, 140
 
     def __init__(self, poles: int):
         super().__init__(poles)
@@ -41,9 +41,9 @@ def upright(policy: Any, poles: int) -> int:
     """From how many of the starts the poles are up at the end."""
     env = DifferentiableEnv(Strong(poles), STARTS, seed=99, threads=1)
     observation, up = env.reset(), torch.ones(STARTS, dtype=torch.bool)
-    for t in range(env.task.episode - 1):  # at the last step they begin anew
+    for t in range(env.task.max_episode_steps - 1):  # at the last step they begin anew
         observation = env.step(policy(observation)).observation
-        if t >= env.task.episode - 20:
+        if t >= env.task.max_episode_steps - 20:
             up &= (observation[:, 1 : 1 + 2 * poles : 2] > 0.95).all(-1)
     return int(up.sum())
 
@@ -53,7 +53,7 @@ def seed_of(job: tuple[int, int, int, float]) -> dict[str, Any]:
     poles, seed, steps, seconds = job
     torch.set_num_threads(1)
     began = time.monotonic()
-    learner = Sac(Strong(poles), SacSettings(envs=1, updates=1, first=1000, seed=seed), threads=1)
+    learner = Sac(Strong(poles), SacSettings(num_envs=1, critic_updates=1, learning_starts=1000, seed=seed), threads=1)
     tries, first = [], None
     while learner.steps < steps and first is None and time.monotonic() - began < seconds:
         learner.update()

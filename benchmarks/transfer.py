@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-HERE = {"envs": 256, "horizon": 32, "episode": 250, "options": {"contact_forces": False}}
-THERE = {"envs": 16, "horizon": 128}
+HERE = {"num_envs": 256, "num_steps": 32, "max_episode_steps": 250, "options": {"contact_forces": False}}
+THERE = {"num_envs": 16, "num_steps": 128}
 
 
 class MujocoAnts:
@@ -30,14 +30,14 @@ class MujocoAnts:
         import gymnasium
 
         self.envs = [gymnasium.make("Ant-v5") for _ in range(count)]
-        self.num_envs, self.batch, self.seen = count, learner.env.batch, learner.env.observation_size
-        self.observation_size, self.action_size = self.seen, learner.env.action_size
+        self.num_envs, self.batch, self.size = count, learner.env.batch, learner.env.observation_size
+        self.observation_size, self.action_size = self.size, learner.env.action_size
         self.first = seed * count
 
     def reset(self) -> Any:
         import torch
 
-        rows = [env.reset(seed=self.first + k)[0][: self.seen] for k, env in enumerate(self.envs)]
+        rows = [env.reset(seed=self.first + k)[0][: self.size] for k, env in enumerate(self.envs)]
         return torch.tensor(np.array(rows), dtype=torch.float32)
 
     def step(self, action: Any) -> Any:
@@ -49,7 +49,7 @@ class MujocoAnts:
         for env, a in zip(self.envs, action.numpy(), strict=True):
             last, reward, failed, cut, _ = env.step(a)
             seen = env.reset()[0] if failed or cut else last
-            rows.append([seen[: self.seen], reward, failed, cut and not failed, last[: self.seen]])
+            rows.append([seen[: self.size], reward, failed, cut and not failed, last[: self.size]])
         seen, reward, failed, cut, last = (np.array(x) for x in zip(*rows, strict=True))
         numbers = (torch.tensor(x, dtype=torch.float32) for x in (seen, reward, last))
         (observation, rewards, after), (terminated, truncated) = numbers, map(torch.tensor, (failed, cut))
@@ -78,7 +78,7 @@ def run(seed: int, seconds: float, steps: int) -> dict[str, Any]:
     import torch
 
     from artigrad.learn import Training
-    from artigrad.learn.parts import Tally
+    from artigrad.learn.episodes import EpisodeStats
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -91,7 +91,7 @@ def run(seed: int, seconds: float, steps: int) -> dict[str, Any]:
         for name, value in THERE.items():
             setattr(learner.settings, name, value)
         learner.env = MujocoAnts(learner, THERE["envs"], seed)
-        learner.tally, learner.observation = Tally(learner.env), learner.env.reset()
+        learner.episode_stats, learner.observation = EpisodeStats(learner.env), learner.env.reset()
         began = time.perf_counter()
         first = worth(learner, seed)
         while learner.steps < before + steps:

@@ -1,4 +1,4 @@
-"""A robot of your own learns a task of your own: an arm brings its hand to wherever it is told, by SHAC, in seconds.
+"""Train a policy for your own robot and task: an arm moves its hand to a commanded position, by SHAC, in seconds.
 
 python examples/train_your_own_robot.py
 artigrad train examples/train_your_own_robot.py --minutes 1
@@ -34,56 +34,62 @@ ARM = """
 
 
 class Reach(EnvTask):
-    """Steps of 0.02 s, 2 s in all. Observed: sines and cosines of angles, velocities, the target, and how far off it is."""
+    """Environment steps of 0.02 s, episodes of 2 s. Observation: sines and cosines of the joint angles, velocities, target, and
+    the vector from the hand to the target."""
 
-    frame_skip, episode, goal_size, seen_size, observation_size = 4, 100, 2, 2, 10
+    frame_skip, max_episode_steps, goal_size, extras_size, observation_size = 4, 100, 2, 2, 10
 
     def __init__(self):
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "arm.xml"  # you have one already: ag.load("my_robot.xml")
+            file = Path(folder) / "arm.xml"  # for a file of your own: ag.load("my_robot.xml")
             file.write_text(ARM)
             self.model = ag.load(file)
 
     def controls(self, action):
-        """Servos are told angles of up to 2.5 rad."""
+        """Return target angles of the servos, at most 2.5 rad."""
         return 2.5 * action
 
-    def start(self, draw, count):
-        return draw.uniform(-1.0, 1.0, count, 2), draw.uniform(0.0, 0.0, count, 2)
+    def sample_initial_state(self, random, count):
+        return random.uniform(-1.0, 1.0, count, 2), random.uniform(0.0, 0.0, count, 2)
 
-    def goals(self, draw, count):
-        """Anywhere between 0.3 and 0.9 m."""
-        radius, angle = draw.uniform(0.3, 0.9, count, 1), draw.uniform(-2.0, 2.0, count, 1)
+    def sample_goals(self, random, count):
+        """Return targets at a distance of 0.3 to 0.9 m."""
+        radius, angle = random.uniform(0.3, 0.9, count, 1), random.uniform(-2.0, 2.0, count, 1)
         return torch.cat([radius * torch.cos(angle), radius * torch.sin(angle)], -1)
 
-    def look(self, sim, q, v, u):
-        """What is not in q and v: where the hand is."""
+    def extras(self, sim, q, v, u):
+        """Return the position of the hand, which is not an entry of q or v."""
         return outputs(sim, (q, v)).site("hand").position[:, :2]
 
-    def observe(self, now):
-        return torch.cat([torch.sin(now.q), torch.cos(now.q), now.v, now.goal, now.goal - now.seen], -1)
+    def observe(self, state):
+        angles = [torch.sin(state.q), torch.cos(state.q)]
+        return torch.cat([*angles, state.v, state.goal, state.goal - state.extras], -1)
 
     def reward(self, before, action, after):
-        away = (after.seen - after.goal).square().sum(-1)
-        return 1.0 - torch.sqrt(away + 1e-4) - 0.01 * action.square().sum(-1)
+        square = (after.extras - after.goal).square().sum(-1)
+        return 1.0 - torch.sqrt(square + 1e-4) - 0.01 * action.square().sum(-1)
 
 
 @torch.no_grad()
 def distances(policy):
-    """Of 64 hands to their targets after 1.9 s, m."""
+    """Return the distances of 64 hands to their targets after 1.9 s, m."""
     env = DifferentiableEnv(Reach(), 64, seed=1)
     observation = env.reset()
     for _ in range(95):
         observation = env.step(policy(observation)).observation
-    return (env.now.seen - env.now.goal).norm(dim=-1)
+    return (env.state.extras - env.state.goal).norm(dim=-1)
 
 
 def main():
-    training = Training(Reach(), "shac", envs=16, hidden=(64, 64), gamma=0.9, span=0.1, threads=1, decay_steps=40_000)
+    training = Training(
+        Reach(), "shac", num_envs=16, hidden=(64, 64), gamma=0.9, horizon_seconds=0.1, threads=1, lr_decay_steps=40_000
+    )
     before = distances(training.learner.policy).median()
     training.run(steps=40_000)
     after = distances(training.learner.policy)
-    print(f"{before:.3f} m away before, {after.median():.3f} m after {training.seconds:.0f} s of learning")
+    print(
+        f"median distance {before:.3f} m before training, {after.median():.3f} m after {training.seconds:.0f} s of it"
+    )
     assert after.median() < 0.05 and after.median() < 0.1 * before
 
 

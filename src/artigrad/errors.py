@@ -52,9 +52,9 @@ def near(name: object, names: Sequence[str], most: int = 20) -> str:
     return f"{guess}it has: {', '.join(names[:most]) or 'none'}{more}"
 
 
-def warn(message: str) -> None:
-    """A RuntimeWarning that points at the line of the user's code that called the library."""
+def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Issue a warning that points at the line of the user's code that called the library."""
     level, frame = 2, sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (__package__, "abc"):
         level, frame = level + 1, frame.f_back  # type: ignore[assignment]
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -1,4 +1,4 @@
-"""Environments in PyTorch: gradients match differences, episodes end and begin anew, cotangents are held within bounds."""
+"""DifferentiableEnv: gradients match differences, episodes end and are reset, cotangents are clipped."""
 
 import mujoco
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import artigrad as ag
-from artigrad.envs import TASKS, DifferentiableEnv, EnvTask, Moment
+from artigrad.envs import TASKS, DifferentiableEnv, EnvState, EnvTask
 
 each = pytest.mark.parametrize("name", TASKS)
 
@@ -25,19 +25,19 @@ def settled(name, robots=2, **options):
 def test_gradients_match_differences(name):
     """Of rewards and observations of two steps, with respect to the first state and both actions."""
     env = settled(name)
-    start, rng = env.now, torch.Generator().manual_seed(0)
+    start, rng = env.state, torch.Generator().manual_seed(0)
     wrenches = {"Ant": 78, "Humanoid": 78}.get(name, 0)  # observed last, and without gradient
     shape = (2, 2, env.action_size)
     actions = 0.8 * env.task.limit * (2 * torch.rand(shape, generator=rng, dtype=torch.float64) - 1)
     weights = torch.randn(2, env.observation_size, generator=rng, dtype=torch.float64)
     if wrenches:
         weights[:, -wrenches:] = 0.0
-        env.task.contact_cost = 0.0
+        env.task.contact_cost_weight = 0.0
 
     def value(q, v, actions):
-        env.now = start._replace(q=q, v=v)
-        if env.task.seen_size:
-            env.now = env.now._replace(seen=env.batch.seen((q, v), (q, v), None))
+        env.state = start._replace(q=q, v=v)
+        if env.task.extras_size:
+            env.state = env.state._replace(extras=env.batch.extras((q, v), (q, v), None))
         found = [env.step(a) for a in actions]
         assert not torch.stack([x.terminated for x in found]).any()
         return sum(x.reward.sum() for x in found) + (weights * found[-1].observation).sum()
@@ -58,14 +58,17 @@ def test_gradients_match_differences(name):
 
 @pytest.mark.parametrize("name", ["HalfCheetah", "Ant"])
 def test_single_precision_far_from_the_origin(name):
-    """A kilometre away a step is what it is here: rewards and gradients to the action."""
+    """Rewards and gradients of a step are equal at the origin and 1 km away."""
     env = DifferentiableEnv(name, 2, threads=1, seed=1)
     env.reset()
     action = 0.3 * torch.ones(2, env.action_size)
     env.step(action)
-    start, found = env.now, []
+    start, found = env.state, []
     for place in (0.0, 1000.0):
-        env.now, given = env.task.moved(start, torch.full((2, env.task.hidden), place)), action.clone().requires_grad_()
+        env.state, given = (
+            env.task.translated(start, torch.full((2, env.task.num_excluded_positions), place)),
+            action.clone().requires_grad_(),
+        )
         step = env.step(given)
         found.append([step.observation.detach(), *torch.autograd.grad(step.reward.sum(), given)])
     for here, there in zip(*found, strict=True):
@@ -84,19 +87,21 @@ def test_same_seed_same_bits(name):
     assert torch.equal(play(5), play(5))
 
 
-def test_a_new_episode_begins_within_the_step_and_no_gradient_passes():
+def test_auto_reset_within_the_step_without_gradient():
     env = settled("Hopper", 3)
-    env.now = env.now._replace(steps=torch.tensor([3, 998, 999]))
-    env.now.q[0, 1] = 0.6  # down
+    env.state = env.state._replace(steps=torch.tensor([3, 998, 999]))
+    env.state.q[0, 1] = 0.6  # down
     action = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
     found = env.step(action)
     assert found.terminated.tolist() == [True, False, False] and found.truncated.tolist() == [False, False, True]
-    assert env.now.steps.tolist() == [0, 999, 0]
-    assert found.last[0, 0] < 0.7 < 1.2 < found.observation[0, 0]
-    assert torch.equal(found.last[1], found.observation[1]) and not torch.equal(found.last[2], found.observation[2])
+    assert env.state.steps.tolist() == [0, 999, 0]
+    assert found.next_observation[0, 0] < 0.7 < 1.2 < found.observation[0, 0]
+    assert torch.equal(found.next_observation[1], found.observation[1]) and not torch.equal(
+        found.next_observation[2], found.observation[2]
+    )
     (grad,) = torch.autograd.grad(found.observation.sum(), action, retain_graph=True)
     assert grad[1].any() and not grad[0].any() and not grad[2].any()
-    (grad,) = torch.autograd.grad(found.last.sum(), action)
+    (grad,) = torch.autograd.grad(found.next_observation.sum(), action)
     assert grad.any(-1).all()
 
 
@@ -111,13 +116,13 @@ def test_detach_cuts_the_graph():
     assert torch.autograd.grad(env.step(second).reward.sum(), first, allow_unused=True)[0] is None
 
 
-def test_cotangents_are_cut_down_robot_by_robot():
+def test_cotangents_are_clipped_per_environment():
     def gradient(clip):
         env = settled("Ant", 2, contact_forces=False)
         env.clip = clip
         action = torch.zeros(2, 8, dtype=torch.float64, requires_grad=True)
         found = env.step(action)
-        loss = (found.last * torch.tensor([[1e-3], [1e3]], dtype=torch.float64)).sum()
+        loss = (found.next_observation * torch.tensor([[1e-3], [1e3]], dtype=torch.float64)).sum()
         return torch.autograd.grad(loss, action)[0]
 
     free, cut = gradient(None), gradient(1.0)
@@ -126,26 +131,26 @@ def test_cotangents_are_cut_down_robot_by_robot():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_robot_that_overflows_has_failed_and_leaves_no_nan():
+def test_overflow_terminates_and_leaves_no_nan():
     env = settled("CartpoleSwingUp", 3)
-    env.now.v[1] = 1e200
+    env.state.v[1] = 1e200
     action = torch.zeros(3, 1, dtype=torch.float64, requires_grad=True)
     found = env.step(action)
-    (grad,) = torch.autograd.grad(found.reward.sum() + env.step(action).last.sum(), action)
+    (grad,) = torch.autograd.grad(found.reward.sum() + env.step(action).next_observation.sum(), action)
     assert found.terminated.tolist() == [False, True, False] and found.reward[1] == 0.0
     assert grad.isfinite().all() and grad[0].any()
 
 
-def test_neighbours_do_not_matter():
+def test_environments_of_a_batch_are_independent():
     env = settled("Ant", 5)
     action = torch.linspace(-1, 1, 40, dtype=torch.float64).reshape(5, 8)
     alone = DifferentiableEnv("Ant", 1, dtype="f64", threads=1)
-    alone.now = Moment(*(x[3:4] for x in env.now))
+    alone.state = EnvState(*(x[3:4] for x in env.state))
     for all_of_them, one in zip(env.step(action), alone.step(action[3:4]), strict=True):
         np.testing.assert_allclose(all_of_them[3], one[0], rtol=1e-12, atol=1e-12)
 
 
-def test_what_is_wrong_is_said():
+def test_wrong_arguments_are_reported():
     with pytest.raises(ag.InputError, match="clip"):
         DifferentiableEnv("Hopper", 1, clip=0.0)
     env = DifferentiableEnv("Hopper", 2)
@@ -170,14 +175,14 @@ FILTERED = """
 class Filtered(EnvTask):
     """A pendulum whose motor follows its control slowly."""
 
-    frame_skip, episode, observation_size = 4, 5, 3
+    frame_skip, max_episode_steps, observation_size = 4, 5, 3
 
     def __init__(self, folder):
         (folder / "filtered.xml").write_text(FILTERED)
         self.model = ag.load(folder / "filtered.xml")
 
-    def start(self, draw, count):
-        return draw.uniform(-1.0, 1.0, count, 1), draw.uniform(0.0, 0.0, count, 1)
+    def sample_initial_state(self, random, count):
+        return random.uniform(-1.0, 1.0, count, 1), random.uniform(0.0, 0.0, count, 1)
 
     def observe(self, now):
         return torch.cat([now.q, now.v, now.act], -1)
@@ -186,12 +191,12 @@ class Filtered(EnvTask):
         return -after.q[:, 0].square() - 0.1 * after.act[:, 0].square()
 
 
-def test_activations_go_on_from_step_to_step_and_have_gradients(tmp_path):
+def test_activations_continue_between_steps_and_have_gradients(tmp_path):
     task = Filtered(tmp_path)
     env = DifferentiableEnv(task, 2, dtype="f64", threads=1)
     env.reset()
     actions = torch.linspace(-0.9, 0.9, 8, dtype=torch.float64).reshape(4, 2, 1).requires_grad_()
-    start, found = env.now, [env.step(a) for a in actions]
+    start, found = env.state, [env.step(a) for a in actions]
     model = mujoco.MjModel.from_xml_string(FILTERED)
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = start.q[0], start.v[0]
@@ -202,42 +207,42 @@ def test_activations_go_on_from_step_to_step_and_have_gradients(tmp_path):
         np.testing.assert_allclose(step.observation[0].detach(), expected, atol=1e-10)
 
     def total(actions):
-        env.now = start
+        env.state = start
         return torch.stack([env.step(a).reward for a in actions]).sum()
 
     assert torch.autograd.gradcheck(total, actions)
     assert (env.step(actions[0]).observation[:, 2] == 0).all()  # a new episode
 
 
-def test_slopes_of_robots_with_activations_are_refused(tmp_path):
+def test_step_jacobian_refuses_models_with_activations(tmp_path):
     env = DifferentiableEnv(Filtered(tmp_path), 2, threads=1)
     env.reset()
     with pytest.raises(ag.InputError, match="has activations"):
-        env.slopes(env.now, torch.zeros(2, 1))
+        env.step_jacobian(env.state, torch.zeros(2, 1))
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong", "said"),
+    ("name", "wrong", "message"),
     [
         (
-            "start",
-            lambda self, draw, count: (draw.uniform(0, 1, count, 2), draw.uniform(0, 1, count, 1)),
-            "start gives",
+            "sample_initial_state",
+            lambda self, random, count: (random.uniform(0, 1, count, 2), random.uniform(0, 1, count, 1)),
+            "sample_initial_state returned",
         ),
-        ("goals", lambda self, draw, count: draw.uniform(0, 1, count, 4), r"goals gives \(2, 4\)"),
+        ("sample_goals", lambda self, random, count: random.uniform(0, 1, count, 4), r"sample_goals returned \(2, 4\)"),
         (
             "observe",
             lambda self, now: now.q,
-            r"observe gives \(2, 1\); wanted is a tensor \(2, 3\), .*observation_size",
+            r"observe returned \(2, 1\); expected a tensor \(2, 3\), .*observation_size",
         ),
-        ("controls", lambda self, action: action[:, :0], "controls gives"),
-        ("reward", lambda self, before, action, after: after.q, r"reward gives \(2, 1\); wanted is a tensor \(2,\)"),
-        ("over", lambda self, now: now.q > 1.0, "over gives"),
+        ("controls", lambda self, action: action[:, :0], "controls returned"),
+        ("reward", lambda self, before, action, after: after.q, r"reward returned \(2, 1\); expected a tensor \(2,\)"),
+        ("terminated", lambda self, state: state.q > 1.0, "terminated returned"),
     ],
 )
-def test_what_a_task_gives_in_a_wrong_shape_is_named(tmp_path, monkeypatch, name, wrong, said):
+def test_wrong_shapes_from_a_task_are_reported(tmp_path, monkeypatch, name, wrong, message):
     monkeypatch.setattr(Filtered, name, wrong)
-    with pytest.raises(ag.InputError, match=f"Filtered.{said}"):
+    with pytest.raises(ag.InputError, match=f"Filtered.{message}"):
         env = DifferentiableEnv(Filtered(tmp_path), 2, threads=1)
         env.reset()
         env.step(torch.zeros(2, 1))

@@ -1,4 +1,4 @@
-"""Gymnasium's environments keep its contract; a vectorised one is the single one many times."""
+"""Gymnasium environments pass its checks; a vector environment equals single ones."""
 
 import warnings
 
@@ -8,7 +8,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import artigrad as ag
-from artigrad.envs import TASKS, Env, Moment, VectorEnv
+from artigrad.envs import TASKS, Env, EnvState, VectorEnv
 
 IDS = {name: f"artigrad/{name}-v0" for name in TASKS}
 BATCH = 5
@@ -18,7 +18,7 @@ each = pytest.mark.parametrize("name", TASKS)
 @each
 def test_contract(name):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*infinity")  # observations have no bounds, as those of MuJoCo's
+        warnings.filterwarnings("ignore", message=".*infinity")  # observations are unbounded, as in Gymnasium
         check_env(gym.make(IDS[name]).unwrapped)
 
 
@@ -40,14 +40,14 @@ def test_seeds_reproduce(name):
 
 
 @each
-def test_vector_is_the_single_one_many_times(name):
+def test_vector_environment_equals_single_ones(name):
     many, one = VectorEnv(name, BATCH, dtype="f64"), Env(name, dtype="f64")
     many.reset(seed=0)
     one.reset(seed=0)
-    one.now = Moment(*(x[2:3].clone() for x in many.now))
+    one.state = EnvState(*(x[2:3].clone() for x in many.state))
     rng = np.random.default_rng(1)
     for _ in range(8):
-        actions = rng.uniform(-1.2, 1.2, (BATCH, many.single_action_space.shape[0]))  # cut off at the ends
+        actions = rng.uniform(-1.2, 1.2, (BATCH, many.single_action_space.shape[0]))  # clipped to the limits
         seen, reward, terminated, _, _ = many.step(actions)
         seen_one, reward_one, terminated_one, _, _ = one.step(actions[2])
         np.testing.assert_array_equal(seen[2], seen_one)
@@ -58,7 +58,7 @@ def test_next_step_autoreset():
     env = gym.make_vec(IDS["Hopper"], num_envs=3, max_episode_steps=4)
     env.reset(seed=0)
     push = np.zeros((3, 3), np.float32)
-    env.unwrapped.now.q[1, 1] = 0.5  # robot 1 is down
+    env.unwrapped.state.q[1, 1] = 0.5  # robot 1 is down
     _, _, terminated, truncated, _ = env.step(push)
     assert terminated.tolist() == [False, True, False] and not truncated.any()
     seen, reward, terminated, truncated, _ = env.step(push)
@@ -71,10 +71,10 @@ def test_next_step_autoreset():
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_a_motion_that_overflows_ends_the_episode():
+def test_overflow_ends_the_episode():
     env = VectorEnv("CartpoleSwingUp", 2)
     env.reset(seed=0)
-    env.now.v[0] = 1e30
+    env.state.v[0] = 1e30
     seen, reward, terminated, _, _ = env.step(np.zeros((2, 1)))
     assert terminated[0] and reward[0] == 0.0 and np.isfinite(seen[1]).all() and not terminated[1]
 
@@ -84,33 +84,33 @@ def test_more_links_and_poles():
     assert gym.make(IDS["CartpoleSwingUp"], poles=2).observation_space.shape == (8,)
 
 
-def test_the_pendulum_is_that_of_the_paper():
-    """The rewards of a way to the top add up to n^2/2, and observed places are those of the model's sites."""
+def test_pendulum_is_that_of_the_paper():
+    """Rewards up to the highest position sum to n^2/2, and observed positions are those of the sites."""
     env = Env("PendulumReach", links=3, dtype="f64")
     env.reset(seed=0)
     rewards = [env.step(np.array([1.0, 0.5, -0.5]))[1] for _ in range(10)]
-    left = env.batch.task.distance(env.now)
+    left = env.batch.task.distance(env.state)
     assert sum(rewards) + left.item() == pytest.approx(9 / 2)
-    tip = env.batch.sim.sites(ag.State(env.now.q.numpy(), env.now.v.numpy()))[0, 0]
-    seen = env.batch.task.observe(env.now)[0]
+    tip = env.batch.sim.sites(ag.State(env.state.q.numpy(), env.state.v.numpy()))[0, 0]
+    seen = env.batch.task.observe(env.state)[0]
     np.testing.assert_allclose([seen[5], seen[8], seen[9]], [tip[0], tip[2], 0.1], atol=1e-12)
 
 
-def test_a_pendulum_that_whirls_is_over():
-    env = Env("PendulumReach", links=2, fastest=3.0)
+def test_fast_pendulum_terminates():
+    env = Env("PendulumReach", links=2, max_velocity=3.0)
     env.reset(seed=0)
     ends = [env.step(np.ones(2))[2] for _ in range(20)]
     assert ends[-1] and not ends[0]
 
 
-def test_errors_say_what_to_do():
+def test_errors_name_the_remedy():
     with pytest.raises(gym.error.ResetNeeded):
         Env("Ant").step(np.zeros(8))
     with pytest.raises(ag.InputError, match="tasks are Ant"):
         Env("Walker3d")
     many = VectorEnv("Hopper", 2)
     many.reset()
-    with pytest.raises(ag.InputError, match=r"actions are \(2, 3\), not \(3,\)"):
+    with pytest.raises(ag.InputError, match=r"actions are an array \(2, 3\), not \(3,\)"):
         many.step(np.zeros(3))
     with pytest.raises(ag.InputError, match="one seed"):
         many.reset(seed=[1, 2])

@@ -1,4 +1,4 @@
-"""Environments on a GPU, without one (as tests/torch/test_on_gpu.py): the numbers of the CPU, resets that nobody waits for."""
+"""Environments on a simulated GPU (as tests/torch/test_on_gpu.py): results of the CPU, resets without synchronization."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from tests.torch.test_on_gpu import gpu  # noqa: F401
 
 
 @pytest.mark.parametrize(("name", "clip"), [("Hopper", None), ("Ant", 5.0)])
-def test_numbers_are_those_of_the_cpu(gpu, monkeypatch, name, clip):  # noqa: F811
+def test_results_equal_those_of_the_cpu(gpu, monkeypatch, name, clip):  # noqa: F811
     for module in (batch, mujoco_fields):
         monkeypatch.setattr(module, "device_of", lambda sim: torch.device("cpu"))
 
@@ -17,7 +17,7 @@ def test_numbers_are_those_of_the_cpu(gpu, monkeypatch, name, clip):  # noqa: F8
         env.reset()
         action = torch.full((2, env.action_size), 0.3, dtype=torch.float64, requires_grad=True)
         steps = [env.step(action) for _ in range(2)]
-        loss = sum(found.reward.sum() + found.last.sum() for found in steps)
+        loss = sum(found.reward.sum() + found.next_observation.sum() for found in steps)
         return *steps[-1], torch.autograd.grad(loss, action)[0]
 
     torch.testing.assert_close(play("cuda"), play("cpu"), rtol=1e-9, atol=1e-9)

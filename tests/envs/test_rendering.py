@@ -1,4 +1,4 @@
-"""Environments show themselves: pictures, films, a page in the browser."""
+"""Rendering of environments: images, videos, a page in the browser."""
 
 import sys
 import types
@@ -14,7 +14,7 @@ from artigrad.envs import Env
 HOPPER, CARTPOLE = "artigrad/Hopper-v0", "artigrad/CartpoleSwingUp-v0"
 
 
-def test_pictures_of_robots():
+def test_images():
     env = gym.make(HOPPER, render_mode="rgb_array")
     env.reset(seed=0)
     first = env.render()
@@ -32,7 +32,7 @@ def test_pictures_of_robots():
 
 
 def test_record_video(tmp_path, monkeypatch):
-    """Gymnasium's RecordVideo gets a frame a step; what writes its film stands in for moviepy."""
+    """Gymnasium's RecordVideo gets a frame per step; a fake module replaces moviepy."""
     films = []
 
     class Film:
@@ -55,7 +55,7 @@ def test_record_video(tmp_path, monkeypatch):
     assert films == [(5, (360, 480, 3), env.metadata["render_fps"])] and list(tmp_path.glob("films/*.mp4"))
 
 
-def test_a_page_that_each_step_shows(capsys):
+def test_human_mode_updates_a_page(capsys):
     env = gym.make(CARTPOLE, render_mode="human")
     env.reset(seed=0)
     assert "open http://localhost:" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""Learning: parts by hand, every algorithm reproduces from its seed and goes on where it stopped, and the gradient teaches."""
+"""Learning: networks and returns, reproducibility and resumption of every algorithm, Jacobians, evaluation, errors."""
 
 import csv
 import math
@@ -14,38 +14,39 @@ from artigrad.cli import app
 from artigrad.cli.own_task import open_task
 from artigrad.envs import TASKS, DifferentiableEnv
 from artigrad.learn import ALGORITHMS, Player, Training
+from artigrad.learn.episodes import lambda_returns
 from artigrad.learn.mbpo import Ensemble, MbpoSettings
-from artigrad.learn.parts import Normalizer, SideBySide, lambda_returns
-from artigrad.learn.replay import Replay
-from artigrad.learn.tuned import OPTIONS, TUNED
+from artigrad.learn.networks import BatchedMLP, Normalizer
+from artigrad.learn.presets import PRESETS, TASK_OPTIONS
+from artigrad.learn.replay import ReplayBuffer
 
-SMALL = {  # so that an update is short, and something is learned in the second
-    "shac": {"envs": 4, "span": 0.07, "critic_passes": 2},
-    "ppo": {"envs": 4, "horizon": 8, "passes": 2, "pieces": 2},
-    "bptt": {"envs": 2, "horizon": 6},
-    "sac": {"envs": 4, "first": 4, "updates": 2, "batch": 8},
-    "policy-enhancement": {"envs": 4, "horizon": 6, "passes": 2, "updates": 2, "batch": 8},
+SMALL = {  # short updates, and learning in the second one
+    "shac": {"num_envs": 4, "horizon_seconds": 0.07, "critic_iterations": 2},
+    "ppo": {"num_envs": 4, "num_steps": 8, "update_epochs": 2, "num_minibatches": 2},
+    "bptt": {"num_envs": 2, "horizon": 6},
+    "sac": {"num_envs": 4, "learning_starts": 4, "critic_updates": 2, "batch_size": 8},
+    "policy-enhancement": {"num_envs": 4, "num_steps": 6, "update_epochs": 2, "critic_updates": 2, "batch_size": 8},
     "mbpo": {
-        "envs": 4,
-        "first": 4,
-        "updates": 2,
-        "batch": 8,
-        "rollouts": 16,
-        "model_every": 4,
-        "model_passes": 1,
-        "norm": True,
-        "policy_every": 2,
+        "num_envs": 4,
+        "learning_starts": 4,
+        "critic_updates": 2,
+        "batch_size": 8,
+        "num_model_rollouts": 16,
+        "model_train_frequency": 4,
+        "model_epochs": 1,
+        "critic_layer_norm": True,
+        "policy_frequency": 2,
     },
     "sample-enhancement": {
-        "envs": 4,
-        "first": 4,
-        "updates": 2,
-        "batch": 8,
-        "rollouts": 16,
-        "model_every": 4,
-        "model_passes": 1,
+        "num_envs": 4,
+        "learning_starts": 4,
+        "critic_updates": 2,
+        "batch_size": 8,
+        "num_model_rollouts": 16,
+        "model_train_frequency": 4,
+        "model_epochs": 1,
     },
-    "sql": {"envs": 4, "first": 4, "updates": 2, "batch": 8, "particles": 4},
+    "sql": {"num_envs": 4, "learning_starts": 4, "critic_updates": 2, "batch_size": 8, "num_particles": 4},
 }
 each = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
@@ -59,7 +60,7 @@ def weights(run):
 
 
 @each
-def test_goes_on_where_it_stopped_to_the_bit(algorithm, tmp_path):
+def test_resumed_training_equals_an_uninterrupted_one_to_the_bit(algorithm, tmp_path):
     whole = training(algorithm)
     first = weights(whole).clone()
     for _ in range(4):
@@ -105,21 +106,21 @@ def test_damaged_checkpoint_is_refused(tmp_path, contents):
             reader()
 
 
-def test_values_of_episodes_by_hand():
-    """One robot fails after the second step, another's episode is cut off there, a third goes on."""
+def test_lambda_returns_by_hand():
+    """After the second step the first environment terminates, the second is truncated, the third continues."""
     rewards = torch.tensor([[1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [3.0, 3.0, 3.0]])
     last = torch.tensor([[10.0] * 3, [20.0] * 3, [30.0] * 3])
     terminated = torch.tensor([[False] * 3, [True, False, False], [False] * 3])
     ended = torch.tensor([[False] * 3, [True, True, False], [False] * 3])
     g, lam = 0.9, 0.8
-    found = lambda_returns(rewards, rewards, last, terminated, ended, g, lam)
+    found = lambda_returns(rewards, last, terminated, ended, g, lam)
     third = 3 + g * 30
     second = [2.0, 2 + g * 20, 2 + g * (0.2 * 20 + lam * third)]
     expected = [[1 + g * (0.2 * 10 + lam * x) for x in second], second, [third] * 3]
     torch.testing.assert_close(found, torch.tensor(expected))
 
 
-def test_observations_are_brought_to_one_scale():
+def test_normalizer_has_mean_and_deviation_of_all_observations():
     rows = torch.randn(300, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([1.0, 10.0, 0.1]) + 5.0
     normalizer = Normalizer(3)
     assert torch.equal(normalizer(rows[:5].clamp(max=9.0)), rows[:5].clamp(max=9.0).clamp(-10, 10))
@@ -128,15 +129,15 @@ def test_observations_are_brought_to_one_scale():
     torch.testing.assert_close(normalizer.mean, rows.double().mean(0))
     torch.testing.assert_close(normalizer.square / 300, rows.double().var(0, correction=0))
     assert normalizer(rows).std(0).sub(1).abs().max() < 0.02
-    for value in np.random.default_rng(0).normal(size=50):  # what never changes is no cause for NaN
+    for value in np.random.default_rng(0).normal(size=50):  # constant observations do not give NaN
         same = Normalizer(1)
         for _ in range(3):
             same.update(torch.full((1000, 1), float(value)))
         assert same(torch.full((1, 1), float(value))).abs() < 1e-3
 
 
-def test_replay_keeps_the_latest():
-    replay = Replay(1500, torch.device("cpu"))
+def test_replay_buffer_keeps_the_latest_rows():
+    replay = ReplayBuffer(1500, torch.device("cpu"))
     for k in range(20):
         replay.add(x=torch.arange(100.0) + 100 * k)
     assert replay.count == 1500 and set(replay.rows["x"].tolist()) == set(map(float, range(500, 2000)))
@@ -144,9 +145,9 @@ def test_replay_keeps_the_latest():
 
 
 @pytest.mark.parametrize("norm", [False, True])
-def test_networks_side_by_side_are_what_each_is_alone(norm):
+def test_batched_mlp_equals_single_networks(norm):
     torch.manual_seed(0)
-    nets = SideBySide(3, [4, 8, 8, 2], torch.relu, norm=norm)
+    nets = BatchedMLP(3, [4, 8, 8, 2], torch.relu, layer_norm=norm)
     x = torch.randn(3, 5, 4)
     parts = [p.view(s) for p, s in zip(nets.flat.split([math.prod(s) for s in nets.shapes]), nets.shapes, strict=True)]
     found = nets(x)
@@ -161,10 +162,10 @@ def test_networks_side_by_side_are_what_each_is_alone(norm):
     torch.testing.assert_close(nets(x[which], which), found[which])
 
 
-def test_an_ensemble_learns_what_comes_and_how_sure_that_is():
-    """Of two entries one is known, and one has noise of half its size; both are told, each with its spread."""
+def test_ensemble_predicts_means_and_standard_deviations():
+    """One entry of the output is deterministic, one has noise of standard deviation 0.5."""
     torch.manual_seed(0)
-    model = Ensemble(1, 1, MbpoSettings(members=2, elites=2, model_hidden=(32,)))
+    model = Ensemble(1, 1, MbpoSettings(ensemble_size=2, num_elites=2, model_hidden=(32,)))
     x = torch.randn(2, 4000, 2)
     y = torch.stack([torch.tanh(x[..., 0]), x[..., 1] + 0.5 * torch.randn(2, 4000)], -1)
     model.inputs.restart(x)
@@ -173,15 +174,15 @@ def test_an_ensemble_learns_what_comes_and_how_sure_that_is():
     for _ in range(300):
         at = torch.randint(4000, (256,))
         adam.zero_grad()
-        model.errors(x[:, at], y[:, at])[0].sum().backward()
+        model.losses(x[:, at], y[:, at])[0].sum().backward()
         adam.step()
-    spread = (model(x)[1].exp() * model.outputs.spread()).mean((0, 1))
-    assert spread[0] < 0.25 and 0.4 < spread[1] < 0.6, spread
-    assert (model.errors(x, y)[1] < 0.2).all()  # noise alone is half of 0.25 / 1.25
+    std = (model(x)[1].exp() * model.outputs.std()).mean((0, 1))
+    assert std[0] < 0.25 and 0.4 < std[1] < 0.6, std
+    assert (model.losses(x, y)[1] < 0.2).all()  # noise alone is half of 0.25 / 1.25
 
 
-def pendulums_in_motion():
-    """Two of two links, and the action that moves them."""
+def moving_pendulums():
+    """Two environments of two links, and the actions that move them."""
     env = DifferentiableEnv("PendulumReach", 2, dtype="f64", threads=1, links=2)
     env.reset()
     action = torch.tensor([[0.5, -0.3], [0.2, 0.9]], dtype=torch.float64)
@@ -191,11 +192,11 @@ def pendulums_in_motion():
     return env, action
 
 
-def test_jacobians_match_differences():
-    env, action = pendulums_in_motion()
-    now, h = env.now, 1e-6
-    end, J = env.jacobian(now, action)
-    torch.testing.assert_close(task_step(env, now, action), torch.cat([end.q, end.v, end.seen], -1), rtol=0, atol=0)
+def test_action_jacobian_matches_differences():
+    env, action = moving_pendulums()
+    now, h = env.state, 1e-6
+    end, J = env.action_jacobian(now, action)
+    torch.testing.assert_close(task_step(env, now, action), torch.cat([end.q, end.v, end.extras], -1), rtol=0, atol=0)
     for k in range(2):
         moved = h * torch.eye(2, dtype=torch.float64)[k]
         ends = [task_step(env, now, action + sign * moved) for sign in (1.0, -1.0)]
@@ -203,86 +204,101 @@ def test_jacobians_match_differences():
 
 
 def task_step(env, now, action):
-    """(q, v, seen) after a step."""
-    after = env.batch.step(now, action).now
-    return torch.cat([after.q, after.v, after.seen], -1)
+    """(q, v, extras) after a step."""
+    after = env.batch.step(now, action).state
+    return torch.cat([after.q, after.v, after.extras], -1)
 
 
 @pytest.mark.parametrize("task", ["Ant", "Hopper"])
-def test_samples_beside_are_true_but_for_squares(task):
-    """What Jacobians say of other actions, beside a step with them: the nearer, the truer, by the square."""
-    how = {"threads": 1, "envs": 64, "first": 64, "hidden": (8,), "options": OPTIONS.get(task, {})}
+def test_error_of_extrapolated_transitions_is_quadratic(task):
+    """Extrapolated transitions against simulated ones: half the change of action has a quarter of the error."""
+    how = {"threads": 1, "num_envs": 64, "learning_starts": 64, "hidden": (8,), "options": TASK_OPTIONS.get(task, {})}
     learner = Training(task, "sample-enhancement", **how).learner
     env = learner.env = DifferentiableEnv(task, 64, dtype="f64", threads=1, seed=3, **how["options"])
     learner.policy.double()
     learner.steps = 64
     learner.observation = env.reset()
-    start = env.now
-    learner.act()
+    start = env.state
+    learner.collect_step()
     rows, off = torch.arange(64), []
-    for learner.settings.reach in (1e-3, 5e-4):
+    for learner.settings.extra_sample_std in (1e-3, 5e-4):
         learner.generator.manual_seed(0)
-        told = learner.samples(rows)
-        beside = (told["action"] != learner.replay.at(rows)["action"]).any(-1)
-        assert 0.7 < beside.double().mean() < 1.0  # nine of ten
-        env.now = start
-        true = env.step(told["action"])
-        assert torch.equal(true.terminated, told["failed"] > 0.5)
-        off.append((true.last - told["after"]).norm(dim=-1) + (true.reward - told["reward"]).abs())
-        assert off[-1][~beside].max() < 1e-12
+        batch = learner.transitions(rows)
+        extra = (batch["action"] != learner.replay.at(rows)["action"]).any(-1)
+        assert 0.7 < extra.double().mean() < 1.0  # nine of ten
+        env.state = start
+        true = env.step(batch["action"])
+        assert torch.equal(true.terminated, batch["terminated"] > 0.5)
+        off.append(
+            (true.next_observation - batch["next_observation"]).norm(dim=-1) + (true.reward - batch["reward"]).abs()
+        )
+        assert off[-1][~extra].max() < 1e-12
     least = off[0] > 1e-11
     ratio = off[1][least] / off[0][least]
     assert ratio.median() < 0.3 and off[0].median() < 1e-5, (ratio, off)
 
 
-def test_slopes_of_a_step_match_differences():
-    env, action = pendulums_in_motion()
-    now, h = env.now, 1e-6
-    slopes, inputs = env.slopes(now, action), torch.cat([now.q, now.v, action], -1)
+def test_step_jacobian_matches_differences():
+    env, action = moving_pendulums()
+    now, h = env.state, 1e-6
+    J, inputs = env.step_jacobian(now, action), torch.cat([now.q, now.v, action], -1)
     for k in range(6):
         ends = []
         for sign in (1.0, -1.0):
             q, v, a = (inputs + sign * h * torch.eye(6, dtype=torch.float64)[k]).split(2, -1)
-            env.now = now._replace(q=q, v=v)
+            env.state = now._replace(q=q, v=v)
             found = env.step(a.contiguous())
-            ends.append(torch.cat([env.now.q, env.now.v, found.last, found.reward[:, None]], -1))
-        torch.testing.assert_close(slopes[..., k], (ends[0] - ends[1]) / (2 * h), rtol=1e-6, atol=1e-7)
+            ends.append(torch.cat([env.state.q, env.state.v, found.next_observation, found.reward[:, None]], -1))
+        torch.testing.assert_close(J[..., k], (ends[0] - ends[1]) / (2 * h), rtol=1e-6, atol=1e-7)
 
 
 @pytest.mark.parametrize("lam", [1.0, 0.0])
-def test_slopes_of_returns_are_those_of_the_closed_loop(lam):
-    """With lam = 1 through physics and policy to the last step, with lam = 0 one step, as published; then the critic's."""
-    how = {"threads": 1, "envs": 3, "horizon": 5, "lam": lam, "gamma": 0.9, "hidden": (16, 16)}
+def test_return_gradients_are_those_of_the_closed_loop(lam):
+    """td_lambda = 1: through physics and policy to the last step; 0: through one step, then by the critic, as published."""
+    how = {"threads": 1, "num_envs": 3, "num_steps": 5, "td_lambda": lam, "gamma": 0.9, "hidden": (16, 16)}
     learner = Training("PendulumReach", "policy-enhancement", **how).learner
     env, policy = learner.env, learner.policy
     learner.observation = env.reset()
-    learner.decay()
-    now, seen = env.now, learner.record()
-    found = learner.slopes(seen)[1]
+    learner.decay_learning_rates()
+    now, rollout = env.state, learner.collect_rollout()
+    found = learner.return_gradients(rollout)[1]
     for t in range(5):
-        q, v, action = (seen[name][t].clone().requires_grad_() for name in ("q", "v", "action"))
-        env.now, total, a = now._replace(q=q, v=v, steps=seen["steps"][t]), 0.0, action
+        q, v, action = (rollout[name][t].clone().requires_grad_() for name in ("q", "v", "action"))
+        env.state, total, a = now._replace(q=q, v=v, steps=rollout["steps"][t]), 0.0, action
         last = 5 if lam else t + 1
         for k in range(t, last):
             step = env.step(a)
             total = total + 0.9 ** (k - t) * step.reward
-            a = policy(step.last, seen["noise"][k + 1]) if k < last - 1 else policy(step.last)
-        total = total + 0.9 ** (last - t) * learner.target(step.last, a)
+            a = (
+                policy(step.next_observation, rollout["noise"][k + 1])
+                if k < last - 1
+                else policy(step.next_observation)
+            )
+        total = total + 0.9 ** (last - t) * learner.target(step.next_observation, a)
         expected = torch.cat(torch.autograd.grad(total.sum(), (q, v, action)), -1)
         torch.testing.assert_close(found[t], expected, rtol=1e-3, atol=1e-4)
 
 
-def test_the_gradient_lifts_a_pendulum():
-    run = Training("PendulumReach", "bptt", threads=1, options={"links": 1}, rate=3e-2, hidden=(32,), horizon=40)
+def test_bptt_raises_a_pendulum():
+    run = Training(
+        "PendulumReach", "bptt", threads=1, options={"links": 1}, learning_rate=3e-2, hidden=(32,), horizon=40
+    )
     found = [run.learner.update()["return"] for _ in range(12)]
     assert found[0] < 0.1 and max(found) > 0.3  # 0.5 at best
     assert max(found) <= 0.5 + 1e-6
 
 
-def test_both_estimates_of_a_gradient_are_of_the_same():
-    """Through the physics and by likelihood, over many robots: the same direction and length."""
+def test_pathwise_and_likelihood_ratio_gradients_agree():
+    """Means over many environments have the same direction and norm."""
     run = Training(
-        "PendulumReach", "shac", threads=1, envs=4096, span=0.05, mixed=True, hidden=(4,), options={"links": 1}
+        "PendulumReach",
+        "shac",
+        threads=1,
+        num_envs=4096,
+        horizon_seconds=0.05,
+        mixed_gradient=True,
+        hidden=(4,),
+        options={"links": 1},
     )
     learner, found = run.learner, []
     learner.mixture.forward = lambda first, zeroth: found.append((first.clone(), zeroth)) or first
@@ -293,15 +309,15 @@ def test_both_estimates_of_a_gradient_are_of_the_same():
     assert 0.8 < zeroth.norm() / first.norm() < 1.25
 
 
-def test_the_horizon_adapts_to_how_wild_gradients_are():
-    how = {"threads": 1, "envs": 4, "span": 0.04, "adaptive": True, "critic_passes": 1}
+def test_horizon_adapts_to_the_fraction_of_clipped_cotangents():
+    how = {"threads": 1, "num_envs": 4, "horizon_seconds": 0.04, "adaptive_horizon": True, "critic_iterations": 1}
     calm, wild = (Training("Hopper", "shac", clip=clip, **how) for clip in (1e9, 1e-9))
     grown, shrunk = ([run.learner.update() for _ in range(4)] for run in (calm, wild))
-    assert [x["horizon"] for x in grown] == [5, 6, 7, 8] and grown[-1]["cut"] == 0.0
-    assert [x["horizon"] for x in shrunk] == [5, 4, 3, 2] and shrunk[0]["cut"] > 0.9
+    assert [x["horizon"] for x in grown] == [5, 6, 7, 8] and grown[-1]["clip_fraction"] == 0.0
+    assert [x["horizon"] for x in shrunk] == [5, 4, 3, 2] and shrunk[0]["clip_fraction"] > 0.9
 
 
-def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
+def test_run_writes_progress_and_a_policy(tmp_path):
     run = training("shac", tmp_path, task="Hopper")
     seen = []
     run.run(steps=60, watch=seen.append)
@@ -309,41 +325,41 @@ def test_a_run_leaves_its_figures_and_a_policy(tmp_path):
     assert [float(r["steps"]) for r in rows] == [36.0, 72.0] == [f["steps"] for f in seen]
     player = Player(tmp_path / "checkpoint.pt")
     observation = np.linspace(-1, 1, 11)
-    expected = run.learner.played(torch.tensor(observation[None], dtype=torch.float32))[0]
+    expected = run.learner.ema_policy(torch.tensor(observation[None], dtype=torch.float32))[0]
     np.testing.assert_array_equal(player(observation), expected.detach())
-    motion = player.motion(0.1)
+    motion = player.rollout(0.1)
     env = DifferentiableEnv("Hopper", 1, dtype="f64", threads=1)
     seen = env.reset()
     for _ in range(12):
         with torch.no_grad():
-            seen = env.step(player.policy(seen.float()).double()).last
+            seen = env.step(player.policy(seen.float()).double()).next_observation
     np.testing.assert_allclose(motion.final.q[1:], seen[0, :5], atol=1e-12)
     ours, theirs = player.returns(3), player.gymnasium_returns(3)
     assert np.isfinite(ours).all() and np.isfinite(theirs).all() and ours.shape == theirs.shape == (3,)
 
 
-def test_what_is_played_is_a_mean_over_updates(tmp_path):
-    run = Training("Hopper", "shac", tmp_path, threads=1, average=0.5, hidden=(16, 16), **SMALL["shac"])
+def test_checkpoint_holds_the_moving_average_of_the_policy(tmp_path):
+    run = Training("Hopper", "shac", tmp_path, threads=1, ema_decay=0.5, hidden=(16, 16), **SMALL["shac"])
     slow, learner = weights(run).clone(), run.learner
     for _ in range(2):
         learner.update()
-        learner.follow()
+        learner.update_ema()
         slow = 0.5 * (slow + weights(run))
-    played = torch.cat([w.detach().flatten() for w in learner.played.parameters()])
+    played = torch.cat([w.detach().flatten() for w in learner.ema_policy.parameters()])
     torch.testing.assert_close(played, slow)
-    assert torch.equal(learner.played.normalizer.mean, learner.policy.normalizer.mean)
+    assert torch.equal(learner.ema_policy.normalizer.mean, learner.policy.normalizer.mean)
     run.save()
     seen = torch.linspace(-1, 1, 11)
-    assert torch.equal(torch.tensor(Player(tmp_path / "checkpoint.pt")(seen)), learner.played(seen).detach())
+    assert torch.equal(torch.tensor(Player(tmp_path / "checkpoint.pt")(seen)), learner.ema_policy(seen).detach())
 
 
-def test_nothing_comes_after_a_pendulums_end():
-    """Which is in its observation, and where an ensemble of networks sees it too."""
+def test_pendulum_terminates_after_100_steps():
+    """The observation shows it, so that an ensemble of networks predicts it."""
     env = DifferentiableEnv("PendulumReach", 1, threads=1)
     env.reset()
     found = [env.step(torch.zeros(1, 2)) for _ in range(100)]
     assert [bool(x.terminated) for x in found] == [False] * 99 + [True] and not any(x.truncated for x in found)
-    over = [bool(env.task.over(env.task.recall(x.last))) for x in found[-2:]]
+    over = [bool(env.task.terminated(env.task.state_from_observation(x.next_observation))) for x in found[-2:]]
     assert over == [False, True]
 
 
@@ -351,7 +367,7 @@ def test_command_line(tmp_path):
     call = ["train", "cartpoleswingup", "--algorithm", "ppo", "--steps", "100", "--folder", str(tmp_path)]
     found = CliRunner().invoke(app, call)
     assert found.exit_code == 0 and "artigrad play" in " ".join(found.output.split())
-    assert "goes on" in CliRunner().invoke(app, call).output
+    assert "continues" in CliRunner().invoke(app, call).output
     wrong = CliRunner().invoke(app, ["train", "unicorn"])
     assert wrong.exit_code == 1 and "tasks are Ant" in " ".join(wrong.output.split())
 
@@ -365,14 +381,14 @@ class TwoPoles(CartpoleSwingUp):
 """
 
 
-def test_tasks_of_ones_own(tmp_path):
-    """Trained, gone on with and played: as an object, and out of a file on the command line."""
+def test_user_task_is_trained_resumed_and_evaluated(tmp_path):
+    """As an object, and from a file on the command line."""
     (tmp_path / "poles.py").write_text(OWN)
     own, run = str(tmp_path / "poles.py"), str(tmp_path / "run")
     call = ["train", own, "--algorithm", "ppo", "--steps", "100", "--folder", run]
     found = CliRunner().invoke(app, call)
     assert found.exit_code == 0, found.output
-    assert "goes on" in CliRunner().invoke(app, [*call[:1], own + ":TwoPoles", *call[2:]]).output
+    assert "continues" in CliRunner().invoke(app, [*call[:1], own + ":TwoPoles", *call[2:]]).output
     played = CliRunner().invoke(app, ["play", run + "/checkpoint.pt", "--task", own, "--episodes", "1"])
     assert played.exit_code == 0 and "TwoPoles" in played.output, played.output
     with pytest.raises(ag.InputError, match="task of your own, TwoPoles: pass task="):
@@ -380,14 +396,14 @@ def test_tasks_of_ones_own(tmp_path):
     task = open_task(own)
     assert Player(run + "/checkpoint.pt", task=task).returns(1).shape == (1,)
     assert Training(task, "ppo", run).learner.steps >= 100
-    imitation = type("CartpoleSwingUp", (type(task),), {})()  # another one of a known name
+    imitation = type("CartpoleSwingUp", (type(task),), {})()  # another task of the same name
     assert Training(imitation, "ppo", threads=1).about["task"].endswith(".CartpoleSwingUp")
-    for wrong, said in (("nowhere.py", "no file"), (own + ":Three", "no 'Three'; its tasks are TwoPoles")):
+    for wrong, message in (("nowhere.py", "no file"), (own + ":Three", "no 'Three'; its tasks are TwoPoles")):
         found = CliRunner().invoke(app, ["train", wrong])
-        assert found.exit_code == 1 and said in " ".join(found.output.split()), found.output
+        assert found.exit_code == 1 and message in " ".join(found.output.split()), found.output
 
 
-def test_control_c_ends_between_two_updates_and_progress_has_each_once(tmp_path, monkeypatch):
+def test_interrupt_ends_after_an_update_and_progress_has_each_row_once(tmp_path, monkeypatch):
     whole, halves = tmp_path / "whole", tmp_path / "halves"
     call = ["train", "cartpoleswingup", "--algorithm", "ppo", "--steps", "30000", "--threads", "1", "--folder"]
     assert CliRunner().invoke(app, [*call, str(whole)]).exit_code == 0
@@ -400,23 +416,25 @@ def test_control_c_ends_between_two_updates_and_progress_has_each_once(tmp_path,
     with monkeypatch.context() as during:
         during.setattr(ALGORITHMS["ppo"], "update", interrupted)
         found = CliRunner().invoke(app, [*call, str(halves)])
-    assert found.exit_code == 0 and "the same command goes on" in found.output
-    with (halves / "progress.csv").open("a") as file:  # what came after the checkpoint, before a machine was lost
+    assert found.exit_code == 0 and "the same command continues" in found.output
+    with (halves / "progress.csv").open("a") as file:  # rows after the checkpoint, before a crash
         file.write("900000,1.0,0.0,0.0,0.0,0.0,0.0\n900001,")
     assert CliRunner().invoke(app, [*call, str(halves)]).exit_code == 0
     one, other = (
         list(csv.DictReader((folder / "progress.csv").read_text().splitlines())) for folder in (whole, halves)
     )
     assert [row["steps"] for row in one] == [row["steps"] for row in other] and len(one) > 1
-    weights = [torch.load(x / "checkpoint.pt")["learner"]["parts"]["policy"]["mean.0.weight"] for x in (whole, halves)]
+    weights = [
+        torch.load(x / "checkpoint.pt")["learner"]["modules"]["policy"]["mean.0.weight"] for x in (whole, halves)
+    ]
     assert torch.equal(*weights)
 
 
-def test_what_is_wrong_is_said(tmp_path):
+def test_wrong_arguments_are_reported(tmp_path):
     broken = training("ppo")
     broken.learner.policy.normalizer.update(broken.learner.observation * math.nan)
-    with pytest.raises(FloatingPointError, match="no numbers"):
-        broken.learner.check()
+    with pytest.raises(FloatingPointError, match="not finite"):
+        broken.learner.check_finite()
     with pytest.raises(ag.InputError, match="algorithms are shac"):
         Training("Ant", "dreamer")
     with pytest.raises(ag.InputError, match="settings of shac are"):
@@ -428,15 +446,15 @@ def test_what_is_wrong_is_said(tmp_path):
         training("shac", tmp_path)
     with pytest.raises(ag.InputError, match="there is no file"):
         Player(tmp_path / "none.pt")
-    assert math.isnan(training("ppo").learner.tally.figures()["return"])
+    assert math.isnan(training("ppo").learner.episode_stats.metrics()["return"])
 
 
-def test_a_training_begins_with_what_is_known_to_work():
-    for (task, algorithm), settings in TUNED.items():
+def test_training_uses_presets():
+    for (task, algorithm), settings in PRESETS.items():
         assert task in TASKS and ALGORITHMS[algorithm].Settings(**settings)
-    small = {"envs": 2, "hidden": (8,), "critic_hidden": (8,), "threads": 1}
+    small = {"num_envs": 2, "hidden": (8,), "critic_hidden": (8,), "threads": 1}
     usual = Training("ant", "SHAC", **small)
-    assert usual.learner.settings.episode == usual.learner.env.episode == 250
+    assert usual.learner.settings.max_episode_steps == usual.learner.env.max_episode_steps == 250
     assert usual.learner.env.observation_size == 27 and usual.about["options"] == {"contact_forces": False}
-    other = Training("Ant", "shac", episode=100, options={"contact_forces": True}, **small)
-    assert other.learner.env.episode == 100 and other.learner.env.observation_size == 105
+    other = Training("Ant", "shac", max_episode_steps=100, options={"contact_forces": True}, **small)
+    assert other.learner.env.max_episode_steps == 100 and other.learner.env.observation_size == 105

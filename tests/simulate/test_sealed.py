@@ -107,7 +107,9 @@ def test_controllers_costs_and_environments_refuse_unknown_attributes():
     assert "did you mean 'iterations'" in refused(mpc, "itertions")
     assert "make another one" in refused(mpc, "horizon") and "make another one" in refused(cost, "Q")
     assert "no attribute" in refused(cost, "weight")
-    assert "did you mean 'episode'" in refused(env, "episodes") and "make another one" in refused(env, "num_envs")
+    assert "did you mean 'max_episode_steps'" in refused(env, "max_episode_step") and "make another one" in refused(
+        env, "num_envs"
+    )
     mpc.iterations, mpc.seconds, env.clip = 3, 0.1, 1.0
     assert cost.window(3, 2) is cost
     moving = Quadratic(model, ag.State(np.zeros((4, 2)), np.ones((4, 2))), Q=1.0, R=1.0).window(2, 5)

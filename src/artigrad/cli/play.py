@@ -22,7 +22,7 @@ def play(
 ) -> None:
     """Play a trained policy and print its returns."""
     from ..learn import Player
-    from ..learn.playing import GYMNASIUM
+    from ..learn.evaluation import GYMNASIUM
 
     console = Console()
     try:
@@ -40,5 +40,5 @@ def play(
         table.add_row(where, *(f"{x:.1f}" for x in (returns.mean(), returns.min(), returns.max())))
     console.print(table)
     if save is not None:
-        player.motion(seed=seed).save(save)
+        player.rollout(seed=seed).save(save)
         console.print(f"saved {save}")

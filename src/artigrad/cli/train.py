@@ -70,7 +70,7 @@ def train(
         console.print(f"[red]{problem}[/red]")
         raise typer.Exit(1) from None
     if training.learner.steps:
-        console.print(f"goes on with {folder} at {training.learner.steps:,} steps")
+        console.print(f"continues {folder} at {training.learner.steps:,} steps")
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[text]}"), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
         total = float(steps) if steps is not None else 60.0 * minutes
@@ -87,5 +87,5 @@ def train(
                 training.run(steps, seconds=None if steps is not None else 60.0 * minutes, watch=watch)
         except KeyboardInterrupt:
             training.save()
-            console.print("stopped; the same command goes on")
+            console.print("stopped; the same command continues")
     console.print(f"saved {training.checkpoint}: artigrad play {training.checkpoint}")

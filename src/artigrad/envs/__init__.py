@@ -1,8 +1,8 @@
-"""Environments on the engine: in PyTorch, differentiable, on CPU and GPU; and as Gymnasium's, which importing this registers
-where Gymnasium is installed.
+"""Environments: batched and differentiable in PyTorch on CPU and GPU, and as Gymnasium environments.
 
-`DifferentiableEnv("Ant", 256)` are many robots in PyTorch. gym.make("artigrad/Ant-v0") is one robot,
-gym.make_vec("artigrad/Ant-v0", num_envs=256) many, stepped by one native call. `TASKS` has the names.
+`DifferentiableEnv("Ant", 256)` is a batch of 256 environments in PyTorch. `gym.make("artigrad/Ant-v0")` is one Gymnasium
+environment, `gym.make_vec("artigrad/Ant-v0", num_envs=256)` a vector environment whose step is one native call. Importing
+this package registers them if Gymnasium is installed. `TASKS` lists the names.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ import importlib
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from ..deprecation import module_getattr
 from ..errors import need
 
 need("torch", "artigrad.envs needs PyTorch", "gym")
 
 from .batch import TASKS
 from .differentiable_env import DifferentiableEnv, EnvStep
-from .env_task import Draw, EnvTask, Moment
+from .env_task import EnvState, EnvTask, RandomSource
 
 if TYPE_CHECKING:
-    from .single import Env
-    from .vector import VectorEnv
+    from .gym_env import Env
+    from .gym_vector_env import VectorEnv
 
-_ON_GYMNASIUM = {"Env": ".single", "VectorEnv": ".vector"}
+_NEED_GYMNASIUM = {"Env": ".gym_env", "VectorEnv": ".gym_vector_env"}
+_deprecated = module_getattr(__name__, {"Moment": "EnvState", "Draw": "RandomSource"})
 
 
 def __getattr__(name: str) -> Any:
-    """What needs Gymnasium, on demand."""
-    if name not in _ON_GYMNASIUM:
-        raise AttributeError(f"module 'artigrad.envs' has no attribute {name!r}")
+    """Import classes that need Gymnasium on demand, and resolve deprecated names."""
+    if name not in _NEED_GYMNASIUM:
+        return _deprecated(name)
     need("gymnasium", f"artigrad.envs.{name} needs Gymnasium", "gym")
-    return getattr(importlib.import_module(_ON_GYMNASIUM[name], __name__), name)
+    return getattr(importlib.import_module(_NEED_GYMNASIUM[name], __name__), name)
 
 
 if find_spec("gymnasium") is not None:
@@ -42,8 +44,8 @@ if find_spec("gymnasium") is not None:
             f"artigrad/{_name}-v0",
             entry_point="artigrad.envs:Env",
             vector_entry_point="artigrad.envs:VectorEnv",
-            max_episode_steps=TASKS[_name].episode,
+            max_episode_steps=TASKS[_name].max_episode_steps,
             kwargs={"task": _name},
         )
 
-__all__ = ["TASKS", "DifferentiableEnv", "Draw", "Env", "EnvStep", "EnvTask", "Moment", "VectorEnv"]
+__all__ = ["TASKS", "DifferentiableEnv", "Env", "EnvState", "EnvStep", "EnvTask", "RandomSource", "VectorEnv"]

@@ -1,4 +1,4 @@
-"""Many robots as one environment in PyTorch, differentiable, on the CPU or on a GPU."""
+"""DifferentiableEnv: a batch of environments in PyTorch, differentiable, on CPU and GPU."""
 
 from __future__ import annotations
 
@@ -7,40 +7,59 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from ..deprecation import renamed, renamed_arguments
 from ..errors import InputError
 from ..model.sealed import Sealed
 from .batch import Batch
-from .env_task import EnvTask, Moment
+from .env_task import EnvState, EnvTask
 
 
+@renamed(last="next_observation")
 class EnvStep(NamedTuple):
-    """What a step gives, one row per robot.
+    """Result of one step of B environments.
 
-    observation: what the next action is for; of a new episode where one ended. reward. terminated: the robot failed.
-    truncated: the episode was cut off by its length. last: the observation that the step itself led to, also where the
-    episode ended.
+    Attributes:
+      observation: Observations for the next action, (B, observation_size): the first of a new episode where one ended.
+      reward: Rewards, (B,).
+      terminated: True where the task failed, (B,).
+      truncated: True where the episode reached its maximum length, (B,).
+      next_observation: Observations after the step, before auto-reset, (B, observation_size).
     """
 
     observation: Tensor
     reward: Tensor
     terminated: Tensor
     truncated: Tensor
-    last: Tensor
+    next_observation: Tensor
 
 
+@renamed(now="state", draw="random", episode="max_episode_steps", slopes="step_jacobian", jacobian="action_jacobian")
 class DifferentiableEnv(Sealed):
-    """`num_envs` robots at a task, given by name (`artigrad.envs.TASKS`, with its options) or as an `EnvTask`.
+    """A batch of environments whose steps are differentiable.
 
-    Rewards and observations are differentiable with respect to this action and all before it, back to the beginning of each
-    episode or the last `detach`. A robot whose episode ended starts anew within the same step, and no gradient passes.
-    clip: the norms that the cotangents of a robot's state and of its controls are cut down to at each step back in time;
-    without it gradients of contact grow by orders of magnitude within tens of steps. episode: steps after which one is cut
-    off, where not the task's own.
+    Rewards and observations are differentiable with respect to all actions since the beginning of the episode or the last
+    `detach`. An environment whose episode ends is reset within the same step; no gradient passes through the reset.
+
+    Args:
+      task: Name in `artigrad.envs.TASKS`, or an EnvTask.
+      num_envs: Number of environments B.
+      device: "cpu" or "cuda".
+      dtype: "f32" or "f64".
+      threads: Number of CPU threads; None: all cores.
+      seed: Seed of initial states and goals.
+      clip: Maximum norms of the cotangents of each environment's state and controls, applied at every step of the backward
+        pass. Without it gradients through contact grow by orders of magnitude within tens of steps. None: no limit.
+      max_episode_steps: Environment steps until truncation; None: the task's.
+      options: Options of a task given by name.
+
+    Attributes:
+      state: Current EnvState; None before the first reset.
     """
 
     CALLED = "a DifferentiableEnv"
-    OPEN = ("now", "clip", "episode", "draw")
+    OPEN = ("state", "clip", "max_episode_steps", "random")
 
+    @renamed_arguments(episode="max_episode_steps")
     def __init__(
         self,
         task: str | EnvTask,
@@ -51,105 +70,145 @@ class DifferentiableEnv(Sealed):
         threads: int | None = None,
         seed: int = 0,
         clip: float | None = None,
-        episode: int | None = None,
+        max_episode_steps: int | None = None,
         **options: Any,
     ):
         if not isinstance(num_envs, int) or num_envs < 1:
-            raise InputError(f"num_envs is a whole number, at least 1, not {num_envs!r}")
+            raise InputError(f"num_envs is an integer of at least 1, not {num_envs!r}")
         if clip is not None and not clip > 0.0:
-            raise InputError(f"clip is a norm above zero, not {clip!r}")
+            raise InputError(f"clip is a positive norm, not {clip!r}")
         self.batch = Batch(task, device=device, dtype=dtype, threads=threads, **options)
         self.task, self.num_envs, self.clip = self.batch.task, num_envs, clip
-        self.episode = self.task.episode if episode is None else episode
-        self.draw = self.batch.draw(seed)
-        self.now: Moment | None = None
+        self.max_episode_steps = self.task.max_episode_steps if max_episode_steps is None else max_episode_steps
+        self.random = self.batch.random_source(seed)
+        self.state: EnvState | None = None
         self._seal()
 
     def _remedy(self, name: str) -> str:
-        """The simulator and the batch are made for what was given."""
+        """Return the remedy for attributes that the simulator and the batch depend on."""
         return "make another one" if hasattr(type(self), name) or name in self.__dict__ else ""
 
     @property
     def observation_size(self) -> int:
+        """Length of an observation."""
         return self.task.observation_size
 
     @property
     def dt(self) -> float:
-        """s, of one step."""
+        """Duration of one environment step, s."""
         return self.batch.sim.dt * self.task.frame_skip
 
     @property
     def action_size(self) -> int:
+        """Length of an action."""
         return self.task.model.nu
 
-    def reset(self, *, spread: bool = False) -> Tensor:
-        """All robots begin an episode. spread: at random steps of it, so that they do not all end it together."""
-        now = self.batch.start(self.draw, self.num_envs)
-        if spread:
-            steps = self.draw.uniform(0.0, float(self.episode), self.num_envs).long()
-            now = now._replace(steps=steps.clamp(max=self.episode - 1))
-        self.now = now
-        return self.batch.observe(now)
+    @renamed_arguments(spread="stagger")
+    def reset(self, *, stagger: bool = False) -> Tensor:
+        """Begin an episode in all environments.
+
+        Args:
+          stagger: Begin at random step counts, so that truncations do not coincide.
+
+        Returns:
+          Observations (B, observation_size).
+        """
+        state = self.batch.initial_state(self.random, self.num_envs)
+        if stagger:
+            steps = self.random.uniform(0.0, float(self.max_episode_steps), self.num_envs).long()
+            state = state._replace(steps=steps.clamp(max=self.max_episode_steps - 1))
+        self.state = state
+        return self.batch.observe(state)
 
     def step(self, action: Tensor) -> EnvStep:
-        if self.now is None:
+        """Simulate one step of all environments, and reset those whose episode ends.
+
+        Args:
+          action: Actions (B, action_size) in [-limit, limit] of the task.
+        """
+        if self.state is None:
             raise InputError("call reset() before the first step")
-        wanted = (self.num_envs, self.action_size)
-        if not isinstance(action, Tensor) or tuple(action.shape) != wanted:
-            raise InputError(f"actions are a tensor {wanted}, not {tuple(getattr(action, 'shape', ()))}")
-        after, reward, terminated = self.batch.step(self.now, action, self.clip)
-        truncated = (after.steps >= self.episode) & ~terminated
+        expected = (self.num_envs, self.action_size)
+        if not isinstance(action, Tensor) or tuple(action.shape) != expected:
+            raise InputError(f"actions are a tensor {expected}, not {tuple(getattr(action, 'shape', ()))}")
+        after, reward, terminated = self.batch.step(self.state, action, self.clip)
+        truncated = (after.steps >= self.max_episode_steps) & ~terminated
         ended = terminated | truncated
-        last = observation = self.batch.observe(after)
-        if self.batch.device.type != "cpu":  # nobody waits for a GPU to look
-            fresh = self.batch.start(self.draw, self.num_envs)
-            after = Moment(*(_where(ended, x, y) for x, y in zip(fresh, after, strict=True)))
+        next_observation = observation = self.batch.observe(after)
+        if self.batch.device.type != "cpu":  # without a synchronization of the GPU
+            initial = self.batch.initial_state(self.random, self.num_envs)
+            after = EnvState(*(_where(ended, x, y) for x, y in zip(initial, after, strict=True)))
             observation = self.batch.observe(after)
         elif ended.any():
             rows = ended.nonzero()[:, 0]
-            fresh = self.batch.start(self.draw, len(rows))
-            after = Moment(*(y.index_copy(0, rows, x) for x, y in zip(fresh, after, strict=True)))
-            observation = observation.index_copy(0, rows, self.batch.observe(fresh))
-        self.now = after
-        return EnvStep(observation, reward, terminated, truncated, last)
+            initial = self.batch.initial_state(self.random, len(rows))
+            after = EnvState(*(y.index_copy(0, rows, x) for x, y in zip(initial, after, strict=True)))
+            observation = observation.index_copy(0, rows, self.batch.observe(initial))
+        self.state = after
+        return EnvStep(observation, reward, terminated, truncated, next_observation)
 
-    def jacobian(self, now: Moment, action: Tensor) -> tuple[Moment, Tensor]:
-        """The moments that a step leads to from any others, before an episode begins anew, and how their (q, v, seen, act)
-        depend on the action, (B, entries, actions). It takes a step of one robot for each of these entries."""
-        rows = sum(x.shape[-1] for x in (now.q, now.v, now.seen, now.act))
-        many = Moment(*(x.detach().repeat_interleave(rows, 0) for x in now))
+    def action_jacobian(self, state: EnvState, action: Tensor) -> tuple[EnvState, Tensor]:
+        """Return the state after one step, before auto-reset, and its Jacobian with respect to the action.
+
+        Simulates n copies of every environment, n = nq + nv + extras_size + na.
+
+        Args:
+          state: States, batch size B.
+          action: Actions (B, action_size).
+
+        Returns:
+          The next EnvState, and the derivatives (B, n, action_size) of its (q, v, extras, act).
+        """
+        n = sum(x.shape[-1] for x in (state.q, state.v, state.extras, state.act))
+        copies = EnvState(*(x.detach().repeat_interleave(n, 0) for x in state))
         with torch.enable_grad():
-            actions = action.detach().repeat_interleave(rows, 0).requires_grad_()
-            after = self.batch.step(many, actions)[0]
-            found = torch.cat([after.q, after.v, after.seen, after.act], -1).reshape(-1, rows, rows)
-            (slope,) = torch.autograd.grad(found.diagonal(dim1=1, dim2=2).sum(), actions)
-        return Moment(*(x.detach()[::rows] for x in after)), slope.reshape(-1, rows, self.action_size)
+            actions = action.detach().repeat_interleave(n, 0).requires_grad_()
+            after = self.batch.step(copies, actions)[0]
+            y = torch.cat([after.q, after.v, after.extras, after.act], -1).reshape(-1, n, n)
+            (J,) = torch.autograd.grad(y.diagonal(dim1=1, dim2=2).sum(), actions)
+        return EnvState(*(x.detach()[::n] for x in after)), J.reshape(-1, n, self.action_size)
 
-    def slopes(self, now: Moment, action: Tensor) -> Tensor:
-        """How y = (q, v, observation, reward) after a step from any moments, before an episode begins anew, depends on
-        (q, v, action): (B, y, nq + nv + actions). It takes a step of one robot for each entry of y. Not of robots with
-        activations, which would have to be among them."""
+    def step_jacobian(self, state: EnvState, action: Tensor) -> Tensor:
+        """Return the Jacobian of one environment step, before auto-reset.
+
+        Simulates n copies of every environment, n = nq + nv + observation_size + 1.
+
+        Args:
+          state: States, batch size B.
+          action: Actions (B, action_size).
+
+        Returns:
+          Tensor (B, n, nq + nv + action_size), the derivatives of (q, v, observation, reward) after the step with respect to
+          (q, v, action). Those with respect to q are ambient: one per entry of q.
+
+        Raises:
+          InputError: The model has activations.
+        """
         if self.task.model.na:
             raise InputError(
-                f"'{self.task.model.name}' has activations, which slopes() does not follow: train it by shac"
+                f"'{self.task.model.name}' has activations, which step_jacobian() does not support: train it by shac"
             )
-        rows = now.q.shape[-1] + now.v.shape[-1] + self.observation_size + 1
-        now = Moment(*(x.detach().repeat_interleave(rows, 0) for x in now))
+        n = state.q.shape[-1] + state.v.shape[-1] + self.observation_size + 1
+        state = EnvState(*(x.detach().repeat_interleave(n, 0) for x in state))
         with torch.enable_grad():
-            inputs = [now.q.requires_grad_(), now.v.requires_grad_(), action.detach().repeat_interleave(rows, 0)]
-            after, reward, _ = self.batch.step(now, inputs[2].requires_grad_())
-            found = torch.cat([after.q, after.v, self.batch.observe(after), reward[:, None]], -1)
-            bars = torch.autograd.grad(found.reshape(-1, rows, rows).diagonal(dim1=1, dim2=2).sum(), inputs)
-        return torch.cat(bars, -1).reshape(-1, rows, sum(x.shape[-1] for x in bars))
+            inputs = [state.q.requires_grad_(), state.v.requires_grad_(), action.detach().repeat_interleave(n, 0)]
+            after, reward, _ = self.batch.step(state, inputs[2].requires_grad_())
+            y = torch.cat([after.q, after.v, self.batch.observe(after), reward[:, None]], -1)
+            bars = torch.autograd.grad(y.reshape(-1, n, n).diagonal(dim1=1, dim2=2).sum(), inputs)
+        return torch.cat(bars, -1).reshape(-1, n, sum(x.shape[-1] for x in bars))
 
     def detach(self) -> Tensor:
-        """Cut the graph here: what follows has no gradient with respect to what came before. Gives the observation."""
-        if self.now is None:
+        """Detach the state from the graph: later results have no gradient with respect to earlier actions.
+
+        Returns:
+          Observations (B, observation_size).
+        """
+        if self.state is None:
             raise InputError("call reset() before detach()")
-        self.now = Moment(*(x.detach() for x in self.now))
-        return self.batch.observe(self.now)
+        self.state = EnvState(*(x.detach() for x in self.state))
+        return self.batch.observe(self.state)
 
 
 def _where(rows: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Rows of x where they are asked for, else of y."""
+    """Return x in the rows where `rows` (B,) is True, y elsewhere."""
     return torch.where(rows.reshape(-1, *[1] * (x.ndim - 1)), x, y)

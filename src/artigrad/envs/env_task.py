@@ -1,7 +1,7 @@
-"""What makes an environment of a robot: how actions drive it, what is observed, what is rewarded, when it is over.
+"""EnvTask: robot, observation, reward and termination of an environment.
 
-Everything is plain PyTorch on tensors with one row per robot, so that autograd differentiates it; the physics between two
-moments is `artigrad.torch.rollout`.
+Everything is PyTorch on tensors with the batch axis first, so that autograd differentiates it. `artigrad.torch.rollout`
+simulates from one state to the next.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..deprecation import rename_overrides, renamed
 from ..model.model import Model
 from ..simulate.simulator import Simulator
 
@@ -19,97 +20,148 @@ if TYPE_CHECKING:
     from .mujoco_fields import MujocoFields
 
 
-class Moment(NamedTuple):
-    """Robots between two steps of an environment, one row each.
+@renamed(seen="extras")
+class EnvState(NamedTuple):
+    """State of a batch of B environments between two steps.
 
-    q, v: the state. seen: (B, seen_size), what the task looked up in the simulator (`EnvTask.look`). goal: (B, goal_size), what
-    the episode asks for. steps: (B,), steps of the environment since the episode began. act: (B, na), activations, of robots
-    whose actuators have them; zero in a first state.
+    Attributes:
+      q: Coordinates, (B, nq), as MuJoCo's qpos.
+      v: Velocities, (B, nv), as MuJoCo's qvel.
+      extras: Quantities that `EnvTask.extras` computes with the simulator, (B, extras_size).
+      goal: Goal of the episode, (B, goal_size).
+      steps: Environment steps since the episode began, (B,), integers.
+      act: Activations of the actuators, (B, na); zero in an initial state.
     """
 
     q: Tensor
     v: Tensor
-    seen: Tensor
+    extras: Tensor
     goal: Tensor
     steps: Tensor
     act: Tensor = torch.zeros(0)
 
 
-class Draw:
-    """Random tensors of one generator, of one dtype, on one device."""
+class RandomSource:
+    """Random tensors of one generator, data type and device."""
 
     def __init__(self, generator: torch.Generator, dtype: torch.dtype):
         self.generator, self.dtype = generator, dtype
 
     def tensor(self, x: Any) -> Tensor:
-        """Given numbers, beside drawn ones."""
+        """Return given values as a tensor of this data type and device."""
         return torch.as_tensor(x, dtype=self.dtype, device=self.generator.device)
 
     def uniform(self, low: float, high: float, *shape: int) -> Tensor:
+        """Return samples of the uniform distribution on [low, high)."""
         device = self.generator.device
         return low + (high - low) * torch.rand(shape, generator=self.generator, dtype=self.dtype, device=device)
 
     def normal(self, *shape: int) -> Tensor:
+        """Return samples of the standard normal distribution."""
         return torch.randn(shape, generator=self.generator, dtype=self.dtype, device=self.generator.device)
 
 
+@renamed(
+    episode="max_episode_steps",
+    hidden="num_excluded_positions",
+    seen_size="extras_size",
+    lagging="use_mjdata",
+    start="sample_initial_state",
+    goals="sample_goals",
+    look="extras",
+    see="mjdata_extras",
+    moved="translated",
+    over="terminated",
+    recall="state_from_observation",
+)
 class EnvTask(ABC):
-    """A robot and what it is to do. Subclasses set the fields and write the functions.
+    """A robot and its task. Subclasses set the attributes and write the methods.
 
-    model: the robot. frame_skip: steps of the simulator in one of the environment. episode: steps of the environment until it
-    is cut off. hidden: nothing but rewards depends on so many first entries of q. limit: actions lie within -limit and limit.
-    options: of the Simulator. seen_size, goal_size: of `Moment`. lagging: `see` in place of `look`.
+    Attributes:
+      model: Robot.
+      frame_skip: Simulator steps per environment step.
+      max_episode_steps: Environment steps until an episode is truncated.
+      observation_size: Length of an observation.
+      limit: Actions lie in [-limit, limit].
+      num_excluded_positions: Number of leading entries of q (horizontal base position) that observations and termination do
+        not depend on. They are subtracted before each step, so rewards may depend on their change only.
+      extras_size: Length of `EnvState.extras`.
+      use_mjdata: If True, `mjdata_extras` replaces `extras`: the quantities are those that MuJoCo's mjData holds after a step,
+        from the last evaluation of forces, as Gymnasium's tasks read them.
+      goal_size: Length of `EnvState.goal`.
+      options: Keyword arguments of Simulator.
     """
 
     model: Model
     frame_skip: int
-    episode: int
+    max_episode_steps: int
     observation_size: int
     limit: float = 1.0
-    hidden: int = 0
-    seen_size: int = 0
-    lagging: bool = False
+    num_excluded_positions: int = 0
+    extras_size: int = 0
+    use_mjdata: bool = False
     goal_size: int = 0
     options: dict[str, Any] = {}
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        rename_overrides(cls)
+
     def controls(self, action: Tensor) -> Tensor:
-        """The controls (B, nu) of an action (B, nu)."""
+        """Return the simulator's controls (B, nu) for actions (B, nu)."""
         return action
 
     @abstractmethod
-    def start(self, draw: Draw, count: int) -> tuple[Tensor, Tensor]:
-        """Random first states of `count` robots; quaternions need not have length 1."""
+    def sample_initial_state(self, random: RandomSource, count: int) -> tuple[Tensor, Tensor]:
+        """Return random initial q (count, nq) and v (count, nv). Quaternions are normalized afterwards."""
 
-    def goals(self, draw: Draw, count: int) -> Tensor:
-        """What new episodes ask for, (count, goal_size)."""
-        return draw.uniform(0.0, 0.0, count, self.goal_size)
+    def sample_goals(self, random: RandomSource, count: int) -> Tensor:
+        """Return goals of new episodes, (count, goal_size)."""
+        return random.uniform(0.0, 0.0, count, self.goal_size)
 
-    def look(self, sim: Simulator, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
-        """What else is to be known of a moment, (B, seen_size): places of bodies by `artigrad.torch.outputs(sim, (q, v))`,
-        sensors, or u (B, nu), the controls that led to it, None in a first state."""
-        raise NotImplementedError(f"{type(self).__name__} has a seen_size and no look()")
+    def extras(self, sim: Simulator, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
+        """Return further quantities of a state, for example body positions by `artigrad.torch.outputs(sim, (q, v))` or sensors.
 
-    def see(self, fields: MujocoFields, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
-        """Of Gymnasium's tasks: what MuJoCo's fields hold after a step whose last part began at (q, v) under u; u is None in a
-        first state."""
+        Args:
+          sim: Simulator of the environment.
+          q, v: State, (B, nq) and (B, nv).
+          u: Controls of the step that led to it, (B, nu); None for an initial state.
+
+        Returns:
+          Tensor (B, extras_size), stored as `EnvState.extras`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has an extras_size and no extras()")
+
+    def mjdata_extras(self, fields: MujocoFields, q: Tensor, v: Tensor, u: Tensor | None) -> Tensor:
+        """Return `extras` as MuJoCo's mjData holds them after an environment step (use_mjdata=True).
+
+        Args:
+          fields: Fields of mjData.
+          q, v: State at the beginning of the last simulator step.
+          u: Controls of that step; None for an initial state.
+        """
         raise NotImplementedError
 
     @abstractmethod
-    def observe(self, now: Moment) -> Tensor:
-        """Observations (B, observation_size)."""
+    def observe(self, state: EnvState) -> Tensor:
+        """Return observations (B, observation_size)."""
 
     @abstractmethod
-    def reward(self, before: Moment, action: Tensor, after: Moment) -> Tensor:
-        """Rewards (B,) of a step."""
+    def reward(self, before: EnvState, action: Tensor, after: EnvState) -> Tensor:
+        """Return rewards (B,) of a step from `before` to `after`."""
 
-    def moved(self, now: Moment, place: Tensor) -> Moment:
-        """The same moment elsewhere: `place` (B, hidden) is added to the first entries of q, and to what was seen of them."""
-        return now._replace(q=torch.cat([now.q[:, : self.hidden] + place, now.q[:, self.hidden :]], -1))
+    def translated(self, state: EnvState, offset: Tensor) -> EnvState:
+        """Return the state with `offset` (B, num_excluded_positions) added to the first entries of q and to extras that depend
+        on them."""
+        n = self.num_excluded_positions
+        return state._replace(q=torch.cat([state.q[:, :n] + offset, state.q[:, n:]], -1))
 
-    def over(self, now: Moment) -> Tensor:
-        """Which robots (B,) have failed, so that their episode ends."""
-        return torch.zeros_like(now.q[:, 0], dtype=torch.bool)
+    def terminated(self, state: EnvState) -> Tensor:
+        """Return True for environments that failed, (B,). Their episode ends, and no value is bootstrapped from it."""
+        return torch.zeros_like(state.q[:, 0], dtype=torch.bool)
 
-    def recall(self, observation: Tensor) -> Moment:
-        """A moment that looks like this, as far as `over` needs it: for whoever learns a model of the environment."""
-        raise NotImplementedError(f"{type(self).__name__} does not tell from an observation whether an episode is over")
+    def state_from_observation(self, observation: Tensor) -> EnvState:
+        """Return a state with this observation, as far as `terminated` needs it; for model-based learning."""
+        raise NotImplementedError(
+            f"{type(self).__name__} has no state_from_observation(), which model-based learning needs"
+        )

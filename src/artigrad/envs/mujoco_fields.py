@@ -1,13 +1,13 @@
-"""What MuJoCo's data holds after a step, as Gymnasium's environments read it.
+"""Fields of MuJoCo's mjData after a step, as Gymnasium's environments read them.
 
-Positions of bodies, their velocities, inertias and the forces of contact are not those of the new state: they stem from the
-last time that the step evaluated forces, under RK4 its fourth stage
+Positions, velocities and inertias of bodies and contact forces are not those of the new state: they come from the last
+evaluation of forces in the step, under RK4 its fourth stage
 
     q_k = q (+) h n_k r_(k-1),  v_k = v + h n_k a_(k-1),  n = (0, 1/2, 1/2, 1)
 
-with rates r of the move that begins at q (theory 7.4).
+with tangent rates r at q_k of the displacement from q (theory 7.4).
 
-Wrenches of contact have no gradient: where things touch has none (`artigrad.torch.contacts`).
+Contact wrenches have no gradient, as contact points have none (`artigrad.torch.contacts`).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from ..torch.tensor_checks import DTYPES, device_of
 
 
 class MujocoFields:
-    """Fields of MuJoCo's data for one floating robot that is integrated by RK4. Rows of bodies are those of its file, without
-    the world."""
+    """Fields of mjData of one floating robot under RK4. Rows of bodies are those of the MJCF file, without the world."""
 
     def __init__(self, sim: Simulator):
         model = sim.model
         if sim.options.integrator != "rk4" or model.nq != model.nv + 1 or sim.options.law != "soft":
-            raise InputError(f"'{model.name}': these fields are of one floating robot under RK4 and the soft law")
+            raise InputError(
+                f"'{model.name}': mjData fields need one floating robot, the integrator rk4 and the soft law"
+            )
         if (model.params["solref"][:, 0] < 2.0 * sim.dt).any():
             raise InputError(
-                f"'{model.name}': the solref of a shape is shorter than two steps, which changes with the step"
+                f"'{model.name}': the solref of a shape is shorter than two steps and would depend on the step"
             )
         self.model, self.dt = model, sim.dt
         self.explicit = Simulator(
@@ -49,14 +50,15 @@ class MujocoFields:
         )
         where: dict[str, Any] = {"dtype": DTYPES[sim.dtype], "device": device_of(sim)}
         own = [i for i, name in enumerate(model.bodies) if ":" not in name]  # bodies of several joints are split
-        self.own = torch.tensor(own, device=where["device"])
+        self.body_rows = torch.tensor(own, device=where["device"])
         self.mass, self.com, inertia = (torch.tensor(model.params[k][own], **where) for k in ("mass", "com", "inertia"))
         self.inertia = inertia[:, [[0, 3, 4], [3, 1, 5], [4, 5, 2]]]
-        self.sides = self._sides(where)
+        self.contact_signs = self._contact_signs(where)
 
-    def _sides(self, where: dict[str, Any]) -> Tensor:
-        """(bodies, points): 1 where a body feels the force of a point, -1 where its opposite."""
-        row = {body: k for k, body in enumerate(self.own.tolist())}
+    def _contact_signs(self, where: dict[str, Any]) -> Tensor:
+        """Return signs (bodies, contact points): 1 for a body that the contact force acts on, -1 for one that its opposite
+        acts on."""
+        row = {body: k for k, body in enumerate(self.body_rows.tolist())}
         shape_body = dict(zip(self.model.shapes.names, self.model.shapes.body, strict=True))
         sides = torch.zeros(len(row), len(self.explicit.contact_names), **where)
         for point, pair in enumerate(self.explicit.contact_names):
@@ -66,40 +68,43 @@ class MujocoFields:
                     sides[row[body], point] += sign
         return sides
 
-    def last_place(self, q: Tensor, v: Tensor, u: Tensor) -> Tensor:
-        """Where the base is in the fourth stage of an RK4 step, (B, 3), which takes two of the stages before it."""
+    def last_base_position(self, q: Tensor, v: Tensor, u: Tensor) -> Tensor:
+        """Return the base position (B, 3) in the fourth stage of an RK4 step. Needs two of the stages before it."""
         q2, v2 = self._half(q, v, u)
         _, v3 = self._half(q2, v2, u)
         return q[:, :3] + self.dt * (v + v3 - v2)[:, :3]
 
     def last_stage(self, q: Tensor, v: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-        """The state of the fourth stage of an RK4 step."""
+        """Return the state (q, v) of the fourth stage of an RK4 step from (q, v) under controls u."""
         q_k, v_k, rate = q, v, v
         for node in (0.5, 0.5, 1.0):
             _, after = self._half(q_k, v_k, u)
             move = node * self.dt * rate
-            q_k, v_k = moved(q, move), v + 2.0 * node * (after - v_k)
-            rate = rate_along(move, v_k)
+            q_k, v_k = integrate_floating(q, move), v + 2.0 * node * (after - v_k)
+            rate = tangent_rate(move, v_k)
         return q_k, v_k
 
     def _half(self, q: Tensor, v: Tensor, u: Tensor) -> Any:
-        """q (+) h/2 v,  v + h/2 a"""
+        """Return q (+) h/2 v and v + h/2 a."""
         return step(self.explicit, (q, v), u)
 
     def outputs(self, q: Tensor, v: Tensor) -> Outputs:
+        """Return body poses and velocities of a state."""
         return outputs(self.explicit, (q, v))
 
-    def wrenches(self, q: Tensor, v: Tensor, u: Tensor, com: Tensor) -> Tensor:
-        """cfrc_ext: torque about the centre of mass and force of contacts on each body, (B, bodies, 6)."""
+    def contact_wrenches(self, q: Tensor, v: Tensor, u: Tensor, com: Tensor) -> Tensor:
+        """Return cfrc_ext (B, bodies, 6): contact torque about the center of mass `com` (B, 3), and contact force, in world
+        axes."""
         with torch.no_grad():
             found: Any = contacts(self.explicit, (q, v), u)
             torque = torch.linalg.cross(found.point - com[:, None], found.force)
-            return self.sides @ torch.cat([torque, found.force], -1)
+            return self.contact_signs @ torch.cat([torque, found.force], -1)
 
-    def inertias(self, there: Outputs) -> Tensor:
-        """cinert (B, bodies, 10): inertia about the centre of mass of all (xx, yy, zz, xy, xz, yz), m times the place, m."""
-        R = there.body_rotation[:, self.own]
-        d = self._arms(there)
+    def inertias(self, frames: Outputs) -> Tensor:
+        """Return cinert (B, bodies, 10): inertia about the robot's center of mass (xx, yy, zz, xy, xz, yz), mass times position
+        relative to it, mass."""
+        R = frames.body_rotation[:, self.body_rows]
+        d = self._arms(frames)
         turned = R @ self.inertia @ R.mT
         eye = torch.eye(3, dtype=d.dtype, device=d.device)
         whole = turned + self.mass[:, None, None] * (
@@ -109,20 +114,20 @@ class MujocoFields:
         mass = self.mass.expand(len(d), -1)[..., None]
         return torch.cat([six, mass * d, mass], -1)
 
-    def _arms(self, there: Outputs) -> Tensor:
-        """From the centre of mass of all to that of each body."""
-        R, r = there.body_rotation[:, self.own], there.body_position[:, self.own]
-        return r + (R @ self.com[..., None])[..., 0] - there.com[:, None]
+    def _arms(self, frames: Outputs) -> Tensor:
+        """Return vectors (B, bodies, 3) from the robot's center of mass to that of each body."""
+        R, r = frames.body_rotation[:, self.body_rows], frames.body_position[:, self.body_rows]
+        return r + (R @ self.com[..., None])[..., 0] - frames.com[:, None]
 
-    def velocities(self, there: Outputs) -> Tensor:
-        """cvel: turn, and velocity of the body's point at the centre of mass of all, (B, bodies, 6)."""
-        w, v = there.body_angular_velocity[:, self.own], there.body_velocity[:, self.own]
-        arm = there.com[:, None] - there.body_position[:, self.own]
+    def velocities(self, frames: Outputs) -> Tensor:
+        """Return cvel (B, bodies, 6): angular velocity, and velocity of the body-fixed point at the robot's center of mass."""
+        w, v = frames.body_angular_velocity[:, self.body_rows], frames.body_velocity[:, self.body_rows]
+        arm = frames.com[:, None] - frames.body_position[:, self.body_rows]
         return torch.cat([w, v + torch.linalg.cross(w, arm)], -1)
 
 
-def moved(q: Tensor, dx: Tensor) -> Tensor:
-    """q (+) dx of a floating robot: its quaternion is turned about axes of its own."""
+def integrate_floating(q: Tensor, dx: Tensor) -> Tensor:
+    """Return q (+) dx of a floating robot; the rotation vector dx[:, 3:6] is in the base's axes."""
     turn = dx[:, 3:6]
     half = 0.5 * torch.sqrt(turn.square().sum(-1, keepdim=True) + 1e-30)
     w, x = torch.cos(half), 0.5 * torch.sinc(half / torch.pi) * turn
@@ -131,8 +136,8 @@ def moved(q: Tensor, dx: Tensor) -> Tensor:
     return torch.cat([q[:, :3] + dx[:, :3], turned / turned.norm(dim=-1, keepdim=True), q[:, 7:] + dx[:, 6:]], -1)
 
 
-def rate_along(dx: Tensor, v: Tensor) -> Tensor:
-    """How fast dx changes where velocities are v at q (+) dx: y = w + phi x w / 2 + c phi x (phi x w), of its quaternion."""
+def tangent_rate(dx: Tensor, v: Tensor) -> Tensor:
+    """Return the rate of dx when the velocity at q (+) dx is v. Rotation: phi' = w + phi x w / 2 + c phi x (phi x w)."""
     phi, w = dx[:, 3:6], v[:, 3:6]
     angle = torch.sqrt(phi.square().sum(-1, keepdim=True) + 1e-30)
     near = 1.0 / 12.0 + angle.square() / 720.0 + angle.pow(4) / 30240.0

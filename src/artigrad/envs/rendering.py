@@ -1,4 +1,4 @@
-"""What environments show of their robots."""
+"""Rendering of environments."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ import numpy as np
 from ..errors import InputError
 from ..model.state import State
 from .batch import Batch
-from .env_task import Moment
+from .env_task import EnvState
 
 RENDER_MODES = ("human", "rgb_array")
 
 
 class Rendering:
-    """Draws robots of a batch, when it is first asked to. mode: one of RENDER_MODES, or None for nothing."""
+    """Renderer of the environments of a batch, created on first use.
+
+    Args:
+      batch: The batch.
+      mode: One of RENDER_MODES, or None for no rendering.
+    """
 
     def __init__(self, batch: Batch, mode: str | None):
         if mode is not None and mode not in RENDER_MODES:
@@ -24,20 +29,21 @@ class Rendering:
         self.fps = round(1.0 / (batch.sim.dt * batch.task.frame_skip))
         self._snapshots: Any = None
 
-    def pictures(self, now: Moment) -> tuple[np.ndarray, ...]:
-        """One of each robot, (height, width, 3) bytes."""
-        return tuple(self._drawn().picture(_state(now, k)) for k in range(len(now.q)))
+    def images(self, state: EnvState) -> tuple[np.ndarray, ...]:
+        """Return an image (height, width, 3) of bytes for each environment."""
+        return tuple(self._renderer().picture(_simulator_state(state, k)) for k in range(len(state.q)))
 
-    def show(self, now: Moment) -> None:
-        """The first robot in the browser, with mode "human"."""
+    def show(self, state: EnvState) -> None:
+        """Show the first environment in the browser if the mode is "human"."""
         if self.mode == "human":
-            self._drawn().show(_state(now, 0))
+            self._renderer().show(_simulator_state(state, 0))
 
     def close(self) -> None:
+        """Close the browser page, if any."""
         if self._snapshots is not None:
             self._snapshots.close()
 
-    def _drawn(self) -> Any:
+    def _renderer(self) -> Any:
         if self._snapshots is None:
             from ..view.snapshots import Snapshots
 
@@ -45,6 +51,6 @@ class Rendering:
         return self._snapshots
 
 
-def _state(now: Moment, k: int) -> State:
-    """That of robot k."""
-    return State(*(x[k].detach().cpu().numpy() for x in (now.q, now.v)))
+def _simulator_state(state: EnvState, k: int) -> State:
+    """Return the simulator state of environment k."""
+    return State(*(x[k].detach().cpu().numpy() for x in (state.q, state.v)))

@@ -1,4 +1,4 @@
-"""Robots whose files come with other packages, which are not imported for it."""
+"""Robot files of other packages (Gymnasium, dm_control), found without importing the packages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXTRAS = {"gymnasium": "artigrad[gym]", "dm_control": "artigrad[robots]"}
 
 @cache
 def robot_of(package: str, file: str) -> Model:
-    """The robot of a file of Gymnasium's MuJoCo environments, or of dm_control's suite."""
+    """Return the robot of a file of Gymnasium's MuJoCo environments or of dm_control's suite."""
     spec = find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise InputError(

@@ -1,11 +1,11 @@
-"""Learning: policies through the physics and beside it, each algorithm one file, on `artigrad.envs.DifferentiableEnv`."""
+"""Reinforcement learning with and without gradients of the physics, on `artigrad.envs.DifferentiableEnv`."""
 
 from ..errors import need
 
 need("torch", "artigrad.learn needs PyTorch", "learn")
 
+from .evaluation import Player
 from .learner import Learner, Settings
-from .playing import Player
 from .training import ALGORITHMS, Training
 
 __all__ = ["ALGORITHMS", "Learner", "Player", "Settings", "Training"]

@@ -1,5 +1,7 @@
-"""Backpropagation through time: the policy climbs the gradient of the return of whole episodes, through policy and physics,
-without a critic and without noise."""
+"""Backpropagation through time (BPTT): gradient ascent on the return of whole episodes through policy and physics.
+
+There is no critic and no exploration noise.
+"""
 
 from __future__ import annotations
 
@@ -7,48 +9,58 @@ from dataclasses import dataclass
 
 import torch
 
+from ..deprecation import renamed
 from .learner import Learner, Settings
-from .parts import adam
+from .optimizers import adam
 
 
+@renamed(rate="learning_rate", max_norm="max_grad_norm")
 @dataclass
 class BpttSettings(Settings):
-    """horizon: steps of an episode, by default the task's. clip: see `DifferentiableEnv`. Rewards are not discounted."""
+    """Settings of BPTT.
 
-    envs: int = 1
+    Attributes:
+      horizon: Environment steps of an episode; None: the task's max_episode_steps.
+      clip: Maximum norm of state and control cotangents, see DifferentiableEnv; None: no limit.
+      learning_rate: Learning rate of Adam.
+      max_grad_norm: Maximum gradient norm.
+    """
+
+    num_envs: int = 1
     gamma: float = 1.0
     horizon: int | None = None
     clip: float | None = None
-    rate: float = 3e-3
-    max_norm: float = 1.0
+    learning_rate: float = 3e-3
+    max_grad_norm: float = 1.0
 
 
 class Bptt(Learner):
-    """See the head of this file."""
+    """Backpropagation through time."""
 
     Settings = BpttSettings
 
     def setup(self) -> None:
-        self.adam = self.keep("adam", adam(self.policy.parameters(), self.settings.rate))
+        self.optimizer = self.register("optimizer", adam(self.policy.parameters(), self.settings.learning_rate))
 
     def update(self) -> dict[str, float]:
+        """Simulate an episode and take one optimizer step along the gradient of its return."""
         s, env = self.settings, self.env
-        horizon = s.horizon or env.task.episode
+        horizon = s.horizon or env.task.max_episode_steps
         observation = env.reset()
-        total = torch.zeros(s.envs, device=self.device)
-        going = torch.ones(s.envs, device=self.device)  # 0 once the episode is over: what begins then is another
-        worth, length = 1.0, torch.zeros(s.envs, device=self.device)
+        returns = torch.zeros(s.num_envs, device=self.device)
+        running = torch.ones(s.num_envs, device=self.device)  # 0 once the first episode has ended
+        discount, length = 1.0, torch.zeros(s.num_envs, device=self.device)
         for _ in range(horizon):
-            found = env.step(self.policy(observation))
-            total = total + worth * going * found.reward
-            length += going
-            going = going * (~(found.terminated | found.truncated)).to(going)
-            observation, worth = found.observation, worth * s.gamma
-        self.adam.zero_grad()
-        (-total.mean()).backward()
-        weights = list(self.policy.parameters())
-        self.share(weights)
-        norm = self.descend(self.adam, weights)
+            step = env.step(self.policy(observation))
+            returns = returns + discount * running * step.reward
+            length += running
+            running = running * (~(step.terminated | step.truncated)).to(running)
+            observation, discount = step.observation, discount * s.gamma
+        self.optimizer.zero_grad()
+        (-returns.mean()).backward()
+        parameters = list(self.policy.parameters())
+        self.average_gradients(parameters)
+        norm = self.clip_and_step(self.optimizer, parameters)
         env.detach()
-        self.steps += s.envs * horizon * self.workers.count
-        return {"return": float(total.detach().mean()), "length": float(length.mean()), "gradient": norm}
+        self.steps += s.num_envs * horizon * self.process_group.world_size
+        return {"return": float(returns.detach().mean()), "length": float(length.mean()), "grad_norm": norm}

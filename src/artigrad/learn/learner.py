@@ -1,4 +1,4 @@
-"""What is common to learners: environment, networks, random numbers, and a state that is saved and taken up again."""
+"""Learner: base class of the algorithms. Environment, networks, random numbers, and a state for checkpoints."""
 
 from __future__ import annotations
 
@@ -11,42 +11,88 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..envs import DifferentiableEnv, EnvTask, Moment
-from .parts import GaussianPolicy, Tally, descend, in_one
+from ..deprecation import rename_overrides, renamed, renamed_arguments
+from ..envs import DifferentiableEnv, EnvState, EnvTask
+from .episodes import EpisodeStats
+from .networks import GaussianPolicy
+from .optimizers import average_tensors, clip_and_step
 
 
+@renamed(envs="num_envs", episode="max_episode_steps", average="ema_decay")
 @dataclass
 class Settings:
-    """What all algorithms may be told. envs: robots side by side. hidden: widths of the policy's layers. gamma: what a reward
-    one step later is worth. episode: steps after which an episode of the training is cut off, where not the task's own: short
-    ones begin more often. average: what is played and saved is not the policy of the last update but a mean over about
-    1 / (1 - average) of them, which varies less. seed: of everything random."""
+    """Settings shared by all algorithms.
 
-    envs: int = 64
+    Attributes:
+      num_envs: Number of parallel environments.
+      hidden: Widths of the policy's hidden layers.
+      gamma: Discount factor.
+      max_episode_steps: Environment steps until truncation in training; None: the task's. Short episodes reset more often.
+      ema_decay: Decay per update of the exponential moving average of the policy's weights. Evaluation and checkpoints use the
+        average. 0: no average.
+      seed: Seed of all random numbers.
+    """
+
+    num_envs: int = 64
     hidden: tuple[int, ...] = (128, 64)
     gamma: float = 0.99
-    episode: int | None = None
-    average: float = 0.0
+    max_episode_steps: int | None = None
+    ema_decay: float = 0.0
     seed: int = 0
 
 
-class Together:
-    """This process among those that train one policy together: alone. `learn.many` has others."""
+@renamed(count="world_size", total="all_reduce_sum", mean="all_reduce_mean")
+class ProcessGroup:
+    """Processes that train one policy together; this class is a single process. `learn.distributed` has several.
 
-    rank, count = 0, 1
-    total: Callable[[Tensor], Tensor] | None = None
-    mean: Callable[[Tensor], Tensor] | None = None
+    Attributes:
+      rank: Index of this process.
+      world_size: Number of processes.
+      all_reduce_sum, all_reduce_mean: Sum and mean of a tensor over all processes; None for a single process.
+    """
+
+    rank, world_size = 0, 1
+    all_reduce_sum: Callable[[Tensor], Tensor] | None = None
+    all_reduce_mean: Callable[[Tensor], Tensor] | None = None
 
 
+@renamed(
+    workers="process_group",
+    parts="modules",
+    played="ema_policy",
+    tally="episode_stats",
+    policy_for="make_policy",
+    follow="update_ema",
+    check="check_finite",
+    keep="register",
+    descend="clip_and_step",
+    share="average_gradients",
+)
 class Learner(ABC):
-    """An algorithm at work on a task. Subclasses make networks and optimisers, and write `update`.
+    """A learning algorithm at work on a task. Subclasses create networks and optimizers in `setup`, and write `update`.
 
-    steps: of the environment, of all robots and workers together. policy: what is learned; policy(observation) is an action.
-    played: its mean over updates, where `average` asks for one.
+    Args:
+      task: Name in `artigrad.envs.TASKS`, or an EnvTask.
+      settings: Settings of the algorithm; None: its defaults.
+      device: "cpu" or "cuda".
+      threads: Number of CPU threads of the simulator; None: all cores.
+      process_group: Processes that train together; None: this one alone.
+      options: Options of a task given by name.
+
+    Attributes:
+      steps: Environment steps so far, of all environments and processes.
+      policy: The policy; policy(observation) returns an action.
+      ema_policy: Exponential moving average of the policy if `settings.ema_decay` is not 0, else the policy.
+      modules: Networks, optimizers and other objects with a state_dict, by name; saved in checkpoints.
     """
 
     Settings: ClassVar[type[Settings]] = Settings
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        rename_overrides(cls)
+
+    @renamed_arguments(workers="process_group")
     def __init__(
         self,
         task: str | EnvTask,
@@ -54,98 +100,114 @@ class Learner(ABC):
         *,
         device: str = "cpu",
         threads: int | None = None,
-        workers: Together | None = None,
+        process_group: ProcessGroup | None = None,
         **options: Any,
     ):
         self.settings: Any = settings or self.Settings()
         s = self.settings
-        torch.manual_seed(s.seed)  # first weights are drawn on the CPU, the same ones for all devices
-        self.workers = workers or Together()
-        seed = s.seed + 1_000_003 * self.workers.rank
-        how: dict[str, Any] = {"device": device, "threads": threads, "seed": seed, "clip": getattr(s, "clip", None)}
-        how["episode"] = s.episode
-        self.env = DifferentiableEnv(task, s.envs, **how, **options)
+        torch.manual_seed(s.seed)  # initial weights are drawn on the CPU, equal for all devices
+        self.process_group = process_group or ProcessGroup()
+        seed = s.seed + 1_000_003 * self.process_group.rank
+        arguments: dict[str, Any] = {
+            "device": device,
+            "threads": threads,
+            "seed": seed,
+            "clip": getattr(s, "clip", None),
+        }
+        arguments["max_episode_steps"] = s.max_episode_steps
+        self.env = DifferentiableEnv(task, s.num_envs, **arguments, **options)
         self.generator = torch.Generator(self.env.batch.device).manual_seed(seed)
         self.device, self.steps = self.env.batch.device, 0
-        self.tally = Tally(self.env)
-        self.policy: Any = self.policy_for(self.env.task, s).to(self.device)
-        self.parts: dict[str, Any] = {"policy": self.policy, "tally": self.tally}
-        self.played: Any = self.keep("played", copy.deepcopy(self.policy)) if s.average else self.policy
+        self.episode_stats = EpisodeStats(self.env)
+        self.policy: Any = self.make_policy(self.env.task, s).to(self.device)
+        self.modules: dict[str, Any] = {"policy": self.policy, "episode_stats": self.episode_stats}
+        self.ema_policy: Any = self.register("ema_policy", copy.deepcopy(self.policy)) if s.ema_decay else self.policy
         self.setup()
-        self.observation = self.env.reset(spread=True)
+        self.observation = self.env.reset(stagger=True)
 
     @staticmethod
-    def policy_for(task: EnvTask, settings: Any) -> nn.Module:
-        """A policy as yet untrained."""
+    def make_policy(task: EnvTask, settings: Any) -> nn.Module:
+        """Return an untrained policy."""
         return GaussianPolicy(task.observation_size, task.model.nu, task.limit, settings.hidden)
 
     @abstractmethod
     def setup(self) -> None:
-        """Make what is learned beside the policy, and optimisers; `keep` what has a state."""
+        """Create optimizers and further networks; `register` those with a state."""
 
     @abstractmethod
     def update(self) -> dict[str, float]:
-        """Act, and learn from it once. Figures by name, "return" and "length" of episodes among them."""
+        """Simulate, learn from it once, and return metrics by name, with "return" and "length" of episodes."""
 
     @torch.no_grad()
-    def follow(self) -> None:
-        """What is played comes nearer to what was learned; to be called after each update."""
-        if self.played is not self.policy:
-            for slow, new in zip(self.played.parameters(), self.policy.parameters(), strict=True):
-                slow.lerp_(new, 1.0 - self.settings.average)
-            for slow, new in zip(self.played.buffers(), self.policy.buffers(), strict=True):
-                slow.copy_(new)
+    def update_ema(self) -> None:
+        """Update `ema_policy`; call it after each `update`."""
+        if self.ema_policy is not self.policy:
+            for average, new in zip(self.ema_policy.parameters(), self.policy.parameters(), strict=True):
+                average.lerp_(new, 1.0 - self.settings.ema_decay)
+            for average, new in zip(self.ema_policy.buffers(), self.policy.buffers(), strict=True):
+                average.copy_(new)
 
     @torch.no_grad()
-    def check(self) -> None:
-        """A policy that gives no numbers any more is told of, not trained on."""
-        assert self.env.now is not None
-        if not self.policy(self.env.task.observe(self.env.now)).isfinite().all():
+    def check_finite(self) -> None:
+        """Raise FloatingPointError if the policy's actions are not finite."""
+        assert self.env.state is not None
+        if not self.policy(self.env.task.observe(self.env.state)).isfinite().all():
             raise FloatingPointError(
-                f"after {self.steps} steps the policy gives actions that are no numbers: lower its rates, or look at the "
+                f"after {self.steps} steps the actions of the policy are not finite: lower its learning rates, or check the "
                 "observations and rewards of the task"
             )
 
-    def keep(self, name: str, part: Any) -> Any:
-        """A network, an optimiser or whatever else has a state_dict, which goes into checkpoints."""
-        self.parts[name] = part.to(self.device) if isinstance(part, nn.Module) else part
-        return self.parts[name]
+    def register(self, name: str, part: Any) -> Any:
+        """Add a network, an optimizer or another object with a state_dict to checkpoints, and return it."""
+        self.modules[name] = part.to(self.device) if isinstance(part, nn.Module) else part
+        return self.modules[name]
 
-    def descend(self, optimizer: torch.optim.Optimizer, weights: list[nn.Parameter]) -> float:
-        """A step along the gradient; its norm."""
-        return descend(optimizer, weights, self.settings.max_norm)
+    def clip_and_step(self, optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter]) -> float:
+        """Clip gradients to `max_grad_norm`, take an optimizer step, and return the norm before clipping."""
+        return clip_and_step(optimizer, parameters, self.settings.max_grad_norm)
 
-    def share(self, weights: list[nn.Parameter], figures: Tensor | None = None) -> list[float]:
-        """Gradients of the weights become their means over all workers. So do figures, which come back."""
-        told = weights[0].new_zeros(0) if figures is None else figures
-        if self.workers.mean is not None:
-            *parts, told = in_one(self.workers.mean, [*(w.grad for w in weights if w.grad is not None), told])
-            for weight, part in zip(weights, parts, strict=True):
-                weight.grad = part
-        return told.tolist()
+    def average_gradients(self, parameters: list[nn.Parameter], values: Tensor | None = None) -> list[float]:
+        """Replace the gradients of the parameters by their means over the process group.
+
+        Args:
+          parameters: Parameters with gradients.
+          values: Further values (n,) to average in the same reduction.
+
+        Returns:
+          The averaged values.
+        """
+        mean = parameters[0].new_zeros(0) if values is None else values
+        if self.process_group.all_reduce_mean is not None:
+            grads = [w.grad for w in parameters if w.grad is not None]
+            *grads, mean = average_tensors(self.process_group.all_reduce_mean, [*grads, mean])
+            for parameter, grad in zip(parameters, grads, strict=True):
+                parameter.grad = grad
+        return mean.tolist()
 
     def noise(self, *shape: int) -> Tensor:
+        """Return standard normal noise."""
         return torch.randn(shape, generator=self.generator, device=self.device)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the next update depends on."""
+        """Return everything that the next update depends on."""
         env = self.env
-        assert env.now is not None
+        assert env.state is not None
         return {
             "steps": self.steps,
             "settings": asdict(self.settings),
-            "parts": {name: part.state_dict() for name, part in self.parts.items()},
-            "moment": [x.detach() for x in env.now],
-            "generators": [g.get_state() for g in (self.generator, env.draw.generator)],
+            "modules": {name: part.state_dict() for name, part in self.modules.items()},
+            "env_state": [x.detach() for x in env.state],
+            "generators": [g.get_state() for g in (self.generator, env.random.generator)],
             "torch": torch.get_rng_state(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state of `state_dict`."""
         self.steps = state["steps"]
-        for name, part in self.parts.items():
-            part.load_state_dict(state["parts"][name])
-        self.env.now = Moment(*(x.to(self.device) for x in state["moment"]))
-        for generator, was in zip((self.generator, self.env.draw.generator), state["generators"], strict=True):
-            generator.set_state(was.cpu())
+        for name, part in self.modules.items():
+            part.load_state_dict(state["modules"][name])
+        self.env.state = EnvState(*(x.to(self.device) for x in state["env_state"]))
+        for generator, saved in zip((self.generator, self.env.random.generator), state["generators"], strict=True):
+            generator.set_state(saved.cpu())
         torch.set_rng_state(state["torch"].cpu())
         self.observation = self.env.detach()

@@ -1,4 +1,4 @@
-"""Transitions that were seen, kept to learn from again."""
+"""Replay buffer of transitions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ import torch
 from torch import Tensor
 
 
-class Replay:
-    """The last `capacity` transitions, as rows of named tensors. Memory grows as rows come in."""
+class ReplayBuffer:
+    """The last `capacity` transitions, as rows of named tensors. Memory grows as rows are added.
+
+    Attributes:
+      rows: Tensors (n, ...) by name.
+      count: Number of stored transitions.
+    """
 
     def __init__(self, capacity: int, device: torch.device):
         self.capacity, self.device = capacity, device
@@ -17,12 +22,12 @@ class Replay:
         self.count, self.next = 0, 0
 
     def add(self, **new: Tensor) -> None:
-        """Rows (n, ...) by name, the same names each time; the oldest give way."""
+        """Add rows (n, ...) by name, with the same names at each call. The oldest rows are overwritten."""
         n = len(next(iter(new.values())))
-        room = min(self.capacity, max(2 * self.count, self.next + n, 1024))
+        allocated = min(self.capacity, max(2 * self.count, self.next + n, 1024))
         for name, x in new.items():
-            if name not in self.rows or (len(self.rows[name]) < room and self.next + n > len(self.rows[name])):
-                grown = torch.zeros(room, *x.shape[1:], dtype=x.dtype, device=self.device)
+            if name not in self.rows or (len(self.rows[name]) < allocated and self.next + n > len(self.rows[name])):
+                grown = torch.zeros(allocated, *x.shape[1:], dtype=x.dtype, device=self.device)
                 if name in self.rows:
                     grown[: self.count] = self.rows[name][: self.count]
                 self.rows[name] = grown
@@ -33,24 +38,28 @@ class Replay:
         self.next = (self.next + n) % self.capacity
         self.count = min(self.count + n, size)
 
-    def at(self, rows: Tensor) -> dict[str, Tensor]:
-        return {name: x[rows] for name, x in self.rows.items()}
+    def at(self, indices: Tensor) -> dict[str, Tensor]:
+        """Return the rows with these indices."""
+        return {name: x[indices] for name, x in self.rows.items()}
 
-    def any(self, count: int, generator: torch.Generator) -> Tensor:
-        """Random rows; some may come twice."""
+    def random_indices(self, count: int, generator: torch.Generator) -> Tensor:
+        """Return random indices of rows, drawn with replacement."""
         return torch.randint(self.count, (count,), generator=generator, device=self.device)
 
     def sample(self, count: int, generator: torch.Generator) -> dict[str, Tensor]:
-        return self.at(self.any(count, generator))
+        """Return random rows, drawn with replacement."""
+        return self.at(self.random_indices(count, generator))
 
     def clear(self, capacity: int) -> None:
-        """Forget all, and keep so many from now on."""
+        """Remove all rows and set a new capacity."""
         self.capacity, self.rows, self.count, self.next = capacity, {}, 0, 0
 
     def state_dict(self) -> dict[str, Any]:
+        """Return the state for a checkpoint."""
         rows = {name: x[: self.count] for name, x in self.rows.items()}
         return {"rows": rows, "count": self.count, "next": self.next, "capacity": self.capacity}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Restore a state of `state_dict`."""
         self.rows = {name: x.clone().to(self.device) for name, x in state["rows"].items()}
         self.count, self.next, self.capacity = state["count"], state["next"], state["capacity"]

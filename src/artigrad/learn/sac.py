@@ -1,5 +1,5 @@
-"""Soft actor-critic (Haarnoja et al. 2018): a critic Q learns from all that was ever seen; the policy goes where Q less the
-price of certainty is high."""
+"""Soft actor-critic (SAC; Haarnoja et al. 2018): an off-policy critic Q, and a policy that maximizes Q plus alpha times its
+entropy. It does not use gradients of the physics."""
 
 from __future__ import annotations
 
@@ -11,180 +11,230 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..deprecation import renamed
 from ..envs import EnvTask
 from .learner import Learner, Settings
-from .parts import Normalizer, SideBySide, adam, mlp
-from .replay import Replay
+from .networks import BatchedMLP, Normalizer, mlp
+from .optimizers import adam
+from .replay import ReplayBuffer
 
 
+@renamed(
+    updates="critic_updates",
+    batch="batch_size",
+    first="learning_starts",
+    capacity="buffer_size",
+    rate="learning_rate",
+    decay_steps="lr_decay_steps",
+    last_rate="final_lr_fraction",
+    price="alpha",
+    certainty="target_entropy_scale",
+    target_rate="tau",
+    max_norm="max_grad_norm",
+    norm="critic_layer_norm",
+    policy_every="policy_frequency",
+)
 @dataclass
 class SacSettings(Settings):
-    """updates: of the critics for each step of all robots. policy_every: of which so many come with one of the policy.
-    first: steps with random actions before anything is learned, by which observations are brought to one scale. capacity:
-    transitions that are kept. price: of certainty, at first; it is steered to an entropy of -certainty for each entry of the
-    action. target_rate: how much of the new critic enters the slow one at each update. norm: critics with layer norm, and ReLU
-    in place of ELU, which bear more updates. decay_steps: steps of the environment at which learning rates have fallen,
-    linearly, to `last_rate` of their first value; they stay as they are where it is None."""
+    """Settings of SAC.
 
-    envs: int = 32
+    Attributes:
+      critic_updates: Critic updates per step of all environments.
+      batch_size: Transitions per update.
+      learning_starts: Environment steps with uniformly random actions before learning; observation statistics come from these
+        steps alone.
+      buffer_size: Size of the replay buffer, transitions.
+      learning_rate: Learning rate of policy, critics and alpha.
+      lr_decay_steps, final_lr_fraction: The learning rate decays linearly to final_lr_fraction times its initial value at
+        lr_decay_steps environment steps; None: constant.
+      alpha: Initial entropy coefficient.
+      target_entropy_scale: The target entropy is -target_entropy_scale * action_size, of action / limit.
+      tau: Polyak coefficient of the target critics: target = (1 - tau) * target + tau * critic.
+      max_grad_norm: Maximum gradient norm.
+      critic_layer_norm: Critics with LayerNorm and ReLU instead of ELU, which stay stable under more updates.
+      policy_frequency: Policy and alpha are updated with every policy_frequency-th critic update.
+    """
+
+    num_envs: int = 32
     hidden: tuple[int, ...] = (256, 256)
-    updates: int = 16
-    batch: int = 256
-    first: int = 2000
-    capacity: int = 1_000_000
-    rate: float = 3e-4
-    decay_steps: int | None = None
-    last_rate: float = 0.05
-    price: float = 0.1
-    certainty: float = 1.0
-    target_rate: float = 0.005
-    max_norm: float = 10.0
-    norm: bool = False
-    policy_every: int = 1
+    critic_updates: int = 16
+    batch_size: int = 256
+    learning_starts: int = 2000
+    buffer_size: int = 1_000_000
+    learning_rate: float = 3e-4
+    lr_decay_steps: int | None = None
+    final_lr_fraction: float = 0.05
+    alpha: float = 0.1
+    target_entropy_scale: float = 1.0
+    tau: float = 0.005
+    max_grad_norm: float = 10.0
+    critic_layer_norm: bool = False
+    policy_frequency: int = 1
 
 
-class SquashedPolicy(nn.Module):
-    """Actions limit tanh(x), x normal with a mean and a spread that depend on the observation."""
+class SquashedGaussianPolicy(nn.Module):
+    """Policy limit * tanh(x), x normal with a mean and a standard deviation that depend on the observation.
+
+    Args:
+      observations: Length of an observation.
+      actions: Length of an action.
+      limit: Actions lie in [-limit, limit].
+      hidden: Widths of the hidden layers.
+    """
 
     def __init__(self, observations: int, actions: int, limit: float, hidden: tuple[int, ...]):
         super().__init__()
         self.limit = limit
         self.normalizer = Normalizer(observations)
-        self.both = mlp([observations, *hidden, 2 * actions], norm=False)
+        self.mean_and_log_std = mlp([observations, *hidden, 2 * actions], layer_norm=False)
 
     def forward(self, observation: Tensor, noise: Tensor | None = None) -> Tensor:
-        return (
-            self.draw(observation, noise)[0]
-            if noise is not None
-            else self.limit * torch.tanh(self._normal(observation)[0])
-        )
+        """Return actions for observations and standard normal noise; deterministic actions without noise."""
+        if noise is not None:
+            return self.sample(observation, noise)[0]
+        return self.limit * torch.tanh(self._distribution(observation)[0])
 
-    def _normal(self, observation: Tensor) -> tuple[Tensor, Tensor]:
-        mean, log_spread = self.both(self.normalizer(observation)).chunk(2, -1)
-        return mean, log_spread.clamp(-5.0, 2.0)
+    def _distribution(self, observation: Tensor) -> tuple[Tensor, Tensor]:
+        """Return mean and log standard deviation of x."""
+        mean, log_std = self.mean_and_log_std(self.normalizer(observation)).chunk(2, -1)
+        return mean, log_std.clamp(-5.0, 2.0)
 
-    def draw(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """An action and the logarithm of its density, of action/limit."""
-        mean, log_spread = self._normal(observation)
-        x = mean + log_spread.exp() * noise
+    def sample(self, observation: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Return actions, and log densities of action / limit."""
+        mean, log_std = self._distribution(observation)
+        x = mean + log_std.exp() * noise
         squash = 2.0 * (0.6931471805599453 - x - nn.functional.softplus(-2.0 * x))  # log(1 - tanh(x)^2)
-        density = -(0.5 * noise.square() + log_spread + 0.9189385332046727 + squash).sum(-1)
-        return self.limit * torch.tanh(x), density
+        log_prob = -(0.5 * noise.square() + log_std + 0.9189385332046727 + squash).sum(-1)
+        return self.limit * torch.tanh(x), log_prob
 
 
-class TwoCritics(nn.Module):
-    """The smaller of two estimates of Q, so that errors are not sought out."""
+class TwinCritic(nn.Module):
+    """Two Q networks; the minimum of both limits overestimation.
 
-    def __init__(self, observations: int, actions: int, hidden: tuple[int, ...], norm: bool = False):
+    Args:
+      observations: Length of an observation.
+      actions: Length of an action.
+      hidden: Widths of the hidden layers.
+      layer_norm: LayerNorm and ReLU instead of ELU.
+    """
+
+    def __init__(self, observations: int, actions: int, hidden: tuple[int, ...], layer_norm: bool = False):
         super().__init__()
         self.normalizer = Normalizer(observations)
-        activation = nn.functional.relu if norm else nn.functional.elu
-        self.both = SideBySide(2, [observations + actions, *hidden, 1], activation, norm=norm)
+        activation = nn.functional.relu if layer_norm else nn.functional.elu
+        self.networks = BatchedMLP(2, [observations + actions, *hidden, 1], activation, layer_norm=layer_norm)
 
-    def each(self, observation: Tensor, action: Tensor) -> Tensor:
+    def both(self, observation: Tensor, action: Tensor) -> Tensor:
+        """Return Q of both networks, (2, ...)."""
         x = torch.cat([self.normalizer(observation), action], -1)
-        return self.both(x.reshape(-1, x.shape[-1]).expand(2, -1, -1)).reshape(2, *x.shape[:-1])
+        return self.networks(x.reshape(-1, x.shape[-1]).expand(2, -1, -1)).reshape(2, *x.shape[:-1])
 
     def forward(self, observation: Tensor, action: Tensor) -> Tensor:
-        return self.each(observation, action).amin(0)
+        """Return the smaller Q, (...)."""
+        return self.both(observation, action).amin(0)
 
 
 class Sac(Learner):
-    """See the head of this file."""
+    """Soft actor-critic."""
 
     Settings = SacSettings
 
     @staticmethod
-    def policy_for(task: EnvTask, settings: Any) -> nn.Module:
-        return SquashedPolicy(task.observation_size, task.model.nu, task.limit, settings.hidden)
+    def make_policy(task: EnvTask, settings: Any) -> nn.Module:
+        return SquashedGaussianPolicy(task.observation_size, task.model.nu, task.limit, settings.hidden)
 
     def setup(self) -> None:
         s, env = self.settings, self.env
-        self.critic = self.keep("critic", TwoCritics(env.observation_size, env.action_size, s.hidden, s.norm))
-        self.target = self.keep("target", copy.deepcopy(self.critic))
-        self.log_price = self.keep("price", nn.ParameterList([torch.tensor(math.log(s.price))]))
-        for name, weights in (("actor", self.policy), ("critic", self.critic), ("price", self.log_price)):
-            self.keep(f"{name}_adam", adam(weights.parameters(), s.rate))
-        self.replay = self.keep("replay", Replay(s.capacity, self.device))
+        critic = TwinCritic(env.observation_size, env.action_size, s.hidden, s.critic_layer_norm)
+        self.critic = self.register("critic", critic)
+        self.target = self.register("target", copy.deepcopy(self.critic))
+        self.log_alpha = self.register("alpha", nn.ParameterList([torch.tensor(math.log(s.alpha))]))
+        for name, module in (("actor", self.policy), ("critic", self.critic), ("alpha", self.log_alpha)):
+            self.register(f"{name}_optimizer", adam(module.parameters(), s.learning_rate))
+        self.replay = self.register("replay", ReplayBuffer(s.buffer_size, self.device))
 
-    def decay(self) -> None:
-        """Learning rates at this step."""
+    def decay_learning_rates(self) -> None:
+        """Set the learning rates of this step."""
         s = self.settings
-        if s.decay_steps is not None:
-            part = s.last_rate + (1.0 - s.last_rate) * max(0.0, 1.0 - self.steps / s.decay_steps)
-            for name in ("actor", "critic", "price"):
-                self.parts[f"{name}_adam"].param_groups[0]["lr"] = part * s.rate
+        if s.lr_decay_steps is not None:
+            fraction = s.final_lr_fraction + (1.0 - s.final_lr_fraction) * max(0.0, 1.0 - self.steps / s.lr_decay_steps)
+            for name in ("actor", "critic", "alpha"):
+                self.modules[f"{name}_optimizer"].param_groups[0]["lr"] = fraction * s.learning_rate
 
     def update(self) -> dict[str, float]:
+        """Simulate one step of all environments and train on `critic_updates` batches of the replay buffer."""
         s = self.settings
-        self.decay()
-        self.act()
-        self.steps += s.envs
+        self.decay_learning_rates()
+        self.collect_step()
+        self.steps += s.num_envs
         losses: dict[str, float] = {}
-        if self.steps >= s.first:
-            for k in range(s.updates):
-                losses = self.learn(self.replay.sample(s.batch, self.generator), k % s.policy_every == 0)
+        if self.steps >= s.learning_starts:
+            for k in range(s.critic_updates):
+                batch = self.replay.sample(s.batch_size, self.generator)
+                losses = self.train(batch, k % s.policy_frequency == 0)
         return {
-            **self.tally.figures(),
-            "critic": losses.get("critic", 0.0),
-            "price": float(self.log_price[0].detach().exp()),
+            **self.episode_stats.metrics(),
+            "critic_loss": losses.get("critic_loss", 0.0),
+            "alpha": float(self.log_alpha[0].detach().exp()),
         }
 
-    def act(self) -> None:
-        """One step of all robots into the replay."""
+    def collect_step(self) -> None:
+        """Simulate one step of all environments and add it to the replay buffer."""
         s, env = self.settings, self.env
         with torch.no_grad():
-            action = self.policy(self.observation, self.noise(s.envs, env.action_size))
-            if self.steps < s.first:
+            action = self.policy(self.observation, self.noise(s.num_envs, env.action_size))
+            if self.steps < s.learning_starts:
                 for part in (self.policy, self.critic, self.target):
                     part.normalizer.update(self.observation)
                 action = env.task.limit * (
                     2.0 * torch.rand(action.shape, generator=self.generator, device=self.device) - 1.0
                 )
-        more = self.more(action)
+        more = self.extra_fields(action)
         with torch.no_grad():
-            found = env.step(action)
-        failed = found.terminated.to(action)
-        seen = {
-            "before": self.observation,
+            step = env.step(action)
+        transition = {
+            "observation": self.observation,
             "action": action,
-            "reward": found.reward,
-            "after": found.last,
-            "failed": failed,
+            "reward": step.reward,
+            "next_observation": step.next_observation,
+            "terminated": step.terminated.to(action),
         }
-        self.replay.add(**seen, **more)
-        self.tally.add(found)
-        self.observation = found.observation
+        self.replay.add(**transition, **more)
+        self.episode_stats.add(step)
+        self.observation = step.observation
 
-    def more(self, action: Tensor) -> dict[str, Tensor]:
-        """What else of a transition is kept."""
+    def extra_fields(self, action: Tensor) -> dict[str, Tensor]:
+        """Return further fields of the transition, by name."""
         return {}
 
-    def learn(self, seen: dict[str, Tensor], policy: bool = True) -> dict[str, float]:
-        """One step of the critic and, where asked for, of the policy and of the price of certainty."""
-        s, price, actions = self.settings, self.log_price[0].exp().detach(), self.env.action_size
+    def train(self, batch: dict[str, Tensor], policy: bool = True) -> dict[str, float]:
+        """Update the critic, and the policy and alpha if `policy`; return losses by name."""
+        s, alpha, actions = self.settings, self.log_alpha[0].exp().detach(), self.env.action_size
         with torch.no_grad():
-            action, density = self.policy.draw(seen["after"], self.noise(len(seen["after"]), actions))
-            ahead = self.target(seen["after"], action) - price * density
-            wanted = seen["reward"] + s.gamma * (1.0 - seen["failed"]) * ahead
-        error = (self.critic.each(seen["before"], seen["action"]) - wanted).square().mean()
-        self._descend("critic", error)
-        self.follow_critic()
+            next_observation = batch["next_observation"]
+            action, log_prob = self.policy.sample(next_observation, self.noise(len(next_observation), actions))
+            next_value = self.target(next_observation, action) - alpha * log_prob
+            target = batch["reward"] + s.gamma * (1.0 - batch["terminated"]) * next_value
+        loss = (self.critic.both(batch["observation"], batch["action"]) - target).square().mean()
+        self._minimize("critic", loss)
+        self.update_target()
         if policy:
-            action, density = self.policy.draw(seen["before"], self.noise(len(seen["before"]), actions))
-            self._descend("actor", (price * density - self.critic(seen["before"], action)).mean())
-            self.log_price[0].grad = (s.certainty * actions - density.detach()).mean()
-            self.descend(self.parts["price_adam"], list(self.log_price))
-        return {"critic": float(error.detach())}
+            observation = batch["observation"]
+            action, log_prob = self.policy.sample(observation, self.noise(len(observation), actions))
+            self._minimize("actor", (alpha * log_prob - self.critic(observation, action)).mean())
+            self.log_alpha[0].grad = (s.target_entropy_scale * actions - log_prob.detach()).mean()
+            self.clip_and_step(self.modules["alpha_optimizer"], list(self.log_alpha))
+        return {"critic_loss": float(loss.detach())}
 
     @torch.no_grad()
-    def follow_critic(self) -> None:
-        """The slow critic comes nearer to the new one."""
-        torch._foreach_lerp_(list(self.target.parameters()), list(self.critic.parameters()), self.settings.target_rate)
+    def update_target(self) -> None:
+        """Move the target critic toward the critic by `tau`."""
+        torch._foreach_lerp_(list(self.target.parameters()), list(self.critic.parameters()), self.settings.tau)
 
-    def _descend(self, name: str, loss: Tensor) -> None:
-        adam = self.parts[f"{name}_adam"]
-        weights = adam.param_groups[0]["params"]
-        for weight, grad in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-            weight.grad = grad
-        self.descend(adam, weights)
+    def _minimize(self, name: str, loss: Tensor) -> None:
+        """Take a step of the optimizer `name` along the gradient of a loss."""
+        optimizer = self.modules[f"{name}_optimizer"]
+        parameters = optimizer.param_groups[0]["params"]
+        for parameter, grad in zip(parameters, torch.autograd.grad(loss, parameters), strict=True):
+            parameter.grad = grad
+        self.clip_and_step(optimizer, parameters)

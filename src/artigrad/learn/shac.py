@@ -1,18 +1,19 @@
-"""Short-horizon actor-critic (Xu et al. 2022): the policy climbs the gradient of its return through a short stretch of
-simulation, and a critic stands for what comes after.
+"""Short-horizon actor-critic (SHAC; Xu et al. 2022).
 
-    maximise  sum_t gamma^t r_t + gamma^h V(s_h)      by the gradient through policy, physics, reward and V
+The policy maximizes its return over a short differentiated rollout of h steps, plus a critic's value of the last state:
 
-A robot that fails within the stretch has no future, but how it came to fail has a slope: V, which learns that it is zero there,
-stands in for it, so that leaning on the edge is not free.
+    sum_t gamma^t r_t + gamma^h V(s_h)      gradient through policy, physics, reward and V
 
-`mixed=True` (after Suh et al. 2022): the gradient through the physics is mixed with the one of the policy's likelihood, which
-needs none, each by how little it varies from update to update:
+After a termination within the rollout the return is zero, and would have no gradient. V, which is trained to zero on terminal
+states, supplies one: it penalizes motion toward termination.
+
+`mixed_gradient=True` (after Suh et al. 2022) combines the pathwise gradient g_1 with the likelihood-ratio gradient g_0, which
+does not differentiate the physics, weighted by inverse variances:
 
     g = (var_0 g_1 + var_1 g_0) / (var_0 + var_1),    g_0 = mean of sum_t grad log p(x_t) gamma^t (return - V)
 
-`adaptive=True` (in the spirit of Georgiev et al. 2024): the stretch grows by a step while few cotangents have to be cut down on
-their way back, and shrinks where many do.
+`adaptive_horizon=True` (after Georgiev et al. 2024) lengthens the rollout while few cotangents are clipped and shortens it when
+many are.
 """
 
 from __future__ import annotations
@@ -23,194 +24,247 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from ..deprecation import renamed
+from .episodes import lambda_returns
 from .learner import Learner, Settings
-from .parts import adam, in_one, lambda_returns, mlp
+from .networks import mlp
+from .optimizers import adam, average_tensors
 
 
+@renamed(
+    span="horizon_seconds",
+    adaptive="adaptive_horizon",
+    mixed="mixed_gradient",
+    actor_rate="actor_learning_rate",
+    critic_rate="critic_learning_rate",
+    decay_steps="lr_decay_steps",
+    last_rate="final_lr_fraction",
+    lam="td_lambda",
+    critic_passes="critic_iterations",
+    critic_pieces="num_critic_minibatches",
+    target_rate="target_critic_alpha",
+    slack="saturation_threshold",
+    slack_price="saturation_weight",
+    max_norm="max_grad_norm",
+)
 @dataclass
 class ShacSettings(Settings):
-    """span: s of simulated time that gradients go through: long enough to feel what an action does, and short of the time
-    in which gradients of contact grow beyond use. clip: see `DifferentiableEnv`, in units of the return of one robot.
+    """Settings of SHAC. The critic network outputs (1 - gamma) V(s).
 
-    The critic is taught `critic_passes` passes over what was seen, in `critic_pieces` pieces; of the target critic that stands
-    for the future, `target_rate` stays at each update. What the critic says is (1 - gamma) times a value, of the size of a
-    reward. Actions are tanh(x), which is flat far out, where no gradient comes back from: what of |x| is beyond `slack` costs
-    `slack_price` times its square. Learning rates fall linearly to `last_rate` of their first value at `decay_steps` steps of
-    the environment."""
+    Attributes:
+      horizon_seconds: Length of the differentiated rollout, s; h = max(2, round(horizon_seconds / env.dt)) steps. Long
+        enough for an action to have an effect, shorter than the time in which gradients through contact become useless.
+      clip: Maximum norm of the cotangents of each environment's state and controls at every step of the backward pass.
+      adaptive_horizon: Lengthen the rollout by one step if under 10 % of the state cotangents were clipped, shorten it
+        above 30 %; at least 2 steps, at most three times the initial length.
+      mixed_gradient: Combine pathwise and likelihood-ratio gradient by inverse variance.
+      actor_learning_rate, critic_learning_rate: Initial learning rates of Adam.
+      lr_decay_steps, final_lr_fraction: Learning rates decay linearly to final_lr_fraction times the initial value at
+        lr_decay_steps environment steps.
+      td_lambda: Lambda of the critic's TD(lambda) targets.
+      critic_hidden: Widths of the critic's hidden layers.
+      critic_iterations, num_critic_minibatches: Epochs, and minibatches per epoch, of a critic update.
+      target_critic_alpha: Update of the target critic: target = alpha * target + (1 - alpha) * critic.
+      saturation_threshold, saturation_weight: Penalty weight * max(|x| - threshold, 0)^2 per entry of the pre-tanh action
+        x, which keeps actions off the flat ends of tanh.
+      max_grad_norm: Maximum gradient norm.
+    """
 
-    envs: int = 64
-    span: float = 0.2
+    num_envs: int = 64
+    horizon_seconds: float = 0.2
     clip: float = 1000.0
-    adaptive: bool = False
-    mixed: bool = False
-    actor_rate: float = 2e-3
-    critic_rate: float = 2e-3
-    decay_steps: int = 3_000_000
-    last_rate: float = 0.1
-    lam: float = 0.95
+    adaptive_horizon: bool = False
+    mixed_gradient: bool = False
+    actor_learning_rate: float = 2e-3
+    critic_learning_rate: float = 2e-3
+    lr_decay_steps: int = 3_000_000
+    final_lr_fraction: float = 0.1
+    td_lambda: float = 0.95
     critic_hidden: tuple[int, ...] = (128, 128)
-    critic_passes: int = 4
-    critic_pieces: int = 4
-    target_rate: float = 0.4
-    slack: float = 1.5
-    slack_price: float = 0.3
-    max_norm: float = 1.0
+    critic_iterations: int = 4
+    num_critic_minibatches: int = 4
+    target_critic_alpha: float = 0.4
+    saturation_threshold: float = 1.5
+    saturation_weight: float = 0.3
+    max_grad_norm: float = 1.0
 
 
-class Stretch:
-    """How many steps gradients go through."""
+class AdaptiveHorizon:
+    """Number of steps of the differentiated rollout."""
 
     def __init__(self, steps: int):
-        self.steps, self.most = steps, 3 * steps
+        self.steps, self.maximum = steps, 3 * steps
 
-    def adapt(self, part: float) -> None:
-        """part: of the cotangents, that was cut down."""
-        self.steps = (
-            min(self.most, self.steps + 1) if part < 0.1 else max(2, self.steps - 1) if part > 0.3 else self.steps
-        )
+    def adapt(self, clip_fraction: float) -> None:
+        """Change the horizon by one step, given the fraction of cotangents that were clipped."""
+        if clip_fraction < 0.1:
+            self.steps = min(self.maximum, self.steps + 1)
+        elif clip_fraction > 0.3:
+            self.steps = max(2, self.steps - 1)
 
     def state_dict(self) -> dict[str, int]:
+        """Return the state for a checkpoint."""
         return {"steps": self.steps}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
+        """Restore a state of `state_dict`."""
         self.steps = state["steps"]
 
 
-class Mixture(nn.Module):
-    """Running means and variances of two estimates of a gradient: through the physics, and by likelihood."""
+class GradientMixture(nn.Module):
+    """Combination of a pathwise and a likelihood-ratio gradient by their running variances."""
 
-    middle: Tensor
+    means: Tensor
     variance: Tensor
 
     def __init__(self, size: int):
         super().__init__()
-        self.register_buffer("middle", torch.zeros(2, size))
+        self.register_buffer("means", torch.zeros(2, size))
         self.register_buffer("variance", torch.ones(2))
 
-    def forward(self, first: Tensor, zeroth: Tensor) -> Tensor:
-        both = torch.stack([first, zeroth])
-        self.variance.lerp_((both - self.middle).square().sum(-1), 0.1)
-        self.middle.lerp_(both, 0.1)
-        part = self.variance[1] / self.variance.sum()
-        return part * first + (1.0 - part) * zeroth
+    def forward(self, pathwise: Tensor, likelihood_ratio: Tensor) -> Tensor:
+        """Update the variances and return the combined gradient, (size,)."""
+        both = torch.stack([pathwise, likelihood_ratio])
+        self.variance.lerp_((both - self.means).square().sum(-1), 0.1)
+        self.means.lerp_(both, 0.1)
+        weight = self.variance[1] / self.variance.sum()
+        return weight * pathwise + (1.0 - weight) * likelihood_ratio
 
 
 class Shac(Learner):
-    """See the head of this file."""
+    """Short-horizon actor-critic."""
 
     Settings = ShacSettings
 
     def setup(self) -> None:
         s, size = self.settings, self.env.observation_size
-        self.stretch = self.keep("stretch", Stretch(max(2, round(s.span / self.env.dt))))
-        self.critic = self.keep("critic", mlp([size, *s.critic_hidden, 1]))
-        self.target = self.keep("target", mlp([size, *s.critic_hidden, 1]))
+        self.horizon = self.register("horizon", AdaptiveHorizon(max(2, round(s.horizon_seconds / self.env.dt))))
+        self.critic = self.register("critic", mlp([size, *s.critic_hidden, 1]))
+        self.target = self.register("target", mlp([size, *s.critic_hidden, 1]))
         self.target.load_state_dict(self.critic.state_dict())
-        if s.mixed:
-            self.mixture = self.keep("mixture", Mixture(sum(w.numel() for w in self.policy.parameters())))
-        self.actor_adam = self.keep("actor_adam", adam(self.policy.parameters(), s.actor_rate, (0.7, 0.95)))
-        self.critic_adam = self.keep("critic_adam", adam(self.critic.parameters(), s.critic_rate, (0.7, 0.95)))
+        if s.mixed_gradient:
+            self.mixture = self.register("mixture", GradientMixture(sum(w.numel() for w in self.policy.parameters())))
+        betas = (0.7, 0.95)
+        actor, critic = adam(self.policy.parameters(), s.actor_learning_rate, betas), self.critic.parameters()
+        self.actor_optimizer = self.register("actor_optimizer", actor)
+        self.critic_optimizer = self.register("critic_optimizer", adam(critic, s.critic_learning_rate, betas))
 
     def update(self) -> dict[str, float]:
+        """Take one policy step along the gradient of a rollout, and train the critic on it."""
         s = self.settings
-        left = max(0.0, 1.0 - self.steps / s.decay_steps)
-        for optimizer, rate in ((self.actor_adam, s.actor_rate), (self.critic_adam, s.critic_rate)):
-            optimizer.param_groups[0]["lr"] = rate * (s.last_rate + (1.0 - s.last_rate) * left)
-        horizon = self.stretch.steps
-        norm, part = self.climb(horizon)
-        error = self.teach()
+        remaining = max(0.0, 1.0 - self.steps / s.lr_decay_steps)
+        for optimizer, learning_rate in (
+            (self.actor_optimizer, s.actor_learning_rate),
+            (self.critic_optimizer, s.critic_learning_rate),
+        ):
+            optimizer.param_groups[0]["lr"] = learning_rate * (
+                s.final_lr_fraction + (1.0 - s.final_lr_fraction) * remaining
+            )
+        horizon = self.horizon.steps
+        norm, clip_fraction = self.update_actor(horizon)
+        loss = self.update_critic()
         with torch.no_grad():
             for old, new in zip(self.target.parameters(), self.critic.parameters(), strict=True):
-                old.lerp_(new, 1.0 - s.target_rate)
-        self.steps += s.envs * horizon * self.workers.count
-        if s.adaptive:
-            self.stretch.adapt(part)
-        figures = {"gradient": norm, "critic": error, "cut": part, "horizon": horizon}
-        if s.mixed:
-            figures |= dict(zip(("variance_first", "variance_zeroth"), self.mixture.variance.tolist(), strict=True))
-        return {**self.tally.figures(), **figures}
+                old.lerp_(new, 1.0 - s.target_critic_alpha)
+        self.steps += s.num_envs * horizon * self.process_group.world_size
+        if s.adaptive_horizon:
+            self.horizon.adapt(clip_fraction)
+        metrics = {"grad_norm": norm, "critic_loss": loss, "clip_fraction": clip_fraction, "horizon": horizon}
+        if s.mixed_gradient:
+            names = ("variance_pathwise", "variance_likelihood_ratio")
+            metrics |= dict(zip(names, self.mixture.variance.tolist(), strict=True))
+        return {**self.episode_stats.metrics(), **metrics}
 
-    def climb(self, horizon: int) -> tuple[float, float]:
-        """The return of a stretch and one step of the policy along its gradient; keeps what was seen for the critic. The norm
-        of the gradient, and the part of cotangents that was cut down on the way."""
+    def update_actor(self, horizon: int) -> tuple[float, float]:
+        """Simulate `horizon` steps, take one policy step along the gradient of the return, and store the rollout for the
+        critic.
+
+        Returns:
+          Gradient norm before clipping, and fraction of the state cotangents that were clipped.
+        """
         s, env, policy = self.settings, self.env, self.policy
-        observation, seen = env.detach(), []
-        total = torch.zeros(s.envs, device=self.device)
-        worth = torch.ones(s.envs, device=self.device)
+        observation, rows = env.detach(), []
+        objective = torch.zeros(s.num_envs, device=self.device)
+        discount = torch.ones(s.num_envs, device=self.device)
         for t in range(horizon):
-            noise, since = self.noise(s.envs, env.action_size), worth
-            x = policy.raw(observation, noise)
-            total = total - s.slack_price * (x.abs() - s.slack).clamp(min=0.0).square().sum(-1)
-            found = env.step(policy.limit * torch.tanh(x))
-            ended = found.terminated | found.truncated
-            total = total + worth * found.reward
-            cut = ended if t < horizon - 1 else torch.ones_like(ended)
-            if self.device.type != "cpu" or cut.any():  # nobody waits for a GPU to look
-                total = total + torch.where(cut, s.gamma * worth * self.value(found.last), 0.0)
-            worth = torch.where(ended, 1.0, s.gamma * worth)
-            seen.append(
-                [x.detach() for x in (observation, found.last, found.reward, found.terminated, ended, noise, since)]
-            )
-            observation = found.observation
-            self.tally.add(found)
-        self.seen = [torch.stack(x) for x in zip(*seen, strict=True)]
-        weights = list(policy.parameters())
-        gradient = flat(torch.autograd.grad(-total.sum(), weights)) / (s.envs * horizon)
-        if s.mixed:
-            gradient = self.mixture(gradient, self.by_likelihood())
-        for weight, part in zip(weights, gradient.split([w.numel() for w in weights]), strict=True):
-            weight.grad = part.view_as(weight)
-        clipped, states = self.share(weights, env.batch.cut)
-        env.batch.cut.zero_()
-        return self.descend(self.actor_adam, weights), clipped / max(states, 1e-9)
+            noise, discount_before = self.noise(s.num_envs, env.action_size), discount
+            x = policy.pre_tanh(observation, noise)
+            excess = (x.abs() - s.saturation_threshold).clamp(min=0.0)
+            objective = objective - s.saturation_weight * excess.square().sum(-1)
+            step = env.step(policy.limit * torch.tanh(x))
+            ended = step.terminated | step.truncated
+            objective = objective + discount * step.reward
+            bootstrap = ended if t < horizon - 1 else torch.ones_like(ended)
+            if self.device.type != "cpu" or bootstrap.any():  # without a synchronization of the GPU
+                value = s.gamma * discount * self.value(step.next_observation)
+                objective = objective + torch.where(bootstrap, value, 0.0)
+            discount = torch.where(ended, 1.0, s.gamma * discount)
+            row = (observation, step.next_observation, step.reward, step.terminated, ended, noise, discount_before)
+            rows.append([x.detach() for x in row])
+            observation = step.observation
+            self.episode_stats.add(step)
+        self.rollout = [torch.stack(x) for x in zip(*rows, strict=True)]
+        parameters = list(policy.parameters())
+        gradient = flatten(torch.autograd.grad(-objective.sum(), parameters)) / (s.num_envs * horizon)
+        if s.mixed_gradient:
+            gradient = self.mixture(gradient, self.likelihood_ratio_gradient())
+        for parameter, part in zip(parameters, gradient.split([w.numel() for w in parameters]), strict=True):
+            parameter.grad = part.view_as(parameter)
+        clipped, count = self.average_gradients(parameters, env.batch.clip_counts)
+        env.batch.clip_counts.zero_()
+        return self.clip_and_step(self.actor_optimizer, parameters), clipped / max(count, 1e-9)
 
-    def by_likelihood(self) -> Tensor:
-        """The same gradient from what was seen, without that of the physics."""
+    def likelihood_ratio_gradient(self) -> Tensor:
+        """Return the likelihood-ratio estimate of the policy gradient on the rollout, for all parameters in one vector."""
         s, policy = self.settings, self.policy
-        before, after, rewards, terminated, ended, noise, since = self.seen
+        observations, next_observations, rewards, terminated, ended, noise, discounts = self.rollout
         with torch.no_grad():
-            values, last_values = (self.value(x) for x in (before, after))
-            returns = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, 1.0)
-            x = policy.mean(policy.normalizer(before)) + policy.log_spread.exp() * noise
-        loss = -(since * (returns - values) * policy.log_density(before, x)).sum() / rewards.numel()
-        return flat(torch.autograd.grad(loss, list(policy.parameters())))
+            values, next_values = (self.value(x) for x in (observations, next_observations))
+            returns = lambda_returns(rewards, next_values, terminated, ended, s.gamma, 1.0)
+            x = policy.pre_tanh(observations, noise)
+        loss = -(discounts * (returns - values) * policy.log_prob(observations, x)).sum() / rewards.numel()
+        return flatten(torch.autograd.grad(loss, list(policy.parameters())))
 
     def value(self, observation: Tensor) -> Tensor:
-        """V of observations, by the critic that follows slowly."""
+        """Return V of the target critic."""
         return self.target(self.policy.normalizer(observation))[..., 0] / (1.0 - self.settings.gamma)
 
-    def teach(self) -> float:
-        """The critic learns the lambda-returns of what was seen, and that what failed is worth nothing."""
+    def update_critic(self) -> float:
+        """Train the critic on TD(lambda) targets of the rollout, and to zero on terminal states; return the last loss."""
         s, normalizer = self.settings, self.policy.normalizer
-        before, after, rewards, terminated, ended, _, _ = self.seen
+        observations, next_observations, rewards, terminated, ended, _, _ = self.rollout
         with torch.no_grad():
-            values, last_values = (self.value(x) for x in (before, after))
-        targets = lambda_returns(rewards, values, last_values, terminated, ended, s.gamma, s.lam).reshape(-1)
+            next_values = self.value(next_observations)
+        targets = lambda_returns(rewards, next_values, terminated, ended, s.gamma, s.td_lambda).reshape(-1)
         targets = (1.0 - s.gamma) * targets
-        failed = normalizer(after[terminated])
-        rows = torch.cat([normalizer(before).reshape(-1, before.shape[-1]), failed])
-        targets = torch.cat([targets, targets.new_zeros(len(failed))])
-        error = torch.zeros((), device=self.device)
-        for _ in range(s.critic_passes):
-            for piece in torch.randperm(len(rows), device=self.device, generator=self.generator).chunk(s.critic_pieces):
-                loss = (self.critic(rows[piece])[:, 0] - targets[piece]).square().mean()
-                self.critic_adam.zero_grad()
+        terminal = normalizer(next_observations[terminated])
+        inputs = torch.cat([normalizer(observations).reshape(-1, observations.shape[-1]), terminal])
+        targets = torch.cat([targets, targets.new_zeros(len(terminal))])
+        last = torch.zeros((), device=self.device)
+        for _ in range(s.critic_iterations):
+            order = torch.randperm(len(inputs), device=self.device, generator=self.generator)
+            for minibatch in order.chunk(s.num_critic_minibatches):
+                loss = (self.critic(inputs[minibatch])[:, 0] - targets[minibatch]).square().mean()
+                self.critic_optimizer.zero_grad()
                 loss.backward()
-                self.descend(self.critic_adam, list(self.critic.parameters()))
-                error = loss.detach()
-        if self.workers.mean is not None:
-            self.agree(self.workers.mean)
-        normalizer.update(before, self.workers.total)
-        return float(error)
+                self.clip_and_step(self.critic_optimizer, list(self.critic.parameters()))
+                last = loss.detach()
+        if self.process_group.all_reduce_mean is not None:
+            self.average_critics(self.process_group.all_reduce_mean)
+        normalizer.update(observations, self.process_group.all_reduce_sum)
+        return float(last)
 
     @torch.no_grad()
-    def agree(self, mean: Callable[[Tensor], Tensor]) -> None:
-        """Each worker taught its critic what its own robots saw; all go on with the mean of these. To meet at each step of the
-        critic would take longer."""
-        weights = list(self.critic.parameters())
-        for weight, middle in zip(weights, in_one(mean, [w.data for w in weights]), strict=True):
-            weight.copy_(middle)
+    def average_critics(self, all_reduce_mean: Callable[[Tensor], Tensor]) -> None:
+        """Replace the critic's weights by their mean over the process group. Each process trains its critic on its own rollout:
+        one reduction per update is faster than one per minibatch."""
+        parameters = list(self.critic.parameters())
+        for parameter, mean in zip(
+            parameters, average_tensors(all_reduce_mean, [w.data for w in parameters]), strict=True
+        ):
+            parameter.copy_(mean)
 
 
-def flat(pieces: Iterable[Tensor]) -> Tensor:
-    return torch.cat([x.flatten() for x in pieces])
+def flatten(tensors: Iterable[Tensor]) -> Tensor:
+    """Return all entries of the tensors in one vector."""
+    return torch.cat([x.flatten() for x in tensors])

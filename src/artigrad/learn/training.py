@@ -1,4 +1,4 @@
-"""Training from beginning to end: updates, progress, logs, checkpoints that a run goes on from."""
+"""Training: a learner with its updates, progress file, logs and checkpoints."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from typing import Any
 
 import torch
 
+from ..deprecation import renamed_arguments, translate
 from ..envs import TASKS, EnvTask
 from ..errors import InputError, need
 from ..files import as_path, replacing, write_text
 from ..model.model import Model
 from .bptt import Bptt
-from .learner import Learner, Together
+from .learner import Learner, ProcessGroup
 from .mbpo import Mbpo, SampleEnhancement
 from .policy_enhancement import PolicyEnhancement
 from .ppo import Ppo
+from .presets import PRESETS, TASK_OPTIONS
 from .sac import Sac
 from .shac import Shac
 from .sql import Sql
-from .tuned import OPTIONS, TUNED
 
 ALGORITHMS: dict[str, type[Learner]] = {
     "shac": Shac,
@@ -40,15 +41,29 @@ ALGORITHMS: dict[str, type[Learner]] = {
 
 
 class Training:
-    """A learner and where its run is kept: `progress.csv`, `checkpoint.pt`, and TensorBoard's file if asked for.
+    """A learner and the folder of its run, with `progress.csv`, `checkpoint.pt` and TensorBoard's log.
 
-    task: a name of `artigrad.envs.TASKS` with its `options`, or an `EnvTask` of your own. settings: fields of the
-    algorithm's settings; those that are not told are what is known to work for the task, in `learn/tuned.py`, or else the
-    algorithm's own. model: the robot, where its file is not at hand. workers: this process among those that train one policy
-    (`learn.many.Share`). A training continues from the checkpoint in its folder. A checkpoint of
-    another task, algorithm or seed, or with other settings, is an error.
+    A training continues from the checkpoint in its folder. A checkpoint of another task, algorithm or seed, or with other
+    settings, is an error.
+
+    Args:
+      task: Name in `artigrad.envs.TASKS`, or an EnvTask.
+      algorithm: Name in `ALGORITHMS`.
+      folder: Folder of the run; None: nothing is written.
+      device: "cpu" or "cuda".
+      threads: Number of CPU threads of the simulator; None: all cores.
+      tensorboard: Write a log for TensorBoard.
+      options: Options of a task given by name.
+      model: Robot in place of the task's file.
+      process_group: Processes that train one policy together, see `learn.distributed`; None: this one alone.
+      settings: Settings of the algorithm. Defaults are those of `learn/presets.py` for the task, then the algorithm's.
+
+    Attributes:
+      learner: The Learner.
+      seconds: Wall-clock time of all updates so far.
     """
 
+    @renamed_arguments(workers="process_group")
     def __init__(
         self,
         task: str | EnvTask,
@@ -60,30 +75,31 @@ class Training:
         tensorboard: bool = False,
         options: dict[str, Any] | None = None,
         model: Model | None = None,
-        workers: Together | None = None,
+        process_group: ProcessGroup | None = None,
         **settings: Any,
     ):
-        algorithm = named(algorithm, ALGORITHMS, "algorithms")
+        algorithm = match_name(algorithm, ALGORITHMS, "algorithms")
         if isinstance(task, str):
-            task = name = named(task, TASKS, "tasks")
-            options = OPTIONS.get(name, {}) | (options or {})
+            task = name = match_name(task, TASKS, "tasks")
+            options = TASK_OPTIONS.get(name, {}) | (options or {})
         else:
-            name, options = name_of(type(task)), options or {}
+            name, options = task_name(type(task)), options or {}
         self.about: dict[str, Any] = {"task": name, "algorithm": algorithm, "options": options}
         kind = ALGORITHMS[algorithm]
+        settings = translate(settings, kind.Settings._renamed, kind.Settings.__name__)  # type: ignore[attr-defined]
         known = [field.name for field in fields(kind.Settings)]
-        for told in settings:
-            named(told, known, f"settings of {algorithm}")
-        robot = {} if model is None else {"model": model}
-        how: dict[str, Any] = {"device": device, "threads": threads, "workers": workers, **options, **robot}
-        settings = TUNED.get((name, algorithm), {}) | settings
-        self.learner = kind(task, kind.Settings(**settings), **how)
+        for setting in settings:
+            match_name(setting, known, f"settings of {algorithm}")
+        robot: dict[str, Any] = {} if model is None else {"model": model}
+        arguments: dict[str, Any] = {"device": device, "threads": threads, "process_group": process_group}
+        settings = PRESETS.get((name, algorithm), {}) | settings
+        self.learner = kind(task, kind.Settings(**settings), **arguments, **options, **robot)
         self.seconds = 0.0
         self.folder = None if folder is None else Path(folder)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             if self.checkpoint.exists():
-                self._take_up(read_checkpoint(self.checkpoint))
+                self._resume(read_checkpoint(self.checkpoint))
         self.board: Any = None
         if tensorboard:
             if self.folder is None:
@@ -95,6 +111,7 @@ class Training:
 
     @property
     def checkpoint(self) -> Path:
+        """Path of the checkpoint."""
         assert self.folder is not None
         return self.folder / "checkpoint.pt"
 
@@ -103,7 +120,7 @@ class Training:
         assert self.folder is not None
         return self.folder / "progress.csv"
 
-    def _take_up(self, saved: dict[str, Any]) -> None:
+    def _resume(self, saved: dict[str, Any]) -> None:
         if saved["about"] != self.about:
             raise InputError(f"{self.folder} holds another training, {saved['about']}: choose another folder")
         ours, its = (_comparable(x) for x in (asdict(self.learner.settings), saved["learner"]["settings"]))
@@ -114,10 +131,10 @@ class Training:
             )
         self.learner.load_state_dict(saved["learner"])
         self.seconds = saved["seconds"]
-        self._forget_later_rows()
+        self._drop_later_rows()
 
-    def _forget_later_rows(self) -> None:
-        """Rows of `progress.csv` that were written after the checkpoint are done again, and written again."""
+    def _drop_later_rows(self) -> None:
+        """Remove rows of `progress.csv` after the checkpoint; their updates are repeated."""
         path = self._progress
         if path.exists():
             head, *rows = path.read_text().splitlines(keepends=True)
@@ -126,11 +143,11 @@ class Training:
             write_text(path, "".join([head, *kept]))
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
-        """All that is needed to go on, and to play the policy. A run that is stopped while writing keeps the one before."""
+        """Write a checkpoint. An interruption while writing keeps the previous one."""
         path = self.checkpoint if path is None else as_path(path)
-        whole = {"about": self.about, "seconds": self.seconds, "learner": self.learner.state_dict()}
+        contents = {"about": self.about, "seconds": self.seconds, "learner": self.learner.state_dict()}
         with replacing(path) as unfinished:
-            torch.save(whole, unfinished)
+            torch.save(contents, unfinished)
 
     def run(
         self,
@@ -140,52 +157,64 @@ class Training:
         watch: Callable[[dict[str, float]], None] | None = None,
         every: float = 30.0,
     ) -> dict[str, float]:
-        """Updates until so many steps of the environment or seconds are reached, those of earlier runs included. watch: called
-        with the figures after each. every: seconds between two checkpoints. The last figures."""
+        """Update until a number of environment steps or seconds is reached, with those of earlier runs.
+
+        Args:
+          steps: Environment steps; None: no limit.
+          seconds: Wall-clock time, s; None: no limit.
+          watch: Called with the metrics after each update.
+          every: Time between two checkpoints, s.
+
+        Returns:
+          The metrics of the last update.
+        """
         if steps is None and seconds is None:
             raise InputError("pass steps= or seconds=, or nothing ends the training")
-        found: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         began, saved = time.perf_counter() - self.seconds, time.perf_counter()
         while (steps is None or self.learner.steps < steps) and (seconds is None or self.seconds < seconds):
-            figures = self.learner.update()
-            self.learner.follow()
-            self.learner.check()
+            update = self.learner.update()
+            self.learner.update_ema()
+            self.learner.check_finite()
             self.seconds = time.perf_counter() - began
-            found = {"steps": float(self.learner.steps), "seconds": self.seconds, **figures}
-            self._log(found)
+            metrics = {"steps": float(self.learner.steps), "seconds": self.seconds, **update}
+            self._log(metrics)
             if watch is not None:
-                watch(found)
+                watch(metrics)
             if self.folder is not None and time.perf_counter() - saved > every:
                 self.save()
                 saved = time.perf_counter()
         if self.folder is not None:
             self.save()
-        return found
+        return metrics
 
-    def _log(self, found: dict[str, float]) -> None:
+    def _log(self, metrics: dict[str, float]) -> None:
         if self.folder is None:
             return
         path = self._progress
         fresh = not path.exists()
         with path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, list(found))
+            writer = csv.DictWriter(file, list(metrics))
             if fresh:
                 writer.writeheader()
-            writer.writerow(found)
+            writer.writerow(metrics)
         if self.board is not None:
-            for name, value in found.items():
-                self.board.add_scalar(name, value, int(found["steps"]))
+            for name, value in metrics.items():
+                self.board.add_scalar(name, value, int(metrics["steps"]))
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the contents of a checkpoint that `Training.save` or `Workers.save` wrote."""
     try:
         saved = torch.load(path, weights_only=True, map_location="cpu")
-        found = {"about", "seconds", "learner"} <= set(saved) and {"settings", "parts"} <= set(saved["learner"])
+        found = {"about", "seconds", "learner"} <= set(saved) and {"settings", "modules"} <= set(saved["learner"])
     except (OSError, RuntimeError, ValueError, EOFError, KeyError, TypeError, UnpicklingError):
         found = False
     if not found:
-        raise InputError(f"{path} is not the checkpoint of a training, or a damaged one: pass another, or remove it")
+        raise InputError(
+            f"{path} is not the checkpoint of a training, or a damaged one or one of an earlier version: pass another, "
+            "or remove it"
+        )
     return dict(saved)
 
 
@@ -194,14 +223,14 @@ def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: tuple(x) if isinstance(x, list) else x for name, x in settings.items()}
 
 
-def name_of(kind: type[EnvTask]) -> str:
-    """What a kind of task is called; with its module, where one of `TASKS` has the same name."""
+def task_name(kind: type[EnvTask]) -> str:
+    """Return the name of a task class, with its module if another one in `TASKS` has the same name."""
     name = kind.__name__
     return name if TASKS.get(name, kind) is kind else f"{kind.__module__}.{name}"
 
 
-def named(name: str, known: Any, what: str) -> str:
-    """A name that is known, however it is spelt."""
+def match_name(name: str, known: Any, what: str) -> str:
+    """Return the known name that equals `name` up to case."""
     for one in known:
         if str(one).lower() == name.lower():
             return str(one)

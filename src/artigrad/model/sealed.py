@@ -28,7 +28,8 @@ class Sealed:
         """Raise for an attribute that cannot be set or deleted."""
         if remedy := self._remedy(name):
             raise AttributeError(f"'{name}' of {self.CALLED} cannot be changed: {remedy}")
-        names = sorted(n for n in {*dir(self)} if not n.startswith("_"))
+        deprecated = getattr(self, "_renamed", {})
+        names = sorted(n for n in {*dir(self)} if not n.startswith("_") and n not in deprecated)
         raise AttributeError(
             f"{self.CALLED} has no attribute '{name}' that could be set; {near(name, names, len(names))}"
         )

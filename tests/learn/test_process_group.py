@@ -10,15 +10,15 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 def test_two_processes_train_one_policy(tmp_path):
     small = {
-        "envs": 2,
-        "span": 0.05,
-        "critic_passes": 1,
+        "num_envs": 2,
+        "horizon_seconds": 0.05,
+        "critic_iterations": 1,
         "hidden": (8,),
         "critic_hidden": (8,),
         "tries": 1,
         "robots": 1,
     }
-    one = job("CartpoleSwingUp", "shac", steps=60, processes=2, average=0.5, **small) | {"out": str(tmp_path)}
+    one = job("CartpoleSwingUp", "shac", steps=60, processes=2, ema_decay=0.5, **small) | {"out": str(tmp_path)}
     found = run(one, None)
     assert [x["steps"] for x in found["curve"][:2]] == [20.0, 40.0]  # of five steps and two robots each
     assert found["curve"][-1]["steps"] == 60.0 and len(found["tries"]) >= 1

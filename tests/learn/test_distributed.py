@@ -1,5 +1,4 @@
-"""Many workers: gradients of one policy are averaged, jobs are done by whoever is free, and a worker that is killed changes
-nothing but time."""
+"""Distributed training and jobs on Ray: averaged gradients, jobs on free workers, recovery from killed workers."""
 
 import os
 import signal
@@ -15,10 +14,10 @@ ray = pytest.importorskip("ray", reason="the extra ray is not installed")
 from artigrad.envs.locomotion import Hopper  # noqa: E402
 from artigrad.jobs import over_workers  # noqa: E402
 from artigrad.learn import Player  # noqa: E402
-from artigrad.learn.many import Workers  # noqa: E402
+from artigrad.learn.distributed import Workers  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-SMALL = {"envs": 2, "span": 0.05, "critic_passes": 1, "hidden": (8,), "critic_hidden": (8,)}
+SMALL = {"num_envs": 2, "horizon_seconds": 0.05, "critic_iterations": 1, "hidden": (8,), "critic_hidden": (8,)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,21 +30,21 @@ def cluster():
 
 
 def weights(workers):
-    return [torch.cat([x.flatten() for x in s["parts"]["policy"].values()]) for s in workers.states]
+    return [torch.cat([x.flatten() for x in s["modules"]["policy"].values()]) for s in workers.states]
 
 
-def test_a_killed_worker_changes_nothing(tmp_path):
-    calm = Workers("Hopper", "shac", 2, every=2, **SMALL)
+def test_killed_worker_does_not_change_the_policy(tmp_path):
+    calm = Workers("Hopper", "shac", 2, keep_every=2, **SMALL)
     calm.run(4)
     first, second = weights(calm)
     assert torch.equal(first, second)  # the same weights, of different robots
-    assert not torch.equal(calm.states[0]["moment"][0], calm.states[1]["moment"][0])
+    assert not torch.equal(calm.states[0]["env_state"][0], calm.states[1]["env_state"][0])
     calm.close()
-    struck = Workers(Hopper(), "shac", 2, every=2, **SMALL)  # a task as an object is as good as its name
+    struck = Workers(Hopper(), "shac", 2, keep_every=2, **SMALL)  # a task as an object is as good as its name
     struck.run(2)
-    os.kill(struck.processes()[1], signal.SIGKILL)
+    os.kill(struck.process_ids()[1], signal.SIGKILL)
     struck.run(2)
-    assert struck.lost >= 1 and struck.steps == calm.steps
+    assert struck.restarts >= 1 and struck.steps == calm.steps
     assert torch.equal(weights(struck)[0], first)
     struck.save(tmp_path / "policy.pt")
     assert Player(tmp_path / "policy.pt")(torch.zeros(11)).shape == (3,)
@@ -76,8 +75,8 @@ def test_jobs_over_workers(tmp_path):
         over_workers(least, [], cores=0)
 
 
-def test_what_is_wrong_is_said():
+def test_wrong_arguments_are_reported():
     with pytest.raises(ag.InputError, match="workers train by"):
         Workers("Hopper", "sac")
-    with pytest.raises(ag.InputError, match="count"):
+    with pytest.raises(ag.InputError, match="num_workers"):
         Workers("Hopper", "shac", 0)

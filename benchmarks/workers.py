@@ -1,4 +1,4 @@
-"""How much faster two workers are than one: `python -m benchmarks.many [--seconds N]`, on a quiet machine with Ray.
+"""How much faster two workers are than one: `python -m benchmarks.workers [--seconds N]`, on a quiet machine with Ray.
 
 Each worker is a process with one thread and as many robots as the other; steps are of all robots, with gradients and learning.
 """
@@ -13,19 +13,27 @@ import time
 from pathlib import Path
 from typing import Any
 
-ANT: dict[str, Any] = {"options": {"contact_forces": False}, "episode": 250, "critic_passes": 2, "clip": 100.0}
-WAYS: dict[str, dict[str, Any]] = {"shac": {**ANT, "envs": 512}, "ppo": {"options": ANT["options"], "envs": 512}}
+ANT: dict[str, Any] = {
+    "options": {"contact_forces": False},
+    "max_episode_steps": 250,
+    "critic_iterations": 2,
+    "clip": 100.0,
+}
+WAYS: dict[str, dict[str, Any]] = {
+    "shac": {**ANT, "num_envs": 512},
+    "ppo": {"options": ANT["options"], "num_envs": 512},
+}
 
 
 def speed(algorithm: str, count: int, seconds: float) -> float:
     """Steps of the environment a second, of all workers."""
-    from artigrad.learn.many import Workers
+    from artigrad.learn.distributed import Workers
 
     workers = Workers("Ant", algorithm, count, **WAYS[algorithm])
-    workers.run(workers.every)  # compiles
+    workers.run(workers.keep_every)  # compiles
     before, began = workers.steps, time.perf_counter()
     while time.perf_counter() - began < seconds:
-        workers.run(workers.every)
+        workers.run(workers.keep_every)
     rate = (workers.steps - before) / (time.perf_counter() - began)
     workers.close()
     return rate
@@ -37,7 +45,7 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each of three measurements")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/many.json"))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/workers.json"))
     given = parser.parse_args()
     path = os.pathsep.join(p for p in sys.path if p)
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": path}})

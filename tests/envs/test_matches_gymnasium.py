@@ -1,4 +1,4 @@
-"""The same state and action give the same observation, reward and end as in Gymnasium's and dm_control's own environments."""
+"""Observations, rewards and terminations equal those of Gymnasium's and dm_control's environments for the same states."""
 
 import gymnasium as gym
 import mujoco
@@ -10,7 +10,7 @@ from dm_control.utils.rewards import tolerance
 
 from artigrad.envs import TASKS
 from artigrad.envs.batch import Batch
-from artigrad.envs.env_task import Moment
+from artigrad.envs.env_task import EnvState
 
 GYM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
 
@@ -20,12 +20,12 @@ def tensor(x):
 
 
 def moment(batch, q, v):
-    now = Moment(tensor(q), tensor(v), torch.zeros(1, 0), torch.zeros(1, 0), torch.zeros(1, dtype=torch.long))
-    return now._replace(seen=batch.seen(now[:2], now[:2], None))
+    now = EnvState(tensor(q), tensor(v), torch.zeros(1, 0), torch.zeros(1, 0), torch.zeros(1, dtype=torch.long))
+    return now._replace(extras=batch.extras(now[:2], now[:2], None))
 
 
 def theirs(name):
-    """Gymnasium's environment; what its solver leaves open is brought to an end."""
+    """Gymnasium's environment with a converged solver."""
     env = gym.make(f"{name}-v5").unwrapped
     env.model.opt.solver, env.model.opt.tolerance, env.model.opt.iterations = mujoco.mjtSolver.mjSOL_NEWTON, 1e-14, 100
     return env
@@ -33,7 +33,7 @@ def theirs(name):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("name", GYM)
-def test_steps_of_gymnasium(name):
+def test_steps_match_gymnasium(name):
     env, batch, rng = theirs(name), Batch(name, dtype="f64", threads=1), np.random.default_rng(0)
     task = batch.task
     assert env.observation_space.shape == (task.observation_size,)
@@ -58,17 +58,17 @@ def test_steps_of_gymnasium(name):
             assert found.item() == pytest.approx(reward, rel=1e-8, abs=1e-8)
             assert bool(over) == terminated
             ends += terminated
-            now = now._replace(q=tensor(env.data.qpos), v=tensor(env.data.qvel))  # so that nothing builds up
+            now = now._replace(q=tensor(env.data.qpos), v=tensor(env.data.qvel))  # against accumulation of errors
             if terminated:
                 break
     assert ends or name in ("Ant", "HalfCheetah")
 
 
 @pytest.mark.parametrize("name", GYM)
-def test_first_states_are_drawn_as_in_gymnasium(name):
-    """Means and spreads of many, entry by entry; of a quaternion, before it is given length one."""
+def test_initial_states_have_gymnasiums_distribution(name):
+    """Means and standard deviations of every entry; quaternions before normalization."""
     env, task = theirs(name), TASKS[name]()
-    q, v = task.start(Batch(task, dtype="f64").draw(0), 4000)
+    q, v = task.sample_initial_state(Batch(task, dtype="f64").random_source(0), 4000)
     drawn = []
     for seed in range(400):
         env.reset(seed=seed)
@@ -80,8 +80,8 @@ def test_first_states_are_drawn_as_in_gymnasium(name):
 
 
 @pytest.mark.parametrize("poles", [1, 2, 3])
-def test_steps_of_the_suite(poles):
-    """dm_control's file in MuJoCo; its rewards by its own functions."""
+def test_cartpole_steps_match_dm_control(poles):
+    """dm_control's file in MuJoCo; rewards by its functions."""
     xml, assets = cartpole.get_model_and_assets(poles)
     model = mujoco.MjModel.from_xml_string(xml, assets)
     data, batch, rng = (
@@ -89,7 +89,7 @@ def test_steps_of_the_suite(poles):
         Batch("CartpoleSwingUp", poles=poles, dtype="f64"),
         np.random.default_rng(0),
     )
-    q, v = batch.task.start(batch.draw(0), 1)
+    q, v = batch.task.sample_initial_state(batch.random_source(0), 1)
     data.qpos[:], data.qvel[:] = q[0], v[0]
     now = moment(batch, data.qpos, data.qvel)
     for _ in range(60):
@@ -108,7 +108,7 @@ def test_steps_of_the_suite(poles):
 
 
 class SuitePhysics:
-    """What dm_control's task asks of its physics, by MuJoCo alone: the suite's own does not load under MuJoCo 4."""
+    """The physics interface of dm_control's task on MuJoCo: dm_control's class does not load under MuJoCo 4."""
 
     def __init__(self):
         xml, assets = humanoid.get_model_and_assets()
@@ -156,13 +156,13 @@ class SuitePhysics:
 
 
 @pytest.mark.parametrize("speed", [0, 1, 10])
-def test_steps_of_the_suites_humanoid(speed):
-    """Observations and rewards by dm_control's own functions, on MuJoCo's motion."""
+def test_humanoid_steps_match_dm_control(speed):
+    """Observations and rewards by dm_control's functions, on MuJoCo's trajectory."""
     physics, task = SuitePhysics(), humanoid.Humanoid(speed, pure_state=False)
     batch, rng = Batch("SuiteHumanoid", speed=float(speed), dtype="f64", threads=1), np.random.default_rng(0)
     assert batch.sim.dt == physics.model.opt.timestep
-    first, _ = batch.task.start(batch.draw(0), 3)
-    first[1:, 2] = 0.6  # something touches before long
+    first, _ = batch.task.sample_initial_state(batch.random_source(0), 3)
+    first[1:, 2] = 0.6  # contact follows soon
     touched = 0
     for q in first.numpy():
         physics.put(q)
@@ -179,9 +179,9 @@ def test_steps_of_the_suites_humanoid(speed):
     assert touched
 
 
-def test_first_states_of_the_suites_humanoid_touch_nothing():
+def test_humanoid_initial_states_have_no_contact():
     task, physics = TASKS["SuiteHumanoid"](), SuitePhysics()
-    q, v = task.start(Batch(task, dtype="f64").draw(0), 200)
+    q, v = task.sample_initial_state(Batch(task, dtype="f64").random_source(0), 200)
     for row in q.numpy():
         physics.put(row)
         assert physics.data.ncon == 0

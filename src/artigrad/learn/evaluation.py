@@ -1,4 +1,4 @@
-"""A trained policy at work: in artigrad's environment, and in the one of Gymnasium that it stands for."""
+"""Player: evaluation of a trained policy in artigrad and in Gymnasium's environments."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from ..deprecation import renamed
 from ..envs import TASKS, DifferentiableEnv, EnvTask
 from ..errors import InputError, need
 from ..model.state import State
@@ -20,10 +21,14 @@ from .training import ALGORITHMS, read_checkpoint
 GYMNASIUM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
 
 
+@renamed(motion="rollout")
 class Player:
-    """The policy of a checkpoint and the task it was trained for. Calling it with observations gives actions.
+    """The policy of a checkpoint, and its task. Calling a Player with observations returns actions.
 
-    model: the robot, where its file is not at hand. task: the `EnvTask` that it was trained for, where it is one of your own.
+    Args:
+      path: Checkpoint of a Training or of Workers.
+      model: Robot in place of the task's file.
+      task: The EnvTask of the training, if it was not one of `artigrad.envs.TASKS`.
     """
 
     def __init__(self, path: str | os.PathLike[str], model: Any = None, *, task: EnvTask | None = None):
@@ -38,47 +43,47 @@ class Player:
         kind = ALGORITHMS[self.about["algorithm"]]
         known = {field.name for field in fields(kind.Settings)}
         settings = kind.Settings(**{k: v for k, v in learner["settings"].items() if k in known})
-        self.policy: nn.Module = kind.policy_for(self.task, settings)
-        self.policy.load_state_dict(learner["parts"].get("played", learner["parts"]["policy"]))
+        self.policy: nn.Module = kind.make_policy(self.task, settings)
+        self.policy.load_state_dict(learner["modules"].get("ema_policy", learner["modules"]["policy"]))
 
     @torch.no_grad()
     def __call__(self, observation: Any) -> np.ndarray:
-        """Actions (..., nu) for observations, without noise."""
+        """Return actions (..., nu) for observations (..., observation_size), without noise."""
         return self.policy(torch.as_tensor(np.asarray(observation), dtype=torch.float32)).numpy()
 
     @torch.no_grad()
     def returns(
         self, episodes: int = 20, *, seed: int = 0, dtype: Any = "f64", threads: int | None = None
     ) -> np.ndarray:
-        """Returns of whole episodes in artigrad."""
+        """Return the undiscounted returns (episodes,) of whole episodes in artigrad."""
         env = DifferentiableEnv(self.task, episodes, seed=seed, dtype=dtype, threads=threads)
         observation = env.reset()
-        total, going = np.zeros(episodes), np.ones(episodes, bool)
-        while going.any():
-            found = env.step(self.policy(observation.float()).to(observation))
-            total += going * found.reward.double().numpy()
-            going &= ~(found.terminated | found.truncated).numpy()
-            observation = found.observation
+        total, running = np.zeros(episodes), np.ones(episodes, bool)
+        while running.any():
+            step = env.step(self.policy(observation.float()).to(observation))
+            total += running * step.reward.double().numpy()
+            running &= ~(step.terminated | step.truncated).numpy()
+            observation = step.observation
         return total
 
     @torch.no_grad()
-    def motion(self, seconds: float = 10.0, *, seed: int = 0) -> Trajectory:
-        """The first episode, or so much of it, as a trajectory to show and to save."""
+    def rollout(self, seconds: float = 10.0, *, seed: int = 0) -> Trajectory:
+        """Return the trajectory of an episode, at most `seconds` long."""
         env = DifferentiableEnv(self.task, 1, seed=seed, dtype="f64", threads=1)
         observation, controls = env.reset(), []
-        assert env.now is not None
-        start = State(env.now.q[0].numpy().copy(), env.now.v[0].numpy().copy())
+        assert env.state is not None
+        initial = State(env.state.q[0].numpy().copy(), env.state.v[0].numpy().copy())
         for _ in range(max(1, round(seconds / env.dt))):
             action = self.policy(observation.float()).to(observation)
             controls += [self.task.controls(action)[0].numpy()] * self.task.frame_skip
-            found = env.step(action)
-            if found.terminated or found.truncated:
+            step = env.step(action)
+            if step.terminated or step.truncated:
                 break
-            observation = found.observation
-        return env.batch.sim.rollout(start, np.stack(controls))
+            observation = step.observation
+        return env.batch.sim.rollout(initial, np.stack(controls))
 
     def gymnasium_returns(self, episodes: int = 20, *, seed: int = 0) -> np.ndarray:
-        """Returns of whole episodes in Gymnasium's own MuJoCo environment."""
+        """Return the undiscounted returns (episodes,) of whole episodes in Gymnasium's MuJoCo environment."""
         name = self.about["task"]
         if name not in GYMNASIUM:
             raise InputError(f"Gymnasium has no environment for {name}; it has {', '.join(GYMNASIUM)}")
@@ -89,12 +94,12 @@ class Player:
         total, size = (
             np.zeros(episodes),
             self.task.observation_size,
-        )  # an Ant may have learned without forces of contact
+        )  # Ant(contact_forces=False) observes the first entries
         for k in range(episodes):
             observation, _ = env.reset(seed=seed + k)
-            over = False
-            while not over:
-                observation, reward, failed, cut, _ = env.step(self(observation[:size]))
+            ended = False
+            while not ended:
+                observation, reward, terminated, truncated, _ = env.step(self(observation[:size]))
                 total[k] += float(reward)
-                over = failed or cut
+                ended = terminated or truncated
         return total

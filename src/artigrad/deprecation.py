@@ -1,0 +1,114 @@
+"""Deprecated names of the public API. They work for one version and warn with the new name.
+
+`module_getattr` covers names of a module, `renamed` fields, methods and constructor arguments of a class, `renamed_arguments`
+arguments of a function. A DeprecationWarning points at the caller's line. The changelog lists all renamed names.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from typing import Any, TypeVar
+
+from .errors import InputError, warn
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _warn(old: str, new: str) -> None:
+    warn(f"{old} is deprecated and will be removed in the next version: use {new}", DeprecationWarning)
+
+
+def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a module's `__getattr__` that resolves deprecated names.
+
+    Args:
+      module: `__name__` of the module.
+      names: New names by old ones: "Name" in the same module, or ".module:Name" relative to it.
+    """
+
+    def getattr_(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        where, _, new = names[name].rpartition(":")
+        found = getattr(importlib.import_module(where or module, module), new)
+        _warn(f"{module}.{name}", f"{found.__module__ if where else module}.{new}")
+        return found
+
+    return getattr_
+
+
+def translate(given: dict[str, Any], names: Mapping[str, str], owner: str) -> dict[str, Any]:
+    """Return keyword arguments under their new names, with a warning for each deprecated one."""
+    for old in [name for name in given if name in names]:
+        if names[old] in given:
+            raise InputError(f"{owner}: '{old}' is the deprecated name of '{names[old]}': pass '{names[old]}' only")
+        _warn(f"{owner}({old}=...)", f"{names[old]}=")
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+def renamed_arguments(**names: str) -> Callable[[F], F]:
+    """Decorate a function whose keyword arguments were renamed: `renamed_arguments(old="new")`."""
+
+    def decorate(f: F) -> F:
+        owner = f.__qualname__.removesuffix(".__init__").removesuffix(".__new__")
+
+        @functools.wraps(f)
+        def call(*args: Any, **given: Any) -> Any:
+            return f(*args, **(translate(given, names, owner) if given.keys() & names.keys() else given))
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+class _Alias(property):
+    """Attribute that reads and writes another one."""
+
+    def __init__(self, cls: type, old: str, new: str):
+        def get(instance: Any) -> Any:
+            _warn(f"{cls.__name__}.{old}", new)
+            return getattr(instance, new)
+
+        def set_(instance: Any, value: Any) -> None:
+            _warn(f"{cls.__name__}.{old}", new)
+            setattr(instance, new, value)
+
+        super().__init__(get, set_)
+        self.new = new
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None and hasattr(owner, self.new):  # a class attribute
+            return self.fget(owner)  # type: ignore[misc]
+        return super().__get__(instance, owner)
+
+
+def renamed(**names: str) -> Callable[[C], C]:
+    """Decorate a class whose attributes were renamed: `renamed(old="new")`. Includes fields of dataclasses and named tuples
+    as arguments of their constructors, and methods that subclasses override (by `rename_overrides`)."""
+
+    def decorate(cls: C) -> C:
+        all_names = {**getattr(cls, "_renamed", {}), **names}
+        cls._renamed = all_names  # type: ignore[attr-defined]
+        for old, new in names.items():
+            setattr(cls, old, _Alias(cls, old, new))
+        if is_dataclass(cls):
+            setattr(cls, "__init__", renamed_arguments(**all_names)(cls.__init__))  # noqa: B010 - mypy forbids an assignment
+        elif issubclass(cls, tuple):
+            for method in ("__new__", "_replace"):
+                setattr(cls, method, renamed_arguments(**all_names)(getattr(cls, method)))
+        return cls
+
+    return decorate
+
+
+def rename_overrides(cls: type) -> None:
+    """Rename attributes that a subclass defines under deprecated names; for `__init_subclass__` of a renamed class."""
+    for old, new in getattr(cls, "_renamed", {}).items():
+        if old in vars(cls):
+            _warn(f"{cls.__name__}.{old}", new)
+            setattr(cls, new, vars(cls)[old])
+            delattr(cls, old)

@@ -1,0 +1,115 @@
+"""Deprecated public names work, warn at the caller's line with the new name, and are listed in the changelog."""
+
+from pathlib import Path
+
+import pytest
+
+from artigrad import deprecation, errors
+from artigrad.deprecation import renamed, renamed_arguments
+
+
+@renamed(old="new")
+class Thing:
+    new = 1
+
+
+def test_renamed_attributes_read_and_write_the_new_ones():
+    thing = Thing()
+    with pytest.warns(DeprecationWarning, match=r"Thing\.old is deprecated .* use new") as caught:
+        thing.old = 3
+    assert thing.new == 3 and caught[0].filename == __file__
+    with pytest.warns(DeprecationWarning):
+        assert thing.old == 3
+    with pytest.warns(DeprecationWarning):
+        assert Thing.old == 1
+
+
+def test_renamed_arguments_are_passed_on_and_given_once():
+    @renamed_arguments(old="new")
+    def f(new=0):
+        return new
+
+    with pytest.warns(DeprecationWarning, match=r"f\(old=\.\.\.\) is deprecated .* use new="):
+        assert f(old=2) == 2
+    with pytest.raises(errors.InputError, match="'old' is the deprecated name of 'new'"):
+        f(old=2, new=2)
+
+
+def test_names_of_modules():
+    getattr_ = deprecation.module_getattr("artigrad.errors", {"Old": "InputError", "Older": ".files:as_path"})
+    with pytest.warns(DeprecationWarning, match=r"artigrad\.errors\.Old is deprecated .* artigrad\.errors\.InputError"):
+        assert getattr_("Old") is errors.InputError
+    with pytest.raises(AttributeError, match="has no attribute 'New'"):
+        getattr_("New")
+
+
+def test_environments_and_their_tasks_keep_their_old_names():
+    torch = pytest.importorskip("torch")
+    import artigrad.envs
+    from artigrad.envs import DifferentiableEnv, EnvTask, RandomSource
+
+    with pytest.warns(DeprecationWarning, match="RandomSource"):
+        assert artigrad.envs.Draw is RandomSource
+    with pytest.warns(DeprecationWarning) as caught:
+
+        class Swing(EnvTask):
+            frame_skip, episode, observation_size, seen_size = 2, 3, 2, 1
+
+            def __init__(self):
+                self.model = artigrad.robots.pendulum()
+
+            def start(self, draw, count):
+                return draw.uniform(0.0, 1.0, count, 1), draw.uniform(0.0, 0.0, count, 1)
+
+            def look(self, sim, q, v, u):
+                return q * q
+
+            def observe(self, now):
+                return torch.cat([now.q, now.v], -1)
+
+            def reward(self, before, action, after):
+                return after.seen[:, 0]
+
+    assert any("use sample_initial_state" in str(w.message) and w.filename == __file__ for w in caught)
+    with pytest.warns(DeprecationWarning):
+        env = DifferentiableEnv(Swing(), 2, threads=1, clip=1.0)
+        env.reset()
+        step = env.step(torch.zeros(2, 1))
+        assert torch.equal(env.now.seen, env.state.q.square()) and torch.equal(step.last, step.next_observation)
+    assert env.max_episode_steps == 3 and Swing.max_episode_steps == 3
+
+
+def test_settings_of_learning_keep_their_old_names(tmp_path):
+    pytest.importorskip("torch")
+    from artigrad.learn import Training
+    from artigrad.learn.shac import ShacSettings
+
+    with pytest.warns(DeprecationWarning, match="horizon_seconds"):
+        assert ShacSettings(span=0.3) == ShacSettings(horizon_seconds=0.3)
+    with pytest.warns(DeprecationWarning, match="num_envs"):
+        learner = Training("PendulumReach", "ppo", envs=3, threads=1).learner
+    assert learner.env.num_envs == learner.settings.num_envs == 3
+    with pytest.warns(DeprecationWarning, match="ema_policy"):
+        assert learner.played is learner.policy
+    with pytest.warns(DeprecationWarning, match=r"artigrad\.learn\.distributed\.Workers"):
+        from artigrad.learn.many import Workers
+    assert Workers.__module__ == "artigrad.learn.distributed"
+
+
+def test_changelog_lists_renamed_names():
+    root = Path(errors.__file__).parent
+    text = (root.parent.parent / "CHANGELOG.md").read_text()
+    rows = {}
+    for file in root.rglob("*.py"):
+        for line in file.read_text().splitlines():
+            if line.strip().startswith(("@renamed(", "@renamed_arguments(")):
+                rows[file.name] = line
+    assert len(rows) > 5
+    import artigrad.envs
+    import artigrad.learn
+
+    classes = [artigrad.envs.EnvTask, artigrad.envs.EnvState, artigrad.envs.DifferentiableEnv, artigrad.learn.Learner]
+    classes += [kind.Settings for kind in artigrad.learn.ALGORITHMS.values()]
+    for kind in classes:
+        for old, new in kind._renamed.items():
+            assert f"`{old}`" in text and f"`{new}`" in text, (kind, old, new)

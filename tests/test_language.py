@@ -1,0 +1,99 @@
+"""Language of packages and pages that are done: docstrings open with a noun phrase or an imperative, code does not talk.
+
+A package or page that was rewritten is added to DONE. Names of the field are listed in CONTRIBUTING.md.
+"""
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+import pytest
+
+import artigrad
+
+ROOT = Path(artigrad.__file__).parent
+REPOSITORY = ROOT.parent.parent
+DONE = ("deprecation.py", "envs", "learn")
+PAGES = ("learning.md", "api/envs.md", "api/learn.md")
+
+# a free relative, or a phrase without its noun, in place of the noun
+OPENINGS = re.compile(
+    r"(What|Whatever|Whether|Where|Wherever|How|Which|Whose|When|Who|Whoever|Of|The same|Those|That of|That which|"
+    r"See the head of)\b"
+)
+# code returns, raises, stores and computes; it does not speak, look, feel or want
+DENIED = re.compile(
+    r"\b(told|tells?|said|says|say|asked|answers?|speaks?|looks?|looked|feels?|felt|wants|knows|goes on|go on|going on|"
+    r"gone on|what is (left|known|wanted|asked|there)|of its own|of their own|nobody|whoever|in silence|so (many|much)|"
+    r"no numbers?|way back|pictures?|films?|centres?|colours?|behaviours?|neighbours?|"
+    r"\w+(?:ptimis|ormalis|ectoris|inimis)\w+)\b",
+    re.IGNORECASE,
+)
+
+
+def docstrings(tree):
+    """Docstrings of a module with the line where each begins."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            yield node.body[0].lineno, ast.get_docstring(node)
+
+
+def texts(source):
+    """Docstrings, comments and messages of a module, with their lines."""
+    tree = ast.parse(source)
+    yield from docstrings(tree)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise | ast.Call):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str) and " " in part.value:
+                    yield part.lineno, part.value
+
+
+def files(name):
+    path = ROOT / name
+    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_docstrings_open_with_a_noun_phrase_or_an_imperative(name):
+    assert files(name)
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
+        for file in files(name)
+        for line, text in docstrings(ast.parse(file.read_text()))
+        if OPENINGS.match(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", DONE)
+def test_texts_use_plain_words(name):
+    found = {
+        f"{file.relative_to(ROOT)}:{line}: '{match[0]}' in {text[max(0, match.start() - 40) : match.end() + 40]!r}"
+        for file in files(name)
+        for line, text in texts(file.read_text())
+        for match in DENIED.finditer(text)
+    }
+    assert not found, "\n".join(sorted(found))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_use_plain_words(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", (REPOSITORY / "docs" / page).read_text(), flags=re.DOTALL)
+    found = [f"'{m[0]}' in {text[max(0, m.start() - 40) : m.end() + 40]!r}" for m in DENIED.finditer(text)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", ["What has an engine.", "Of all points of two solids.", "Whether it is one."])
+def test_denied_openings_are_found(text):
+    assert OPENINGS.match(text)
+
+
+@pytest.mark.parametrize("text", ["unless told", "looked at", "the run goes on", "it optimises", "no numbers"])
+def test_denied_words_are_found(text):
+    assert DENIED.search(text)
