@@ -15,7 +15,9 @@ from ..model.options import Options
 from ..staging import Reals, copy, loop, switch
 from .context import Step
 from .dynamics import activation
+from .dynamics.circle import TURNING
 from .dynamics.rates import slow_down, slow_down_bars, slow_down_vjp
+from .lines import place
 from .tables import lone_links
 
 
@@ -80,13 +82,13 @@ def _find_slowed(s: Step, accelerations: Accelerations) -> None:
 def _start_backward(s: Step, accelerations: Accelerations) -> None:
     """No cotangent of q yet, those of activations at the start; what the adjoint reads of the step; and its accelerations, read
     off the velocities it led to:  w = (v+ - v)/dt  (rounding: eps |v|/dt)."""
-    activation.advance_vjp(s)
     rate = 1.0 / s.dt
     for k in loop(s.model.nv):
         s.bars.tangent[k] = 0.0
         s.ws.qdd[k] = (s.v_next[k] - s.v[k]) * rate
     if not s.filled:
         accelerations.recompute(s)
+    activation.advance_vjp(s)
 
 
 def _slowed_vjp(s: Step, accelerations: Accelerations, found: bool = False) -> None:
@@ -115,6 +117,7 @@ def rk4(s: Step, accelerations: Accelerations) -> None:
     q_k = q (+) dt n_k r_(k-1),   v_k = v + dt n_k a_(k-1);      q+ = q (+) dt sum w_k r_k,   v+ = v + dt sum w_k a_k
     """
     _rk4_stages(s, accelerations)
+    _lengths_at_start(s)
     coordinates.integrate(s, s.q, s.ws.rate_mean)
     _advance(s, s.v, s.ws.a_mean)
     for k in loop(s.model.na) if "activation" in s.extras else ():
@@ -146,6 +149,12 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
         for i in loop(nv):
             ws.rate_mean[i] = ws.rate_mean[i] + weight * rate[i]
             ws.a_mean[i] = ws.a_mean[i] + weight * ws.qdd[i]
+
+
+def _lengths_at_start(s: Step) -> None:
+    """Lengths where the step began, beside which activations of servos that turn are taken."""
+    if "activation" in s.extras and s.lines & TURNING.keys():
+        place(s)
 
 
 def _activation_stage(s: Step, stage: Step, k: Any, dt: Any, weight: Any) -> None:
@@ -192,6 +201,7 @@ def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
     for i in loop(nq):
         ws.q_start_bar[i] = bars.q[i]
     active = "activation" in s.extras
+    _lengths_at_start(s)
     for i in loop(s.model.na) if active else ():
         ws.act_start_bar[i], ws.act_mean_bar[i] = activation.advanced_vjp(s, i, ws.act_mean[i], bars.act[i])
         ws.act_rate_bar[i] = 0.0

@@ -5,7 +5,7 @@
     muscle       a' = (u - a)/tau,  tau between those of rise and fall, which depend on a
 
 u is the control within its range. After a step  a+ = a + dt a',  of filterexact  a + tau (1 - exp(-dt/tau)) a',  within its
-range. Neither depends on the motion.
+range. Neither depends on the motion, but for the whole turns by which that of a servo that turns is moved (`circle`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...spatial import bounded_vjp
 from ...staging import clamp, exp, loop, maximum, select, switch
 from ..context import Step
 from ..tables import ACTIVATION, CONTROL, EARLY
+from .circle import on_circle, on_circle_vjp
 
 LEAST = 1e-15
 INTEGRATOR, FILTER, FILTEREXACT, MUSCLE = range(4)  # of DYNAMICS
@@ -72,7 +73,7 @@ def rate(s: Step, k: Any) -> Any:
     u, a = control(s, s.model.state_actuator[k]), s.act[k]
 
     def filtered() -> Any:
-        return (u - a) / maximum(LEAST, s.const.activation[k].rise)
+        return (on_circle(s, s.model.state_actuator[k], u, a) - a) / maximum(LEAST, s.const.activation[k].rise)
 
     def muscle() -> Any:
         m = _Muscle(s, k, u, a)
@@ -94,8 +95,10 @@ def rate_vjp(s: Step, k: Any, bar: Any) -> None:
     def filtered() -> None:
         tau = maximum(LEAST, own.rise)
         add(-(bar / tau), bar / tau)
+        on_circle_vjp(s, j, u, bar / tau, a)
         if s.bars.const is not None:
-            s.bars.const.activation[k].rise += select(own.rise > LEAST, -((u - a) * bar) / (tau * tau), 0.0)
+            d = on_circle(s, j, u, a) - a
+            s.bars.const.activation[k].rise += select(own.rise > LEAST, -(d * bar) / (tau * tau), 0.0)
 
     def muscle() -> None:
         m = _Muscle(s, k, u, a)
@@ -148,13 +151,15 @@ def _reach(s: Step, k: Any) -> tuple[Any, Any]:
 def advanced(s: Step, k: Any, rate: Any) -> Any:
     """a+ of activation k"""
     own = s.const.activation[k]
-    return clamp(s.act[k] + _reach(s, k)[0] * rate, own.low, own.high)
+    return on_circle(s, s.model.state_actuator[k], clamp(s.act[k] + _reach(s, k)[0] * rate, own.low, own.high))
 
 
 def advanced_vjp(s: Step, k: Any, rate: Any, bar: Any) -> tuple[Any, Any]:
     """The cotangents of a and of its rate; adds to those of constants."""
     own, (reach, slope) = s.const.activation[k], _reach(s, k)
-    a_bar, low_bar, high_bar = bounded_vjp(s.act[k] + reach * rate, own.low, own.high, bar)
+    reached = s.act[k] + reach * rate
+    on_circle_vjp(s, s.model.state_actuator[k], clamp(reached, own.low, own.high), bar)
+    a_bar, low_bar, high_bar = bounded_vjp(reached, own.low, own.high, bar)
     if s.bars.const is not None:
         const = s.bars.const.activation[k]
         const.low += low_bar

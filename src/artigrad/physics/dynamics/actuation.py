@@ -6,7 +6,8 @@
 
 A motor has gain alone; a position servo b1 = -gain and its damping in b2; a velocity servo b2 = -gain; a muscle has an active
 force times c and a passive one (`muscle`). The limit on `drive` is the speed limit of a servo: driven that hard, damping
-balances it at max_velocity. Gradients of a clamped quantity go to the limit it sits on. q and v are those of a joint with
+balances it at max_velocity. Gradients of a clamped quantity go to the limit it sits on. A position
+servo that turns takes c within half a turn of the length (`circle`). q and v are those of a joint with
 one axis, or of a line (`lines`). The sum of tau over all actuators is within the limits of effort of a joint; where the
 actuators of a joint compensate weight (`lifting`), that counts too.
 """
@@ -21,6 +22,7 @@ from ...staging import Reals, clamp, loop, pullback, select, switch
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 from .activation import felt, felt_vjp
+from .circle import on_circle, on_circle_vjp
 from .lifting import add_lifting, add_lifting_vjp
 from .muscle import active, active_slope, passive, passive_vjp
 
@@ -69,7 +71,8 @@ class Drive(NamedTuple):
     rate: Any
     length: Any
     velocity: Any
-    c: Any  # control or activation
+    felt: Any  # control or activation
+    c: Any  # the same, of a servo that turns within half a turn of the length
     wanted: Any  # before the limits of the drive, and of the force
     raw: Any
     force: Any
@@ -80,7 +83,8 @@ def drive_of(s: Step, j: Any) -> Drive:
     row = s.const.actuator[j]
     x = by_transmission(s, j, lambda: s.q[s.model.act_q[j]], lambda t: s.ws.length[t])
     rate = of_joints(s, j, s.v)
-    length, velocity, c = row.gear * x, row.gear * rate, felt(s, j)
+    length, velocity, given = row.gear * x, row.gear * rate, felt(s, j)
+    c = on_circle(s, j, given)
     wanted = row.gain * c + row.b0 + row.b1 * length
     raw = clamp(wanted, -row.drive, row.drive) + row.b2 * velocity
     if "slope" in s.extras:
@@ -93,7 +97,7 @@ def drive_of(s: Step, j: Any) -> Drive:
 
     if "muscle" in s.extras:
         raw = raw + with_muscle(s, j, 0.0, muscle)
-    return Drive(x, rate, length, velocity, c, wanted, raw, clamp(raw, row.force_low, row.force_high))
+    return Drive(x, rate, length, velocity, given, c, wanted, raw, clamp(raw, row.force_low, row.force_high))
 
 
 def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
@@ -113,6 +117,7 @@ def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
     if "muscle" in s.extras:
         more = with_muscle(s, j, (0.0, 0.0, 0.0), lambda m: _muscle_vjp(s, j, d, m, raw_bar))
         c_bar, length_bar, velocity_bar = c_bar + more[0], length_bar + more[1], velocity_bar + more[2]
+    on_circle_vjp(s, j, d.felt, c_bar)
     felt_vjp(s, j, c_bar)
     if const is not None:
         bar = const.actuator[j]

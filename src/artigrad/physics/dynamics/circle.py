@@ -1,0 +1,94 @@
+"""Servos that turn: a command and an angle that differ by more than half a turn go the other way round.
+
+The length of a ball joint, or of a site seen from another one, is an angle times the norm g of its gear. A position servo on
+it, force = gain (c - length) + .., takes the error within +-pi g:
+
+    c  ->  c - 2 pi g n,   n: the whole number next to (c - length)/(2 pi g),
+
+and so are activations moved after a step; a filter takes its control so beside its activation. As in MuJoCo, a servo is an
+actuator whose bias on the length is exactly -gain; a gear that also shifts has no turns. n is not differentiated: where it
+changes, c jumps by a turn and the force with it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ...model.transmissions import LINES
+from ...spatial import Vec3, dot
+from ...staging import floor, maximum, select, sqrt, switch
+from ..context import Step
+
+TAU = 6.283185307179586
+TURNING = {"ball": "force", "ball_in_parent": "force", "relative": "torque"}  # kinds of lines, and where their gear is
+
+
+def turns_of(s: Step, j: Any, c: Any, beside: Any = None) -> tuple[Any, Any]:
+    """Whole turns from the length of actuator j, or from what c is beside, to c, a command or an activation; and how long a
+    turn is. (0, 0) unless it is a servo that turns."""
+    if not s.lines & TURNING.keys():
+        return 0.0, 0.0
+    row, t = s.const.actuator[j], s.model.act_line[j] - 1
+    other = row.gain + row.b1
+    servo = (other >= 0.0) & (other <= 0.0)
+    for slope in (s.const.slope[j].on_length, s.const.slope[j].on_velocity) if "slope" in s.extras else ():
+        servo = servo & (slope >= 0.0) & (slope <= 0.0)
+
+    def on_line() -> tuple[Any, Any]:
+        size, _ = _gear(s, t)
+        turn = select(servo, TAU * maximum(row.gear, -row.gear) * size, 0.0)
+        some = turn > 0.0
+        error = (c - (row.gear * s.ws.length[t] if beside is None else beside)) / select(some, turn, 1.0)
+        whole = floor(maximum(error, -error) + 0.5)
+        return select(some, select(error < 0.0, -whole, whole), 0.0), turn
+
+    return switch(s.model.act_on_line[j], {0: lambda: (0.0, 0.0), 1: on_line})
+
+
+def on_circle(s: Step, j: Any, c: Any, beside: Any = None) -> Any:
+    """c - turn n"""
+    n, turn = turns_of(s, j, c, beside)
+    return c - turn * n
+
+
+def on_circle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> None:
+    """From the cotangent of c within half a turn, which is that of c, to those of the gear."""
+    const = s.bars.const
+    if const is None or not s.lines & TURNING.keys():
+        return
+    n, turn = turns_of(s, j, c, beside)
+    row, t = s.const.actuator[j], s.model.act_line[j] - 1
+    turn_bar = -(n * bar)
+    const.actuator[j].gear += select(turn > 0.0, turn_bar * turn / select(turn > 0.0, row.gear, 1.0), 0.0)
+
+    def add(part: str | None) -> None:
+        if part is not None:
+            axes, line = _gear(s, t)[1], const.line[t]
+            share = turn_bar * turn / maximum(dot(axes, axes), 1e-30)
+            setattr(line, part, getattr(line, part) + axes * share)
+
+    def on_line() -> None:
+        switch(s.model.line_kind[t], {k: partial(add, part) for k, part in _kinds(s)})
+
+    switch(s.model.act_on_line[j], {0: lambda: None, 1: on_line})
+
+
+def _kinds(s: Step) -> list[tuple[int, str | None]]:
+    """Of every kind of line there is, its number and where the gear is that turns, if any."""
+    return [(k, TURNING.get(name)) for k, name in enumerate(LINES) if name in s.lines]
+
+
+def _gear(s: Step, t: Any) -> tuple[Any, Vec3]:
+    """The norm of the gear of line t, at least 1e-15, or 0 if it has no turns; and that gear."""
+    own = s.const.line[t]
+
+    def norm(part: str | None) -> tuple[Any, Vec3]:
+        if part is None:
+            return 0.0, Vec3.zero()
+        axes = getattr(own, part)
+        size = sqrt(maximum(dot(axes, axes), 1e-30))
+        return (size if part == "force" else select(dot(own.force, own.force) > 0.0, 0.0, size)), axes
+
+    cases = {k: partial(norm, part) for k, part in _kinds(s)}
+    return switch(s.model.line_kind[t], cases) if len(cases) > 1 else next(iter(cases.values()))()
