@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -9,6 +12,18 @@ import typer
 from ..errors import InputError
 from ..simulate.gradcheck import gradcheck
 from .robot import Floating, Motors, Robot, open_robot
+
+
+@contextmanager
+def _warnings_on_stderr() -> Iterator[None]:
+    """Print each warning once, as one line, also if the block raises."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for message in dict.fromkeys(str(x.message) for x in caught):
+                typer.echo(f"warning: {message}", err=True)
 
 
 def check(
@@ -22,7 +37,8 @@ def check(
     """Compare all gradients of a robot with finite differences; status 1 if one is off."""
     model = open_robot(file, floating, motors)
     try:
-        gradcheck(model, steps=steps, samples=samples, seed=seed)
+        with _warnings_on_stderr():
+            gradcheck(model, steps=steps, samples=samples, seed=seed)
     except (ArithmeticError, InputError) as problem:
         typer.echo(f"error: {problem}", err=True)
         raise typer.Exit(1) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -10,6 +12,8 @@ from rich.tree import Tree
 
 from ..joints.table import JOINTS
 from ..model.model import Model
+from ..physics.constraints.soft.soft_problem import soft_features
+from ..simulate.simulator import Simulator
 from .robot import Floating, Motors, Robot, open_robot
 
 
@@ -23,6 +27,19 @@ def info(file: Robot, floating: Floating = False, motors: Motors = False) -> Non
         if findings:
             console.print(f"\n[bold]{title}[/]")
             typer.echo(str(findings))
+    for message in contacts_without_motion(model):
+        typer.echo(f"\nwarning: {message}")
+
+
+def contacts_without_motion(model: Model) -> list[str]:
+    """Warnings of contacts that no joint can relieve, at the keyframe of a model that may have some."""
+    if not model.has_contact or "stiff" not in soft_features(model):
+        return []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sim = Simulator(model)
+        sim.step(sim.state())
+    return [str(x.message) for x in caught if "no joint can move them apart" in str(x.message)]
 
 
 def _tree(model: Model) -> Tree:

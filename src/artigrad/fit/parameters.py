@@ -1,12 +1,13 @@
-"""Parametrization of a fit: named entries of `Params`, or scalars with a function that writes them into Params.
+"""What is to be estimated: named entries of `Params`, or any scalar with a function that puts it into them.
 
-The method optimizes coordinates theta, zero at the initial guess, which keep every value within its domain:
+The method moves coordinates theta, all zero at the start, in which every value stays what it may be:
 
     positive    a value that starts above zero and whose lower bound is not below zero
     added       any other scalar, in units of |x0| (of one if it starts at zero)
     inertia     inertias
 
-as named in `model.physical`. Bounds on x are bounds on theta. Values are written into Params in the order of the list.
+in the words of `model.physical`. Bounds on x are bounds on theta. Values are put into Params one after the other, in the
+order of the list.
 """
 
 from __future__ import annotations
@@ -55,16 +56,10 @@ _DERIVATIVE = 1e-5  # step in theta of the differences in `derivative`: exact to
 
 @dataclass(frozen=True)
 class Parameter:
-    """A user-defined scalar to estimate, such as a length on which several entries of `Params` depend.
+    """A scalar of your own to estimate, such as a length that several entries of `Params` follow from.
 
-    Attributes:
-      name: Name in results.
-      set: Function (params, x) -> Params with x written into it, smooth in x. Parameters before it in the list are set
-        already.
-      start: Initial guess.
-      bounds: Lower and upper bound.
-
-    Example:
+    set: (params, x) -> params with x put in; smooth in x. Those listed before have been put in already.
+    start: where to begin. bounds: lowest and highest value.
 
         Parameter("length", lambda p, x: p.replace(com=[[0, 0, -x / 2]]), start=1.0, bounds=(0.1, 5.0))
     """
@@ -76,7 +71,7 @@ class Parameter:
 
 
 class _Block(Protocol):
-    """Values with as many coordinates, low <= theta <= high. `size` is the scale of each value."""
+    """Some values and as many coordinates, low <= theta <= high. size: what counts as a large change of each value."""
 
     labels: tuple[str, ...]
     size: np.ndarray
@@ -84,14 +79,14 @@ class _Block(Protocol):
     high: np.ndarray
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """Return x(theta)."""
+        """x(theta)"""
 
     def put(self, params: Params, x: np.ndarray) -> Params:
-        """Return Params with the values x."""
+        """Params with the values x."""
 
 
 class _Scalar:
-    """Scalar x = x0 exp(theta) or x = x0 + |x0| theta."""
+    """x = x0 exp(theta) or x = x0 + |x0| theta"""
 
     labels: tuple[str, ...]
 
@@ -120,7 +115,7 @@ class _Scalar:
 
 
 class _Inertia:
-    """Inertia of one body (xx, yy, zz, xy, xz, yz) that stays the inertia of a mass distribution."""
+    """The inertia of one body, xx yy zz xy xz yz, always that of some distribution of mass."""
 
     def __init__(self, label: str, body: int, start: np.ndarray):
         self.labels = tuple(f"{label}.{axes}" for axes in COMPONENTS["inertia"])
@@ -137,8 +132,8 @@ class _Inertia:
         return params.replace(unchecked=True, inertia=inertia)
 
 
-class Parametrization:
-    """All estimated values as a function of one vector theta."""
+class Parametrisation:
+    """All values that are estimated, as a function of one vector theta."""
 
     def __init__(self, base: Params, parameters: Sequence[str | Parameter], bounds: Mapping[str, Bounds]):
         if isinstance(parameters, str | Parameter):
@@ -170,18 +165,18 @@ class Parametrization:
         return len(self.labels)
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """Return x(theta)."""
+        """x(theta)"""
         return np.concatenate([np.zeros(0), *(b.values(t) for b, t in self._split(theta))])
 
     def params(self, theta: np.ndarray) -> Params:
-        """Return the Params at theta."""
+        """The simulator's Params with the values at theta."""
         params = self._base
         for block, t in self._split(theta):
             params = block.put(params, block.values(t))
         return params
 
     def derivative(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return dx/dtheta (p, p) and d(Params.flat)/dtheta (n, p)."""
+        """dx/dtheta (p, p) and d(Params.flat)/dtheta (n, p)"""
         if not len(theta):
             return np.zeros((0, 0)), np.zeros((self._base.flat.size, 0))
         h = _DERIVATIVE * np.eye(len(theta))
@@ -190,7 +185,7 @@ class Parametrization:
         return np.stack(x, 1), np.stack(flat, 1)
 
     def _flat(self, theta: np.ndarray) -> np.ndarray:
-        """Return Params.flat with infinite limits, which are constant, as zero."""
+        """Params.flat, infinite limits as zero, since they do not change."""
         flat = self.params(theta).flat
         return np.where(np.isinf(flat), 0.0, flat)
 
@@ -200,14 +195,8 @@ class Parametrization:
 
 
 class Chosen(NamedTuple):
-    """Entries of Params selected by 'field', 'field[part]' or 'field[part].component'.
-
-    Attributes:
-      field: Name of the field.
-      parts: Labels by row.
-      axes: Names of the field's components.
-      components: Selected components.
-    """
+    """What 'field', 'field[part]' or 'field[part].component' names. parts: labels by row; axes: names of the components;
+    components: which of them."""
 
     field: str
     parts: dict[int, str]
@@ -216,7 +205,7 @@ class Chosen(NamedTuple):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Index of the selected entries in the field."""
+        """By which to index the field: all entries that are named."""
         if FIELDS[self.field][0] == "world":
             return (np.array(self.components),) if self.axes[0] else ()
         rows = np.array(list(self.parts))
@@ -224,16 +213,16 @@ class Chosen(NamedTuple):
 
 
 def chosen(base: Params, name: str) -> Chosen:
-    """Return the entries of Params that a name selects. Raises InputError with the valid names."""
+    """The entries of Params that a name means; an error that says what there is for one that means none."""
     model = base.model
     match = re.fullmatch(r"(\w+)(?:\[([^\]]+)\])?(?:\.(\w+))?", name)
     field = match[1] if match else name
     if not match or field not in FIELDS:
         raise InputError(
-            f"unknown parameter '{name}': expected field, field[part] or field[part].x, of {', '.join(FIELDS)}"
+            f"unknown parameter '{name}': it is field, field[part] or field[part].x, of {', '.join(FIELDS)}"
         )
     if field in _DIRECTIONS or len(FIELDS[field][1]) > 1:
-        raise InputError(f"'{field}' has no independent entries: pass an ag.Parameter that sets it")
+        raise InputError(f"'{field}' has no entries that can be moved one by one: write an ag.Parameter that sets it")
     per = FIELDS[field][0]
     names = _parts(base, per)
     if match[2] is not None and match[2] not in names:
@@ -249,14 +238,14 @@ def chosen(base: Params, name: str) -> Chosen:
 
 
 def _axes(field: str) -> tuple[str, ...]:
-    """Return names (or numbers) of the components of a field; one empty name for a field without components."""
+    """Names of the components of a field, or their numbers; one without a name of what has none."""
     shape = FIELDS[field][1]
     return COMPONENTS.get(field, tuple(map(str, range(shape[0]))) if shape else ("",))
 
 
 def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[str]) -> list[_Block]:
-    """Return a block for each selected entry, or one for a whole inertia. Single components of an inertia are not
-    constrained to be physically possible together."""
+    """One block for each entry that a name means, one for the whole of an inertia; one of which a component is named is not
+    kept that of a body."""
     field, parts, axes, components = chosen(base, name)
     whole = field == "inertia" and len(components) == len(axes)
     per = FIELDS[field][0]
@@ -264,7 +253,7 @@ def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[st
     for i, label in parts.items():
         if whole:
             if _bounds_of([label, name], bounds, unused) is not None:
-                raise InputError(f"'{label}' takes no bounds: it stays physically possible without")
+                raise InputError(f"'{label}' takes no bounds: it is kept that of a body by itself")
             if base.inertia[i].any():
                 blocks.append(_Inertia(label, i, base.inertia[i]))
             continue
@@ -274,17 +263,19 @@ def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[st
             given = _bounds_of([full, label, name], bounds, unused)
             x0 = float(base[field][entry])
             if (field in POSITIVE and x0 == 0.0) or not math.isfinite(x0):
-                continue  # would not change
+                continue  # would stay so
             moment = field == "inertia" and k < 3
             natural = (0.0, math.inf) if moment else _natural(field)
             blocks.append(_Scalar(Parameter(full, _setter(field, entry), x0, given or natural)))
     if not blocks:
-        raise InputError(f"every '{name}' is zero or infinite and would stay so: give the model a small initial value")
+        raise InputError(
+            f"every '{name}' is zero or infinite and would stay so: give the model a small one to start from"
+        )
     return blocks
 
 
 def _parts(params: Params, per: str) -> dict[str, int]:
-    """Return row indices of a field by the names of its parts; a body may be named by its joint. Parts without names are
+    """Names of what a field is counted by, and their indices; the joint of a body names it as well. What has no names is
     numbered."""
     model = params.model
     if per == "body":
@@ -316,7 +307,7 @@ def _setter(field: str, entry: tuple[int, ...]) -> Callable[[Params, float], Par
 
 
 def _bounds_of(names: list[str], bounds: Mapping[str, Bounds], unused: set[str]) -> Bounds | None:
-    """Return the bounds given for the first of these names that has some."""
+    """What was given for the nearest of these names."""
     unused -= set(names)
     return next((bounds[n] for n in names if n in bounds), None)
 

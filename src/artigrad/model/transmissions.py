@@ -77,8 +77,11 @@ def lines_of(model: Model) -> tuple[list[Line], list[int]]:
 def _of_tendon(model: Model, tendon: Tendon) -> Line:
     if tendon.fixed:
         return Line("fixed", tendon.pieces, 0, tuple(model.joint_v[piece.a] for piece in tendon.pieces))
-    sites = {k for piece in tendon.pieces for k in (piece.a, piece.b, piece.around) if k >= 0}
-    return Line("spatial", tendon.pieces, 0, _path(model, *(model.site_body[k] for k in sites)))
+    dofs: set[int] = set()
+    for piece in tendon.pieces:  # what moves all ends of a piece alike does not change its length
+        paths = [set(_path(model, model.site_body[k])) for k in (piece.a, piece.b, piece.around) if k >= 0]
+        dofs |= paths[0].union(*paths) - paths[0].intersection(*paths)
+    return Line("spatial", tendon.pieces, 0, tuple(sorted(dofs)))
 
 
 def _of_actuator(model: Model, on: Transmission) -> Line | None:

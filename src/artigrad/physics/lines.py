@@ -151,10 +151,15 @@ def _by_piece(s: Step, n: Any, straight: Callable[[], Any], around: Callable[[bo
     return switch(s.model.piece_kind[n], cases) if len(cases) > 1 else straight()
 
 
+def _clear_dense(s: Step) -> None:
+    """ws.dense = 0: pieces are between links whose common joints are no entries of their line."""
+    for k in loop(s.model.nv):
+        s.ws.dense[k] = 0.0
+
+
 def _spatial(s: Step, t: Any) -> None:
     ws, total = s.ws, carry(0.0)
-    for _, k in entries(s, t):
-        ws.dense[k] = 0.0
+    _clear_dense(s)
     for n in _pieces(s, t):
         long = _by_piece(s, n, partial(_straight, s, n), partial(_around, s, n))
         total.value = total.value + long * s.const.piece[n].scale
@@ -218,6 +223,7 @@ def _around(s: Step, n: Any, cylinder: bool) -> Any:
 def _spatial_vjp(s: Step, t: Any) -> None:
     """Of  length_bar L + moment . x, where x is the cotangent of the moment: with W the motions under x, moment . x is the sum
     of  scale n . (W_b at b - W_a at a)."""
+    _clear_dense(s)
     spread(s, t)
     length_bar = s.ws.length_bar[t]
     for n in _pieces(s, t):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import ContactError
+from ..errors import ContactError, warn
 from ..kernels.devices import Device, Host
 from ..kernels.jacobian import jacobian_kernel
 from ..kernels.key import KernelKey
@@ -26,11 +26,12 @@ from ..model.options import Options
 from ..model.param_checks import check_params, check_structure
 from ..model.params import Params
 from ..model.state import State
-from ..physics.collision.candidates import contact_names, routines_of, solids_of
+from ..physics.collision.candidates import candidates, contact_names, routines_of, solids_of
 from ..physics.constraints.contact_problem import contact_arguments, contact_work, reverse_work
 from ..physics.constraints.report import REPORT
 from ..physics.constraints.soft.slip_problem import slip_arguments
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
+from ..physics.constraints.touching import LOST
 from ..physics.integrate import INTEGRATORS, slows
 from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
 from ..staging import Kernel
@@ -116,6 +117,16 @@ class Engine:
         """The integers that all kernels with constraints share."""
         arguments = soft_arguments if self.options.law == "soft" else contact_arguments
         return arguments(self.model, self.options.contact_limit, self.device.dtype)
+
+    @cached_property
+    def names_pairs(self) -> bool:
+        """Whether steps note pairs that press where no joint moves, and reading them does not mean to wait for a GPU."""
+        return (
+            self.constrained
+            and self.options.law == "soft"
+            and isinstance(self.device, Host)
+            and "stiff" in soft_features(self.model)
+        )
 
     @cached_property
     def table_may_be_full(self) -> bool:
@@ -235,7 +246,8 @@ class Engine:
 
     # -- forward -----------------------------------------------------------------------------------------------------
     def new_status(self, batch: int) -> Any:
-        """What rollouts keep of their constraints over all steps: worst violation, whether a contact found no place."""
+        """What rollouts keep of their constraints over all steps: worst violation, and LOST where a contact found no place or
+        the number of a pair that presses where no joint moves."""
         return self.device.zeros((batch, 2))
 
     def empty_states(self, *lead: int) -> State:
@@ -295,11 +307,25 @@ class Engine:
 
     def check_table(self, status: Any) -> None:
         """No contact is lost in silence. Looking means to wait for a GPU, so nobody looks where there is room for all."""
-        if not self.table_may_be_full:
+        if not self.table_may_be_full and not self.names_pairs:
             return
-        full = np.flatnonzero(self.device.host(status[:, 1]))
+        told = self.device.host(status[:, 1])
+        full = np.flatnonzero(told >= LOST)
         if len(full):
             raise ContactError(self.full_sentence(full[0], self.device.together(len(status))))
+        for k in np.unique(told[told > 0.0]) if self.names_pairs else ():
+            warn(self.idle_sentence(int(k) - 1))
+
+    def idle_sentence(self, k: int) -> str:
+        """Warning of a pair of shapes that presses where no joint moves."""
+        pairs, shapes = candidates(self.model), self.model.shapes
+        names = [shapes.names[i] for i in (pairs.a[k], pairs.b[k])]
+        bodies = [("world", *self.model.bodies)[shapes.body[i] + 1] for i in (pairs.a[k], pairs.b[k])]
+        return (
+            f"shapes '{names[0]}' and '{names[1]}' touch where no joint can move them apart: the contact has no effect, or "
+            f'friction of an unbounded force; move one, or leave the pair out with <exclude body1="{bodies[0]}" '
+            f'body2="{bodies[1]}"/> in <contact>'
+        )
 
     def full_sentence(self, robot: int, lanes: int) -> str:
         """What an error of a table that is full says; lanes: how many robots share it."""

@@ -18,17 +18,7 @@ if TYPE_CHECKING:
 # parameters that readings depend on beside what the outputs know of them
 FIELDS = (
     *("mass", "com", "inertia", "gravity", "magnetic", "shape_position", "shape_rotation", "shape_size"),
-    *(
-        "rotation",
-        "axis",
-        "site_rotation",
-        "vertex",
-        "height",
-        "limit",
-        "limit_margin",
-        "tendon_limit",
-        "tendon_limit_margin",
-    ),
+    *("vertex", "height", "limit", "limit_margin", "tendon_limit", "tendon_limit_margin"),
 )
 
 

@@ -26,7 +26,7 @@ from ..kinematics import origin
 from .contact_problem import A_SIDE, B_SIDE
 from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
-from .touching import GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, note_room, slip
+from .touching import LOST, GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, note_room, slip
 
 BEYOND = 0.5 * FAR  # the gap of a point that is not there
 
@@ -67,7 +67,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
                         problem.pair[n], problem.source[n], problem.kind[n] = k, m, kind
                         problem.start[n], problem.in_group[n] = problem.group[g], g
                         count.value = n + 1
-                    lost = select(near, 1.0, problem.status[2])
+                    lost = select(near, LOST, problem.status[2])
                     problem.status[2] = select(room, problem.status[2], lost)
 
 

@@ -37,6 +37,8 @@ from ..context import Step
 from ..kinematics import origin
 from ..tables import Constants
 
+LOST = 1e7  # status of a robot with a contact that found no place; smaller numbers count pairs, see `name_pair`
+
 
 def place_shapes(s: Step) -> None:
     """The poses of all shapes, once for all their pairs."""

@@ -25,6 +25,7 @@ from ...collision.gap import FAR, Gap
 from ...context import Step
 from ...kinematics import origin
 from ..touching import (
+    LOST,
     GapBars,
     contact_gap,
     crowd_gap,
@@ -43,6 +44,7 @@ from .cones import pressed_edges, pressed_edges_kappa, pyramidal_bars
 from .families import POINT, WRENCH, Block, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, POINTS, TIES, WRENCHES
+from .stiff_rows import name_pair, relieve_contact
 from .stiffness import Six
 from .surfaces import drift, drift_vjp
 
@@ -138,6 +140,8 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
             row.D = select(active & (r >= 0.0), d / (1.0 - d) * pair.g_alone, row.D)
             for name in family.rubs:
                 setattr(row, name, select(r < 0.0, getattr(row, name), 0.0))
+        if problem.has("stiff"):
+            name_pair(s, k, relieve_contact(s, family, n, row, pair.g))
         damped = _damped(s, k, _velocity(s, family, n, row, k))
         spring = Vec3(soft.k * d * r, 0.0, 0.0)
         row.ref = -damped - (Six(spring, Vec3.zero()) if family is WRENCH else spring)
@@ -148,7 +152,7 @@ def _touch(s: Step, family: Block, counts: tuple[counter, ...], which: tuple[Any
                 problem.coupled[0] = maximum(problem.coupled[0], select(active, 1.0, 0.0))
         keep(s, k, m, _number(s, family, n))
         count.value = n + 1
-    lost = select(r < _gap(s, k), 1.0, problem.status[2])
+    lost = select(r < _gap(s, k), LOST, problem.status[2])
     problem.status[2] = select(room, problem.status[2], lost)
 
 

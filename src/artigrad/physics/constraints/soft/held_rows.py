@@ -32,6 +32,7 @@ from ...kinematics import origin
 from .families import POINT, WRENCH, Block, families, length, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import HELD, POINTS, TIES, WRENCHES
+from .stiff_rows import relieve_held
 from .stiffness import Six
 
 # what an equality does to B, force and torque at its point b, and to A, the opposite at a; all in the world
@@ -83,6 +84,8 @@ def _hold(s: Step, family: Block, count: counter, e: Any, ties: counter) -> None
         bend = Six(rate, turn.rate(s.link[i], s.link[j]))
         row.ref = family.seen(s, n, row, velocities(s)) * -soft.b - error * (soft.k * d) - bend
     row.D = d / (1.0 - d) * own.g
+    if problem.has("stiff"):
+        relieve_held(s, family, n, row, (own.g, own.g_turn))
     count.value = n + 1
 
 

@@ -22,6 +22,7 @@ SEARCHES = 10  # evaluations of a line search
 LONGEST = 16.0  # whole steps that a search may go
 ENOUGH = 1e-2  # of the slope at its start, at which a search ends
 FINE = {"f64": 1e-10, "f32": 1e-5}  # |z - f| of |f| that counts as solved
+STILL = {"f64": 1e-4, "f32": 1e-2}  # m/s^2 or rad/s^2, the least size of accelerations
 LEAST = {"f64": 1e-4, "f32": 1e-1}  # m/s^2, at least as large as what every row answers; less is rounding
 
 
@@ -68,12 +69,13 @@ def newton(s: Step) -> None:
             needed = select(first.value > 0.5, 0.0, elsewhere)
             for _ in when_any(needed > 0.5):
                 _search(s, along, (end, enough), needed, alpha)
-            error, size = _move(s, select(going.value > 0.5, steady(alpha.value), 0.0))
+            error, size, change, whole = _move(s, select(going.value > 0.5, steady(alpha.value), 0.0))
             size = size + floor
+            if problem.has("stiff"):
+                stiff = problem.stiff[0] > 0.5
+                error, size = select(stiff, change, error), select(stiff, whole + STILL[kind] ** 2, size)
             left.value = select(going.value > 0.5, sqrt(error / maximum(size, 1e-30)), left.value)
-            going.value = select(
-                error <= fine * fine * size, 0.0, going.value
-            )  # what is no number goes on, and is told
+            going.value = select(error <= fine * fine * size, 0.0, going.value)  # NaN stays active and is reported
             first.value = 0.0
     if target().tangents:
         assemble(s, with_forces=True)
@@ -136,9 +138,9 @@ def _search(s: Step, along: Along, of: tuple[Any, Any], needed: Any, alpha: carr
             open_.value = select(abs(value.value) > enough, open_.value, 0.0)
 
 
-def _move(s: Step, alpha: Any) -> tuple[Any, Any]:
-    """Take the step; |z - f|^2 and |f|^2 over all rows."""
-    problem, error, size = s.constraints, carry(0.0), carry(0.0)
+def _move(s: Step, alpha: Any) -> tuple[Any, Any, Any, Any]:
+    """Take the step; |z - f|^2 and |f|^2 over all rows, |a' - a|^2 of the whole step and |a'|^2."""
+    problem, error, size, change, whole = s.constraints, *(carry(0.0) for _ in range(4))
     for family, n, row in every_row(s):
         y, z = row.y + row.d * alpha, row.z + (row.ahead - row.z) * alpha
         f, K = family.respond(s, n, row, y)
@@ -146,5 +148,9 @@ def _move(s: Step, alpha: Any) -> tuple[Any, Any]:
         error.value = error.value + family.dot(z - f, z - f)
         size.value = size.value + family.dot(f, f)
     for k in loop(s.model.nv):
-        problem.accel[k] = problem.accel[k] + alpha * (problem.trial[k] - problem.accel[k])
-    return error.value, size.value
+        step = problem.trial[k] - problem.accel[k]
+        if problem.has("stiff"):
+            change.value = change.value + step * step
+            whole.value = whole.value + problem.trial[k] * problem.trial[k]
+        problem.accel[k] = problem.accel[k] + alpha * step
+    return error.value, size.value, change.value, whole.value

@@ -62,7 +62,7 @@ INTEGERS: dict[str, ArgumentKind] = {
 }
 # what a pair whose points are found together has just met, and what its contacts keep of it: points, then wrenches
 MET = ("slots", "met")
-REALS = (*TABLES, *MET, "accel", "trial", "joint_force", "diagonal", "status", "H", "coef", "coupled", "load")
+REALS = (*TABLES, *MET, "accel", "trial", "joint_force", "diagonal", "status", "H", "coef", "coupled", "stiff", "load")
 # Of each block: its links, which pair or equality it is, which point of a pair, its kind, whether two links move, and its
 # coupling (counted from 1).
 BLOCK = ("link_a", "link_b", "of", "at", "kind", "two", "tie")
@@ -74,6 +74,7 @@ SCRATCH = (
     *("place", "near", "waiting", "fresh"),
 )
 MANY = 16  # trees
+HEAVY = 1e6  # kg: the inverse of the weight of a row that is nearly rigid
 POINTS, WRENCHES, SINGLES, TIES = range(4)  # places in `count`
 CONTACT, HELD = range(2)  # kinds of blocks: between shapes, or an equality
 LIMIT, DRY, MOTOR = range(3)  # kinds of single rows
@@ -99,7 +100,7 @@ def _find_features(model: Model) -> frozenset[str]:
     free_dry, motor: of joints; tendon_low, tendon_high, tendon_dry: of tendons;
     crowd: there are many pairs between two links;
     tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so
-    many trees may be tied together that their order matters.
+    many trees may be tied together that their order matters; stiff: some rows are nearly rigid (`stiff_rows`).
     """
     shapes, links = model.shapes, model.links
     link = [int(links.of_body[b + 1]) for b in shapes.body]
@@ -114,6 +115,8 @@ def _find_features(model: Model) -> frozenset[str]:
             found.add("limit" if joint.axial else "ball")
         if model.params.dry_friction[i] > 0:
             found.add("free_dry" if joint.floating else "dry")
+    if _least_weight(model) * HEAVY < 1.0:
+        found.add("stiff")
     always = any(e.kind in ("joint", "tendon") or all(_ends(model, e)) for e in model.equalities if not _idle(model, e))
     always = bool(always or found & {"free_dry", "tendon_dry"})
     if always or found & {"ball", "tendon_low", "tendon_high"} or any(link[a] and link[b] for a, b in shapes.pairs):
@@ -121,6 +124,22 @@ def _find_features(model: Model) -> frozenset[str]:
         if model.links.trees > MANY:
             found.add("pile")
     return frozenset(found if always else found | {"loose"})
+
+
+def _least_weight(model: Model) -> float:
+    """The least weight of all contacts, of what holds bodies together, and of tendons with rows."""
+    of_body = np.concatenate([model.params.body_weight, np.zeros((1, 2))])  # the world is -1
+    held = [(e.a, e.b) for e in model.equalities if e.kind in ("connect", "weld") and not _idle(model, e)]
+    turned = [(e.a, e.b) for e in model.equalities if e.kind == "weld" and not _idle(model, e)]
+    pairs = [(model.shapes.body[a], model.shapes.body[b]) for a, b in model.shapes.pairs]
+    found = [of_body[a, 0] + of_body[b, 0] for a, b in (*pairs, *held)]
+    found += [of_body[a, 1] + of_body[b, 1] for a, b in turned]
+    found += [model.params.tendon_weight[t] for t, *_ in (stop[1:] for stop in _tendon_stops(model))]
+    coupled = [
+        [t for t in (e.a, e.b) if t >= 0] for e in model.equalities if e.kind == "tendon" and not _idle(model, e)
+    ]
+    found += [model.params.tendon_weight[both].sum() for both in coupled]
+    return float(min(found, default=1.0))
 
 
 def _link(model: Model, body: int) -> int:
@@ -293,6 +312,7 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     sizes |= {
         "status": 3,
         "coupled": 1,
+        "stiff": 1,
         "coef": int(integers["s_entry"][combos]),
         "H": nv * nv * tied,
         "load": nv * tied,
@@ -385,10 +405,11 @@ class SoftProblem(SimpleNamespace):
     trial: Reals  # and those of the whole step
     joint_force: Reals  # forces in joints, those of rows included
     diagonal: Reals  # stiffness of single rows
-    status: Reals  # worst residual, least margin, 1 where a contact found no place
+    status: Reals  # worst residual, least margin, LOST or the number of a pair (`stiff_rows.name_pair`)
     H: Reals
     coef: Reals  # coefficients of combos
     coupled: Reals  # 1 for a robot whose rows tie links or joints together
+    stiff: Reals  # 1 for a robot with nearly rigid rows
     load: Reals
     single_dof: Any
     single_link: Any  # of a motor, its actuator

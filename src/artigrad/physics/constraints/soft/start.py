@@ -13,13 +13,16 @@ from .contact_rows import touch
 from .held_rows import hold
 from .motor_rows import drive_joints
 from .soft_problem import SINGLES
+from .stiff_rows import start_probe
 from .stop_rows import stop_joints
 
 
 def start_rows(s: Step) -> None:
     """Fill the tables of rows for this state."""
     problem = s.constraints
-    problem.coupled[0] = 0.0
+    problem.coupled[0] = 0.0 if problem.has("loose") else 1.0
+    if problem.has("stiff"):
+        start_probe(s)
     counts = tuple(counter(0) for _ in range(4))
     hold(s, counts)
     touch(s, counts)

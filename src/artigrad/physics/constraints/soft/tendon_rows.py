@@ -16,6 +16,7 @@ from ...context import Step
 from .families import BIG, COMBO, velocities
 from .impedance import impedance
 from .soft_problem import TENDON_COUPLE, TENDON_DRY, TENDON_HIGH, TENDON_LOW
+from .stiff_rows import relieve_combo
 from .stop_rows import coefficient_bar, stop_cotangents, stop_soft_bars
 
 RowFunction = Callable[[Step, Any, Row], None]
@@ -44,6 +45,11 @@ def _take_moment_vjp(s: Step, n: Any, row: Row, t: Any, of: tuple[Any, Any], shi
         s.bars.v[k] = s.bars.v[k] - b * row.d * scale * s.ws.moment[e]
 
 
+def _relieve(s: Step, n: Any, row: Row, g: Any, length: Any) -> None:
+    if s.constraints.has("stiff"):
+        relieve_combo(s, n, row, g, length)
+
+
 # -- limits ----------------------------------------------------------------------------------------------------------------
 def _limit(sign: float, s: Step, n: Any, row: Row) -> None:
     problem, t = s.constraints, s.constraints.combo_of[n]
@@ -54,6 +60,7 @@ def _limit(sign: float, s: Step, n: Any, row: Row) -> None:
     d = impedance(soft, r, problem.square).d
     row.r, row.D, row.low, row.high = r, select(r < 0.0, d / (1.0 - d) * own.g, 0.0), 0.0, BIG
     row.ref = -(soft.b * COMBO.seen(s, n, row, velocities(s))) - soft.k * d * r
+    _relieve(s, n, row, own.g, s.ws.length[t])
 
 
 def _limit_bars(sign: float, s: Step, n: Any, row: Row) -> None:
@@ -80,6 +87,7 @@ def _dry(s: Step, n: Any, row: Row) -> None:
     _take_moment(s, n, t, 1.0)
     rate = COMBO.seen(s, n, row, velocities(s))
     row.ref, row.r, row.D, row.low, row.high = -(own.b * rate), 0.0, own.D, -own.dry, own.dry
+    _relieve(s, n, row, own.g, s.ws.length[t])
 
 
 def _dry_bars(s: Step, n: Any, row: Row) -> None:
@@ -130,6 +138,7 @@ def _couple(s: Step, n: Any, row: Row) -> None:
     d = impedance(soft, r, problem.square).d
     row.r, row.D, row.low, row.high = r, d / (1.0 - d) * own.g, -BIG, BIG
     row.ref = -(soft.b * COMBO.seen(s, n, row, velocities(s))) - soft.k * d * r
+    _relieve(s, n, row, own.g, s.ws.length[a])
 
 
 def _couple_bars(s: Step, n: Any, row: Row) -> None:
