@@ -15,8 +15,8 @@ import artigrad
 
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
-DONE = ("deprecation.py", "envs", "learn")
-PAGES = ("learning.md", "api/envs.md", "api/learn.md")
+DONE = ("deprecation.py", "envs", "fit", "learn")
+PAGES = ("fit.md", "learning.md", "api/envs.md", "api/fit.md", "api/learn.md")
 
 # a free relative, or a phrase without its noun, in place of the noun
 OPENINGS = re.compile(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.fit.parameters import Parametrisation
+from artigrad.fit.parameters import Parametrization
 from artigrad.fit.recording import windows
 from artigrad.fit.residuals import Residuals, Slope
 
@@ -27,7 +27,7 @@ def problem(robot, seen, every=1):
     q = ag.move(model, q, 0.02 * rng.standard_normal(v.shape))
     measured = {"q": q, "v": v + 0.02 * rng.standard_normal(v.shape), "sites": sites}
     data = ag.Recording(**{k: measured[k] for k in seen}, u=u, dt=0.005 * every)
-    chosen = Parametrisation(model.params, NAMES[robot], {})
+    chosen = Parametrization(model.params, NAMES[robot], {})
     p = Residuals(sim, windows(sim, data, 9, model.params), chosen)
     return p, p.first(0.05 * rng.standard_normal(len(chosen))), rng
 
@@ -58,7 +58,7 @@ def test_gradient_while_wheels_slide():
     data = car_data(0.3, 0.0, np.random.default_rng(0))
     sim = ag.Simulator(car(0.2), dt=CAR_DT)
     few = ag.Recording(data.q[60:80], data.v[60:80], u=data.u[60:79], dt=data.dt)
-    p = Residuals(sim, windows(sim, few, 5, sim.params), Parametrisation(sim.params, ["friction[floor]"], {}))
+    p = Residuals(sim, windows(sim, few, 5, sim.params), Parametrization(sim.params, ["friction[floor]"], {}))
     point = p.first(np.zeros(1))
     d = Slope(np.ones(1), np.zeros_like(p.gradient(point).start))
     slope, _ = along(p, point, d)

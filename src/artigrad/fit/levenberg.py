@@ -1,8 +1,8 @@
 """Levenberg-Marquardt: (J^T J + damping D) step = -J^T r within bounds, D the diagonal of J^T J.
 
-The first state of a window meets those of no other window, so they are eliminated window by window and what is left is
-a system in theta alone. Fits have few parameters and many residuals: the matrix costs a few dozen rollouts, brings a
-smooth fit to its end in about five steps for each length of windows, and is what uncertainty is read from.
+The initial states of different windows are independent, so they are eliminated window by window, which leaves a system in
+theta. Fits have few parameters and many residuals: the matrix costs a few dozen rollouts, a smooth fit converges in about
+five steps per window length, and standard deviations follow from the matrix.
 """
 
 from __future__ import annotations
@@ -13,15 +13,23 @@ import numpy as np
 
 from .residuals import Evaluation, Normal, Residuals, Slope
 
-_LONGEST = 1.0  # step of a coordinate: a factor of e, or the start value added once; of a first state: the whole range
-# in units of the loss of one residual, which is half the square of a standard deviation:
-_ENOUGH = 1e-4  # what a step must promise for another to be made
-_PATIENCE, _STALLED = 5, 0.1  # so many steps that lower the loss by no more are the end as well, at a kink say
-_EXACT = 1e-22  # loss per residual at which nothing is left but rounding
+_LONGEST = 1.0  # largest step: a factor of e, or the initial guess added once; of an initial state its whole range
+# in units of the loss of one residual, half the square of a standard deviation:
+_ENOUGH = 1e-4  # smallest predicted decrease for another step
+_PATIENCE, _STALLED = 5, 0.1  # ends after that many steps with less decrease in total, as at a kink
+_EXACT = 1e-22  # loss per residual at the level of rounding
 
 
 class Minimum(NamedTuple):
-    """Where the loss is least. held: which coordinates are at a bound that keeps them from going on."""
+    """Result of `minimize`.
+
+    Attributes:
+      point: Evaluation with the smallest loss.
+      normal: Gauss-Newton matrix there.
+      held: True for coordinates at an active bound, (p,).
+      losses: Loss after each step.
+      converged: True if no further step lowers the loss noticeably.
+    """
 
     point: Evaluation
     normal: Normal
@@ -31,19 +39,23 @@ class Minimum(NamedTuple):
 
 
 class _Damping(NamedTuple):
-    """Of theta, and of the first state of each window (W,): a window at a kink is slowed down and holds up no other."""
+    """Damping of theta, and of the initial state of each window (W,): a window at a kink is damped without slowing others."""
 
     theta: float
     start: np.ndarray
 
     def after(self, better: bool, windows_better: np.ndarray) -> _Damping:
-        """Less where it went well, more where it did not."""
+        """Return the next damping: smaller after a success, larger after a failure."""
         start = self.start * np.where(windows_better, 0.1, 8.0)
         return _Damping(max(1e-9, self.theta * (0.1 if better else 8.0)), np.clip(start, 1e-9, 1e3))
 
 
 def minimize(problem: Residuals, here: Evaluation, iterations: int) -> Minimum:
-    """From `here`, where the loss is finite, downhill until a step promises nothing more or none leads down."""
+    """Minimize the loss from an evaluation with finite loss.
+
+    Ends when the quadratic model predicts no noticeable decrease, when several steps in a row gained little, when no damped
+    step lowers the loss, or after `iterations` steps.
+    """
     low, high = problem.chosen.low, problem.chosen.high
     losses, damping = [here.loss], _Damping(1e-3, np.full(len(here.r), 1e-3))
     g, normal = problem.gradient(here), problem.normal(here)
@@ -69,7 +81,7 @@ def minimize(problem: Residuals, here: Evaluation, iterations: int) -> Minimum:
 def _downhill(
     problem: Residuals, here: Evaluation, g: Slope, normal: Normal, held: np.ndarray, damping: _Damping
 ) -> tuple[Evaluation | None, _Damping]:
-    """The first damped step that lowers the loss, and the damping for the next; None if even short ones do not."""
+    """Return the first damped step that lowers the loss, or None, and the next damping."""
     while damping.theta < 1e12:
         step = damped_step(normal, g, damping, held)
         step = Slope(*(x * min(1.0, _LONGEST / np.abs(step.theta).max(initial=1e-300)) for x in step))
@@ -79,7 +91,7 @@ def _downhill(
         step = Slope(inside - here.theta, start)
         there = problem.moved(here, step)
         better = there.window_losses < here.window_losses
-        if not better.all():  # where the first state went wrong, the old one may do better
+        if not better.all():  # an initial state that got worse is kept
             there = problem.better(there, problem.moved(here, Slope(step.theta, 0.0 * step.start)))
         damping = damping.after(there.loss < here.loss, better)
         if there.loss < here.loss:
@@ -88,7 +100,7 @@ def _downhill(
 
 
 def damped_step(normal: Normal, g: Slope, damping: _Damping, held: np.ndarray) -> Slope:
-    """The solution of the damped system; held coordinates stay."""
+    """Return the solution of the damped system with held coordinates fixed."""
     ss = _lifted(normal.ss, damping.start[:, None])
     inner = np.linalg.solve(ss, np.concatenate([np.swapaxes(normal.ts, 1, 2), g.start[..., None]], -1))
     free = ~held
@@ -101,20 +113,20 @@ def damped_step(normal: Normal, g: Slope, damping: _Damping, held: np.ndarray) -
 
 
 def reduced(normal: Normal) -> np.ndarray:
-    """The Gauss-Newton matrix of theta alone, whatever the first states: S = tt - ts ss^-1 st"""
+    """Return the Gauss-Newton matrix of theta with initial states eliminated: S = tt - ts ss^-1 st"""
     inner = np.linalg.solve(_lifted(normal.ss, 0.0), np.swapaxes(normal.ts, 1, 2))
     return normal.tt - np.einsum("wik,wkj->ij", normal.ts, inner)
 
 
 def _lifted(A: np.ndarray, damping: float | np.ndarray) -> np.ndarray:
-    """A + damping diag(A), and enough on the diagonal to be regular."""
+    """Return A + damping diag(A), with a small multiple of the identity against singularity."""
     d = np.einsum("...ii->...i", A)
     largest = d.max(-1, keepdims=True, initial=0.0)
     return A + np.eye(A.shape[-1]) * (damping * np.maximum(d, 1e-6 * largest) + 1e-13 * largest + 1e-300)[..., None, :]
 
 
 def _promise(normal: Normal, g: Slope, step: Slope) -> float:
-    """By how much the quadratic model of the loss falls: -g s - 1/2 s J^T J s"""
+    """Return the decrease of the loss that the quadratic model predicts: -g s - 1/2 s J^T J s"""
     t, s = step
     linear = g.theta @ t + np.einsum("wk,wk->", g.start, s)
     curved = (

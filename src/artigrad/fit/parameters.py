@@ -1,13 +1,12 @@
-"""What is to be estimated: named entries of `Params`, or any scalar with a function that puts it into them.
+"""Parametrization of a fit: named entries of `Params`, or scalars with a function that writes them into Params.
 
-The method moves coordinates theta, all zero at the start, in which every value stays what it may be:
+The method optimizes coordinates theta, zero at the initial guess, which keep every value within its domain:
 
     positive    a value that starts above zero and whose lower bound is not below zero
     added       any other scalar, in units of |x0| (of one if it starts at zero)
     inertia     inertias
 
-in the words of `model.physical`. Bounds on x are bounds on theta. Values are put into Params one after the other, in the
-order of the list.
+as named in `model.physical`. Bounds on x are bounds on theta. Values are written into Params in the order of the list.
 """
 
 from __future__ import annotations
@@ -56,10 +55,16 @@ _DERIVATIVE = 1e-5  # step in theta of the differences in `derivative`: exact to
 
 @dataclass(frozen=True)
 class Parameter:
-    """A scalar of your own to estimate, such as a length that several entries of `Params` follow from.
+    """A user-defined scalar to estimate, such as a length on which several entries of `Params` depend.
 
-    set: (params, x) -> params with x put in; smooth in x. Those listed before have been put in already.
-    start: where to begin. bounds: lowest and highest value.
+    Attributes:
+      name: Name in results.
+      set: Function (params, x) -> Params with x written into it, smooth in x. Parameters before it in the list are set
+        already.
+      start: Initial guess.
+      bounds: Lower and upper bound.
+
+    Example:
 
         Parameter("length", lambda p, x: p.replace(com=[[0, 0, -x / 2]]), start=1.0, bounds=(0.1, 5.0))
     """
@@ -71,7 +76,7 @@ class Parameter:
 
 
 class _Block(Protocol):
-    """Some values and as many coordinates, low <= theta <= high. size: what counts as a large change of each value."""
+    """Values with as many coordinates, low <= theta <= high. `size` is the scale of each value."""
 
     labels: tuple[str, ...]
     size: np.ndarray
@@ -79,14 +84,14 @@ class _Block(Protocol):
     high: np.ndarray
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """x(theta)"""
+        """Return x(theta)."""
 
     def put(self, params: Params, x: np.ndarray) -> Params:
-        """Params with the values x."""
+        """Return Params with the values x."""
 
 
 class _Scalar:
-    """x = x0 exp(theta) or x = x0 + |x0| theta"""
+    """Scalar x = x0 exp(theta) or x = x0 + |x0| theta."""
 
     labels: tuple[str, ...]
 
@@ -115,7 +120,7 @@ class _Scalar:
 
 
 class _Inertia:
-    """The inertia of one body, xx yy zz xy xz yz, always that of some distribution of mass."""
+    """Inertia of one body (xx, yy, zz, xy, xz, yz) that stays the inertia of a mass distribution."""
 
     def __init__(self, label: str, body: int, start: np.ndarray):
         self.labels = tuple(f"{label}.{axes}" for axes in COMPONENTS["inertia"])
@@ -132,8 +137,8 @@ class _Inertia:
         return params.replace(unchecked=True, inertia=inertia)
 
 
-class Parametrisation:
-    """All values that are estimated, as a function of one vector theta."""
+class Parametrization:
+    """All estimated values as a function of one vector theta."""
 
     def __init__(self, base: Params, parameters: Sequence[str | Parameter], bounds: Mapping[str, Bounds]):
         if isinstance(parameters, str | Parameter):
@@ -165,18 +170,18 @@ class Parametrisation:
         return len(self.labels)
 
     def values(self, theta: np.ndarray) -> np.ndarray:
-        """x(theta)"""
+        """Return x(theta)."""
         return np.concatenate([np.zeros(0), *(b.values(t) for b, t in self._split(theta))])
 
     def params(self, theta: np.ndarray) -> Params:
-        """The simulator's Params with the values at theta."""
+        """Return the Params at theta."""
         params = self._base
         for block, t in self._split(theta):
             params = block.put(params, block.values(t))
         return params
 
     def derivative(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """dx/dtheta (p, p) and d(Params.flat)/dtheta (n, p)"""
+        """Return dx/dtheta (p, p) and d(Params.flat)/dtheta (n, p)."""
         if not len(theta):
             return np.zeros((0, 0)), np.zeros((self._base.flat.size, 0))
         h = _DERIVATIVE * np.eye(len(theta))
@@ -185,7 +190,7 @@ class Parametrisation:
         return np.stack(x, 1), np.stack(flat, 1)
 
     def _flat(self, theta: np.ndarray) -> np.ndarray:
-        """Params.flat, infinite limits as zero, since they do not change."""
+        """Return Params.flat with infinite limits, which are constant, as zero."""
         flat = self.params(theta).flat
         return np.where(np.isinf(flat), 0.0, flat)
 
@@ -195,8 +200,14 @@ class Parametrisation:
 
 
 class Chosen(NamedTuple):
-    """What 'field', 'field[part]' or 'field[part].component' names. parts: labels by row; axes: names of the components;
-    components: which of them."""
+    """Entries of Params selected by 'field', 'field[part]' or 'field[part].component'.
+
+    Attributes:
+      field: Name of the field.
+      parts: Labels by row.
+      axes: Names of the field's components.
+      components: Selected components.
+    """
 
     field: str
     parts: dict[int, str]
@@ -205,7 +216,7 @@ class Chosen(NamedTuple):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """By which to index the field: all entries that are named."""
+        """Index of the selected entries in the field."""
         if FIELDS[self.field][0] == "world":
             return (np.array(self.components),) if self.axes[0] else ()
         rows = np.array(list(self.parts))
@@ -213,16 +224,16 @@ class Chosen(NamedTuple):
 
 
 def chosen(base: Params, name: str) -> Chosen:
-    """The entries of Params that a name means; an error that says what there is for one that means none."""
+    """Return the entries of Params that a name selects. Raises InputError with the valid names."""
     model = base.model
     match = re.fullmatch(r"(\w+)(?:\[([^\]]+)\])?(?:\.(\w+))?", name)
     field = match[1] if match else name
     if not match or field not in FIELDS:
         raise InputError(
-            f"unknown parameter '{name}': it is field, field[part] or field[part].x, of {', '.join(FIELDS)}"
+            f"unknown parameter '{name}': expected field, field[part] or field[part].x, of {', '.join(FIELDS)}"
         )
     if field in _DIRECTIONS or len(FIELDS[field][1]) > 1:
-        raise InputError(f"'{field}' has no entries that can be moved one by one: write an ag.Parameter that sets it")
+        raise InputError(f"'{field}' has no independent entries: pass an ag.Parameter that sets it")
     per = FIELDS[field][0]
     names = _parts(base, per)
     if match[2] is not None and match[2] not in names:
@@ -238,14 +249,14 @@ def chosen(base: Params, name: str) -> Chosen:
 
 
 def _axes(field: str) -> tuple[str, ...]:
-    """Names of the components of a field, or their numbers; one without a name of what has none."""
+    """Return names (or numbers) of the components of a field; one empty name for a field without components."""
     shape = FIELDS[field][1]
     return COMPONENTS.get(field, tuple(map(str, range(shape[0]))) if shape else ("",))
 
 
 def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[str]) -> list[_Block]:
-    """One block for each entry that a name means, one for the whole of an inertia; one of which a component is named is not
-    kept that of a body."""
+    """Return a block for each selected entry, or one for a whole inertia. Single components of an inertia are not
+    constrained to be physically possible together."""
     field, parts, axes, components = chosen(base, name)
     whole = field == "inertia" and len(components) == len(axes)
     per = FIELDS[field][0]
@@ -253,7 +264,7 @@ def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[st
     for i, label in parts.items():
         if whole:
             if _bounds_of([label, name], bounds, unused) is not None:
-                raise InputError(f"'{label}' takes no bounds: it is kept that of a body by itself")
+                raise InputError(f"'{label}' takes no bounds: it stays physically possible without")
             if base.inertia[i].any():
                 blocks.append(_Inertia(label, i, base.inertia[i]))
             continue
@@ -263,19 +274,17 @@ def _named(base: Params, name: str, bounds: Mapping[str, Bounds], unused: set[st
             given = _bounds_of([full, label, name], bounds, unused)
             x0 = float(base[field][entry])
             if (field in POSITIVE and x0 == 0.0) or not math.isfinite(x0):
-                continue  # would stay so
+                continue  # would not change
             moment = field == "inertia" and k < 3
             natural = (0.0, math.inf) if moment else _natural(field)
             blocks.append(_Scalar(Parameter(full, _setter(field, entry), x0, given or natural)))
     if not blocks:
-        raise InputError(
-            f"every '{name}' is zero or infinite and would stay so: give the model a small one to start from"
-        )
+        raise InputError(f"every '{name}' is zero or infinite and would stay so: give the model a small initial value")
     return blocks
 
 
 def _parts(params: Params, per: str) -> dict[str, int]:
-    """Names of what a field is counted by, and their indices; the joint of a body names it as well. What has no names is
+    """Return row indices of a field by the names of its parts; a body may be named by its joint. Parts without names are
     numbered."""
     model = params.model
     if per == "body":
@@ -307,7 +316,7 @@ def _setter(field: str, entry: tuple[int, ...]) -> Callable[[Params, float], Par
 
 
 def _bounds_of(names: list[str], bounds: Mapping[str, Bounds], unused: set[str]) -> Bounds | None:
-    """What was given for the nearest of these names."""
+    """Return the bounds given for the first of these names that has some."""
     unused -= set(names)
     return next((bounds[n] for n in names if n in bounds), None)
 

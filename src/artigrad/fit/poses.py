@@ -1,4 +1,4 @@
-"""Joint positions from those of sites, one after the other in time: where to start when only sites were recorded."""
+"""Inverse kinematics of recorded sites, for initial guesses of recordings without joint positions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ _STEP, _DAMPING, _ROUNDS = 1e-6, 1e-6, 20
 
 
 def poses_from_sites(sim: Simulator, sites: np.ndarray, params: Params) -> np.ndarray:
-    """q (N, nq) with sites near those given (N, ns, 3), each found from the one before, the first from `sim.reset()`.
+    """Return joint positions with sites near the recorded ones, by damped Gauss-Newton from the previous measurement.
 
-    Damped Gauss-Newton; what the sites do not show stays as it was.
+    Args:
+      sim: Simulator.
+      sites: Recorded site positions (N, ns, 3), m, world axes.
+      params: Parameters.
+
+    Returns:
+      q (N, nq). Directions that sites do not determine keep their previous values, at first those of `sim.reset()`.
     """
     m, q = sim.model, np.asarray(sim.reset().q, float)
     around = _STEP * np.concatenate([np.zeros((1, m.nv)), np.eye(m.nv)])

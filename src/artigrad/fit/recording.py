@@ -1,4 +1,4 @@
-"""What was measured, and its windows: short pieces that are simulated at once, each from a state of its own."""
+"""Recordings and their windows: short pieces that are simulated as a batch, each from its own initial state."""
 
 from __future__ import annotations
 
@@ -14,19 +14,25 @@ from ..model.params import Params
 from ..model.state import State
 from ..simulate.simulator import Simulator
 from .poses import poses_from_sites
-from .turns import unwrap
+from .unwrap_angles import unwrap
 
-QUIET = 0.1  # a channel's scale is at least this share of the widest of its kind, so that one at rest does not rule
-NEARBY = 4  # measurements to each side from which a velocity is made where none was recorded
+QUIET = (
+    0.1  # smallest scale of a channel, as a fraction of the widest of its kind, so that one at rest has no large weight
+)
+NEARBY = 4  # measurements on each side for the estimate of a velocity that was not recorded
 
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """N measurements at equal times: q, or sites, or both; velocities if there are.
+    """N measurements at equal time intervals. Needs q or sites.
 
-    q: (N, nq), v: (N, nv), sites: (N, ns, 3) m, world axes, all sites of the model. u: (N-1, nu), the controls between
-    measurements, zero if left out. dt: s between measurements, a multiple of the simulator's, which is the default. Activations
-    are not measured: they follow from the controls, and those of first states are estimated.
+    Attributes:
+      q: Joint positions (N, nq).
+      v: Velocities (N, nv).
+      sites: Positions of all sites of the model (N, ns, 3), m, world axes.
+      u: Controls between measurements (N-1, nu); None: zero.
+      dt: Time between measurements, s, a multiple of the simulator's dt; None: the simulator's. Activations are not
+        measured: they follow from the controls, and their initial values are estimated.
     """
 
     q: Any = None
@@ -37,14 +43,19 @@ class Recording:
 
 
 class Windows(NamedTuple):
-    """Recordings cut into W windows of H measurements. Those that fill the last window of a recording do not count.
+    """Recordings cut into W windows of H measurements.
 
-    q, v, sites: (W, H, ...) or None. counts: (W, H). follows: (W,), whether a window goes on where the one before it ends.
-    u: (W, steps, nu), to the first measurement of the window that follows. start: the states recorded first in each.
-    scale: by which residuals are divided: the range of each measured channel, in the order q (nv), v, sites.
-    reach: (2 nv + na,), the range of positions, velocities and activations, measured or made of what was.
-    every: steps of the simulator between two measurements. longest: measurements in the longest recording. notes: what was
-    done to angles that jumped.
+    Attributes:
+      q, v, sites: Measurements (W, H, ...), or None.
+      counts: False for padding of the last window of a recording, (W, H).
+      follows: True for windows that continue the one before, (W,).
+      u: Controls up to the first measurement of the next window, (W, steps, nu).
+      start: Recorded initial state of each window.
+      scale: Range of each measured channel, by which residuals are divided, in the order q (nv), v, sites.
+      reach: Range of positions, velocities and activations, measured or estimated, (2 nv + na,).
+      every: Simulator steps between two measurements.
+      longest: Measurements in the longest recording.
+      notes: Corrections of angles that jumped.
     """
 
     q: np.ndarray | None
@@ -62,15 +73,15 @@ class Windows(NamedTuple):
 
 
 def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, params: Params) -> Windows:
-    """Cut recordings into windows of about equal length, `length` measurements at most."""
+    """Cut recordings into windows of about equal length, at most `length` measurements."""
     recordings = [data] if isinstance(data, Recording) else list(data) if isinstance(data, Iterable) else []
     if not recordings or not all(isinstance(r, Recording) for r in recordings):
         raise InputError("data is an ag.Recording(q=..., v=..., u=...) or a list of them")
     if not isinstance(length, int | np.integer) or length < 3:
-        raise InputError(f"a window is a whole number of measurements, at least 3, not {length!r}")
+        raise InputError(f"a window is an integer number of measurements, at least 3, not {length!r}")
     checked = [_checked(sim, r) for r in recordings]
     if len({(frozenset(c), every) for c, every in checked}) > 1:
-        raise InputError("recordings that are fitted together must have measured the same things at the same dt")
+        raise InputError("recordings of one fit need the same channels and the same dt")
     every = checked[0][1]
     notes = unwrap(sim, [c for c, _ in checked], every * sim.options.dt)
     kinds = [k for k in ("q", "v", "sites") if k in checked[0][0]]
@@ -105,12 +116,12 @@ def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, 
 
 
 def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
-    """The arrays of a recording by name, and how many steps lie between two measurements."""
+    """Return the validated arrays of a recording by name, and the number of steps between two measurements."""
     m = sim.model
     shapes = {"q": (m.nq,), "v": (m.nv,), "sites": (m.ns, 3)}
     arrays = {k: sim.checks.host_numbers(k, getattr(r, k)).copy() for k in shapes if getattr(r, k) is not None}
     if not arrays.keys() & {"q", "sites"}:
-        raise InputError("a recording needs q or sites; velocities alone do not say where the robot was")
+        raise InputError("a recording needs q or sites; velocities alone do not determine positions")
     n = len(next(iter(arrays.values())))
     for k, x in arrays.items():
         if x.shape != (n, *shapes[k]):
@@ -133,7 +144,8 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
 
 
 def _scale(sim: Simulator, kind: str, measured: list[np.ndarray]) -> np.ndarray:
-    """The range of each channel over all recordings; of a quaternion that of the angles from its first value."""
+    """Return the range of each channel over all recordings; for quaternions that of the rotation vectors from the first
+    value."""
     if kind == "q":
         measured = [tangent.chord(sim.model, measured[0][0], q) for q in measured]
     every = np.concatenate([x.reshape(len(x), -1) for x in measured])
@@ -142,7 +154,7 @@ def _scale(sim: Simulator, kind: str, measured: list[np.ndarray]) -> np.ndarray:
 
 
 def _activations(sim: Simulator, first: State, u: np.ndarray, every: int, params: Params) -> np.ndarray:
-    """At every measurement (N, na): what the controls make of those of the keyframe. Only a start."""
+    """Return activations at every measurement (N, na), simulated from those of the keyframe, as an initial guess."""
     rest = sim.model.keyframe().act
     if not sim.model.na:
         return np.zeros((len(u) + 1, 0))
@@ -151,7 +163,8 @@ def _activations(sim: Simulator, first: State, u: np.ndarray, every: int, params
 
 
 def _states(sim: Simulator, arrays: dict[str, np.ndarray], dt: float, params: Params) -> tuple[np.ndarray, np.ndarray]:
-    """q and v at every measurement: as recorded, else from sites and from neighbouring positions. Only a start."""
+    """Return q and v at every measurement, recorded or estimated from sites and from adjacent positions, as an initial
+    guess."""
     q = arrays["q"] if "q" in arrays else poses_from_sites(sim, arrays["sites"], params)
     if "v" in arrays:
         return q, arrays["v"]

@@ -1,4 +1,4 @@
-"""What a fit found."""
+"""Fit: result of a parameter estimation."""
 
 from __future__ import annotations
 
@@ -6,27 +6,34 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..deprecation import renamed
 from ..model.params import Params
 from ..model.state import State
 
 
+@renamed(deviation="standard_deviation", unseen="unidentifiable")
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Estimated parameters; print it to read them.
+    """Result of a parameter estimation. Printing it shows a table.
 
-    params: those of the simulator with the values found. values: by name. deviation: standard deviation of each, from
-    the Gauss-Newton matrix and the noise that is left; infinite where the data do not say, NaN at a bound. unseen: a
-    sentence for each combination of parameters that the data do not determine. noise: standard deviation of what was
-    measured from what was simulated, as a share of each channel's range. losses: 1/2 sum r^2 after each step, of windows
-    that grew one after the other. window: measurements in each at the end. converged: whether the last step was as good
-    as none. start: the state in which each recording begins, (recordings, nq) and so on. notes: what was done to
-    the recordings first.
+    Attributes:
+      params: Params with the estimated values.
+      values: Estimated values by name.
+      standard_deviation: Standard deviation of each value, from the Gauss-Newton matrix and the residual noise; infinite
+        for values that the data do not determine, NaN at a bound.
+      unidentifiable: A sentence for each combination of parameters that the data do not determine.
+      noise: Standard deviation of the residuals, as a fraction of each channel's range.
+      losses: 1/2 sum r^2 after each step, for all window lengths in turn.
+      window: Measurements per window at the end.
+      converged: True if no further step would lower the loss noticeably.
+      start: Initial state of each recording, (recordings, nq) and so on.
+      notes: Corrections of the recordings before the fit.
     """
 
     params: Params = field(repr=False)
     values: dict[str, float]
-    deviation: dict[str, float]
-    unseen: tuple[str, ...]
+    standard_deviation: dict[str, float]
+    unidentifiable: tuple[str, ...]
     noise: float
     losses: tuple[float, ...] = field(repr=False)
     window: int
@@ -38,13 +45,13 @@ class Fit:
         width = max(9, 0, *map(len, self.values))
         lines = [f"{'parameter':{width}}  {'value':>12}  {'deviation':>12}"]
         for name, x in self.values.items():
-            lines.append(f"{name:{width}}  {x:12.5g}  {_shown(self.deviation[name]):>12}")
+            lines.append(f"{name:{width}}  {x:12.5g}  {_shown(self.standard_deviation[name]):>12}")
         end = "converged" if self.converged else "NOT converged"
-        lines.append(f"{end} with windows of {self.window}; what remains is {100 * self.noise:.3g} % of the range")
-        return "\n".join([*lines, *(f"note: {sentence}" for sentence in (*self.unseen, *self.notes))])
+        lines.append(f"{end} with windows of {self.window}; residual noise is {100 * self.noise:.3g} % of the range")
+        return "\n".join([*lines, *(f"note: {sentence}" for sentence in (*self.unidentifiable, *self.notes))])
 
 
 def _shown(deviation: float) -> str:
     if np.isnan(deviation):
         return "at its bound"
-    return "not seen" if np.isinf(deviation) else f"{deviation:.2g}"
+    return "unidentifiable" if np.isinf(deviation) else f"{deviation:.2g}"

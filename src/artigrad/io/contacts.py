@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..model.findings import Finding
+from . import hull_record
 from .builder import ModelBuilder
 from .drawn_geoms import mesh_of
 from .flags import contact_enabled
@@ -78,7 +79,12 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
             "fluid": np.split(m.geom_fluid[g, 1:], (5, 8)) if feels_fluid(m, g) else None,
         }
         body = names.body[int(m.geom_bodyid[g])]
-        if kind == MESH:
+        saved = hull_record.read(m, g, names.geom[g]) if kind == MESH else None
+        if saved is not None:
+            options |= {"position": saved.position, "rotation": saved.rotation, "fluid": saved.fluid}
+            own = {"half_axes": saved.half_axes, "hull": saved.hull, "surface": saved.surface}
+            b.points(body, saved.points, **own, **options)
+        elif kind == MESH:
             points, hull = hull_in(m, int(m.geom_dataid[g]))
             surface = mesh_of(m, int(m.geom_dataid[g])) if RANGEFINDER in m.sensor_type else None
             b.points(body, points, half_axes=m.geom_size[g], hull=hull, surface=surface, **options)

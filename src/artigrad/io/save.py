@@ -31,11 +31,12 @@ from ..model.model import (
     Sensor,
 )
 from ..model.params import Params
-from ..model.quaternions import matrix, product, rotate
+from ..model.quaternions import matrix, of_matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
 from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
+from . import hull_record
 from .actuators import VELOCITY_LIMIT
 from .edit import parts_by_name, side_name
 from .pair_filter import Bond, Groups, groups
@@ -129,6 +130,7 @@ class Writer:
         self.lost: list[Finding] = []
         self.root = ET.Element("mujoco", model=model.name)
         self.meshes = 0
+        self.texts: dict[str, str] = {}  # custom texts by name
         self.impossible: list[str] = []  # bodies whose inertia MuJoCo refuses
         self.order: list[int] = []  # of joints, as written
         self.sees = any(s.kind == "rangefinder" for s in model.sensors)
@@ -246,14 +248,19 @@ class Writer:
         if not moving and self._massless(i):
             return
         xx, yy, zz, xy, xz, yz = self.p.inertia[i]
-        moments, Q = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        moments, Q = np.linalg.eigh(inertia)
         Q[:, 2] *= np.sign(np.linalg.det(Q))
         if not possible(moments):
             self.impossible.append(self.model.bodies[i])
             moments = np.full(3, moments.mean())
+        turn = of_matrix(Q)
+        if self._felt_as_box(i) and self._is_inertia_box(i):  # whose axes are not unique where two moments are equal
+            R, turn = matrix(self.p.fluid_rotation[i]), self.p.fluid_rotation[i]
+            moments = np.diag(R.T @ inertia @ R)
         inertial = ET.SubElement(own, "inertial", mass=numbers(max(self.p.mass[i], least)), pos=numbers(self.p.com[i]))
         inertial.set("diaginertia", numbers(np.maximum(moments, least)))
-        inertial.set("xyaxes", numbers(Q[:, :2].T))
+        inertial.set("quat", numbers(turn))
 
     def _joint(self, own: ET.Element, i: int, anchor: np.ndarray, axis: np.ndarray) -> None:
         p, kind = self.p, self.model.joint_kind(i)
@@ -315,6 +322,7 @@ class Writer:
                     (p.vertex[first : first + count], None) if surface is None else (surface.vertices, surface.faces)
                 )
                 self._mesh(geom, *drawn)
+                self.texts[hull_record.PREFIX + m.shapes.names[s]] = hull_record.write(m, p, s)
             elif m.shapes.kind[s] == HEIGHT_FIELD:
                 self._height_field(geom, s)
             else:
@@ -559,14 +567,22 @@ class Writer:
             general.set(f"{what}type", "muscle")
             general.set(f"{what}prm", numbers([low, high, force, 1.0, *rest]))
 
+    def _felt_as_box(self, b: int) -> bool:
+        """Whether a fluid feels body b as a box, and not its shapes."""
+        felt = {self.model.shapes.body[k] for k in self.model.shapes.wet}
+        return "fluid" in self.model.extras and b not in felt
+
     def _is_inertia_box(self, b: int) -> bool:
-        """Whether the fluid feels body b as the box that has its inertia."""
+        """Whether the fluid feels body b as the box that has its inertia, in MuJoCo too."""
         xx, yy, zz, xy, xz, yz = self.p.inertia[b]
         if self.p.mass[b] < 1e-15:
-            return not self.p.fluid_box[b].any()
-        moments = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+            return not self.p.fluid_box[b].any() and (b in self.absorbed or not self.model.joint_kind(b).nv)
+        R = matrix(self.p.fluid_rotation[b])
+        turned = R.T @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R
+        moments = np.diag(turned)
         edges = np.sqrt(np.maximum(moments.sum() - 2 * moments, 1e-15) / self.p.mass[b] * 6.0)
-        return bool(np.allclose(np.sort(edges), np.sort(self.p.fluid_box[b]), rtol=1e-6))
+        level = np.abs(turned - np.diag(moments)).max() <= 1e-9 * np.abs(moments).max()
+        return bool(level and np.allclose(edges, self.p.fluid_box[b], rtol=1e-9))
 
     def _sensors(self) -> None:
         m = self.model
@@ -614,6 +630,8 @@ class Writer:
         """Numbers that MJCF has no attributes for."""
         m, p = self.model, self.p
         custom = ET.SubElement(self.root, "custom")
+        for name, data in self.texts.items():
+            ET.SubElement(custom, "text", name=name, data=data)
         for i in np.flatnonzero(np.isfinite(p.velocity_limit)):
             name = f"{VELOCITY_LIMIT}{m.joints[i]}"
             ET.SubElement(custom, "numeric", name=name, data=numbers(p.velocity_limit[i]))
@@ -640,10 +658,10 @@ class Writer:
         lose("speed limit of a servo", slow, "not limited")
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
-        felt = {m.shapes.body[k] for k in m.shapes.wet}
-        others = [b for b in range(m.nb) if "fluid" in m.extras and b not in felt]
-        boxes = [m.bodies[b] for b in others if not self._is_inertia_box(b)]
+        boxes = [m.bodies[b] for b in range(m.nb) if self._felt_as_box(b) and not self._is_inertia_box(b)]
         lose("box in a fluid that is not that of the inertia", boxes, "found anew from the inertia")
+        soaked = [m.shapes.names[s] for s in m.shapes.wet if m.shapes.kind[s] == POINTS]
+        lose("mesh that a fluid feels as an ellipsoid", soaked, "MuJoCo finds the ellipsoid anew from the saved points")
         changed = [key for key in ("body_weight", "dof_weight") if not np.array_equal(p[key], m.params[key])]
         lose("weights of constraints", changed, "found anew from the reference pose")
         if m.options.law == "hard":

@@ -8,9 +8,9 @@ import numpy as np
 
 
 def product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a (x) b: first b, then a"""
-    w, u, x, v = a[0], a[1:], b[0], b[1:]
-    return np.concatenate([[w * x - u @ v], w * v + x * u + np.cross(u, v)])
+    """a (x) b of (..., 4): first b, then a"""
+    w, u, x, v = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
+    return np.concatenate([w * x - np.sum(u * v, -1, keepdims=True), w * v + x * u + np.cross(u, v)], -1)
 
 
 def hat(a: Any) -> np.ndarray:

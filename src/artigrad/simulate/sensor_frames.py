@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.model import Model, Sensor
-from ..model.quaternions import of_matrix
+from ..model.quaternions import of_matrix, product
 from .sensor_kind import At, SensorKind, hat, outer, turn, turn_back
 
 
@@ -103,9 +103,27 @@ def _axis(k: int) -> SensorKind:
 
 
 def _quaternion(at: At, s: Sensor) -> np.ndarray:
-    """w x y z of R, w >= 0"""
-    q = of_matrix(frame(at, s).rotation)
-    return np.where(q[:, :1] < 0, -q, q)
+    """w x y z of R, of the two that of the product of all quaternions along the tree, which changes continuously"""
+    q, along = of_matrix(frame(at, s).rotation), _along_tree(at, s.on)
+    if s.ref >= 0:
+        along = product(_along_tree(at, s.ref) * [1.0, -1.0, -1.0, -1.0], along)
+    return np.where(np.sum(q * along, 1, keepdims=True) < 0, -q, q)
+
+
+def _along_tree(at: At, i: int) -> np.ndarray:
+    """The product of the quaternions of all bodies and joints between the world and site i, and that of the site (B, 4)."""
+    m, q = at.model, at.params["site_rotation"][:, i]
+    body = m.site_body[i]
+    while body >= 0:
+        joint, first = m.joint_kind(body), m.joint_q[body]
+        if joint.quaternion:
+            first += joint.straight
+            q = product(at.q[:, first : first + 4], q)
+        elif joint.angular:
+            half = 0.5 * at.q[:, first : first + 1]
+            q = product(np.concatenate([np.cos(half), np.sin(half) * at.params["axis"][:, body]], 1), q)
+        q, body = q if joint.floating else product(at.params["rotation"][:, body], q), m.parent[body]
+    return np.broadcast_to(q, (len(at.q), 4))
 
 
 def _quaternion_vjp(at: At, s: Sensor, y_bar: np.ndarray, bars: At) -> None:

@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 # parameters that readings depend on beside what the outputs know of them
 FIELDS = (
     *("mass", "com", "inertia", "gravity", "magnetic", "shape_position", "shape_rotation", "shape_size"),
-    *("vertex", "height", "limit", "limit_margin", "tendon_limit", "tendon_limit_margin"),
+    *(
+        "rotation",
+        "axis",
+        "site_rotation",
+        "vertex",
+        "height",
+        "limit",
+        "limit_margin",
+        "tendon_limit",
+        "tendon_limit_margin",
+    ),
 )
 
 

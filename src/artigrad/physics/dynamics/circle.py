@@ -80,15 +80,16 @@ def _kinds(s: Step) -> list[tuple[int, str | None]]:
 
 
 def _gear(s: Step, t: Any) -> tuple[Any, Vec3]:
-    """The norm of the gear of line t, at least 1e-15, or 0 if it has no turns; and that gear."""
+    """The norm of the gear of line t, 0 if it has no turns; and that gear."""
     own = s.const.line[t]
 
     def norm(part: str | None) -> tuple[Any, Vec3]:
         if part is None:
             return 0.0, Vec3.zero()
         axes = getattr(own, part)
-        size = sqrt(maximum(dot(axes, axes), 1e-30))
-        return (size if part == "force" else select(dot(own.force, own.force) > 0.0, 0.0, size)), axes
+        square = dot(axes, axes)
+        some = square > 1e-30 if part == "force" else (square > 1e-30) & (dot(own.force, own.force) <= 0.0)
+        return select(some, sqrt(select(some, square, 1.0)), 0.0), axes
 
     cases = {k: partial(norm, part) for k, part in _kinds(s)}
     return switch(s.model.line_kind[t], cases) if len(cases) > 1 else next(iter(cases.values()))()

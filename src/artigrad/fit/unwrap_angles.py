@@ -1,4 +1,4 @@
-"""Whole turns in recorded angles: jumps where a sensor wraps around, and recordings that count from elsewhere."""
+"""Whole turns in recorded angles: jumps where a sensor wraps around, and offsets between recordings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ TURN = 2 * np.pi
 
 
 def unwrap(sim: Simulator, recordings: list[dict[str, np.ndarray]], dt: float) -> tuple[str, ...]:
-    """Make angles of revolute joints continuous, in place, and those of all recordings near each other. Says what was done.
+    """Make angles of revolute joints continuous, and those of all recordings close to each other, in place.
 
-    Between two measurements a joint turns by less than half a turn, or, where velocities were measured, less than that
-    beside what they say.
+    Between two measurements a joint is assumed to turn by less than half a turn, or by less than that beside the integral
+    of its velocity if that was measured.
+
+    Returns:
+      A sentence for each correction.
     """
     model, notes = sim.model, []
     if "q" not in recordings[0]:
@@ -32,20 +35,20 @@ def unwrap(sim: Simulator, recordings: list[dict[str, np.ndarray]], dt: float) -
             r["q"][:, a] -= TURN * np.cumsum(turns)
             jumps += int(np.count_nonzero(turns))
         if jumps:
-            notes.append(f"joint '{name}' jumps by whole turns at {jumps} measurements, which were taken off")
+            notes.append(f"joint '{name}' jumps by whole turns at {jumps} measurements, which were removed")
         middles = [float(np.median(r["q"][:, a])) for r in recordings]
         away = [round((x - middles[0]) / TURN) for x in middles]
-        if any(away) and not _knows_turns(model, i):
+        if any(away) and not _turns_matter(model, i):
             for r, count in zip(recordings, away, strict=True):
                 r["q"][:, a] -= TURN * count
             notes.append(
-                f"{np.count_nonzero(away)} recordings of joint '{name}' are whole turns away, which were taken off"
+                f"{np.count_nonzero(away)} recordings of joint '{name}' are offset by whole turns, which were removed"
             )
     return tuple(notes)
 
 
-def _knows_turns(model: Model, i: int) -> bool:
-    """Whether a whole turn of joint i makes a difference: to a spring, a limit, an actuator, a tendon or an equality."""
+def _turns_matter(model: Model, i: int) -> bool:
+    """Return True if a whole turn of joint i has an effect: on a spring, a limit, an actuator, a tendon or an equality."""
     p = model.params
     tied = (
         p.stiffness[i]
