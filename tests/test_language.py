@@ -15,8 +15,11 @@ import artigrad
 
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
-DONE = ("deprecation.py", "envs", "fit", "learn")
-PAGES = ("fit.md", "learning.md", "api/envs.md", "api/fit.md", "api/learn.md")
+DONE = ("control", "deprecation.py", "envs", "fit", "learn", "optimize")
+PAGES = (
+    *("fit.md", "learning.md", "api/control.md", "api/envs.md", "api/fit.md", "api/learn.md", "api/optimize.md"),
+    "tutorials/control.md",
+)
 
 # a free relative, or a phrase without its noun, in place of the noun
 OPENINGS = re.compile(

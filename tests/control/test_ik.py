@@ -53,7 +53,7 @@ def test_position_rotation_and_a_second_target():
     np.testing.assert_allclose(here.site_position, out.site_position, atol=1e-6)
 
 
-def test_limits_hold_also_where_the_target_is_beyond_them():
+def test_limits_hold_for_targets_out_of_reach():
     tight = arm(limit=(-0.3, 0.3))
     starts = np.random.default_rng(0).uniform(-1, 1, (4, 6))
     found = ik(tight, Goal("tool", (0.0, 0.0, -1.0)), starts)
@@ -62,7 +62,7 @@ def test_limits_hold_also_where_the_target_is_beyond_them():
     assert loose.solved.any() and np.abs(loose.q).max() > 0.3
 
 
-def test_one_start_and_targets_of_their_own():
+def test_single_start_and_batched_targets():
     _, out = somewhere(5)
     one = ik(SIM, Goal("tool", out.site_position[1]), np.full(6, 0.3))
     assert one.solved and one.q.shape == (6,) and isinstance(one.error, float)
@@ -72,7 +72,7 @@ def test_one_start_and_targets_of_their_own():
     np.testing.assert_allclose(at[own.solved], places[own.solved], atol=1e-7)
 
 
-def test_a_floating_robot_turns():
+def test_floating_base_with_rotation_goal():
     sim = ag.Simulator(ag.robots.quadruped(), threads=1)
     c = np.cos(0.3)
     wanted = np.array([[c, -np.sin(0.3), 0], [np.sin(0.3), c, 0], [0, 0, 1]])
@@ -100,7 +100,7 @@ def test_rotation_vectors_up_to_half_a_turn():
     np.testing.assert_allclose(_rotation_vector(R), angles[:, None] * axes, atol=1e-6)
 
 
-def test_what_is_refused():
+def test_wrong_arguments_are_reported():
     with pytest.raises(ag.InputError, match="position or a rotation"):
         ik(SIM, Goal("tool"))
     with pytest.raises(ag.InputError, match="no body 'hand'"):

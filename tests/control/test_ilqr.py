@@ -27,7 +27,7 @@ def riccati_by_hand(A, B, Q, R, final, steps):
     return np.array(gains), P
 
 
-def test_a_linear_problem_in_one_iteration():
+def test_linear_problem_takes_one_iteration():
     sim = slider()
     cost = Quadratic(sim.model, ag.State([0.0], [0.0]), Q=[2.0, 0.1], R=0.01, final=[30.0, 3.0])
     start = ag.State([1.0], [0.5])
@@ -56,7 +56,7 @@ def test_a_linear_problem_with_an_activation():
     np.testing.assert_allclose(plan.states.act, sim.rollout(start, plan.u).act, atol=1e-12)
 
 
-def test_the_motion_is_optimal():
+def test_trajectory_is_optimal():
     """At the solution the gradient of the cost with respect to the controls, by the simulator's adjoint, is zero."""
     start = ag.State(np.array([0.0, 1.5]), np.zeros(2))
     plan = ilqr(CARTPOLE, SWING, start, np.zeros((30, 1)), iterations=200, tolerance=1e-13)
@@ -80,7 +80,7 @@ def test_controls_stay_within_limits():
     assert np.abs(plan.gain[np.abs(plan.u[:, 0]) >= 12.0]).max() == 0.0  # no feedback beyond a limit
 
 
-def test_a_batch_is_as_its_problems_alone():
+def test_batch_equals_single_problems():
     """Among them one that no number can be made of: it ends, the others go on."""
     q = np.array([[0.0, np.pi], [0.3, 2.5], [0.0, 0.3]])
     v = np.zeros((3, 2))
@@ -95,7 +95,7 @@ def test_a_batch_is_as_its_problems_alone():
         assert together.iterations[k] == alone.iterations
 
 
-def test_numpy_agrees():
+def test_matches_a_numpy_implementation():
     plans = []
     for backend in ("numpy", "native"):
         sim = ag.Simulator(CARTPOLE.model, dt=0.04, threads=1, backend=backend)
@@ -114,7 +114,7 @@ def drone():
     return ag.Simulator(b.build(), dt=0.02, threads=1)
 
 
-def test_a_floating_base():
+def test_floating_base():
     """Positions differ on the tangent space: a drone flies to a place and turns by 2 rad on the way."""
     sim = drone()
     target = ag.State(np.array([1.0, 0.5, 0.7, np.cos(1.0), 0, 0, np.sin(1.0)]), np.zeros(6))
@@ -197,11 +197,11 @@ def test_lqr_refuses_a_state_that_does_not_rest():
         lqr(CARTPOLE, ag.State(np.zeros(2), np.array([0.5, 0.0])))
     with pytest.raises(ag.InputError, match="one robot"):
         lqr(CARTPOLE, ag.State(np.zeros((3, 2)), np.zeros((3, 2))))
-    assert lqr(CARTPOLE, tilted, tolerance=np.inf).poles < 1
-    assert lqr(CARTPOLE, UPRIGHT).poles < 1
+    assert lqr(CARTPOLE, tilted, tolerance=np.inf).spectral_radius < 1
+    assert lqr(CARTPOLE, UPRIGHT).spectral_radius < 1
 
 
-def test_controls_that_are_held():
+def test_controls_held_for_several_steps():
     """A problem with held controls is that of the longer step; here of a linear motion, with its exact sums."""
     sim = slider()
     start, weights = ag.State([1.0], [0.5]), {"Q": [2.0, 0.1], "R": 0.01, "final": [30.0, 3.0]}
@@ -214,7 +214,7 @@ def test_controls_that_are_held():
     np.testing.assert_allclose(plan.q, sim.rollout(start, plan.u, hold=3).q[::3], atol=1e-12)
 
 
-def test_residuals_are_as_the_quadratic():
+def test_least_squares_equals_quadratic():
     def stage(q, v, u):
         x = np.concatenate([q, v], -1)
         r = np.concatenate([np.sqrt(np.diag(SWING.Q)) * x, np.sqrt(1e-3) * u], -1)
@@ -240,7 +240,7 @@ def test_mpc_swings_up_and_stays():
     assert np.abs(angles[-20:]).max() < 0.1
 
 
-def test_mpc_within_its_time():
+def test_mpc_keeps_its_time_limit():
     """Without time for an iteration it goes on with the plan it has."""
     control = MPC(CARTPOLE, SWING, 20)
     state = CARTPOLE.reset("hanging")
@@ -252,7 +252,7 @@ def test_mpc_within_its_time():
     assert control.plan is None
 
 
-def test_what_is_refused():
+def test_wrong_arguments_are_reported():
     start = CARTPOLE.reset("hanging")
     with pytest.raises(ag.InputError, match=r"u is \(T, 1\)"):
         ilqr(CARTPOLE, SWING, start, np.zeros((5, 2)))
@@ -268,7 +268,7 @@ def test_what_is_refused():
     b.body("b", joint="prismatic", axis=(1, 0, 0), mass=1.0)
     b.motor("push", "a")
     two = ag.Simulator(b.build())
-    with pytest.raises(ag.InputError, match="no feedback keeps"):
+    with pytest.raises(ag.InputError, match="no feedback stabilizes"):
         lqr(two, two.reset())
 
 
@@ -282,4 +282,4 @@ def test_lqr_solves_its_equation():
     state = ag.State([0.2, 0.2], [0.0, 0.0])
     for _ in range(400):
         state = CARTPOLE.step(state, found(state))
-    assert np.abs(np.concatenate(state)).max() < 1e-3 and found.poles < 1
+    assert np.abs(np.concatenate(state)).max() < 1e-3 and found.spectral_radius < 1

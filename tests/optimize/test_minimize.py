@@ -10,8 +10,8 @@ from artigrad import InputError
 from artigrad.optimize import METHODS, History, minimize
 
 SETTINGS = {
-    "adam": {"rate": 0.1},
-    "sgd": {"rate": 0.2},
+    "adam": {"learning_rate": 0.1},
+    "sgd": {"learning_rate": 0.2},
     "lbfgs": {},
     "cma-es": {"sigma": 0.3},
 }
@@ -68,27 +68,27 @@ def test_the_same_seed_gives_the_same_run(method):
     assert np.array_equal(one.loss, two.loss) and np.array_equal(one.x, two.x)
 
 
-def test_all_starts_are_asked_for_together():
+def test_all_starts_are_evaluated_as_one_batch():
     bowl = Bowl(np.zeros(3))
     run = minimize(bowl, starts(3, 8), method="lbfgs", iterations=5)
     assert bowl.calls == run.iterations  # one batch per iteration, not one per start
     bowl = Bowl(np.zeros(3))
     run = minimize(bowl, starts(3, 8), method="cma-es", iterations=5, sigma=0.3)
-    assert bowl.calls == 5 and run.motions > 1
+    assert bowl.calls == 5 and run.evaluations > 1
 
 
-def test_polyaks_steps_need_no_rate_for_the_problem():
-    run = minimize(Bowl([1.0]), [[9.0]], method="sgd", iterations=2, rate=2.0, lowest=0.0)
+def test_polyaks_steps_need_no_tuned_learning_rate():
+    run = minimize(Bowl([1.0]), [[9.0]], method="sgd", iterations=2, learning_rate=2.0, min_loss=0.0)
     assert run.best[0] < 1e-20  # one variable: there at once
 
 
-def test_long_gradients_are_shortened():
-    run = minimize(Bowl([0.0]), [[9.0]], method="sgd", iterations=2, rate=1.0, longest=0.5)
+def test_large_gradients_are_clipped():
+    run = minimize(Bowl([0.0]), [[9.0]], method="sgd", iterations=2, learning_rate=1.0, max_grad_norm=0.5)
     assert run.x[0, 0] == 8.5
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_going_on_from_a_file(method, tmp_path):
+def test_resumed_run_equals_an_uninterrupted_one(method, tmp_path):
     file, options = tmp_path / "run.npz", SETTINGS[method]
     whole = minimize(Bowl([1, 2]), starts(2), method=method, iterations=12, **options)
     minimize(Bowl([1, 2]), starts(2), method=method, iterations=3, file=file, **options)
@@ -101,7 +101,7 @@ def test_going_on_from_a_file(method, tmp_path):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_ctrl_c_keeps_the_run_and_it_goes_on(method, tmp_path):
+def test_interrupted_run_is_saved_and_resumed(method, tmp_path):
     file, options = tmp_path / "run.npz", SETTINGS[method]
     bowl = Bowl(np.zeros(4))
     bowl.loss = lambda x: np.sum(np.abs(x) ** 1.5, 1)
@@ -119,16 +119,16 @@ def test_ctrl_c_keeps_the_run_and_it_goes_on(method, tmp_path):
     assert again.iterations <= 10 and np.array_equal(again.loss[:4], run.loss[:4])
 
 
-def test_a_loss_that_is_not_a_number_is_said_and_what_there_was_is_kept():
+def test_loss_that_is_not_finite_ends_the_run_with_its_history():
     bowl = Bowl([0.0])
     calm = bowl.gradient
     bowl.gradient = lambda x: (np.full(len(x), np.nan), x) if bowl.calls > 3 else calm(x)
-    run = minimize(bowl, [[1.0], [2.0]], method="adam", rate=0.1)
-    assert "blown up" in run.ended and "nan" in run.ended
+    run = minimize(bowl, [[1.0], [2.0]], method="adam", learning_rate=0.1)
+    assert "diverged" in run.ended and "nan" in run.ended
     assert run.iterations == 4 and np.isfinite(run.best).all()
 
 
-def test_cma_es_survives_points_that_blow_up():
+def test_cma_es_continues_after_points_that_diverge():
     bowl = Bowl([0.0, 0.0])
     calm = bowl.loss
     bowl.loss = lambda x: np.where(x[:, 0] > 1.5, np.nan, calm(x))
@@ -136,7 +136,7 @@ def test_cma_es_survives_points_that_blow_up():
     assert run.ended == "solved"
 
 
-def test_an_error_inside_scipy_is_not_waited_for_forever():
+def test_error_inside_scipy_is_raised():
     with pytest.raises(TypeError):
         minimize(Bowl(np.zeros(3)), starts(3), method="lbfgs", memory="long")
 
@@ -160,16 +160,16 @@ def test_threads_end_with_the_run():
         ({"speed": 3}, "settings of adam"),
     ],
 )
-def test_what_cannot_run_is_refused_with_a_reason(options, words):
+def test_wrong_arguments_are_reported(options, words):
     with pytest.raises(InputError, match=words):
-        minimize(Bowl([0.0]), options.pop("starts", [[1.0]]), **({"method": "adam", "rate": 0.1} | options))
+        minimize(Bowl([0.0]), options.pop("starts", [[1.0]]), **({"method": "adam", "learning_rate": 0.1} | options))
 
 
 def test_files_of_other_runs_are_refused(tmp_path):
     file = tmp_path / "run.npz"
-    minimize(Bowl([0.0]), [[1.0]], method="adam", rate=0.1, iterations=2, file=file)
+    minimize(Bowl([0.0]), [[1.0]], method="adam", learning_rate=0.1, iterations=2, file=file)
     with pytest.raises(InputError, match="adam with 1 starts of 1 variables"):
-        minimize(Bowl([0.0]), [[1.0], [2.0]], method="adam", rate=0.1, iterations=4, file=file, resume=True)
+        minimize(Bowl([0.0]), [[1.0], [2.0]], method="adam", learning_rate=0.1, iterations=4, file=file, resume=True)
     file.write_bytes(b"nothing")
     with pytest.raises(InputError, match="not a saved run"):
-        minimize(Bowl([0.0]), [[1.0]], method="adam", rate=0.1, file=file, resume=True)
+        minimize(Bowl([0.0]), [[1.0]], method="adam", learning_rate=0.1, file=file, resume=True)

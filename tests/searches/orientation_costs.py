@@ -121,7 +121,7 @@ def _goal(rng, size):
     q, wanted = (_positions(rng, model, (size,), 3.0) for _ in range(2))
     there, body = sim.outputs(ag.State(wanted, np.zeros((size, model.nv)))), model.nb - 1
     goals = [Goal(model.sites[-1], there.site_position[:, -1], weight=3.0)]
-    goals.append(Goal(model.bodies[body], rotation=there.body_rotation[:, body], turn_weight=0.5))
+    goals.append(Goal(model.bodies[body], rotation=there.body_rotation[:, body], rotation_weight=0.5))
     reach, every = _Reach(sim, goals, q, False, None), np.arange(size)
     r, J = reach.residuals(q, every)
 

@@ -54,7 +54,7 @@ def test_adam_throws_too(made, name):
 def test_the_pendulum_stands_up_within_its_bounds(made):
     task = made["pendulum"]
     starts = task.start(np.random.default_rng(0), 4)
-    run = minimize(task, starts, method="adam", iterations=100, goal=task.loss_goal(), rate=0.1)
+    run = minimize(task, starts, method="adam", iterations=100, goal=task.loss_goal(), learning_rate=0.1)
     assert run.ended == "solved" and np.abs(run.x).max() <= 1.0
 
 

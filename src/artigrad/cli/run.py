@@ -40,7 +40,7 @@ class Watch:
             limit = self.iterations[history.method]
             bars[history.method] = self.progress.add_task("", total=limit, method=history.method)
         best = int(np.argmin(history.loss[-1]))
-        slope = history.slope[-1][best]
+        slope = history.grad_norm[-1][best]
         text = f"error {float(self.task.error(history.best).min()):.4g}"
         text += "" if np.isnan(slope) else f", gradient {slope:.3g}"
         self.progress.update(bars[history.method], completed=history.iterations, description=text)

@@ -1,7 +1,7 @@
-"""Costs of a motion: what iLQR asks of them, and two kinds that serve most purposes.
+"""Costs of trajectories for iLQR and MPC.
 
-x = (q, v) on the tangent space: derivatives with respect to it are (..., 2 nv), in the order of v for q, then v.
-Activations cost nothing.
+x = (q, v); derivatives with respect to x are on the tangent space, (..., 2 nv), nv entries for q, then nv for v.
+Activations have no cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from ..model.tangent import difference, difference_jacobian, quaternions
 
 
 class Expansion(NamedTuple):
-    """Derivatives of a cost: x (..., n), u (..., nu), xx (..., n, n), ux (..., nu, n), uu (..., nu, nu); n = 2 nv."""
+    """Derivatives of a cost, n = 2 nv.
+
+    Attributes:
+      x: Gradient with respect to x, (..., n).
+      u: Gradient with respect to u, (..., nu).
+      xx, ux, uu: Second derivatives (..., n, n), (..., nu, n), (..., nu, nu).
+    """
 
     x: np.ndarray
     u: np.ndarray
@@ -30,22 +36,23 @@ class Expansion(NamedTuple):
 
 
 class Cost(Protocol):
-    """Cost of a trajectory: the sum of `value` over its controls and its last state, whose u is None.
+    """Cost of a trajectory: the sum of `value` over its controls and its last state, for which u is None.
 
-    A cost that changes over time may have a method `window(first, steps)`, as `Quadratic.window`: `MPC` calls it to move along.
+    A time-varying cost may have a method `window(first, steps)`, as `Quadratic.window`, which MPC calls to move along.
     """
 
     def value(self, q: np.ndarray, v: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        """Of steps q (B, T, nq), v (B, T, nv), u (B, T, nu): (B, T); of last states (B, nq), (B, nv): (B,)."""
+        """Return the cost of steps q (B, T, nq), v (B, T, nv), u (B, T, nu) as (B, T), or of last states (B, nq), (B, nv)
+        as (B,)."""
         ...
 
     def expand(self, q: np.ndarray, v: np.ndarray, u: np.ndarray | None) -> Expansion:
-        """Its derivatives, for the same; of last states those with u have no entries that are read."""
+        """Return the derivatives for the same arguments. For last states those with respect to u are not used."""
         ...
 
 
 def _matrix(name: str, weights: Any, n: int) -> np.ndarray:
-    """The symmetric part (n, n) of a number, a diagonal or a matrix: a quadratic form has no other."""
+    """Return the symmetric part (n, n) of a weight given as a number, a diagonal or a matrix."""
     w = np.asarray(weights, float)
     w = w * np.eye(n) if w.ndim == 0 else np.diag(w) if w.ndim == 1 else w
     if w.shape != (n, n):
@@ -54,11 +61,19 @@ def _matrix(name: str, weights: Any, n: int) -> np.ndarray:
 
 
 class Quadratic(Sealed):
-    """(x (-) x*)^T Q (x (-) x*)/2 + (u - u*)^T R (u - u*)/2 at every step, and the same with `final` at the last state.
+    """Quadratic cost (x (-) x*)^T Q (x (-) x*)/2 + (u - u*)^T R (u - u*)/2 per step, with `final` in place of Q at the last
+    state.
 
-    target: x*, a State, or with a time axis one for every control and the last state: T + 1 rows for T controls. Q, final: a
-    number, (2 nv,) or (2 nv, 2 nv); R: likewise with nu; u_target: u* (nu,). Differences of positions are on the tangent space:
-    angles are not wrapped, quaternions go the shorter way (at a half turn there are two, and the cost has a kink).
+    Differences of positions are on the tangent space: angles are not wrapped; quaternions go the shorter way, and the cost
+    has a kink at half a turn.
+
+    Args:
+      model: Robot.
+      target: x*, a State, or one with a time axis of T + 1 rows for T controls and the last state.
+      Q: Weight of the state: a number, (2 nv,) or (2 nv, 2 nv).
+      R: Weight of the controls: a number, (nu,) or (nu, nu).
+      final: Weight of the last state; None: Q.
+      u_target: u*, a number or (nu,).
     """
 
     CALLED = "a Quadratic"
@@ -79,12 +94,12 @@ class Quadratic(Sealed):
         self._seal()
 
     def _remedy(self, name: str) -> str:
-        """Targets and weights are checked when a cost is made."""
+        """Return the remedy for attributes that are validated on construction."""
         return "make another one" if name in self.__dict__ else ""
 
     def window(self, first: int, steps: int) -> Quadratic:
-        """The cost of `steps` controls from control `first` on: a target over time begins there, and stays at its last row
-        once it has ended. A target without a time axis is the same at every control."""
+        """Return the cost of `steps` controls from control `first` on. A time-varying target begins there and stays at its
+        last row after its end."""
         if self.q.ndim == 1:
             return self
         part = copy(self)
@@ -93,6 +108,7 @@ class Quadratic(Sealed):
         return part
 
     def _away(self, q: np.ndarray, v: np.ndarray, last: bool) -> np.ndarray:
+        """Return x (-) x*, (..., 2 nv)."""
         q_ref, v_ref = self.q, self.v
         if q_ref.ndim > 1:
             if not last and q_ref.shape[-2] != q.shape[-2] + 1:
@@ -112,8 +128,8 @@ class Quadratic(Sealed):
         return cost + 0.5 * np.einsum("...i,...i->...", du @ self.R, du)
 
     def expand(self, q: np.ndarray, v: np.ndarray, u: np.ndarray | None) -> Expansion:
-        """First derivatives are exact; second ones leave out those of the difference of quaternions, as in the method of Gauss
-        and Newton."""
+        """Return exact first derivatives and Gauss-Newton second derivatives, without those of the difference of
+        quaternions."""
         nv, last = self.model.nv, u is None
         lead, n, m, Q = q.shape[:-1], 2 * nv, self.model.nu, self.final if last else self.Q
         away = self._away(q, v, last)
@@ -132,10 +148,12 @@ Residual = Callable[..., tuple[np.ndarray, ...]]
 
 
 class LeastSquares:
-    """Half the sum of squares of residuals, expanded by the method of Gauss and Newton.
+    """Half the sum of squared residuals, with Gauss-Newton second derivatives.
 
-    stage(q, v, u): (r (..., k), dr/dx (..., k, 2 nv), dr/du (..., k, nu)) for any leading axes; final(q, v): (r, dr/dx), by
-    default those of `stage` at u = 0 without what u does.
+    Args:
+      model: Robot.
+      stage: Function (q, v, u) -> (r (..., k), dr/dx (..., k, 2 nv), dr/du (..., k, nu)) for any leading axes.
+      final: Function (q, v) -> (r, dr/dx) of the last state; None: `stage` at u = 0.
     """
 
     def __init__(self, model: Model, stage: Residual, final: Residual | None = None):

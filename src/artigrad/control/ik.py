@@ -1,4 +1,4 @@
-"""Inverse kinematics: joint positions at which sites and bodies are where they shall be, from many starts at once."""
+"""Inverse kinematics: joint positions at which sites and bodies have given poses, from several initial guesses at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..deprecation import renamed
 from ..errors import InputError
 from ..model.params import Params
 from ..model.state import State
@@ -14,24 +15,37 @@ from ..model.tangent import move, quaternions
 from ..optimize import minimize
 from ..simulate.simulator import Simulator
 
-DAMPING, LEAST, MOST = 1e-3, 1e-12, 1e6  # of steps, relative to the size of J^T J
+DAMPING, LEAST, MOST = 1e-3, 1e-12, 1e6  # damping at first, least and most, relative to the trace of J^T J
 
 
+@renamed(of="frame", turn_weight="rotation_weight")
 class Goal(NamedTuple):
-    """Where something shall be. of: name of a site, or else a body. position: (3,), m, of its origin; rotation: (3, 3), its
-    axes; in world axes, None for any. Both may have the batch axis of the starts. weight: of the position, 1/m;
-    turn_weight: of the rotation, 1/rad."""
+    """Target pose of a site or a body, in world axes.
 
-    of: str
+    Attributes:
+      frame: Name of a site, or else of a body.
+      position: Position of its origin, m, (3,) or with the batch axis of the initial guesses; None: free.
+      rotation: Rotation matrix, (3, 3) or with the batch axis; None: free.
+      weight: Weight of the position error, 1/m.
+      rotation_weight: Weight of the rotation error, 1/rad.
+    """
+
+    frame: str
     position: Any = None
     rotation: Any = None
     weight: float = 1.0
-    turn_weight: float = 1.0
+    rotation_weight: float = 1.0
 
 
 class IK(NamedTuple):
-    """q: (nq,), or (B, nq) from a batch of starts. error: the norm of what is left to all goals, weighted. solved: whether
-    it is at most the tolerance. iterations: how many it took."""
+    """Result of inverse kinematics.
+
+    Attributes:
+      q: Joint positions (nq,), or (B, nq) for a batch of initial guesses.
+      error: Norm of the weighted residuals of all goals.
+      solved: True if error is at most the tolerance.
+      iterations: Number of iterations.
+    """
 
     q: np.ndarray
     error: Any
@@ -40,7 +54,7 @@ class IK(NamedTuple):
 
     @property
     def best(self) -> np.ndarray:
-        """Of a batch, the q with the least error."""
+        """The q of a batch with the smallest error, (nq,)."""
         return self.q if self.q.ndim == 1 else self.q[int(np.argmin(self.error))]
 
 
@@ -55,18 +69,25 @@ def ik(
     tolerance: float = 1e-8,
     params: Params | None = None,
 ) -> IK:
-    """Positions q at which all goals are met, or as nearly as can be.
+    """Return joint positions that meet all goals, or minimize the sum of squared errors.
 
-    start: q (nq,), or (B, nq) to search from many; by default the model's keyframe. method: "dls", damped least squares
-    (Levenberg-Marquardt, joints at a limit taken out), or "lbfgs", SciPy's, for robots without ball and free joints. limits:
-    keep joints within their limits; a start beyond one is moved to it.
+    Args:
+      sim: Simulator.
+      goals: One goal or several.
+      start: Initial guess (nq,), or several (B, nq); None: the model's keyframe.
+      method: "dls", damped least squares (Levenberg-Marquardt with active limits removed), or "lbfgs", SciPy's, for robots
+        without ball and free joints.
+      limits: Keep joints within their limits; an initial guess beyond one is projected.
+      iterations: Maximum number of iterations.
+      tolerance: Error at which a guess is solved.
+      params: Parameters; None: `sim.params`.
     """
     goals = [goals] if isinstance(goals, Goal) else list(goals) if isinstance(goals, Iterable) else []
     if not goals or not all(isinstance(goal, Goal) for goal in goals):
-        raise InputError("goals is a Goal(of, position=..., rotation=...) or a list of them")
+        raise InputError("goals is a Goal(frame, position=..., rotation=...) or a list of them")
     q = sim.model.keyframe().q if start is None else sim.checks.host_numbers("start", start).astype(float)
     batched = q.ndim > 1
-    problem = _Reach(sim, goals, np.atleast_2d(q), limits, params)
+    problem = _Residuals(sim, goals, np.atleast_2d(q), limits, params)
     if method == "dls":
         q, error, count = _least_squares(problem, iterations, tolerance)
     elif method == "lbfgs":
@@ -77,8 +98,8 @@ def ik(
     return IK(q, error, solved, count) if batched else IK(q[0], float(error[0]), bool(solved[0]), count)
 
 
-class _Reach:
-    """What is left to all goals, and how it changes. lower, upper: bounds of tangent steps from `q`, for `optimize`."""
+class _Residuals:
+    """Residuals of all goals and their Jacobian. `low` and `high` are joint limits (nv,)."""
 
     def __init__(self, sim: Simulator, goals: list[Goal], q: np.ndarray, limits: bool, params: Params | None):
         m = sim.model
@@ -88,22 +109,22 @@ class _Reach:
             raise InputError("a goal has a position or a rotation to reach")
         self.sim, self.goals, self.params = sim, goals, sim.params if params is None else params
         self.low, self.high = np.full(m.nv, -np.inf), np.full(m.nv, np.inf)
-        self.at = np.zeros(m.nv, int)  # where in q the degree of freedom is, of joints with limits
+        self.at = np.zeros(m.nv, int)  # index in q of each degree of freedom with limits
         for i in range(m.nb) if limits else ():
-            own, joint = self.params.limit[..., i, :].reshape(-1, 2), m.joint_kind(i)
-            if not np.isfinite(own).any():
+            limit, joint = self.params.limit[..., i, :].reshape(-1, 2), m.joint_kind(i)
+            if not np.isfinite(limit).any():
                 continue
             if not joint.axial:
                 raise InputError(
-                    f"ik does not keep limits of {joint.name} joints, as of '{m.joints[i]}': pass limits=False"
+                    f"ik does not support limits of {joint.name} joints, such as '{m.joints[i]}': pass limits=False"
                 )
             k = m.joint_v[i]
-            self.low[k], self.high[k], self.at[k] = own[:, 0].max(), own[:, 1].min(), m.joint_q[i]
+            self.low[k], self.high[k], self.at[k] = limit[:, 0].max(), limit[:, 1].min(), m.joint_q[i]
         self.q = self.within(q)
         self.batch = len(q)
 
     def within(self, q: np.ndarray) -> np.ndarray:
-        """q with joints within their limits."""
+        """Return q with joints projected onto their limits."""
         q = q.copy()
         for k in np.flatnonzero(np.isfinite(self.low) | np.isfinite(self.high)):
             q[:, self.at[k]] = np.clip(q[:, self.at[k]], self.low[k], self.high[k])
@@ -113,37 +134,39 @@ class _Reach:
         return State(q, np.zeros((len(q), self.sim.model.nv)))
 
     def residuals(self, q: np.ndarray, rows: np.ndarray, jacobian: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """(B, k), and its Jacobian (B, k, nv) on the tangent space; rows: which starts these are."""
+        """Return residuals (B, k) and their Jacobian (B, k, nv) on the tangent space, for initial guesses with indices
+        `rows`."""
         state, m = self.state(q), self.sim.model
         params = self.params if self.params.batch is None else Params(m, self.params.flat[rows])
         out = self.sim.outputs(state, params=params)
         r, J = [], []
         for t in self.goals:
-            kind, k = ("site", m.site(t.of)) if t.of in m.sites else ("body", m.body(t.of))
-            Jt = self.sim.jacobian(state, t.of, params=params) if jacobian else np.zeros((len(q), 6, m.nv))
+            kind, k = ("site", m.site(t.frame)) if t.frame in m.sites else ("body", m.body(t.frame))
+            Jt = self.sim.jacobian(state, t.frame, params=params) if jacobian else np.zeros((len(q), 6, m.nv))
             if t.position is not None:
                 r.append(t.weight * (getattr(out, f"{kind}_position")[:, k] - _of_rows(t.position, rows, 1)))
                 J.append(t.weight * Jt[:, :3])
             if t.rotation is not None:
                 turned = getattr(out, f"{kind}_rotation")[:, k] @ np.swapaxes(_of_rows(t.rotation, rows, 2), -1, -2)
-                r.append(t.turn_weight * _rotation_vector(turned))
-                J.append(t.turn_weight * Jt[:, 3:])
+                r.append(t.rotation_weight * _rotation_vector(turned))
+                J.append(t.rotation_weight * Jt[:, 3:])
         return np.concatenate(r, -1), np.concatenate(J, -2)
 
-    # -- an `optimize.Problem` of steps from the starts, one after the other -------------------------------------------
+    # -- for `optimize.Problem` ----------------------------------------------------------------------------------------
     def of_steps(self, d: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return loss and gradient of steps d from initial guesses with indices `rows`."""
         r, J = self.residuals(self.q[rows] + d, rows)
         return 0.5 * np.sum(r**2, 1), np.einsum("bk,bkn->bn", r, J)
 
 
 def _of_rows(x: Any, rows: np.ndarray, own: int) -> np.ndarray:
-    """What a goal is for these starts."""
+    """Return the target of initial guesses with indices `rows`."""
     x = np.asarray(x, float)
     return x[rows] if x.ndim > own else x
 
 
 def _rotation_vector(R: np.ndarray) -> np.ndarray:
-    """(..., 3, 3) -> (..., 3), the angle within pi."""
+    """Return rotation vectors (..., 3) of rotation matrices (..., 3, 3), with angles of at most pi."""
     w = 0.5 * np.stack([R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], -1)
     sine, cosine = np.linalg.norm(w, axis=-1), 0.5 * (np.trace(R, axis1=-2, axis2=-1) - 1.0)
     angle = np.arctan2(sine, cosine)
@@ -156,8 +179,8 @@ def _rotation_vector(R: np.ndarray) -> np.ndarray:
     return np.where((cosine > 0)[..., None] & (sine < 1e-6)[..., None], w, angle[..., None] * axis)
 
 
-def _least_squares(p: _Reach, iterations: int, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
-    """Levenberg-Marquardt from every start; a joint at a limit that would go beyond it is left out of a step."""
+def _least_squares(p: _Residuals, iterations: int, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """Levenberg-Marquardt from every initial guess; joints at a limit that a step would exceed are fixed in it."""
     m, q, every = p.sim.model, p.q.copy(), np.arange(p.batch)
     damping = np.full(p.batch, DAMPING)
     r, J = p.residuals(q, every)
@@ -167,7 +190,7 @@ def _least_squares(p: _Reach, iterations: int, tolerance: float) -> tuple[np.nda
         count += 1
         rows = np.flatnonzero(moving)
         g, H = np.einsum("bk,bkn->bn", r[rows], J[rows]), np.swapaxes(J[rows], 1, 2) @ J[rows]
-        free = ~_held(p, q[rows], -g)
+        free = ~_at_active_limit(p, q[rows], -g)
         H, g = H * free[:, :, None] * free[:, None, :], g * free
         size = np.trace(H, axis1=1, axis2=2) / m.nv + 1e-30
         H[:, range(m.nv), range(m.nv)] += (damping[rows] * size)[:, None] + ~free
@@ -184,16 +207,16 @@ def _least_squares(p: _Reach, iterations: int, tolerance: float) -> tuple[np.nda
     return q, error, count
 
 
-def _held(p: _Reach, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
-    """Which degrees of freedom are at a limit that a step in this direction would pass."""
+def _at_active_limit(p: _Residuals, q: np.ndarray, direction: np.ndarray) -> np.ndarray:
+    """Return True for degrees of freedom at a limit that a step in this direction would exceed, (B, nv)."""
     at = q[:, p.at]
     return ((at <= p.low) & (direction < 0)) | ((at >= p.high) & (direction > 0))
 
 
 class _OneStart:
-    """The step from one start, as `optimize` sees it. Starts differ in their bounds, so each is a problem of its own."""
+    """Problem of `optimize` for one initial guess. Guesses differ in their bounds."""
 
-    def __init__(self, p: _Reach, row: int):
+    def __init__(self, p: _Residuals, row: int):
         self.p, self.rows, at = p, np.array([row]), p.q[row][p.at]
         self.lower, self.upper = p.low - at, p.high - at
 
@@ -204,8 +227,8 @@ class _OneStart:
         return self.p.of_steps(x, np.repeat(self.rows, len(x)))
 
 
-def _lbfgs(p: _Reach, iterations: int, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
-    """SciPy's L-BFGS-B from every start."""
+def _lbfgs(p: _Residuals, iterations: int, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """SciPy's L-BFGS-B from every initial guess."""
     if quaternions(p.sim.model):
         raise InputError("method='lbfgs' is for robots without ball and free joints: use 'dls'")
     q, count = p.q.copy(), 0

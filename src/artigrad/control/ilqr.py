@@ -1,8 +1,8 @@
-"""iLQR: controls that minimise the cost of a motion, and gains that keep to it (Li and Todorov 2004; Tassa et al. 2012, 2014).
+"""iLQR: controls that minimize the cost of a trajectory, and feedback gains (Li and Todorov 2004; Tassa et al. 2012, 2014).
 
-An iteration linearizes all steps of all problems at once, goes backwards through them in one kernel (`kernels/riccati.py`), and
-tries several lengths of the step side by side, each a rollout under feedback (`kernels/feedback.py`). Problems of a batch
-go their own ways: one that fails or is done does not hold up the others.
+An iteration linearizes all steps of all problems at once, runs the backward pass in one kernel (`kernels/riccati.py`), and
+evaluates several step lengths as a batch of rollouts with feedback (`kernels/feedback.py`). Problems of a batch are
+independent: one that fails or has converged does not affect the others.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..simulate.engine import Inputs
 from ..simulate.simulator import Simulator
 from .costs import Cost, Expansion
 
-SHARES = 1.1 ** (-(np.arange(10.0) ** 2))  # lengths of a step that are tried: 1, 0.9, 0.7, ... 0.0004
-SWEEPS = 20  # of projected Gauss-Seidel, where controls have limits
+STEP_LENGTHS = 1.1 ** (-(np.arange(10.0) ** 2))  # of the line search: 1, 0.9, 0.7, ... 0.0004
+SWEEPS = 20  # of projected Gauss-Seidel, for controls with limits
 LEAST_MU, MOST_MU = 1e-6, 1e10
 GROWTH = 2.0
 UNLIMITED = 1e30
@@ -32,12 +32,17 @@ UNLIMITED = 1e30
 
 @dataclass
 class Plan:
-    """A motion and how to keep to it. With a batch, the batch axis comes first.
+    """A trajectory with feedback gains. Batch axis first, if there is one.
 
-    u: (T, nu). q, v, act: (T+1, ...), the states it goes through, one for every control and the last. gain: K (T, nu, n), n =
-    2 nv + na, feedback `u + K (x (-) x_ref)` on the tangent space. cost: of the motion. costs: after every iteration,
-    (iterations + 1, ...). solved: whether no step makes it less by more than the tolerance. iterations: how many each took.
-    seconds: it took.
+    Attributes:
+      u: Controls (T, nu).
+      q, v, act: States (T+1, ...), one per control and the last.
+      gain: K (T, nu, n), n = 2 nv + na, for the feedback `u + K (x (-) x_ref)` on the tangent space.
+      cost: Cost of the trajectory.
+      costs: Cost after every iteration, (iterations + 1, ...).
+      solved: True if no step decreases the cost by more than the tolerance.
+      iterations: Number of iterations.
+      seconds: Wall-clock time.
     """
 
     u: np.ndarray
@@ -53,7 +58,7 @@ class Plan:
 
     @property
     def states(self) -> State:
-        """q and v, and of a model with activations act."""
+        """States with q and v, and act for models with activations."""
         return State(self.q, self.v, self.act)
 
 
@@ -71,22 +76,29 @@ def ilqr(
     params: Params | None = None,
     watch: Callable[[Plan], None] | None = None,
 ) -> Plan:
-    """The controls of a motion from `state`, starting from u (T, nu), that minimise `cost`.
+    """Return a trajectory from `state` whose controls minimize `cost`, and its feedback gains.
 
-    state: of one robot, or of a batch, each of which is a problem of its own; u then is everyone's or (B, T, nu). hold: steps
-    that each control is held for; the cost is of the states at which controls change.
-    limits: (lower, upper) of the controls, numbers or (nu,); by default the actuators' control ranges. tolerance: relative,
-    of what an iteration makes the cost less by; at it a problem is solved. seconds: after which no further iteration begins.
-    watch: called after every iteration with the plan so far.
+    Args:
+      sim: Simulator on the CPU.
+      cost: Cost.
+      state: Initial state, or a batch of them, each of which is a separate problem.
+      u: Initial guess of the controls (T, nu), or (B, T, nu).
+      hold: Simulator steps per control. The cost counts the states at which controls change.
+      limits: (lower, upper) of the controls, numbers or (nu,); None: the actuators' control ranges.
+      iterations: Maximum number of iterations.
+      tolerance: Relative decrease of the cost per iteration at which a problem is solved.
+      seconds: Time after which no further iteration begins.
+      params: Parameters; None: `sim.params`.
+      watch: Called with the plan after every iteration.
     """
     start, batched = sim.checks.state(state)
     if not sim.checks.on_host:
-        raise InputError("ilqr works on the CPU: make a Simulator(model) without device")
+        raise InputError("ilqr runs on the CPU: make a Simulator(model) without device")
     u = sim.checks.numbers("u", u)
     if u.ndim not in (2, 3) or u.shape[-1] != sim.model.nu or (u.ndim == 3 and len(u) != len(start.q)):
         raise InputError(f"u is (T, {sim.model.nu}), or with the batch axis of the state, not {u.shape}")
     if isinstance(hold, bool) or not isinstance(hold, int) or hold < 1:
-        raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
+        raise InputError(f"hold is an integer number of steps, at least 1, not {hold!r}")
     search = _Search(sim, cost, sim.checks.params(params, len(start.q)), _limits(sim, limits, params), hold)
     search.begin(start, np.array(np.broadcast_to(u, (len(start.q), *u.shape[-2:]))))
     began = time.perf_counter()
@@ -100,7 +112,7 @@ def ilqr(
 
 
 def _limits(sim: Simulator, limits: Any, params: Params | None) -> np.ndarray:
-    """Lowest and highest controls, (2, nu)."""
+    """Return lower and upper limits of the controls, (2, nu)."""
     if limits is None:
         own = (sim.params if params is None else params).control_range
         limits = np.array([own[..., 0].reshape(-1, sim.model.nu).max(0), own[..., 1].reshape(-1, sim.model.nu).min(0)])
@@ -114,14 +126,14 @@ def _limits(sim: Simulator, limits: Any, params: Params | None) -> np.ndarray:
 
 
 class _Search:
-    """Where all problems of a batch are."""
+    """State of the method for all problems of a batch."""
 
     def __init__(self, sim: Simulator, cost: Cost, params: Params, limits: np.ndarray, hold: int):
         self.sim, self.cost, self.params, self.limits, self.hold = sim, cost, params, limits, hold
         self.sweeps = SWEEPS if (np.abs(limits) < UNLIMITED).any() else 0
 
     def begin(self, start: State, u: np.ndarray) -> None:
-        """The motion under the first controls."""
+        """Simulate the initial guess."""
         batch, T, m = u.shape
         self.n = 2 * self.sim.model.nv + self.sim.model.na
         self.u, self.gain = np.clip(u, *self.limits), np.zeros((batch, T, m, self.n))
@@ -132,10 +144,9 @@ class _Search:
         self.mu, self.growth = np.zeros(batch), np.ones(batch)
         self.done, self.solved, self.taken = ~np.isfinite(self.best), np.zeros(batch, bool), np.zeros(batch, int)
         self.costs = [self.best.copy()]
-        self._known: tuple[Any, ...] | None = None
 
     def _cost(self, x: State, u: np.ndarray) -> np.ndarray:
-        """Of every motion; infinite where it is no number."""
+        """Return the cost of every trajectory, infinite if it is not finite."""
         q, v = self._at_controls(x)[:2]
         with np.errstate(all="ignore"):
             total = self.cost.value(q[:, :-1], v[:, :-1], u).sum(1) + self.cost.value(q[:, -1], v[:, -1], None)
@@ -143,29 +154,29 @@ class _Search:
         return np.where(finite, total, np.inf)
 
     def _at_controls(self, x: State) -> State:
-        """The states at which controls change, and the last."""
+        """Return the states at which controls change, and the last."""
         return x.map(lambda y: y[:, :: self.hold])
 
     def iterate(self, tolerance: float) -> None:
-        """One iteration of all problems that are not done."""
+        """Run one iteration of all problems that are not done."""
         now = np.flatnonzero(~self.done)
         push, gain, change, bad = self._gains(now)
-        lengths, each = len(SHARES), np.repeat(now, len(SHARES))
-        shares = np.tile(SHARES, len(now))
+        lengths, each = len(STEP_LENGTHS), np.repeat(now, len(STEP_LENGTHS))
+        shares = np.tile(STEP_LENGTHS, len(now))
         many = (np.repeat(x, lengths, 0) for x in (push, gain))
         x, u = self._rollout(each, shares, *many)
         costs = self._cost(x, u).reshape(len(now), lengths)
         best = costs.argmin(1)
         picked = np.arange(len(now)) * lengths + best
         lowest = costs[np.arange(len(now)), best]
-        expected = -(SHARES[best] * change[:, 0] + SHARES[best] ** 2 * change[:, 1])
+        expected = -(STEP_LENGTHS[best] * change[:, 0] + STEP_LENGTHS[best] ** 2 * change[:, 1])
         less = self.best[now] - lowest
         better = ~bad & (less > 1e-4 * np.abs(expected)) & (less > 0)
         size = np.abs(self.best[now]) + 1e-12
-        # nothing to gain: by the model where no step was found, by the step where one was
+        # small decrease: the predicted one if no step was found, else the actual one
         small = np.where(better, less, np.abs(change[:, 0])) < tolerance * size
         self._accept(now[better], picked[better], (*x, u), gain[better], lowest[better])
-        self._regularise(now, better)
+        self._regularize(now, better)
         self.solved[now] = (
             small & ~bad & (better | (self.mu[now] <= LEAST_MU) | (np.abs(change[:, 0]) < tolerance * size))
         )
@@ -178,8 +189,9 @@ class _Search:
             mine[which] = found[picked]
         self.gain[which], self.best[which] = gain, cost
 
-    def _regularise(self, now: np.ndarray, better: np.ndarray) -> None:
-        """Less of it where a step was found, more where none was, faster and faster  (Tassa et al. 2012)."""
+    def _regularize(self, now: np.ndarray, better: np.ndarray) -> None:
+        """Decrease the regularization after a success and increase it after a failure, by growing factors (Tassa et al.
+        2012)."""
         growth = self.growth[now]
         growth = np.where(better, np.minimum(1 / GROWTH, growth / GROWTH), np.maximum(GROWTH, growth * GROWTH))
         mu = np.maximum(self.mu[now], np.where(better, 0.0, LEAST_MU)) * growth
@@ -192,7 +204,8 @@ class _Search:
     def _rollout(
         self, which: np.ndarray, share: np.ndarray, push: np.ndarray, gain: np.ndarray
     ) -> tuple[State, np.ndarray]:
-        """Rollouts about the motions of these problems; share: of `push` that is taken."""
+        """Simulate under feedback about the trajectories of these problems, with a fraction `share` of the feedforward
+        `push`."""
         engine, m, real = self.sim.engine, self.sim.model, self.sim.real
         count, T = len(which), self.u.shape[1]
         ref = self._at_controls(self.x).map(lambda y: np.ascontiguousarray(y[which], real))
@@ -222,7 +235,8 @@ class _Search:
         return x, u
 
     def _gains(self, now: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """push (B, T, m), gain (B, T, m, n), what the cost changes by (B, 2), and where there are none (B,)."""
+        """Return feedforward (B, T, m), gains (B, T, m, n), coefficients of the predicted decrease (B, 2), and failures
+        (B,)."""
         m, n, real = self.sim.model.nu, self.n, self.sim.real
         x, u = (self.x.map(lambda y: y[now]), self.u[now]) if len(now) < len(self.u) else (self.x, self.u)
         batch, T = u.shape[:2]
@@ -253,7 +267,7 @@ class _Search:
         return push, gain, np.where(bad[:, None], 0.0, found["gains"]), bad
 
     def _linearized(self, x: State, u: np.ndarray, now: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A and B of all controls of all motions: the Jacobians of all steps in one call, then over the steps of a control."""
+        """Return A and B of all controls: the Jacobians of all steps by one call, chained over the steps of a control."""
         (batch, T), hold = u.shape[:2], self.hold
         count, params = batch * T * hold, self._params(now)
         if params.batch is not None:
@@ -268,7 +282,7 @@ class _Search:
         return whole, driven
 
     def plan(self, batched: bool, seconds: float) -> Plan:
-        """What was found so far."""
+        """Return the best trajectories so far."""
         parts = (self.u, self.gain, self.best, *self._at_controls(self.x))
         u, gain, best, q, v, *act = (x.copy() if batched else x[0].copy() for x in parts)
         costs, solved, taken = np.array(self.costs), self.solved.copy(), self.taken.copy()
@@ -278,7 +292,7 @@ class _Search:
 
 
 def _rows(stage: Expansion, last: Expansion, n: int) -> dict[str, np.ndarray]:
-    """Derivatives of the cost as the backward pass reads them; those of x have a row more, of the last state, and zeros for
+    """Return derivatives of the cost as inputs of the backward pass. Those of x have a row for the last state and zeros for
     activations."""
     x = np.concatenate([stage.x, last.x[:, None]], 1)
     xx = np.concatenate([stage.xx, last.xx[:, None]], 1)

@@ -1,4 +1,4 @@
-"""LQR: the gain that keeps a robot at a state where its motors hold it."""
+"""LQR: optimal feedback gain about an equilibrium."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..deprecation import renamed
 from ..errors import InputError
 from ..model.model import Model
 from ..model.params import Params
@@ -17,19 +18,28 @@ from .costs import _matrix
 DOUBLINGS = 60
 
 
+@renamed(poles="spectral_radius")
 class LQR(NamedTuple):
-    """Feedback u = u0 + K (x (-) x0) on the tangent space. gain: K (nu, n), n = 2 nv + na. value: P (n, n), so that the cost
-    from x on is (x (-) x0)^T P (x (-) x0)/2. poles: the largest |eigenvalue| of the closed loop, below 1."""
+    """Feedback u = u0 + K (x (-) x0) on the tangent space; calling it with a state returns controls.
+
+    Attributes:
+      sim: Simulator.
+      state: x0.
+      u: u0, (nu,).
+      gain: K (nu, n), n = 2 nv + na.
+      value: P (n, n); the cost from x on is (x (-) x0)^T P (x (-) x0)/2.
+      spectral_radius: Largest |eigenvalue| of the closed loop, below 1.
+    """
 
     sim: Simulator
     state: State
     u: np.ndarray
     gain: np.ndarray
     value: np.ndarray
-    poles: float
+    spectral_radius: float
 
     def __call__(self, state: State) -> np.ndarray:
-        """The controls at a state, with any leading axes."""
+        """Return the controls (..., nu) at a state with any leading axes."""
         q, *rest = (np.asarray(x) for x in State(*state))
         away = [
             difference(self.sim.model, self.state.q, q),
@@ -49,11 +59,20 @@ def lqr(
     params: Params | None = None,
     tolerance: float = 1e-2,
 ) -> LQR:
-    """The feedback about a resting state and its controls u that minimises the sum of x^T Q x/2 + u^T R u/2 over all steps.
+    """Return the feedback about an equilibrium that minimizes the sum of x^T Q x/2 + u^T R u/2 over all steps.
 
-    Q: a number, (n,) or (n, n) with n = 2 nv + na; R: likewise with nu, positive. tolerance: how fast an entry of the state
-    (q, v, act) may change there, 1/s, m/s and rad/s, m/s^2 and rad/s^2; np.inf linearizes about any state, as for a table of
-    gains along a trajectory. Raises InputError where the robot does not rest under u, and where no feedback keeps it there.
+    Args:
+      sim: Simulator.
+      state: Equilibrium, without a batch axis.
+      u: Controls there, (nu,); None: zero.
+      Q: Weight of the state: a number, (n,) or (n, n), n = 2 nv + na.
+      R: Weight of the controls: a positive number, (nu,) or (nu, nu).
+      params: Parameters; None: `sim.params`.
+      tolerance: Largest rate of change of an entry of the state at the equilibrium: 1/s for activations, m/s and rad/s,
+        m/s^2 and rad/s^2. np.inf linearizes about any state, for example for gains along a trajectory.
+
+    Raises:
+      InputError: The state is not an equilibrium under u, or no feedback stabilizes it.
     """
     n, m = 2 * sim.model.nv + sim.model.na, sim.model.nu
     if not m:
@@ -67,14 +86,14 @@ def lqr(
     Q, R = _matrix("Q", Q, n), _matrix("R", R, m)
     P = _riccati(np.asarray(A, float), np.asarray(B, float), Q, R)
     K = -np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
-    poles = float(np.abs(np.linalg.eigvals(A + B @ K)).max())
-    if not poles < 1.0:
+    spectral_radius = float(np.abs(np.linalg.eigvals(A + B @ K)).max())
+    if not spectral_radius < 1.0:
         raise InputError(
-            f"no feedback keeps '{sim.model.name}' here: its motors do not reach all of its motion, or Q is zero"
+            f"no feedback stabilizes '{sim.model.name}' here: its actuators do not control all of its motion, or Q is zero"
         )
     if tolerance < np.inf:
         _check_rest(sim, state, u, params, tolerance)
-    return LQR(sim, state, u, K, P, poles)
+    return LQR(sim, state, u, K, P, spectral_radius)
 
 
 def _check_rest(sim: Simulator, state: State, u: np.ndarray, params: Params | None, tolerance: float) -> None:
@@ -90,12 +109,12 @@ def _check_rest(sim: Simulator, state: State, u: np.ndarray, params: Params | No
             raise InputError(
                 f"'{m.name}' does not rest at this state under these controls: {_entry(m, name, k)} {what} at "
                 f"{largest:.3g}{unit}. Pass controls u that hold it there (at a state without motion), or "
-                "tolerance=np.inf for the gain about a state that moves on"
+                "tolerance=np.inf for the gain about any state"
             )
 
 
 def _entry(model: Model, name: str, k: int) -> str:
-    """The name of an entry of the tangent space."""
+    """Return the name of an entry of the tangent space."""
     if name == "act":
         return f"activation {k}"
     i = max(i for i in range(len(model.joint_v)) if model.joint_v[i] <= k)
@@ -103,7 +122,7 @@ def _entry(model: Model, name: str, k: int) -> str:
 
 
 def _riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """P = Q + A^T P (1 + G P)^-1 A, by doubling: each round stands for twice as many steps as the one before."""
+    """Return P = Q + A^T P (1 + G P)^-1 A by the doubling algorithm: each iteration doubles the horizon."""
     F, G, P = A, B @ np.linalg.solve(R, B.T), Q
     one = np.eye(len(A))
     for _ in range(DOUBLINGS):
@@ -112,7 +131,7 @@ def _riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.n
         F, G, P = F @ W @ F, G + F @ W @ G @ F.T, P + 0.5 * (more + more.T)
         size = np.abs(P).max()
         if not np.isfinite(size) or size > 1e150:
-            raise InputError("no feedback keeps the robot here: the cost of staying has no bound")
+            raise InputError("no feedback stabilizes the robot here: the cost is unbounded")
         if np.abs(more).max() <= 1e-14 * size:
             break
     return P

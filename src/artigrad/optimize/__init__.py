@@ -1,4 +1,4 @@
-"""Optimisers on one kind of problem: Adam, SGD, L-BFGS and CMA-ES, from several starts at once, within bounds."""
+"""Optimizers with one interface: Adam, SGD, L-BFGS and CMA-ES, from several initial guesses at once, within bounds."""
 
 from .minimize import METHODS, History, minimize
 from .problem import Iterate, Method, Problem

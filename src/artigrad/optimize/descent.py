@@ -1,28 +1,31 @@
-"""Steps along the gradient: plain, and Adam's. All starts move together; variables are put back into their bounds."""
+"""First-order methods: SGD and Adam. All runs step together; variables are projected onto their bounds."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..deprecation import renamed_arguments
 from .problem import Iterate, Problem, check_loss
 
 
 class Descent:
-    """x <- x - rate * direction(loss, gradient), within the bounds."""
+    """Base class: x <- x - learning_rate * direction(loss, gradient), within the bounds."""
 
-    motions = 1
+    evaluations = 1
 
-    def __init__(self, problem: Problem, x: np.ndarray, *, rate: float, seed: int = 0):
-        self.problem, self.x, self.rate, self.done = problem, x, rate, False
+    def __init__(self, problem: Problem, x: np.ndarray, *, learning_rate: float, seed: int = 0):
+        self.problem, self.x, self.learning_rate, self.done = problem, x, learning_rate, False
 
     def step(self) -> Iterate:
+        """Evaluate the gradient at all points and take a step."""
         x = self.x
         loss, g = self.problem.gradient(x)
         check_loss(loss)
-        self.x = np.clip(x - self.rate * self.direction(loss, g), self.problem.lower, self.problem.upper)
+        self.x = np.clip(x - self.learning_rate * self.direction(loss, g), self.problem.lower, self.problem.upper)
         return Iterate(x, loss, np.linalg.norm(g, axis=1))
 
     def direction(self, loss: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """Return the direction (starts, n) from losses (starts,) and gradients (starts, n)."""
         raise NotImplementedError
 
     def state(self) -> dict[str, np.ndarray]:
@@ -38,50 +41,65 @@ class Descent:
 class SGD(Descent):
     """Gradient descent.
 
-    longest: bounds the norm of the gradient that is used; contact can make single ones huge. lowest: the smallest loss there
-    can be, if it is known; steps then have Polyak's length, rate * (loss - lowest) / |gradient|^2 times the gradient. With
-    the square of a distance as the loss, lowest 0 and rate 2 go to where the distance would be zero if it were linear.
+    Args:
+      problem: Problem.
+      x: Initial guesses (starts, n).
+      learning_rate: Learning rate.
+      max_grad_norm: Maximum norm of the gradient, larger ones are scaled down. Contact can make single gradients very
+        large.
+      min_loss: Lower bound of the loss, if known. Steps then are Polyak's, learning_rate * (loss - min_loss) / |gradient|^2
+        times the gradient. If the loss is a squared distance, min_loss 0 and learning_rate 2 reach zero distance in one
+        step if the distance is linear.
+      seed: Not used.
     """
 
+    @renamed_arguments(rate="learning_rate", longest="max_grad_norm", lowest="min_loss")
     def __init__(
         self,
         problem: Problem,
         x: np.ndarray,
         *,
-        rate: float,
-        longest: float = np.inf,
-        lowest: float | None = None,
+        learning_rate: float,
+        max_grad_norm: float = np.inf,
+        min_loss: float | None = None,
         seed: int = 0,
     ):
-        super().__init__(problem, x, rate=rate)
-        self.longest, self.lowest = longest, lowest
+        super().__init__(problem, x, learning_rate=learning_rate)
+        self.max_grad_norm, self.min_loss = max_grad_norm, min_loss
 
     def direction(self, loss: np.ndarray, g: np.ndarray) -> np.ndarray:
         norm = np.maximum(np.linalg.norm(g, axis=1), 1e-100)
-        scale = np.minimum(1.0, self.longest / norm)
-        if self.lowest is not None:
-            scale *= (loss - self.lowest) / norm**2
+        scale = np.minimum(1.0, self.max_grad_norm / norm)
+        if self.min_loss is not None:
+            scale *= (loss - self.min_loss) / norm**2
         return g * scale[:, None]
 
 
 class Adam(Descent):
-    """Adam. The moments forget faster than usual: runs are tens of iterations long and gradients carry no noise.
+    """Adam. The default betas are smaller than usual: runs take tens of iterations and gradients have no noise.
 
-    half_life: after so many iterations steps are half as long, and so on; for losses with small jumps, which a line search
-    does not pass.
+    Args:
+      problem: Problem.
+      x: Initial guesses (starts, n).
+      learning_rate: Learning rate.
+      betas: Decay of the running means of the gradient and of its square.
+      half_life: Iterations after which the learning rate is halved; for losses with small jumps, which a line search does
+        not pass.
+      seed: Not used.
     """
 
+    @renamed_arguments(rate="learning_rate")
     def __init__(
         self,
         problem: Problem,
         x: np.ndarray,
         *,
-        rate: float,
+        learning_rate: float,
         betas: tuple[float, float] = (0.8, 0.95),
         half_life: float = np.inf,
         seed: int = 0,
     ):
-        super().__init__(problem, x, rate=rate)
+        super().__init__(problem, x, learning_rate=learning_rate)
         self.betas, self.half_life, self.k = betas, half_life, 0
         self.mean, self.square = np.zeros_like(x), np.zeros_like(x)
 

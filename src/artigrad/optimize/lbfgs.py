@@ -1,8 +1,8 @@
-"""SciPy's L-BFGS-B from several starts at once.
+"""SciPy's L-BFGS-B from several initial guesses at once.
 
-SciPy asks for one point at a time, a simulator answers many at the price of one. So every start searches in a thread of its
-own, and the points they ask for are answered together: an iteration here is one point of every start, line searches
-included. Going on from a saved state keeps the points and begins a new memory of curvature.
+SciPy evaluates one point at a time; a simulator evaluates a batch at little more cost. Each run is therefore a thread, and
+the points of all threads are evaluated together: an iteration is one point of every run, line searches included. Resuming
+keeps the best points and begins with a new curvature memory.
 """
 
 from __future__ import annotations
@@ -18,26 +18,33 @@ from .problem import Iterate, Problem, check_loss
 
 
 class _Stop(Exception):
-    """Ends a search from outside."""
+    """Ends a run from outside."""
 
 
 class LBFGS:
-    """L-BFGS-B; memory: how many steps it remembers the curvature of."""
+    """L-BFGS-B.
 
-    motions = 1
+    Args:
+      problem: Problem.
+      x: Initial guesses (starts, n).
+      memory: Number of steps in the curvature memory.
+      seed: Not used.
+    """
+
+    evaluations = 1
 
     def __init__(self, problem: Problem, x: np.ndarray, *, memory: int = 10, seed: int = 0):
         try:
             from scipy import optimize
         except ImportError:
-            raise InputError("L-BFGS is SciPy's: pip install 'artigrad[optimize]'") from None
+            raise InputError("L-BFGS needs SciPy: pip install 'artigrad[optimize]'") from None
         self.problem, self.memory, self._scipy = problem, memory, optimize
         self._begin(x)
 
     def _begin(self, x: np.ndarray) -> None:
         self.x, self.done = x.copy(), False
         self.best, self.best_loss = x.copy(), np.full(len(x), np.inf)
-        self._asked: SimpleQueue[tuple[int, np.ndarray | Exception | None]] = SimpleQueue()
+        self._requests: SimpleQueue[tuple[int, np.ndarray | Exception | None]] = SimpleQueue()
         self._answers: list[SimpleQueue[Any]] = [SimpleQueue() for _ in x]
         self._searching = set(range(len(x)))
         for s in range(len(x)):
@@ -45,10 +52,10 @@ class LBFGS:
         self._gather()
 
     def _search(self, s: int, x: np.ndarray) -> None:
-        """One start's search, in its thread."""
+        """Run the method from initial guess s, in its thread."""
 
-        def ask(x: np.ndarray) -> tuple[float, np.ndarray]:
-            self._asked.put((s, x.copy()))
+        def evaluate(x: np.ndarray) -> tuple[float, np.ndarray]:
+            self._requests.put((s, x.copy()))
             answer = self._answers[s].get()
             if answer is None:
                 raise _Stop
@@ -57,19 +64,19 @@ class LBFGS:
         bounds = self._scipy.Bounds(self.problem.lower, self.problem.upper)
         options = {"maxiter": 10**6, "maxfun": 10**6, "maxcor": self.memory, "ftol": 1e-15, "gtol": 1e-12}
         try:
-            self._scipy.minimize(ask, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+            self._scipy.minimize(evaluate, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         except _Stop:
             return
-        except Exception as problem:  # the other thread waits, and must hear of it
-            self._asked.put((s, problem))
+        except Exception as problem:  # raised in the waiting thread
+            self._requests.put((s, problem))
             return
-        self._asked.put((s, None))
+        self._requests.put((s, None))
 
     def _gather(self) -> None:
-        """Wait until every search has asked for a point or has ended."""
+        """Wait until every run has requested a point or has ended."""
         waiting: set[int] = set()
         while waiting != self._searching:
-            s, x = self._asked.get()
+            s, x = self._requests.get()
             if isinstance(x, Exception):
                 self._searching.discard(s)
                 raise x
@@ -81,6 +88,7 @@ class LBFGS:
         self.done = not self._searching
 
     def step(self) -> Iterate:
+        """Evaluate the requested points and return them to their threads."""
         loss, g = self.problem.gradient(self.x)
         check_loss(loss)
         iterate = Iterate(self.x.copy(), loss, np.linalg.norm(g, axis=1))

@@ -1,4 +1,4 @@
-"""minimize: any method on any problem, from several starts, with a history that can be saved and gone on with."""
+"""minimize: run a method on a problem from several initial guesses, with a history that can be saved and resumed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deprecation import renamed
 from ..errors import InputError
 from ..files import write_arrays
 from .descent import SGD, Adam
@@ -23,63 +24,74 @@ NEEDED = {"lbfgs": "scipy", "cma-es": "cma"}  # packages of the extra `optimize`
 
 
 def check_installed(method: str) -> None:
-    """One sentence if what a method needs is not there."""
+    """Raise InputError if the package of a method is not installed."""
     package = NEEDED.get(method)
     if package is not None and find_spec(package) is None:
         raise InputError(f"method '{method}' needs {package}: pip install 'artigrad[optimize]', or choose adam or sgd")
 
 
-SAVE_EVERY = 5.0  # s, between two saves while running
+SAVE_EVERY = 5.0  # time between two saves, s
 
 
+@renamed(motions="evaluations", slope="grad_norm")
 @dataclass
 class History:
-    """A run. One row per iteration and one column per start.
+    """Record of a run, with one row per iteration and one column per initial guess.
 
-    method: its name. motions: how many the method simulates per iteration and start. loss, slope: (iterations, starts), the
-    loss and the norm of its gradient (NaN without gradients). seconds: (iterations,), since the run began, time before an
-    interruption included. x, best: (starts, n) and (starts,), the best points so far and their losses. ended: why: "solved",
-    "iterations", "stuck" (no start could move), "interrupted" or a sentence about what went wrong.
+    Attributes:
+      method: Name of the method.
+      evaluations: Loss evaluations per iteration and initial guess.
+      x: Best points so far, (starts, n).
+      best: Their losses, (starts,).
+      loss: Losses, (iterations, starts).
+      grad_norm: Norms of the gradients, (iterations, starts); NaN for methods without gradients.
+      seconds: Wall-clock time since the run began, with that before an interruption, (iterations,).
+      ended: Reason of the end: "solved", "iterations", "stuck" (no run could continue), "interrupted", or an error message.
     """
 
     method: str
-    motions: int
+    evaluations: int
     x: np.ndarray
     best: np.ndarray
     loss: list[np.ndarray] = field(default_factory=list)
-    slope: list[np.ndarray] = field(default_factory=list)
+    grad_norm: list[np.ndarray] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     ended: str = "running"
 
     @property
     def iterations(self) -> int:
-        """How many there are; counted by what `add` writes last, as Ctrl-C may come at any time."""
+        """Number of iterations. It counts the list that `add` extends last, as Ctrl-C may interrupt it anywhere."""
         return len(self.seconds)
 
     def solved_at(self, goal: float) -> np.ndarray:
-        """Per start, the iteration (from 1) at which the loss was first at most `goal`; 0 where it never was."""
+        """Return the first iteration (from 1) with a loss of at most `goal` for each initial guess, (starts,); 0 if there
+        is none."""
         below = np.array(self.loss[: self.iterations]).reshape(-1, len(self.best)) <= goal
         return np.where(below.any(0), below.argmax(0) + 1, 0)
 
     def add(self, iterate: Iterate, seconds: float) -> None:
-        """One more iteration."""
+        """Append an iteration."""
         better = iterate.loss < self.best
         self.x[better], self.best[better] = iterate.x[better], iterate.loss[better]
         self.loss.append(iterate.loss)
-        self.slope.append(iterate.slope)
+        self.grad_norm.append(iterate.grad_norm)
         self.seconds.append(seconds)
 
     def save(self, file: Path, state: dict[str, np.ndarray]) -> None:
-        """To an .npz file, whole or not at all, with the state of the method."""
+        """Write the history and the state of the method to an .npz file, completely or not at all."""
         n = self.iterations
-        arrays = {"loss": np.array(self.loss[:n]), "slope": np.array(self.slope[:n]), "seconds": np.array(self.seconds)}
+        arrays = {
+            "loss": np.array(self.loss[:n]),
+            "slope": np.array(self.grad_norm[:n]),
+            "seconds": np.array(self.seconds),
+        }
         state = {f"state_{name}": value for name, value in state.items()}
-        given: dict[str, Any] = {"method": self.method, "motions": self.motions, "x": self.x, "best": self.best}
+        given: dict[str, Any] = {"method": self.method, "motions": self.evaluations, "x": self.x, "best": self.best}
         write_arrays(file, given | arrays | state)
 
     @classmethod
     def load(cls, file: Path) -> tuple[History, dict[str, np.ndarray]]:
-        """What `save` wrote."""
+        """Return a history and a state that `save` wrote."""
         with np.load(file, allow_pickle=False) as data:
             history = cls(
                 str(data["method"]),
@@ -107,14 +119,26 @@ def minimize(
     watch: Callable[[History], None] | None = None,
     **settings: Any,
 ) -> History:
-    """Go downhill from every row of `starts` (starts, n) until all losses are at most `goal`, for so many iterations.
+    """Minimize a loss from several initial guesses.
 
-    method: "lbfgs", "adam", "sgd" or "cma-es". settings: of lbfgs `memory`, how many steps it remembers (10); of adam `rate`,
-    the length of a step, `betas`, how fast its means forget, and `half_life`, in iterations, of that length; of sgd `rate`,
-    `longest`, the most of a gradient that is used, and `lowest`, the loss that a step of Polyak's length aims at; of cma-es
-    `sigma`, how far it looks at first. rate and sigma have to be given. seed: of cma-es. file: where the run is saved every
-    few seconds and at its end; resume: go on from there, `iterations` counts from the first beginning. watch: called after
-    each iteration. Ctrl-C ends the run, which keeps what it has; so does a loss that is not a number.
+    Ends when all losses are at most `goal`, after `iterations`, at Ctrl-C, or at a loss that is not finite; the history so
+    far is returned and saved in each case.
+
+    Args:
+      problem: Problem.
+      starts: Initial guesses (starts, n).
+      method: "lbfgs", "adam", "sgd" or "cma-es".
+      iterations: Maximum number of iterations, with those before `resume`.
+      goal: Loss at which a run is solved.
+      seed: Seed of cma-es.
+      file: .npz file in which the run is saved every few seconds and at its end.
+      resume: Continue the run of the file, if it exists.
+      watch: Called with the history after each iteration.
+      settings: Settings of the method. lbfgs: `memory` (10). adam: `learning_rate`, `betas`, `half_life`. sgd:
+        `learning_rate`, `max_grad_norm`, `min_loss`. cma-es: `sigma`. learning_rate and sigma have no default.
+
+    Returns:
+      The history of the run.
     """
     if method not in METHODS:
         raise InputError(f"a method is one of {', '.join(METHODS)}; not {method!r}")
@@ -123,11 +147,11 @@ def minimize(
         search = METHODS[method](problem, x, seed=seed, **settings)
     except TypeError as error:
         raise InputError(f"settings of {method}: {error}") from None
-    history = History(method, search.motions, x.copy(), np.full(len(x), np.inf))
+    history = History(method, search.evaluations, x.copy(), np.full(len(x), np.inf))
     if resume and file is not None and file.exists():
         history, state = _loaded(file, history)
         search.restore(state)
-    state = search.state()  # of whole iterations: Ctrl-C may come in the middle of one
+    state = search.state()  # of complete iterations: Ctrl-C may interrupt one
     began = time.perf_counter() - (history.seconds[-1] if history.seconds else 0.0)
     saved = time.perf_counter()
     try:
@@ -159,14 +183,14 @@ def minimize(
 
 
 def _loaded(file: Path, fresh: History) -> tuple[History, dict[str, np.ndarray]]:
-    """The run of a file, if it is one of the same kind."""
+    """Return history and state of a file, if they are of a run of the same kind."""
     try:
         history, state = History.load(file)
     except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{file} is not a saved run ({error}): remove it to begin anew") from None
+        raise InputError(f"{file} is not a saved run ({error}): remove it to begin again") from None
     if history.method != fresh.method or history.x.shape != fresh.x.shape:
         raise InputError(
             f"{file} holds {history.method} with {len(history.x)} starts of {history.x.shape[1]} variables, this is "
-            f"{fresh.method} with {len(fresh.x)} starts of {fresh.x.shape[1]}: use another folder, or begin anew"
+            f"{fresh.method} with {len(fresh.x)} starts of {fresh.x.shape[1]}: use another folder, or begin again"
         )
     return history, state

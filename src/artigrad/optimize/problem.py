@@ -1,4 +1,4 @@
-"""What a method is given, and what it gives back after every iteration."""
+"""Interfaces of problems and optimization methods."""
 
 from __future__ import annotations
 
@@ -6,69 +6,81 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..deprecation import renamed
 from ..errors import InputError
 
 
 class Problem(Protocol):
-    """A loss of n variables within bounds. Points come in batches, (points, n), so that simulations share SIMD lanes.
+    """A loss of n variables within bounds. Points are evaluated in batches (points, n), so that simulations run as a batch.
 
-    lower, upper: (n,), the box in which variables stay; infinite where there is no bound.
+    Attributes:
+      lower, upper: Bounds of the variables, (n,); infinite if there is none.
     """
 
     lower: np.ndarray
     upper: np.ndarray
 
     def loss(self, x: np.ndarray) -> np.ndarray:
-        """The loss (points,) at x (points, n)."""
+        """Return the loss (points,) at x (points, n)."""
         ...
 
     def gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The loss (points,) at x (points, n), and its gradient (points, n)."""
+        """Return the loss (points,) at x (points, n), and its gradient (points, n)."""
         ...
 
 
+@renamed(slope="grad_norm")
 class Iterate(NamedTuple):
-    """One iteration of all starts. x: (starts, n), where the loss was taken; slope: norm of the gradient, NaN without."""
+    """One iteration from all initial guesses.
+
+    Attributes:
+      x: Points of evaluation, (starts, n).
+      loss: Their losses, (starts,).
+      grad_norm: Norms of their gradients, (starts,); NaN for methods without gradients.
+    """
 
     x: np.ndarray
     loss: np.ndarray
-    slope: np.ndarray
+    grad_norm: np.ndarray
 
 
 class Method(Protocol):
-    """One way to go downhill from several starts at once.
+    """An optimization method that runs from several initial guesses at once.
 
-    Made from a problem, starts (starts, n), a seed (which those without chance do not need) and settings of its own.
-    done: no start can move any more. motions: how many points an iteration of one start takes.
+    Constructed from a problem, initial guesses (starts, n), a seed (not used by deterministic methods) and its settings.
+
+    Attributes:
+      done: True if no run can continue.
+      evaluations: Loss evaluations per iteration and initial guess.
     """
 
     done: bool
-    motions: int
+    evaluations: int
 
     def step(self) -> Iterate:
-        """One iteration of all starts."""
+        """Run one iteration from all initial guesses."""
         ...
 
     def state(self) -> dict[str, np.ndarray]:
-        """What is needed to go on later."""
+        """Return the state needed to resume."""
         ...
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
-        """Go on from what `state` gave."""
+        """Resume from a result of `state`."""
         ...
 
     def close(self) -> None:
-        """Let go of threads."""
+        """Release threads."""
         ...
 
 
 def check_start(problem: Problem, x: Any) -> np.ndarray:
-    """Starts (starts, n) as an array; refuses those outside the bounds."""
+    """Return initial guesses (starts, n) as an array. Raises InputError if one is outside the bounds."""
     x, n = np.array(x, dtype=np.float64), len(problem.lower)
     if x.ndim != 2 or x.shape[1] != n or len(x) == 0:
         raise InputError(f"starts are (starts, {n}), at least one, not {x.shape}")
     if not np.isfinite(x).all():
-        raise InputError("starts hold numbers that are not finite")
+        raise InputError("starts contain values that are not finite")
     outside = np.argwhere((x < problem.lower) | (x > problem.upper))
     if len(outside):
         s, k = outside[0]
@@ -81,10 +93,10 @@ def check_start(problem: Problem, x: Any) -> np.ndarray:
 
 
 def check_loss(loss: np.ndarray) -> None:
-    """Refuse losses that are not numbers; says which."""
+    """Raise ArithmeticError if a loss is not finite."""
     bad = np.flatnonzero(~np.isfinite(loss))
     if len(bad):
         raise ArithmeticError(
-            f"the loss of point {bad[0]} is {loss[bad[0]]}: the motion has blown up; "
-            "take smaller steps (rate, sigma), a smaller dt, or bounds on the variables"
+            f"the loss of point {bad[0]} is {loss[bad[0]]}: the simulation diverged; "
+            "take smaller steps (learning_rate, sigma), a smaller dt, or bounds on the variables"
         )

@@ -226,7 +226,9 @@ class Pilot:
         self.unknowns, self.cost = Unknowns(model), Upright(poles)
         self.x = np.full(self.unknowns.n, np.log(START))
         cost = LeastSquares(model, self.cost.stage, self.cost.final)
-        self.control = MPC(self.sim, cost, HORIZON[poles], hold=HOLD, iterations=5, first=100, limits=(-FORCE, FORCE))
+        self.control = MPC(
+            self.sim, cost, HORIZON[poles], hold=HOLD, iterations=5, first_iterations=100, limits=(-FORCE, FORCE)
+        )
         self.seen: list[Transition] = []
         self.error = float("inf")
 

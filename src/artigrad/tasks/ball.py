@@ -59,8 +59,8 @@ class Ball(Task):
     goal = 0.01
     method = "adam"
     settings = {
-        "adam": {"rate": 0.5, "half_life": 40},
-        "sgd": {"rate": 1.0, "lowest": 0.0},
+        "adam": {"learning_rate": 0.5, "half_life": 40},
+        "sgd": {"learning_rate": 1.0, "min_loss": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 1.0},
     }

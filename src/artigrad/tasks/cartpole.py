@@ -23,8 +23,8 @@ class Cartpole(Task):
     label = "loss"
     goal = 0.8
     settings = {
-        "adam": {"rate": 0.5, "betas": (0.9, 0.99)},
-        "sgd": {"rate": 2.0, "longest": 1.0},
+        "adam": {"learning_rate": 0.5, "betas": (0.9, 0.99)},
+        "sgd": {"learning_rate": 2.0, "max_grad_norm": 1.0},
         "lbfgs": {},
         "cma-es": {"sigma": 2.0},
     }

@@ -34,8 +34,8 @@ class Design(Task):
     goal = 1e-6
     method = "lbfgs"
     settings = {
-        "adam": {"rate": 0.02, "half_life": 50},
-        "sgd": {"rate": 1.0, "lowest": 0.0},
+        "adam": {"learning_rate": 0.02, "half_life": 50},
+        "sgd": {"learning_rate": 1.0, "min_loss": 0.0},
         "lbfgs": {"memory": 30},
         "cma-es": {"sigma": 0.2},
     }

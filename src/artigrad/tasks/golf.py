@@ -75,8 +75,8 @@ class Golf(Task):
     label = "distance of the ball from the target / m"
     goal = 0.05
     settings = {
-        "adam": {"rate": 1.0},
-        "sgd": {"rate": 300.0, "longest": 0.05},
+        "adam": {"learning_rate": 1.0},
+        "sgd": {"learning_rate": 300.0, "max_grad_norm": 0.05},
         "lbfgs": {},
         "cma-es": {"sigma": 1.0},
     }

@@ -25,8 +25,8 @@ class Pendulum(Task):
     label = "distance of the tip from its highest point / m"
     goal = 0.05
     settings = {
-        "adam": {"rate": 0.1},
-        "sgd": {"rate": 1.0, "lowest": 0.0},
+        "adam": {"learning_rate": 0.1},
+        "sgd": {"learning_rate": 1.0, "min_loss": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 0.3},
     }

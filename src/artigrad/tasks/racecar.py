@@ -88,8 +88,8 @@ class Racecar(Task):
     goal = 0.001
     method = "sgd"
     settings = {
-        "adam": {"rate": 0.05},
-        "sgd": {"rate": 2.0, "lowest": 0.0},
+        "adam": {"learning_rate": 0.05},
+        "sgd": {"learning_rate": 2.0, "min_loss": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 0.01},
     }

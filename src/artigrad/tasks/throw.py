@@ -115,8 +115,8 @@ class Throw(Task):
     goal = 0.001
     method = "lbfgs"
     settings = {
-        "adam": {"rate": 0.2, "betas": (0.7, 0.9)},
-        "sgd": {"rate": 2.0, "lowest": 0.0},
+        "adam": {"learning_rate": 0.2, "betas": (0.7, 0.9)},
+        "sgd": {"learning_rate": 2.0, "min_loss": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 1.0},
     }
@@ -171,8 +171,8 @@ class PaperThrow(Throw):
     summary = "the same in the scene of the paper: hardly any gravity, ten seconds"
     law = "hard"
     settings = {
-        "adam": {"rate": 1e-3},
-        "sgd": {"rate": 1.0, "lowest": 0.0},
+        "adam": {"learning_rate": 1e-3},
+        "sgd": {"learning_rate": 1.0, "min_loss": 0.0},
         "lbfgs": {},
         "cma-es": {"sigma": 0.03},
     }

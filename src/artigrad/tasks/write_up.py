@@ -59,7 +59,7 @@ def _numbers(task: Task, history: History) -> dict[str, Any]:
         "ended": history.ended,
         "iterations": history.iterations,
         "seconds": round(history.seconds[-1], 3) if history.seconds else 0.0,
-        "motions_per_iteration": history.motions,
+        "motions_per_iteration": history.evaluations,
         "best_error": [float(f"{e:.6g}") for e in task.error(history.best)],
         "solved_at": solved.tolist(),
         "seconds_to_goal": [round(history.seconds[k - 1], 3) if k else None for k in solved],
@@ -82,7 +82,7 @@ def advantage(task: Task, main: History, other: History) -> dict[str, Any]:
     return {
         "reached_by_the_other": reached,
         "iterations": round(ratio, 1),
-        "motions": round(ratio * other.motions / main.motions, 1),
+        "motions": round(ratio * other.evaluations / main.evaluations, 1),
         "seconds": round(other.seconds[int(theirs.max()) - 1] / main.seconds[int(mine.max()) - 1], 1),
     }
 
@@ -121,7 +121,7 @@ def _curves(study: Study, axes: Any) -> None:
             continue
         error = np.maximum(task.error(np.array(history.loss[: history.iterations])), 1e-12)
         k = np.arange(1, history.iterations + 1)
-        for axis, x in zip(axes, (k, k * history.motions, np.array(history.seconds)), strict=True):
+        for axis, x in zip(axes, (k, k * history.evaluations, np.array(history.seconds)), strict=True):
             axis.plot(x, error, color=colour, alpha=0.25, lw=1)
             axis.plot(x, np.minimum.accumulate(error.min(1)), color=colour, lw=2, label=history.method)
     names = ("iterations (CMA-ES: generations)", "simulated motions per start", "seconds, all starts together")
