@@ -31,8 +31,8 @@ ORDER = [
     "robots",
     *("optimize", "control", "fit", "torch", "jax", "envs", "learn", "view", "camera", "tasks", "cli", "__main__"),
 ]
-# imported inside a method, for the user's comfort: trajectories and environments can show themselves
-ON_DEMAND = {("simulate", "view"), ("envs", "view")}
+# imported inside a method, for the user's comfort: trajectories and environments can show themselves, parameters make weights
+ON_DEMAND = {("simulate", "view"), ("envs", "view"), ("model", "simulate")}
 FILES = sorted(f for f in ROOT.rglob("*.py") if f != ROOT / "__init__.py")
 
 

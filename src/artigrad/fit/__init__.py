@@ -33,6 +33,7 @@ def fit(
     bounds: Mapping[str, Bounds] | None = None,
     window: int | None = None,
     iterations: int = 100,
+    reweighted: bool = False,
 ) -> Fit:
     """Estimate parameters of the simulator's model from recordings, and the initial state of each recording.
 
@@ -48,13 +49,15 @@ def fit(
         Longer windows are more informative as long as the trajectory can be predicted over their length. None: from 50, and
         four times as long while the fit succeeds.
       iterations: Maximum number of iterations for each window length.
+      reweighted: Whether the weights of constraints (`Params.reweighted`), which determine how far contacts and limits give
+        way, follow from the estimated masses, positions and armatures, as for a robot that is built. False: as in `params`.
 
     Returns:
       Estimated values, their standard deviations, and combinations of parameters that the data do not determine.
     """
     if not isinstance(sim, Simulator) or sim.device != "cpu" or sim.dtype != "f64":
         raise InputError("fit takes a Simulator on the CPU with dtype='f64'")
-    chosen = Parametrization(sim.checks.params(params, 1), parameters, bounds or {})
+    chosen = Parametrization(sim.checks.params(params, 1), parameters, bounds or {}, reweighted)
     start = np.zeros(len(chosen))
     length = FIRST if window is None else window
     problem = _problem(sim, data, chosen, length)

@@ -140,10 +140,16 @@ class _Inertia:
 class Parametrization:
     """All estimated values as a function of one vector theta."""
 
-    def __init__(self, base: Params, parameters: Sequence[str | Parameter], bounds: Mapping[str, Bounds]):
+    def __init__(
+        self,
+        base: Params,
+        parameters: Sequence[str | Parameter],
+        bounds: Mapping[str, Bounds],
+        reweighted: bool = False,
+    ):
         if isinstance(parameters, str | Parameter):
             raise InputError('parameters is a list of what to estimate, such as ["mass", "damping[rod1]"]')
-        self._base, unused = base, set(bounds)
+        self._base, self._reweighted, unused = base, reweighted, set(bounds)
         self._blocks: list[_Block] = []
         for p in parameters:
             if isinstance(p, Parameter):
@@ -178,7 +184,7 @@ class Parametrization:
         params = self._base
         for block, t in self._split(theta):
             params = block.put(params, block.values(t))
-        return params
+        return params.reweighted() if self._reweighted else params
 
     def derivative(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return dx/dtheta (p, p) and d(Params.flat)/dtheta (n, p)."""

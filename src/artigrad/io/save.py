@@ -34,6 +34,7 @@ from ..model.params import Params
 from ..model.quaternions import matrix, of_matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
+from ..simulate.constraint_weights import sliding
 from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
 from . import hull_record
@@ -61,6 +62,7 @@ GLASS = "glass"  # a material that rays pass through; geoms of it have colours o
 GREY = np.array([0.5, 0.5, 0.5, 1.0])
 SIDE_NAMES = {"shape": "geom", "body": "body", "subtree": "subtree"}
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
+NEXT_AXES = np.array([0.5, 0.5, 0.5, 0.5])  # x to y, y to z, z to x
 # attribute of a tendon: our field
 TENDON_NUMBERS = {"springlength": "rest", "margin": "limit_margin"}
 TENDON_NUMBERS |= {"solreflimit": "limit_solref", "solimplimit": "limit_solimp", "frictionloss": "dry_friction"}
@@ -135,7 +137,7 @@ class Writer:
         self.order: list[int] = []  # of joints, as written
         self.sees = any(s.kind == "rangefinder" for s in model.sensors)
         self.reference = model.reference
-        self.groups = self._groups()
+        self.groups, self.sliding = self._groups(), self._slides_alone()
         self.absorbed = {i for i in range(model.nb) if self._absorbs(i)}
 
     def text(self) -> str:
@@ -185,6 +187,13 @@ class Writer:
             bare = not (p.mass[i] or p.inertia[i].any() or m.joint_kind(i).floating or i in m.shapes.body)
             bonds.append(Bond(parent, bool(m.joint_kind(i).nv) or i in m.mocap, bare))
         return groups(bonds)
+
+    def _slides_alone(self) -> set[int]:
+        """Bodies that may keep axes of inertia along their own: all but those that only slide and have other weights than
+        MuJoCo gives to such in these axes."""
+        m, known = self.model, sliding(self.model)
+        kinds = [m.joint_kind(i) for i in range(m.nb)]
+        return {i for i, kind in enumerate(kinds) if i in known or not kind.axial or kind.angular}
 
     def _children(self, i: int) -> list[int]:
         return [k for k, parent in enumerate(self.model.parent) if parent == i]
@@ -255,9 +264,15 @@ class Writer:
             self.impossible.append(self.model.bodies[i])
             moments = np.full(3, moments.mean())
         turn = of_matrix(Q)
+        if not inertia[~np.eye(3, dtype=bool)].any() and possible(np.sort(np.diag(inertia))):
+            moments, turn = np.diag(inertia), IDENTITY
         if self._felt_as_box(i) and self._is_inertia_box(i):  # whose axes are not unique where two moments are equal
             R, turn = matrix(self.p.fluid_rotation[i]), self.p.fluid_rotation[i]
             moments = np.diag(R.T @ inertia @ R)
+        if (
+            i not in self.sliding
+        ):  # in axes of its own MuJoCo leaves armature out of the weights of a body that only slides
+            moments, turn = moments[[1, 2, 0]], product(turn, NEXT_AXES)
         inertial = ET.SubElement(own, "inertial", mass=numbers(max(self.p.mass[i], least)), pos=numbers(self.p.com[i]))
         inertial.set("diaginertia", numbers(np.maximum(moments, least)))
         inertial.set("quat", numbers(turn))
@@ -286,6 +301,7 @@ class Writer:
         if np.isfinite(p.limit[i]).any():
             joint.set("limited", "true")
             joint.set("range", numbers(interval(p.limit[i])))
+        if kind.limitable:
             joint.set("margin", numbers(p.limit_margin[i]))
             joint.set("solreflimit", numbers(p.limit_solref[i]))
             joint.set("solimplimit", numbers(p.limit_solimp[i]))
@@ -642,6 +658,20 @@ class Writer:
         parts = [x[starts[i] : starts[i] + getattr(self.model.joint_kind(i), size)] for i in self.order]
         return np.concatenate([np.zeros(0), *parts])
 
+    def _other_weights(self) -> list[str]:
+        """Fields of weights that are not those which MuJoCo makes of the file, where a constraint reads them."""
+        m, p = self.model, self.p
+        ends: dict[str, set[int]] = {"body": set(), "joint": set(), "tendon": set()}
+        for _, kind, a, b in m.equalities:
+            ends[kind if kind in ends else "body"] |= {a, b}
+        bodies = sorted(({*m.shapes.body} | ends["body"]) - {-1})
+        joints = sorted(({*m.shapes.limited} | ends["joint"]) - {-1})
+        dofs = [k for i in joints for k in range(m.joint_v[i], m.joint_v[i] + m.joint_kind(i).nv)]
+        tendons = sorted(({*m.stopped_tendons} | ends["tendon"]) - {-1})
+        made = p.reweighted()
+        rows = {"body_weight": bodies, "dof_weight": dofs, "tendon_weight": tendons}
+        return [key for key, own in rows.items() if not np.allclose(p[key][own], made[key][own], rtol=1e-9, atol=1e-12)]
+
     def _check(self) -> None:
         """List what was lost."""
         m, p = self.model, self.p
@@ -662,8 +692,11 @@ class Writer:
         lose("box in a fluid that is not that of the inertia", boxes, "found anew from the inertia")
         soaked = [m.shapes.names[s] for s in m.shapes.wet if m.shapes.kind[s] == POINTS]
         lose("mesh that a fluid feels as an ellipsoid", soaked, "MuJoCo finds the ellipsoid anew from the saved points")
-        changed = [key for key in ("body_weight", "dof_weight") if not np.array_equal(p[key], m.params[key])]
-        lose("weights of constraints", changed, "found anew from the reference pose")
+        lose(
+            "weights of constraints",
+            self._other_weights(),
+            "made anew: save params.reweighted(), which moves as the file",
+        )
         if m.options.law == "hard":
             lose("law", ["hard"], "MuJoCo knows the soft one")
         if m.options.integrator not in INTEGRATORS:

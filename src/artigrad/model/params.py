@@ -359,6 +359,21 @@ class Params(Mapping[str, np.ndarray]):
             flat[..., start : start + size] = np.broadcast_to(value, lead + shape).reshape((*lead, size))
         return Params(self.model, flat, checked=not unchecked)
 
+    def reweighted(self) -> Params:
+        """The same with the weights of constraints (`body_weight`, `dof_weight`, `tendon_weight`) made anew of masses,
+        inertias, places, axes and armatures, as building or saving and loading would. `replace` leaves them as they are, as
+        MuJoCo does with changed masses until `mj_setConst`."""
+        from ..simulate.constraint_weights import reweighted
+
+        return reweighted(self)
+
+    def reweighted_vjp(self, bar: Params) -> Params:
+        """The gradient with respect to these parameters, of that with respect to `reweighted()`: what weights have in it goes
+        to what they are made of."""
+        from ..simulate.constraint_weights import reweighted_vjp
+
+        return reweighted_vjp(self, bar)
+
     def _with_rows(self, field: str, rows: Mapping[str, Any]) -> np.ndarray:
         """A field with the rows of some names changed, each (entry) or (batch, entry)."""
         self._slot(field)
