@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from artigrad.cli.run import Watch, summarise
+from artigrad.cli.run import Watch, summarize
 from artigrad.tasks import TASKS
 from artigrad.tasks.study import study
 
@@ -73,7 +73,7 @@ def main() -> None:
         task = make()
         with Watch(console, task, task.iterations) as watch:
             done = study(task, folder, starts=STARTS.get(name, 5), watch=watch)
-        summarise(console, done)
+        summarize(console, done)
         for saved in folder.glob("*.npz"):  # for going on, which nobody will here
             saved.unlink()
         rows.append(row(json.loads((folder / "result.json").read_text())))

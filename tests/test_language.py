@@ -15,7 +15,7 @@ import artigrad
 
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
-DONE = ("control", "deprecation.py", "envs", "fit", "learn", "optimize")
+DONE = ("cli", "control", "deprecation.py", "envs", "fit", "jobs.py", "learn", "optimize", "robots")
 PAGES = (
     *("fit.md", "learning.md", "api/control.md", "api/envs.md", "api/fit.md", "api/learn.md", "api/optimize.md"),
     "tutorials/control.md",
@@ -44,9 +44,9 @@ def docstrings(tree):
 
 
 def texts(source):
-    """Docstrings, comments and messages of a module, with their lines."""
+    """Docstrings without quoted code, comments and messages of a module, with their lines."""
     tree = ast.parse(source)
-    yield from docstrings(tree)
+    yield from ((line, re.sub(r"`[^`]*`", "", text)) for line, text in docstrings(tree))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string

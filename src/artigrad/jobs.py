@@ -1,4 +1,4 @@
-"""Work that many machines share, by Ray: one function for each of many jobs. Seeds of a training, starts of a task or of
+"""Independent jobs distributed over the workers of a Ray cluster: seeds of a training, initial guesses of a task or of
 `ag.fit`, members of a population."""
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ Result = TypeVar("Result")
 
 
 def cluster(address: str | None = None) -> Any:
-    """Ray, at work: on the cluster that this process is part of already, on that at an address, or on one of this machine."""
-    need("ray", "many machines are used through Ray", "ray")
+    """Return the module `ray`, connected to a cluster: the one of this process, the one at `address`, or a new one on this
+    machine."""
+    need("ray", "distributed jobs need Ray", "ray")
     import ray
 
     if not ray.is_initialized():
@@ -31,17 +32,27 @@ def over_workers(
     retries: int = 3,
     watch: Callable[[int, int], None] | None = None,
 ) -> list[Result]:
-    """[work(job) for job in jobs], side by side on a Ray cluster, `cores` for each; results are in the order of jobs.
+    """Return [work(job) for job in jobs], computed in parallel on a Ray cluster.
 
-    address: as in `ray.init`; one of this machine is started where there is none. A job whose worker dies is done again, up to
-    `retries` times. An error of a job is raised here, says which job it was, and ends the others. watch: called with the
-    number of jobs that are done, and of all, after each. What work and its jobs hold is sent to the workers.
+    The error of a job is raised with a note that names the job, and cancels the others.
+
+    Args:
+      work: Function of one job. It and the jobs are sent to the workers.
+      jobs: Jobs.
+      address: Address of the cluster, as for `ray.init`; None: a new one on this machine, unless this process is part of
+        one.
+      cores: Cores per job.
+      retries: Number of times that a job is repeated if its worker dies.
+      watch: Called with the number of finished jobs and of all jobs after each.
+
+    Returns:
+      Results in the order of the jobs.
     """
     if not callable(work):
         raise InputError(f"work is a function of one job, not {work!r}")
     for name, number, least in (("cores", cores, 1), ("retries", retries, 0)):
         if not is_whole(number, least):
-            raise InputError(f"{name} is a whole number, at least {least}, not {number!r}")
+            raise InputError(f"{name} is an integer of at least {least}, not {number!r}")
     ray, todo = cluster(address), list(jobs)
     task = ray.remote(num_cpus=cores, max_retries=retries)(work)
     places = {task.remote(job): k for k, job in enumerate(todo)}

@@ -46,11 +46,11 @@ def test_run_compares_with_cma_es_and_writes_its_folder(tmp_path):
     command = ["run", "racecar", "--starts", "2", "--out", str(tmp_path / "deep" / "folder")]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
-    assert "cma-es: all 2 starts" in result.output and "simulated motions" in result.output
+    assert "cma-es: all 2 starts" in result.output and "simulations" in result.output
     assert (tmp_path / "deep" / "folder" / "landscape.png").exists()
 
 
-def test_run_shows_the_best_motion_when_asked(tmp_path, monkeypatch):
+def test_run_shows_the_best_trajectory(tmp_path, monkeypatch):
     shown = []
     monkeypatch.setattr(Trajectory, "show", lambda traj: shown.append(traj.simulator.model.name))
     command = ["run", "pendulum", "--starts", "2", "--no-compare", "--show", "--out", str(tmp_path)]
@@ -58,14 +58,14 @@ def test_run_shows_the_best_motion_when_asked(tmp_path, monkeypatch):
     assert shown == ["loaded-links-3"]
 
 
-def test_run_of_nothing_is_one_sentence(tmp_path):
+def test_run_of_an_unknown_task_is_one_sentence(tmp_path):
     for command in (["run", "chess"], ["run", "pendulum", "--method", "newton", "--out", str(tmp_path)]):
         result = CliRunner().invoke(app, command)
         assert result.exit_code == 1
         assert "error: " in result.output and "Traceback" not in result.output
 
 
-def test_run_can_be_interrupted_and_goes_on(tmp_path):
+def test_run_is_interrupted_and_resumed(tmp_path):
     """Ctrl-C in the middle of CMA-ES, which would go on for long; then again with --resume."""
     out, code = tmp_path / "run", "from artigrad.cli import app; app()"
     task = ["run", "cartpole", "--method", "cma-es", "--starts", "1", "--out", str(out)]
@@ -83,14 +83,14 @@ def test_run_can_be_interrupted_and_goes_on(tmp_path):
             limit.cancel()
             process.kill()
     assert process.returncode == 130 and "Traceback" not in errors, errors
-    assert "--resume goes on" in " ".join(output.split()) and "still saving what it has" in " ".join(output.split())
+    assert "--resume goes on" in " ".join(output.split()) and "saving the results so far" in " ".join(output.split())
     before = json.loads((out / "result.json").read_text())["methods"]["cma-es"]["iterations"]
     again = CliRunner().invoke(app, [*task, "--seed", "1", "--resume", "--iterations", str(before + 2)])
     assert again.exit_code in (0, 1) and "Traceback" not in again.output
     assert json.loads((out / "result.json").read_text())["methods"]["cma-es"]["iterations"] == before + 2
 
 
-def test_an_interrupt_while_saving_says_what_is_there(tmp_path, monkeypatch):
+def test_interrupt_while_saving_names_the_complete_files(tmp_path, monkeypatch):
     def stop(self, path, **_):
         raise KeyboardInterrupt
 
@@ -113,7 +113,7 @@ def test_help():
     assert result.exit_code == 0 and "demo" in result.output
 
 
-def test_view_of_nothing_is_one_sentence():
+def test_view_of_an_unknown_robot_is_one_sentence():
     result = CliRunner().invoke(app, ["view", "no such robot"])
     assert result.exit_code == 1
     assert "no such robot" in result.output and "Traceback" not in result.output
@@ -144,7 +144,7 @@ ARM = """<mujoco model="arm"><worldbody><body name="arm"><joint name="hinge" ran
     mass="2"/></body></worldbody></mujoco>"""
 
 
-def test_info_shows_the_robot_and_what_is_left_out(tmp_path):
+def test_info_shows_the_robot_and_unsupported_features(tmp_path):
     (tmp_path / "arm.xml").write_text(
         ARM.replace("<worldbody>", '<option><flag multiccd="disable"/></option><worldbody>')
     )
@@ -162,7 +162,7 @@ def test_check_compares_gradients(tmp_path):
         assert (" u " in result.output) == bool(more)  # there are no controls without motors
 
 
-def test_names_that_are_no_robot():
+def test_wrong_robot_names():
     result = CliRunner().invoke(app, ["info", "laikag"])
     assert result.exit_code == 1 and "laikago" in result.output
     result = CliRunner().invoke(app, ["info", "laikago", "--motors"])

@@ -1,5 +1,5 @@
-"""The command line: `artigrad demo`, `run TASK`, `train TASK`, `play FILE`, `info FILE`, `check FILE`, `view FILE`; one file a
-command."""
+"""Command line: `artigrad demo`, `run TASK`, `train TASK`, `play FILE`, `info FILE`, `check FILE`, `view FILE`; one file
+per command."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from .view import view
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Differentiable simulation of articulated bodies.")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         typer.echo(f"artigrad {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def main(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Differentiable simulation of articulated bodies."""
 

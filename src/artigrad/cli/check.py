@@ -1,4 +1,4 @@
-"""`artigrad check FILE`: the gradients of a robot against finite differences."""
+"""`artigrad check FILE`: compare the gradients of a robot with finite differences."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check(
     motors: Motors = False,
     steps: Annotated[int, typer.Option(min=1, help="Steps of the rollout.")] = 3,
     samples: Annotated[int, typer.Option(min=1, help="Random states to check at.")] = 2,
-    seed: Annotated[int, typer.Option(help="Of the random states.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the random states.")] = 0,
 ) -> None:
     """Compare all gradients of a robot with finite differences; status 1 if one is off."""
     model = open_robot(file, floating, motors)

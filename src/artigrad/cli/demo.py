@@ -1,4 +1,4 @@
-"""The demo: a robot arm learns to throw a ball, in well under a minute."""
+"""`artigrad demo`: a robot arm learns to throw a ball, in less than a minute."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rich.console import Console
 from ..io.save import save
 from ..tasks import Throw
 from ..tasks.study import study
-from .run import Watch, summarise
+from .run import Watch, summarize
 
-STARTS = 8
+STARTS = 8  # initial guesses
 NEXT = (
     ("run golf", "another task, and CMA-ES beside it"),
     ("run throw --show", "the throw in your browser"),
@@ -30,7 +30,7 @@ NEXT = (
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for plots and animation.")] = Path("demo-results"),
-    iterations: Annotated[int, typer.Option(min=1, help="Of Adam, at most.")] = 100,
+    iterations: Annotated[int, typer.Option(min=1, help="Maximum number of Adam iterations.")] = 100,
 ) -> None:
     """A robot arm learns to throw a ball by gradients through the physics; under a minute."""
     console, began = Console(), time.perf_counter()
@@ -41,9 +41,9 @@ def demo(
     with Watch(console, task, {"adam": iterations}) as watch:
         done = study(task, out, method="adam", starts=STARTS, iterations=iterations, compare=False, watch=watch)
     _speed(console, task, done.main.x)
-    summarise(console, done)
-    console.print(f"all this took {time.perf_counter() - began:.0f} s. Next, try:")
-    program = "artigrad" if shutil.which("artigrad") else sys.argv[0]  # as it was called, where it is not on the path
+    summarize(console, done)
+    console.print(f"total time {time.perf_counter() - began:.0f} s. Next, try:")
+    program = "artigrad" if shutil.which("artigrad") else sys.argv[0]  # the command as called, if it is not on the path
     for command, what in NEXT:
         console.print(f"  [bold]{program} {command:18}[/] {what}")
     if not (done.main.best <= task.loss_goal()).any():
@@ -52,17 +52,17 @@ def demo(
 
 
 def _speed(console: Console, task: Throw, x: np.ndarray) -> None:
-    """Measure the time of a throw with its gradient, and of the throw alone in MuJoCo, one at a time on one core."""
+    """Measure the time of a throw with its gradient, and of a simulation without gradient in MuJoCo, on one core each."""
     task.gradient(x[:1])  # compiles
-    one, all_of_them = (min(_seconds(partial(task.gradient, y)) for _ in range(3)) for y in (x[:1], x))
+    one, batch = (min(_seconds(partial(task.gradient, y)) for _ in range(3)) for y in (x[:1], x))
     console.print(
-        f"a throw with its gradient takes [bold]{1e3 * one:.1f} ms[/] ({1e3 * all_of_them / len(x):.1f} ms with {len(x)} at "
-        f"once); in MuJoCo the throw alone takes {1e3 * _mujoco(task, x[0]):.1f} ms"
+        f"a throw with its gradient takes [bold]{1e3 * one:.1f} ms[/] ({1e3 * batch / len(x):.1f} ms in a batch of {len(x)}); "
+        f"MuJoCo takes {1e3 * _mujoco(task, x[0]):.1f} ms without a gradient"
     )
 
 
 def _mujoco(task: Throw, x: np.ndarray) -> float:
-    """Seconds that MuJoCo takes for the same scene and torques, without a gradient, with the fastest of its solvers."""
+    """Return the time of MuJoCo for the same scene and torques, without a gradient, with the fastest of its solvers, s."""
     import mujoco
     from mujoco import rollout
 
@@ -72,10 +72,10 @@ def _mujoco(task: Throw, x: np.ndarray) -> float:
         model = mujoco.MjModel.from_xml_path(str(file))
     model.opt.timestep = task.dt
     data, controls = mujoco.MjData(model), task.rollout(x[None]).u[0]
-    whole = mujoco.mjtState.mjSTATE_FULLPHYSICS
-    first = np.empty(mujoco.mj_stateSize(model, whole))
+    full = mujoco.mjtState.mjSTATE_FULLPHYSICS
+    first = np.empty(mujoco.mj_stateSize(model, full))
     data.qpos[:] = task.initial.q
-    mujoco.mj_getState(model, data, first, whole)
+    mujoco.mj_getState(model, data, first, full)
     times = []
     for solver in mujoco.mjtSolver.__members__.values():
         model.opt.solver = solver

@@ -1,4 +1,4 @@
-"""`artigrad info FILE`: the tree of a robot, its masses and degrees of freedom, and what is not simulated."""
+"""`artigrad info FILE`: tree, masses and degrees of freedom of a robot, and features that are not simulated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def info(file: Robot, floating: Floating = False, motors: Motors = False) -> Non
     model = open_robot(file, floating, motors)
     console = Console()
     console.print(_tree(model))
-    console.print(_figures(model))
+    console.print(_properties(model))
     for title, findings in (("not simulated", model.unsupported), ("simulated differently", model.notes)):
         if findings:
             console.print(f"\n[bold]{title}[/]")
@@ -54,7 +54,7 @@ def _tree(model: Model) -> Tree:
     return tree
 
 
-def _figures(model: Model) -> Table:
+def _properties(model: Model) -> Table:
     joints = [t for t in model.joint_type if JOINTS[t].nv]
     kinds = ", ".join(f"{joints.count(kind)} {kind}" for kind in JOINTS if kind in joints)
     rows = {
@@ -64,11 +64,11 @@ def _figures(model: Model) -> Table:
         "degrees of freedom": f"{model.nv} (q {model.nq})",
         "actuators": str(model.nu),
         "sites, sensors": f"{model.ns}, {len(model.sensors)}",
-        "shapes, pairs that may touch": f"{len(model.shapes.names)}, {len(model.shapes.pairs)}",
+        "shapes, collision pairs": f"{len(model.shapes.names)}, {len(model.shapes.pairs)}",
         "keyframes": ", ".join(model.keyframes),
         "step": f"{model.options.dt:g} s, {model.options.integrator}",
     }
     table = Table(show_header=False, box=None)
-    for what, figure in rows.items():
-        table.add_row(what, escape(figure))
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
     return table

@@ -1,4 +1,4 @@
-"""A task named on the command line: one of artigrad's, or a class in a file of the user's."""
+"""User-defined tasks on the command line: a class in a Python file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 
 def open_task(text: str) -> str | EnvTask:
-    """A name of `artigrad.envs.TASKS` as it is; of FILE.py:NAME the task that is made by calling NAME there without arguments,
-    of FILE.py that of the only `EnvTask` in it."""
+    """Return a task for `Training`.
+
+    Args:
+      text: Name in `artigrad.envs.TASKS`, which is returned; FILE.py:NAME for NAME() of that file; or FILE.py for its only
+        EnvTask.
+    """
     file, _, name = text.partition(":")
     if not file.endswith(".py"):
         return text
@@ -25,16 +29,16 @@ def open_task(text: str) -> str | EnvTask:
         raise InputError(f"there is no file {file}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    own = [
+    tasks = [
         key
         for key, value in vars(module).items()
         if isinstance(value, type) and issubclass(value, EnvTask) and value.__module__ == module.__name__
     ]
-    if not name and len(own) != 1:
-        raise InputError(f"{file} has {len(own)} tasks: name one, as {file}:{(own or ['MyTask'])[0]}")
+    if not name and len(tasks) != 1:
+        raise InputError(f"{file} has {len(tasks)} tasks: name one, as {file}:{(tasks or ['MyTask'])[0]}")
     if name and not hasattr(module, name):
-        raise InputError(f"{file} has no '{name}'; its tasks are {', '.join(own) or 'none'}")
-    task = getattr(module, name or own[0])()
+        raise InputError(f"{file} has no '{name}'; its tasks are {', '.join(tasks) or 'none'}")
+    task = getattr(module, name or tasks[0])()
     if not isinstance(task, EnvTask):
         raise InputError(f"{text} makes a {type(task).__name__}, not an artigrad.envs.EnvTask")
     return task

@@ -1,4 +1,4 @@
-"""`artigrad play FILE`: what a trained policy is worth, here and in Gymnasium's own environment; a film of it."""
+"""`artigrad play FILE`: returns of a trained policy in artigrad and in Gymnasium, and a video."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .own_task import open_task
 
 def play(
     file: Annotated[Path, typer.Argument(help="The checkpoint.pt of a training.")],
-    episodes: Annotated[int, typer.Option(help="How many.")] = 20,
-    seed: Annotated[int, typer.Option(help="Of first states.")] = 0,
-    task: Annotated[str | None, typer.Option(help="FILE.py:TASK, where it was trained for one of your own.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Save ten seconds as a .html page, a .gif or .mp4 film.")] = None,
+    episodes: Annotated[int, typer.Option(help="Number of episodes.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of initial states.")] = 0,
+    task: Annotated[str | None, typer.Option(help="FILE.py:TASK of a policy trained for your own task.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Save ten seconds as a .html page, a .gif or .mp4 video.")] = None,
 ) -> None:
     """Play a trained policy and print its returns."""
     from ..learn import Player
@@ -26,17 +26,17 @@ def play(
 
     console = Console()
     try:
-        own = None if task is None else open_task(task)
-        player = Player(file, task=None if isinstance(own, str) else own)
+        given = None if task is None else open_task(task)
+        player = Player(file, task=None if isinstance(given, str) else given)
     except InputError as problem:
         console.print(f"[red]{problem}[/red]")
         raise typer.Exit(1) from None
     name = player.about["task"]
-    table = Table("", "mean return", "least", "most", title=f"{name}, {player.about['algorithm']}, {episodes} episodes")
-    found = {"artigrad": player.returns(episodes, seed=seed)}
+    table = Table("", "mean return", "min", "max", title=f"{name}, {player.about['algorithm']}, {episodes} episodes")
+    returns_by_env = {"artigrad": player.returns(episodes, seed=seed)}
     if name in GYMNASIUM:
-        found[f"Gymnasium's {name}-v5"] = player.gymnasium_returns(episodes, seed=seed)
-    for where, returns in found.items():
+        returns_by_env[f"Gymnasium's {name}-v5"] = player.gymnasium_returns(episodes, seed=seed)
+    for where, returns in returns_by_env.items():
         table.add_row(where, *(f"{x:.1f}" for x in (returns.mean(), returns.min(), returns.max())))
     console.print(table)
     if save is not None:

@@ -1,4 +1,4 @@
-"""A robot named on the command line: bundled or loaded, or one sentence and the end."""
+"""Robots on the command line: bundled or from a file."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Motors = Annotated[
 
 
 def open_robot(robot: str, floating: bool, motors: bool = False) -> Model:
-    """The robot, with whatever is unsupported left out; a bad file ends the command with status 1 and one sentence."""
+    """Return the robot, without unsupported features. A bad file ends the command with status 1 and an error message."""
     bundled = _bundled()
     try:
         if robot in bundled and not Path(robot).exists():
             if floating or motors:
-                raise ModelError(f"--floating and --motors are for files; '{robot}' is bundled, and as it is")
+                raise ModelError(f"--floating and --motors are for files; '{robot}' is bundled")
             return bundled[robot]()
         if not Path(robot).suffix and not Path(robot).exists():
             raise ModelError(f"there is no file '{robot}', and no bundled robot of that name: {', '.join(bundled)}")
@@ -41,7 +41,7 @@ def open_robot(robot: str, floating: bool, motors: bool = False) -> Model:
 
 
 def _bundled() -> dict[str, Callable[[], Model]]:
-    """The bundled robots that need no arguments."""
+    """Return the bundled robots that need no arguments."""
 
     def alone(make: Callable[..., Model]) -> bool:
         return all(p.default is not p.empty for p in inspect.signature(make).parameters.values())

@@ -1,4 +1,5 @@
-"""`artigrad run TASK`: a task by gradients and, to compare, by CMA-ES; progress on the screen, results in a folder."""
+"""`artigrad run TASK`: optimize a task with gradients and with CMA-ES for comparison; progress on the screen, results in a
+folder."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ NAMES = ", ".join([*TASKS, *EXPERIMENTS])
 
 
 class Watch:
-    """A bar for each method: error of the best start, norm of its gradient, time."""
+    """Progress bar for each method: error of the best initial guess, norm of its gradient, time."""
 
     def __init__(self, console: Console, task: Task, iterations: dict[str, int]):
         columns = (
@@ -40,9 +41,9 @@ class Watch:
             limit = self.iterations[history.method]
             bars[history.method] = self.progress.add_task("", total=limit, method=history.method)
         best = int(np.argmin(history.loss[-1]))
-        slope = history.grad_norm[-1][best]
+        norm = history.grad_norm[-1][best]
         text = f"error {float(self.task.error(history.best).min()):.4g}"
-        text += "" if np.isnan(slope) else f", gradient {slope:.3g}"
+        text += "" if np.isnan(norm) else f", gradient {norm:.3g}"
         self.progress.update(bars[history.method], completed=history.iterations, description=text)
 
     def __enter__(self) -> Watch:
@@ -50,27 +51,27 @@ class Watch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for bar in self.progress.tasks:  # what ended before its limit is as done as it will be
+        for bar in self.progress.tasks:  # a run that ended early is complete
             self.progress.update(bar.id, total=bar.completed)
         self.progress.stop()
 
 
 def run(
     name: Annotated[str | None, typer.Argument(metavar="TASK", help=f"One of {NAMES}; none lists them.")] = None,
-    method: Annotated[str | None, typer.Option(help=f"One of {', '.join(METHODS)}; by default the task's own.")] = None,
-    starts: Annotated[int, typer.Option(min=1, help="How many starts, simulated together.")] = 5,
-    device: Annotated[str, typer.Option(help="Of experiments with networks: cpu or cuda.")] = "cpu",
-    seconds: Annotated[float, typer.Option(help="After which such an experiment stops and keeps where it is.")] = float(
+    method: Annotated[str | None, typer.Option(help=f"One of {', '.join(METHODS)}; by default the task's.")] = None,
+    starts: Annotated[int, typer.Option(min=1, help="Number of initial guesses, simulated as a batch.")] = 5,
+    device: Annotated[str, typer.Option(help="Device of experiments with networks: cpu or cuda.")] = "cpu",
+    seconds: Annotated[float, typer.Option(help="Time limit of such an experiment, s; its state is kept.")] = float(
         "inf"
     ),
-    seed: Annotated[int, typer.Option(help="Of the starts and of CMA-ES.")] = 0,
-    iterations: Annotated[int | None, typer.Option(min=1, help="Of the method, at most.")] = None,
-    compare: Annotated[bool, typer.Option(help="Run CMA-ES beside it.")] = True,
-    resume: Annotated[bool, typer.Option(help="Go on from what is in the folder.")] = False,
-    show: Annotated[bool, typer.Option(help="Then look at the best motion in the browser.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of initial guesses and of CMA-ES.")] = 0,
+    iterations: Annotated[int | None, typer.Option(min=1, help="Maximum number of iterations.")] = None,
+    compare: Annotated[bool, typer.Option(help="Run CMA-ES for comparison.")] = True,
+    resume: Annotated[bool, typer.Option(help="Resume the run in the folder.")] = False,
+    show: Annotated[bool, typer.Option(help="Show the best trajectory in the browser afterwards.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for the results; by default results/TASK.")] = None,
 ) -> None:
-    """Optimise through simulated motion: progress here; numbers, curves and an animation in a folder."""
+    """Optimize a task through the simulation: progress here; numbers, curves and an animation in a folder."""
     console = Console()
     if name is None:
         listing(console)
@@ -87,7 +88,7 @@ def run(
             f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts, law={task.sim.options.law}"
         )
         if compare and find_spec("cma") is None:
-            console.print("CMA-ES is left out: pip install 'artigrad[optimize]' brings it", markup=False)
+            console.print("without CMA-ES: pip install 'artigrad[optimize]' installs it", markup=False)
             compare = False
         limits = dict(task.iterations)
         if iterations is not None:
@@ -107,7 +108,7 @@ def run(
     except (InputError, ArithmeticError) as problem:
         typer.echo(f"error: {problem}", err=True)
         raise typer.Exit(1) from None
-    summarise(console, done)
+    summarize(console, done)
     if show:
         task.rollout(done.main.x[[int(np.argmin(done.main.best))]]).show()
     if done.interrupted:
@@ -117,7 +118,7 @@ def run(
 
 
 def listing(console: Console) -> None:
-    """All tasks and experiments, a line each."""
+    """Print all tasks and experiments."""
     table = Table("name", "what", box=None)
     for name, task in TASKS.items():
         table.add_row(f"[bold]{name}[/]", task.summary)
@@ -127,7 +128,7 @@ def listing(console: Console) -> None:
 
 
 def run_experiment(console: Console, name: str, how: Running) -> None:
-    """One experiment with a bar, its numbers and its files."""
+    """Run an experiment with a progress bar, and print its numbers and files."""
     console.print(f"[bold]{name}[/]: {EXPERIMENTS[name][2]}; {how.seeds} seeds, {how.device}")
     columns = BarColumn(), TextColumn("{task.completed} {task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console) as progress:
@@ -144,8 +145,8 @@ def run_experiment(console: Console, name: str, how: Running) -> None:
     console.print("results: " + ", ".join(f"[bold]{file}[/]" for file in files))
 
 
-def summarise(console: Console, done: Study) -> None:
-    """Sentences and a table of what came out, and the files."""
+def summarize(console: Console, done: Study) -> None:
+    """Print the results and the files."""
     task = done.task
     console.print(f"gradient against finite differences: relative error [bold]{done.gradient_error:.1e}[/]")
     for history in done.histories.values():
@@ -154,17 +155,17 @@ def summarise(console: Console, done: Study) -> None:
     if less:
         at_least = "" if less["reached_by_the_other"] else "at least "
         table = Table(
-            "", "iterations", "simulated motions", "seconds", title=f"{at_least}so many times less than CMA-ES"
+            "", "iterations", "simulations", "seconds", title=f"advantage over CMA-ES ({at_least}this factor)"
         )
         table.add_row(done.main.method, *(f"{less[key]:g}" for key in ("iterations", "motions", "seconds")))
         console.print(table)
     if done.interrupted:
-        console.print("still saving what it has; Ctrl-C leaves the rest out")
+        console.print("saving the results so far; Ctrl-C skips the rest")
     _save(console, done)
 
 
 def _save(console: Console, done: Study) -> None:
-    """All files, each named while it is made; Ctrl-C leaves out those that are not there yet."""
+    """Write all files and show the name of each. Ctrl-C skips the remaining ones."""
     begun: list[Path] = []
     with console.status("saving") as status:
 
@@ -175,8 +176,8 @@ def _save(console: Console, done: Study) -> None:
         try:
             files = write(done, saving)
         except KeyboardInterrupt:
-            *whole, last = begun
-            there = ", ".join(file.name for file in whole) or "nothing else"
-            console.print(f"interrupted while saving {last.name}; in {done.folder} there is {there}")
+            *complete, last = begun
+            there = ", ".join(file.name for file in complete) or "no other file"
+            console.print(f"interrupted while saving {last.name}; {done.folder} contains {there}")
             raise typer.Exit(130) from None
     console.print("results: " + ", ".join(f"[bold]{file}[/]" for file in files))

@@ -1,4 +1,4 @@
-"""`artigrad train TASK`: a policy learns; progress on the screen, figures and checkpoints in a folder."""
+"""`artigrad train TASK`: train a policy; progress on the screen, metrics and checkpoints in a folder."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .own_task import open_task
 
 
 class Interrupt:
-    """Handler of Ctrl-C: the first ends a training after the current update, so that it can be resumed to the bit; the second
-    ends it at once, and only the last checkpoint remains."""
+    """Handler of Ctrl-C. The first one ends a training after the current update, so that it can be resumed to the bit; the
+    second ends it at once, and the last checkpoint remains."""
 
     asked = False
 
@@ -33,7 +33,7 @@ class Interrupt:
         self.asked = True
 
     def here(self) -> None:
-        """A place to end at."""
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
         if self.asked:
             raise KeyboardInterrupt
 
@@ -42,19 +42,19 @@ def train(
     task: Annotated[
         str,
         typer.Argument(
-            help="What to learn: ant, hopper, halfcheetah, walker2d, humanoid, laikago, ..., or FILE.py:TASK, an EnvTask "
+            help="Task: ant, hopper, halfcheetah, walker2d, humanoid, laikago, ..., or FILE.py:TASK, an EnvTask "
             "of your own."
         ),
     ],
     algorithm: Annotated[
         str, typer.Option(help="shac, ppo, bptt, sac, policy-enhancement, mbpo, sample-enhancement, sql.")
     ] = "shac",
-    minutes: Annotated[float, typer.Option(help="How long.")] = 5.0,
-    steps: Annotated[int | None, typer.Option(help="Or until so many steps of the environment.")] = None,
-    folder: Annotated[Path | None, typer.Option(help="Where to keep it; a run that is there is gone on with.")] = None,
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    minutes: Annotated[float, typer.Option(help="Duration of the training.")] = 5.0,
+    steps: Annotated[int | None, typer.Option(help="Number of environment steps in place of minutes.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder of the run; an existing run is resumed.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    threads: Annotated[int | None, typer.Option(help="Of the simulator.")] = None,
+    threads: Annotated[int | None, typer.Option(help="CPU threads of the simulator.")] = None,
     tensorboard: Annotated[bool, typer.Option(help="Write a log for TensorBoard too.")] = False,
 ) -> None:
     """Train a policy."""
@@ -63,9 +63,9 @@ def train(
     console = Console()
     name = task.rpartition(":")[2] or Path(task).stem
     folder = folder or Path("training") / f"{Path(name).stem.lower()}-{algorithm}-{seed}"
-    how: dict[str, Any] = {"device": device, "threads": threads, "tensorboard": tensorboard, "seed": seed}
+    arguments: dict[str, Any] = {"device": device, "threads": threads, "tensorboard": tensorboard, "seed": seed}
     try:
-        training = Training(open_task(task), algorithm, folder, **how)
+        training = Training(open_task(task), algorithm, folder, **arguments)
     except (InputError, ModuleNotFoundError) as problem:
         console.print(f"[red]{problem}[/red]")
         raise typer.Exit(1) from None
@@ -77,9 +77,9 @@ def train(
         bar = progress.add_task(f"{name} {algorithm}", total=total, text="")
         stop = Interrupt()
 
-        def watch(found: dict[str, float]) -> None:
-            text = f"return {found['return']:.1f}, {found['steps']:,.0f} steps"
-            progress.update(bar, completed=found["steps"] if steps is not None else found["seconds"], text=text)
+        def watch(metrics: dict[str, float]) -> None:
+            text = f"return {metrics['return']:.1f}, {metrics['steps']:,.0f} steps"
+            progress.update(bar, completed=metrics["steps"] if steps is not None else metrics["seconds"], text=text)
             stop.here()
 
         try:

@@ -1,4 +1,4 @@
-"""Robots to work with. Each function builds a fresh Model."""
+"""Bundled robots. Each function builds a new Model."""
 
 from .arms import arm_dh
 from .chains import cartpole, chain, loaded_links, pendulum

@@ -13,10 +13,15 @@ from .inertias import rod
 
 
 def arm_dh(params: Any, *, mass: float = 1.0, radius: float = 0.05) -> Model:
-    """An arm from Denavit-Hartenberg rows (d, a, alpha), one per joint: turn q about z, shift d along z, shift a along
-    the new x, turn alpha about that x. Each joint has a torque motor and carries a rod of the given mass.
+    """Build an arm from Denavit-Hartenberg parameters. Each joint has a torque motor and a rod as its link.
 
-    Sites: `tool` at the end. Body i is the frame after joint i at q = 0, so lengths are `position` of the bodies after.
+    Sites: `tool` at the end. Body i is the frame after joint i at q = 0, so lengths are `position` of the next bodies.
+
+    Args:
+      params: Rows (d, a, alpha), one per joint: rotation q about z, shift d along z, shift a along the new x, rotation
+        alpha about that x; m and rad.
+      mass: Mass of each rod, kg.
+      radius: Radius of the rods, m.
     """
     try:
         rows = np.array(params, dtype=float)

@@ -1,4 +1,4 @@
-"""Pendulums, carts with poles, chains: one link after the other."""
+"""Pendulums, cart-poles and chains."""
 
 from __future__ import annotations
 
@@ -9,9 +9,15 @@ from .inertias import rod
 
 
 def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: float = 0.0) -> Model:
-    """n rods hanging from the world, hinged about y, each with a torque motor; q = 0 hangs straight down.
+    """Build n rods hanging from the world, hinged about y, each with a torque motor; q = 0 hangs straight down.
 
     Sites: `tip` at the end of the last rod.
+
+    Args:
+      n: Number of rods.
+      length: Length of each rod, m.
+      mass: Mass of each rod, kg.
+      damping: Damping of each joint, N m s/rad.
     """
     _check_count(n)
     b = ModelBuilder(f"pendulum-{n}")
@@ -23,9 +29,17 @@ def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: flo
 
 
 def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float = 0.1, damping: float = 0.0) -> Model:
-    """A cart on a rail along x with n poles hinged about y; one motor pushes the cart. q = 0 has the poles upright.
+    """Build a cart on a rail along x with n poles hinged about y; one motor pushes the cart. At q = 0 the poles are
+    upright.
 
     Sites: `tip` at the end of the last pole. Keyframes: `hanging`.
+
+    Args:
+      n: Number of poles.
+      cart: Mass of the cart, kg.
+      length: Length of each pole, m.
+      mass: Mass of each pole, kg.
+      damping: Damping of all joints, N s/m and N m s/rad.
     """
     _check_count(n)
     b = ModelBuilder(f"cartpole-{n}")
@@ -38,7 +52,14 @@ def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float 
 
 
 def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False) -> Model:
-    """n links hinged about x and y in turn; the first hangs on the world, or floats if `free`. No motors."""
+    """Build n links hinged about x and y alternately, without motors; the first hangs from the world.
+
+    Args:
+      n: Number of links.
+      length: Length of each link, m.
+      mass: Mass of each link, kg.
+      free: The first link is on a free joint.
+    """
     _check_count(n)
     b = ModelBuilder(f"chain-{n}")
     for i in range(1, n + 1):
@@ -56,14 +77,18 @@ def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False)
     return b.build()
 
 
-LINK = 0.5  # m, of `loaded_links`
+LINK = 0.5  # length of the links of `loaded_links`, m
 
 
 def loaded_links(n: int, *, torque: float = 1.0) -> Model:
-    """n links of half a metre along x at q = 0, level, their masses at their ends (1 kg, then 2.16 kg) and a tip of 10 g:
-    the chain of Qiao et al. (2021), figure 4, with the inertias of the paper's golf arm.
+    """Build the chain of Qiao et al. (2021), figure 4, with the inertias of the paper's golf arm.
 
-    A positive angle lifts a link. torque: N m of each motor per unit of control. Sites: `tip`.
+    n links of 0.5 m are horizontal along x at q = 0, with masses at their ends (1 kg for the first, 2.16 kg for the others)
+    and a tip of 10 g. A positive angle raises a link. Sites: `tip`.
+
+    Args:
+      n: Number of links.
+      torque: Torque of each motor per unit of control, N m.
     """
     _check_count(n)
     b = ModelBuilder(f"loaded-links-{n}", gravity=(0.0, 0.0, -9.8))
@@ -91,7 +116,7 @@ def _check_count(n: object) -> None:
 
 
 def _rods(b: ModelBuilder, n: int, base: str, length: float, mass: float, damping: float, *, down: bool) -> None:
-    """n thin rods about y, one from the end of the other."""
+    """Add n thin rods, hinged about y, each at the end of the one before."""
     z = -length if down else length
     for i in range(1, n + 1):
         b.body(

@@ -14,10 +14,10 @@ from .inertias import capsule, sphere
 
 
 class _Limbs(ModelBuilder):
-    """Adds capsules given by their two ends: a shape, and its share of a body's mass and inertia."""
+    """Builder of bodies made of capsules, given by their two ends."""
 
     def limb(self, density: float, radius: float, *segments: tuple[Any, Any]) -> dict[str, Any]:
-        """mass, com and inertia of a body made of capsules."""
+        """Return mass, com and inertia of a body made of capsules."""
         parts = []
         for start, end in segments:
             middle, turn, half = along(start, end)
@@ -34,9 +34,9 @@ class _Limbs(ModelBuilder):
 
 
 def ant(*, floor: bool = True) -> Model:
-    """The Ant: a ball of radius 0.25 m on four legs of two joints, eight motors of 150 N m at u = 1, u within +-1.
+    """Build the Ant: a sphere of radius 0.25 m on four legs of two joints, eight motors of 150 N m at u = 1, u within +-1.
 
-    Keyframe `home`: legs bent. Only the floor is touched, by the ball and by all parts of the legs.
+    Keyframe `home`: legs bent. Sphere and legs collide with the floor only.
     """
     b = _Limbs("ant")
     density, thick = 5.0, 0.08
@@ -46,7 +46,7 @@ def ant(*, floor: bool = True) -> Model:
     hinge: dict[str, Any] = {"joint": "revolute", "armature": 1.0, "damping": 1.0}
     b.body("torso", joint="free", mass=mass, inertia=sphere(mass, 0.25), position=(0, 0, 0.75))
     b.sphere("torso", 0.25, name="torso", **touch)
-    zero, bent = (0.0, 0.0, 0.0), (1, -1, -1, 1)  # which way each ankle bends
+    zero, bent = (0.0, 0.0, 0.0), (1, -1, -1, 1)  # sign of each ankle
     for k, (arm, sign) in enumerate(zip(arms, bent, strict=True), start=1):
         upper, lower = b.limb(density, thick, (zero, arm)), b.limb(density, thick, (zero, 2 * arm))
         axis, bounds = (-1, 1, 0) if k % 2 else (1, 1, 0), sorted(math.radians(sign * x) for x in (30, 70))
@@ -65,7 +65,7 @@ def ant(*, floor: bool = True) -> Model:
 
 
 def hopper(*, floor: bool = True) -> Model:
-    """The Hopper: a planar leg of four capsules; thigh, leg and foot have motors of 200 N m at u = 1, u within +-1.
+    """Build the Hopper: a planar leg of four capsules; thigh, leg and foot have motors of 200 N m at u = 1, u within +-1.
 
     q: x, z (relative to 1.25 m), pitch, thigh, leg, foot. Sites: `foot`.
     """

@@ -10,13 +10,13 @@ from ..model.model import Model
 from .inertias import box
 
 X, Y, Z = (1, 0, 0), (0, 1, 0), (0, 0, 1)
-FOOT = (0.11, 0.05, 0.02)  # m, half edges
-ANKLE, SHANK, THIGH = 0.06, 0.36, 0.37  # m, heights of ankle over the sole, knee over ankle, hip over knee
-KNEE = 0.4  # rad, of the keyframe
+FOOT = (0.11, 0.05, 0.02)  # half edges, m
+ANKLE, SHANK, THIGH = 0.06, 0.36, 0.37  # heights of ankle above sole, knee above ankle, hip above knee, m
+KNEE = 0.4  # angle of the keyframe, rad
 
 
 class Limb(NamedTuple):
-    """A body on one joint: mass and edges of the box that it is, its centre, the joint's axis, range and servo."""
+    """A body with one joint and a servo: mass, edges and center of its box, axis and range of the joint, gain of the servo."""
 
     name: str
     parent: str
@@ -83,11 +83,14 @@ def _arm(side: str, y: int) -> list[Limb]:
 
 
 def humanoid(*, floor: bool = True) -> Model:
-    """A humanoid of 1.6 m and 54 kg: 29 joints with limits, dry friction and PD servos whose controls are target angles, and
-    a box as each foot. 35 degrees of freedom.
+    """Build a humanoid of 1.6 m and 54 kg with 35 degrees of freedom: 29 joints with limits, dry friction and PD servos,
+    and a box as each foot.
 
-    Sites: `left_foot`, `right_foot` (soles), `left_hand`, `right_hand`, `head`. Keyframe `home`: standing with bent knees.
-    floor: a plane at z = 0, friction 1.
+    Controls are target angles. Sites: `left_foot`, `right_foot` (soles), `left_hand`, `right_hand`, `head`. Keyframe
+    `home`: standing with bent knees.
+
+    Args:
+      floor: Add a plane at z = 0, friction 1.
     """
     parts = [*_trunk(), *_arm("left", 1), *_arm("right", -1), *_leg("left", 1), *_leg("right", -1)]
     b = ModelBuilder("humanoid")
@@ -120,12 +123,12 @@ def humanoid(*, floor: bool = True) -> Model:
 
 
 def _standing_height() -> float:
-    """Of the pelvis over the soles, knees bent."""
+    """Return the height of the pelvis above the soles with bent knees, m."""
     return 0.06 + THIGH * cos(KNEE / 2) + SHANK * cos(KNEE / 2) + ANKLE
 
 
 def _shapes(b: ModelBuilder) -> None:
-    """What touches the floor: the soles; and, once it has fallen, pelvis, chest, head, hands and knees."""
+    """Add collision shapes: the soles; and, for falls, pelvis, chest, head, hands, elbows and shanks."""
     body = {"friction": 1.0, "group": 1, "touches": 2}
     for side in ("left", "right"):
         b.box(f"{side}_foot", FOOT, name=f"{side}_foot", position=(0.03, 0.0, FOOT[2] - ANKLE), **body)

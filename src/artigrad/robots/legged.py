@@ -1,4 +1,4 @@
-"""Robots on legs."""
+"""Legged robots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .inertias import box, sphere
 
 
 def quadruped() -> Model:
-    """A floating trunk with four legs of three joints (hip about x, thigh and shank about y) and twelve torque motors.
+    """Build a floating trunk with four legs of three joints (hip about x, thigh and shank about y) and twelve torque
+    motors.
 
     18 degrees of freedom. Sites: `fl_foot`, `fr_foot`, `rl_foot`, `rr_foot`. Keyframe `home`: legs bent, trunk at 0.32 m.
     """
@@ -62,12 +63,15 @@ def quadruped() -> Model:
 
 
 def laikago(*, floor: bool = True, links: bool = False) -> Model:
-    """Unitree's Laikago: a 13.7 kg trunk, twelve joints with PD servos (100 N m/rad, 2 N m s/rad, at most 50 N m) whose
-    controls are target angles, and a ball of radius 0.03 m as each foot. 25.6 kg in all.
+    """Build Unitree's Laikago, 25.6 kg: twelve joints with PD servos (100 N m/rad, 2 N m s/rad, at most 50 N m) and a
+    sphere of radius 0.03 m as each foot.
 
-    Sites: `fr_foot`, `fl_foot`, `rr_foot`, `rl_foot`. Keyframe `home`: standing. floor: a plane at z = 0, friction 1.
-    links: trunk, thighs and shanks touch the floor too, so that it falls as a body does; of one that stands, whose toes alone
-    touch, a step then takes about a tenth longer.
+    Controls are target angles. Sites: `fr_foot`, `fl_foot`, `rr_foot`, `rl_foot`. Keyframe `home`: standing.
+
+    Args:
+      floor: Add a plane at z = 0, friction 1.
+      links: Let trunk, thighs and shanks collide with the floor too, for falls. A step of a standing Laikago then takes
+        about a tenth longer.
     """
     b = ModelBuilder("laikago")
     b.body("trunk", joint="free", mass=13.715, inertia=(0.22, 0.431, 0.565), position=(0.0, 0.0, 0.483))

@@ -13,9 +13,16 @@ from .inertias import sphere
 def ball(
     *, radius: float = 0.1, mass: float = 1.0, floor: bool = False, friction: float = 1.0, restitution: float = 0.0
 ) -> Model:
-    """A free solid sphere, at rest with its centre one radius above the origin; with `floor`, on a plane at z = 0.
+    """Build a free solid sphere at rest, with its center one radius above the origin.
 
     Sites: `centre`.
+
+    Args:
+      mass: Mass, kg.
+      radius: Radius, m.
+      friction: Coefficient of friction.
+      restitution: Coefficient of restitution.
+      floor: Add a plane at z = 0.
     """
     b = ModelBuilder("ball")
     b.body("ball", joint="free", mass=mass, inertia=sphere(mass, radius), position=(0.0, 0.0, radius))
@@ -27,9 +34,14 @@ def ball(
 
 
 def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -> Model:
-    """n bodies with random joints of the given types, several roots, all parameters random, one site per body.
+    """Build a tree with random joints of the given types, several roots, random parameters and one site per body.
 
     Revolute and prismatic joints get a motor, a position servo or a velocity servo in turn.
+
+    Args:
+      seed: Seed.
+      n: Number of bodies.
+      joints: Joint types.
     """
     rng = np.random.default_rng(seed)
     b = ModelBuilder(f"random-{seed}-{n}", gravity=rng.normal(size=3) * 5)
@@ -41,7 +53,7 @@ def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -
             allowed = [j for j in allowed if JOINTS[j].nv] or ["revolute"]
         joint = str(rng.choice(allowed))
         axial = JOINTS[joint].axial
-        points = rng.normal(size=(4, 3)) * 0.2  # the inertia of four point masses is one that a body can have
+        points = rng.normal(size=(4, 3)) * 0.2  # point masses, so that the inertia is physically possible
         mass = float(rng.uniform(0.2, 2.0))
         spread = points - points.mean(0)
         names.append(
