@@ -187,6 +187,67 @@ def test_what_joints_carry_beside_equalities(sweeps):
         assert slope({name: along}) == pytest.approx(np.sum(bar * along), rel=1e-6), name
 
 
+PULLED = """<mujoco><worldbody><site name="w" pos="0 .1 1.6"/>
+    <body pos="0 0 1"><joint axis="0 1 .2"/><geom type="box" size=".1 .2 .3" pos=".3 0 0" {calm}/>
+      <site name="s" pos=".1 .05 0" euler="30 10 20"/><site name="t" pos=".6 .1 .1"/>
+      <body pos=".5 .1 0"><joint axis="1 .2 0"/><geom type="box" size=".05 .1 .2" pos=".1 .2 .3" {calm}/>
+        <geom name="wrap" type="cylinder" size=".08 .1" pos="-.05 .05 .02" euler="80 10 0" {calm}/>
+        <site name="s2" pos=".02 .05 0" euler="30 10 20"/><site name="t2" pos=".1 .1 -.2"/></body></body></worldbody>
+    <tendon><spatial name="path" stiffness="50 3" springlength=".1" damping="5" range="0 1.2" limited="true" frictionloss="3">
+      <site site="w"/><geom geom="wrap"/><site site="t2"/><pulley divisor="2"/><site site="w"/><site site="t"/></spatial>
+      <spatial name="other"><site site="w"/><site site="t2"/></spatial><fixed name="sum" stiffness="9">
+        <joint joint="j" coef="1"/>
+      </fixed></tendon>
+    <equality><tendon tendon1="path" tendon2="other" polycoef=".1 .5 .2 0 0"/></equality>
+    <actuator><motor tendon="path" gear="2"/><motor site="t" gear="1 2 3 .1 .2 .3"/></actuator>
+    <sensor><force site="s"/><torque site="s"/><force site="s2"/><torque site="s2"/></sensor></mujoco>"""
+PULLED = PULLED.format(calm='contype="0" conaffinity="0"').replace('axis="1 .2 0"', 'name="j" axis="1 .2 0"')
+
+
+def test_what_joints_carry_beside_tendons():
+    """Springs, dampers, actuators, limits, dry friction and couplings of tendons press on bodies; actuators at sites do not."""
+    model, m = ag.load(PULLED), mujoco.MjModel.from_xml_string(PULLED)
+    m.opt.iterations, m.opt.tolerance = 200, 0
+    sim, d, rng = ag.Simulator(model, iterations=60, backend="numpy"), mujoco.MjData(m), np.random.default_rng(0)
+    q, v, u = 0.2 * rng.normal(size=(4, 2)), rng.normal(size=(4, 2)), 3 * rng.normal(size=(4, 2))
+    found = sim.sensors(ag.State(q, v), u)
+    read, wraps = np.concatenate(list(found.values()), 1), set()
+    for k in range(4):
+        d.qpos[:], d.qvel[:], d.ctrl[:] = q[k], v[k], u[k]
+        mujoco.mj_forward(m, d)
+        wraps.add(int(d.ten_wrapnum[0]))
+        np.testing.assert_allclose(read[k], d.sensordata, rtol=0, atol=1e-9 * np.abs(d.sensordata).max())
+    assert 7 in wraps  # around the cylinder
+
+    bars = {name: rng.normal(size=y.shape) for name, y in found.items()}
+    grad = sim.sensors_vjp(ag.State(q, v), bars, u)
+
+    def slope(change, h):
+        def loss(x):
+            moved = {name: x * d for name, d in change.items()}
+            here = ag.State(q + moved.pop("q", 0.0), v + moved.pop("v", 0.0))
+            params = model.params.replace(unchecked=True, **{name: model.params[name] + d for name, d in moved.items()})
+            return sum(np.sum(bars[name] * y) for name, y in sim.sensors(here, u, params=params).items())
+
+        return (8 * (loss(h) - loss(-h)) - loss(2 * h) + loss(-2 * h)) / (12 * h)
+
+    assert slope({"q": bars["sensor0"][:, :2]}, 1e-6) == pytest.approx(
+        np.sum(grad.q * bars["sensor0"][:, :2]), rel=1e-6
+    )
+    for name in (
+        "v",
+        "site_position",
+        "piece_scale",
+        "piece_radius",
+        "gear",
+        "tendon_dry_friction",
+        "equality_polynomial",
+    ):
+        bar = grad.v if name == "v" else grad.params[name]
+        along = 0.1 * rng.normal(size=bar.shape) * (1 if name == "v" else model.params[name] != 0)
+        assert slope({name: along}, 1e-3) == pytest.approx(np.sum(bar * along), rel=1e-6, abs=1e-6), name
+
+
 def test_framequat_has_mujocos_sign_past_half_a_turn():
     text = """<mujoco><worldbody><site name="w" quat="-.5 .5 .5 .5"/><body><joint axis="0 1 2" ref="-100"/>
         <inertial pos="0 0 0" mass="1" quat="-.6 .8 0 0" diaginertia="1 1.1 1.2"/><geom name="g" size=".1" quat="0 -.8 .6 0"/>

@@ -1,6 +1,7 @@
 """What sensors of tendons and actuators read: lengths, velocities and forces along them; and the adjoint.
 
-out:  lengths and velocities of tendons, then of actuators, forces of actuators, and the joint forces that these make
+out:  lengths and velocities of tendons, then of actuators, forces of actuators, the joint forces that these make, and forces of
+the springs and dampers of tendons
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ..model.model import Model
 from ..staging import Reals, loop
 from .context import Step
 from .dynamics.actuation import actuation, add_seen_bars, by_transmission, drive_of, force_vjp, of_joints, within_effort
+from .dynamics.passive import tendon_force, tendon_force_vjp
 from .lines import add_moment_bars, add_velocity_bars, along, clear_line_bars, lines_vjp, place
 
 
@@ -24,12 +26,13 @@ class Driving(NamedTuple):
     velocity: Any
     force: Any
     joint_force: Any
+    tendon_force: Any
 
     @classmethod
     def sizes(cls, model: Model) -> Driving:
         """How many numbers each has."""
         nt = len(model.tendons)
-        return cls(nt, nt, model.nu, model.nu, model.nu, model.nv)
+        return cls(nt, nt, model.nu, model.nu, model.nu, model.nv, nt)
 
 
 def driving_size(model: Model) -> int:
@@ -42,7 +45,7 @@ def _parts(s: Step, out: Reals) -> Driving:
 
     def starts() -> Iterator[Reals]:
         start: Any = 0
-        for n in (m.ntendon, m.ntendon, m.nu, m.nu, m.nu, m.nv):
+        for n in (m.ntendon, m.ntendon, m.nu, m.nu, m.nu, m.nv, m.ntendon):
             yield out.shifted(start)
             start = start + n
 
@@ -55,6 +58,7 @@ def driving(s: Step, out: Reals) -> None:
     parts = _parts(s, out)
     for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
         parts.tendon_length[t], parts.tendon_velocity[t] = s.ws.length[t], along(s, t, s.v)
+        parts.tendon_force[t] = tendon_force(s, t)
     for k in loop(s.model.nv):
         s.ws.tau[k] = 0.0
     for j in loop(s.model.nu):
@@ -74,6 +78,7 @@ def driving_vjp(s: Step, out_bar: Reals) -> None:
     for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
         s.ws.length_bar[t] = s.ws.length_bar[t] + bars.tendon_length[t]
         add_velocity_bars(s, t, bars.tendon_velocity[t])
+        tendon_force_vjp(s, t, bars.tendon_force[t])
     for j in loop(s.model.nu):
         d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, joint_bar)
         x_bar, rate_bar = force_vjp(s, j, d, bars.force[j] + gear * t)

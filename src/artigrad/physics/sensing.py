@@ -25,8 +25,8 @@ FELT = Layout(linear=Vec3, angular=Vec3)  # one row per body and site
 
 
 def sensing_size(model: Model) -> int:
-    """Joint accelerations, a row of FELT per frame, forces of limits, a row of HELD_REPORT per equality and one of REPORT per
-    point that may touch."""
+    """Joint accelerations, a row of FELT per frame, forces of limits, pulls of rows of tendons, a row of HELD_REPORT per
+    equality and one of REPORT per point that may touch."""
     points = int(candidates(model).first[-1]) if model.shapes.pairs else 0
     held = len(model.equalities) * HELD_REPORT.size
     return model.nv + (model.nb + model.ns) * FELT.size + limit_count(model) + held + points * REPORT.size
@@ -36,7 +36,7 @@ def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Table, Reals]:
     """Rows of FELT, forces of limits, rows of HELD_REPORT, and where the report of contacts begins."""
     m = s.model
     limits = m.nv + (m.nb + m.ns) * FELT.size
-    held = limits + m.nl + m.ntendon
+    held = limits + m.nl + 2 * m.ntendon
     contacts = out.shifted(held + m.nequality * HELD_REPORT.size)
     tables = (Table(out.memory, FELT, out.start + m.nv), Table(out.memory, HELD_REPORT, out.start + held))
     return tables[0], out.shifted(limits), tables[1], contacts
@@ -47,7 +47,8 @@ def _touches(s: Step) -> bool:
 
 
 def _stops(s: Step) -> bool:
-    return s.constraints is not None and s.constraints.has("limit", "ball", "tendon_low", "tendon_high")
+    kinds = "limit", "ball", "tendon_low", "tendon_high", "tendon_dry", "tendon_couple"
+    return s.constraints is not None and s.constraints.has(*kinds)
 
 
 def _holds(s: Step) -> bool:
@@ -67,7 +68,7 @@ def sensing(s: Step, out: Reals) -> None:
     if _stops(s):
         report_limits(s, limits)
     else:
-        for k in loop(s.model.nl + s.model.ntendon):
+        for k in loop(s.model.nl + 2 * s.model.ntendon):
             limits[k] = 0.0
     link_forces(s, s.ws.qdd)
     for k in loop(s.model.nb + s.model.ns):

@@ -9,6 +9,7 @@ from ..physics.tables import held_bodies
 from .rays import reaches
 from .sensor_bodies import symmetric, symmetric_vjp
 from .sensor_kind import At, SensorKind, outer, subtree, turn, turn_back
+from .sensor_tendons import Press, presses, presses_vjp
 
 
 # -- accelerations -----------------------------------------------------------------------------------------------------------
@@ -64,7 +65,9 @@ def _carried(at: At, s: Sensor) -> tuple[np.ndarray, np.ndarray]:
     """Force, and torque about the site, that the body of a site needs from its parent, world axes:
 
     f = sum m A - sum pressed,   t = sum (c - x) x m A + I w' + w x I w - sum (p - x) x pressed + its torque,
-    A = a + w' x r + w x (w x r),  r from the body's frame to its centre of mass c;  pressed: by contacts and equalities
+    A = a + w' x r + w x (w x r),  r from the body's frame to its centre of mass c;  pressed: by contacts, connect and weld
+    equalities and spatial tendons. As in MuJoCo actuators at sites, fluids and compensated weight are left out: they count as
+    what the joint does.
     """
     assert at.felt is not None
     b, sign = subtree(at.model, at.model.site_body[s.on]), _outside(at, s)
@@ -80,6 +83,10 @@ def _carried(at: At, s: Sensor) -> tuple[np.ndarray, np.ndarray]:
         pulled = way * at.felt.held_force[:, e]
         force = force - pulled.sum(1)
         torque = torque - (np.cross(getattr(at.felt, where)[:, e] - x, pulled) + way * at.felt.held_torque[:, e]).sum(1)
+    for press in presses(at):
+        if press.body in b:
+            force = force - press.force
+            torque = torque - np.cross(press.place - x[:, 0], press.force)
     spun = np.cross(at.now.body_position[:, b] + r - x, need) + turn(I_world, turning) + np.cross(w, turn(I_world, w))
     return force, torque + spun.sum(1)
 
@@ -126,6 +133,16 @@ def _carried_vjp(at: At, s: Sensor, force_bar: np.ndarray, torque_bar: np.ndarra
         bars.felt.held_torque[:, e] -= way * t
         getattr(bars.felt, where)[:, e] += away_bar
         bars.now.site_position[:, s.on] -= away_bar.sum(1)
+    nothing = np.zeros_like(force_bar)
+
+    def bars_of(press: Press) -> tuple[np.ndarray, np.ndarray]:
+        if press.body not in b:
+            return nothing, nothing
+        place_bar = -np.cross(press.force, torque_bar)
+        bars.now.site_position[:, s.on] -= place_bar
+        return -(force_bar + np.cross(torque_bar, press.place - x[:, 0])), place_bar
+
+    presses_vjp(at, bars_of, bars)
 
 
 def _carries(k: int) -> SensorKind:
@@ -140,7 +157,7 @@ def _carries(k: int) -> SensorKind:
         bars.now.site_rotation[:, s.on] += outer(x, y_bar)
         _carried_vjp(at, s, *((bar, none) if k == 0 else (none, bar)), bars)
 
-    return SensorKind("site", read, add, felt=True)
+    return SensorKind("site", read, add, felt=True, presses=True)
 
 
 # -- touch ---------------------------------------------------------------------------------------------------------------

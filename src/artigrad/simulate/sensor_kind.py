@@ -20,6 +20,9 @@ FIELDS = (
     *("mass", "com", "inertia", "gravity", "magnetic", "shape_position", "shape_rotation", "shape_size"),
     *(
         "rotation",
+        "gear",
+        "piece_scale",
+        "piece_radius",
         "axis",
         "site_rotation",
         "vertex",
@@ -33,7 +36,8 @@ FIELDS = (
 
 
 class Felt(NamedTuple):
-    """Accelerations of frames, (B, n, 3), gravity taken away; forces of limits, (B, links and tendons); what equalities do, (B,
+    """Accelerations of frames, (B, n, 3), gravity taken away; forces of limits, (B, links and tendons); what rows of tendons
+    pull along them, (B, tendons); what equalities do, (B,
     equalities, 3): force and torque on B of `held_bodies` at held_b, the opposite on A at held_a; and contacts, (B, points,
     3), as of `Contacts`, gap (B, points)."""
 
@@ -42,6 +46,7 @@ class Felt(NamedTuple):
     site_linear: np.ndarray
     site_angular: np.ndarray
     limit_force: np.ndarray
+    pulled: np.ndarray
     held_force: np.ndarray
     held_torque: np.ndarray
     held_a: np.ndarray
@@ -92,7 +97,7 @@ class SensorKind(NamedTuple):
     """on: what it reads, a joint, site, body, tendon, actuator or the model, or a zone: a site or nothing. read(at, sensor) ->
     (B, n); add(at, sensor, y_bar, bars) is its adjoint. cut: how a cutoff bounds it: "both" sides, "above", or "" for
     directions and contacts, which have none. felt: whether it reads accelerations, contacts or forces of limits. drives:
-    whether it reads tendons or actuators."""
+    whether it reads tendons or actuators. presses: whether it does if the model has spatial tendons."""
 
     on: str
     read: Callable[[At, Sensor], np.ndarray]
@@ -100,6 +105,7 @@ class SensorKind(NamedTuple):
     cut: str = "both"
     felt: bool = False
     drives: bool = False
+    presses: bool = False
 
 
 # -- small algebra -----------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from .sensor_kind import FIELDS, At, Felt, SensorKind
 from .sensor_limits import LIMITS
 from .sensor_lines import LINES
 from .sensor_rays import RAYS
+from .sensor_tendons import paths
 
 if TYPE_CHECKING:
     from .results import Trajectory
@@ -134,7 +135,7 @@ def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None, tim
             _refuse_under_impulses(sim)
             traj = sim.rollout(here, u[:, None], params=params)
             later = sim.outputs(traj.final, params=params)
-    if any(KINDS[s.kind].drives for s in sim.model.sensors):
+    if any(KINDS[s.kind].drives or (KINDS[s.kind].presses and paths(sim.model)) for s in sim.model.sensors):
         ends = np.cumsum(Driving.sizes(sim.model))[:-1]
         drives = Driving(*np.split(sim.engine.query("driving", here, u, given), ends, axis=1))
     pairs = [(sim.model.shape(a), sim.model.shape(b)) for a, b in sim.contact_names] if felt else []
@@ -167,7 +168,8 @@ def _unpacked(sim: Simulator, rows: np.ndarray) -> Felt:
     m, B = sim.model, len(rows)
     at = m.nv + (m.nb + m.ns) * FELT.size
     end = at + limit_count(m)
-    frames, limits = rows[:, m.nv : at].reshape(B, m.nb + m.ns, FELT.size), rows[:, at:end]
+    frames, limits = rows[:, m.nv : at].reshape(B, m.nb + m.ns, FELT.size), rows[:, at : end - len(m.tendons)]
+    pulled = rows[:, end - len(m.tendons) : end]
     touch = end + len(m.equalities) * HELD_REPORT.size
     held = rows[:, end:touch].reshape(B, len(m.equalities), 4, 3)
     points = rows[:, touch:].reshape(B, -1, REPORT.size)
@@ -175,7 +177,7 @@ def _unpacked(sim: Simulator, rows: np.ndarray) -> Felt:
     bodies, sites = slice(0, m.nb), slice(m.nb, None)
     touching = (points[..., :3], points[..., 3:6], points[..., 6], *(points[..., k : k + 3] for k in (7, 10, 13, 16)))
     moving = (linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites])
-    return Felt(*moving, limits, *(held[:, :, k] for k in range(4)), *touching)
+    return Felt(*moving, limits, pulled, *(held[:, :, k] for k in range(4)), *touching)
 
 
 def _packed(at: At, bars: Felt) -> np.ndarray:
@@ -186,5 +188,8 @@ def _packed(at: At, bars: Felt) -> np.ndarray:
     points[..., :3], points[..., 3:6], points[..., 6], points[..., 7:10] = bars.force, bars.point, bars.gap, bars.along
     points[..., 10:13], points[..., 13:16], points[..., 16:19] = bars.normal, bars.torque, bars.tangent
     held = np.stack([bars.held_force, bars.held_torque, bars.held_a, bars.held_b], 2)
-    parts = [np.zeros((B, at.model.nv)), *(x.reshape(B, -1) for x in (*frames, bars.limit_force, held, points))]
+    parts = [
+        np.zeros((B, at.model.nv)),
+        *(x.reshape(B, -1) for x in (*frames, bars.limit_force, bars.pulled, held, points)),
+    ]
     return np.concatenate(parts, 1)

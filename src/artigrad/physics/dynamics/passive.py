@@ -60,11 +60,11 @@ def tendons(s: Step, tau: Reals) -> None:
     if "tendon" not in s.lines:
         return
     for t in loop(s.model.ntendon):
-        add_along(s, t, _tendon_force(s, t, stretch_of(s, t), along(s, t, s.v)), tau)
+        add_along(s, t, tendon_force(s, t), tau)
 
 
-def _tendon_force(s: Step, t: Any, x: Any, v: Any) -> Any:
-    own = s.const.line[t]
+def tendon_force(s: Step, t: Any) -> Any:
+    own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
     f = -(own.damping * v + own.stiffness * x)
     return f - v * (own.d1 * abs(v) + own.d2 * (v * v)) - x * (x * (own.c1 + own.c2 * x)) if "curve" in s.extras else f
 
@@ -114,20 +114,25 @@ def tendons_vjp(s: Step, tau_bar: Reals) -> None:
     if "tendon" not in s.lines:
         return
     for t in loop(s.model.ntendon):
-        own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
         f_bar = along(s, t, tau_bar)
-        stiffness = own.stiffness
+        add_moment_bars(s, t, tau_bar, tendon_force(s, t))
+        tendon_force_vjp(s, t, f_bar)
+
+
+def tendon_force_vjp(s: Step, t: Any, f_bar: Any) -> None:
+    """Adds to the cotangents of lines, v and constants."""
+    own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
+    stiffness = own.stiffness
+    if "curve" in s.extras:
+        stiffness = stiffness + x * (2.0 * own.c1 + 3.0 * own.c2 * x)
+    add_velocity_bars(s, t, -(tendon_rate(s, t, v) * f_bar))
+    stretch_bars(s, t, -(stiffness * f_bar))
+    if s.bars.const is not None:
+        bar = s.bars.const.line[t]
+        bar.damping -= f_bar * v
+        bar.stiffness -= f_bar * x
         if "curve" in s.extras:
-            stiffness = stiffness + x * (2.0 * own.c1 + 3.0 * own.c2 * x)
-        add_moment_bars(s, t, tau_bar, _tendon_force(s, t, x, v))
-        add_velocity_bars(s, t, -(tendon_rate(s, t, v) * f_bar))
-        stretch_bars(s, t, -(stiffness * f_bar))
-        if s.bars.const is not None:
-            bar = s.bars.const.line[t]
-            bar.damping -= f_bar * v
-            bar.stiffness -= f_bar * x
-            if "curve" in s.extras:
-                bar.c1 -= f_bar * (x * x)
-                bar.c2 -= f_bar * (x * x * x)
-                bar.d1 -= f_bar * (v * abs(v))
-                bar.d2 -= f_bar * (v * v * v)
+            bar.c1 -= f_bar * (x * x)
+            bar.c2 -= f_bar * (x * x * x)
+            bar.d1 -= f_bar * (v * abs(v))
+            bar.d2 -= f_bar * (v * v * v)

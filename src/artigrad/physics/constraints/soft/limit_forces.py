@@ -1,4 +1,5 @@
-"""Forces of limits as an output: one number for every link, then for every tendon; and their cotangents.
+"""Forces of limits as an output: one number for every link, then for every tendon; and what all rows of a tendon pull along
+it, limits, dry friction and couplings; and their cotangents.
 
 Where both limits of a joint or tendon act, which margins can do, the lower one counts.
 """
@@ -12,13 +13,15 @@ from ....model.model import Model
 from ....staging import Reals, Row, loop, select, switch
 from ...context import Step
 from .families import COMBO, SINGLE, Family, families
-from .soft_problem import BALL, COMBOS, DRY, LIMIT, MOTOR, TENDON_HIGH, TENDON_LOW
+from .soft_problem import BALL, COMBOS, DRY, LIMIT, MOTOR, TENDON_COUPLE, TENDON_DRY, TENDON_HIGH, TENDON_LOW
+from .tendon_rows import polynomial
 
 SINGLE_KINDS = {LIMIT: "limit", DRY: "dry", MOTOR: "motor"}
 
 
 def limit_count(model: Model) -> int:
-    return len(model.links.parent) + len(model.tendons)
+    """How many numbers there are: forces of limits, and pulls of tendons."""
+    return len(model.links.parent) + 2 * len(model.tendons)
 
 
 def _by_limit(
@@ -52,9 +55,36 @@ def _tendon_share(s: Step, t: Any) -> Any:
     return select(s.ws.length[t] - own.low - own.margin < 0.0, 0.0, 1.0)
 
 
+def _by_pull(s: Step, family: Family, n: Any, one: Callable[[Any, Any], Any], other: Callable[[], Any]) -> Any:
+    """The sum of one(place, share) over tendons that a row pulls along: where its force goes and by how much; or other()"""
+    problem = s.constraints
+    if family is SINGLE or not problem.has("tendon_low", "tendon_high", "tendon_dry", "tendon_couple"):
+        return other()
+    of, first = problem.combo_of[n], s.model.nl + s.model.ntendon
+
+    def couple() -> Any:
+        a, b = first + problem.tendon_a[of], problem.tendon_b[of]
+
+        def both() -> Any:
+            slope = polynomial(s, of, s.ws.length[b])[1]
+            found, second = one(a, 1.0), one(first + b, -slope)
+            return None if found is None else found + second
+
+        return switch(problem.couple_two[of], {1: both, 0: lambda: one(a, 1.0)})
+
+    own: dict[int, Callable[[], Any]] = {
+        TENDON_LOW: lambda: one(first + of, 1.0),
+        TENDON_HIGH: lambda: one(first + of, -1.0),
+        TENDON_DRY: lambda: one(first + of, 1.0),
+        TENDON_COUPLE: couple,
+    }
+    cases = {k: own.get(k, other) for k, name in enumerate(COMBOS) if problem.has(name)}
+    return switch(problem.combo_kind[n], cases) if len(cases) > 1 else next(iter(cases.values()))()
+
+
 def report_limits(s: Step, out: Reals) -> None:
     """Fill `out` after the accelerations were found."""
-    for k in loop(s.model.nl + s.model.ntendon):
+    for k in loop(s.model.nl + 2 * s.model.ntendon):
         out[k] = 0.0
     for family in (f for f in families(s) if f in (SINGLE, COMBO)):
         for n, row in family.blocks(s):
@@ -63,8 +93,10 @@ def report_limits(s: Step, out: Reals) -> None:
                 out[k] = out[k] + share * row.f
 
             _by_limit(s, family, n, row, put, lambda: None)
+            _by_pull(s, family, n, put, lambda: None)
 
 
 def limit_cotangent(s: Step, family: Family, n: Any, row: Row) -> Any:
     """f_bar of a single row or a combo."""
-    return _by_limit(s, family, n, row, lambda k, share: s.constraints.limit_bar[k] * share, lambda: 0.0)
+    bar: Callable[[Any, Any], Any] = lambda k, share: s.constraints.limit_bar[k] * share  # noqa: E731
+    return _by_limit(s, family, n, row, bar, lambda: 0.0) + _by_pull(s, family, n, bar, lambda: 0.0)

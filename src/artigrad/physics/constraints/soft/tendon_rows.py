@@ -153,6 +153,8 @@ def _couple_bars(s: Step, n: Any, row: Row) -> None:
         _, slope, bend = polynomial(s, e, x)
         _take_moment_vjp(s, n, row, b, (-slope, soft.b), _behind(s, a))
         slope_bar = -_moment_times_bars(s, n, row, b, soft.b)
+        if problem.limit_bar is not None:  # the row pulls along the second tendon by -P' f
+            slope_bar = slope_bar - row.f * problem.limit_bar[s.model.nl + s.model.ntendon + b]
         s.ws.length_bar[b] = s.ws.length_bar[b] + slope_bar * bend - r_bar * slope
         if s.bars.const is not None:
             power, below = 1.0, 0.0
