@@ -318,11 +318,33 @@ def box_capsule_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> 
         (dims > 1.5) | hangs, held, FAR
     )  # over a face with the second at the other end, the two change places
     ends = select(abs(first.t) < 1.0, (1.0 - abs(first.t)) * length, held)
-    y = y.map(lambda a, on: select(on > 0.5, 0.0, a), second.slab)  # over a rim it stays there
+    # over a rim a point stays there; see `box_capsule_level` for two of them
+    rim = _spanned(first, second)
+    level = across.map(lambda a, along: a * (1.0 - along) * (rim.x + rim.y + rim.z), rim)
+    x, y = (p.map(lambda a, on: select(on > 0.5, 0.0, a), on) for p, on in ((x, rim), (y, second.slab + rim)))
     beside = select(hangs, abs(1.0 - abs(second.t)) * length, FAR)
     there = select(second.there > 0.5, minimum(ball_room(h, y), beside), FAR)
-    slopes = e.map(lambda a, on: select(on > 0.5, abs(a), FAR), across)
-    by_slope = least_of(*slopes.leaves(), *(abs(a - b) for a, b in combinations(slopes.leaves(), 2)))
+    slopes = e.map(lambda a, on: select(on > 0.5, abs(a), FAR), across.map(lambda a, rim: a * (1.0 - rim), level))
+    by_slope = least_of(
+        *slopes.leaves(), *(select(minimum(a, b) < FAR, abs(a - b), FAR) for a, b in combinations(slopes.leaves(), 2))
+    )
     square = e.map(lambda a: abs(a * a - 0.5 * length * length) / length)
     by_slope = minimum(by_slope, select(dims > 2.5, least_of(*square.leaves()), FAR))
     return least_of(ball_room(h, x), ends, there, select(dims > 1.5, by_slope, FAR))
+
+
+def _spanned(first: _Nearest, second: _Second) -> Vec3:
+    """1 for the axis of the box that the capsule lies along, over one whole width of the box from rim to rim."""
+    dims = first.across.x + first.across.y + first.across.z
+    return second.shift * select((dims > 1.5) & (dims < 2.5), 1.0, 0.0)
+
+
+def box_capsule_level(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> Any:
+    """To where a capsule that lies over both rims of a face is level. There the first point goes from one rim to the other and
+    the second changes places with it, and the one outside the face turns its normal with the tilt. Two points that press alike
+    do the same to both sides."""
+    h, e, c = size_a, A.R.T @ (B.R.column(2) * size_b.y), A.R.T @ (B.r - A.r)
+    first = _nearest(h, c, e)
+    rim = _spanned(first, _second(h, c, e, first))
+    off = (c + e * first.t).map(lambda a, b, on: select(on > 0.5, abs(b - abs(a)), FAR), h, rim)
+    return least_of(*off.leaves())

@@ -397,8 +397,8 @@ def _corners_room(f: _Faces, near: Any) -> Any:
     ring, rectangle, room = _incident(f), [Vec3(f.h.x * x, f.h.y * y, 0.0) for x, y in AROUND], FAR + 0.0 * f.o.x
     for k in range(4):
         for j in range(4):
-            room = minimum(room, beside(ring[k], rectangle[j], rectangle[(j + 1) % 4], 1.0, near))
-            room = minimum(room, beside(rectangle[j], ring[k], ring[(k + 1) % 4], -1.0, near))
+            room = minimum(room, beside(ring[k], rectangle[j], rectangle[(j + 1) % 4], -1.0, near))
+            room = minimum(room, beside(rectangle[j], ring[k], ring[(k + 1) % 4], 1.0, near))
     return room
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...model.model import HEIGHT_FIELD, PLANE, Model
-from ...staging import Layout, Reals, Table
+from ...staging import Layout, Table
 from .clip import ORDER, POLYGON
 from .height_field import WINDOW
 from .hull_tables import BLOCK, ring_blocks, ways_of
@@ -123,20 +123,19 @@ def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
     layout = meeting_layout(routines)
     size = layout.size
     patch = MADE.size + WINDOW.size + 2 * ring_blocks(model) * BLOCK * (CORNER.size + 2 * POLYGON.size + ORDER.size)
-    return {"slots": SLOTS * size + 1 + (patch if layout is SOLID_MEETING else 0), "met": contacts * size}
+    return {"slots": SLOTS * size + (patch if layout is SOLID_MEETING else 0), "met": contacts * size}
 
 
 def slots_in(memory: Any, routines: frozenset[int], blocks: Any) -> Slots:
     """The scratch of a pair whose points are found together, in memory of that size; blocks: of a ring of corners."""
     rows = Table(memory, meeting_layout(routines))
-    room = Reals(memory, SLOTS * rows.layout.size)
-    made = Table(memory, MADE, room.start + 1)
+    made = Table(memory, MADE, SLOTS * rows.layout.size)
     window = Table(memory, WINDOW, made.start + MADE.size)
     both = blocks * (2 * BLOCK)  # rows of two rings
     corners = Table(memory, CORNER, window.start + WINDOW.size)
     polygon = Table(memory, POLYGON, both * CORNER.size + corners.start)
     order = Table(memory, ORDER, both * (2 * POLYGON.size) + polygon.start)
-    return Slots(rows, room, made, window, corners, polygon, order, blocks)
+    return Slots(rows, made, window, corners, polygon, order, blocks)
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:

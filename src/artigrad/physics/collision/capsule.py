@@ -161,6 +161,10 @@ def capsule_capsule_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3)
     near, r, A2, F2 = _parameters(a, e, b, f, at.x), a - b, dot(e, e), dot(f, f)
     s, t = (dot(e, f) * near.t - dot(e, r)) / A2, (dot(e, f) * near.s + dot(f, r)) / F2  # each the best for the other
     ends = minimum(_from_ends(s, e), _from_ends(t, f))
+    last = select(at.x < 0.5, 0.0, 1.0)
+    beside = (dot(e, f) * last - dot(e, r)) / A2  # of parallel axes, next to the end of B that counts
+    of_parallel = minimum(_from_ends(beside, e), select(_inside(beside) > 0.5, FAR, _from_ends(t, f)))
+    ends = select(near.parallel, of_parallel, ends)
     apart = norm(r + e * near.s - f * near.t)
     parallel = abs(norm(cross(e, f)) / sqrt(A2 * F2) - PARALLEL[target().dtype] ** 0.5) * sqrt(minimum(A2, F2))
     return least_of(ends, apart, parallel)

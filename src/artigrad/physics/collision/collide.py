@@ -111,25 +111,34 @@ def collide_one(kind: Kind, point: Point, near: Any, slots: Slots) -> None:
         kind.switch(lambda routine: partial(of, routine))
 
 
-def pair_room(kind: Kind, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> None:
-    """How far points that were found together just now are from other features."""
+def pair_room(kind: Kind, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> Any:
+    """Distance of points that were found together just now to other features, m; FAR for points found one by one."""
 
-    def of(routine: Routine) -> None:
+    def of(routine: Routine) -> Any:
         if routine.collide and routine.room and not routine.each:
-            slots.room[0] = routine.room(*solids(routine), near, slots)
+            return routine.room(*solids(routine), near, slots)
+        return FAR
 
-    kind.switch(lambda routine: partial(of, routine))
+    return kind.switch(lambda routine: partial(of, routine))
 
 
 def point_room(kind: Kind, pair: PairPoses, point: Point, near: Any, slots: Slots) -> Any:
-    """How far one point of a pair is from other features, m."""
+    """Distance of one point of a pair to other features, m; FAR for points found together."""
 
     def of(routine: Routine) -> Any:
-        if routine.room is None:
-            return FAR
-        if routine.each:
+        if routine.room and routine.each:
             return routine.room(*point.solids(routine), point.feature(), near, slots)
-        return slots.room[0] if routine.collide else routine.room(*pair, point.feature())
+        return routine.room(*pair, point.feature()) if routine.room and not routine.collide else FAR
+
+    return kind.switch(lambda routine: partial(of, routine))
+
+
+def alike_room(kind: Kind, pair: PairPoses) -> tuple[Any, Any]:
+    """Distance of a pair to a change that changes nothing where the rows of its points are alike, m; and how many points there
+    must be for that."""
+
+    def of(routine: Routine) -> tuple[Any, Any]:
+        return (routine.alike(*pair), float(routine.together)) if routine.alike else (FAR, 0.0)
 
     return kind.switch(lambda routine: partial(of, routine))
 

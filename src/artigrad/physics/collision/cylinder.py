@@ -1,7 +1,7 @@
 """Sphere against cylinder: in the half plane of the axis and the ball, a cylinder is a rectangle  (theory 6.5).
 
 Outside, the closest point; inside, the nearest of side and ends. On the axis the side has no direction: the x axis stands in,
-held constant.
+held constant. Over an end that does not matter: there the point moves with the ball in every direction.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def cylinder_ball_vjp(size: Vec3, c: Vec3, r: float, y_bar: Gap) -> tuple[Vec3, 
 
     in_plane = (Vec3(along(x), 0.0, x.z) for x in (y_bar.p, y_bar.n))
     h_bar, flat_bar, r_bar = box_ball_vjp(h, flat, r, Gap(y_bar.phi, *in_plane, ZERO))
-    u_bar = y_bar.p * met.p.x + y_bar.n * met.n.x
-    turn = (u_bar - u * along(u_bar)) * inverse
+    u_bar = y_bar.p * select(inverse > 0.0, met.p.x * inverse, 1.0) + y_bar.n * (met.n.x * inverse)
+    turn = u_bar - u * along(u_bar)
     c_bar = Vec3(u.x * flat_bar.x + turn.x, u.y * flat_bar.x + turn.y, flat_bar.z)
     return Vec3(h_bar.x, h_bar.z, 0.0), c_bar, r_bar
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...spatial import Mat3, Vec3, cross, dot
-from ...staging import Layout, Reals, Row, Table, maximum, select
+from ...staging import Layout, Row, Table, maximum, select
 from .gap import ZERO, Gap
 
 # One row per point of a pair: the gap, and how it changes. `of` is 1 for a direction of A's, 0 for one of B's.
@@ -94,11 +94,10 @@ class CornerBars(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Scratch of a pair whose points are found together: a row of each; how far all are from other features; what its patch was
-    made of; where on a height field it is; corners, the area and its order of its patch, and the blocks of a ring of these."""
+    """Scratch of a pair whose points are found together: a row of each; what its patch was made of; where on a height field it
+    is; corners, the area and its order of its patch, and the blocks of a ring of these."""
 
     rows: Table
-    room: Reals
     made: Table
     window: Table
     corners: Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...spatial import Force, Vec3, cross, dot, norm
-from ...staging import minimum, select, target, vjp_of
+from ...staging import select, target, vjp_of
 from .gap import FAR, ZERO, Gap, PairBars, Pose, moved, turned
 
 
@@ -150,6 +150,13 @@ def plane_cylinder_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y
 
 
 def plane_cylinder_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
-    """To where it stands; and of the points of the triangle, to where it lies and the other rim is the lower one."""
-    z, _, L, n = _lowest(A, B)
-    return minimum(size_b.x * L, select(at.x < 0.0, abs(size_b.y * dot(n, z)), FAR))
+    """Of the points of the triangle, to where it lies and the other rim is the lower one."""
+    z, _, _, n = _lowest(A, B)
+    return select(at.x < 0.0, abs(size_b.y * dot(n, z)), FAR)
+
+
+def plane_cylinder_turn(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> Any:
+    """To where it stands and its points turn about its axis at once with the direction of the tilt. Three points of one rim,
+    a third of a turn apart, that press alike do the same wherever they are: their places add up to nothing, and the squares of
+    these to the same along all directions."""
+    return size_b.x * _lowest(A, B)[2]

@@ -35,7 +35,8 @@ class Routine(NamedTuple):
     cotangents of corners of hulls and fields, if there can be any. each: of a pair with a height field; it finds one
     point, and `collide` before where its window lies. room: m, how far a point is from where other features touch
     (`rooms.py`), where gradients are those of one side; of points found together, of all of a pair, after these; None:
-    none ever do.
+    none ever do. alike: m, the same for a change of all points of a pair that changes nothing where there are as many of
+    them as `together` and their rows are alike.
     """
 
     shapes: tuple[int, int]
@@ -49,6 +50,8 @@ class Routine(NamedTuple):
     kept: tuple[str, ...] = ()
     corners: Callable[..., Any] | None = None
     room: Callable[..., Any] | None = None
+    alike: Callable[..., Any] | None = None
+    together: int = 0
 
     def points(self, model: Model, a: int, b: int) -> list[Feature]:
         """The feature of each point of a pair of shapes."""
@@ -76,15 +79,28 @@ def _mirrored(routine: Routine) -> Routine:
         return routine.room(B, size_b, A, size_a, at)
 
     a, b = routine.shapes
-    room_of = room if routine.room else None
-    return routine._replace(shapes=(b, a), forward=forward, vjp=vjp, mirrored=True, room=room_of)
+
+    def alike(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> Any:
+        assert routine.alike is not None
+        return routine.alike(B, size_b, A, size_a)
+
+    rooms_of = {"room": room if routine.room else None, "alike": alike if routine.alike else None}
+    return routine._replace(shapes=(b, a), forward=forward, vjp=vjp, mirrored=True, **rooms_of)
 
 
 _WRITTEN = (
     Routine((PLANE, SPHERE), plane.plane_sphere, plane.plane_sphere_vjp, near=True),
     Routine((PLANE, CAPSULE), plane.plane_capsule, plane.plane_capsule_vjp, _ENDS),
     Routine((PLANE, ELLIPSOID), plane.plane_ellipsoid, plane.plane_ellipsoid_vjp),
-    Routine((PLANE, CYLINDER), plane.plane_cylinder, plane.plane_cylinder_vjp, _RIM, room=plane.plane_cylinder_room),
+    Routine(
+        (PLANE, CYLINDER),
+        plane.plane_cylinder,
+        plane.plane_cylinder_vjp,
+        _RIM,
+        room=plane.plane_cylinder_room,
+        alike=plane.plane_cylinder_turn,
+        together=3,
+    ),
     Routine((PLANE, BOX), plane.plane_box, plane.plane_box_vjp, _CORNERS, room=plane.plane_box_room),
     Routine(
         (SPHERE, SPHERE), sphere.sphere_sphere, sphere.sphere_sphere_vjp, near=True, room=sphere.sphere_sphere_room
@@ -101,7 +117,15 @@ _WRITTEN = (
         _TWO,
         room=capsule.capsule_capsule_room,
     ),
-    Routine((BOX, CAPSULE), box.box_capsule, box.box_capsule_vjp, _TWO, room=box.box_capsule_room),
+    Routine(
+        (BOX, CAPSULE),
+        box.box_capsule,
+        box.box_capsule_vjp,
+        _TWO,
+        room=box.box_capsule_room,
+        alike=box.box_capsule_level,
+        together=2,
+    ),
     Routine(
         (BOX, BOX),
         None,

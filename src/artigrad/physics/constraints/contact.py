@@ -26,7 +26,7 @@ from ..kinematics import origin
 from .contact_problem import A_SIDE, B_SIDE
 from .paths import path_bars, put_path
 from .target_velocity import bounces, rest_velocity
-from .touching import LOST, GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, note_room, slip
+from .touching import LOST, FeatureMargin, GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, slip
 
 BEYOND = 0.5 * FAR  # the gap of a point that is not there
 
@@ -51,6 +51,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
         near_by = reach(s, fastest(s, k))
         for _ in when_any(may_touch(s, k, near_by)):
             meet(s, k, near_by)
+            features = FeatureMargin(s, k, near_by)
             for m in loop(problem.first_point[k], problem.first_point[k + 1]):
                 meet_one(s, k, m, near_by)
                 found, apart = gap_of(s, k, m)
@@ -58,7 +59,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
                 opening = dot(found.n, slip(s, i, j, found.p, apart))
                 near, n = (found.phi < BEYOND) & (found.phi < reach(s, -opening)), count.value
                 for _ in when_any(near):
-                    note_room(s, k, m, near_by, near)
+                    features.add(m, near)
                     room = to_real(problem.group[g] + problem.limit[g] - n) > 0.5
                     for _ in when_any(room):
                         _touch(s, k, n, found, apart)
@@ -69,6 +70,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
                         count.value = n + 1
                     lost = select(near, LOST, problem.status[2])
                     problem.status[2] = select(room, problem.status[2], lost)
+            features.finish()
 
 
 def _touch(s: Step, k: Any, n: Any, found: Gap, apart: Vec3) -> None:

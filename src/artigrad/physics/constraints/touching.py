@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 from ...model.model import BOX, HEIGHT_FIELD, PLANE, POINTS
 from ...spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
-from ...staging import Reals, Row, loop, maximum, minimum, select, sqrt, target, to_real, when_any
+from ...staging import Reals, Row, carry, loop, maximum, minimum, select, sqrt, target, to_real, when_any
 from ..collision.collide import (
     SLACK,
     Kind,
     Point,
     add_corner_bars,
+    alike_room,
     collide,
     collide_one,
     gap,
@@ -159,13 +160,10 @@ def may_touch(s: Step, k: Any, near: Any) -> Any:
 
 
 def meet(s: Step, k: Any, near: Any) -> None:
-    """All points of pair k that are nearer than `near` at once, if they are found together; backwards also how far these are
-    from other features."""
-    kind, slots = kind_of(s, k), s.constraints.slots
+    """All points of pair k that are nearer than `near` at once, if they are found together."""
+    kind = kind_of(s, k)
     if kind.together:
-        collide(kind, lambda routine: solids_of(s, k, routine), near, slots)
-        if s.bars is not None:
-            pair_room(kind, lambda routine: solids_of(s, k, routine), near, slots)
+        collide(kind, lambda routine: solids_of(s, k, routine), near, s.constraints.slots)
 
 
 def meet_one(s: Step, k: Any, m: Any, near: Any) -> None:
@@ -186,13 +184,50 @@ def keep(s: Step, k: Any, m: Any, n: Any) -> None:
         when_together(kind_of(s, k), copy)
 
 
-def note_room(s: Step, k: Any, m: Any, near: Any, touches: Any) -> None:
-    """Backwards, where point m of pair k touches: to the least margin of all steps, the speed at which its shapes would have to
-    move otherwise for other features to touch at the end of the step."""
-    if s.bars is not None:
-        kind, slots, status = kind_of(s, k), s.constraints.slots, s.constraints.status
-        room = point_room(kind, pair_of(s, k)[0], _new_point(s, k, m), near, slots)
-        status[1] = minimum(status[1], select(touches, maximum(room, 0.0) / s.dt, FAR))
+def keep_distance(s: Step, distance: Any, where: Any = None) -> None:
+    """Keep in the margin, where asked, the speed at which a distance of positions to a kink closes within a step."""
+    speed, status = maximum(distance, 0.0) / s.dt, s.constraints.status
+    status[1] = minimum(status[1], speed if where is None else select(where, speed, FAR))
+
+
+class FeatureMargin:
+    """In a backward pass, the distance of a pair that touches to where other features touch: of each point of its own where
+    points are found one by one, of the pair once where they are found together. Pairs that do not touch cost nothing. alike:
+    whether rows of points are compared later, by `alike_distance`."""
+
+    def __init__(self, s: Step, k: Any, near: Any, alike: bool = False):
+        self.s, self.k, self.near, self.together, self.alike = s, k, near, kind_of(s, k).together, alike
+        self.touched = carry(0.0 * near) if s.bars is not None else None
+
+    def add(self, m: Any, touches: Any) -> None:
+        """Point m of the pair, which was found just now."""
+        s, k = self.s, self.k
+        if self.touched is not None:
+            room = point_room(kind_of(s, k), pair_of(s, k)[0], _new_point(s, k, m), self.near, s.constraints.slots)
+            keep_distance(s, room if self.alike else minimum(room, alike_distance(s, k)[0]), touches)
+            self.touched.value = maximum(self.touched.value, select(touches, 1.0, 0.0))
+
+    def finish(self) -> None:
+        """After all points of the pair."""
+        s, k = self.s, self.k
+        if self.touched is not None and self.together:
+            touched = self.touched.value > 0.5
+            for _ in when_any(touched):
+                room = pair_room(
+                    kind_of(s, k), lambda routine: solids_of(s, k, routine), self.near, s.constraints.slots
+                )
+                keep_distance(s, room, touched)
+
+
+def compares(s: Step) -> bool:
+    """Whether some pair may have rows to be compared."""
+    return any(ROUTINES[k].alike for k in s.constraints.routines)
+
+
+def alike_distance(s: Step, k: Any) -> tuple[Any, Any]:
+    """Distance of pair k to a change of its points that changes nothing where their rows are alike, m; and how many points
+    there must be for that."""
+    return alike_room(kind_of(s, k), pair_of(s, k)[0])
 
 
 def gap_of(s: Step, k: Any, m: Any) -> tuple[Gap, Vec3]:

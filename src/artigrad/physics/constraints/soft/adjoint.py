@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....staging import Reals, Row, minimum, select, when_any
+from ....staging import Reals, Row, when_any
 from ...context import Step
 from ...dynamics.articulated import clear_forces
 from ...dynamics.inverse_dynamics import link_forces
@@ -25,9 +25,10 @@ from .adhesion import adhesion_vjp, start_bars
 from .combo_rows import combo_bars
 from .contact_rows import contact_bars, edges_kappa, force_cotangent
 from .factor import assemble, factor_solve
-from .families import BIG, SINGLE, Block, Family, Motions, Scalar, every_row
+from .families import SINGLE, Block, Family, Motions, Scalar, every_row
 from .held_rows import held_bars, held_cotangent
 from .limit_forces import limit_cotangent
+from .row_margins import note_margins
 from .start import start_rows
 from .stop_rows import single_bars
 
@@ -47,19 +48,6 @@ def at_solution(s: Step) -> None:
         y = family.seen(s, n, row, found) - row.ref
         row.y = y
         row.f, row.K = family.respond(s, n, row, y)
-
-
-def note_margins(s: Step) -> None:
-    """Keep the least distance of all rows to another zone."""
-    for family, n, row in every_row(s):
-        # a row of a neighbour in the pack has no stiffness
-        keep_margin(s, select(row.D > 0.0, family.margin(s, n, row), BIG))
-
-
-def keep_margin(s: Step, near: Any) -> None:
-    """The least distance to where gradients change, m/s, of all steps."""
-    status = s.constraints.status
-    status[1] = minimum(status[1], near * s.dt)
 
 
 def multipliers(s: Step, qdd_bar: Reals) -> None:

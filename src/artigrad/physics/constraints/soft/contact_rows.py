@@ -20,22 +20,24 @@ from ....spatial import (
     dot,
     point_velocity,
 )
-from ....staging import Row, Table, counter, loop, maximum, select, switch, to_real, when_any
+from ....staging import Row, Table, counter, loop, maximum, select, switch, target, to_real, when_any
+from ...collision.collide import SLACK
 from ...collision.gap import FAR, Gap
 from ...context import Step
 from ...kinematics import origin
 from ..touching import (
     LOST,
+    FeatureMargin,
     GapBars,
     contact_gap,
     crowd_gap,
     gap_bars,
     gap_of,
     keep,
+    keep_distance,
     may_touch,
     meet,
     meet_one,
-    note_room,
     place_shape,
     place_shapes,
 )
@@ -87,12 +89,17 @@ def _look(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
     for _ in when_any(may_touch(s, k, margin)):
         before = counts[POINTS].value + counts[WRENCHES].value
         meet(s, k, margin)
+        features = FeatureMargin(s, k, margin, alike=True)
         for m in loop(problem.first_point[k], problem.first_point[k + 1]):
             meet_one(s, k, m, margin)
             found, apart = gap_of(s, k, m)
+            beyond = found.phi - s.const.pair[k].margin - reach(s, k)
+            if s.bars is not None:  # one that is further from its beginning may have been culled
+                keep_distance(s, abs(beyond), beyond < 0.5 * SLACK[target().dtype])
             for _ in when_any(found.phi - margin < 0.0):
-                note_room(s, k, m, margin, found.phi - s.const.pair[k].margin < reach(s, k))
+                features.add(m, beyond < 0.0)
                 _by_width(s, k, m, counts, (found, apart))
+        features.finish()
         if problem.has("tied"):
             tied = to_real(counts[POINTS].value + counts[WRENCHES].value - before) * to_real(problem.two[k])
             for _ in when_any(tied > 0.5):

@@ -28,7 +28,7 @@ from ...lines import clear_line_bars, lines_vjp, place
 from ..paths import path_bars
 from ..touching import GapBars, contact_gap, gap_bars
 from .adhesion import stick
-from .adjoint import asked_of, keep_margin, soft_multipliers
+from .adjoint import asked_of, soft_multipliers
 from .cones import pressed_edges
 from .ellipse import in_ellipse_vjp
 from .families import WRENCH, Block, Motions, every_row
@@ -46,6 +46,7 @@ from .noslip import (
     solve_cone,
     touching,
 )
+from .row_margins import keep_margin
 from .slip_problem import FIRST
 from .soft_problem import FREE_DRY, TENDON_DRY
 from .start import start_rows
