@@ -26,6 +26,7 @@ from .checkpoints import Checkpoints, EveryStep, forward_snapshots, reverse
 from .checks import Checks, check_options
 from .cotangents import Cotangents, LossBars, StepsGradient, Tricks
 from .engine import Engine, Inputs
+from .kinks import parameter_kinks
 from .policy_loop import Network, policy_backward, policy_forward
 from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
@@ -379,6 +380,16 @@ class Simulator(StateFunctions, Sealed):
     def contact_names(self) -> tuple[tuple[str, str], ...]:
         """The two shapes of every point that may touch: what the rows of `contacts` are."""
         return self.engine.contact_names
+
+    def parameter_kinks(self, params: Params | None = None) -> dict[str, np.ndarray]:
+        """Parameters at whose values gradients are those of one side, whatever the state: by field, a mask of its entries.
+
+        These are time constants of `solref` at two steps (`refsafe`), impedances, widths and powers of `solimp` at the ends of
+        their ranges, ranges with equal ends, and what two shapes of a pair have the larger of (friction, under the hard law
+        restitution) where both have the same: those share the gradient in halves, which is right for both together. Kinks
+        that depend on the state are in `Health.margin`.
+        """
+        return parameter_kinks(self.model, self.options, self.params if params is None else params)
 
     @presented
     def contacts(self, traj: Trajectory) -> Contacts:

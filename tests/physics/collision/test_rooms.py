@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.physics.collision.box import box_capsule_level
+from artigrad.physics.collision.cylinder import cylinder_ball, cylinder_ball_vjp
 from artigrad.physics.collision.gap import FAR, Gap, Pose
 from artigrad.physics.collision.meeting import found
 from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES
@@ -71,11 +73,11 @@ class Way:
         return value, slope, room
 
 
-def points(routine, a, b, poses, n):
+def points(routine, a, b, poses, n, near=NEAR):
     """(gap, what its adjoint is asked, room) of each point of a pair."""
     if routine.collide:
-        slots, _, solids = meet(a, b, *poses, NEAR, n)
-        room = routine.room(*solids, NEAR, slots)
+        slots, _, solids = meet(a, b, *poses, near, n)
+        room = routine.room(*solids, near, slots)
         return [(found(row), (*solids, row), room) for row in (slots.rows[k] for k in range(len(routine.features)))]
     asked = [(poses[0], three(a[1]), poses[1], three(b[1]), Vec3(*at)) for at in routine.features]
     return [(routine.forward(*of), of, routine.room(*of) if routine.room else FAR) for of in asked]
@@ -159,3 +161,44 @@ def test_a_gradient_is_off_only_where_the_margin_is_small(kind, law):
     near = np.abs(off) < eps
     assert (error[near] > 1e-2).all() and (margin[near] < 1e-3).all()
     assert (error[~near] < 1e-5).all() and (margin[~near] > 2e-3).all(), (error, margin)
+
+
+def room_of(a, b, R, r, near):
+    """The room of B at this pose on A, for points nearer than `near`."""
+    A, B = (
+        Pose(matrices(np.asarray(x)[None]), vectors(np.asarray(y)[None])) for x, y in ((np.eye(3), np.zeros(3)), (R, r))
+    )
+    routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
+    with staging_on(NumpyTarget("f64", 1)), np.errstate(all="ignore"):
+        return float(np.ravel(points(routine, a, b, (A, B), 1, near)[0][2])[0])
+
+
+def test_edges_flush_with_each_other_have_no_room():
+    """A shifted box whose edge lies over that of the other, pressed into it: turned, it touches with other corners."""
+    flush, inside = (np.array([x, 0.02, 0.2399]) for x in (0.0, 0.03))
+    assert room_of(SHAPES["box"], SHAPES["box"], np.eye(3), flush, 0.0) < 1e-9
+    small = ("box", (0.04, 0.05, 0.12))
+    assert room_of(SHAPES["box"], small, np.eye(3), inside, 0.0) > 1e-6
+
+
+def test_level_capsule_over_both_rims_of_a_box_has_room_but_for_being_level():
+    box, capsule = ("box", (0.2, 0.05, 0.05)), ("capsule", (0.05, 0.08))
+    at = np.array([0.0, 0.01, 0.0999])
+    level = (Pose(matrices(x[None]), vectors(y[None])) for x, y in ((np.eye(3), np.zeros(3)), (LYING, at)))
+    assert room_of(box, capsule, LYING, at, 0.0) > 1e-3
+    with staging_on(NumpyTarget("f64", 1)):
+        A, B = level
+        assert abs(float(np.ravel(box_capsule_level(A, three(box[1]), B, three(capsule[1])))[0])) < 1e-12
+
+
+def test_ball_on_the_axis_over_the_end_of_a_cylinder_has_the_gradient_of_a_face():
+    size, bar = Vec3(0.1, 0.05, 0.0), Gap(0.3, Vec3(0.5, -0.7, 0.2), Vec3(0.4, 0.6, -0.1), Vec3.zero())
+
+    def loss(x, y):
+        met = cylinder_ball(size, Vec3(np.float64(x), np.float64(y), np.float64(0.09)), 0.05)
+        return sum(u * w for u, w in zip(met.leaves(), bar.leaves(), strict=True))
+
+    with staging_on(NumpyTarget("f64", 1)):
+        _, c_bar, _ = cylinder_ball_vjp(size, Vec3(np.float64(0.0), np.float64(0.0), np.float64(0.09)), 0.05, bar)
+        differences = [(loss(*(h * d)) - loss(*(-h * d))) / (2 * h) for h in (1e-5,) for d in np.eye(2)]
+    assert np.allclose([c_bar.x, c_bar.y], differences, atol=1e-9)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...staging import Reals, copy, minimum
+from ...staging import Reals, copy
 from ..context import Step
 from ..dynamics import articulated
 from ..dynamics.forward_dynamics import FACTOR, forces, free_accelerations, free_multipliers
 from ..lines import place
+from ..margin import keep_speed
 from .gather import gather
 from .hard import implicit, reverse, solver
 from .hard.rows import apply_impulses, delassus, rows
@@ -137,8 +138,7 @@ def recompute_impulses(s: Step, tape: bool = False) -> None:
 
 def _recompute(s: Step, tape: bool = False) -> None:
     recompute_impulses(s, tape)
-    status = s.constraints.status
-    status[1] = minimum(status[1], solver.margin(s.constraints))  # the least of all steps
+    keep_speed(s, solver.margin(s.constraints))
 
 
 HARD = {

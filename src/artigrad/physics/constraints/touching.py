@@ -27,7 +27,7 @@ from ..collision.collide import (
     point_room,
     when_together,
 )
-from ..collision.gap import FAR, Gap, PairPoses, Pose
+from ..collision.gap import Gap, PairPoses, Pose
 from ..collision.height_field import Grid, field_bars
 from ..collision.hull_tables import WAYS, PlacedHull
 from ..collision.least_overlap import box_axis
@@ -36,6 +36,7 @@ from ..collision.routines import ROUTINES, Routine
 from ..collision.solids import SOLIDS, Solid
 from ..context import Step
 from ..kinematics import origin
+from ..margin import keep_distance
 from ..tables import Constants
 
 LOST = 1e7  # status of a robot with a contact that found no place; smaller numbers count pairs, see `name_pair`
@@ -182,12 +183,6 @@ def keep(s: Step, k: Any, m: Any, n: Any) -> None:
 
     if kind_of(s, k).together:
         when_together(kind_of(s, k), copy)
-
-
-def keep_distance(s: Step, distance: Any, where: Any = None) -> None:
-    """Keep in the margin, where asked, the speed at which a distance of positions to a kink closes within a step."""
-    speed, status = maximum(distance, 0.0) / s.dt, s.constraints.status
-    status[1] = minimum(status[1], speed if where is None else select(where, speed, FAR))
 
 
 class FeatureMargin:

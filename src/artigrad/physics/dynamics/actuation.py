@@ -18,9 +18,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ...spatial import bounded_vjp
-from ...staging import Reals, clamp, loop, pullback, select, switch
+from ...staging import Reals, clamp, loop, minimum, pullback, select, switch
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
+from ..margin import keep_speed
 from .activation import felt, felt_vjp
 from .circle import on_circle, on_circle_vjp
 from .lifting import add_lifting, add_lifting_vjp
@@ -201,12 +202,27 @@ def actuation_vjp(s: Step, tau_bar: Reals) -> None:
     tau_bar = within_effort(s, tau_bar)
     for j in loop(s.model.nu):
         d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, tau_bar)
+        keep_bounds(s, j, d)
         add_seen_bars(s, j, *force_vjp(s, j, d, gear * t))
         if "pulled" in s.lines:
             pull = gear * d.force
             by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, tau_bar, pull))  # type: ignore[misc]
         if s.bars.const is not None:
             s.bars.const.actuator[j].gear += d.force * t
+
+
+def keep_bounds(s: Step, j: Any, d: Drive) -> None:
+    """Keep in the margin the speed of what actuator j acts along by which its force would have come to the end of its range, or
+    its drive to that of its own. What the control alone decides has none."""
+    row = s.const.actuator[j]
+    by_position = abs(row.gear * row.b1) * s.dt
+    rate = by_position + abs(row.gear * row.b2)
+    for x, low, high, by in (
+        (d.raw, row.force_low, row.force_high, rate),
+        (d.wanted, -row.drive, row.drive, by_position),
+    ):
+        moves = by > 0.0
+        keep_speed(s, minimum(abs(x - low), abs(high - x)) / select(moves, by, 1.0), moves & (low < high))
 
 
 # -- how forces change with velocities ---------------------------------------------------------------------------------------

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...staging import Reals, loop, select
+from ...staging import Reals, loop, minimum, select
 from ..context import Step
 from ..lines import add_along, add_moment_bars, add_velocity_bars, along
+from ..margin import keep_distance
 
 
 def passive(s: Step, tau: Reals) -> None:
@@ -50,6 +51,8 @@ def stretch_bars(s: Step, t: Any, bar: Any) -> None:
     below = length < own.rest_low
     low_bar, high_bar = select(below, -bar, 0.0), select(below, 0.0, select(length >= own.rest_high, -bar, 0.0))
     s.ws.length_bar[t] = s.ws.length_bar[t] - low_bar - high_bar
+    slack = (own.stiffness > 0.0) & (own.rest_low < own.rest_high)
+    keep_distance(s, minimum(abs(length - own.rest_low), abs(length - own.rest_high)), slack)
     if s.bars.const is not None:
         s.bars.const.line[t].rest_low += low_bar
         s.bars.const.line[t].rest_high += high_bar

@@ -13,7 +13,6 @@ from typing import Any
 from ....spatial import Quat, Vec3, cross, dot, quat_normalise
 from ....staging import Row, arctan2, loop, maximum, select, sqrt, switch
 from ...context import Step
-from ..touching import keep_distance
 from .families import BIG, COMBO, velocities
 from .impedance import impedance
 from .soft_problem import BALL, COMBOS, COUPLE, FREE_DRY
@@ -115,8 +114,6 @@ def _ball(s: Step, n: Any, row: Row) -> None:
     r = maximum(own.low, own.high) - turned.angle - own.limit_margin
     d = impedance(soft, r, problem.square).d
     row.r, row.D, row.low, row.high = r, select(r < 0.0, d / (1.0 - d) * own.limit_g, 0.0), 0.0, BIG
-    if s.bars is not None:
-        keep_distance(s, abs(r))
     row.ref = -(soft.b * COMBO.seen(s, n, row, velocities(s))) - soft.k * d * r
 
 

@@ -25,6 +25,7 @@ from ...collision.collide import SLACK
 from ...collision.gap import FAR, Gap
 from ...context import Step
 from ...kinematics import origin
+from ...margin import keep_distance
 from ..touching import (
     LOST,
     FeatureMargin,
@@ -34,7 +35,6 @@ from ..touching import (
     gap_bars,
     gap_of,
     keep,
-    keep_distance,
     may_touch,
     meet,
     meet_one,
@@ -95,7 +95,7 @@ def _look(s: Step, k: Any, counts: tuple[counter, ...]) -> None:
             found, apart = gap_of(s, k, m)
             beyond = found.phi - s.const.pair[k].margin - reach(s, k)
             if s.bars is not None:  # one that is further from its beginning may have been culled
-                keep_distance(s, abs(beyond), beyond < 0.5 * SLACK[target().dtype])
+                keep_distance(s, beyond, (beyond >= 0.0) & (beyond < 0.5 * SLACK[target().dtype]))
             for _ in when_any(found.phi - margin < 0.0):
                 features.add(m, beyond < 0.0)
                 _by_width(s, k, m, counts, (found, apart))

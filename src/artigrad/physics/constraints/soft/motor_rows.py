@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ....spatial import bounded_vjp
 from ....staging import Row, clamp, counter, loop, maximum, minimum, select
 from ...context import Step
+from ...margin import keep_distance
 from .families import BIG
 from .soft_problem import MOTOR
 
@@ -60,6 +61,8 @@ def motor_bars(s: Step, n: Any, row: Row) -> None:
     j, k, bars = s.constraints.single_link[n], s.constraints.single_dof[n], s.bars
     own, actuator, wanted = s.const.servo[j], s.const.actuator[j], _wanted(s, j)
     gear, on_length, rate = actuator.gear, own.on_length, row.d / s.dt
+    by = abs(own.gain * wanted.share * on_length * gear)
+    keep_distance(s, abs(own.top - abs(wanted.free)) / select(by > 0.0, by, 1.0), by > 0.0)
     bars.v[k] = bars.v[k] - rate
     free_bar, down_bar, up_bar = bounded_vjp(wanted.free, -own.top, own.top, rate / gear)
     error_bar = free_bar * own.gain * wanted.share

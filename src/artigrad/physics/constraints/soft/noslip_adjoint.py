@@ -25,6 +25,7 @@ from ...dynamics.forward_dynamics import forces
 from ...dynamics.momentum import mass_times_vjp
 from ...kinematics import clear_pose_bars, kinematics_vjp
 from ...lines import clear_line_bars, lines_vjp, place
+from ...margin import keep_speed
 from ..paths import path_bars
 from ..touching import GapBars, contact_gap, gap_bars
 from .adhesion import stick
@@ -46,7 +47,6 @@ from .noslip import (
     solve_cone,
     touching,
 )
-from .row_margins import keep_margin
 from .slip_problem import FIRST
 from .soft_problem import FREE_DRY, TENDON_DRY
 from .start import start_rows
@@ -147,7 +147,7 @@ def _row_vjp(s: Step, row: Row, f: Any, y: Any, f_bar: Any, ran: Any) -> tuple[l
     inside = abs(wanted) < bound
     free = select(ran & inside, f_bar, 0.0)
     row.bound_bar = row.bound_bar + select(ran, select(inside, 0.0, select(wanted < 0.0, -f_bar, f_bar)), 0.0)
-    keep_margin(s, select(ran & (bound > 0.0), abs(bound - abs(wanted)) / row.inv, 1e30))
+    keep_speed(s, select(ran & (bound > 0.0), abs(bound - abs(wanted)) / row.inv, 1e30) * s.dt)
     return [free * row.inv], [free]
 
 

@@ -9,30 +9,58 @@ from __future__ import annotations
 from typing import Any
 
 from ....spatial import Vec3, norm
-from ....staging import Linear, Row, carry, maximum, minimum, select, target, to_real
+from ....staging import Linear, Row, carry, loop, maximum, select, target, to_real
 from ...collision.gap import FAR
 from ...context import Step
-from ..touching import alike_distance, compares, keep_distance
-from .families import BIG, Block, every_row, families
+from ...margin import keep_distance, keep_speed
+from ..touching import alike_distance, compares
+from .adhesion import reach
+from .families import BIG, COMBO, Block, every_row, families
+from .impedance import impedance
 from .stiffness import Six
 
-ALIKE = {"f64": 1e-8, "f32": 1e-4}  # by which rows that press alike may differ, relative to their size
+ALIKE = {"f64": 1e-6, "f32": 1e-4}  # by which rows that press alike may differ, relative to their size
 
 
 def note_margins(s: Step) -> None:
     """Keep the least distance of all rows to another zone."""
     for family, n, row in every_row(s):
         # a row of a neighbour in the pack has no stiffness
-        keep_margin(s, select(row.D > 0.0, family.margin(s, n, row), BIG))
+        keep_speed(s, select(row.D > 0.0, family.margin(s, n, row), BIG) * s.dt)
+        if isinstance(family, Block):
+            family.by_kind(s, n, lambda n=n, row=row, family=family: _end_of_contact(s, n, row, family), lambda: None)
+        elif family is COMBO:
+            _end_of_row(s, row.r, row.y, (row.low > -1.0) & (row.high > 0.5 * BIG))
+    if s.constraints.has("limit"):
+        _ends_of_limits(s)
     for family in families(s):
         if isinstance(family, Block) and compares(s):
             _compare_rows(s, family)
 
 
-def keep_margin(s: Step, near: Any) -> None:
-    """The least distance to where gradients change, m/s, of all steps."""
-    status = s.constraints.status
-    status[1] = minimum(status[1], near * s.dt)
+def _end_of_contact(s: Step, n: Any, row: Row, family: Block) -> None:
+    """Keep the distance of a contact that presses to where it ends."""
+    force = row.f if isinstance(row.f, Vec3) else row.f.lin
+    keep_distance(
+        s, -(row.r - reach(s, getattr(s.constraints, f"{family.name}_of")[n])), (row.D > 0.0) & (force.x > 0.0)
+    )
+
+
+def _end_of_row(s: Step, r: Any, y: Any, where: Any = None) -> None:
+    """Keep the distance of a limit to where it begins or ends to press: to r = 0, and to y = J a - aref below 0."""
+    keep_distance(s, maximum(abs(r), y * s.dt * s.dt), where)
+
+
+def _ends_of_limits(s: Step) -> None:
+    """Of all joints with a limit."""
+    for n in loop(s.constraints.limits):
+        i = s.constraints.limit[n]
+        own, k = s.const.link[i], s.model.link_v[i]
+        x, v, a = s.q[s.model.link_q[i]], s.v[k], s.ws.qdd[k]
+        for sign, distance in ((1.0, x - own.low), (-1.0, own.high - x)):
+            r = distance - own.limit_margin
+            spring = own.limit.k * impedance(own.limit, r, s.constraints.square).d * r
+            _end_of_row(s, r, sign * a + own.limit.b * (sign * v) + spring)
 
 
 class _Compared(Linear):

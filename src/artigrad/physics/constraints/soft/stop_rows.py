@@ -10,7 +10,6 @@ from typing import Any
 
 from ....staging import Row, counter, loop, select, switch, when_any
 from ...context import Step
-from ..touching import keep_distance
 from .families import BIG
 from .impedance import Soft, impedance, impedance_vjp
 from .motor_rows import motor_bars
@@ -26,8 +25,6 @@ def stop_joints(s: Step, count: counter) -> None:
             own, x = s.const.link[i], s.q[s.model.link_q[i]]
             for sign, distance in ((1.0, x - own.low), (-1.0, own.high - x)):
                 r = distance - own.limit_margin
-                if s.bars is not None:
-                    keep_distance(s, abs(r))
                 for _ in when_any(r < 0.0):
                     _stop(s, count, i, sign, r)
     if problem.has("dry"):

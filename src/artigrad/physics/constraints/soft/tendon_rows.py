@@ -13,7 +13,6 @@ from typing import Any
 
 from ....staging import Row, carry, loop, select, switch
 from ...context import Step
-from ..touching import keep_distance
 from .families import BIG, COMBO, velocities
 from .impedance import impedance
 from .soft_problem import TENDON_COUPLE, TENDON_DRY, TENDON_HIGH, TENDON_LOW
@@ -60,8 +59,6 @@ def _limit(sign: float, s: Step, n: Any, row: Row) -> None:
     r = sign * (s.ws.length[t] - (own.low if sign > 0 else own.high)) - own.margin
     d = impedance(soft, r, problem.square).d
     row.r, row.D, row.low, row.high = r, select(r < 0.0, d / (1.0 - d) * own.g, 0.0), 0.0, BIG
-    if s.bars is not None:
-        keep_distance(s, abs(r))
     row.ref = -(soft.b * COMBO.seen(s, n, row, velocities(s))) - soft.k * d * r
     _relieve(s, n, row, own.g, s.ws.length[t])
 

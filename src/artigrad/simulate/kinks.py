@@ -1,0 +1,96 @@
+"""Parameters at whose values gradients are those of one side: ends of the ranges that a law brings them into, and ties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..model.model import Model
+from ..model.options import Options
+from ..model.params import FIELDS, Params
+from ..physics.constraints.soft.impedance import HIGH, LOW
+from ..physics.constraints.soft.pair_numbers import LEAST_FRICTION
+
+CLOSE = 1e-9  # relative difference below which two numbers are one
+RANGES = ("control_range", "force_range", "effort_limit")  # a value is clamped between two numbers
+TIED = {"friction": 3, "torsional_friction": 4, "rolling_friction": 6}  # and the condim from which on they count
+
+
+def parameter_kinks(model: Model, options: Options, params: Params) -> dict[str, np.ndarray]:
+    """Return which entries of which fields sit at a kink, as masks of the shape of the field (with its batch, if it has one).
+    Fields without such an entry are left out."""
+    least, soft = (2.0 * options.dt if options.refsafe else 0.0), options.law == "soft"
+    values = {name: np.asarray(params[name], float) for name in FIELDS}
+    masks = {name: np.zeros(x.shape, bool) for name, x in values.items()}
+    for name in RANGES:
+        low, high = values[name][..., :1], values[name][..., 1:]
+        masks[name] |= np.isfinite(low) & _equal(low, high)
+    for name, acts in _rows(values).items() if soft else ():
+        masks[f"{name}solref"][..., 0] |= acts & _at_least_time(values[f"{name}solref"][..., 0], least)
+        masks[f"{name}solimp"] |= acts[..., None] & _at_ends(values[f"{name}solimp"])
+    explicit = {frozenset((a, b)) for a, b, _ in model.shapes.included}
+    for pair in model.shapes.pairs:
+        if frozenset(pair) not in explicit:
+            _mark_pair(model, values, pair, masks, least, soft)
+    return {name: mask for name, mask in masks.items() if mask.any()}
+
+
+def _rows(values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Of each kind of rows with a solref and a solimp of its own, by their prefix, which of them act."""
+    pair, equality = (np.ones(values[f"{name}_solref"].shape[:-1], bool) for name in ("pair", "equality"))
+    own: dict[str, np.ndarray] = {"pair_": pair, "equality_": equality}
+    for owner in ("", "tendon_"):
+        own[f"{owner}limit_"] = np.isfinite(values[f"{owner}limit"]).any(-1)
+        own[f"{owner}dry_"] = values[f"{owner}dry_friction"] > 0.0
+    return own
+
+
+def _equal(x: Any, y: Any) -> Any:
+    return np.abs(x - y) <= CLOSE * np.maximum(np.abs(x), np.abs(y))
+
+
+def _at_least_time(t: Any, least: float) -> Any:
+    """Whether a time constant is the least one; below zero it is a stiffness."""
+    return (t > 0.0) & (least > 0.0) & _equal(t, least)
+
+
+def _at_ends(imp: np.ndarray) -> np.ndarray:
+    """Of (d0, d1, width, midpoint, power), which are at an end of their range."""
+    d = _equal(imp, LOW) | _equal(imp, HIGH)
+    return np.stack([d[..., 0], d[..., 1], imp[..., 2] == 0.0, d[..., 3], _equal(imp[..., 4], 1.0)], -1)
+
+
+def _mark_pair(
+    model: Model, values: dict[str, np.ndarray], pair: tuple[int, int], masks: Any, least: float, soft: bool
+) -> None:
+    """Mark what two shapes have together, or the one of higher priority alone."""
+    rank = [model.shapes.priority[k] for k in pair]
+    a, b = [k for k, own in zip(pair, rank, strict=True) if own == max(rank)] * (1 + (rank[0] != rank[1]))
+    for name, needed in TIED.items():
+        x, y = values[name][..., a], values[name][..., b]
+        at_least = soft & _equal(np.maximum(x, y), LEAST_FRICTION)
+        _mark(masks[name], (a, b), (model.shapes.pair_condim(*pair) >= needed) & (((a != b) & _equal(x, y)) | at_least))
+    if not soft:
+        e = values["restitution"]
+        _mark(masks["restitution"], pair, _equal(e[..., pair[0]], e[..., pair[1]]))
+        return
+    share = _share(values["solmix"][..., a], values["solmix"][..., b])
+    t, other = values["solref"][..., a, 0], values["solref"][..., b, 0]
+    mixed = _at_least_time(share * t + (1.0 - share) * other, least)
+    _mark(masks["solref"][..., 0], (a, b), np.where((t > 0.0) & (other > 0.0), mixed, (a != b) & _equal(t, other)))
+    imp, share = values["solimp"], share[..., None]
+    ends = _at_ends(share * imp[..., a, :] + (1.0 - share) * imp[..., b, :])
+    for k in (a, b):
+        masks["solimp"][..., k, :] |= ends
+
+
+def _mark(mask: np.ndarray, shapes: tuple[int, int], kink: Any) -> None:
+    for k in shapes:
+        mask[..., k] |= kink
+
+
+def _share(a: Any, b: Any) -> Any:
+    """How much of a mixture is the first shape's."""
+    total = a + b
+    return np.where(total > 0.0, a / np.where(total > 0.0, total, 1.0), 0.5)
