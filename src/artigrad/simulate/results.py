@@ -27,10 +27,10 @@ class Health(NamedTuple):
     """How far a gradient can be trusted, one entry per robot.
 
     finite: whether all of it is (on a GPU without PyTorch: 1.0 or 0.0). violation: how far the constraints of some step were
-    from solved, as in `Trajectory`; 0 if all were. margin: m/s, the least change of velocity, of
-    all steps, after which a derivative would have jumped: a row in another zone of its law (sticking, slipping or letting go
-    instead), a limit that begins, an actuator at the end of its range, shapes that touch with other corners, edges or faces. The
-    gradient is one-sided where it is 0; 1000 means that nothing came near. Contacts that begin are not in it.
+    from solved, as in `Trajectory`; 0 if all were. margin: m/s, the least change of velocity, of all steps, after which a
+    derivative would have jumped: a row in another zone of its law (sticking, slipping or letting go instead), a limit that
+    begins, an actuator at the end of its range, shapes that touch with other corners, edges or faces. The gradient is one-sided
+    where it is 0; 1000 means that nothing came near. Contacts that begin are not in it.
     """
 
     finite: np.ndarray
