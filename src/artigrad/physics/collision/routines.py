@@ -84,8 +84,8 @@ def _mirrored(routine: Routine) -> Routine:
         assert routine.alike is not None
         return routine.alike(B, size_b, A, size_a)
 
-    rooms_of = {"room": room if routine.room else None, "alike": alike if routine.alike else None}
-    return routine._replace(shapes=(b, a), forward=forward, vjp=vjp, mirrored=True, **rooms_of)
+    own = routine._replace(shapes=(b, a), forward=forward, vjp=vjp, mirrored=True)
+    return own._replace(room=room if routine.room else None, alike=alike if routine.alike else None)
 
 
 _WRITTEN = (
