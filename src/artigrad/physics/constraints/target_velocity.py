@@ -9,7 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...staging import minimum, select
+from ..collision.gap import FAR
 from ..context import Step
+
+
+UNBOUNDED = 1e15  # m/s: the speed at which a gap of FAR, one that is not there, may close
 
 
 def target_velocity(s: Step, phi: Any, e: Any, g: Any) -> Any:
@@ -26,8 +30,9 @@ def bounces(s: Step, phi: Any, e: Any, g: Any, rest: Any) -> Any:
 
 
 def rest_velocity(s: Step, phi: Any) -> tuple[Any, Any]:
-    """What position correction wants, and its derivative with respect to the gap."""
+    """Return what position correction wants, and its derivative with respect to the gap."""
     options, dt = s.constraints.options, s.dt
     inside, above = -(options.erp * (phi + options.slop)) / dt, -(phi + options.erp * options.slop) / dt
     corrected, slope = minimum(inside, options.out), select(inside < options.out, -options.erp / dt, 0.0)
-    return select(phi > 0.0, above, corrected), select(phi > 0.0, -1.0 / dt, slope)
+    above, above_slope = select(phi < FAR, above, -UNBOUNDED), select(phi < FAR, -1.0 / dt, 0.0)
+    return select(phi > 0.0, above, corrected), select(phi > 0.0, above_slope, slope)

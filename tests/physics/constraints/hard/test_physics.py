@@ -101,6 +101,17 @@ def test_dry_friction_stops_a_wheel_and_holds_it():
     assert abs(held.v[0]) < 1e-6
 
 
+@pytest.mark.parametrize("dt, speed", [(1e-3, 1.5e6), (0.1, 2e4)])
+def test_a_joint_without_limit_turns_on_however_fast(dt, speed):
+    b = ag.ModelBuilder("dry", gravity=(0, 0, 0))
+    b.body("wheel", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1), dry_friction=0.2)
+    sim = ag.Simulator(b.build(), law="hard", dt=dt)
+    traj = sim.rollout(ag.State(np.zeros(1), np.array([speed])), steps=1)
+    assert traj.final.v[0] == pytest.approx(speed - 2.0 * dt, rel=1e-12)
+    grad = sim.vjp(traj, v_bar=np.ones(1))
+    assert grad.q0[0] == 0.0 and grad.v0[0] == pytest.approx(1.0)
+
+
 def test_laikago_stands():
     """Height, creep and the size of the gradient over two seconds."""
     model = ag.robots.laikago()
