@@ -93,7 +93,8 @@ def parts_of(state: Any) -> tuple[Any, Any, Any]:
 class Checks:
     """The checks of a Simulator: arrays come out contiguous, in its dtype, on its device."""
 
-    def __init__(self, engine: Engine, params: Params):
+    def __init__(self, engine: Engine, params: Params, raises: bool = False):
+        self.raises = raises  # where numbers are not finite, in place of a warning
         self.model, self.device, self.options = engine.model, engine.device, engine.options
         self.default_params, self.on_host = params, isinstance(self.device, Host)
         self.quaternions = tangent.quaternions(self.model)
@@ -123,6 +124,13 @@ class Checks:
         if self.device.holds(value):
             return self.device.foreign(name, value)
         return self.device.array(self.host_numbers(name, value))
+
+    def cotangent(self, name: str, value: Any) -> Any:
+        """The same of a cotangent that a framework computed: one that is not finite makes the gradient of its robot NaN, and
+        `finite` warns of it."""
+        if self.on_host:
+            return np.ascontiguousarray(value, dtype=self.device.dtype)
+        return self.numbers(name, value)
 
     def host_numbers(self, name: str, value: Any) -> np.ndarray:
         """The same on the host."""
@@ -362,7 +370,7 @@ class Checks:
         if kept is not None and kept.q.ndim == 3:
             bad = ~np.logical_and.reduce([np.isfinite(x[robot]).all(1) for x in kept])
             since = f" {'from' if block == 1 else 'by'} step {int(np.argmax(bad)) * block} on" if bad.any() else ""
-        warn(
+        self._not_finite(
             f"the motion{which} is not finite{since}: it was too fast for dt={self.options.dt:g}; shorten dt, or look at "
             "controls, gains and masses"
         )
@@ -372,11 +380,16 @@ class Checks:
         good = self.device.finite(pieces, batch)
         if self.on_host and not good.all():
             which = ", ".join(map(str, np.flatnonzero(~good)[:8]))
-            warn(
+            self._not_finite(
                 f"the gradient of {(~good).sum()} of {batch} robots is not finite (robot {which}): the motion or a "
                 "cotangent overflowed; look at the states, shorten dt or the horizon"
             )
         return good
+
+    def _not_finite(self, message: str) -> None:
+        if self.raises:
+            raise FloatingPointError(message)
+        warn(message)
 
     @property
     def negligible(self) -> float:

@@ -14,7 +14,10 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError
+from ..kernels.devices import all_finite, finite_rows
 from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, in_rows, leading, params_bar, params_of
@@ -119,11 +122,49 @@ def backward(call: Call, kept: Sequence[Any], bars: Sequence[Any], with_params: 
     flat = dict(zip(axes, kept, strict=True))["params"]
     own = with_params and flat is not None and prod(lead[: flat.ndim - 1]) > 1
     rows = input_rows(kept, axes, lead) | {"params": params_of(call.sim, flat, lead, own)}
-    found = _backward(call.sim, call, rows, input_rows(bars, call.bar_axes, lead), with_params)
+    bar_rows = input_rows(bars, call.bar_axes, lead)
+    bad = _diverged(call, bar_rows)
+    if bad is not None:
+        bar_rows = {name: None if x is None else _filled(x, bad, 0.0) for name, x in bar_rows.items()}
+    found = _backward(call.sim, call, rows, bar_rows, with_params)
+    if bad is not None:
+        found = _with_nan(call, found, bad)
     out = {name: x.reshape((*lead, *x.shape[1:])) for name, x in found.items() if x is not None and name != "params"}
     if found.get("params") is not None:
         out["params"] = params_bar(found["params"].flat, flat, lead)
     return tuple(out.get(name) for name in call.inputs)
+
+
+def _diverged(call: Call, bars: Rows) -> Any:
+    """Robots with a cotangent that is not finite, (batch,), None if there are none. Nobody waits for a GPU to find out."""
+    given = [x for x in bars.values() if x is not None]
+    if not given or not call.sim.checks.on_host:
+        return None
+    given = [np.asarray(x) for x in given]
+    if all(map(all_finite, given)):
+        return None
+    return ~finite_rows([x.reshape(len(x), -1) for x in given], len(given[0]))
+
+
+def _filled(x: Any, robots: Any, value: float) -> Any:
+    """A copy with this value in the rows of some robots."""
+    out = np.array(x)
+    out[robots] = value
+    return out
+
+
+def _with_nan(call: Call, found: Rows, bad: Any) -> Rows:
+    """Cotangents with NaN for the robots whose own were not finite; so is the sum over robots that share their parameters."""
+    known = {name: np.asarray(x) for name, x in found.items() if x is not None and name != "params"}
+    warned = not all(map(all_finite, known.values()))
+    out: Rows = {**found, **{name: _filled(x, bad, np.nan) for name, x in known.items()}}
+    params = found.get("params")
+    if params is not None:
+        flat = _filled(params.flat, bad, np.nan) if params.flat.ndim > 1 else np.full_like(params.flat, np.nan)
+        out["params"] = Params.of(call.sim.model, flat)
+    if not warned:
+        call.sim.checks.finite([out[name] for name in known], len(bad))
+    return out
 
 
 def input_rows(arrays: Iterable[Any], axes: dict[str, int], lead: Axes) -> Rows:

@@ -51,6 +51,8 @@ class Simulator(StateFunctions, Sealed):
         fewer, 1, 2, 4, ..., which is faster where each touches something else, since a pack looks at all that any of
         its robots touches; the numbers are the same to the bit.
     backend: "native", or "numpy" to run the very same source uncompiled, slowly, for reading and debugging.
+    nonfinite: "warn" where the motion or the gradient of a robot is not finite (its numbers are NaN, those of the other robots
+        are not touched), or "raise" FloatingPointError. On a GPU neither, as that would wait for it.
 
     All others are the fields of `Options`, which says what they mean; those not given are `model.options`. Other attributes
     cannot be set: `params` are given to each call, options to a new Simulator.
@@ -68,6 +70,7 @@ class Simulator(StateFunctions, Sealed):
         threads: int | None = None,
         lanes: int | None = None,
         backend: Literal["native", "numpy"] = "native",
+        nonfinite: Literal["warn", "raise"] = "warn",
         law: Literal["soft", "hard"] | None = None,
         integrator: Integrator | None = None,
         implicit_damping: bool | None = None,
@@ -137,7 +140,9 @@ class Simulator(StateFunctions, Sealed):
             )
         self.lanes = 1 if alone else int(lanes or widest(self.dtype))
         self.engine = Engine(model, options, self._open(device), int(threads or _cores()))
-        self.checks = Checks(self.engine, self.params)
+        if nonfinite not in ("warn", "raise"):
+            raise InputError(f"nonfinite is 'warn' or 'raise', not {nonfinite!r}")
+        self.checks = Checks(self.engine, self.params, nonfinite == "raise")
         self._seal()
 
     def _open(self, device: Any) -> Device:

@@ -178,7 +178,7 @@ class _ClosedLoop(torch.autograd.Function):
             direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in bars]
             named = zip(("q_bar", "v_bar", "act_bar"), direct, strict=False)
             back = Cotangents(
-                sim.engine, inputs, LossBars(*(sim.checks.numbers(k, memory(sim, x)) for k, x in named)), needed[0]
+                sim.engine, inputs, LossBars(*(sim.checks.cotangent(k, memory(sim, x)) for k, x in named)), needed[0]
             )
             through_loop(back, rows, recomputed, ctx.tricks, loop, direct, given[-1], ctx.hold)
             lead = u.shape[:-2]

@@ -96,7 +96,7 @@ class InsideLoop(torch.autograd.Function):
         rows = [x.reshape(-1, *x.shape[-2:]).numpy() for x in loop]
         bars = [torch.zeros_like(x) if bar is None else bar.detach() for x, bar in zip(loop, given, strict=True)]
         bar_rows = [
-            sim.checks.numbers(f"{k}_bar", x.reshape(-1, *x.shape[-2:]).contiguous().numpy())
+            sim.checks.cotangent(f"{k}_bar", x.reshape(-1, *x.shape[-2:]).contiguous().numpy())
             for k, x in zip(names, bars, strict=True)
         ]
         params = params_of(sim, None if flat is None else flat.detach().numpy(), lead)
