@@ -147,7 +147,9 @@ def test_errors_are_those_of_the_callback():
     bad("max_contacts=2 allows for", lambda: aj.rollout(small, many, steps=5))
     nan = jnp.full_like(x["v"], jnp.nan)
     _, back = jax.vjp(lambda v: aj.step(SIM, (x["q"], v)).v, x["v"])
-    with pytest.warns(RuntimeWarning, match="gradient of 3 of 3 robots is not finite"):  # those of a robot that diverged
+    with pytest.warns(
+        RuntimeWarning, match="gradient of 3 of 3 robots is not finite"
+    ):  # those of a robot that diverged
         assert np.isnan(jax.block_until_ready(back(nan))[0]).all()
 
 

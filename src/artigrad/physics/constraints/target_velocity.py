@@ -12,7 +12,6 @@ from ...staging import minimum, select
 from ..collision.gap import FAR
 from ..context import Step
 
-
 UNBOUNDED = 1e15  # m/s: the speed at which a gap of FAR, one that is not there, may close
 
 
