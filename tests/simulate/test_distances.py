@@ -74,6 +74,25 @@ def test_beyond_the_cutoff_nothing_is_seen():
     assert not grad.q.any()
 
 
+def test_distances_of_bodies_with_many_shapes():
+    """576 pairs within the cutoff."""
+    row = "<replicate count='24' offset='0 .03 .02' euler='0 0 15'><geom size='{}' pos='.1 -.2 -.2'/></replicate>"
+    bodies = "".join(
+        f"<body name='{name}' pos='{x} 0 .3'><freejoint/>{row.format(size)}</body>"
+        for name, x, size in (("one", 0, 0.01), ("two", 0.9, 0.03))
+    )
+    both = "body1='one' body2='two' cutoff='2'"
+    text = f"<mujoco><worldbody>{bodies}</worldbody><sensor><distance {both}/><fromto {both}/></sensor></mujoco>"
+    m, sim, rng = mujoco.MjModel.from_xml_string(text), ag.Simulator(ag.load(text)), np.random.default_rng(0)
+    d, zero = mujoco.MjData(m), np.zeros((8, 12))
+    q = ag.move(sim.model, np.tile(m.qpos0, (8, 1)), 0.2 * rng.normal(size=(8, 12)))
+    read = np.concatenate(list(sim.sensors(ag.State(q, zero)).values()), 1)
+    for k in range(8):
+        d.qpos[:] = q[k]
+        mujoco.mj_forward(m, d)
+        np.testing.assert_allclose(read[k], d.sensordata, rtol=0, atol=1e-12)
+
+
 def test_distances_are_saved_and_edited():
     model = ag.load(measured("pill", "stone"))
     state, _ = apart(model, 2)

@@ -102,12 +102,17 @@ class Shapes:
     wet: tuple[int, ...] = ()  # shapes that a fluid feels as ellipsoids
     measured: bool = False  # whether pairs are asked how far apart they are, and nothing else
 
+    @cached_property
+    def included_number(self) -> dict[frozenset[int], int]:
+        """Where in `included` a pair is, the first time."""
+        return {frozenset((a, b)): k for k, (a, b, _) in reversed(list(enumerate(self.included)))}
+
     def pair_condim(self, a: int, b: int) -> int:
         """In how many directions contact of two shapes acts: an explicit pair says, or the shape of higher priority, or the
         larger number of the two."""
-        for one, other, condim in self.included:
-            if {one, other} == {a, b}:
-                return condim
+        own = self.included_number.get(frozenset((a, b)))
+        if own is not None:
+            return self.included[own][2]
         if self.priority[a] != self.priority[b]:
             return self.condim[a if self.priority[a] > self.priority[b] else b]
         return max(self.condim[a], self.condim[b])

@@ -7,14 +7,15 @@ gaps, points and normals, and their adjoint, are those of contacts.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..model.model import Sensor
+from ..model.model import Model, Sensor
 from ..model.params import Params
 from ..model.quaternions import of_matrix
 from ..model.state import State
+from ..physics.collision.candidates import candidates
 from ..physics.collision.gap import FAR
 from ..physics.constraints.report import REPORT
 from ..physics.sensing import sensing_size
@@ -39,6 +40,12 @@ class Apart(NamedTuple):
     point: np.ndarray
     normal: np.ndarray
     sign: np.ndarray
+
+
+def stage_options(stage: Model) -> dict[str, Any]:
+    """Options of the simulator of a stage: room for all points, which may all be within the cutoff at a time; one iteration,
+    since nobody reads their forces."""
+    return {"max_contacts": max(1, int(candidates(stage).first[-1])), "iterations": 1}
 
 
 def _staged(at: At, s: Sensor) -> tuple[Simulator, State, Params]:

@@ -30,6 +30,7 @@ from .kinks import parameter_kinks
 from .policy_loop import Network, policy_backward, policy_forward
 from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
+from .sensor_distances import stage_options
 from .state_functions import StateFunctions
 from .tangents import Direction, rollout_jvp, rollout_vjp_jvp
 from .trajectory_files import read
@@ -657,7 +658,7 @@ class Simulator(StateFunctions, Sealed):
     def _stages(self) -> dict[str, Simulator]:
         """Where the sensors of distances look at their shapes, by name."""
         stages = {s.name: s.stage.model for s in self.model.sensors if s.stage is not None}
-        return {name: Simulator(stage, threads=self.threads) for name, stage in stages.items()}
+        return {name: Simulator(m, threads=self.threads, **stage_options(m)) for name, m in stages.items()}
 
     @presented
     def sensors(self, state: State, u: Any = None, *, params: Params | None = None, time: Any = 0.0) -> dict[str, Any]:

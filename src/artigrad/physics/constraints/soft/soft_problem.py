@@ -285,10 +285,8 @@ def _stretches(c: Candidates) -> dict[str, Any]:
 def _gap(model: Model, a: int, b: int) -> float:
     """How far beyond its margin adhesion acts between two shapes; an explicit pair has its own."""
     shapes = model.shapes
-    own = [
-        gap for (one, other, _), gap in zip(shapes.included, shapes.included_gap, strict=True) if {a, b} == {one, other}
-    ]
-    return own[0] if own else shapes.gap[a] + shapes.gap[b]
+    own = shapes.included_number.get(frozenset((a, b)))
+    return shapes.gap[a] + shapes.gap[b] if own is None else shapes.included_gap[own]
 
 
 def _widest_gaps(c: Candidates, gaps: list[float]) -> list[float]:
