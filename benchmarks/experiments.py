@@ -12,7 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
-from artigrad.tasks import EXPERIMENTS, Running, experiment
+from artigrad.tasks import EXPERIMENTS, RunOptions, experiment
 
 SMALL = 3e6  # bytes
 
@@ -35,7 +35,7 @@ def main() -> None:
             said[0] = time.monotonic()
             print(f"{said[0] - began:6.0f} s  {given.name} {done} {text}", flush=True)
 
-    how = Running(
+    how = RunOptions(
         given.folder, given.seeds, given.iterations, given.seconds, True, given.device, watch, given.first_seed
     )
     numbers, files = experiment(given.name)(how)

@@ -15,7 +15,7 @@ import artigrad
 
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
-DONE = ("cli", "control", "deprecation.py", "envs", "fit", "jobs.py", "learn", "optimize", "robots")
+DONE = ("cli", "control", "deprecation.py", "envs", "fit", "jobs.py", "learn", "optimize", "robots", "tasks")
 PAGES = (
     *("fit.md", "learning.md", "api/control.md", "api/envs.md", "api/fit.md", "api/learn.md", "api/optimize.md"),
     "tutorials/control.md",

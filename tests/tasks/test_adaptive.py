@@ -22,7 +22,7 @@ def shaken(poles, count=60, force=20.0, seed=0):
         after = real.step(u)
         seen.append(Transition(*state, u, *after))
         state = after
-    return real, [t for t in seen if t.told]
+    return real, [t for t in seen if t.informative]
 
 
 def true_parameters(real):
@@ -33,7 +33,7 @@ def true_parameters(real):
 
 
 @pytest.mark.parametrize("poles", [1, 2])
-def test_the_model_can_be_the_suites(poles):
+def test_model_can_represent_dm_controls_cartpole(poles):
     real, seen = shaken(poles)
     pilot = Pilot(poles)
     assert pilot.unknowns.n == {1: 8, 2: 14}[poles] and len(seen) > 30
@@ -66,10 +66,10 @@ def test_derivatives_of_the_cost(poles):
         np.testing.assert_allclose((at[0] - at[1]) / 2e-6, found, atol=1e-8)
 
 
-def test_one_pole_is_found_from_forty_transitions():
+def test_one_pole_is_identified_from_forty_transitions():
     real, seen = shaken(1, 40)
     pilot = Pilot(1)
-    pilot.seen = seen
+    pilot.transitions = seen
     pilot.fit()
     assert pilot.error < 1e-3
     _, others = shaken(1, 40, seed=5)

@@ -8,12 +8,12 @@ from typer.testing import CliRunner
 
 from artigrad import Simulator
 from artigrad.cli import app
-from artigrad.tasks import EXPERIMENTS, TASKS, Running, experiment, gait, lengths, reach, speed
+from artigrad.tasks import EXPERIMENTS, TASKS, RunOptions, experiment, gait, lengths, reach, speed
 
 torch = pytest.importorskip("torch")
 
 
-def test_the_listing_has_a_line_for_each():
+def test_listing_names_every_experiment():
     shown = CliRunner().invoke(app, ["run"])
     assert shown.exit_code == 0
     for name in (*TASKS, *EXPERIMENTS):
@@ -24,12 +24,15 @@ def test_the_listing_has_a_line_for_each():
 
 def test_sizes_of_the_papers():
     """Bodies, masses, sensors and weights."""
-    from artigrad.tasks.networks import Bank
+    from artigrad.tasks.networks import PerSeedMLP
 
     robot = gait.quadruped(4.0)
     assert abs(robot.params.mass.sum() - 28.7) < 1e-9 and robot.nu == 8
-    assert Bank((2, 128, 128, 8), 1, skip=True).per_seed == 17_952
-    assert Bank(reach.Reach.sizes, 1).per_seed == 17_284 and Bank(reach.ReachAny.sizes, 1).per_seed == 2_107_396
+    assert PerSeedMLP((2, 128, 128, 8), 1, skip=True).per_seed == 17_952
+    assert (
+        PerSeedMLP(reach.Reach.sizes, 1).per_seed == 17_284
+        and PerSeedMLP(reach.ReachAny.sizes, 1).per_seed == 2_107_396
+    )
     assert reach.arm(9.81, 30.0).params.mass.sum() == 32.0
     fast = speed.quadruped()
     assert fast.nb == 17 and fast.nu == 16
@@ -38,7 +41,7 @@ def test_sizes_of_the_papers():
         assert sum(w.numel() for w in speed.sensing_policy(sim, sizes).parameters()) == int(name.replace(",", ""))
 
 
-def test_motors_of_the_paper_do_not_hold_the_arm():
+def test_motors_of_the_paper_cannot_hold_the_arm():
     """Some pose holds its tip at the point with 61 N m, none with less: found by search, so within a margin."""
     assert 40 < reach.holding_torque(np.array(reach.POINT)) < 80
 
@@ -51,10 +54,10 @@ def test_the_tip_of_the_arm_is_its_site():
     assert torch.allclose(reach.tip_of(q), at.sites(sim, (q, q))[:, 0], atol=1e-12)
 
 
-def test_a_bank_has_networks_that_do_not_know_of_each_other():
-    from artigrad.tasks.networks import Bank, clip_each
+def test_networks_of_different_seeds_are_independent():
+    from artigrad.tasks.networks import PerSeedMLP, clip_each
 
-    both, one = Bank((2, 8, 3), 2, quiet=False), Bank((2, 8, 3), 1, quiet=False, first_seed=1)
+    both, one = PerSeedMLP((2, 8, 3), 2, quiet=False), PerSeedMLP((2, 8, 3), 1, quiet=False, first_seed=1)
     x = torch.randn(2, 5, 2)
     assert torch.allclose(both(x)[1:], one(x[1:]), atol=1e-6)
     (100 * both(x)[0]).sum().backward()
@@ -63,11 +66,11 @@ def test_a_bank_has_networks_that_do_not_know_of_each_other():
     assert abs(norms[0] - 1) < 1e-5 and norms[1] == 0
 
 
-def test_gait_runs_and_goes_on(tmp_path, monkeypatch):
+def test_gait_runs_and_resumes(tmp_path, monkeypatch):
     monkeypatch.setattr(gait, "TORQUES", (24.0,))
     monkeypatch.setattr(gait, "SECONDS", 0.2)
     for iterations in (2, 3):
-        how = Running(tmp_path, seeds=2, iterations=iterations, resume=True)
+        how = RunOptions(tmp_path, seeds=2, iterations=iterations, resume=True)
         numbers = gait.Gait().run(how)
     assert numbers["24 N m"]["evaluations"] == 3
     assert len(torch.load(tmp_path / "gait-24.pt", weights_only=True)["record"]) == 3
@@ -79,7 +82,7 @@ def test_reach_any_learns(tmp_path, monkeypatch):
     monkeypatch.setattr(reach.ReachAny, "batch", 4)
     monkeypatch.setattr(reach.ReachAny, "rate", 1e-2)
     monkeypatch.setattr(reach.ReachAny, "scenes", ("gravity",))
-    numbers, files = reach.ReachAny()(Running(tmp_path, seeds=2, iterations=12))
+    numbers, files = reach.ReachAny()(RunOptions(tmp_path, seeds=2, iterations=12))
     curve = np.array(numbers["gravity"]["mean_distance"])
     assert curve.shape == (12, 2) and (curve[-1] < curve[0]).all()
     assert {file.name for file in files} >= {"result.json", "curves.png", "motion.html"}
@@ -103,24 +106,24 @@ def test_lengths_have_gradients():
 
 
 def test_pixels_runs_through_the_camera(tmp_path, monkeypatch):
-    """Each part moves what it should, and pictures have a gradient to the state."""
+    """Each part trains its networks, and images have a gradient with respect to the state."""
     from artigrad.tasks import pixels
 
     monkeypatch.setattr(pixels, "AHEAD", 3)
     small = pixels.Pixels()
     small.parts, small.robots, small.width, small.height = (1, 5, 1), (4, 4, 2), 24, 8
-    small.lesson, small.batch = 5, 16
-    monkeypatch.setattr(small, "minute", lambda dt: (0.0, 0.0, [0.0]))
+    small.policy_updates, small.batch = 5, 16
+    monkeypatch.setattr(small, "evaluate", lambda dt: (0.0, 0.0, [0.0]))
     parts = []
     for iterations in (1, 6, 7):
-        small.run(Running(tmp_path, seeds=1, iterations=iterations, resume=True))
-        parts.append([w.detach().clone() for part in (small.eyes, small.hands) for w in part.parameters()])
+        small.run(RunOptions(tmp_path, seeds=1, iterations=iterations, resume=True))
+        parts.append([w.detach().clone() for part in (small.encoder, small.policy) for w in part.parameters()])
     moved = [
         [not torch.equal(a, b) for a, b in zip(*pair, strict=True)] for pair in (parts[:2], parts[1:])
-    ]  # seeing moves the eyes, both moves all
-    eyes = len(list(small.eyes.parameters()))
-    assert any(moved[0][:eyes]) and not any(moved[0][eyes:])
-    assert any(moved[1][:eyes]) and any(moved[1][eyes:])
+    ]  # part 2 trains the encoder, part 3 all
+    encoder = len(list(small.encoder.parameters()))
+    assert any(moved[0][:encoder]) and not any(moved[0][encoder:])
+    assert any(moved[1][:encoder]) and any(moved[1][encoder:])
     q = torch.tensor([[0.1, 0.3]], requires_grad=True)
-    (bar,) = torch.autograd.grad(small.look(q, torch.zeros(1, 2)).square().sum(), q)
+    (bar,) = torch.autograd.grad(small.images(q, torch.zeros(1, 2)).square().sum(), q)
     assert (bar != 0).all()

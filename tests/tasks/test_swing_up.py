@@ -1,4 +1,4 @@
-"""Pixels: what teaches the hands is right, and what the eyes learn from is what was shown."""
+"""Pixels: plans for the policy, and the frame buffer of the encoder."""
 
 import numpy as np
 import pytest
@@ -20,31 +20,31 @@ def test_residuals_have_jacobians():
         assert np.allclose((more - less) / (2 * h), slope, atol=1e-8)
 
 
-def test_plans_come_up_and_the_gain_about_upright_holds():
+def test_plans_reach_upright_and_lqr_stabilizes_it():
     """Plans begin hanging and elsewhere, and have come up or are on their way; LQR brings back what leans by 0.15 rad."""
     torch.manual_seed(0)
-    lessons = swing_up.Lessons(12, updates=5)
-    hands = swing_up.Hands()
-    lessons.round(hands)
-    q = lessons.rows[:, :2].reshape(-1, 60, 2)  # of each plan that is kept, two thirds of its frames
+    plans = swing_up.PlanDataset(12, updates=5)
+    policy = swing_up.SwingUpPolicy()
+    plans.round(policy)
+    q = plans.rows[:, :2].reshape(-1, 60, 2)  # of each plan that is kept, two thirds of its frames
     assert len(q) > 1 and (q[:, -1, 1].cos() > 0.9).any() and (q[:, 0, 1].cos() < -0.9).any()
     q, v = torch.tensor([[0.2, 0.15]]), torch.zeros(1, 2)
     for _ in range(130):
-        u = (torch.cat([q, v], -1) @ lessons.upright[:, None]).clamp(-1, 1)
-        q, v = swing_up.move(lessons.moving, q, v, u)
+        u = (torch.cat([q, v], -1) @ plans.upright[:, None]).clamp(-1, 1)
+        q, v = swing_up.move(plans.sim32, q, v, u)
     assert q.abs().max() < 0.02 and v.abs().max() < 0.02
 
 
-def test_a_film_gives_three_frames_in_a_row(monkeypatch):
+def test_frame_buffer_returns_consecutive_frames(monkeypatch):
     """Frame t of robot b shows 10 t + b; a robot that began anew a frame ago has no three."""
-    monkeypatch.setattr(pixels, "REMEMBERED", 8)
-    film = pixels.Film()
+    monkeypatch.setattr(pixels, "BUFFER_FRAMES", 8)
+    film = pixels.FrameBuffer()
     for t in range(20):
         shown = 10.0 * t + torch.arange(3.0)
         age = torch.tensor([t + 5, t + 5, 1])
         film.add(shown[:, None, None].expand(3, 2, 4), shown[:, None].expand(3, 5), age)
-    frames, told, known = film.draw(200)
+    frames, features, valid = film.sample(200)
     now, before, first = frames[:, :, 0, 0].unbind(1)
-    assert torch.equal(now, told[:, 0]) and torch.equal(now - before, torch.full_like(now, 10.0))
+    assert torch.equal(now, features[:, 0]) and torch.equal(now - before, torch.full_like(now, 10.0))
     assert torch.equal(before - first, torch.full_like(now, 10.0)) and now.min() >= 140
-    assert torch.equal(known[:, 0] > 0, now % 10 != 2)
+    assert torch.equal(valid[:, 0] > 0, now % 10 != 2)

@@ -38,7 +38,7 @@ def test_the_published_experiments_hold(made, name):
 
 
 @pytest.mark.parametrize("name", ["throw", "throw-paper"])
-def test_adam_throws_too(made, name):
+def test_adam_solves_the_throws(made, name):
     task = made[name]
     run = minimize(
         task,
@@ -51,7 +51,7 @@ def test_adam_throws_too(made, name):
     assert (run.solved_at(0.03**2) > 0).sum() >= 4
 
 
-def test_the_pendulum_stands_up_within_its_bounds(made):
+def test_pendulum_rises_within_its_bounds(made):
     task = made["pendulum"]
     starts = task.start(np.random.default_rng(0), 4)
     run = minimize(task, starts, method="adam", iterations=100, goal=task.loss_goal(), learning_rate=0.1)
@@ -69,7 +69,7 @@ def test_friction_of_the_racecar(made):
     np.testing.assert_allclose(task.gradient(x)[1][:, 0], differences, rtol=1e-4)
 
 
-def test_the_ball_is_held_until_it_is_let_go(made):
+def test_ball_is_held_until_release(made):
     for name in ("throw", "throw-paper"):
         task = made[name]
         traj = task.rollout(task.start(np.random.default_rng(0), 2))
@@ -80,7 +80,7 @@ def test_the_ball_is_held_until_it_is_let_go(made):
         assert (grad.health.margin > 1e-3).all() and (grad.health.violation == 0).all()
 
 
-def test_a_still_arm_stays_where_it_is(made):
+def test_arm_at_rest_stays_at_rest(made):
     """Torques of zero are on top of those that hold the arm."""
     task = made["throw"]
     q = task.rollout(np.zeros((1, task.n))).q[0, : task.release, :7]

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ..errors import InputError
 from ..optimize import METHODS, History
-from ..tasks import EXPERIMENTS, TASKS, Running, Task, experiment
+from ..tasks import EXPERIMENTS, TASKS, RunOptions, Task, experiment
 from ..tasks.study import Study, study, verdict
 from ..tasks.write_up import result, write
 
@@ -79,7 +79,9 @@ def run(
     try:
         if name in EXPERIMENTS:
             folder = out or Path("results") / name
-            run_experiment(console, name, Running(folder, starts, iterations, seconds, resume, device, first_seed=seed))
+            run_experiment(
+                console, name, RunOptions(folder, starts, iterations, seconds, resume, device, first_seed=seed)
+            )
             return
         if name not in TASKS:
             raise InputError(f"there is no task '{name}'; tasks are {NAMES}")
@@ -127,7 +129,7 @@ def listing(console: Console) -> None:
     console.print(table)
 
 
-def run_experiment(console: Console, name: str, how: Running) -> None:
+def run_experiment(console: Console, name: str, how: RunOptions) -> None:
     """Run an experiment with a progress bar, and print its numbers and files."""
     console.print(f"[bold]{name}[/]: {EXPERIMENTS[name][2]}; {how.seeds} seeds, {how.device}")
     columns = BarColumn(), TextColumn("{task.completed} {task.description}"), TimeElapsedColumn()

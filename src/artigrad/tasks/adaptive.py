@@ -1,14 +1,14 @@
-"""Adaptive control: a cart swings up one or two poles whose masses and lengths it does not know (Heiden et al. 2019, figure 5).
+"""Adaptive control: a cart swings up one or two poles with unknown masses and lengths (Heiden et al. 2019, figure 5).
 
-The real system is the cartpole of the DeepMind Control Suite in MuJoCo: its own file, forces within 200 N, a control every 40
-ms (four steps of its 10 ms), episodes of 140 controls. The controller plans by iLQR with a model of ours: the same bodies and
-joints and the same integrator, all masses, lengths, inertias, dampings and armatures unknown, 8 numbers for one pole and 14
-for two, all begun at 2. After each episode, and after 50 and 100 controls of the first, they are fitted by L-BFGS to all
+The real system is the cart-pole of the DeepMind Control Suite in MuJoCo: its file, forces within 200 N, a control every 40
+ms (four steps of 10 ms), episodes of 140 controls. The controller plans by iLQR with a model in artigrad: the same bodies,
+joints and integrator, with unknown masses, lengths, inertias, dampings and armatures, 8 parameters for one pole and 14 for
+two, all initialized to 2. After each episode, and after 50 and 100 controls of the first, they are fitted by L-BFGS to all
 transitions so far.
 
-Two things beside the paper. The rail of the suite ends at 1.8 m, which the model does not know: transitions that may have
-touched its end are left out of the fit, and so are those beyond 15 rad/s, 40 ms of which tell nothing about parameters that
-are far off. And before the first fit forces cost more, as nobody trusts a plan of a model that has not seen its robot.
+Two additions to the paper. The rail ends at 1.8 m, which is not part of the model: the fit omits transitions that may have
+touched the end, and those beyond 15 rad/s, 40 ms of which are not informative if the parameters are far off. And before the
+first fit forces cost more, since plans of an unfitted model are unreliable.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ..model.params import Params
 from ..model.state import State
 from ..optimize import minimize
 from ..simulate.simulator import Simulator
-from .experiment import Experiment, Running, film_of, plotting, save_figure
+from .experiment import Experiment, RunOptions, plotting, save_figure, save_video
 
-DT, HOLD, CONTROLS = 0.01, 4, 140  # s, steps of a control, controls of an episode
+DT, HOLD, CONTROLS = 0.01, 4, 140  # step (s), steps per control, controls per episode
 FORCE, RAIL, FAST = 200.0, 1.8, 15.0  # N, m, rad/s
-START = 2.0  # of every parameter
-EXPLAINED = 1e-4  # rad, m and their rates: the error of predictions, over one control, that is small enough
+START = 2.0  # initial value of every parameter
+EXPLAINED = 1e-4  # prediction error over one control (rad, m and rates) that needs no new fit
 HORIZON, EPISODES = (
     {1: 20, 2: 40},
     {1: 3, 2: 5},
-)  # by number of poles: controls that are planned, episodes that are allowed
+)  # by number of poles: horizon in controls, maximum number of episodes
 POSITION, ANGLE, SPEED, EFFORT, CAREFUL = (
     1.0,
     3.0,
@@ -45,13 +45,13 @@ POSITION, ANGLE, SPEED, EFFORT, CAREFUL = (
     0.003,
     0.3,
 )  # weights of the cost; of forces before the first fit
-LAST = 5.0  # how many times as much the last state weighs
-UPRIGHT, WHILE = 0.95, 20  # cosine of every pole, over the last controls of an episode
+LAST = 5.0  # factor on the weights of the last state
+UPRIGHT, WHILE = 0.95, 20  # success: cosine of every pole, over the last controls of an episode
 
 
 # -- the real system -------------------------------------------------------------------------------------------------------
 class Suite:
-    """The cartpole of the control suite, read from dm_control's file. dt: of MuJoCo, s; of the file if None."""
+    """The cart-pole of the DeepMind Control Suite in MuJoCo. `dt` is MuJoCo's step, s; None: the file's."""
 
     def __init__(self, poles: int, seed: int, dt: float | None = None):
         spec = find_spec("dm_control")
@@ -76,7 +76,7 @@ class Suite:
         self.data, self.rng = mujoco.MjData(self.model), np.random.default_rng(seed)
 
     def reset(self) -> State:
-        """Hanging, nearly at rest, as the suite begins a swing-up."""
+        """Reset to hanging, nearly at rest, as dm_control's swing-up."""
         self._mujoco.mj_resetData(self.model, self.data)
         n = self.model.nv
         self.data.qpos[0] = 0.01 * self.rng.normal()
@@ -90,15 +90,15 @@ class Suite:
         return State(self.data.qpos.copy(), self.data.qvel.copy())
 
     def step(self, force: np.ndarray) -> State:
-        """One control."""
+        """Simulate one control."""
         self.data.ctrl[:] = force / self.gear
         self._mujoco.mj_step(self.model, self.data, self.steps)
         return self.state
 
 
-# -- the model of it -------------------------------------------------------------------------------------------------------
+# -- the model -------------------------------------------------------------------------------------------------------------
 def blank(poles: int) -> Model:
-    """Cart and poles, of which nothing is known."""
+    """Build the cart and poles with placeholder parameters."""
     b = ModelBuilder(f"cart with {poles} poles")
     unknown: dict[str, Any] = {"mass": START, "damping": START, "armature": START}
     parent = b.body("cart", joint="prismatic", axis=(1, 0, 0), **unknown)
@@ -111,8 +111,8 @@ def blank(poles: int) -> Model:
 
 
 class Unknowns:
-    """Numbers of a model by the logarithms x of them: mass, damping, armature of each body, height of the centre of mass and
-    moment of inertia of each pole, length of each pole that carries another."""
+    """Parameters of a model as a function of their logarithms x: mass, damping, armature of each body, height of the center
+    of mass and moment of inertia of each pole, length of each pole that carries another."""
 
     def __init__(self, model: Model):
         self.model, bodies = model, model.nb
@@ -128,7 +128,7 @@ class Unknowns:
         return own.replace(**plain, com=com, inertia=inertia, position=position, unchecked=True)
 
     def pull_back(self, x: np.ndarray, grad: Params) -> np.ndarray:
-        """The gradient of x."""
+        """Return the gradient of x."""
         moment = grad.inertia[1:, 0] + grad.inertia[1:, 1]
         parts = (grad.mass, grad.damping, grad.armature, grad.com[1:, 2], moment, grad.position[2:, 2])
         return np.concatenate(parts) * np.exp(x)
@@ -144,25 +144,25 @@ class Transition(NamedTuple):
     v_next: np.ndarray
 
     @property
-    def told(self) -> bool:
-        """Whether it tells something of the model: away from the ends of the rail, and not too fast."""
+    def informative(self) -> bool:
+        """True away from the ends of the rail and below the largest speed."""
         at = max(abs(self.q[0]), abs(self.q_next[0])) + HOLD * DT * max(abs(self.v[0]), abs(self.v_next[0]))
         return bool(at < RAIL and max(np.abs(self.v).max(), np.abs(self.v_next).max()) < FAST)
 
 
 class Prediction:
-    """How far the model is from the next states of all transitions: an `optimize.Problem` over x."""
+    """Squared error of the model's prediction of all transitions: an `optimize.Problem` over x."""
 
-    def __init__(self, sim: Simulator, unknowns: Unknowns, seen: list[Transition]):
+    def __init__(self, sim: Simulator, unknowns: Unknowns, transitions: list[Transition]):
         self.sim, self.unknowns = sim, unknowns
-        self.all = Transition(*(np.array(part) for part in zip(*seen, strict=True)))
+        self.all = Transition(*(np.array(part) for part in zip(*transitions, strict=True)))
         self.scale_q = np.std(self.all.q_next - self.all.q, 0) + 1e-6
         self.scale_v = np.std(self.all.v_next - self.all.v, 0) + 1e-6
         self.lower, self.upper = np.full(unknowns.n, np.log(1e-7)), np.full(unknowns.n, np.log(50.0))
 
     def predict(self, x: np.ndarray) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # where it overflows the loss says so
+            warnings.simplefilter("ignore")  # an overflow gives a large loss
             return self.sim.rollout(
                 State(*self.all[:2]), self.all.u[:, None], hold=HOLD, params=self.unknowns.params(x)
             )
@@ -185,7 +185,7 @@ class Prediction:
         return self.gradient(x)[0]
 
     def error(self, x: np.ndarray) -> float:
-        """Root mean square of what is predicted wrongly, over one control; rad, m and their rates."""
+        """Return the root mean squared error of the prediction over one control; rad, m and their rates."""
         final = self.predict(x).final
         away = np.concatenate([final.q - self.all.q_next, final.v - self.all.v_next], 1)
         return float(np.sqrt(np.mean(away**2)))
@@ -193,7 +193,7 @@ class Prediction:
 
 # -- the controller --------------------------------------------------------------------------------------------------------
 class Upright:
-    """Residuals of the cost: the cart in the middle, poles up wherever they turn, slow, little force."""
+    """Residuals of the cost: cart position, poles from upright modulo turns, velocities, force."""
 
     def __init__(self, poles: int):
         self.poles, self.effort = poles, CAREFUL
@@ -229,12 +229,13 @@ class Pilot:
         self.control = MPC(
             self.sim, cost, HORIZON[poles], hold=HOLD, iterations=5, first_iterations=100, limits=(-FORCE, FORCE)
         )
-        self.seen: list[Transition] = []
+        self.transitions: list[Transition] = []
         self.error = float("inf")
 
     def fit(self) -> None:
-        """If the parameters do not explain what was seen: from where they are, and from the beginning; the better counts."""
-        problem = Prediction(self.sim, self.unknowns, self.seen)
+        """Fit the parameters if they do not explain the transitions: from their current and from their initial values; keep
+        the better fit."""
+        problem = Prediction(self.sim, self.unknowns, self.transitions)
         self.error, self.cost.effort = problem.error(self.x), EFFORT
         if self.error > EXPLAINED:
             starts = np.stack([self.x, np.full(self.unknowns.n, np.log(START))])
@@ -243,7 +244,7 @@ class Pilot:
             self.error = problem.error(self.x)
 
     def episode(self, real: Suite, first: bool) -> dict[str, Any]:
-        """One episode on the real system, and a fit to what was seen."""
+        """Run an episode on the real system and fit the model to its transitions."""
         state, cosines, path = real.reset(), [], []
         self.control.reset()
         for t in range(CONTROLS):
@@ -251,7 +252,7 @@ class Pilot:
             u = self.control(state)
             after = real.step(u)
             new = Transition(state.q, state.v, u, after.q, after.v)
-            self.seen += [new] if new.told else []
+            self.transitions += [new] if new.informative else []
             state = after
             path.append(state.q)
             cosines.append(np.cos(np.cumsum(state.q[1:])).min())
@@ -266,7 +267,7 @@ class AdaptiveControl(Experiment):
     summary = "a cart swings up poles it does not know, on dm_control's cartpole (Heiden 2019)"
     torch = False
 
-    def run(self, how: Running) -> dict[str, Any]:
+    def run(self, how: RunOptions) -> dict[str, Any]:
         out: dict[str, Any] = {}
         total = how.seeds * (sum(EPISODES.values()) + EPISODES[1] + EPISODES[2])
         for key, dt in (("as_published", None), ("a_tenth_of_the_step", DT / 10)):
@@ -279,7 +280,7 @@ class AdaptiveControl(Experiment):
                 out[f"{poles}_{key}"] = self._summary(poles, runs)
         return out
 
-    def _seed(self, poles: int, seed: int, dt: float | None, how: Running, total: int) -> dict[str, Any]:
+    def _seed(self, poles: int, seed: int, dt: float | None, how: RunOptions, total: int) -> dict[str, Any]:
         pilot, real = Pilot(poles), Suite(poles, seed, dt)
         episodes = []
         for k in range(EPISODES[poles]):
@@ -326,10 +327,10 @@ class AdaptiveControl(Experiment):
 
     @staticmethod
     def _film(poles: int, q: np.ndarray, folder: Path, name: str) -> list[Path]:
-        """The last episode of the first seed, replayed on a cartpole of the same size that can be drawn."""
+        """Save the last episode of the first seed as a video, on a cart-pole with visuals."""
         from ..robots import cartpole
 
         sim = Simulator(cartpole(poles), dt=HOLD * DT)
         traj = sim.rollout(State(q[0], np.zeros(poles + 1)), steps=len(q) - 1)
         traj.kept[0].q[0], traj.kept[0].v[0] = q, 0.0
-        return film_of(traj, folder, name)
+        return save_video(traj, folder, name)

@@ -1,14 +1,14 @@
-"""Ball: how to throw a ball so that it comes to rest at a point (Degrave et al. 2019, section 3.1).
+"""Ball: throw a ball so that it comes to rest at a point (Degrave et al. 2019, section 3.1).
 
-A ball of 1 m diameter, friction 1, restitution 0.5, is thrown from 1 m above the floor; after 5 s it shall lie still 10 m away.
-A ball that rolls does not stop, so it has to land with as much backspin as takes away its speed while it slides.
+A ball of 1 m diameter, friction 1, restitution 0.5, is thrown from 1 m above the floor; after 5 s it shall rest 10 m away.
+A rolling ball does not stop, so it has to land with enough backspin to lose its speed while it slides.
 
-The six variables say its first velocity and spin. In place of the spin about x and y they have the velocity with which the ball
-would roll on in the end, (5 v + 2 r spin)/7: friction at the lowest point does not change it. In velocity and spin themselves
-the loss is a narrow valley, a thousand times as steep across as along; CMA-ES is given the same variables.
+The six variables determine the initial velocity and spin. Instead of the spin about x and y they contain the final rolling
+velocity, (5 v + 2 r spin)/7: friction at the lowest point does not change it. In velocity and spin the loss is a narrow
+valley, a thousand times as steep across as along; CMA-ES has the same variables.
 
-On the gradients. Each landing is resolved within one step, so that the motion is smooth up to the number of the step in which
-that happens; where this changes it jumps a little.
+Gradients: each landing is resolved within one step, so that the trajectory is a smooth function up to the index of the step
+of the landing; where this changes it has a small jump.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .task import Score, Task
 
 RADIUS, MASS, HEIGHT = 0.5, 1.0, 1.0
 TARGET = np.array([10.0, 0.0])
-ROLLS = 5.0  # s, about as long as it might roll: velocities times this are lengths
+ROLLS = 5.0  # time scale of rolling, s: velocities times this are lengths
 # from the variables to first velocities: v (3), velocities with which it rolls on (2), spin about z
 TO_MOTION = np.zeros((6, 6))
 TO_MOTION[[0, 1, 2, 5], [0, 1, 2, 5]] = 1.0
@@ -35,25 +35,25 @@ TO_MOTION[3, [1, 4]] = np.array([5.0, -7.0 / ROLLS]) / (2 * RADIUS)
 
 
 def thrown() -> Model:
-    """A ball above a floor."""
+    """Build a ball above a floor."""
     b = ModelBuilder("ball")
     b.body("ball", joint="free", mass=MASS, inertia=sphere(MASS, RADIUS), position=(0.0, 0.0, HEIGHT))
     b.sphere("ball", RADIUS, name="ball", friction=1.0, restitution=0.5)
     b.plane(friction=1.0, restitution=0.5)
     looks.floor(b, 0.0)
     looks.ball(b, "ball", RADIUS)
-    for x in (-1, 1):  # to see it spin
+    for x in (-1, 1):  # marks that show its spin
         looks.ball(b, "ball", 0.2, (x * 0.36, 0.0, 0.0), looks.WHITE)
     looks.ball(b, "world", 0.1, (*TARGET, 0.0), looks.GOAL)
     return b.build()
 
 
 class Ball(Task):
-    """How far the ball is from the target after five seconds, and how far it would roll in as many more."""
+    """Distance of the ball from the target after five seconds, and the distance that it would roll in five more."""
 
     name = "ball"
     summary = "a ball is thrown so that it comes to rest at a point 10 m away (Degrave 2019)"
-    law = "hard"  # it bounces
+    law = "hard"  # for restitution
     variables = "numbers of the first velocity"
     label = "distance from the target, and that of rolling on / m"
     goal = 0.01

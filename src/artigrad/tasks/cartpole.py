@@ -1,4 +1,4 @@
-"""Cartpole: a cart learns 150 forces that swing its pole up. No contact; the smallest task with a long horizon."""
+"""Cartpole: swing a pole up with 150 forces on the cart. No contact; the smallest task with a long horizon."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ EFFORT = 1e-4  # per N^2
 
 
 class Cartpole(Task):
-    """Over the last third: how far the pole's tip is from one metre above the middle of the rail, how fast it moves, and
-    the effort of the motor."""
+    """Distance of the pole's tip from 1 m above the middle of the rail, and its speed, over the last third; and the effort
+    of the motor."""
 
     name = "cartpole"
     summary = "a cart learns to swing its pole up"

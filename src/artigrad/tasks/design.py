@@ -1,9 +1,9 @@
-"""Design: which lengths and twists of an arm make its tool follow a path (Heiden et al. 2019, section 4.2).
+"""Design: lengths and twists of an arm whose tool follows a path (Heiden et al. 2019, section 4.2).
 
-Four joints turn in a given way; the Denavit-Hartenberg numbers (d, a, alpha) of each, twelve in all, are found from where the
-tool shall be at 100 moments. The path is that of an arm with d and a in 0.1 to 0.5 m and alpha anywhere, and the start is
-that arm with N(0, 0.2) added to every number. Poses of all moments and all arms are one call, and so is their gradient with
-respect to `Params`: lengths and twists are `position` and `rotation` of the next body, or of the tool.
+Four joints move in a given way; the twelve Denavit-Hartenberg parameters (d, a, alpha) are fitted to tool positions at 100
+times. The path is that of an arm with d and a in 0.1 to 0.5 m and any alpha, and the initial guess is that arm with N(0,
+0.2) added to every parameter. Poses of all times and all arms are one call, and so is their gradient with respect to
+`Params`: lengths and twists are `position` and `rotation` of the next body, or of the tool.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ JOINTS, POINTS = 4, 100
 
 
 class Design(Task):
-    """The mean square distance of the tool from its path, as a function of (d, a, alpha) of four joints. Every start is an
-    arm and a path of its own."""
+    """Mean squared distance of the tool from its path, as a function of (d, a, alpha) of four joints. Every initial guess
+    has its own arm and path."""
 
     name = "design"
     summary = "lengths and twists of an arm are found whose tool follows a path (Heiden 2019)"
@@ -44,7 +44,7 @@ class Design(Task):
     def __init__(self, *, points: int = POINTS):
         self.sim = Simulator(arm_dh(np.full((JOINTS, 3), 0.3)), dt=5.0 / points)
         t = np.linspace(0, 2 * np.pi, points)
-        self.q = np.stack([np.sin((k + 1) * t / 2 + k) * 1.2 for k in range(JOINTS)], 1)  # how the joints turn
+        self.q = np.stack([np.sin((k + 1) * t / 2 + k) * 1.2 for k in range(JOINTS)], 1)  # joint angles over time
         self.initial = self.sim.reset()
         self.lower, self.upper = np.full(3 * JOINTS, -4.0), np.full(3 * JOINTS, 4.0)
 
@@ -56,7 +56,7 @@ class Design(Task):
 
     # -- kinematics ----------------------------------------------------------------------------------------------------
     def params(self, x: np.ndarray) -> Params:
-        """One set of parameters for every row of x."""
+        """Return a set of parameters for every row of x."""
         d, a, alpha = np.moveaxis(x.reshape(len(x), JOINTS, 3), -1, 0)
         own, zero = self.sim.model.params, np.zeros_like(d)
         place, turn = np.stack([a, zero, d], -1), np.stack([np.cos(alpha / 2), np.sin(alpha / 2), zero, zero], -1)
@@ -70,7 +70,7 @@ class Design(Task):
         return State(q, np.zeros_like(q))
 
     def _tools(self, x: np.ndarray) -> np.ndarray:
-        """Where the tool is, (B, points, 3)."""
+        """Return tool positions (B, points, 3)."""
         return self.sim.outputs(self._states(len(x)), params=self.params(x)).site_position[:, :, 0]
 
     def loss(self, x: np.ndarray) -> np.ndarray:
@@ -87,15 +87,15 @@ class Design(Task):
         return np.sum(away**2, (1, 2)) / len(self.q), out.reshape(len(x), -1)
 
     def _path(self, count: int) -> np.ndarray:
-        """Of every row; populations of a method have one start's rows in a row."""
+        """Return the path of every row; the rows of a population belong to one initial guess."""
         return np.repeat(self.path, count // len(self.path), 0)
 
-    # -- for the film --------------------------------------------------------------------------------------------------
+    # -- for the video -------------------------------------------------------------------------------------------------
     def score(self, traj: Trajectory) -> Score:
         raise NotImplementedError("the loss is of poses, not of a motion")
 
     def rollout(self, x: np.ndarray) -> Trajectory:
-        """The arm of x as it turns: poses, no physics."""
+        """Return the poses of the arm of x over time, without physics."""
         states, params = self._states(len(x)), self.params(x)
         u = np.zeros((len(x), len(self.q) - 1, self.sim.model.nu))
         final = State(states.q[:, -1], states.v[:, -1])

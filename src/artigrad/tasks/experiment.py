@@ -1,6 +1,5 @@
-"""Experiment: what is more than one minimisation, such as training networks from several seeds. One file each; this is what
-they share: how they are run, and that a run can be interrupted and taken up again.
-"""
+"""Experiment: base class of experiments with more than one minimization, such as training networks from several seeds. One
+file each; they can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -19,14 +18,23 @@ from .._version import __version__
 from ..errors import need
 from ..files import replacing, write_text
 
-Watch = Callable[[int, int, str], None]  # iterations done, of how many, and a few words
+Watch = Callable[[int, int, str], None]  # iterations done, total, and a text
 
 
 @dataclass
-class Running:
-    """How an experiment is run. folder: for what it leaves. seeds: how many. iterations: of a training, in place of the
-    experiment's own number. seconds: after which trainings end and keep where they are. resume: whether to go on from there.
-    device: "cpu" or "cuda". watch: told of every iteration. first_seed: where seeds begin."""
+class RunOptions:
+    """Options of a run of an experiment.
+
+    Attributes:
+      folder: Folder of the results.
+      seeds: Number of seeds.
+      iterations: Iterations of a training; None: the experiment's default.
+      seconds: Time limit of trainings, s; their state is saved.
+      resume: Continue from saved states.
+      device: "cpu" or "cuda".
+      watch: Called after every iteration.
+      first_seed: First seed.
+    """
 
     folder: Path
     seeds: int = 5
@@ -48,22 +56,27 @@ class Running:
 
 
 class Experiment(ABC):
-    """name: as on the command line. summary: one line."""
+    """An experiment.
+
+    Attributes:
+      name: Name on the command line.
+      summary: One line.
+    """
 
     name: str
     summary: str
-    torch = True  # whether it needs PyTorch
+    torch = True  # needs PyTorch
 
     @abstractmethod
-    def run(self, how: Running) -> dict[str, Any]:
-        """Do it; the numbers that came out."""
+    def run(self, how: RunOptions) -> dict[str, Any]:
+        """Run the experiment and return its results by name."""
 
     @abstractmethod
     def draw(self, numbers: dict[str, Any], folder: Path) -> list[Path]:
-        """Figures and films of what came out."""
+        """Write figures and videos of the results."""
 
-    def __call__(self, how: Running) -> tuple[dict[str, Any], list[Path]]:
-        """Run it, write its numbers, draw it."""
+    def __call__(self, how: RunOptions) -> tuple[dict[str, Any], list[Path]]:
+        """Run the experiment and write results and figures."""
         if self.torch:
             need("torch", f"the experiment '{self.name}' needs PyTorch", "torch")
         how.folder.mkdir(parents=True, exist_ok=True)
@@ -77,9 +90,9 @@ class Experiment(ABC):
 
 
 class Resumable:
-    """Iterations of a training that can be taken up again: its parts are kept in a file, with a record of numbers."""
+    """Iterations of a training whose modules and recorded metrics are saved in a file."""
 
-    def __init__(self, how: Running, name: str, parts: dict[str, Any]):
+    def __init__(self, how: RunOptions, name: str, parts: dict[str, Any]):
         self.how, self.parts, self.file = how, parts, how.folder / f"{name}.pt"
         self.record: list[list[float]] = []
         if how.resume and self.file.exists():
@@ -91,7 +104,7 @@ class Resumable:
                 parts[key].load_state_dict(state)
 
     def iterations(self, total: int) -> Iterator[int]:
-        """The numbers of iterations that are left to do, until they or the time are out."""
+        """Yield the indices of the remaining iterations, until the time limit."""
         total = total if self.how.iterations is None else self.how.iterations
         saved = time.monotonic()
         while len(self.record) < total and not self.how.out_of_time:
@@ -105,7 +118,7 @@ class Resumable:
         self.save()
 
     def note(self, text: str, *numbers: Any) -> None:
-        """The numbers of one iteration, and a few words for who is watching."""
+        """Record the metrics of one iteration, with a text for the progress bar."""
         self.record.append([float(x) for x in np.ravel(np.concatenate([np.ravel(n) for n in numbers]))])
         self.how.watch(len(self.record), self.how.iterations or 0, text)
 
@@ -118,13 +131,13 @@ class Resumable:
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Write a figure of Matplotlib as an image."""
+    """Write a Matplotlib figure as an image."""
     with replacing(path) as unfinished:
         figure.savefig(unfinished, dpi=110, format=path.suffix.removeprefix("."))
 
 
 def plotting() -> Any:
-    """Matplotlib's pyplot for files, or None where it is not installed."""
+    """Return Matplotlib's pyplot with a file backend, or None if it is not installed."""
     try:
         import matplotlib
 
@@ -135,8 +148,8 @@ def plotting() -> Any:
     return plt
 
 
-def film_of(traj: Any, folder: Path, name: str = "motion", **options: Any) -> list[Path]:
-    """A trajectory as a page and, where Pillow is installed, as a film."""
+def save_video(traj: Any, folder: Path, name: str = "motion", **options: Any) -> list[Path]:
+    """A trajectory as a page and, where Pillow is installed, as a GIF."""
     files = [folder / f"{name}.html"]
     traj.save(files[0])
     try:

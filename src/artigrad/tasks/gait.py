@@ -1,9 +1,9 @@
 """Gait: a quadruped learns to trot by gradients through ten seconds of motion with contact (Degrave et al. 2019).
 
-28.7 kg on four legs of two joints, driven by servo motors; a network of sine and cosine of 1.5 Hz gives the angles. The
-paper's motors have 4 N m. Whether a robot of this weight can walk with those is asked first, of sinusoids: a middle, an
-amplitude and a phase for each joint, by the cross-entropy method over 20,000 motions; and again with stronger motors, until
-there is a gait.
+28.7 kg on four legs of two joints, driven by servo motors; a network of sine and cosine of 1.5 Hz returns their angles. The
+paper's motors have 4 N m. To determine if a robot of this weight can walk with these, the cross-entropy method first
+searches sinusoids (mean, amplitude and phase for each joint) with 20,000 rollouts; then with stronger motors, until there
+is a gait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..model.state import State
 from ..robots.inertias import box, rod, sphere
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Resumable, Running, film_of, plotting, save_figure
+from .experiment import Experiment, Resumable, RunOptions, plotting, save_figure, save_video
 
 TORSO, FEMUR, TIBIA, FOOT = 21.0, 1.0, 0.7, 0.225  # kg: 28.7 in all
 LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.2)}  # m, hips
@@ -30,17 +30,17 @@ BEND = 0.6  # rad, of hips at home; knees twice as much the other way
 DT, SECONDS, RATE = 0.01, 10.0, 1.5  # s, s, Hz
 GAIN, SPEED = 30.0, 2 * np.pi  # 1/s, rad/s, of the motors
 TORQUES = (4.0, 8.0, 12.0, 16.0, 24.0, 32.0)  # N m
-STRONG = 24.0  # N m: of motors that carry the robot with ease
-WALKS = 0.3  # m/s: slower than this is not called a gait
+STRONG = 24.0  # torque of motors that carry the robot easily, N m
+WALKS = 0.3  # smallest velocity of a gait, m/s
 # a trot made by hand, as weights of sine and cosine (2, 8): hips swing, knees an eighth of a turn later, diagonal legs together
 TROT = np.repeat([1.0, -1.0, -1.0, 1.0], 2) * np.tile(
     [[0.5, 0.6 * np.cos(np.pi / 4)], [0.0, 0.6 * np.sin(np.pi / 4)]], 4
 )
-HEIGHT = 0.12  # m: lower than this the torso lies on the floor
+HEIGHT = 0.12  # height of a torso on the floor, m
 
 
 def quadruped(torque: float) -> Model:
-    """A torso with four legs of two hinges about y, feet that are balls, a floor."""
+    """Build a torso with four legs of two hinges about y, spherical feet, and a floor."""
     b = ModelBuilder("gait")
     height = THIGH * np.cos(BEND) + SHANK * np.cos(BEND) + RADIUS
     b.body("torso", joint="free", mass=TORSO, inertia=box(TORSO, 0.7, 0.3, 0.1), position=(0.0, 0.0, height))
@@ -66,25 +66,26 @@ def quadruped(torque: float) -> Model:
 
 
 def walked(sim: Simulator, q: np.ndarray) -> np.ndarray:
-    """Mean speed along x of motions q (B, T+1, nq), m/s; none where the torso came to lie on the floor, or turned over."""
+    """Return the mean velocity along x of trajectories q (B, T+1, nq), m/s; 0 if the torso touched the floor or turned
+    over."""
     seconds = (q.shape[1] - 1) * sim.options.dt
     return np.where(upright(q).all(1), (q[:, -1, 0] - q[:, 0, 0]) / seconds, 0.0)
 
 
 def upright(q: np.ndarray) -> np.ndarray:
-    """When the torso was above the floor and the right way up, (B, T+1)."""
+    """Return True where the torso is above the floor and not turned over, (B, T+1)."""
     return (q[..., 2] > HEIGHT) & (q[..., 4] ** 2 + q[..., 5] ** 2 < 0.25)
 
 
 def unsafe(q: Any) -> Any:
-    """What being low or tilted costs, (B, T+1), tensors: nothing to a walk, more than it gains to a fall."""
+    """Return a penalty (B, T+1) on low or tilted torsos: zero for a walk, more than the gain of a fall."""
     low = (2 * HEIGHT - q[..., 2]).clamp(min=0.0) / HEIGHT
     return 2 * low.square() + 4 * (q[..., 4].square() + q[..., 5].square())
 
 
 # -- is there a gait? ----------------------------------------------------------------------------------------------------
 def sinusoids(x: np.ndarray, steps: int, dt: float) -> np.ndarray:
-    """Angles (B, steps, 8) of 4 numbers per joint and how fast: middle, amplitude, sine and cosine of the phase; Hz."""
+    """Return angles (B, steps, 8) for mean, amplitude, sine and cosine of the phase of each joint, and a frequency, Hz."""
     rate = np.clip(RATE + x[:, -1:], 0.5, 4.0)
     middle, size, s, c = np.moveaxis(x[:, :-1].reshape(len(x), 8, 4), 2, 0)
     phase = 2 * np.pi * rate * np.arange(steps) * dt
@@ -92,19 +93,19 @@ def sinusoids(x: np.ndarray, steps: int, dt: float) -> np.ndarray:
     return np.tile([BEND, -2 * BEND], 4) + 0.3 * middle[:, None] + 0.4 * size[:, None] * wave
 
 
-def search(torque: float, motions: int, how: Running, *, seed: int = 0, batch: int = 500) -> dict[str, Any]:
-    """The cross-entropy method: the fastest walk that so many motions found."""
+def search(torque: float, motions: int, how: RunOptions, *, seed: int = 0, batch: int = 500) -> dict[str, Any]:
+    """Search the fastest walk by the cross-entropy method with a number of rollouts."""
     sim = Simulator(quadruped(torque), dt=DT)
     rng, steps = np.random.default_rng(seed), round(SECONDS / DT)
     mean, spread = np.zeros(33), np.ones(33)
-    mean[1:-1:4], mean[2:-1:4] = 0.5, np.repeat([1.0, -1.0, -1.0, 1.0], 2)  # a trot, to begin with
+    mean[1:-1:4], mean[2:-1:4] = 0.5, np.repeat([1.0, -1.0, -1.0, 1.0], 2)  # initial guess: a trot
     best, speed, curve = mean, 0.0, []
     start = sim.reset(batch=batch)
     for k in range(motions // batch):
         x = mean + spread * rng.normal(size=(batch, 33))
         traj = sim.rollout(start, sinusoids(x, steps, DT))
         found = walked(sim, traj.q)
-        order = np.argsort(-found + (~upright(traj.q)).mean(1))  # of those that fall, those that do so late
+        order = np.argsort(-found + (~upright(traj.q)).mean(1))  # among falls, later ones first
         elite = x[order[: batch // 10]]
         first = int(found.argmax())
         if found[first] > speed:
@@ -126,15 +127,16 @@ def search(torque: float, motions: int, how: Running, *, seed: int = 0, batch: i
 
 # -- by gradients --------------------------------------------------------------------------------------------------------
 class Gait(Experiment):
-    """2-128-128-8 with a skip, fed sine and cosine; mean speed over ten seconds, by Adam, from a trot made by hand. Small steps
-    and the best of all evaluations: the gradient of so much contact, kept in bounds, points the right way for a while only."""
+    """A network 2-128-128-8 with a skip connection on sine and cosine; mean velocity over ten seconds, by Adam, from a
+    hand-made trot. Learning rates are small and the best evaluation is kept: the clipped gradient through this much contact
+    is useful for a short time only."""
 
     name = "gait"
     summary = "a quadruped learns to trot; first, whether its motors can at all (Degrave 2019)"
     updates, rate, motions = 500, 2.5e-5, 20_000
     decay, clip = 0.98, 1.0
 
-    def run(self, how: Running) -> dict[str, Any]:
+    def run(self, how: RunOptions) -> dict[str, Any]:
         scan = self._scan(how)
         enough = scan[-1]["torque"]
         out: dict[str, Any] = {"scan": scan, "least_torque_with_a_gait": enough}
@@ -142,8 +144,8 @@ class Gait(Experiment):
             out[f"{torque:g} N m"] = self._train(how, torque)
         return out
 
-    def _scan(self, how: Running) -> list[dict[str, Any]]:
-        """What sinusoids do at one torque after the other, until there is a gait; kept, so that a run that goes on has it."""
+    def _scan(self, how: RunOptions) -> list[dict[str, Any]]:
+        """Return the results of the search for increasing torques until there is a gait; saved for resumption."""
         file, motions = how.folder / "scan.json", self.motions if how.iterations is None else 20 * how.iterations
         scan: list[dict[str, Any]] = json.loads(file.read_text()) if how.resume and file.exists() else []
         for torque in TORQUES[len(scan) :]:
@@ -153,17 +155,19 @@ class Gait(Experiment):
             write_text(file, json.dumps(scan))
         return scan
 
-    def _train(self, how: Running, torque: float) -> dict[str, Any]:
+    def _train(self, how: RunOptions, torque: float) -> dict[str, Any]:
         import torch
 
         import artigrad.torch as at
 
-        from .networks import Bank, clip_each
+        from .networks import PerSeedMLP, clip_each
 
         sim = Simulator(quadruped(torque), dt=DT, device=how.device)
         steps = round(SECONDS / DT)
-        bank = Bank((2, 128, 128, 8), how.seeds, skip=True, first_seed=how.first_seed).to(how.device, torch.float64)
-        with torch.no_grad():  # past the hidden layers, a trot to begin with
+        bank = PerSeedMLP((2, 128, 128, 8), how.seeds, skip=True, first_seed=how.first_seed).to(
+            how.device, torch.float64
+        )
+        with torch.no_grad():  # skip connection: a trot
             bank.weights[-1] += torch.tensor(TROT).to(bank.weights[-1])
         method = torch.optim.Adam(bank.parameters(), lr=self.rate)
         best = torch.nn.ParameterDict({"speed": torch.zeros(how.seeds), "u": torch.zeros(how.seeds, steps, 8)})
@@ -179,7 +183,7 @@ class Gait(Experiment):
             u = home + 0.8 * bank(wave).tanh()
             states: Any = at.rollout(sim, start, u, decay=self.decay, clip=self.clip)
             q, v = states
-            loss = -v[..., 0].mean(1) + unsafe(q).mean(1)  # of the torso's own speed: every step has its share
+            loss = -v[..., 0].mean(1) + unsafe(q).mean(1)  # by the torso's velocity, so that every step contributes
             method.zero_grad()
             loss.sum().backward()
             norm = clip_each(bank, 1.0)
@@ -230,4 +234,4 @@ class Gait(Experiment):
         sim = Simulator(quadruped(torque), dt=DT)
         u = np.load(folder / f"gait-{torque:g}.npy")[0, :400].astype(float)
         start: State = sim.reset()
-        return files + film_of(sim.rollout(start, u), folder)
+        return files + save_video(sim.rollout(start, u), folder)

@@ -1,10 +1,10 @@
-"""Golf: a club on two joints learns 1000 x 2 torques that send a ball to a target (ICML 2021, figure 6b).
+"""Golf: a club on two joints strikes a ball to a target with 1000 x 2 torques (ICML 2021, figure 6b).
 
-On the gradients. Everything goes through one step: the impact, some 0.57 s after the start, at 5 m/s. It is resolved within
-the step in which the ball would be reached, so the motion is a smooth function of the torques up to the step in which
-that happens: along a random direction the gradient agrees with finite differences to 1e-7. Between two numbers of the step
-the loss jumps a little, by what the ball flies in a millisecond; Adam's steps are longer than that. Steps of 1 ms bring club
-and ball at most 6 mm nearer, within the default `margin` of 10 mm. Restitution 0.5 is far above `bounce_threshold`.
+Gradients: the loss depends on the controls through one step, the impact, some 0.57 s after the start, at 5 m/s. It is
+resolved within the step in which the ball would be reached, so the trajectory is a smooth function of the torques up to the
+index of that step: along a random direction the gradient agrees with finite differences to 1e-7. Where the index changes
+the loss jumps by the flight of the ball in a millisecond; Adam's steps are longer than that. In a step of 1 ms club and
+ball approach by at most 6 mm, within the default `margin` of 10 mm. Restitution 0.5 is far above `bounce_threshold`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from . import props as looks
 from .task import Score, Task, distance
 
 BALL = slice(2, 5)  # of q
-RADIUS, TEE = 0.025, 0.025  # m, of the ball; half an edge of the box below it
-PLACE = (0.0, -0.1, -0.85)  # m, of the ball
+RADIUS, TEE = 0.025, 0.025  # radius of the ball, half edge of the tee, m
+PLACE = (0.0, -0.1, -0.85)  # initial position of the ball, m
 
 
 def club(target: Any) -> Model:
-    """Two links of half a metre about x, level at rest; a club on the second; a ball on a tee, below and beyond."""
+    """Build two horizontal links of 0.5 m about x, a club on the second, and a ball on a tee below and beyond."""
     b = ModelBuilder("golf", gravity=(0.0, 0.0, -9.8))
     b.body(
         "arm",
@@ -66,7 +66,7 @@ def club(target: Any) -> Model:
 
 
 class Golf(Task):
-    """Where the ball is after one second, against a target, as a function of the torques of all steps."""
+    """Distance of the ball from a target after one second, as a function of the torques of all steps."""
 
     name = "golf"
     summary = "a club learns to hit a ball to a point 3 m away"
@@ -88,7 +88,7 @@ class Golf(Task):
         self.steps = steps
         self.sim = Simulator(club(self.goal_position), dt=1e-3, law=self.law)
         self.initial = self.sim.reset("home")
-        self.upper = np.full(2 * steps, 200.0)  # N m; far from where solutions are
+        self.upper = np.full(2 * steps, 200.0)  # bounds, N m, far beyond solutions
         self.lower = -self.upper
 
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:

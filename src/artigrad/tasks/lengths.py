@@ -1,11 +1,12 @@
-"""Lengths: what a camera saw of a pendulum tells how long its links are (Heiden et al. 2019).
+"""Lengths: link lengths of a pendulum estimated from a camera (Heiden et al. 2019).
 
-A three-link pendulum, pictures of 100 x 100 grey pixels, 20 frames a second. An encoder (2 x 256) reads two frames and gives
-angles and velocities; the physics, whose three lengths are learned with it, goes one second ahead; a decoder (2 x 256) draws
-what it finds. Losses on the encoder, the physics and the decoder. The true lengths are 3, 3, 3 m; the guess is 1, 5, 0.5.
+A three-link pendulum, 100 x 100 gray pixels, 20 frames per second. An encoder (2 x 256) maps two frames to angles and
+velocities; the physics, whose three lengths are learned with it, predicts one second; a decoder (2 x 256) renders the
+prediction. Losses on the encoder, the physics and the decoder. The true lengths are 3, 3, 3 m; the initial guess is 1, 5,
+0.5.
 
-Beside it a graph network: one node a link, messages between neighbours, one step of 0.05 s, in place of the physics, trained
-on the same 800 frames. Both are asked for motions that neither has seen.
+The baseline is a graph network in place of the physics: one node per link, messages between adjacent links, one step of
+0.05 s, trained on the same 800 frames. Both are evaluated on held-out trajectories.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..model.model import Model
 from ..robots.inertias import rod
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Resumable, Running, film_of, plotting, save_figure
+from .experiment import Experiment, Resumable, RunOptions, plotting, save_figure, save_video
 
 DT, FINE, AHEAD = 0.05, 10, 20  # s between frames, steps of the simulator in that time, frames ahead
 TRUE, GUESS = (3.0, 3.0, 3.0), (1.0, 5.0, 0.5)  # m
@@ -30,7 +31,7 @@ BATCH = 64
 
 
 def pendulum(lengths: Any = TRUE) -> Model:
-    """Three rods of 1 kg a metre, hinged about y, hanging at q = 0."""
+    """Build three rods of 1 kg/m, hinged about y, hanging at q = 0."""
     b = ModelBuilder("lengths")
     above, end = "world", (0.0, 0.0, 0.0)
     for k, length in enumerate(lengths, 1):
@@ -54,13 +55,13 @@ def pendulum(lengths: Any = TRUE) -> Model:
 
 
 class Lengths(Experiment):
-    """The three lengths, by Adam, with encoder and decoder."""
+    """Estimation of the three lengths by Adam, with encoder and decoder."""
 
     name = "lengths"
-    summary = "physics between an encoder and a decoder finds the lengths of a pendulum from pictures (Heiden 2019)"
+    summary = "physics between an encoder and a decoder finds the lengths of a pendulum from images (Heiden 2019)"
     updates, graph_updates = 4000, 3000
 
-    def run(self, how: Running) -> dict[str, Any]:
+    def run(self, how: RunOptions) -> dict[str, Any]:
         import torch
 
         data = recordings()
@@ -78,7 +79,7 @@ class Lengths(Experiment):
         out["times_better"] = [round(g / e, 1) for g, e in zip(out["graph_error"], out["error"], strict=True)]
         return out
 
-    def _physics(self, how: Running, seed: int, sets: Any) -> dict[str, Any]:
+    def _physics(self, how: RunOptions, seed: int, sets: Any) -> dict[str, Any]:
         import torch
 
         (pictures, q, v), (_, held_q, held_v) = sets
@@ -124,8 +125,8 @@ class Lengths(Experiment):
         lengths = [round(float(x), 4) for x in log_lengths.detach().exp()]
         return {"lengths": lengths, "error": error, "curve": np.round([row[:3] for row in training.record], 4).tolist()}
 
-    def _graph(self, how: Running, seed: int, sets: Any) -> float:
-        """The rms error of angles of the baseline over the second ahead, in motions it has not seen."""
+    def _graph(self, how: RunOptions, seed: int, sets: Any) -> float:
+        """Train the baseline; return the root mean squared error of its angles over one second on held-out trajectories."""
         import torch
 
         (_, q, v), (_, held_q, held_v) = sets
@@ -155,7 +156,7 @@ class Lengths(Experiment):
             figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
             left.plot(np.array(numbers["curve"]))
             left.axhline(TRUE[0], color="0.5", ls=":")
-            left.set(xlabel="updates", ylabel="length / m", title="three lengths from pictures")
+            left.set(xlabel="updates", ylabel="length / m", title="three lengths from images")
             right.boxplot([numbers["error"], numbers["graph_error"]], tick_labels=["physics", "graph network"])
             right.set(
                 yscale="log", ylabel="rms error of angles, one second / rad", title="motions that neither has seen"
@@ -164,13 +165,14 @@ class Lengths(Experiment):
             save_figure(figure, files[0])
             plt.close(figure)
         sim = Simulator(pendulum(numbers["lengths"][0]), dt=DT / FINE)
-        return files + film_of(
+        return files + save_video(
             sim.rollout(type(sim.reset())(np.array([1.2, 0.8, -0.6]), np.zeros(3)), steps=400), folder
         )
 
 
 def recordings() -> Any:
-    """Pictures (motions, frames, 10000), angles and velocities (motions, frames, 3); the last are held out."""
+    """Return images (trajectories, frames, 10000), angles and velocities (trajectories, frames, 3); the last trajectories
+    are held out."""
     import torch
 
     import artigrad.torch as at
@@ -194,7 +196,7 @@ def recordings() -> Any:
 
 
 def layers() -> Any:
-    """Encoder and decoder, two hidden layers of 256 each."""
+    """Return encoder and decoder, with two hidden layers of 256 each."""
     from torch import nn
 
     encoder = nn.Sequential(nn.Linear(2 * PIXELS**2, 256), nn.ELU(), nn.Linear(256, 256), nn.ELU(), nn.Linear(256, 6))
@@ -203,7 +205,8 @@ def layers() -> Any:
 
 
 def graph_network() -> Any:
-    """One node a link, messages between neighbours, twice; what changes in a frame is added to the state (B, 6)."""
+    """Return a network with one node per link and two rounds of messages between adjacent links, which predicts the change
+    of the state (B, 6) in a frame."""
     import torch
     from torch import nn
 
@@ -231,7 +234,7 @@ def graph_network() -> Any:
 
 
 def unroll(sim: Simulator, state: Any, lengths: Any, frames: int) -> Any:
-    """Angles and velocities (B, frames, 6) of the next frames, of a pendulum of these lengths."""
+    """Return angles and velocities (B, frames, 6) of the next frames of a pendulum with these lengths."""
     import torch
 
     import artigrad.torch as at
@@ -250,14 +253,14 @@ def unroll(sim: Simulator, state: Any, lengths: Any, frames: int) -> Any:
 
 
 def angles(q: Any) -> Any:
-    """What a decoder is told."""
+    """Return the input of the decoder."""
     import torch
 
     return torch.cat([q.sin(), q.cos()], -1)
 
 
 def off(x: Any, y: Any) -> Any:
-    """Mean square, but linear where far off."""
+    """Return the mean squared error, linear for large errors."""
     import torch
 
     return torch.nn.functional.smooth_l1_loss(x, y)

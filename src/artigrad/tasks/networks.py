@@ -1,4 +1,4 @@
-"""Networks for several seeds at once: each layer has a weight matrix per seed, so that all trainings are one batch."""
+"""MLPs for several seeds at once: each layer has a weight matrix per seed, so that all trainings are one batch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import torch
 from torch import Tensor, nn
 
 
-class Bank(nn.Module):
-    """Multilayer perceptrons, one per seed: x (seeds, batch, inputs) to (seeds, batch, outputs).
+class PerSeedMLP(nn.Module):
+    """MLPs, one per seed: x (seeds, batch, inputs) to (seeds, batch, outputs).
 
-    sizes: of all layers. skip: whether a linear layer leads past the hidden ones. quiet: the last layers are zero at first.
-    shifted: hidden layers have random biases at first, so that they tell something where the input is zero.
+    Args:
+      sizes: Widths of all layers.
+      skip: Add a linear layer from input to output.
+      quiet: Initialize the last layers to zero.
+      shifted: Initialize hidden layers with random biases, so that their outputs vary where the input is zero.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class Bank(nn.Module):
 
     @property
     def per_seed(self) -> int:
-        """How many weights each network has."""
+        """Number of weights of each network."""
         return sum(w[0].numel() for w in self.parameters())
 
     def forward(self, x: Tensor) -> Tensor:
@@ -59,7 +62,7 @@ class Bank(nn.Module):
 
 
 def clip_each(bank: nn.Module, limit: float) -> Tensor:
-    """Cut the gradient of each seed down to a norm; the norms before, (seeds,)."""
+    """Clip the gradient of each seed to a norm; return the norms before, (seeds,)."""
     bars = [w.grad for w in bank.parameters() if w.grad is not None]
     norm = torch.stack([bar.flatten(1).square().sum(1) for bar in bars]).sum(0).sqrt()
     factor = (limit / norm.clamp(min=1e-30)).clamp(max=1.0)

@@ -1,7 +1,7 @@
-"""Pendulum: three links with weak motors learn to stand up from level (the chain of ICML 2021, figure 4, three links).
+"""Pendulum: three links with weak motors rise from the horizontal (the chain of ICML 2021, figure 4, three links).
 
-No contact. Motors give at most 10 N m, so that bounds on the variables matter; the tip is to be at the highest point it can
-reach after 100 steps of 1/60 s.
+No contact. Motors give at most 10 N m, so that bounds on the variables are active; the tip is to be at its highest position
+after 100 steps of 1/60 s.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TORQUE = 10.0  # N m
 
 
 class Pendulum(Task):
-    """How far the tip is at the end from the highest point it can reach."""
+    """Final distance of the tip from its highest position."""
 
     name = "pendulum"
     summary = "three links with weak motors learn to stand up"

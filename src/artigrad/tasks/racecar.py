@@ -1,13 +1,13 @@
-"""Racecar: which friction between tyres and floor brings the car to x = 0.8 m after one second (ICML 2021, figure 7)?
+"""Racecar: friction between tires and floor with which a car reaches x = 0.8 m after one second (ICML 2021, figure 7).
 
-The car of the published code: 5.9 kg, four wheels that are balls for contact, front wheels on steering hinges that nobody
-holds, all joints without motors. It is let go 0.5 m above the floor at 1 m/s with its wheels at rest. Landing and rolling take
-some speed off; then the front wheels, driven outside of their hinges, turn out to their stops and plough. All three grow with
-friction. Without the fall, x = 0.8 m would be at a friction of 0.08; with it, it is near 0.2, as in the paper.
+The car of the published code: 5.9 kg, four wheels with spheres for contact, front wheels on free steering hinges, no
+motors. It is released 0.5 m above the floor at 1 m/s with its wheels at rest. Landing and rolling take some speed; then the
+front wheels, driven outside of their hinges, turn to their limits and slide. All three effects grow with friction. Without
+the fall, x = 0.8 m would be at a friction of 0.08; with it, it is near 0.2, as in the paper.
 
-On the gradients. The pyramid of friction, as in the paper: every step is solved, the landing on four wheels too, and the
-gradient agrees with finite differences to 1e-8. With the circular cone the landing is not solved (`traj.violation` 2e-3 m/s)
-and the gradient is off by some per cent.
+Gradients: with the friction pyramid, as in the paper, every step is solved, also the landing on four wheels, and the
+gradient agrees with finite differences to 1e-8. With the circular cone the landing is not solved (`traj.violation` 2e-3
+m/s) and the error of the gradient is several per cent.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from . import props as looks
 from .task import Score, Task, distance
 
 FALL, SPEED = 0.5, 1.0  # m, m/s
-RADIUS, OUTSIDE = 0.05, 0.0225  # m, of a wheel; how far its middle is outside of its hinge
+RADIUS, OUTSIDE = 0.05, 0.0225  # radius of a wheel, distance of its center from its hinge, m
 
 
 def car(target: float) -> Model:
-    """The racecar on wheels that are spheres; friction is the floor's. target: where to draw a line."""
+    """Build the racecar on spherical wheels; friction is the floor's. `target` is the position of a line on the floor."""
     b = ModelBuilder("racecar", gravity=(0.0, 0.0, -9.8))
     trunk, small = (0.010609, 0.050409, 0.05865), (4e-6, 4e-6, 4e-6)
     b.body("base", joint="free", mass=0.1, inertia=trunk)
@@ -59,7 +59,7 @@ def car(target: float) -> Model:
             )
             _wheel(b, wheel, y)
             b.sphere(wheel, RADIUS, name=wheel, position=(0.0, OUTSIDE * y, 0.0), friction=0.0, group=1, touches=2)
-    b.plane(name="floor", group=2, touches=1)  # of a pair, the larger friction counts: this one
+    b.plane(name="floor", group=2, touches=1)  # a pair has the larger friction, this one
     looks.box(b, "chassis", (0.2, 0.07, 0.025), (0.1625, 0.0, 0.02), looks.BLUE)
     looks.box(b, "laser", (0.03, 0.03, 0.03))
     looks.floor(b, 0.0)
@@ -70,7 +70,7 @@ def car(target: float) -> Model:
 
 
 def _wheel(b: ModelBuilder, wheel: str, y: int) -> None:
-    """A tyre with a white spoke, to see it turn."""
+    """Add a tire with a white spoke, which shows its rotation."""
     about_y = (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0)
     middle = (0.0, OUTSIDE * y, 0.0)
     b.visual(wheel, "cylinder", size=(RADIUS, 0.02), position=middle, quaternion=about_y, rgba=looks.DARK)
@@ -78,7 +78,7 @@ def _wheel(b: ModelBuilder, wheel: str, y: int) -> None:
 
 
 class Racecar(Task):
-    """Where the car is after one second, against x = 0.8 m, as a function of friction."""
+    """Distance of the car from x = 0.8 m after one second, as a function of friction."""
 
     name = "racecar"
     summary = "find the friction of the floor from how far a car comes"
@@ -107,7 +107,7 @@ class Racecar(Task):
         self.lower, self.upper = np.array([0.0]), np.array([1.0])
 
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
-        """The paper's 0.002 first, others anywhere up to 0.5."""
+        """Return the paper's 0.002 first, and random values up to 0.5."""
         return np.concatenate([[[0.002]], rng.uniform(0.0, 0.5, size=(starts - 1, 1))])
 
     def rollout(self, x: np.ndarray) -> Trajectory:

@@ -1,12 +1,12 @@
 """Reach: a network moves the tip of an arm to a point, by gradients through eight seconds of motion (Degrave et al. 2019).
 
-An arm of 1 m and 32 kg on two joints of two axes each, driven by servo motors (30 1/s, 45 degrees a second). `reach`: one
-point, and the network is told how far the tip is from it, at every step. `reach-any`: random points, of which the network is
-told where they are.
+An arm of 1 m and 32 kg on two joints of two axes each, driven by servo motors (30 1/s, 45 degrees per second). `reach`: one
+point; the input of the network is the distance of the tip at every step. `reach-any`: random points; the input is the
+position of the point.
 
-The paper's motors have 30 N m. Under gravity that does not hold such an arm: stretched out it weighs 157 N m. So there are
-two scenes: the paper's motors without gravity, and gravity with motors of 200 N m; what it takes to hold still at the point
-is among the numbers.
+The paper's motors have 30 N m. Under gravity they cannot hold the arm, which needs 157 N m when extended. There are
+therefore two scenes: the paper's motors without gravity, and gravity with motors of 200 N m; the results include the torque
+to hold the arm at the point.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ..model.model import Model
 from ..robots.inertias import rod
 from ..simulate.simulator import Simulator
 from . import props as looks
-from .experiment import Experiment, Resumable, Running, film_of, plotting, save_figure
+from .experiment import Experiment, Resumable, RunOptions, plotting, save_figure, save_video
 
 LINK, MASS = 0.5, 16.0  # m and kg, of each of the two
 GAIN, SPEED = 30.0, np.radians(45.0)  # 1/s, rad/s
 SCENES = {"paper": (0.0, 30.0), "gravity": (9.81, 200.0)}  # m/s^2, N m
 DT, STEPS = 0.01, 800
 POINT = (0.5, 0.5, 0.5)
-RANGE = 2.5  # rad, of what a network may ask a joint for
+RANGE = 2.5  # largest target angle, rad
 
 
 def arm(gravity: float, torque: float, target: Any = None) -> Model:
-    """Two links, upright at q = 0, each on a joint about x and y. Site `tip`."""
+    """Build two links, upright at q = 0, each on a joint about x and y. Site `tip`."""
     b = ModelBuilder("arm", gravity=(0.0, 0.0, -gravity))
     middle: dict[str, Any] = {"mass": MASS, "com": (0.0, 0.0, LINK / 2), "inertia": rod(MASS, LINK, 0.05)}
     b.universal("upper", **middle)
@@ -50,7 +50,7 @@ def arm(gravity: float, torque: float, target: Any = None) -> Model:
 
 
 def holding_torque(target: Any) -> float:
-    """The least of the largest joint torques with which the arm holds its tip at a point under gravity, N m."""
+    """Return the smallest maximum joint torque with which the arm holds its tip at a point under gravity, N m."""
     sim = Simulator(arm(9.81, 1e4), dt=DT)
     rng = np.random.default_rng(0)
     q = rng.uniform(-np.pi, np.pi, size=(4000, 4))
@@ -67,30 +67,30 @@ def holding_torque(target: Any) -> float:
 
 
 class Reach(Experiment):
-    """One point: 1-128-128-4, told the distance; loss the distance, averaged over time."""
+    """One point: a network 1-128-128-4 on the distance; the loss is the distance, averaged over time."""
 
     name = "reach"
     summary = "an arm with servo motors learns to touch a point (Degrave 2019)"
     sizes: tuple[int, ...] = (1, 128, 128, 4)
     batch, updates, rate = 1, 150, 1e-3
     scenes = tuple(SCENES)
-    _recorded: Any = None  # the loop, where it runs on a GPU
+    _recorded: Any = None  # recorded loop on a GPU
 
-    def run(self, how: Running) -> dict[str, Any]:
+    def run(self, how: RunOptions) -> dict[str, Any]:
         numbers: dict[str, Any] = {"holding_torque_under_gravity": round(holding_torque(np.array(POINT)), 1)}
-        for k, scene in enumerate(self.scenes):  # which share the time that there is
+        for k, scene in enumerate(self.scenes):  # they share the time limit
             part = replace(how, seconds=how.seconds * (k + 1) / len(self.scenes))
             numbers[scene] = self._scene(part, scene)
         return numbers
 
-    def _scene(self, how: Running, scene: str) -> dict[str, Any]:
+    def _scene(self, how: RunOptions, scene: str) -> dict[str, Any]:
         import torch
 
-        from .networks import Bank, clip_each
+        from .networks import PerSeedMLP, clip_each
 
         dtype = "f32" if self.batch > 1 else "f64"
         sim = Simulator(arm(*SCENES[scene]), dt=DT, dtype=dtype, device=how.device)
-        bank = Bank(self.sizes, how.seeds, shifted=self.batch == 1, first_seed=how.first_seed).to(
+        bank = PerSeedMLP(self.sizes, how.seeds, shifted=self.batch == 1, first_seed=how.first_seed).to(
             how.device, torch.float64 if dtype == "f64" else torch.float32
         )
         method = torch.optim.Adam(bank.parameters(), lr=self.rate)
@@ -119,22 +119,22 @@ class Reach(Experiment):
         return out
 
     def slowing(self, k: int) -> float:
-        """What the rate is multiplied by in iteration k: single updates of its size throw off an arm that is near."""
+        """Return the factor on the learning rate in iteration k: single large updates disturb an arm that is close."""
         return 1 / (1 + k / 10)
 
     def targets(self, k: int, seeds: int, like: Any) -> Any:
-        """Points (seeds, batch, 3) of iteration k."""
+        """Return the points (seeds, batch, 3) of iteration k."""
         return like.new_tensor(POINT).expand(seeds, self.batch, 3)
 
     def distances(self, sim: Simulator, bank: Any, targets: Any, fine: int = 1) -> tuple[Any, Any]:
-        """The mean distance of the tip from its point over eight seconds, and over the last of them, each (seeds,). fine: by
-        what steps are shorter."""
+        """Return the mean distances of the tip from its point over eight seconds and over the last one, (seeds,) each.
+        `fine` is the factor by which steps are shorter."""
         import torch
 
         import artigrad.torch as at
 
         q = targets.new_zeros(*targets.shape[:2], 4)
-        policy, decay = _told(bank, targets), 0.95 ** (1 / fine)
+        policy, decay = _policy(bank, targets), 0.95 ** (1 / fine)
         if sim.checks.on_host or not torch.is_grad_enabled():
             path = at.closed_loop(sim, policy, (q, q), STEPS * fine, decay=decay).q
         else:
@@ -166,10 +166,10 @@ class Reach(Experiment):
         return files + self._film(folder)
 
     def _film(self, folder: Path) -> list[Path]:
-        """What the first seed's network does; its controls are kept, so that a film can be made elsewhere."""
+        """Save a video of the first seed's network, and its controls for other renderers."""
         import torch
 
-        from .networks import Bank
+        from .networks import PerSeedMLP
 
         scene, file = self.scenes[-1], folder / "controls.npy"
         targets = self.targets(7, 1, torch.zeros(1, dtype=torch.float64))[:1, :1]
@@ -177,22 +177,22 @@ class Reach(Experiment):
         trained = folder / f"{self.name}-{scene}.pt"
         if trained.exists():
             kept = torch.load(trained, map_location="cpu", weights_only=True)["bank"]
-            bank = Bank(self.sizes, 1).double()
+            bank = PerSeedMLP(self.sizes, 1).double()
             bank.load_state_dict({key: x[:1] for key, x in kept.items()})
             with torch.no_grad():
                 write_array(file, self.controls(sim, bank, targets)[0, 0].numpy().astype(np.float32))
-        return film_of(sim.rollout(sim.reset(), np.load(file).astype(float)), folder)
+        return save_video(sim.rollout(sim.reset(), np.load(file).astype(float)), folder)
 
     def controls(self, sim: Simulator, bank: Any, targets: Any) -> Any:
-        """Of all steps, (seeds, batch, steps, 4)."""
+        """Return the controls of all steps, (seeds, batch, steps, 4)."""
         import artigrad.torch as at
 
         q = targets.new_zeros(*targets.shape[:2], 4)
-        return at.closed_loop(sim, _told(bank, targets), (q, q), STEPS).u
+        return at.closed_loop(sim, _policy(bank, targets), (q, q), STEPS).u
 
 
 class ReachAny(Reach):
-    """Random points: 3-1024-1024-1024-4, told where the point is; 128 at a time."""
+    """Random points: a network 3-1024-1024-1024-4 on the position of the point; batches of 128."""
 
     name = "reach-any"
     summary = "one network for an arm learns to touch any point (Degrave 2019)"
@@ -203,7 +203,7 @@ class ReachAny(Reach):
         return 1.0
 
     def targets(self, k: int, seeds: int, like: Any) -> Any:
-        """Within reach, on the side of positive x and above the base: 0.3 to 0.9 m away."""
+        """Return points within reach, 0.3 to 0.9 m away, with positive x and above the base."""
         rng = np.random.default_rng([k, 1])
         away, z = rng.uniform(0.3, 0.9, (seeds, self.batch)), rng.uniform(0.0, 0.9, (seeds, self.batch))
         angle = rng.uniform(-np.pi / 2, np.pi / 2, (seeds, self.batch))
@@ -223,8 +223,8 @@ class ReachAny(Reach):
 
 
 def tip_of(q: Any) -> Any:
-    """Where the tip is (..., 3) at angles (..., 4), tensors: what `artigrad.torch.sites` gives, in a fraction of the time of a
-    step, which is what a loop of 800 steps has for it."""
+    """Return tip positions (..., 3) at angles (..., 4), tensors; equal to `artigrad.torch.sites`, but with less overhead in
+    a loop of 800 steps."""
     import torch
 
     s, c = q.sin().unbind(-1), q.cos().unbind(-1)
@@ -233,8 +233,8 @@ def tip_of(q: Any) -> Any:
     return torch.stack([x, c[0] * y - s[0] * z, s[0] * y + c[0] * z], -1)
 
 
-def _told(bank: Any, targets: Any) -> Any:
-    """A policy: angles of the servos from the distance of the tip."""
+def _policy(bank: Any, targets: Any) -> Any:
+    """Return the policy: target angles of the servos from the distance of the tip."""
     from torch import nn
 
     class Told(nn.Module):
@@ -251,6 +251,6 @@ def _told(bank: Any, targets: Any) -> Any:
 
 
 def _means(tip: Any, targets: Any) -> tuple[Any, Any]:
-    """Of the distance over all steps and over those of the last second, (seeds,) each."""
+    """Return the means of the distance over all steps and over those of the last second, (seeds,) each."""
     away = ((tip - targets[..., None, :]).square().sum(-1) + 1e-12).sqrt()
     return away.mean((1, 2)), away[..., -round(1 / DT) :].detach().mean((1, 2))

@@ -1,8 +1,8 @@
-"""Speed: what a gradient through a robot with a network in its loop takes (Degrave et al. 2019, table 1, made anew).
+"""Speed: time of a gradient through a robot with a network in the loop (Degrave et al. 2019, table 1, repeated).
 
-A quadruped of 17 bodies and 16 motors, 10 s at steps of 0.01 s. At every step a network of 1,296 or 1,147,904 weights reads
-81 sensors and says what each motor does; asked for is the gradient of the distance travelled to all weights, for one robot
-and for 128.
+A quadruped of 17 bodies and 16 motors, 10 s at steps of 0.01 s. At every step a network of 1,296 or 1,147,904 weights maps
+81 sensors to the motor controls; the benchmark computes the gradient of the distance traveled with respect to all weights,
+for one robot and for 128.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..robots.inertias import box, rod, sphere
 from ..simulate.simulator import Simulator
-from .experiment import Experiment, Running, film_of, plotting, save_figure
+from .experiment import Experiment, RunOptions, plotting, save_figure, save_video
 
 DT, STEPS = 0.01, 1000
-DECAY, CLIP = 0.95, 1.0  # of gradients at each step back in time: those of ten seconds of contact would not be finite
+DECAY, CLIP = 0.95, 1.0  # per step of the backward pass; gradients of ten seconds of contact would not be finite
 NETWORKS = {
     "1,296": (81, 16),
     "1,147,904": (81, 1024, 1024, 16),
@@ -39,7 +39,7 @@ LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.
 
 
 def quadruped() -> Model:
-    """A torso and four legs of four hinges: 17 bodies, 16 servo motors of 30 N m; feet that are balls, and a floor."""
+    """Build a torso and four legs of four hinges: 17 bodies, 16 servo motors of 30 N m, spherical feet, and a floor."""
     b = ModelBuilder("speed")
     b.body("torso", joint="free", mass=20.0, inertia=box(20.0, 0.7, 0.3, 0.1), position=(0.0, 0.0, 0.42))
     for leg, (x, y) in LEGS.items():
@@ -72,12 +72,12 @@ def quadruped() -> Model:
 
 
 class Speed(Experiment):
-    """Seconds with and without gradient, the second time that a loop runs: compiled, warm."""
+    """Times with and without gradient of the second, compiled run of a loop."""
 
     name = "speed"
-    summary = "how long a gradient through robot and network takes (Degrave 2019, table 1)"
+    summary = "time of a gradient through robot and network (Degrave 2019, table 1)"
 
-    def run(self, how: Running) -> dict[str, Any]:
+    def run(self, how: RunOptions) -> dict[str, Any]:
         cells = []
         for robots in ROBOTS:
             for weights in NETWORKS:
@@ -85,7 +85,7 @@ class Speed(Experiment):
                 how.watch(len(cells), len(ROBOTS) * len(NETWORKS), f"{robots} robots, {weights} weights")
         return {"steps": STEPS, "dt": DT, "sensors": 81, "cells": cells}
 
-    def _cell(self, how: Running, robots: int, weights: str) -> dict[str, Any]:
+    def _cell(self, how: RunOptions, robots: int, weights: str) -> dict[str, Any]:
         import torch
 
         sim = Simulator(quadruped(), dt=DT, dtype="f32", device=how.device)
@@ -138,12 +138,12 @@ class Speed(Experiment):
         sim = Simulator(quadruped(), dt=DT)
         home = sim.model.keyframe().q[7:]
         swing = 0.25 * np.sin(2 * np.pi * 1.5 * DT * np.arange(200))[:, None] * np.repeat([1, -1, -1, 1], 4)
-        return files + film_of(sim.rollout(sim.reset(), home + swing), folder)
+        return files + save_video(sim.rollout(sim.reset(), home + swing), folder)
 
 
 def sensing_policy(sim: Simulator, sizes: tuple[int, ...]) -> Any:
-    """A network without biases that reads 81 sensors: q, v, and of each foot its place before the torso, the same as the world
-    sees it, and the direction of its leg."""
+    """Return a network without biases on 81 sensors: q, v, and for each foot its position relative to the torso, the same
+    in world axes, and the direction of its leg."""
     import torch
     from torch import nn
 
@@ -177,14 +177,14 @@ def sensing_policy(sim: Simulator, sizes: tuple[int, ...]) -> Any:
 
 
 def turn(quaternion: Any, r: Any) -> Any:
-    """Vectors as the world sees them."""
+    """Return vectors rotated to world axes."""
     w, u = quaternion[..., :1], quaternion[..., 1:].expand_as(r)
     across = 2.0 * u.cross(r, dim=-1)
     return r + w * across + u.cross(across, dim=-1)
 
 
 def _loop(sim: Simulator, policy: Any, robots: int, steps: int, device: str) -> tuple[Any, Any]:
-    """The loop to be timed, on a GPU recorded, and its first state."""
+    """Return the loop to be timed, recorded on a GPU, and its initial state."""
     import torch
 
     import artigrad.torch as at

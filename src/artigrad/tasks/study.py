@@ -1,4 +1,4 @@
-"""study: a task by one method, and by CMA-ES beside it, in one folder; what can be said of how it went."""
+"""study: run a task with one method and, for comparison, with CMA-ES, and summarize the results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ STEPS = (1e-4, 1e-6)  # of finite differences: coarse where the motion is smooth
 
 @dataclass
 class Study:
-    """What came out. histories: by method, the chosen one first. gradient_error: against finite differences, relative."""
+    """Results of a study.
+
+    Attributes:
+      histories: History of each method, the chosen one first.
+      gradient_error: Relative error of the gradient against finite differences.
+    """
 
     task: Task
     seed: int
@@ -29,18 +34,20 @@ class Study:
 
     @property
     def main(self) -> History:
-        """The run of the chosen method."""
+        """History of the chosen method."""
         return next(iter(self.histories.values()))
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended one of the runs."""
+        """True if Ctrl-C ended one of the runs."""
         return any(h.ended == "interrupted" for h in self.histories.values())
 
 
 def check_gradient(task: Task, x: np.ndarray) -> float:
-    """The slope of the loss along a random direction by the gradient and by central differences: their relative
-    difference, the median of all starts (one may lie beside a kink). The better of two step sizes counts."""
+    """Return the relative difference between the gradient and central differences along a random direction.
+
+    It is the median over all initial guesses, since one may be near a kink, with the better of two step sizes for each.
+    """
     d = np.random.default_rng(0).normal(size=x.shape)
     slope = np.sum(task.gradient(x)[1] * d, 1)
     off = [np.abs((task.loss(x + h * d) - task.loss(x - h * d)) / (2 * h) - slope) for h in STEPS]
@@ -59,9 +66,9 @@ def study(
     resume: bool = False,
     watch: Callable[[History], None] | None = None,
 ) -> Study:
-    """Minimise from so many starts, until all reach the goal; then, to compare, by CMA-ES from the same starts.
+    """Minimize a task from several initial guesses until all reach the goal, then by CMA-ES from the same guesses.
 
-    Every method saves its run in the folder as it goes; resume takes it from there.
+    Every method saves its run in the folder; `resume` continues it.
     """
     method = task.method if method is None else method
     if method not in METHODS:
@@ -91,7 +98,7 @@ def study(
 
 
 def verdict(task: Task, history: History) -> str:
-    """One sentence about a run."""
+    """Return a sentence about a run."""
     solved = history.solved_at(task.loss_goal())
     count, best = int((solved > 0).sum()), float(task.error(history.best).min()) if history.iterations else np.inf
     if count == len(solved):
@@ -108,7 +115,7 @@ def verdict(task: Task, history: History) -> str:
 
 
 def _advice(task: Task, history: History, solved: int) -> str:
-    """What to try where no start came to the goal."""
+    """Return advice for a task that was not solved from any initial guess."""
     if solved:
         return ""
     at_bound = float(np.mean((history.x <= task.lower) | (history.x >= task.upper)))

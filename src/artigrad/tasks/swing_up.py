@@ -1,8 +1,9 @@
-"""Swing-up: a cart, its pendulum, and hands that learn to bring it up and keep it there, told the true state.
+"""Swing-up: a policy for cart and pendulum, trained on plans with the true state as input.
 
-Teachers are the methods of `artigrad.control`: iLQR plans motions from random states, of which the best of several guesses
-counts, and LQR says what to do about upright. A plan has a gain beside each force, so that one motion teaches what to do all
-about it. After the first lessons the plans begin where the hands themselves come to, with what they do there as the guess.
+Plans are by `artigrad.control`: iLQR trajectories from random states, the best of several initial guesses each, and LQR
+about upright. Plans contain feedback gains, so that one trajectory provides training data in its neighborhood. After the
+first round plans begin at states of the policy's rollouts, with its controls as an initial guess (imitation learning with
+data aggregation).
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ from . import props as looks
 CART, BAR, TOP = 3.375, 4.2, 3.375  # kg
 REACH = 0.9  # m, from the hinge to the middle of the top
 FORCE = 200.0  # N
-DT, HOLD = 0.01, 3  # s, and steps for which a force is held: 0.03 s a frame
-SIZES = torch.tensor([1.0, 1.0, 1.0, 3.0, 6.0])  # of what hands are told: x, sine, cosine, velocities
+DT, HOLD = 0.01, 3  # step (s), steps per force: 0.03 s per frame
+SIZES = torch.tensor([1.0, 1.0, 1.0, 3.0, 6.0])  # scales of the features: x, sine, cosine, velocities
 WEIGHTS = np.sqrt(
     [2.0, 2.0, 0.4, 0.04, 0.04, 0.2]
 )  # of the residuals of a plan: top across, top down, x, velocities, force
-LAST = np.array([5.0, 5.0, 5.0, 1.0, 1.0])  # how much more they count at its end
+LAST = np.array([5.0, 5.0, 5.0, 1.0, 1.0])  # factors at the end of a plan
 GUESSES = 3
-NEAR = torch.tensor([0.4, 0.15, 0.5, 0.6])  # m, rad, m/s, rad/s: how far about upright LQR teaches
-ABOUT = torch.tensor([0.1, 0.1, 0.2, 0.4])  # and how far about a plan its gains do
+NEAR = torch.tensor([0.4, 0.15, 0.5, 0.6])  # m, rad, m/s, rad/s: deviations from upright for LQR data
+ABOUT = torch.tensor([0.1, 0.1, 0.2, 0.4])  # deviations from plans for data by their gains
 
 
 def cart_and_pendulum() -> Model:
-    """The cart slides along x, the pendulum turns about y; q = (0, 0) has it upright."""
+    """Build a cart that slides along x with a pendulum about y; it is upright at q = (0, 0)."""
     b = ModelBuilder("pixels")
     b.body("cart", joint="prismatic", axis=(1.0, 0.0, 0.0), mass=CART, inertia=box(CART, 0.15, 0.15, 0.15), damping=0.5)
     mass = BAR + TOP
@@ -56,32 +57,32 @@ def cart_and_pendulum() -> Model:
     return b.build()
 
 
-def truth(q: Tensor, v: Tensor) -> Tensor:
-    """What hands are told, and eyes should tell: x, sine, cosine, velocities (..., 5), each about one in size."""
-    told = torch.stack([q[..., 0], q[..., 1].sin(), q[..., 1].cos(), v[..., 0], v[..., 1]], -1)
-    return told / SIZES.to(q)
+def state_features(q: Tensor, v: Tensor) -> Tensor:
+    """Return the scaled input of the policy: x, sine, cosine, velocities, (..., 5)."""
+    features = torch.stack([q[..., 0], q[..., 1].sin(), q[..., 1].cos(), v[..., 0], v[..., 1]], -1)
+    return features / SIZES.to(q)
 
 
-class Hands(nn.Module):
-    """What is told of a state (..., 5) to the force (..., 1), -1 to 1."""
+class SwingUpPolicy(nn.Module):
+    """Policy from features (..., 5) to a force (..., 1) in [-1, 1]."""
 
     def __init__(self) -> None:
         super().__init__()
         layers = (nn.Linear(5, 128), nn.ELU(), nn.Linear(128, 128), nn.ELU(), nn.Linear(128, 1), nn.Tanh())
         self.act = nn.Sequential(*layers)
 
-    def forward(self, told: Tensor) -> Tensor:
-        return self.act(told)
+    def forward(self, features: Tensor) -> Tensor:
+        return self.act(features)
 
 
 def move(sim: Simulator, q: Tensor, v: Tensor, u: Tensor, fine: int = 1) -> tuple[Tensor, Tensor]:
-    """The state one frame later. fine: by what steps are shorter."""
+    """Return the state one frame later. `fine` is the factor by which steps are shorter."""
     states: Any = at.rollout(sim, (q, v), u[:, None], hold=HOLD * fine)
     return states.q[:, -1], states.v[:, -1]
 
 
 def random_states(robots: int, device: str = "cpu") -> tuple[Tensor, Tensor]:
-    """Half of them hanging, nearly at rest; a quarter upright, nearly; the others anyhow."""
+    """Return random states: half hanging, a quarter upright, both nearly at rest, the others arbitrary."""
     q = torch.stack([0.7 * torch.randn(robots), np.pi * (2 * torch.rand(robots) - 1)], -1)
     v = torch.randn(robots, 2) * torch.tensor([1.0, 3.0])
     half, quarter = robots // 2, robots // 4
@@ -93,7 +94,8 @@ def random_states(robots: int, device: str = "cpu") -> tuple[Tensor, Tensor]:
 
 
 def residuals(q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, ...]:
-    """How far the top is from above the middle of the rail, and a little of place, speed and force; with Jacobians."""
+    """Return weighted residuals and Jacobians: position of the top relative to the highest point above the middle of the
+    rail, cart position, velocities, force."""
     x, s, c = q[..., 0], np.sin(q[..., 1]), np.cos(q[..., 1])
     r = np.stack([x + REACH * s, REACH * c - REACH, x, v[..., 0], v[..., 1], u[..., 0]], -1)
     of_state, of_force = np.zeros((*x.shape, 6, 4)), np.zeros((*x.shape, 6, 1))
@@ -104,18 +106,18 @@ def residuals(q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, 
 
 
 def last_residuals(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Those of the end of a plan."""
+    """Return the residuals of the end of a plan."""
     r, of_state, _ = residuals(q, v, np.zeros((*q.shape[:-1], 1)))
     return r[..., :5] * LAST, of_state[..., :5, :] * LAST[:, None]
 
 
-class Lessons:
-    """Plans, as rows of state (4), force (1) and gain (4); grow with every round."""
+class PlanDataset:
+    """Plans as rows of state (4), force (1) and gain (4), extended in every round, and the training on them."""
 
     def __init__(self, problems: int, frames: int = 90, updates: int = 1500):
         self.problems, self.frames, self.updates = problems, frames, updates
         self.sim = Simulator(cart_and_pendulum(), dt=DT)
-        self.moving = Simulator(self.sim.model, dt=DT, dtype="f32")
+        self.sim32 = Simulator(self.sim.model, dt=DT, dtype="f32")
         self.cost = LeastSquares(self.sim.model, residuals, last_residuals)
         upright = State(np.zeros(2), np.zeros(2))
         about = self.cost.expand(upright.q, upright.v, np.zeros(1))
@@ -129,20 +131,23 @@ class Lessons:
     def load_state_dict(self, kept: dict[str, Tensor]) -> None:
         self.rows = kept["rows"].cpu()
 
-    def round(self, hands: Hands) -> tuple[float, float]:
-        """Plans from random states, later from where the hands come to; then the hands learn. How far off they are, and how
-        many of them were up when the round began."""
-        mine = copy.deepcopy(hands).cpu()
-        up = self._plan_along(mine) if len(self.rows) else 0.0
+    def round(self, policy: SwingUpPolicy) -> tuple[float, float]:
+        """Plan from random states, later from states of the policy's rollouts, and train the policy.
+
+        Returns:
+          Mean training loss, and the fraction of the policy's rollouts that were up before.
+        """
+        local = copy.deepcopy(policy).cpu()
+        up = self._plan_from_policy(local) if len(self.rows) else 0.0
         while not len(self.rows):
-            self._plan_anew()
-        off = self._learn(mine)
-        hands.load_state_dict(mine.state_dict())
+            self._plan_from_random_states()
+        off = self._learn(local)
+        policy.load_state_dict(local.state_dict())
         return off, up
 
     def _plan(self, q: np.ndarray, v: np.ndarray, own: np.ndarray | None = None) -> None:
-        """Keep the best of several guesses from each state, if it is one that comes up. own: forces (B, frames, 1) that are a
-        guess too, preferred to others that are little better."""
+        """Add the best plan of several initial guesses from each state, if it reaches upright. `own` are forces (B, frames,
+        1) of a further guess, preferred at equal cost."""
         count, more = len(q), GUESSES - (own is not None)
         size, rate, phase = torch.rand(3, count, more, 1, 1, dtype=torch.float64).numpy()
         turns = (0.3 + 0.9 * rate) * DT * HOLD * np.arange(self.frames)[:, None] + phase
@@ -156,23 +161,24 @@ class Lessons:
         best = cost.argmin(1) + GUESSES * np.arange(count)
         best = best[(np.cos(plan.q[best, -1, 1]) > 0.98) & (np.abs(plan.v[best, -1]) < 0.5).all(1)]
         parts = (plan.q[best, :-1], plan.v[best, :-1], plan.u[best], plan.gain[best, :, 0])
-        rows = np.concatenate(parts, -1)[:, : 2 * self.frames // 3].reshape(-1, 9)  # the ends of plans know no future
+        rows = np.concatenate(parts, -1)[:, : 2 * self.frames // 3].reshape(-1, 9)  # without the ends of plans
         self.rows = torch.cat([self.rows, torch.tensor(rows, dtype=torch.float32)])
 
-    def _plan_anew(self) -> None:
-        """From random states."""
+    def _plan_from_random_states(self) -> None:
+        """Add plans from random states."""
         q, v = random_states(self.problems)
         self._plan(q.double().numpy(), v.double().numpy())
 
     @torch.no_grad()
-    def _plan_along(self, hands: Hands) -> float:
-        """From states of the first two seconds of what the hands do, beginning with what they do from there on."""
+    def _plan_from_policy(self, policy: SwingUpPolicy) -> float:
+        """Add plans from states of the first two seconds of the policy's rollouts, with its later controls as an initial
+        guess."""
         q, v = random_states(self.problems)
         path: list[tuple[Tensor, ...]] = []
         for _ in range(60 + self.frames):
-            u = hands(truth(q, v))
+            u = policy(state_features(q, v))
             path.append((q, v, u))
-            q, v = move(self.moving, q, v, u)
+            q, v = move(self.sim32, q, v, u)
         qs, vs, us = (torch.stack(x, 1).double().numpy() for x in zip(*path, strict=True))
         robot, first = np.arange(self.problems), torch.randint(60, (self.problems,)).numpy()
         begin, speed = qs[robot, first], vs[robot, first]
@@ -181,17 +187,17 @@ class Lessons:
         self._plan(begin[near], speed[near], us[robot[:, None], first[:, None] + np.arange(self.frames)][near])
         return float((q[:, 1].cos() > 0.9).float().mean())
 
-    def _learn(self, hands: Hands) -> float:
-        """What plans do, and their gains about them; about upright what LQR does."""
-        method = torch.optim.Adam(hands.parameters(), 3e-3)
+    def _learn(self, policy: SwingUpPolicy) -> float:
+        """Train the policy on the plans with their gains, and on LQR about upright; return the mean loss."""
+        method = torch.optim.Adam(policy.parameters(), 3e-3)
         sheet, off = torch.optim.lr_scheduler.ExponentialLR(method, 0.1 ** (1 / self.updates)), 0.0
         for _ in range(self.updates):
             x, u, gain = self.rows[torch.randint(len(self.rows), (1024,))].split((4, 1, 4), -1)
-            aside = ABOUT * torch.randn_like(x) * torch.rand(len(x), 1)
+            offset = ABOUT * torch.randn_like(x) * torch.rand(len(x), 1)
             near = NEAR * torch.randn(512, 4)
-            wanted = torch.cat([u + (gain * aside).sum(-1, keepdim=True), near @ self.upright[:, None]]).clamp(-1, 1)
-            q, v = torch.cat([x + aside, near]).split(2, -1)
-            loss = (hands(truth(q, v)) - wanted).square().mean()
+            target = torch.cat([u + (gain * offset).sum(-1, keepdim=True), near @ self.upright[:, None]]).clamp(-1, 1)
+            q, v = torch.cat([x + offset, near]).split(2, -1)
+            loss = (policy(state_features(q, v)) - target).square().mean()
             method.zero_grad()
             loss.backward()
             method.step()

@@ -1,4 +1,4 @@
-"""Task: a scene, variables, a loss, and how to minimise it. One file a task; this is what they share."""
+"""Task: base class of optimization tasks, with a scene, variables, a loss and default methods. One file per task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from ..simulate.simulator import Simulator
 
 
 class Score(NamedTuple):
-    """loss: (B,). q_bar, v_bar: its cotangents with respect to the states, of all steps or of the last; None is zero."""
+    """Loss of trajectories and its cotangents.
+
+    Attributes:
+      loss: Losses (B,).
+      q_bar, v_bar: Cotangents of q and v, of all states or of the last one; None: zero.
+    """
 
     loss: np.ndarray
     q_bar: np.ndarray | None = None
@@ -22,12 +27,20 @@ class Score(NamedTuple):
 
 
 class Task(ABC):
-    """An `optimize.Problem` with a scene that can be looked at. Points x are (B, n), one row per robot of a batch.
+    """An `optimize.Problem` on a simulated scene. Points x are (B, n), one row per batch element.
 
-    name: as on the command line. summary: one line. variables: what they are. label: what `error` is, with its unit. goal:
-    the error at which it counts as solved. method: the default one. settings, iterations: of every method; iterations at
-    most. law: of contact, "hard" where the published experiment has it so. sim, initial: the simulator, and the state that all
-    motions begin in. with_params: whether variables are Params.
+    Attributes:
+      name: Name on the command line.
+      summary: One line.
+      variables: Description of the variables.
+      label: Description of `error`, with its unit.
+      goal: Error at which the task is solved.
+      method: Default method.
+      settings, iterations: Settings and maximum number of iterations of each method.
+      law: Contact model; "hard" where the published experiment uses it.
+      sim: Simulator.
+      initial: Initial state of all trajectories.
+      with_params: True if the variables are Params.
     """
 
     name: str
@@ -47,43 +60,43 @@ class Task(ABC):
 
     @abstractmethod
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
-        """Where to begin: (starts, n)."""
+        """Return initial guesses (starts, n)."""
 
     def rollout(self, x: np.ndarray) -> Trajectory:
-        """The motions of variables x (B, n). Here: they are the controls of all steps."""
+        """Return the trajectories of variables x (B, n). By default they are the controls of all steps."""
         return self.sim.rollout(self.states(len(x)), x.reshape(len(x), -1, self.sim.model.nu))
 
     @abstractmethod
     def score(self, traj: Trajectory) -> Score:
-        """The loss of motions."""
+        """Return the loss of trajectories."""
 
     def pull_back(self, grad: Gradient) -> np.ndarray:
-        """From the gradient of rollouts to that of the variables, (B, n)."""
+        """Return the gradient of the variables (B, n) from the gradient of the rollouts."""
         return grad.u.reshape(len(grad.u), -1)
 
     def penalty(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the variables themselves cost, (B,), and its gradient (B, n)."""
+        """Return a cost of the variables, (B,), and its gradient (B, n)."""
         return np.zeros(len(x)), np.zeros_like(x)
 
     def error(self, loss: np.ndarray) -> np.ndarray:
-        """The loss as a person reads it. Here: a distance, where the loss is its square."""
+        """Return the error shown to users. By default a distance, if the loss is its square."""
         return np.sqrt(loss)
 
     def loss_goal(self) -> float:
-        """The loss at which the error is `goal`."""
+        """Return the loss at which the error is `goal`."""
         return self.goal**2
 
     @property
     def n(self) -> int:
-        """How many variables."""
+        """Number of variables."""
         return len(self.lower)
 
     def loss(self, x: np.ndarray) -> np.ndarray:
-        """The loss (B,) of each row of x (B, n)."""
+        """Return the loss (B,) of each row of x (B, n)."""
         return self.score(self.rollout(x)).loss + self.penalty(x)[0]
 
     def gradient(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The loss (B,) and its gradient (B, n)."""
+        """Return the loss (B,) and its gradient (B, n)."""
         traj = self.rollout(x)
         score = self.score(traj)
         check_loss(score.loss)
@@ -92,12 +105,12 @@ class Task(ABC):
         return score.loss + cost, self.pull_back(grad) + cost_bar
 
     def states(self, batch: int) -> State:
-        """The initial state, so many times."""
+        """Return the initial state, repeated `batch` times."""
         return self.initial.map(lambda part: np.repeat(part[None], batch, 0))
 
 
 def distance(traj: Trajectory, where: slice, target: np.ndarray) -> Score:
-    """The squared distance of entries `where` of the last q from a target."""
+    """Return the squared distance of entries `where` of the last q from a target."""
     error = traj.final.q[:, where] - target
     q_bar = np.zeros_like(traj.final.q)
     q_bar[:, where] = 2 * error

@@ -1,14 +1,14 @@
-"""Throw: a Franka arm learns 1000 x 7 torques that bring a ball to a target (ICML 2021, figure 6a).
+"""Throw: a Franka arm throws a ball to a target with 1000 x 7 torques (ICML 2021, figure 6a).
 
-Two scenes. `throw` is what one would do with the real arm: gravity, a golf ball, torques within the arm's, on top of those
-that hold it still; fingers let go after 0.6 s and the ball flies. `throw-paper` is the published one: hardly any gravity, ten
-seconds in steps of 10 ms, heavy fingers, a ball of inertia 1, target within the arm's reach.
+Two scenes. `throw` is realistic: gravity, a golf ball, torques within the arm's limits, added to gravity compensation; the
+fingers open after 0.6 s. `throw-paper` is the published one: little gravity, ten seconds in steps of 10 ms, heavy fingers,
+a ball of inertia 1, a target within the arm's reach.
 
-On the gradients. The ball is held by friction alone, two points of contact for hundreds of steps, and then let go. Held
-firmly, both contacts stick all the time and are far from slipping (`health.margin` of the start: 0.01 and 0.03 m/s), so that
-the gradient through them is smooth: it agrees with finite differences to 1e-8. Hence fingers with a servo, which the published
-code leaves without force: there the ball drifts out of the hand after seconds and no torque can bring it back. The pyramid of
-friction is enough, as nothing slips. `throw` has the soft law, `throw-paper` the hard one, as published.
+Gradients: the ball is held by friction at two contacts for hundreds of steps, then released. In a firm grip both contacts
+stick all the time with a large margin (`health.margin` of the initial guess: 0.01 and 0.03 m/s), so that the gradient is
+smooth: it agrees with finite differences to 1e-8. The fingers have servos for this; in the published code they have no
+force, the ball drifts out of the hand after seconds, and no torque can bring it back. The friction pyramid is sufficient,
+as nothing slips. `throw` has the soft contact model, `throw-paper` the hard one, as published.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..simulate.simulator import Simulator
 from . import props as looks
 from .task import Score, Task, distance
 
-# place of each joint in the link before, its turn about x (in quarters), mass, centre of mass, largest torque
+# position of each joint in the parent link, rotation about x (quarter turns), mass, center of mass, largest torque
 LINKS = (
     ((0.0, 0.0, 0.333), 0, 2.7, (0.0, -0.04, -0.05), 87.0),
     ((0.0, 0.0, 0.0), -1, 2.73, (0.0, -0.04, 0.06), 87.0),
@@ -53,8 +53,15 @@ def arm(
     ball: tuple[float, float],
     target: Any,
 ) -> Model:
-    """The arm with a ball between its fingers. finger: mass, inertia; servo: gain, damping; ball: radius, inertia;
-    target: where to draw it."""
+    """Build the arm with a ball between its fingers.
+
+    Args:
+      name: Name of the model.
+      finger: Mass and inertia.
+      servo: Gain and damping of the finger servos.
+      ball: Radius and inertia.
+      target: Position of the target's visual.
+    """
     b = ModelBuilder(name, gravity=(0.0, 0.0, -gravity))
     parent = "world"
     for i, (place, quarters, mass, com, _) in enumerate(LINKS, start=1):
@@ -83,14 +90,14 @@ def arm(
     _dress(b, radius, target)
     empty = b.build()
     q = empty.keyframes["zero"][0].copy()
-    q[ARM], q[FINGERS] = pose, FINGER + radius - 1e-4  # as deep in each other as contacts rest
+    q[ARM], q[FINGERS] = pose, FINGER + radius - 1e-4  # penetration of resting contacts
     q[BALL] = Simulator(empty).sites(State(q, np.zeros(empty.nv)))[0]
     b.keyframe("home", q=q)
     return b.build()
 
 
 def _dress(b: ModelBuilder, radius: float, target: Any) -> None:
-    """What it looks like."""
+    """Add visuals."""
     looks.floor(b, 0.0)
     looks.stick(b, "world", (0.0, 0.0, 0.02), (0.0, 0.0, 0.25), 0.07)
     ends = [link[0] for link in LINKS[1:]] + [(0.0, 0.0, 0.107)]
@@ -106,7 +113,7 @@ def _dress(b: ModelBuilder, radius: float, target: Any) -> None:
 
 
 class Throw(Task):
-    """Where the ball is at the end, against a target, as a function of the torques of all steps."""
+    """Final distance of the ball from a target, as a function of the torques of all steps."""
 
     name = "throw"
     summary = "a robot arm learns to throw a ball into a point 1.2 m away"
@@ -122,8 +129,8 @@ class Throw(Task):
     }
     iterations = {"adam": 60, "sgd": 60, "lbfgs": 60, "cma-es": 500}
     dt, steps, release = 1e-3, 1000, 600
-    noise = 1.0  # N m, of the torques to begin with
-    closed, opened = 0.02, 0.06  # m, where the servos of the fingers want to be: pressing with 20 N, and open
+    noise = 1.0  # standard deviation of the initial torques, N m
+    closed, opened = 0.02, 0.06  # targets of the finger servos, m: closed with 20 N, and open
     target = (1.1, 0.4, 0.05)
 
     def __init__(self, target: Any = None):
@@ -134,7 +141,7 @@ class Throw(Task):
         self.lower, self.upper = (np.tile(side * MOST - self.hold, self.steps) for side in (-1, 1))
 
     def model(self) -> Model:
-        """The arm, ready, with a golf ball."""
+        """Return the arm at its initial pose, with a golf ball."""
         radius = 0.02
         inertia = sphere(0.05, radius)[0]
         return arm(
@@ -165,7 +172,7 @@ class Throw(Task):
 
 
 class PaperThrow(Throw):
-    """The published scene, with a grip that lets go after nine of ten seconds."""
+    """The published scene, with a grip that opens after nine of ten seconds."""
 
     name = "throw-paper"
     summary = "the same in the scene of the paper: hardly any gravity, ten seconds"
@@ -178,7 +185,7 @@ class PaperThrow(Throw):
     }
     dt, release = 1e-2, 900
     noise = 0.03
-    closed, opened = 0.01, 0.03  # m: pressing with 10 N, and open
+    closed, opened = 0.01, 0.03  # m: closed with 10 N, and open
     target = (0.2679, 0.2135, 0.6616)
 
     def model(self) -> Model:

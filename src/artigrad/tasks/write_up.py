@@ -1,4 +1,4 @@
-"""What a study leaves in its folder: result.json, curves.png, landscape.png of one variable, motion.html and motion.gif."""
+"""Results of a study: result.json, curves.png, landscape.png for one variable, motion.html and motion.gif."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .experiment import save_figure
 from .study import BASELINE, Study, verdict
 from .task import Task
 
-Saving = Callable[[Path], None]  # told of each file before it is made
+Saving = Callable[[Path], None]  # called with the path of each file before it is written
 
 
 def write(study: Study, saving: Saving = lambda file: None) -> list[Path]:
-    """Write all files that can be; those that need a package which is not there are left out. Returns what is there."""
+    """Write all files whose packages are installed, and return their paths."""
     file = study.folder / "result.json"
     saving(file)
     write_text(file, json.dumps(result(study), indent=2) + "\n")
@@ -31,7 +31,7 @@ def write(study: Study, saving: Saving = lambda file: None) -> list[Path]:
 
 
 def result(study: Study) -> dict[str, Any]:
-    """The study in numbers. The same seed gives the same numbers but for the seconds."""
+    """Return the results as a dictionary. All values but times are determined by the seed."""
     task = study.task
     out: dict[str, Any] = {
         "task": task.name,
@@ -68,10 +68,11 @@ def _numbers(task: Task, history: History) -> dict[str, Any]:
 
 
 def advantage(task: Task, main: History, other: History) -> dict[str, Any]:
-    """How many times less a method needs to come to the goal than another: iterations, simulated motions and seconds.
+    """Return the factors by which a method needs fewer iterations, simulations and seconds to the goal than another.
 
-    Medians over the starts for iterations and motions; for seconds, the whole batch until its last start is there. A start
-    that the other never brought to the goal counts with all iterations it had: the numbers are then lower bounds.
+    Iterations and simulations are medians over initial guesses; seconds are those of the whole batch until its last guess
+    is solved. A guess that the other method did not solve counts with all its iterations: the factors are then lower
+    bounds.
     """
     mine, theirs = main.solved_at(task.loss_goal()), other.solved_at(task.loss_goal())
     if not (mine > 0).all() or other.iterations == 0:
@@ -112,7 +113,7 @@ def _plots(study: Study, saving: Saving) -> list[Path]:
 
 
 def _curves(study: Study, axes: Any) -> None:
-    """Error of each start and of the best, against iterations, simulated motions and seconds."""
+    """Plot the error of each guess and of the best against iterations, simulations and seconds."""
     from matplotlib.ticker import NullFormatter
 
     task = study.task
@@ -135,7 +136,7 @@ def _curves(study: Study, axes: Any) -> None:
 
 
 def _landscape(study: Study, axis: Any) -> None:
-    """The loss over the one variable, its slope as the gradient has it, and what the first start found."""
+    """Plot the loss over one variable, its gradient, and the points of the first guess."""
     task = study.task
     x = np.linspace(task.lower[0], min(task.upper[0], 0.5), 200)
     loss, slope = task.gradient(x[:, None])
@@ -151,7 +152,7 @@ def _landscape(study: Study, axis: Any) -> None:
 
 
 def _films(study: Study, saving: Saving) -> list[Path]:
-    """The best motion as a page and, where Pillow is installed, as a film; slowly where it is short."""
+    """Save the best trajectory as a page and, if Pillow is installed, as a GIF; short ones in slow motion."""
     task, history = study.task, study.main
     traj = task.rollout(history.x[[int(np.argmin(history.best))]])
     page, film = study.folder / "motion.html", study.folder / "motion.gif"
