@@ -15,10 +15,25 @@ import artigrad
 
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
-DONE = ("cli", "control", "deprecation.py", "envs", "fit", "jobs.py", "learn", "optimize", "robots", "tasks")
+DONE = (
+    "camera",
+    "cli",
+    "control",
+    "deprecation.py",
+    "envs",
+    "fit",
+    "joints",
+    "jobs.py",
+    "kernels",
+    "learn",
+    "optimize",
+    "robots",
+    "staging",
+    "tasks",
+)
 PAGES = (
     *("fit.md", "learning.md", "api/control.md", "api/envs.md", "api/fit.md", "api/learn.md", "api/optimize.md"),
-    "tutorials/control.md",
+    *("camera.md", "api/camera.md", "tutorials/control.md"),
 )
 
 # a free relative, or a phrase without its noun, in place of the noun

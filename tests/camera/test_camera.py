@@ -6,7 +6,7 @@ import torch
 
 import artigrad as ag
 import artigrad.torch as at
-from artigrad.camera import Camera, RayScene, RaySolid, picture, render
+from artigrad.camera import Camera, RayScene, RaySolid, render, rendering
 from artigrad.camera.ray_kinds import KINDS
 
 SIZES = {
@@ -144,7 +144,7 @@ def test_batches_and_shares(monkeypatch):
         for j in range(3):
             alone = take(q[i, j], size[i, j], eye[j])
             assert torch.allclose(alone[0], rgb[i, j], atol=1e-12) and torch.allclose(alone[1], bar[i, j], atol=1e-12)
-    monkeypatch.setattr(picture, "PICTURE_MEMORY", 1.0)
+    monkeypatch.setattr(rendering, "IMAGE_MEMORY", 1.0)
     shares = take(q, size, eye)
     assert torch.allclose(shares[0], rgb, atol=1e-12) and torch.allclose(shares[1], bar, atol=1e-12)
 
@@ -206,7 +206,7 @@ def test_what_is_refused():
         scene.replace("nose", opacity=0.5)
     with pytest.raises(ag.InputError, match="nothing to see"):
         RayScene.of(ag.robots.pendulum())
-    with pytest.raises(ag.InputError, match="zero or more"):
+    with pytest.raises(ag.InputError, match="nonnegative"):
         render(scene, camera, (torch.zeros(1, 3).double(), torch.eye(3).double()[None]), soft=-1.0)
 
 

@@ -1,4 +1,4 @@
-"""A pinhole camera in PyTorch, on the CPU and on a GPU: pictures of a robot, and their gradients to poses, sizes, textures and
+"""Pinhole camera in PyTorch, on CPU and GPU: images of a robot, differentiable with respect to poses, sizes, textures and
 the camera."""
 
 from ..errors import need
@@ -6,8 +6,11 @@ from ..errors import need
 need("torch", "artigrad.camera needs PyTorch", "torch")
 
 
-from .picture import Picture, render
+from ..deprecation import module_getattr
 from .pinhole import Camera
 from .ray_scene import RayScene, RaySolid
+from .rendering import Image, render
 
-__all__ = ["Camera", "Picture", "RayScene", "RaySolid", "render"]
+__getattr__ = module_getattr(__name__, {"Picture": "Image"})
+
+__all__ = ["Camera", "Image", "RayScene", "RaySolid", "render"]

@@ -1,6 +1,6 @@
-"""Camera: where it is, where it looks, how wide; and the ray of each pixel.
+"""Pinhole camera: pose, field of view, and the ray of each pixel.
 
-As in MuJoCo: a camera looks along -z of its frame, y is up in the picture, the field of view is from top to bottom.
+As in MuJoCo, the camera is directed along -z of its frame, y is up in the image, and the field of view is vertical.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ UP = (0.0, 0.0, 1.0)
 
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """position: (..., 3), m. rotation: (..., 3, 3), its axes (right, up, back) as columns. fov: (...), degrees from top to
-    bottom. width, height: pixels. body: index of the body that it moves with and in whose frame position and rotation are;
-    -1, the world.
+    """A pinhole camera.
 
-    All three tensors may need gradients, and may have leading axes: a camera for each robot.
+    Attributes:
+      position: Position, m, (..., 3).
+      rotation: Axes (right, up, back) as columns, (..., 3, 3).
+      fov: Vertical field of view, degrees, (...).
+      width, height: Size of the image, pixels.
+      body: Index of the body to which the camera is fixed, in whose frame position and rotation are; -1: the world.
+
+    The tensors may require gradients and may have leading axes: a camera for each robot.
     """
 
     position: Tensor
@@ -41,7 +46,7 @@ class Camera:
                 found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
                 raise InputError(f"{name} of a camera is a tensor (..., {', '.join(map(str, own))}), not {found}")
         if self.width < 1 or self.height < 1:
-            raise InputError(f"a picture has at least one pixel each way, not {self.width} x {self.height}")
+            raise InputError(f"an image has at least one pixel in each direction, not {self.width} x {self.height}")
 
     @staticmethod
     def look_at(
@@ -61,7 +66,7 @@ class Camera:
         back = _unit(place - to)
         right = torch.linalg.cross(torch.as_tensor(up, dtype=dtype, device=device).expand_as(back), back)
         if not (right.norm(dim=-1) > 1e-9).all():
-            raise InputError("the camera looks along `up`: give another up, such as up=(0, 1, 0)")
+            raise InputError("the camera is directed along `up`: pass another up, such as up=(0, 1, 0)")
         right = _unit(right)
         rotation = torch.stack([right, torch.linalg.cross(back, right), back], -1)
         return Camera(place, rotation, angle, width, height)
@@ -76,7 +81,7 @@ class Camera:
         dtype: torch.dtype = torch.float64,
         device: Any = "cpu",
     ) -> Camera:
-        """The camera of this name in a model, fixed to its body."""
+        """Return the camera of this name in a model, fixed to its body."""
         mount = model.camera(name)
         numbers = (mount.position, rotation_of(torch.tensor(mount.quaternion, dtype=torch.float64)), mount.fov)
         place, rotation, fov = (torch.as_tensor(x, dtype=dtype, device=device) for x in numbers)
@@ -98,7 +103,7 @@ class Camera:
 
 
 def rotation_of(quaternion: Tensor) -> Tensor:
-    """R (..., 3, 3) of quaternions w x y z (..., 4) of any length."""
+    """Return rotation matrices (..., 3, 3) of quaternions w x y z (..., 4) of any length."""
     w, x, y, z = _unit(quaternion).unbind(-1)
     rows = (
         (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),

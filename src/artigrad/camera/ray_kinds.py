@@ -16,13 +16,18 @@ import torch
 from torch import Tensor
 
 GRAZING = 0.02
-PARALLEL = 1e-6  # of a direction to a face
-TINY = 1e-18  # under roots, where their slope would not be finite
+PARALLEL = 1e-6  # smallest sine of the angle between ray and face
+TINY = 1e-18  # under roots, for finite gradients
 
 
-class Meeting(NamedTuple):
-    """t: m along the ray. normal: outwards, (..., 3, n). margin: m, how far outside of the solid the ray passes; below zero, it
-    meets it."""
+class Intersection(NamedTuple):
+    """Intersection of rays with a solid.
+
+    Attributes:
+      t: Distance along the ray, m.
+      normal: Outward normal, (..., 3, n).
+      margin: Distance of the ray from the solid, m; negative if it intersects.
+    """
 
     t: Tensor
     normal: Tensor
@@ -30,9 +35,10 @@ class Meeting(NamedTuple):
 
 
 class RayKind(NamedTuple):
-    """meet(o, d, size) gives a Meeting; unroll(point, normal, size) the place (u, v) in a texture, whose sides are 0 and 1."""
+    """Kind of solid: meet(o, d, size) returns an Intersection; unroll(point, normal, size) returns texture coordinates (u,
+    v) in 0 to 1."""
 
-    meet: Callable[[Tensor, Tensor, Tensor], Meeting]
+    meet: Callable[[Tensor, Tensor, Tensor], Intersection]
     unroll: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
@@ -41,18 +47,18 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _root(x: Tensor) -> Tensor:
-    """The root of what is zero or above, with a finite slope."""
+    """Return the square root of a nonnegative number, with a finite gradient."""
     return torch.sqrt(x.clamp(min=0.0) + TINY)
 
 
 def _nonzero(x: Tensor) -> Tensor:
-    """x, or where it is nearly zero the smallest that can be divided by."""
+    """Return x, replaced by a small number where it is nearly zero, for divisions."""
     return torch.where(x.abs() < PARALLEL, torch.where(x < 0, -PARALLEL, PARALLEL).to(x), x)
 
 
 # -- ellipsoid and sphere ------------------------------------------------------------------------------------------------
-def meet_ellipsoid(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
-    """|(o + t d) / s| = 1"""
+def meet_ellipsoid(o: Tensor, d: Tensor, size: Tensor) -> Intersection:
+    """Intersect rays with an ellipsoid: |(o + t d) / s| = 1"""
     s = size[..., None]
     o, d = o / s, d / s
     a = dot(d, d)
@@ -62,15 +68,15 @@ def meet_ellipsoid(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
     t = t - torch.sqrt((1 - square).clamp(min=GRAZING**2) / a)
     p = (o + t[..., None, :] * d) / s
     k0, k1 = _root(square), _root(dot(nearest / s, nearest / s))
-    return Meeting(t, p / _root(dot(p, p))[..., None, :], (k0 - 1) * k0 / k1)
+    return Intersection(t, p / _root(dot(p, p))[..., None, :], (k0 - 1) * k0 / k1)
 
 
-def meet_sphere(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+def meet_sphere(o: Tensor, d: Tensor, size: Tensor) -> Intersection:
     return meet_ellipsoid(o, d, size[..., :1].expand(*size.shape[:-1], 3))
 
 
 def unroll_ball(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-    """Longitude and latitude."""
+    """Return longitude and latitude as texture coordinates."""
     x, y, z = p.unbind(-2)
     return _longitude(x, y), torch.atan2(z, _root(x * x + y * y)) / torch.pi + 0.5
 
@@ -80,7 +86,7 @@ def _longitude(x: Tensor, y: Tensor) -> Tensor:
 
 
 # -- capsule and cylinder, along z ---------------------------------------------------------------------------------------
-def meet_capsule(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
+def meet_capsule(o: Tensor, d: Tensor, size: Tensor) -> Intersection:
     """Intersect rays with a capsule: a tube, and a ball at either end."""
     r, half = size[..., :1], size[..., 1:2]
     t, h = _tube(o, d, r)
@@ -91,11 +97,13 @@ def meet_capsule(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
     on_axis = torch.clamp(z, -half, half)
     t = torch.where(z.abs() < half, t, _ball(o, d, r, on_axis)[0])
     p = o + t[..., None, :] * d
-    return Meeting(t, torch.cat([p[..., :2, :], (p[..., 2, :] - on_axis)[..., None, :]], -2) / r[..., None], margin)
+    return Intersection(
+        t, torch.cat([p[..., :2, :], (p[..., 2, :] - on_axis)[..., None, :]], -2) / r[..., None], margin
+    )
 
 
-def meet_cylinder(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
-    """A tube between two levels."""
+def meet_cylinder(o: Tensor, d: Tensor, size: Tensor) -> Intersection:
+    """Intersect rays with a cylinder: a tube between two planes."""
     r, half = size[..., :1], size[..., 1:2]
     t, h = _tube(o, d, r)
     dz = _nonzero(d[..., 2, :])
@@ -107,7 +115,7 @@ def meet_cylinder(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
     flat = torch.stack([torch.zeros_like(near), torch.zeros_like(near), -torch.sign(dz).expand_as(near)], -2)
     across = torch.cat([p[..., :2, :], torch.zeros_like(p[..., :1, :])], -2)
     across = across / _root(dot(across, across))[..., None, :]
-    return Meeting(near, torch.where((level - thick > t - h)[..., None, :], flat, across), margin)
+    return Intersection(near, torch.where((level - thick > t - h)[..., None, :], flat, across), margin)
 
 
 def _tube(o: Tensor, d: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
@@ -130,21 +138,21 @@ def _ball(o: Tensor, d: Tensor, r: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def unroll_tube(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
-    """Around the axis, and along it from end to end."""
+    """Return texture coordinates around the axis and along it."""
     r, half = size[..., :1], size[..., 1:2]
     x, y, z = p.unbind(-2)
     return _longitude(x, y), z / (2 * (half + r)) + 0.5
 
 
 # -- box and hull --------------------------------------------------------------------------------------------------------
-def meet_box(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
-    """Between three pairs of faces: after the last that it enters by, before the first that it leaves by."""
+def meet_box(o: Tensor, d: Tensor, size: Tensor) -> Intersection:
+    """Intersect rays with a box: three slabs, entered at the last entry and left at the first exit."""
     d = _nonzero(d)
     middle, thick = -o / d, size[..., None] / d.abs()
     near, face = (middle - thick).max(-2)
     q = _middle(o, d, near, (middle + thick).amin(-2)).abs() - size[..., None]
     normal = torch.nn.functional.one_hot(face, 3).movedim(-1, -2) * -torch.sign(d)
-    return Meeting(near, normal.detach(), _beyond(q))
+    return Intersection(near, normal.detach(), _beyond(q))
 
 
 def unroll_box(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
@@ -154,8 +162,8 @@ def unroll_box(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]
     return torch.where(along_x, y, x), torch.where(along_z, y, z)
 
 
-def meet_hull(o: Tensor, d: Tensor, planes: Tensor) -> Meeting:
-    """Inside of all planes n . x = w, rows (n, w): as the box."""
+def meet_hull(o: Tensor, d: Tensor, planes: Tensor) -> Intersection:
+    """Intersect rays with a convex hull of planes n . x = w, rows (n, w), as for the box."""
     n, w = planes[..., :3], planes[..., 3:]
     height, rate = n @ o - w, _nonzero(n @ d)
     t = -height / rate
@@ -163,7 +171,7 @@ def meet_hull(o: Tensor, d: Tensor, planes: Tensor) -> Meeting:
     p = _middle(o, d, near, torch.where(rate > 0, t, torch.inf).amin(-2))
     index = face[..., None].expand(*face.shape, 3)
     normal = torch.gather(n.expand(*face.shape[:-1], *n.shape[-2:]), -2, index).movedim(-1, -2)
-    return Meeting(near, normal, (n @ p - w).amax(-2))
+    return Intersection(near, normal, (n @ p - w).amax(-2))
 
 
 def unroll_nothing(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:
@@ -171,7 +179,8 @@ def unroll_nothing(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Ten
 
 
 def _middle(o: Tensor, d: Tensor, near: Tensor, far: Tensor) -> Tensor:
-    """Half way through: within a convex solid if the ray meets it, outside of it if not, on its edge if it grazes."""
+    """Return the middle between entry and exit: inside a convex solid if the ray intersects it, outside if not, on its edge
+    if it grazes."""
     return o + ((near + far) / 2)[..., None, :] * d
 
 
@@ -182,8 +191,8 @@ def _beyond(q: Tensor) -> Tensor:
 
 
 # -- plane, z = 0, visible from above ---------------------------------------------------------------------------------------
-def meet_plane(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
-    """Up to its half extents; endless, where they are zero, up to the horizon."""
+def meet_plane(o: Tensor, d: Tensor, size: Tensor) -> Intersection:
+    """Intersect rays with a plane up to its half extents; infinite if they are zero."""
     rise = d[..., 2, :]
     t = o[..., 2, :] / (-rise).clamp(min=PARALLEL)
     x, y, _ = (o + t[..., None, :] * d).unbind(-2)
@@ -191,7 +200,7 @@ def meet_plane(o: Tensor, d: Tensor, size: Tensor) -> Meeting:
     for coordinate, half in ((x, size[..., :1]), (y, size[..., 1:2])):
         margin = torch.where(half > 0, torch.maximum(margin, coordinate.abs() - half), margin)
     up = torch.stack([torch.zeros_like(t), torch.zeros_like(t), torch.ones_like(t)], -2)
-    return Meeting(t, up, margin)
+    return Intersection(t, up, margin)
 
 
 def unroll_plane(p: Tensor, normal: Tensor, size: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ from .ray_kinds import KINDS
 WORLD = -1
 FLOOR = (0.75, 0.78, 0.82)
 BACKGROUND, LIGHT, AMBIENT = (0.78, 0.85, 0.93), (0.35, -0.55, 1.0), 0.35
-CORNERS = 40  # of a mesh, at most
+CORNERS = 40  # maximum number of vertices of a mesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class RayScene:
         return tuple(solid.name for solid in self.solids)
 
     def solid(self, name: str) -> RaySolid:
-        """The solid of this name."""
+        """Return the solid of this name."""
         for solid in self.solids:
             if solid.name == name:
                 return solid
@@ -130,7 +130,7 @@ class RayScene:
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """Indices of solids, those of a kind together."""
+        """Return indices of solids, grouped by kind."""
         kinds = [solid.kind for solid in self.solids]
         return [[k for k, kind in enumerate(kinds) if kind == one] for one in dict.fromkeys(kinds)]
 
@@ -186,7 +186,7 @@ def _from_shapes(model: Model, params: Mapping[str, Tensor], like: dict[str, Any
 
 
 def _planes(points: Any) -> np.ndarray:
-    """The planes of the convex hull of points, rows (normal, distance)."""
+    """Return the planes of the convex hull of points, rows (normal, distance)."""
     p = np.unique(np.asarray(points, float), axis=0)
     mesh = hull(p if len(p) <= CORNERS else thinned(p, CORNERS))
     a, b, c = (mesh.vertices[mesh.faces[:, k]].astype(float) for k in range(3))

@@ -48,7 +48,7 @@ def each(s: Step, number: Entry, quaternion: Entry) -> None:
 
 
 def integrate(s: Step, q: Reals, v: Reals) -> None:
-    """q <- q (+) dt v, in place;  a quaternion: q <- normalise(q (x) exp(dt v / 2))"""
+    """q <- q (+) dt v, in place;  a quaternion: q <- normalize(q (x) exp(dt v / 2))"""
 
     def number(a: Any, k: Any) -> None:
         q[a] = q[a] + s.dt * v[k]
@@ -82,7 +82,7 @@ def normalise(s: Step, q: Reals) -> None:
 
 
 def normalise_vjp(s: Step, q: Reals, q_bar: Reals) -> None:
-    """q_bar of the normalised q becomes that of q"""
+    """q_bar of the normalized q becomes that of q"""
     each(s, lambda a, k: None, lambda a, k: q_bar.put(a, quat_normalise_vjp(q.struct(a, Quat), q_bar.struct(a, Quat))))
 
 

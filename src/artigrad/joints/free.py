@@ -2,7 +2,7 @@
 
 The origin of the tree moves along with the body, so in the tree's own coordinates its position is zero and the dynamics
 do not depend on where in the world it is. Linear velocity in world axes makes the momentum of free flight exact for a
-body whose frame sits in its centre of mass, and right to the order of the step for others  (theory 7.5).
+body whose frame sits in its center of mass, and right to the order of the step for others  (theory 7.5).
 
 The joint acts like three shifts followed by a spherical joint: `before` gives what the shifts alone do, and cotangents of
 the shifts are those of everything they move.

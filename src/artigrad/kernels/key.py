@@ -20,7 +20,7 @@ class KernelKey:
 
     Attributes:
         work: Names of the scratch arrays.
-        own_params: True if every robot has parameters of its own.
+        own_params: True if every robot has its own parameters.
         contact: True if the model can have constraint rows.
         routines, solids: See `candidates`.
         wrench, force_bars: True if there are external wrenches, cotangents of contact forces.

@@ -1,4 +1,4 @@
-"""Kernel of the backward pass of iLQR: gains that minimise a quadratic cost of a linear motion, within limits of the controls.
+"""Kernel of the backward pass of iLQR: gains that minimize a quadratic cost of a linear motion, within limits of the controls.
 
     Q = l + (A, B)^T V' (A, B),   k = argmin over the box of  Qu k + k Quu k / 2,   K = -Quu^-1 Qux on the free controls
     V = Qxx + K^T Quu K + K^T Qux + Qux^T K

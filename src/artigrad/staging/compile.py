@@ -72,7 +72,7 @@ class Code:
 
 
 def compile_object(ir: str, effort: int) -> bytes:
-    """Optimise and generate object code.
+    """Optimize and generate object code.
 
     Packs are written by us and expressions were folded while staging, so three passes do what LLVM's own level 1 does
     for the speed of our kernels, in a sixth of its time (0.8 instead of 1.9 s for a Laikago and its gradient).

@@ -4,7 +4,7 @@ One `Emitter` writes one function. It has the element type (`f64` or `f32`) and 
 one lane every `Real` is a pack, one robot per lane, and the source that stages it does not change.
 
 Rounding is part of the contract: no fast-math flag is ever set, and a product that is added to something becomes an
-explicit fused multiply-add here, not by the optimiser's choice. So one robot has the same bits in every lane, in the
+explicit fused multiply-add here, not by the optimizer's choice. So one robot has the same bits in every lane, in the
 one-robot kernel and in a pack.
 """
 
@@ -31,7 +31,7 @@ class Scope:
 
 
 class Cell:
-    """A variable in memory of the function; the optimiser makes it a register."""
+    """A variable in memory of the function; the optimizer makes it a register."""
 
     __slots__ = ("emitter", "ref")
 

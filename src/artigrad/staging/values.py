@@ -71,7 +71,9 @@ class Symbol:
         )
 
     def __float__(self) -> float:
-        raise StagingError("a symbolic value has no number while staging: keep it symbolic, or pass a Python float in")
+        raise StagingError(
+            "a symbolic value has no numeric value while staging: keep it symbolic, or pass a Python float in"
+        )
 
     def __index__(self) -> int:
         raise StagingError("range() and list indices need a Python int: write loop(n) for a length known at run time")
@@ -326,7 +328,7 @@ def _traced_quotient(a: Any, b: Any) -> Traced:
 
 
 def varies(x: Any) -> bool:
-    """Whether a derivative with respect to x is being staged."""
+    """Return True while a derivative with respect to x is staged."""
     return isinstance(x, Dual | Traced)
 
 

@@ -131,7 +131,7 @@ class Pixels(Experiment):
         """Return an image of each robot, (B, 96, 288); recomputed in the backward pass."""
 
         def frame(q: Tensor, v: Tensor) -> Tensor:
-            return render(self.scene, self.camera, at.outputs(self.sim, (q, v)), soft=1.0).grey - 0.85
+            return render(self.scene, self.camera, at.outputs(self.sim, (q, v)), soft=1.0).gray - 0.85
 
         if torch.is_grad_enabled() and q.requires_grad:
             return checkpoint(frame, q, v, use_reentrant=False, preserve_rng_state=False)

@@ -1,7 +1,7 @@
-"""render: the picture that a camera takes of a scene. Rays meet solids, solids have colours, the nearest one counts.
+"""render: ray casting of a scene. Each pixel has the color of the nearest solid on its ray.
 
-All robots, solids and pixels are computed together, one tensor operation for all; where that would take more memory than
-PICTURE_MEMORY, in shares of the robots, each computed once more on the backward pass.
+All robots, solids and pixels are computed together, one tensor operation for all. If this would need more memory than
+IMAGE_MEMORY, the batch is split; each part is recomputed in the backward pass.
 """
 
 from __future__ import annotations
@@ -14,32 +14,40 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from ..deprecation import renamed
 from ..errors import InputError
 from ..simulate.results import Outputs
 from .pinhole import Camera
 from .ray_kinds import KINDS, dot
 from .ray_scene import WORLD, RayScene, RaySolid
 
-PICTURE_MEMORY = 2e9  # bytes that the graph of one share may take
-NUMBERS = 120  # that are kept of one ray and one solid for the backward pass, about
+IMAGE_MEMORY = 2e9  # bytes of the autograd graph of one part of a batch
+VALUES_PER_HIT = 120  # stored for the backward pass, about
 
 
-class Picture(NamedTuple):
-    """rgb: (..., height, width, 3), 0 to 1. alpha: (..., height, width), how much of each pixel is covered by solids. depth:
-    m, shaped alike, along the axis of the camera; 0 where there is nothing."""
+@renamed(grey="gray")
+class Image(NamedTuple):
+    """Rendered images.
+
+    Attributes:
+      rgb: (..., height, width, 3), 0 to 1.
+      alpha: Fraction of each pixel covered by solids, (..., height, width).
+      depth: Depth along the camera's axis, m, (..., height, width); 0 where there is no solid.
+    """
 
     rgb: Tensor
     alpha: Tensor
     depth: Tensor
 
     @property
-    def grey(self) -> Tensor:
+    def gray(self) -> Tensor:
         """Brightness, (..., height, width)."""
         return self.rgb.mean(-1)
 
 
-class Places(NamedTuple):
-    """Poses of bodies and camera, one row per robot: (B, nb, 3), (B, nb, 3, 3), (B, 3), (B, 3, 3), (B,)."""
+class Poses(NamedTuple):
+    """Positions and rotations of bodies and camera, and the field of view, with one batch axis: (B, nb, 3), (B, nb, 3, 3),
+    (B, 3), (B, 3, 3), (B,)."""
 
     position: Tensor
     rotation: Tensor
@@ -48,7 +56,7 @@ class Places(NamedTuple):
     fov: Tensor
 
 
-def render(scene: RayScene, camera: Camera, bodies: Any = None, *, soft: float = 0.0) -> Picture:
+def render(scene: RayScene, camera: Camera, bodies: Any = None, *, soft: float = 0.0) -> Image:
     """Render an image, differentiable with respect to body poses and all tensors of the scene and the camera.
 
     Args:
@@ -59,40 +67,40 @@ def render(scene: RayScene, camera: Camera, bodies: Any = None, *, soft: float =
         soft: Width of the blended edges, pixels. With 0, edges are sharp: the image jumps when an edge crosses a pixel, which
             is not part of the gradient; a soft edge has a gradient.
     """
-    places, lead = _places(scene, camera, bodies)
+    poses, lead = _camera_poses(scene, camera, bodies)
     if soft < 0:
-        raise InputError(f"soft is a number of pixels, zero or more, not {soft}")
+        raise InputError(f"soft is a nonnegative number of pixels, not {soft}")
     count = prod(lead)
-    rows = Places(*(_rows(x, lead, own) for x, own in zip(places, (2, 3, 1, 2, 0), strict=True)))
+    rows = Poses(*(_rows(x, lead, own) for x, own in zip(poses, (2, 3, 1, 2, 0), strict=True)))
     solids = [_solid_rows(s, lead) for s in scene.solids]
-    bytes_each = NUMBERS * len(solids) * camera.width * camera.height * rows.eye.element_size()
-    share = max(1, int(PICTURE_MEMORY // bytes_each))
+    bytes_each = VALUES_PER_HIT * len(solids) * camera.width * camera.height * rows.eye.element_size()
+    size = max(1, int(IMAGE_MEMORY // bytes_each))
     parts = []
-    for first in range(0, count, share):
-        own = slice(first, first + share)
+    for first in range(0, count, size):
+        own = slice(first, first + size)
         given = (
             replace(scene, solids=tuple(_share(s, own) for s in solids)),
             camera,
-            Places(*(x[own] for x in rows)),
+            Poses(*(x[own] for x in rows)),
             soft,
         )
-        again = count > share and torch.is_grad_enabled()
+        again = count > size and torch.is_grad_enabled()
         parts.append(
-            checkpoint(_look, *given, use_reentrant=False, preserve_rng_state=False) if again else _look(*given)
+            checkpoint(_render, *given, use_reentrant=False, preserve_rng_state=False) if again else _render(*given)
         )
     shape = (*lead, camera.height, camera.width)
     rgb, alpha, depth = (torch.cat(part) if len(parts) > 1 else part[0] for part in zip(*parts, strict=True))
-    return Picture(rgb.reshape(*shape, 3), alpha.reshape(shape), depth.reshape(shape))
+    return Image(rgb.reshape(*shape, 3), alpha.reshape(shape), depth.reshape(shape))
 
 
-# -- what is where -------------------------------------------------------------------------------------------------------
-def _places(scene: RayScene, camera: Camera, bodies: Any) -> tuple[Places, tuple[int, ...]]:
-    """Poses with their leading axes, and what these broadcast to with those of solids."""
+# -- poses ---------------------------------------------------------------------------------------------------------------
+def _camera_poses(scene: RayScene, camera: Camera, bodies: Any) -> tuple[Poses, tuple[int, ...]]:
+    """Return poses with their leading axes, and the axes to which they broadcast with those of the solids."""
     like = camera.position
     if bodies is None:
         if any(s.body != WORLD for s in scene.solids) or camera.body != WORLD:
             raise InputError(
-                "solids of this scene, or its camera, move with bodies: pass what artigrad.torch.outputs gives"
+                "solids of this scene, or its camera, move with bodies: pass the result of artigrad.torch.outputs"
             )
         position, rotation = like.new_zeros(0, 3), like.new_zeros(0, 3, 3)
     else:
@@ -115,11 +123,11 @@ def _places(scene: RayScene, camera: Camera, bodies: Any) -> tuple[Places, tuple
         axes = turn @ axes
     leads = [position.shape[:-2], eye.shape[:-1], axes.shape[:-2], camera.fov.shape]
     leads += [x.shape[: x.ndim - own] for s in scene.solids for x, own in _own_axes(s)]
-    return Places(position, rotation, eye, axes, camera.fov), tuple(torch.broadcast_shapes(*leads))
+    return Poses(position, rotation, eye, axes, camera.fov), tuple(torch.broadcast_shapes(*leads))
 
 
 def _own_axes(solid: RaySolid) -> list[tuple[Tensor, int]]:
-    """Tensors of a solid that may have leading axes, and how many axes are their own."""
+    """Return the tensors of a solid that may have leading axes, with the number of their other axes."""
     return [(solid.size, 2 if solid.kind == "hull" else 1), (solid.position, 1), (solid.rotation, 2)]
 
 
@@ -146,9 +154,9 @@ def _share(solid: RaySolid, own: slice) -> RaySolid:
     return replace(solid, size=of(solid.size), position=of(solid.position), rotation=of(solid.rotation))
 
 
-# -- one share of the robots ---------------------------------------------------------------------------------------------
-class _Seen(NamedTuple):
-    """Hits of all rays: t and margin (B, S, n), color (B, S, 3, n), and whether the solid's front is before the camera."""
+# -- one part of the batch -----------------------------------------------------------------------------------------------
+class _Hits(NamedTuple):
+    """Hits of all rays: t and margin (B, S, n), color (B, S, 3, n), and True where the solid's front is before the camera."""
 
     t: Tensor
     margin: Tensor
@@ -156,12 +164,12 @@ class _Seen(NamedTuple):
     front: Tensor
 
 
-def _look(scene: RayScene, camera: Camera, places: Places, soft: float) -> tuple[Tensor, Tensor, Tensor]:
-    lens = replace(camera, fov=places.fov)
+def _render(scene: RayScene, camera: Camera, poses: Poses, soft: float) -> tuple[Tensor, Tensor, Tensor]:
+    lens = replace(camera, fov=poses.fov)
     inside = lens.directions()
-    rays = places.axes @ inside  # (B, 3, n)
-    seen = [_see(scene, [scene.solids[k] for k in group], places, rays) for group in scene.groups]
-    t, margin, colour, front = (torch.cat(part, 1) for part in zip(*seen, strict=True))
+    rays = poses.axes @ inside  # (B, 3, n)
+    hits = [_cast(scene, [scene.solids[k] for k in group], poses, rays) for group in scene.groups]
+    t, margin, colour, front = (torch.cat(part, 1) for part in zip(*hits, strict=True))
     if soft > 0:
         width = (soft * lens.pixel)[:, None, None] * t.clamp(min=1e-9)
         cover = torch.sigmoid(-4 * margin / width) * front
@@ -175,11 +183,11 @@ def _look(scene: RayScene, camera: Camera, places: Places, soft: float) -> tuple
     return rgb.movedim(1, -1), alpha, depth
 
 
-def _see(scene: RayScene, solids: list[RaySolid], places: Places, rays: Tensor) -> _Seen:
-    """Solids of one kind."""
+def _cast(scene: RayScene, solids: list[RaySolid], poses: Poses, rays: Tensor) -> _Hits:
+    """Return the hits of all rays with solids of one kind."""
     kind = KINDS[solids[0].kind]
-    X, p = _poses(solids, places)
-    o = X.mT @ (places.eye[:, None] - p)[..., None]  # (B, S, 3, 1)
+    X, p = _solid_poses(solids, poses)
+    o = X.mT @ (poses.eye[:, None] - p)[..., None]  # (B, S, 3, 1)
     d = X.mT @ rays[:, None]  # (B, S, 3, n)
     size = _stacked([s.size for s in solids])
     t, normal, margin = kind.meet(o, d, size)
@@ -196,20 +204,20 @@ def _see(scene: RayScene, solids: list[RaySolid], places: Places, rays: Tensor) 
             ],
             1,
         )
-    return _Seen(t, margin, brightness[..., None, :] * rgb, (t > 0).to(t))
+    return _Hits(t, margin, brightness[..., None, :] * rgb, (t > 0).to(t))
 
 
-def _poses(solids: list[RaySolid], places: Places) -> tuple[Tensor, Tensor]:
-    """Axes (B, S, 3, 3) and places (B, S, 3) of solids in the world."""
+def _solid_poses(solids: list[RaySolid], poses: Poses) -> tuple[Tensor, Tensor]:
+    """Return rotations (B, S, 3, 3) and positions (B, S, 3) of solids in world axes."""
     place, turn = _stacked([s.position for s in solids]), _stacked([s.rotation for s in solids])
-    eye = torch.eye(3).to(place).expand(len(places.eye), 1, 3, 3)
-    rotation = torch.cat([eye, places.rotation], 1)[:, [s.body + 1 for s in solids]]
-    position = torch.cat([torch.zeros_like(eye[..., 0]), places.position], 1)[:, [s.body + 1 for s in solids]]
+    eye = torch.eye(3).to(place).expand(len(poses.eye), 1, 3, 3)
+    rotation = torch.cat([eye, poses.rotation], 1)[:, [s.body + 1 for s in solids]]
+    position = torch.cat([torch.zeros_like(eye[..., 0]), poses.position], 1)[:, [s.body + 1 for s in solids]]
     return rotation @ turn, position + (rotation @ place[..., None])[..., 0]
 
 
 def _stacked(tensors: list[Tensor]) -> Tensor:
-    """Stack tensors to (B, S, ...), B = 1 if all robots share them; hulls are padded by repeating their last plane."""
+    """Stack tensors to (B, S, ...), B = 1 if all robots size them; hulls are padded by repeating their last plane."""
     rows = max(x.shape[1] for x in tensors)
     full = [x if x.shape[1] == rows else x[:, [*range(x.shape[1]), *[-1] * (rows - x.shape[1])]] for x in tensors]
     batch = max(len(x) for x in full)
@@ -228,7 +236,7 @@ def _in_front(cover: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def read_texture(texture: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """The colours (B, 3, n) of a texture (h, w, 3) at (u, v), linear between the middles of its pixels; it repeats."""
+    """Return colors (B, 3, n) of a texture (h, w, 3) at (u, v), bilinear between pixel centers and repeated."""
     h, w, _ = texture.shape
     x, y = u * w - 0.5, (1 - v) * h - 0.5
     x0, y0 = torch.floor(x.detach()), torch.floor(y.detach())
