@@ -55,7 +55,7 @@ def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
                 c = hold(A, ra, B, rb, better)
                 off = abs(dot(better, B.support(-better) - A.support(better)) - c.g)
                 good = off < select(to_real(k) < 0.5, EXACT[kind], ROUGHLY[kind])
-                good = good & (c.g + 2.0 * LOOSE[kind] > -search.h)
+                good = good & (c.g + EXACT[kind] > -search.h)
                 good = good & ((to_real(k) > 0.5) | (on_feature(A, ra) & on_feature(B, rb)))
                 now = (select(good, ra, ga), select(good, rb, gb), select(good, better, search.n))
                 found = (*now, select(good, 0.0, 1.0), 1.0)

@@ -292,15 +292,21 @@ class PlacedHull(NamedTuple):
         (one, _), (two, _) = best.value
         return minimum(one, two), maximum(one, two)
 
-    def first_face_along(self, number: Any, d: Vec3, most: float, asked: Any) -> tuple[Any, Any]:
-        """The first face around a corner which d lies along, with a sine below `most`; 1 if there is one. Where it is asked."""
+    def first_face_along(
+        self, number: Any, d: Vec3, most: float, looks: tuple[Vec3, float], asked: Any
+    ) -> tuple[Any, Any]:
+        """The first face around a corner which d lies along, with a sine below `most`, but for one whose normal has more than a
+        cosine with a direction (looks: both); 1 if there is one. Where it is asked."""
         best = carry((0.0 * d.x, 0.0 * d.x))
         for _ in when_any(asked):
             for face, there, _k in self.each(self.around, self.most_around, number):
                 now, found = best.value
-                takes = there & (abs(dot(self.normal(face), d)) < most) & (found < 0.5)
-                best.value = (select(takes, face, now), select(takes, 1.0, found))
-        return best.value
+                normal = self.normal(face)
+                rank = select(dot(normal, looks[0]) > looks[1], 2.0, 1.0)
+                takes = there & (abs(dot(normal, d)) < most) & (found < rank)
+                best.value = (select(takes, face, now), select(takes, rank, found))
+        face, rank = best.value
+        return face, minimum(rank, 1.0)
 
     def first_level(self, number: Any, n: Vec3, most: float, asked: Any) -> tuple[Any, Any, Any]:
         """The first neighbour of a corner to which an edge leads whose sine against the plane across n is below `most`, 1 if

@@ -2,6 +2,8 @@
 
 What may lie flat is what touches or is around it: a face; both faces of an edge; of a corner the face that looks most along the
 normal, and its edges. The two faces, one of each solid, that look most straight at each other do so if they are within FACE.
+Faces that do not look along the normal of what touches do not count: the sides of two boxes in line look as straight at each
+other as top and bottom do.
 Else an edge does if it lies across a face of the other solid within EDGE: the one that touches, or the first at the corner that
 touches. The line of a capsule or cylinder is such an edge too, and if it touches a corner the first face there counts, wherever
 it looks.
@@ -21,6 +23,9 @@ from .witness import Facet
 
 FACE = 0.996  # cosine between the normals of what lies flat on each other, at least: MuJoCo's
 EDGE = 0.0888  # sine between an edge and the face that it lies on, at most: MuJoCo's
+ALONG = 0.7  # cosine between these and the normal of what touches, at least
+LEVEL = 1.0 - 1e-9  # cosine between a face and that normal, from which on it is what touches
+ALIKE = 1e-6  # what is as straight as something else but for rounding
 TILT = (2.0 - 2.0 * FACE) ** 0.5  # the chord that belongs to FACE
 UP = Vec3(0.0, 0.0, 1.0)
 
@@ -81,8 +86,8 @@ def faces_of(s: Solid, f: Facet, out: Vec3) -> Faces:
         return Faces(select(edge, first, best), select(edge, second, best), 0.0, 0.0, 1.0, select(edge, 1.0, 0.0), FAR)
 
     def cylinder() -> Faces:
-        end = UP * select(out.z < 0.0, -1.0, 1.0)
-        return Faces(end, end, 0.0, 0.0, select(edge, 0.0, 1.0), 0.0, FAR)
+        end, looks = UP * select(out.z < 0.0, -1.0, 1.0), select(abs(out.z) > EDGE, 1.0, 0.0)
+        return Faces(end, end, 0.0, 0.0, select(edge, 0.0, looks), 0.0, FAR)
 
     def hull() -> Faces:
         best, cosine, other = s.hull.face_towards(f.numbers.x, out)
@@ -96,8 +101,9 @@ def faces_of(s: Solid, f: Facet, out: Vec3) -> Faces:
     return s.by_kind(none | {BOX: box, CYLINDER: cylinder, POINTS: hull})
 
 
-def under_line(s: Solid, f: Facet, line: Vec3, faces: Faces) -> Faces:
-    """The faces of a solid on which a line may lie, in its frame: of a corner the first that is along it."""
+def under_line(s: Solid, f: Facet, line: Vec3, out: Vec3, faces: Faces) -> Faces:
+    """The faces of a solid on which a line may lie, in its frame: of a corner the first that is along it, unless another one
+    looks along the normal."""
     at_corner = f.k < 0.5
 
     def first(normal: Vec3, number: Any, found: Any) -> Faces:
@@ -105,14 +111,15 @@ def under_line(s: Solid, f: Facet, line: Vec3, faces: Faces) -> Faces:
         return select(at_corner, own, faces)
 
     def box() -> Faces:
-        x, y, z = line.map(abs).leaves()
         side = f.p0.map(lambda p: select(p < 0.0, -1.0, 1.0))
-        other = select(y < EDGE, Vec3(0.0, side.y, 0.0), Vec3(0.0, 0.0, side.z))
-        normal = select(x < EDGE, Vec3(side.x, 0.0, 0.0), other)
-        return first(normal, 0.0, select(least_of(x, y, z) < EDGE, 1.0, 0.0))
+        rank = line.map(lambda l, d, o: select(abs(l) < EDGE, select(d * o > LEVEL, 2.0, 1.0), 0.0), side, out)
+        best = maximum(maximum(rank.x, rank.y), rank.z)
+        other = select(rank.y > best - 0.5, Vec3(0.0, side.y, 0.0), Vec3(0.0, 0.0, side.z))
+        normal = select(rank.x > best - 0.5, Vec3(side.x, 0.0, 0.0), other)
+        return first(normal, 0.0, minimum(best, 1.0))
 
     def hull() -> Faces:
-        number, found = s.hull.first_face_along(f.numbers.x, line, EDGE, at_corner)
+        number, found = s.hull.first_face_along(f.numbers.x, line, EDGE, (out, LEVEL), at_corner)
         return first(s.hull.normal(number), number, found)
 
     same: dict[int, Callable[[], Faces]] = {k: lambda: faces for k in SOLIDS}
@@ -125,16 +132,24 @@ def _if_line(s: Solid, one: Any, other: Any) -> Any:
     return s.by_kind(cases | dict.fromkeys((CAPSULE, CYLINDER), lambda: one))
 
 
-def edge_on(s: Solid, f: Facet, other: Solid, faces: Faces) -> Edge:
-    """That of a solid which lies on one of two faces of the other; of those at a corner, on the first face."""
-    at_edge, at_corner = _is_edge(f), f.k < 0.5
-    n1, n2 = (s.X.R.T @ (other.X.R @ x) for x in (faces.n1, faces.n2))
+def edge_on(s: Solid, f: Facet, other: Solid, faces: Faces, n: Vec3) -> Edge:
+    """The edge of a solid that lies on one of two faces of the other, n the normal out of it; of those at a corner, on the
+    first face. An edge parallel to another one is level with both faces: a face that does not look along n does not count.
+    For the line of a capsule or cylinder it does, after one that looks along n."""
+    n1, n2 = (other.X.R @ x for x in (faces.n1, faces.n2))
+    looks = [dot(x, n) for x in (n1, n2)]
+    n1, n2 = (s.X.R.T @ x for x in (n1, n2))
+    of_corner, which = select(looks[0] > ALONG, n1, n2), select(looks[0] > ALONG, 1.0, 2.0)
+    at_edge, at_corner = _is_edge(f), (f.k < 0.5) & ((looks[0] > ALONG) | (looks[1] > ALONG))
 
-    def of_line(p0: Vec3, p1: Vec3, numbers: Vec3) -> Edge:
+    def of_line(p0: Vec3, p1: Vec3, numbers: Vec3, least: float = ALONG) -> Edge:
         way = p1 - p0
         length = sqrt(maximum(dot(way, way), 1e-30))
-        first, second = (abs(dot(way, n)) / length for n in (n1, n2))
-        on = select(first < EDGE, 1.0, select(second < EDGE, 2.0, 0.0))
+        first, second = (
+            select(look > least, abs(dot(way, x)) / length, FAR) for x, look in zip((n1, n2), looks, strict=True)
+        )
+        better = (second < EDGE) & (looks[1] > LEVEL) & (looks[0] < LEVEL)
+        on = select((first < EDGE) & (select(better, 1.0, 0.0) < 0.5), 1.0, select(second < EDGE, 2.0, 0.0))
         off = minimum(abs(first - EDGE), select(first < EDGE, FAR, abs(second - EDGE)))
         return Edge(on, p0, p1, numbers, off)
 
@@ -142,48 +157,54 @@ def edge_on(s: Solid, f: Facet, other: Solid, faces: Faces) -> Edge:
         return Edge(select(at, e.on, 0.0), e.p0, e.p1, e.numbers, select(at, e.off, FAR))
 
     def box() -> Edge:
-        x, y, z = n1.map(abs).leaves()
+        x, y, z = of_corner.map(abs).leaves()
         by_x, by_y = x < EDGE, (y < EDGE) & (x >= EDGE)
         p = f.p0
         other = Vec3(select(by_x, -p.x, p.x), select(by_y, -p.y, p.y), select(by_x | by_y, p.z, -p.z))
-        on = select(least_of(x, y, z) < EDGE, 1.0, 0.0)
+        on = select(least_of(x, y, z) < EDGE, which, 0.0)
         off = least_of(*(abs(a - EDGE) for a in (x, y, z)))
         return select(at_edge, of_line(f.p0, f.p1, f.numbers), where(at_corner, Edge(on, p, other, f.numbers, off)))
 
     def hull() -> Edge:
-        number, found, off = s.hull.first_level(f.numbers.x, n1, EDGE, at_corner)
+        number, found, off = s.hull.first_level(f.numbers.x, of_corner, EDGE, at_corner)
         numbers = Vec3(f.numbers.x, number, number)
-        corner = Edge(found, f.p0, s.hull.corner(number).p, numbers, off)
+        corner = Edge(found * which, f.p0, s.hull.corner(number).p, numbers, off)
         return select(at_edge, of_line(f.p0, f.p1, f.numbers), where(at_corner, corner))
 
     def capsule() -> Edge:
         end = Vec3(0.0, 0.0, select(f.at.z < 0.0, -s.size.y, s.size.y))
-        return of_line(end, -end, Vec3.zero())
+        return of_line(end, -end, Vec3.zero(), -2.0)
 
     none: dict[int, Callable[[], Edge]] = {k: lambda: where(f.k > 9.0, Edge.zero()) for k in SOLIDS}
-    lines = {CAPSULE: capsule, CYLINDER: lambda: where(f.k < 1.5, of_line(-UP, UP, Vec3.zero()))}
+    lines = {CAPSULE: capsule, CYLINDER: lambda: where(f.k < 1.5, of_line(-UP, UP, Vec3.zero(), -2.0))}
     return s.by_kind(none | {BOX: box, POINTS: hull} | lines)
 
 
 class _Pair(Linear):
-    """Which two faces look most straight at each other, 0 the first, 1 the second: of A, of B; the cosine; and that of those
-    that come next."""
+    """Which two faces look most straight at each other, 0 the first, 1 the second: of A, of B; the cosine; that of those that
+    come next; and the rank."""
 
     a: float
     b: float
     cosine: float
     next: float
+    rank: float
 
 
-def _pair(of_a: Faces, a: list[Vec3], of_b: Faces, b: list[Vec3]) -> _Pair:
-    """a, b: the normals, common axes."""
-    best = _Pair(0.0, 0.0, -dot(a[0], b[0]), -2.0)
-    for i, j in ((0, 1), (1, 0), (1, 1)):
-        there = (of_a.two if i else 1.0) * (of_b.two if j else 1.0) > 0.5
+def _pair(of_a: Faces, a: list[Vec3], of_b: Faces, b: list[Vec3], n: Vec3) -> _Pair:
+    """Return the two faces that look most straight at each other, of those that look along the normal n of what touches; of
+    those that are as straight as each other the two that look most along it. Of parallel edges all four faces are as straight.
+    a, b: the normals, common axes."""
+    best = _Pair(0.0, 0.0, -2.0, -2.0, -3.0)
+    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        out_a, out_b = dot(n, a[i]), -dot(n, b[j])
+        there = ((of_a.two if i else 1.0) * (of_b.two if j else 1.0) > 0.5) & (minimum(out_a, out_b) > ALONG)
         cosine = select(there, -dot(a[i], b[j]), -2.0)
+        rank = cosine + ALIKE * (out_a + out_b)
         next_ = maximum(best.next, minimum(best.cosine, cosine))
-        found, old = _Pair(float(i), float(j), cosine, next_), _Pair(best.a, best.b, best.cosine, next_)
-        best = select(cosine > best.cosine, found, old)
+        found = _Pair(float(i), float(j), cosine, next_, rank)
+        old = _Pair(best.a, best.b, best.cosine, next_, best.rank)
+        best = select(rank > best.rank, found, old)
     return best
 
 
@@ -191,7 +212,7 @@ def _under(s: Solid, f: Facet, faces: Faces, n: Vec3, other: Solid) -> tuple[Fac
     """The faces of a solid on which an edge of the other may lie, n the normal out of it, and where one may: around an edge or
     a face that touches; of a corner on the one that looks along the normal, or anywhere if it is a line."""
     line = s.X.R.T @ other.X.R.column(2)
-    under = _if_line(other, under_line(s, f, line, faces), faces)
+    under = _if_line(other, under_line(s, f, line, s.X.R.T @ n, faces), faces)
     looks = (f.k > 0.5) | (dot(n, s.X.R @ faces.n1) > FACE) | (_if_line(other, 1.0, 0.0) > 0.5)
     return under, (under.real > 0.5) & looks
 
@@ -205,11 +226,11 @@ def lying(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Lying, Lyi
     metres."""
     of_a, of_b = faces_of(A, fa, A.X.R.T @ n), faces_of(B, fb, -(B.X.R.T @ n))
     a, b = ([s.X.R @ x for x in (f.n1, f.n2)] for s, f in ((A, of_a), (B, of_b)))
-    pair, real = _pair(of_a, a, of_b, b), of_a.real * of_b.real > 0.5
+    pair, real = _pair(of_a, a, of_b, b, n), of_a.real * of_b.real > 0.5
     both = real & (pair.cosine > FACE)
 
     (under_a, may_b), (under_b, may_a) = _under(A, fa, of_a, n, B), _under(B, fb, of_b, -n, A)
-    on_b, on_a = edge_on(A, fa, B, under_b), edge_on(B, fb, A, under_a)
+    on_b, on_a = edge_on(A, fa, B, under_b, -n), edge_on(B, fb, A, under_a, n)
     may_a, may_b = may_a & (fa.k < 1.5), may_b & (fb.k < 1.5)
     edge_a, edge_b = may_a & (on_b.on > 0.5), may_b & (on_a.on > 0.5)
     before = (
