@@ -26,6 +26,7 @@ from .solids import Solid
 SLOTS = 12
 ALIGNED = 0.99  # cosine: a face and an edge axis that are one direction
 BETTER = 0.05  # share of the depth by which an edge must then be the better one
+TOUCHING = {"f64": 1e-9, "f32": 1e-6}  # m, by which it must be better at least, so that rounding does not choose at depth 0
 CLEAR = 1e-6  # by which an edge must beat a face at least
 PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine of two edges that have no axis between them
 LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that runs along a side of the rectangle
@@ -138,7 +139,7 @@ def _by_edge(s: _Setting, face: _Axis, edge: _Axis) -> Any:
     """Whether two edges meet, not a face."""
     aligned = abs(dot(_normal(s, face), edge.n)) > ALIGNED
     wins = (edge.apart - CLEAR * abs(edge.apart)) > face.apart
-    enough = edge.apart > face.apart + BETTER * abs(face.apart) + 1e-15
+    enough = edge.apart > face.apart + BETTER * abs(face.apart) + TOUCHING[target().dtype]
     return select(wins, select(aligned, select(enough, 1.0, 0.0), 1.0), 0.0) > 0.5
 
 
