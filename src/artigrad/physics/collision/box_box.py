@@ -26,7 +26,10 @@ from .solids import Solid
 SLOTS = 12
 ALIGNED = 0.99  # cosine: a face and an edge axis that are one direction
 BETTER = 0.05  # share of the depth by which an edge must then be the better one
-TOUCHING = {"f64": 1e-9, "f32": 1e-6}  # m, by which it must be better at least, so that rounding does not choose at depth 0
+TOUCHING = {
+    "f64": 1e-9,
+    "f32": 1e-6,
+}  # m, by which it must be better at least, so that rounding does not choose at depth 0
 CLEAR = 1e-6  # by which an edge must beat a face at least
 PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine of two edges that have no axis between them
 LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that runs along a side of the rectangle

@@ -17,7 +17,8 @@ from .hull_tables import Corner
 from .solids import Solid
 
 FAR = 1e9
-OFF = 1e-3  # m, how far x stays off K
+OFF = 1e-3  # m, how far x stays off K; less after so many turns, since a step turns n by about an offset of K over it
+NEARER = {"f64": ((16, 1e-5), (28, 1e-6)), "f32": ((16, 1e-4),)}
 NEAR = {"f64": 1e-6, "f32": 1e-4}  # m, a gap beyond this is measured from x = 0
 SHARP = {"f64": 1e-12, "f32": 2e-6}  # m, what the overlap may be off: of corners and edges a search finds the very ones
 LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same where surfaces are curved and Newton's method gives the rest
@@ -87,11 +88,11 @@ def _nearest(W: list[Vec3], x: Vec3) -> tuple[list[Any], Vec3]:
     return kept, -(E[0] * kept[0] + E[1] * kept[1] + E[2] * kept[2] + E[3] * kept[3])
 
 
-def _outside(h: Any, n: Vec3) -> Vec3:
-    return n * select(h > -NEAR[target().dtype], h + OFF, 0.0)
+def _outside(h: Any, n: Vec3, off: Any = OFF) -> Vec3:
+    return n * select(h > -NEAR[target().dtype], h + off, 0.0)
 
 
-def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any) -> tuple[Search, Any]:
+def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any, off: Any) -> tuple[Search, Any]:
     """One more point of K, the support along n: the search after it, and 1 where it goes on."""
     a3, w3 = at[0].p, at[0].p - at[1].p
     h = dot(n, w3)
@@ -99,7 +100,7 @@ def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any) -> tupl
     better = h < s.h
     gain = select(better, s.h - h, 0.0)
     n_new, h_new = select(better, n, s.n), select(better, h, s.h)
-    x_new = _outside(h_new, n_new)
+    x_new = _outside(h_new, n_new, off)
     shift = x_new - s.x
     (l3, l0, l1, l2), d = _nearest([w3, s.w0, s.w1, s.w2], x_new)
     stuck = dot(d, d) > dot(s.d, s.d) * STUCK[target().dtype]
@@ -127,11 +128,14 @@ def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any, enough: Any) -> Sea
     of_a, of_b = (Vec3(c.number, c.number, c.number) for c in (one, other))
     state = carry(Search(w, w, w, a, a, a, 1.0, 0.0, 0.0, of_a, of_b, x, x - w, start, h))
     live = carry(select(-h < enough, 1.0, 0.0))
-    for _k in loop(TURNS):
+    for k in loop(TURNS):
         for _ in when_any(live.value > 0.5):
+            off: Any = OFF
+            for turn, less in NEARER[target().dtype]:
+                off = select(to_real(k) < turn - 0.5, off, less)
             now, on = state.value, live.value > 0.5
             n = now.d / maximum(norm(now.d), 1e-30)
-            after, go = _turn(now, (A.corner(n), B.corner(-n)), n, tolerance)
+            after, go = _turn(now, (A.corner(n), B.corner(-n)), n, tolerance, off)
             state.value, live.value = select(on, after, now), select(on & (-after.h < enough), go, 0.0)
     return state.value
 

@@ -233,9 +233,11 @@ def lying(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Lying, Lyi
     on_b, on_a = edge_on(A, fa, B, under_b, -n), edge_on(B, fb, A, under_a, n)
     may_a, may_b = may_a & (fa.k < 1.5), may_b & (fb.k < 1.5)
     edge_a, edge_b = may_a & (on_b.on > 0.5), may_b & (on_a.on > 0.5)
-    before = (
-        select(A.later < 0.5, fb.k - fa.k, fa.k - fb.k - 1.0) > -0.5
-    )  # A's edge: of the lower kind, or the first solid
+    # A's edge: of the lower kind, or of the first solid, unless only the other one is on a face that is what touches
+    before = select(A.later < 0.5, fb.k - fa.k, fa.k - fb.k - 1.0) > -0.5
+    level_a = dot(n, A.X.R @ select(on_a.on > 1.5, under_a.n2, under_a.n1)) > LEVEL
+    level_b = -dot(n, B.X.R @ select(on_b.on > 1.5, under_b.n2, under_b.n1)) > LEVEL
+    before = select(level_a & edge_b, select(level_b & before, 1.0, 0.0), select(before, 1.0, 0.0)) > 0.5
     by_a = edge_a & (before | (select(edge_b, 0.0, 1.0) > 0.5))
     by_b = edge_b & (select(by_a, 0.0, 1.0) > 0.5)
 
