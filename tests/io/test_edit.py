@@ -171,6 +171,19 @@ def test_wrong_names_are_told():
         b.attach(arm(), "hend", prefix="2/")
     with pytest.raises(ag.ModelError, match="takes a Model"):
         ag.edit("arm.xml")
+    moved = ag.ModelBuilder("moved")
+    moved.body("handle", mocap=True)
+    with pytest.raises(ag.ModelError, match="mocap body 'handle', which is fixed to the world"):
+        b.attach(moved.build(), "hand", prefix="2/")
+
+
+def test_a_body_goes_with_those_that_are_its_joints():
+    b = ag.ModelBuilder("u")
+    b.body("base", joint="revolute", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.universal("arm", "base", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b = ag.edit(b.build())
+    b.remove("body", "arm")
+    assert b.build().bodies == ("base",)
 
 
 def test_one_model_on_another_moves_as_in_mujoco():

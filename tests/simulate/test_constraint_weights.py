@@ -145,3 +145,37 @@ def test_saving_other_weights_is_refused(tmp_path):
     sim, u = ag.Simulator(model, threads=1), np.zeros((100, 0))
     one, other = sim.rollout(sim.reset(), u, params=heavy.reweighted()).final, again.rollout(again.reset(), u).final
     np.testing.assert_allclose(one.q, other.q, rtol=1e-12)
+
+
+def test_gradients_in_pytorch_and_jax_go_through_the_weights():
+    import jax
+    import jax.numpy as jnp
+    import torch
+
+    import artigrad.jax
+    import artigrad.torch
+
+    model = arm(mass=1.0)
+    sim = ag.Simulator(model, dt=0.005, threads=1)
+    state, u = sim.reset(), np.zeros((30, 0))
+    p = model.params.replace(mass=[2.0])
+    traj = sim.rollout(state, u, params=p.reweighted())
+    wanted = p.reweighted_vjp(sim.vjp(traj, q_bar=np.ones(1)).params).mass
+
+    mass = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+    fields = artigrad.torch.reweighted(sim, {"mass": mass})
+    assert fields["mass"] is mass
+    there = ag.State(torch.tensor(state.q), torch.tensor(state.v))
+    artigrad.torch.rollout(sim, there, torch.tensor(u), params=fields).q[-1].sum().backward()
+    np.testing.assert_allclose(mass.grad, wanted, rtol=1e-10)
+
+    with jax.enable_x64(True):
+
+        def last(mass):
+            fields = artigrad.jax.reweighted(sim, {"mass": mass})
+            there = ag.State(jnp.asarray(state.q), jnp.asarray(state.v))
+            return artigrad.jax.rollout(sim, there, jnp.asarray(u), params=fields).q[-1].sum()
+
+        np.testing.assert_allclose(jax.jit(jax.grad(last))(jnp.array([2.0])), wanted, rtol=1e-10)
+        several = jax.vmap(jax.grad(last))(jnp.array([[2.0], [3.0]]))
+        np.testing.assert_allclose(several[0], wanted, rtol=1e-10)

@@ -97,7 +97,8 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int, driven: bool) -> No
         b.body(name, parent, position=position, rotation=rotation, mocap=bool(m.body_mocapid[i] >= 0), **own)
     for j in range(first, first + count):
         last = j == first + count - 1
-        link = name if last else f"{name}:{names.joint[j]}"
+        own_name = names.joint[j].startswith(f"{name}:")  # of a model that was saved, such as "arm:1"
+        link = name if last else names.joint[j] if own_name else f"{name}:{names.joint[j]}"
         position, rotation = _at_zero(m, j, position, rotation)
         options = _joint(m, j, driven)
         b.body(

@@ -109,6 +109,11 @@ class Editor(LenientBuilder):
             raise ModelError(
                 f"'{prefix}' is attached to body '{to}', which does not exist; {near(to, list(self._bodies))}"
             )
+        if to != WORLD and model.mocap:
+            raise ModelError(
+                f"'{model.name}' has mocap body '{model.bodies[model.mocap[0]]}', which is fixed to the world: attach it to "
+                "'world', or remove that body first"
+            )
         self._compare(model, prefix)
         self.place(model, prefix, Placement(to, position, rotation))
 
@@ -267,14 +272,16 @@ class Editor(LenientBuilder):
 
     # -- parts ------------------------------------------------------------------------------------------------------------
     def remove(self, part: str, name: str) -> None:
-        """Take a part out, with what needs it: a body takes with it the bodies that it carries, all that is fixed to them and
-        what acts on that; a joint leaves its body, fixed where it is with the joint at zero."""
+        """Take a part out, with what needs it: a body takes with it the bodies that it carries, those that are nothing but a
+        joint of it, all that is fixed to them and what acts on that; a joint leaves its body, fixed where it is with the joint
+        at zero."""
         self._known(part, name)
         gone, before = {(part, name)}, 0
         while len(gone) > before:
             before = len(gone)
             gone |= {("joint", b["joint_name"]) for x, b in self._bodies.items() if ("body", x) in gone}
             gone |= {(kind, x) for kind, x, needs in self._needs() if needs & gone}
+            gone |= {("body", x) for x in self._left_alone({x for kind, x in gone if kind == "body"})}
         if part == "joint":
             self._fix(name)
         for kind, attribute in RECORDS.items():
@@ -288,6 +295,15 @@ class Editor(LenientBuilder):
         self._included = [pair for pair in self._included if not {("shape", pair[0]), ("shape", pair[1])} & gone]
         self._excluded = {pair for pair in self._excluded if not {("body", x) for x in pair} & gone}
         self._count_joints()
+
+    def _left_alone(self, gone: set[str]) -> set[str]:
+        """Bodies that are nothing but a joint of one that goes."""
+        names, alone = list(self._bodies), self._groups().alone
+        return {
+            b["parent"]
+            for x, b in self._bodies.items()
+            if x in gone and b["parent"] != WORLD and alone[names.index(b["parent"])]
+        }
 
     def rename(self, part: str, old: str, new: str) -> None:
         """Give a part another name, wherever it is mentioned."""

@@ -76,5 +76,6 @@ outputs = functions.outputs
 sites = functions.sites
 sensors = functions.sensors
 mass_matrix = functions.mass_matrix
+reweighted = functions.reweighted
 inverse_dynamics = functions.inverse_dynamics
 forward_dynamics = functions.forward_dynamics

@@ -338,6 +338,21 @@ def _bars_of(x: Rows, grad: StateGradient) -> Rows:
     return empty | {name: bar for name, bar in grad._asdict().items() if bar is not None and name in x}
 
 
+# -- functions of parameters -------------------------------------------------------------------------------------------
+def _weights(call: Call, x: Rows) -> tuple[Any, ...]:
+    made, rows = x["params"].reweighted(), len(x["q"])
+    found = (np.broadcast_to(made[name], (rows, *shape)) for name, shape in call.outputs.items())
+    return tuple(here(call, np.array(y, call.sim.real)) for y in found)
+
+
+def _weights_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    p, shared = x["params"], x["params"].batch is None
+    zero = Params(p.model, np.zeros_like(p.flat))
+    given = {name: np.asarray(bar, float) for name, bar in bars.items() if bar is not None}
+    given = {name: bar.sum(0) if shared else bar for name, bar in given.items()}
+    return {"params": p.reweighted_vjp(zero.replace(unchecked=True, **given))} if with_params else {}
+
+
 # -- shapes ------------------------------------------------------------------------------------------------------------
 def _all_states(call: Call) -> dict[str, Axes]:
     m, rows = call.sim.model, call.steps + 1
@@ -363,6 +378,11 @@ def _sensor_shapes(call: Call) -> dict[str, Axes]:
 def _jacobian_shapes(call: Call) -> dict[str, Axes]:
     n = 2 * call.sim.model.nv + call.sim.model.na
     return {"A": (n, n), "B": (n, call.sim.model.nu)}
+
+
+def _weight_shapes(call: Call) -> dict[str, Axes]:
+    m = call.sim.model
+    return {"body_weight": (m.nb, 2), "dof_weight": (m.nv,), "tendon_weight": (len(m.tendons),)}
 
 
 def _next_state(call: Call) -> dict[str, Axes]:
@@ -397,6 +417,7 @@ FUNCTIONS = {
         _mass_matrix,
         _mass_matrix_vjp,
     ),
+    "weights": Differentiable(_STATE | {"params": 1}, _weight_shapes, (*_STATE, "params"), _weights, _weights_vjp),
     "inverse_dynamics": Differentiable(
         _STATE | {"a": 1, "params": 1},
         lambda call: {"force": (call.sim.model.nv,)},

@@ -121,6 +121,19 @@ class Functions(ABC):
         (M,) = self._call(call_of("mass_matrix", sim), self.given(sim, state), params)
         return M
 
+    def reweighted(self, sim: Simulator, params: Any) -> dict[str, Any]:
+        """`params`, a mapping from names of fields to arrays, with the weights of constraints made anew of them, as
+        `Params.reweighted` does; gradients go through it, in reverse mode."""
+        fields = self._fields(params)
+        if not isinstance(fields, Mapping) or isinstance(fields, Params):
+            raise InputError("this takes a mapping from names of fields to arrays; of Params take params.reweighted()")
+        slots = {name: sim.params._slot(name)[1] for name in fields}
+        leads = [tuple(x.shape[: x.ndim - len(slots[name])]) for name, x in fields.items()]
+        lead = max(leads, key=len, default=())
+        state = State(self._zeros(sim, (*lead, sim.model.nq)), self._zeros(sim, (*lead, sim.model.nv)))
+        call = call_of("weights", sim)
+        return {**fields, **dict(zip(call.outputs, self._call(call, self.given(sim, state), fields), strict=True))}
+
     def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
         """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
         given = self.given(sim, state, a=(a, (sim.model.nv,)))
