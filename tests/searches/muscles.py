@@ -14,7 +14,7 @@ SUMMARY = (
     "Random chains of bones with 10 to 60 muscles along paths around spheres, cylinders, pulleys and side sites inside and "
     "outside: lengths, velocities and forces of all muscles, and one step, beside MuJoCo."
 )
-COUNT, SAMPLE = 1_000, 8
+COUNT, SAMPLE = 1_000, 4
 STEP = 1e-9  # of positions, velocities and activations, relative to the largest
 SENSED = 1e-9  # of lengths, velocities and forces, where no string is reflected inside a shape
 INSIDE = 1e-6  # and where one is: there MuJoCo's iteration stops at 1e-6

@@ -12,7 +12,7 @@ SUMMARY = (
     "lengths and of velocities by state, radius and places of sites beside differences. Side sites outside, inside, at the "
     "surface, on the axis; strings that graze; ends inside, at the surface, at the centre, coincident, in line with the centre."
 )
-COUNT, SAMPLE = 20_000, 2_000
+COUNT, SAMPLE = 20_000, 1_000
 LENGTH, MOMENT, GRADIENT = 1e-9, 1e-7, 1e-6  # tolerances: m, relative to the largest entry, relative
 INSIDE = 3e-6  # of moments where the string is reflected inside: MuJoCo's iteration stops at 1e-6
 BLOCK = 250  # states of four tendons each
