@@ -33,7 +33,15 @@ DONE = (
 )
 PAGES = (
     *("fit.md", "learning.md", "api/control.md", "api/envs.md", "api/fit.md", "api/learn.md", "api/optimize.md"),
-    *("camera.md", "api/camera.md", "tutorials/control.md"),
+    *(
+        "adaptive.md",
+        "camera.md",
+        "experiments.md",
+        "tasks.md",
+        "api/camera.md",
+        "api/tasks.md",
+        "tutorials/control.md",
+    ),
 )
 
 # a free relative, or a phrase without its noun, in place of the noun
