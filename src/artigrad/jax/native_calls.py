@@ -54,8 +54,8 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
     def look(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == AFTER:
             engine.check_table(rows["status"])
-            if soft:  # whose adjoint does not solve again, and has nothing to tell
-                sim.checks.warn_if_unsolved(rows["status"][:, 0])
+            if soft:  # whose adjoint does not solve again, and has nothing to report
+                sim.checks.warn_of_motion(rows["status"][:, 0])
             return
         sim.checks.state(State(*(rows[k] for k, _ in _sizes(sim))))
         for name in ("u", "wrench"):

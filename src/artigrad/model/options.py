@@ -86,7 +86,7 @@ class Options:
     max_contacts: int | None = None
     impratio: float = 1.0
     refsafe: bool = True
-    iterations: int = 30
+    iterations: int = 100
     noslip: int = 0
     noslip_tolerance: float = 0.0
 

@@ -360,10 +360,13 @@ class Checks:
             return
         if all(map(all_finite, final)):
             self._resolved(final.q, batched)
+            if status is not None:
+                self.warn_of_motion(status[:, 0])
             return
         good = self.device.finite(list(final), len(final.q))
         if status is not None:
             status[~good, 0] = np.nan
+            self.warn_of_motion(status[:, 0])
         robot = int(np.argmin(good))
         which = f" of robot {robot}{' and others' if (~good).sum() > 1 else ''}" if batched else ""
         since = ""
@@ -407,19 +410,31 @@ class Checks:
 
     def warn_if_unsolved(self, violation: Any) -> None:
         """Warn of a gradient through a step that was not solved, where that does not mean to wait for a GPU."""
-        if not self.on_host or not self.minds_unsolved:
+        if self.minds_unsolved:
+            self._warn_unsolved(violation, "gradient")
+
+    def warn_of_motion(self, violation: Any) -> None:
+        """The same of the motion itself, under the soft law, whose solution is unique."""
+        if self.options.law == "soft" and self.model.has_contact:
+            self._warn_unsolved(violation, "motion")
+
+    def _warn_unsolved(self, violation: Any, what: str) -> None:
+        if not self.on_host:
             return
         unsolved = ~(violation <= self.negligible)
+        if what == "motion":
+            unsolved &= ~np.isnan(violation)  # of which `motion` warns
         if unsolved.any():
-            worst = int(np.argmax(np.where(np.isnan(violation), np.inf, violation)))
+            worst = int(np.argmax(np.where(unsolved, np.where(np.isnan(violation), np.inf, violation), -1.0)))
             unit = " of the constraint forces" if self.options.law == "soft" else " m/s"
             more = f", and of {unsolved.sum() - 1} more" if unsolved.sum() > 1 else ""
-            warn(self.unsolved_sentence(f"robot {worst} (by {violation[worst]:.1e}{unit}{more})"))
+            warn(self.unsolved_sentence(f"robot {worst} (by {violation[worst]:.1e}{unit}{more})", what))
 
-    def unsolved_sentence(self, who: str) -> str:
-        """What a warning of a step that was not solved says."""
+    def unsolved_sentence(self, who: str, what: str = "gradient") -> str:
+        """Text of the warning of a step that was not solved. what: "motion" or "gradient"."""
         remedy = REMEDIES["soft" if self.options.law == "soft" else self.options.solver]
+        figures = "traj.violation" if what == "motion" else "sim.vjp(...).health.violation"
         return (
-            f"the constraint problem was not solved in some step of {who}, so that its gradient is not exact there: "
-            f"{remedy}; sim.vjp(...).health.violation has the figures of all robots"
+            f"the constraint problem was not solved in some step of {who}, so that its {what} is not exact there: "
+            f"{remedy}; {figures} has the figures of all robots"
         )

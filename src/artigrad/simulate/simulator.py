@@ -249,8 +249,9 @@ class Simulator(StateFunctions, Sealed):
         u = self.engine.device.zeros((1, m.nu)) if u is None else checks.one_step("u", u, lead, (m.nu,))
         wrench = None if wrench is None else checks.one_step("wrench", wrench, lead, (m.nb, 6))
         inputs = Inputs(batch, u, wrench, checks.params(params, batch))
-        after = self.engine.advance(inputs, start, (0, 1), self.engine.new_status(inputs.batch))
-        checks.motion(after, batched)
+        status = self.engine.new_status(inputs.batch)
+        after = self.engine.advance(inputs, start, (0, 1), status)
+        checks.motion(after, batched, status)
         return after if batched else after.map(_first)
 
     @presented

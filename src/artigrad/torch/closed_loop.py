@@ -187,7 +187,8 @@ class _ClosedLoop(torch.autograd.Function):
         recomputed.check()
         if sim.checks.on_host:
             sim.checks.finite([*back.state_bar, back.u_bar], inputs.batch)
-            sim.checks.warn_if_unsolved(ctx.violation)
+            if sim.options.law == "hard":  # of the soft law the forward pass warned
+                sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
         out = first_only((flat_bar, *carried, *recomputed.weight_bars), needed, (flat, *states, *weights))
         return None, None, None, None, *out
@@ -217,6 +218,7 @@ def unroll(
     for t in range(0, inputs.steps, hold):
         loop.u[..., t : t + hold, :] = _controls(sim, policy, loop, t, kept).detach()[..., None, :]
         sim.engine.extend(inputs, states, t, status, hold)
+    sim.checks.warn_of_motion(status[:, 0])
     return status[:, 0]
 
 

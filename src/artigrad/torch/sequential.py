@@ -82,6 +82,7 @@ class InsideLoop(torch.autograd.Function):
         states, u, ctx.violation = policy_forward(
             sim.engine, _network(weights, activations), start, steps, params, hold
         )
+        sim.checks.warn_of_motion(ctx.violation)
         found = [torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u)]
         ctx.sim, ctx.activations, ctx.tricks, ctx.count, ctx.hold = sim, activations, tricks, count, hold
         ctx.save_for_backward(*found, flat, *weights)
@@ -113,7 +114,8 @@ class InsideLoop(torch.autograd.Function):
             ctx.hold,
         )
         sim.checks.finite(list(back.state), len(back.u))
-        sim.checks.warn_if_unsolved(ctx.violation)
+        if sim.options.law == "hard":  # of the soft law the forward pass warned
+            sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if back.params is None else torch.tensor(back.params.flat).reshape(flat.shape)
         firsts = [torch.from_numpy(x).reshape(*lead, x.shape[-1]) for x in back.state]
         of_weights = [torch.from_numpy(x) for layer in back.layers for x in layer]

@@ -10,6 +10,7 @@ Tangents are those of one more whole step: from the solution it leads back to it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ....staging import carry, loop, maximum, select, sqrt, steady, target, when_any
@@ -54,7 +55,7 @@ def newton(s: Step) -> None:
     going, first, left = carry(1.0), carry(1.0), carry(0.0)
     kind = target().dtype
     fine, floor = FINE[kind], LEAST[kind] * LEAST[kind] * stiff.value
-    for _ in loop(problem.iterations):
+    for _ in _iterations(problem.iterations, going):
         for _ in when_any(going.value > 0.5):
             assemble(s, with_forces=True)
             factor_solve(s, problem.joint_force, problem.trial)
@@ -86,6 +87,15 @@ def newton(s: Step) -> None:
     worst = select(going.value > 0.5, left.value, 0.0)
     status = problem.status
     status[0] = select(worst >= 0.0, maximum(status[0], worst), worst)
+
+
+def _iterations(count: int, going: carry) -> Iterator[None]:
+    """So many iterations, in blocks: those after the last one that a robot needs cost next to nothing."""
+    block = next(n for n in range(min(10, count), 0, -1) if count % n == 0)
+    for _ in loop(count // block):
+        for _ in when_any(going.value > 0.5):
+            for _ in loop(block):
+                yield
 
 
 def _try(s: Step) -> Along:
