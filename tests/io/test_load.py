@@ -93,6 +93,18 @@ def test_the_force_limit_of_a_joint_is_its_own():
     assert (model.params.effort_limit[0] == [-3, 2]).all()
 
 
+def test_without_springs_and_dampers_there_is_no_fluid_and_no_compensation():
+    arm = '<joint name="j" damping=".3" stiffness="2"/><geom size=".05 .2" type="capsule" pos=".2 0 0"/>'
+    option = '<option density="1000" viscosity=".3" wind="1 2 .5"><flag spring="disable" damper="disable"/></option>'
+    xml = f'<mujoco>{option}<worldbody><body gravcomp=".7">{arm}</body></worldbody></mujoco>'
+    m = mujoco.MjModel.from_xml_string(xml)
+    d = mujoco.MjData(m)
+    d.qpos[0], d.qvel[0] = 0.3, 1.0
+    after = ag.Simulator(ag.load(xml)).step(ag.State(d.qpos.copy(), d.qvel.copy()))
+    mujoco.mj_step(m, d)
+    assert after.v == pytest.approx(d.qvel, rel=1e-12)
+
+
 @pytest.mark.parametrize("flag", ["gravity", "spring", "damper", "actuation", "clampctrl"])
 def test_flags(flag):
     arm = ARM.replace('ref="0.7"', 'stiffness="3" damping="2"')

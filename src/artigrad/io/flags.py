@@ -118,6 +118,9 @@ def apply_flags(m: Any) -> None:
                 getattr(m, name)[:] = 0
     if off(m, Off.GRAVITY):
         m.opt.gravity[:] = 0
+    if off(m, Off.SPRING) and off(m, Off.DAMPER):  # then MuJoCo computes no passive forces at all
+        m.body_gravcomp[:] = 0
+        m.opt.density = m.opt.viscosity = 0
     for a in range(m.nactuator):
         group = int(m.actuator_group[a])
         if off(m, Off.ACTUATION) or (0 <= group < 31 and m.opt.disableactuator & (1 << group)):
