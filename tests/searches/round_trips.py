@@ -18,7 +18,7 @@ SUMMARY = (
     "edited, merged, saved and loaded: one step beside MuJoCo's of the saved file to 1e-9, and beside the model that was saved "
     "to 1e-12 of the largest velocity. Hulls of meshes beside MuJoCo's to 1e-5: its compiler rounds them."
 )
-COUNT, SAMPLE = 2_000, 12
+COUNT, SAMPLE = 2_000, 6
 MUJOCO, ITSELF = 1e-9, 1e-12
 KITS = (("sphere", "capsule", "box"), ("cylinder", "ellipsoid", "points"))
 ROUNDED = 1e-5  # with hulls of meshes, which MuJoCo's compiler rounds to single precision
@@ -36,7 +36,7 @@ def search(count, seed):
     for k in range(count):
         rng = np.random.default_rng((seed, k))
         try:
-            found = _check(rng, KITS[k % 2])
+            found = _check(rng, KITS[k // SAMPLE % 2])  # the sample compiles the kernels of one kit
         except Exception as problem:
             found = f"{type(problem).__name__}: {problem}"
         if found in ("", *EXPECTED):

@@ -65,7 +65,7 @@ def value(params, bars):
     return sum(np.sum(found[name] * bars[name], axis=tuple(range(-bars[name].ndim, 0))) for name in NAMES)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, 1])
 def test_gradients_of_weights_are_those_of_differences(seed):
     model, rng = robot(seed), np.random.default_rng(seed)
     p = wrapping(model)
