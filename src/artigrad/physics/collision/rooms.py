@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...model.model import BOX, CAPSULE, CYLINDER, POINTS
-from ...spatial import Vec3
+from ...spatial import Vec3, cross, norm
 from ...staging import Row, Table, carry, clamp, maximum, minimum, select, sqrt, to_real, when_any
 from .clip import Area
 from .gap import FAR, least_of
@@ -22,6 +22,8 @@ from .solids import SOLIDS, Solid
 
 SMALL = 1e-30
 DISTINCT = 1e-6  # m, corners of an area that are not one
+LINES = frozenset({CAPSULE, CYLINDER})
+ASLANT = 0.5  # of a normal along the axis of a cylinder, below which its side touches
 
 
 def length(x: Any, y: Any, z: Any = 0.0) -> Any:
@@ -64,7 +66,24 @@ def witness_room(A: Solid, B: Solid, row: Row) -> Any:
     border of what touches may be as near to each other on another side  (theory 6.12)."""
     one = held_room(A, A.to_own(row.a), A.X.R.T @ row.n, row.a_flat, row.a_numbers)
     other = held_room(B, B.to_own(row.b), -(B.X.R.T @ row.n), row.b_flat, row.b_numbers)
-    return minimum(one, other) - maximum(-row.g, 0.0)
+    return minimum(minimum(one, other) - maximum(-row.g, 0.0), _lines_room(A, B, row))
+
+
+def _lines_room(A: Solid, B: Solid, row: Row) -> Any:
+    """Of two lines of capsules or cylinders that touch between their ends: to where they are parallel, and any tilt leads the
+    nearest points to an end."""
+    if not (A.among & LINES and B.among & LINES):
+        return FAR
+    halves = _half_line(A, A.to_own(row.a), A.X.R.T @ row.n), _half_line(B, B.to_own(row.b), B.X.R.T @ row.n)
+    apart = norm(cross(A.X.R.column(2), B.X.R.column(2)))
+    return select(minimum(*halves) > 0.0, apart * minimum(*halves), FAR)
+
+
+def _half_line(s: Solid, at: Vec3, l: Vec3) -> Any:
+    """Half the length of the line of a capsule or cylinder, zero where something else of it touches."""
+    none: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
+    inside = lambda: select(abs(at.z) < s.size.y, s.size.y, 0.0)  # noqa: E731
+    return s.by_kind(none | {CAPSULE: inside, CYLINDER: lambda: select(abs(l.z) < ASLANT, inside(), 0.0)})
 
 
 # -- the area that two solids share ------------------------------------------------------------------------------------------
