@@ -82,7 +82,10 @@ def _lines_room(A: Solid, B: Solid, row: Row) -> Any:
 def _half_line(s: Solid, at: Vec3, l: Vec3) -> Any:
     """Half the length of the line of a capsule or cylinder, zero where something else of it touches."""
     none: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
-    inside = lambda: select(abs(at.z) < s.size.y, s.size.y, 0.0)  # noqa: E731
+
+    def inside() -> Any:
+        return select(abs(at.z) < s.size.y, s.size.y, 0.0)
+
     return s.by_kind(none | {CAPSULE: inside, CYLINDER: lambda: select(abs(l.z) < ASLANT, inside(), 0.0)})
 
 
