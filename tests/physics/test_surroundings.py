@@ -117,3 +117,22 @@ def test_params_do_not_bring_what_a_model_has_not():
         with pytest.raises(ag.InputError, match=f"params.{name}"):
             params = model.params.replace(**{name: model.params[name] + 1.0})
             ag.Simulator(model).rollout(model.keyframe(), steps=1, params=params)
+
+
+@pytest.mark.parametrize("speed", [1.0, 1e-3])
+def test_small_and_thin_ellipsoids(speed):
+    """The squares of areas of millimeters times velocities are far below MuJoCo's smallest number, 1e-15."""
+    xml = """<mujoco><option density="100" viscosity=".01"/><worldbody><body><freejoint/>
+    <geom type="ellipsoid" size=".003 .006 .035" fluidshape="ellipsoid"/></body></worldbody></mujoco>"""
+    m = mujoco.MjModel.from_xml_string(xml)
+    d, rng = mujoco.MjData(m), np.random.default_rng(0)
+    d.qvel[:] = speed * rng.normal(size=6)
+    mujoco.mj_forward(m, d)
+    sim = ag.Simulator(ag.load(xml), backend="numpy")
+    q, v, bar = d.qpos.copy(), d.qvel.copy(), rng.normal(size=6)
+    assert np.abs(sim.acceleration(ag.State(q, v)) - d.qacc).max() < 1e-9 * np.abs(d.qacc).max()
+    h = 1e-4 * speed
+    moved = np.concatenate([v + h * np.eye(6), v - h * np.eye(6)])
+    a = sim.acceleration(ag.State(np.tile(q, (12, 1)), moved)) @ bar
+    found, wanted = sim.acceleration_vjp(ag.State(q, v), None, bar).v, (a[:6] - a[6:]) / (2 * h)
+    assert np.abs(found - wanted).max() < 1e-6 * np.abs(wanted).max()

@@ -31,10 +31,13 @@ from ...spatial import (
     force_to_child,
     point_velocity,
 )
-from ...staging import loop, maximum, minimum, select, sqrt, switch
+from ...staging import loop, maximum, minimum, select, sqrt, switch, target
 from ..context import Step
 
 LEAST = 1e-15
+# m^4 m^2/s^2 and m^8 m^3/s^3: at rest; thin shapes of a centimeter are far below LEAST
+LEAST_SHOWN = {"f64": 1e-140, "f32": 1e-18}
+LEAST_LIFT = {"f64": 1e-140, "f32": 1e-30}
 ROUND = 8.0 / 15.0 * math.pi
 
 
@@ -137,9 +140,9 @@ class Ellipsoid:
         self.num = sum((q * (y * y) for q, y in zip(form.q, x, strict=True)), 0.0)
         self.den = sum((q * q * (y * y) for q, y in zip(form.q, x, strict=True)), 0.0)
         self.speed = sqrt(maximum(dot(v, v), LEAST * LEAST))
-        self.seen = math.pi * sqrt(self.den / maximum(self.num, LEAST))
+        self.seen = math.pi * sqrt(self.den / maximum(self.num, LEAST_SHOWN[target().dtype]))
         self.n = Vec3(*(q * y for q, y in zip(form.q, x, strict=True)))
-        self.g = self.num / maximum(self.speed * self.den, LEAST) * self.seen
+        self.g = self.num / maximum(self.speed * self.den, LEAST_LIFT[target().dtype]) * self.seen
         self.lift = cross(self.n, v)
         kutta = cross(self.lift, v) * (row.kutta * rho * self.g)
         magnus = cross(w, v) * (row.magnus * rho * form.volume)
@@ -209,18 +212,20 @@ def law_vjp(e: Ellipsoid, f: Vec3, t: Vec3) -> tuple[Vec3, Vec3, dict[str, Any]]
     shown_bar = rho * e.speed * drag_bar
     seen_bar = (row.blunt - row.slender) * shown_bar
     # g = num/max(speed den, least) seen
-    below = maximum(e.speed * e.den, LEAST)
-    some = select(e.speed * e.den > LEAST, 1.0, 0.0)
+    least = LEAST_LIFT[target().dtype]
+    below = maximum(e.speed * e.den, least)
+    some = select(e.speed * e.den > least, 1.0, 0.0)
     seen_bar = seen_bar + e.num / below * g_bar
     num_bar = e.seen / below * g_bar
     below_bar = -(e.g / below) * g_bar * some
     speed_bar, den_bar = speed_bar + e.den * below_bar, e.speed * below_bar
     # seen = pi sqrt(den/max(num, least))
-    safe = maximum(e.num, LEAST)
+    least = LEAST_SHOWN[target().dtype]
+    safe = maximum(e.num, least)
     moving = select(e.seen > 0.0, 1.0, 0.0)
     root_bar = moving * seen_bar * (math.pi * math.pi) / (2.0 * maximum(e.seen, LEAST))
     den_bar = den_bar + root_bar / safe
-    num_bar = num_bar - select(e.num > LEAST, root_bar * e.den / (safe * safe), 0.0)
+    num_bar = num_bar - select(e.num > least, root_bar * e.den / (safe * safe), 0.0)
     # twist = mu pi width^3 + rho |m|
     m_bar = e.m * (rho * twist_bar / e.spin)
     turns_bar = [a * b for a, b in zip(m_bar.leaves(), z, strict=True)]
