@@ -1,9 +1,10 @@
-"""PPO and SAC of stable-baselines3 and RLlib beside ours, on one environment: `python -m benchmarks.baselines [--seeds N]`.
+"""PPO and SAC of stable-baselines3 and RLlib compared with artigrad's: `python -m benchmarks.baselines [--seeds N]`.
 
-The swing-up of a cartpole. Theirs have their usual settings, but for as many robots side by side and as many updates as ours
-have; RLlib's PPO has the pieces, discount and spread of advantages of the others, since its own are for larger machines. Our
-PPO has their noise at first and observations as they are, as theirs. Returns are of four whole episodes without noise, out of
-1000. Needs the extra `baselines`, which holds Gymnasium to RLlib's version: an environment of its own is best.
+Swing-up of a cart-pole. The others have their default settings, with as many environments and updates as artigrad's;
+RLlib's PPO has the minibatches, discount and GAE lambda of the others, since its defaults are for larger machines.
+artigrad's PPO has their initial noise and no normalization of observations, as they do. Returns are of four whole episodes
+without noise, out of 1000. Needs the extra `baselines`, which pins Gymnasium to RLlib's version: use a separate virtual
+environment.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ OURS: dict[str, dict[str, Any]] = {
 
 
 class Robots(VecEnv):
-    """Ours as stable-baselines3 wants it."""
+    """DifferentiableEnv with stable-baselines3's interface."""
 
     def __init__(self, count: int, seed: int):
         self.env = DifferentiableEnv(TASK, count, seed=seed, threads=1)
@@ -81,7 +82,7 @@ class Robots(VecEnv):
 
 @torch.no_grad()
 def score(act: Any) -> float:
-    """The mean return of four whole episodes."""
+    """Return the mean return of four whole episodes."""
     env = DifferentiableEnv(TASK, 4, seed=10_000, threads=1)
     observation, total = env.reset(), torch.zeros(4)
     for _ in range(env.max_episode_steps):
@@ -107,7 +108,7 @@ def theirs(algorithm: str, seed: int) -> float:
 
 
 def rllib(algorithm: str, seed: int) -> float:
-    """RLlib's on artigrad's Gymnasium environment, in this process."""
+    """Train RLlib on artigrad's Gymnasium environment, in this process."""
     import gymnasium
     import ray
     from ray.rllib.algorithms.ppo import PPOConfig

@@ -1,8 +1,8 @@
-"""Training of many policies side by side, one process each: `python -m benchmarks.learn SUITE [--processes N] [--out FOLDER]`.
+"""Train many policies in parallel, one process each: `python -m benchmarks.learn SUITE [--processes N] [--out FOLDER]`.
 
-Suites are lists of trainings, below. Results: `learn-SUITE.json` with what each reached over steps and seconds, and
-`policies-SUITE.zip` with the policies that did best when they were tried, which `artigrad play` takes. Where MuJoCo and
-Gymnasium are not installed, robots come from a folder that `python -m benchmarks.learn pack --models FOLDER` made elsewhere.
+Suites are lists of trainings, below. Results: `learn-SUITE.json` with the metrics over steps and seconds, and
+`policies-SUITE.zip` with the policies of the best evaluations, for `artigrad play`. Without MuJoCo and Gymnasium, robots
+come from a folder that `python -m benchmarks.learn pack --models FOLDER` wrote on another machine.
 """
 
 from __future__ import annotations
@@ -24,16 +24,21 @@ from pathlib import Path
 from typing import Any
 
 GYM = ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d")
-POINTS = 60  # of a curve that is kept
+POINTS = 60  # points of a saved curve
 
 
 def job(
     task: str, algorithm: str, seed: int = 0, *, name: str = "", seconds: float = 0, steps: int = 0, **more: Any
 ) -> dict[str, Any]:
-    """One training. options: of the task. device: cpu unless told.
-    processes: that train together, one core each; settings are of each of them. tries: of the policy on `robots` whole episodes
-    while it is trained, from the part `since` of its time on. All else are settings of the algorithm. Learning rates that fall
-    do so until its end."""
+    """Return the description of a training.
+
+    Args:
+      task, algorithm, seed, name: As for Training; name of the result.
+      seconds, steps: Limits; 0: none.
+      more: `options` of the task; `device`; `processes` that train together, one core each, with these settings each;
+        `tries`, the number of evaluations on `robots` whole episodes, from the fraction `since` of the training on. All
+        else are settings of the algorithm. Decaying learning rates reach their last value at the end of the training.
+    """
     usual = {"options": {}, "device": "cpu", "processes": 1, "tries": 20, "robots": 8, "since": 0.0}
     own = {key: more.pop(key, value) for key, value in usual.items()}
     name = name or f"{task}-{algorithm}-{seed}"
@@ -42,7 +47,7 @@ def job(
 
 
 def gym(seeds: int = 5) -> list[dict[str, Any]]:
-    """Gymnasium's robots, but for the humanoid: SHAC, and PPO for much longer, so that it comes to its end."""
+    """Gymnasium's robots except the humanoid: SHAC, and PPO with more steps, until it converges."""
     shac = {"Ant": 600_000, "HalfCheetah": 600_000, "Hopper": 1_000_000, "Walker2d": 900_000}
     jobs = []
     for seed, (task, steps) in itertools.product(range(seeds), shac.items()):
@@ -52,7 +57,7 @@ def gym(seeds: int = 5) -> list[dict[str, Any]]:
 
 
 def minutes() -> list[dict[str, Any]]:
-    """What an ant learns in five minutes."""
+    """Ants trained for five minutes."""
     return [job("Ant", "shac", seed, seconds=293, tries=5, since=0.75, robots=32) for seed in range(5)]
 
 
@@ -70,9 +75,10 @@ def humanoid() -> list[dict[str, Any]]:
 
 
 def pendulum(*algorithms: str) -> list[dict[str, Any]]:
-    """Table 4 of Qiao et al. (2021): n links, five seeds, at the published time step and, below, at a tenth of it.
+    """Table 4 of Qiao et al. (2021): n links, five seeds, at the published time step and at a tenth of it.
 
-    Rewards are of the size of 0.05 a step: so the price of certainty begins low. What takes longest comes first."""
+    Rewards are about 0.05 per step, so the entropy coefficient begins low. The longest trainings come first.
+    """
     soft: dict[str, Any] = {
         "hidden": (64, 64),
         "batch_size": 128,
@@ -115,8 +121,8 @@ def laikago() -> list[dict[str, Any]]:
 
 
 def figure_5() -> list[dict[str, Any]]:
-    """Sample enhancement on the ant, beside others: what is compared first. Networks are smaller, and updates fewer than
-    published, two a step in place of 20, so that 50,000 steps take six to eight minutes of one core."""
+    """Sample enhancement on the ant, and other algorithms for comparison. Networks are smaller than published and updates
+    fewer, two per step in place of 20, so that 50,000 steps take six to eight minutes of one core."""
     shared: dict[str, Any] = {"steps": 50_000, "tries": 25, "robots": 4}
     soft: dict[str, Any] = {
         "num_envs": 10,
@@ -147,7 +153,7 @@ def figure_5() -> list[dict[str, Any]]:
         "num_steps": 128,
         "update_epochs": 10,
         "num_minibatches": 32,
-    }  # as others have PPO where steps are dear
+    }  # as PPO is used where steps are expensive
     own: dict[str, dict[str, Any]] = {
         "mbpo": soft | model,
         "sample-enhancement": soft | model,
@@ -169,7 +175,7 @@ SUITES = {
 
 
 def take_up(learner: Any, saved: dict[str, Any]) -> None:
-    """Go on with networks and optimisers of an earlier run, with robots that begin anew."""
+    """Restore networks and optimizers of an earlier run; environments are reset."""
     learner.steps = saved["steps"]
     for name, state in saved["modules"]["last"].items():
         if name != "episode_stats":
@@ -177,7 +183,7 @@ def take_up(learner: Any, saved: dict[str, Any]) -> None:
 
 
 def run(job: dict[str, Any], models: str | None, start: str | None = None) -> dict[str, Any]:
-    """One training from beginning to end: its curve, and its policy as bytes."""
+    """Run a training; return its metrics and its policy as bytes."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 
@@ -191,7 +197,7 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
     cpu = time.process_time()
     trial = Trial(job, {**training.about["options"], **({} if model is None else {"model": model})})
     best: dict[str, Any] = {}
-    keep = Path(job["out"]) / f"{job['name']}.pt"  # what a run that is not tried leaves on its way
+    keep = Path(job["out"]) / f"{job['name']}.pt"  # intermediate results of a run without evaluations
 
     def attempt(found: dict[str, float]) -> None:
         policy = training.learner.ema_policy
@@ -226,14 +232,14 @@ def run(job: dict[str, Any], models: str | None, start: str | None = None) -> di
 
 
 def robot(job: dict[str, Any], models: str | None) -> Any:
-    """The robot of a training, where it does not come with Gymnasium."""
+    """Return the robot of a training, or None if it comes with Gymnasium."""
     if models is None or job["task"] not in GYM:
         return None
     return pickle.loads((Path(models) / f"{job['task']}.pickle").read_bytes())
 
 
 def prepared(job: dict[str, Any], model: Any, group: Any) -> Any:
-    """The training of a job, in its process group."""
+    """Return the Training of a job, in its process group."""
     import torch
 
     from artigrad.learn import Training
@@ -259,7 +265,7 @@ def company(job: dict[str, Any], models: str | None) -> tuple[list[Any], Any]:
 
 
 def accompany(job: dict[str, Any], models: str | None, rank: int, address: str) -> None:
-    """Another process of a training, which ends when the first does."""
+    """Run another process of a training until the first one ends."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 
@@ -276,7 +282,7 @@ def accompany(job: dict[str, Any], models: str | None, rank: int, address: str) 
 
 
 def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:
-    """A file of a policy that can be played, and of a GPU trained on."""
+    """Return a checkpoint for Player as bytes; from a GPU also with the state of the training."""
     import torch
 
     whole = training.learner.state_dict()
@@ -288,16 +294,16 @@ def saved(training: Any, job: dict[str, Any], policy: dict[str, Any]) -> bytes:
 
 
 class Trial:
-    """Whole episodes of a policy without noise, for curves: episodes of a training may be cut short."""
+    """Evaluation of a policy without noise on whole episodes, for curves: training episodes may be truncated early."""
 
     def __init__(self, job: dict[str, Any], options: dict[str, Any]):
         from artigrad.envs import DifferentiableEnv
 
-        robots = 1 if job["task"] == "PendulumReach" else job["robots"]  # which begins the same
+        robots = 1 if job["task"] == "PendulumReach" else job["robots"]  # all of its episodes begin in the same state
         self.env = DifferentiableEnv(job["task"], robots, device=job["device"], threads=1, seed=10_000, **options)
 
     def __call__(self, policy: Any) -> float:
-        """The mean return."""
+        """Return the mean return."""
         import torch
 
         with torch.no_grad():
@@ -314,7 +320,7 @@ class Trial:
 
 
 def pack(folder: Path) -> None:
-    """The robots of Gymnasium, for machines without it."""
+    """Write Gymnasium's robots, for machines without it."""
     from artigrad.envs import TASKS
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -328,7 +334,7 @@ def main() -> None:
     parser.add_argument("suite", choices=[*SUITES, "pack"])
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--models", default=None, help="folder of pickled robots")
-    parser.add_argument("--seconds", type=float, default=None, help="of each training, in place of its own")
+    parser.add_argument("--seconds", type=float, default=None, help="of each training, in place of the suite's")
     parser.add_argument("--only", default="", help="trainings whose name this regular expression finds")
     parser.add_argument("--start", default=None, help="a policy of a GPU that is trained on")
     parser.add_argument("--out", type=Path, default=Path("results"))
@@ -355,7 +361,7 @@ def main() -> None:
 
 
 def save(folder: Path, suite: str, results: list[dict[str, Any]]) -> None:
-    """What is there so far. A run that is stopped while writing keeps what was there before."""
+    """Write the results so far. An interruption while writing keeps the previous files."""
     kept = [{"job": r["job"], "curve": r["curve"], "tries": r["tries"]} for r in results]
     fresh = folder / f"{suite}.part"
     fresh.write_text(json.dumps(kept))

@@ -1,10 +1,11 @@
-"""How many controls soft actor-critic needs where adaptive control needs a few hundred: `python -m benchmarks.sac_cartpole`.
+"""Number of controls that soft actor-critic needs, for comparison with adaptive control: `python -m
+benchmarks.sac_cartpole`.
 
-The cartpole of `artigrad run adaptive` in this simulator: dm_control's bodies, forces within 200 N, a control every 40 ms,
-episodes of 140 controls from hanging, the reward of the suite's swing-up. One robot, one update for each control,
-`artigrad.learn`'s SAC. Every 1000 controls the policy without noise is tried from five starts; it counts as upright if all
-poles are within cos > 0.95 over the last 20 controls of at least three of them. Seeds and numbers of poles run side by
-side, a process each.
+The cart-pole of `artigrad run adaptive` in artigrad: dm_control's bodies, forces within 200 N, a control every 40 ms,
+episodes of 140 controls from hanging, dm_control's swing-up reward. One robot, one update per control, `artigrad.learn`'s
+SAC. Every 1000 controls the policy without noise is evaluated from five initial states; it counts as upright if all poles
+are within cos > 0.95 over the last 20 controls of at least three of them. Seeds and numbers of poles run in parallel, one
+process each.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ EVERY, STARTS = 1000, 5
 
 
 class Strong(CartpoleSwingUp):
-    """The swing-up with 200 N, as adaptive control has it."""
+    """The swing-up with 200 N, as in adaptive control."""
 
     frame_skip, max_episode_steps = 4, 140
 
@@ -38,10 +39,10 @@ class Strong(CartpoleSwingUp):
 
 @torch.no_grad()
 def upright(policy: Any, poles: int) -> int:
-    """From how many of the starts the poles are up at the end."""
+    """Return the number of initial states from which the poles are up at the end."""
     env = DifferentiableEnv(Strong(poles), STARTS, seed=99, threads=1)
     observation, up = env.reset(), torch.ones(STARTS, dtype=torch.bool)
-    for t in range(env.task.max_episode_steps - 1):  # at the last step they begin anew
+    for t in range(env.task.max_episode_steps - 1):  # the last step resets
         observation = env.step(policy(observation)).observation
         if t >= env.task.max_episode_steps - 20:
             up &= (observation[:, 1 : 1 + 2 * poles : 2] > 0.95).all(-1)
@@ -49,7 +50,7 @@ def upright(policy: Any, poles: int) -> int:
 
 
 def seed_of(job: tuple[int, int, int, float]) -> dict[str, Any]:
-    """One seed: tries, and the number of controls after which the poles were first up."""
+    """Run one seed; return its evaluations and the number of controls after which the poles were first up."""
     poles, seed, steps, seconds = job
     torch.set_num_threads(1)
     began = time.monotonic()

@@ -1,8 +1,9 @@
-"""Learning in MuJoCo with and without learning here before: `python -m benchmarks.transfer [--seeds N] [--processes N]`.
+"""Learning in MuJoCo with and without previous learning in artigrad: `python -m benchmarks.transfer [--seeds N]
+[--processes N]`.
 
-PPO learns in Gymnasium's own Ant-v5 for `--steps` steps, once from nothing and once from what it became in artigrad's Ant
-within `--seconds`: policy, critic, optimiser. Returns are of ten whole episodes of Ant-v5 without noise, as in table 5 of
-Qiao et al. (2021).
+PPO learns in Gymnasium's Ant-v5 for `--steps` steps, once from scratch and once from policy, critic and optimizer of a
+training in artigrad's Ant for `--seconds`. Returns are of ten whole episodes of Ant-v5 without noise, as in table 5 of Qiao
+et al. (2021).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ THERE = {"num_envs": 16, "num_steps": 128}
 
 
 class MujocoAnts:
-    """Gymnasium's own Ant-v5, several side by side, as far as PPO looks at an environment."""
+    """A batch of Gymnasium's Ant-v5 with the interface of an environment that PPO needs."""
 
     def __init__(self, learner: Any, count: int, seed: int):
         import gymnasium
@@ -57,7 +58,7 @@ class MujocoAnts:
 
 
 def worth(learner: Any, seed: int, episodes: int = 10) -> float:
-    """The mean return in Ant-v5, without noise."""
+    """Return the mean return in Ant-v5, without noise."""
     import gymnasium
     import torch
 
@@ -73,7 +74,7 @@ def worth(learner: Any, seed: int, episodes: int = 10) -> float:
 
 
 def run(seed: int, seconds: float, steps: int) -> dict[str, Any]:
-    """Both ways of one seed: returns in Ant-v5, before and after learning there."""
+    """Run both trainings of one seed; return returns in Ant-v5 before and after learning there."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 

@@ -1,6 +1,7 @@
-"""How much faster two workers are than one: `python -m benchmarks.workers [--seconds N]`, on a quiet machine with Ray.
+"""Speedup of two workers over one: `python -m benchmarks.workers [--seconds N]`, on a quiet machine with Ray.
 
-Each worker is a process with one thread and as many robots as the other; steps are of all robots, with gradients and learning.
+Each worker is a process with one thread and the same number of robots; steps are of all robots, with gradients and
+learning.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 def speed(algorithm: str, count: int, seconds: float) -> float:
-    """Steps of the environment a second, of all workers."""
+    """Return environment steps per second, of all workers."""
     from artigrad.learn.distributed import Workers
 
     workers = Workers("Ant", algorithm, count, **WAYS[algorithm])

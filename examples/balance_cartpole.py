@@ -13,19 +13,19 @@ ROBOTS, STEPS, DT = 64, 75, 0.02
 
 
 class Policy(nn.Module):
-    """The force on the cart, up to 20 N, from the state."""
+    """Policy from the state to the force on the cart, at most 20 N."""
 
     def __init__(self):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1))
-        nn.init.zeros_(self.net[2].weight)  # start by doing nothing
+        nn.init.zeros_(self.net[2].weight)  # initial force: zero
 
     def forward(self, q, v, t):
         return 20.0 * torch.tanh(self.net(torch.cat([q, v], -1)))
 
 
 def random_starts(count):
-    """Poles up to 20 degrees off the vertical, carts anywhere within half a metre."""
+    """Return random initial states: poles within 20 degrees of the vertical, carts within half a meter."""
     spread = torch.tensor([0.5, 0.35])
     return spread * (2 * torch.rand(count, 2) - 1), 0.2 * torch.randn(count, 2)
 
@@ -46,7 +46,7 @@ def main():
         if iteration % 10 == 0:
             print(f"iteration {iteration}: cost {cost.item():.4f}")
 
-    with torch.no_grad():  # four times as long as it was trained for
+    with torch.no_grad():  # four times the horizon of the training
         final = closed_loop(sim, policy, random_starts(256), 4 * STEPS).q[:, -50:]
     upright = (final[..., 1].abs().amax(-1) < 0.1).float().mean().item()
     print(f"upright during the last second of {4 * STEPS * DT:g}: {upright:.1%} of 256 new starts")

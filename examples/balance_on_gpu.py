@@ -1,6 +1,7 @@
-"""Train a network to balance poles on carts, thousands at a time on a GPU if there is one (PyTorch).
+"""Train a network to balance poles on carts, thousands in parallel on a GPU if there is one (PyTorch).
 
-On a GPU the loop of network and physics is recorded once and played; on the CPU the network runs inside the compiled loop.
+On a GPU the loop of network and physics is recorded once and replayed; on the CPU the network runs inside the compiled
+loop.
 
 python examples/balance_on_gpu.py
 """
@@ -17,7 +18,7 @@ STEPS, DT = 75, 0.02
 
 
 def random_starts(count):
-    """Poles up to 20 degrees off the vertical, carts anywhere within half a metre."""
+    """Return random initial states: poles within 20 degrees of the vertical, carts within half a meter."""
     spread = torch.tensor([0.5, 0.35], device=DEVICE)
     q, v = spread * (2 * torch.rand(count, 2, device=DEVICE) - 1), 0.2 * torch.randn(count, 2, device=DEVICE)
     return ag.State(q, v)
@@ -30,7 +31,7 @@ def main():
     strength.weight.fill_(20.0)
     strength.bias.zero_()
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1), nn.Tanh(), strength).to(DEVICE)
-    nn.init.zeros_(policy[2].weight)  # start by doing nothing
+    nn.init.zeros_(policy[2].weight)  # initial force: zero
     recorded = RecordedLoop(sim, policy, ROBOTS, STEPS, decay=0.98) if GPU else None
 
     optimiser = torch.optim.Adam([w for w in policy.parameters() if w.requires_grad], lr=1e-2)
@@ -45,7 +46,7 @@ def main():
         if iteration % 10 == 0:
             print(f"iteration {iteration}: cost {cost.item():.4f}")
 
-    with torch.no_grad():  # four times as long as it was trained for
+    with torch.no_grad():  # four times the horizon of the training
         final = closed_loop(sim, policy, random_starts(256), 4 * STEPS).q[:, -50:]
     upright = (final[..., 1].abs().amax(-1) < 0.1).float().mean().item()
     print(f"upright during the last second of {4 * STEPS * DT:g}: {upright:.1%} of 256 new starts, on '{sim.device}'")

@@ -11,7 +11,8 @@ TRUE = {"mass[rod2]": 0.6, "length1": 0.8, "length2": 1.3, "damping": 0.1}
 
 
 def length(body):
-    """Puts a length into Params: the rod's middle and inertia, and where the next rod hangs."""
+    """Return a function that writes a length into Params: the rod's center of mass and inertia, and the position of the
+    next rod."""
 
     def put(params, x):
         com, position, inertia = (np.array(params[name]) for name in ("com", "position", "inertia"))
@@ -32,13 +33,14 @@ def damping(params, x):
 
 
 def parameters(start):
-    """What to estimate, from where. Nothing pushes the pendulum, so masses show as a ratio only: the first is known."""
+    """Return the parameters with their initial guesses. The pendulum has no actuation, so only the ratio of masses is
+    identifiable: the first is given."""
     puts = (second_mass, length(0), length(1), damping)  # lengths after the mass, since inertias need it
     return [ag.Parameter(name, put, start[name], (0.01, 10.0)) for name, put in zip(TRUE, puts, strict=True)]
 
 
 def recorded(sim, noise, rng):
-    """A thousand measurements of the true pendulum; noise as a share of each channel's range."""
+    """Return a thousand measurements of the true pendulum; noise is a fraction of each channel's range."""
     params = sim.params
     for p in parameters(TRUE):
         params = p.set(params, p.start)

@@ -1,4 +1,5 @@
-"""Learn the masses and lengths of a double pendulum from one second of its motion, by L-BFGS through the physics (PyTorch).
+"""Estimate masses and lengths of a double pendulum from one second of its trajectory, by L-BFGS through the physics
+(PyTorch).
 
 python examples/learn_pendulum.py
 """
@@ -14,7 +15,8 @@ TRUE = {"masses": [1.4, 0.6], "lengths": [0.8, 1.3]}
 
 
 class Rods(nn.Module):
-    """Masses and lengths of hinged rods, kept positive, and what follows from them: centres of mass, inertias, places."""
+    """Positive masses and lengths of hinged rods, and the parameters that depend on them: centers of mass, inertias,
+    positions."""
 
     def __init__(self, masses, lengths):
         super().__init__()

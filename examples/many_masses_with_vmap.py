@@ -1,4 +1,5 @@
-"""How the end of a swing depends on the masses, for many pendulums at once: `torch.func.vmap` of a gradient is one native call.
+"""Derivative of the end of a swing with respect to the masses, for many pendulums: `torch.func.vmap` of a gradient is one
+native call.
 
 python examples/many_masses_with_vmap.py
 """

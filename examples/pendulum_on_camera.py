@@ -1,7 +1,8 @@
-"""Learn a double pendulum from films: pixels at 400 frames a second, of unknown scale, angles that wrap around. Then predict
-half a second of a film that was not seen.
+"""Estimate a double pendulum from videos: pixels at 400 frames per second, unknown scale, wrapped angles. Then predict half
+a second of a video that was not part of the data.
 
-There is no camera here: films are made of a simulated pendulum that the fit does not know, each marker half a pixel off.
+The videos are synthetic: markers of a simulated pendulum, each half a pixel off, whose parameters are not passed to the
+fit.
 
 python examples/pendulum_on_camera.py
 """
@@ -11,7 +12,7 @@ import numpy as np
 import artigrad as ag
 
 FRAME = 1 / 400
-LENGTHS, PIXELS = (0.091, 0.070), 5200.0  # m; pixels a metre, which the fit is not told
+LENGTHS, PIXELS = (0.091, 0.070), 5200.0  # m; pixels per meter, not passed to the fit
 TRUE = {"mass[lower]": 0.11, "inertia[lower].yy": 5.5e-5}
 
 
@@ -28,7 +29,7 @@ def pendulum(lengths=LENGTHS):
 
 
 def filmed(frames, q0, seed):
-    """Markers (frames, 3, 2) in pixels: pivot, joint and tip, each half a pixel off; and the angles as they were."""
+    """Return markers (frames, 3, 2) in pixels (pivot, joint and tip, each half a pixel off), and the true angles."""
     model = pendulum()
     true = model.params.replace(
         mass={"lower": TRUE["mass[lower]"]},
@@ -44,14 +45,14 @@ def filmed(frames, q0, seed):
 
 
 def angles(markers):
-    """q from pixels: directions of the two rods, wrapped as atan2 gives them. No scale goes in."""
+    """Return q from pixels: directions of the two rods, wrapped by atan2. They are independent of the scale."""
     rods = np.diff(markers, axis=1)
     absolute = np.arctan2(-rods[..., 0], rods[..., 1])
     return np.stack([absolute[:, 0], np.arctan2(*(f(absolute[:, 1] - absolute[:, 0]) for f in (np.sin, np.cos)))], 1)
 
 
 def learned():
-    """Two films of 500 frames, and what a fit makes of them that starts a third off in scale."""
+    """Return the fit to two videos of 500 frames, from an initial scale that is a third off."""
     films = [filmed(500, q0, seed)[0] for seed, q0 in enumerate([(2.4, 0.6), (-1.9, -1.2)])]
     rods = np.median([np.linalg.norm(np.diff(f, axis=1), axis=-1).mean(0) for f in films], 0)
     sim = ag.Simulator(pendulum(rods / 4000.0), dt=FRAME, integrator="rk4")
@@ -69,7 +70,8 @@ def learned():
 
 
 def predicted(sim, params):
-    """Errors (6, 200, 2), rad: the states at the end of 0.25 s of another film, six times, and half a second on from there."""
+    """Return errors (6, 200, 2), rad, of half a second after an estimate of the state from 0.25 s of another video, six
+    times."""
     markers, true = filmed(1200, (2.0, 1.5), 7)
     q, seen, ahead, starts = angles(markers), 100, 200, range(0, 900, 150)
     first = ag.fit(sim, [ag.Recording(q=q[k : k + seen]) for k in starts], [], params=params, window=seen)
@@ -86,9 +88,9 @@ def main():
     assert abs(PIXELS * found.values["metres per pixel"] - 1) < 0.01, "the scale within one percent"
     for name, true in TRUE.items():
         assert abs(found.values[name] / true - 1) < 0.05, f"{name} within five percent"
-    assert any("jumps by whole turns" in note for note in found.notes), "angles that wrap are noticed"
+    assert any("jumps by whole turns" in note for note in found.notes), "wrapped angles are reported"
     error = np.sqrt(np.mean(np.square(predicted(sim, found.params))))
-    print(f"half a second of a film that was not seen: {error:.4f} rad off")
+    print(f"prediction of half a second of another video: error {error:.4f} rad")
     assert error < 0.02
 
 

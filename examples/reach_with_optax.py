@@ -1,4 +1,4 @@
-"""Swing a double pendulum's tip to a target and stop there: torques found by optax through the physics (JAX).
+"""Swing a double pendulum's tip to a target and stop there: torques optimized by optax through the physics (JAX).
 
 python examples/reach_with_optax.py
 """

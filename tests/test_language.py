@@ -21,6 +21,7 @@ DONE = (
     "control",
     "deprecation.py",
     "envs",
+    "examples",
     "fit",
     "joints",
     "jobs.py",
@@ -81,7 +82,7 @@ def texts(source):
 
 
 def files(name):
-    path = ROOT / name
+    path = REPOSITORY / name if name == "examples" else ROOT / name
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
@@ -89,7 +90,7 @@ def files(name):
 def test_docstrings_open_with_a_noun_phrase_or_an_imperative(name):
     assert files(name)
     found = [
-        f"{file.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
+        f"{file.relative_to(REPOSITORY)}:{line}: {text.splitlines()[0]}"
         for file in files(name)
         for line, text in docstrings(ast.parse(file.read_text()))
         if OPENINGS.match(text)
@@ -100,7 +101,7 @@ def test_docstrings_open_with_a_noun_phrase_or_an_imperative(name):
 @pytest.mark.parametrize("name", DONE)
 def test_texts_use_plain_words(name):
     found = {
-        f"{file.relative_to(ROOT)}:{line}: '{match[0]}' in {text[max(0, match.start() - 40) : match.end() + 40]!r}"
+        f"{file.relative_to(REPOSITORY)}:{line}: '{match[0]}' in {text[max(0, match.start() - 40) : match.end() + 40]!r}"
         for file in files(name)
         for line, text in texts(file.read_text())
         for match in DENIED.finditer(text)
