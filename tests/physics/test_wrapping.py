@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.io.weights import tendon_weights
 from artigrad.simulate.gradcheck import random_state
 
 PATHS = {
@@ -98,6 +99,33 @@ def test_saved_and_in_a_scene(model, tmp_path):
     pair = ag.Simulator(ag.scene([model, model], floor=False), backend="numpy")
     both = pair.step(ag.State(*(np.tile(x, 2) for x in state)), np.tile(u[0], 2))
     np.testing.assert_allclose(both.v, np.tile(one.v, 2), rtol=1e-9)
+
+
+def test_ends_that_coincide_or_lie_on_the_surface():
+    """A string without length pulls along x, as MuJoCo has it; one from the surface leaves along it."""
+    text = f"""<mujoco><worldbody><site name="w" pos="0 0 1"/>
+      <body pos="0 0 1"><freejoint/><geom size=".1" mass="2" {CALM}/><site name="s"/></body>
+      <body pos="1 0 1"><joint axis="0 1 0"/><geom name="c" type="cylinder" size=".05 .1" mass="2" {CALM}/>
+        <site name="t" pos=".05 0 0"/></body><body pos="1 .3 1.1"><joint axis="1 0 0"/><geom size=".1" pos="-.2 0 0" {CALM}/>
+        <site name="u" pos="-.2 .05 .1"/></body></worldbody>
+      <tendon><spatial frictionloss="1" damping="2"><site site="w"/><site site="s"/></spatial>
+        <spatial name="b" stiffness="30" springlength="0"><site site="t"/><geom geom="c"/><site site="u"/></spatial>
+      </tendon></mujoco>"""
+    model, m, v = ag.load(text), mujoco.MjModel.from_xml_string(text), np.random.default_rng(0).normal(size=8)
+    d, sim = mujoco.MjData(m), ag.Simulator(model, backend="numpy")
+    d.qvel[:] = v
+    mujoco.mj_step(m, d)
+    np.testing.assert_allclose(sim.step(ag.State(m.qpos0, v)).v, d.qvel, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(tendon_weights(model)[1], m.tendon_invweight0, rtol=1e-9)
+    q, along, bar = (
+        m.qpos0 + np.r_[0.1, 0.2, 0.1, np.zeros(4), 0.3, 0.2],
+        np.random.default_rng(1).normal(size=8),
+        np.ones(8),
+    )
+    grad = sim.vjp(sim.rollout(ag.State(q, v), steps=1), v_bar=bar)
+    ends = (sim.step(ag.State(ag.move(model, q, h * along), v)).v @ bar for h in (1e-6, -1e-6))
+    found = ag.model.tangent.to_tangent(model, q, grad.q0) @ along
+    assert found == pytest.approx(np.subtract(*ends) / 2e-6, rel=1e-6)
 
 
 def test_words():

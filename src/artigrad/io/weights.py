@@ -138,13 +138,14 @@ def _pulls(model: Model, piece: Piece, radius: float, R: np.ndarray, r: np.ndarr
             u, v, s, x, y, z = (Vec3(*(np.array([e]) for e in w)) for w in (a - c, b - c, side, *axes.T))
             sided = np.array([float(piece.side >= 0)])
             shape = Around(piece.kind == "cylinder", (x, y, z), np.array([radius]), s, sided)
-            touch = path_around(shape, u, v).touch()
+            path = path_around(shape, u, v)
+            touch, ways = path.touch(), path.directions()
         if touch.on[0]:
-            first, last = (c + np.array([x[0] for x in y.leaves()]) for y in (touch.first, touch.last))
-            d0, d1 = (x / np.linalg.norm(x) for x in (first - a, b - last))
+            first, last, d0, d1 = (np.array([x[0] for x in y.leaves()]) for y in (touch.first, touch.last, *ways))
+            first, last = first + c, last + c
             return float(touch.long[0]), [(a, body_a, -d0), (first, body_c, d0), (last, body_c, -d1), (b, body_b, d1)]
     long = float(np.linalg.norm(b - a))
-    d = (b - a) / max(long, 1e-15)
+    d = (b - a) / long if long > 1e-15 else np.array([1.0, 0.0, 0.0])  # as `lines` has it
     return long, [(a, body_a, -d), (b, body_b, d)]
 
 
