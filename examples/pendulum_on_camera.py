@@ -33,7 +33,7 @@ def filmed(frames, q0, seed):
     model = pendulum()
     true = model.params.replace(
         mass={"lower": TRUE["mass[lower]"]},
-        inertia={"upper": (1e-4, 1.6e-4, 1e-4, 0, 0, 0), "lower": (1e-4, TRUE["inertia[lower].yy"], 1e-5, 0, 0, 0)},
+        inertia={"upper": (1e-4, 1.6e-4, 1e-4, 0, 0, 0), "lower": (6e-5, TRUE["inertia[lower].yy"], 1e-5, 0, 0, 0)},
         damping={"upper": 6e-5, "lower": 2e-5},
     )
     sim = ag.Simulator(model, dt=FRAME / 5, integrator="rk4")
