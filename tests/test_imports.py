@@ -15,6 +15,7 @@ ROOT = Path(artigrad.__file__).parent
 ORDER = [
     *(
         "errors",
+        "arguments",
         "files",
         "_version",
         "deprecation",

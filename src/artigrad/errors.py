@@ -40,8 +40,8 @@ def need(package: str, what: str, extra: str) -> None:
 
 
 def is_whole(value: object, least: int) -> bool:
-    """Whether this is a whole number of Python's or NumPy's, at least so large; True and 2.0 are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= least)
+    """Whether this is a whole number of Python's or NumPy's, at least so large, within 64 bits; True and 2.0 are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value < 2**63)
 
 
 def near(name: object, names: Sequence[str], most: int = 20) -> str:

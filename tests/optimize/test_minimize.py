@@ -8,6 +8,7 @@ import pytest
 
 from artigrad import InputError
 from artigrad.optimize import METHODS, History, minimize
+from artigrad.optimize.lbfgs import LBFGS
 
 SETTINGS = {
     "adam": {"learning_rate": 0.1},
@@ -138,6 +139,8 @@ def test_cma_es_continues_after_points_that_diverge():
 
 def test_error_inside_scipy_is_raised():
     with pytest.raises(TypeError):
+        LBFGS(Bowl(np.zeros(3)), np.array(starts(3)), memory="long").step()
+    with pytest.raises(InputError, match="memory is a whole number of steps, at least 1, not 'long'"):
         minimize(Bowl(np.zeros(3)), starts(3), method="lbfgs", memory="long")
 
 

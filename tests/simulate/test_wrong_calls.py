@@ -67,8 +67,8 @@ WRONG = {
     "q of another robot": (lambda: ag.move(MODEL, np.zeros(3), np.zeros(2)), r"q of 'pendulum-2' .* \(\.\.\., 2\)"),
     "v where q belongs": (lambda: ag.difference(LEGS, np.zeros(19), np.zeros(18)), r"q_to of .* \(\.\.\., 19\)"),
     "words for numbers": (lambda: ag.to_tangent(MODEL, "x", 3), "q of 'pendulum-2' is an array of numbers"),
-    "half a link": (lambda: ag.robots.pendulum(1.5), "number of links is a whole number.*1.5"),
-    "a word of links": (lambda: ag.robots.chain("a"), "number of links is a whole number"),
+    "half a link": (lambda: ag.robots.pendulum(1.5), r"n is a whole number, not 1\.5"),
+    "a word of links": (lambda: ag.robots.chain("a"), "n is a whole number, not .a."),
     "words in a table": (lambda: ag.robots.arm_dh("x"), r"rows are numbers \(n, 3\)"),
 }
 

@@ -180,5 +180,5 @@ def test_numbers_that_no_robot_has_are_told_of():
     start = tuple(map(torch.tensor, SIM.reset()))
     with pytest.raises(ag.InputError, match=r"params.mass\[0\] is -1.0; it cannot be negative"):
         at.step(SIM, start, params={"mass": -torch.ones(MODEL.nb, dtype=torch.float64)})
-    with pytest.raises(ag.InputError, match="first argument is a Simulator, not Model"):
+    with pytest.raises(ag.InputError, match="sim is a Simulator, not Model"):
         at.step(MODEL, start)

@@ -5,14 +5,14 @@ As in MuJoCo, the camera is directed along -z of its frame, y is up in the image
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..errors import InputError
+from ..arguments import checked, numbers, shown
+from ..errors import InputError, is_whole
 from ..model.model import Model
 
 UP = (0.0, 0.0, 1.0)
@@ -45,10 +45,14 @@ class Camera:
             if not isinstance(x, Tensor) or tuple(x.shape[x.ndim - len(own) :]) != own:
                 found = tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__
                 raise InputError(f"{name} of a camera is a tensor (..., {', '.join(map(str, own))}), not {found}")
-        if self.width < 1 or self.height < 1:
-            raise InputError(f"an image has at least one pixel in each direction, not {self.width} x {self.height}")
+        if not is_whole(self.body, -1):
+            raise InputError(f"body of a camera is the index of a body, or -1, not {self.body!r}")
+        for name, side in (("width", self.width), ("height", self.height)):
+            if not is_whole(side, 1) or side > 1 << 16:
+                raise InputError(f"{name} of a image is a whole number of pixels, at least 1, not {shown(side)}")
 
     @staticmethod
+    @checked
     def look_at(
         position: Any,
         target: Any,
@@ -56,15 +60,21 @@ class Camera:
         fov: Any = 45.0,
         width: int = 288,
         height: int = 96,
-        up: Sequence[float] = UP,
+        up: Any = UP,
         dtype: torch.dtype = torch.float64,
         device: Any = "cpu",
     ) -> Camera:
         """Return a camera at `position`, directed at `target`; both may be tensors that require gradients."""
-        place, to, angle = (torch.as_tensor(x, dtype=dtype, device=device) for x in (position, target, fov))
+        place, to, angle = (
+            tensor_of(name, x, own, dtype=dtype, device=device)
+            for name, x, own in (("position", position, (3,)), ("target", target, (3,)), ("fov", fov, ()))
+        )
+        up = tensor_of("up", up, (3,), dtype=dtype, device=device)
+        if up.ndim > 1:
+            raise InputError(f"up is one direction (3,), not {tuple(up.shape)}")
         place, to = torch.broadcast_tensors(place, to)
         back = _unit(place - to)
-        right = torch.linalg.cross(torch.as_tensor(up, dtype=dtype, device=device).expand_as(back), back)
+        right = torch.linalg.cross(up.expand_as(back), back)
         if not (right.norm(dim=-1) > 1e-9).all():
             raise InputError("the camera is directed along `up`: pass another up, such as up=(0, 1, 0)")
         right = _unit(right)
@@ -72,6 +82,7 @@ class Camera:
         return Camera(place, rotation, angle, width, height)
 
     @staticmethod
+    @checked
     def of(
         model: Model,
         name: str,
@@ -100,6 +111,17 @@ class Camera:
         y, x = torch.meshgrid(y, x, indexing="ij")
         flat = torch.stack([x.reshape(-1), y.reshape(-1)]) * self.pixel[..., None, None]
         return _unit(torch.cat([flat, -torch.ones_like(flat[..., :1, :])], -2), -2)
+
+
+def tensor_of(name: str, x: Any, own: tuple[int, ...], **kind: Any) -> Tensor:
+    """Return a tensor (..., *own) of numbers or of a tensor; an error that names the argument for anything else."""
+    try:
+        out = torch.as_tensor(x if isinstance(x, Tensor) else numbers(name, x), **kind)
+    except (TypeError, ValueError, RuntimeError):
+        raise InputError(f"{name} is a tensor or numbers, not {type(x).__name__}") from None
+    if out.shape[out.ndim - len(own) :] != own or out.ndim < len(own):
+        raise InputError(f"{name} is (..., {', '.join(map(str, own))}), not {tuple(out.shape)}")
+    return out
 
 
 def rotation_of(quaternion: Tensor) -> Tensor:

@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..arguments import checked
 from ..errors import InputError
 from ..model.hulls import thinned
 from ..model.model import HEIGHT_FIELD, POINTS, SHAPES, Model
+from ..model.params import Params
 from ..view.meshes import hull
 from ..view.scenery import PALETTE, SLAB, depths
 from .pinhole import rotation_of
@@ -77,6 +79,7 @@ class RayScene:
     ambient: Tensor
 
     @staticmethod
+    @checked
     def of(
         model: Model,
         params: Mapping[str, Tensor] | None = None,
@@ -94,6 +97,8 @@ class RayScene:
             params: Tensors by field of `Params`; `shape_size`, `shape_position` and `shape_rotation` keep their gradients.
             without: Names of height fields to leave out; the camera does not support them.
         """
+        if isinstance(params, Params) and params.model is not model:
+            raise InputError(f"these params belong to '{params.model.name}': pass those of '{model.name}'")
         fields = [n for n, kind in zip(model.shapes.names, model.shapes.kind, strict=True) if kind == HEIGHT_FIELD]
         if unseen := [name for name in fields if name not in without]:
             raise InputError(
@@ -112,6 +117,7 @@ class RayScene:
         """Names of the solids."""
         return tuple(solid.name for solid in self.solids)
 
+    @checked
     def solid(self, name: str) -> RaySolid:
         """Return the solid of this name."""
         for solid in self.solids:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from ..arguments import checked, shown
 from ..deprecation import renamed
 from ..errors import InputError
 from ..simulate.results import Outputs
@@ -56,6 +57,7 @@ class Poses(NamedTuple):
     fov: Tensor
 
 
+@checked
 def render(scene: RayScene, camera: Camera, bodies: Any = None, *, soft: float = 0.0) -> Image:
     """Render an image, differentiable with respect to body poses and all tensors of the scene and the camera.
 
@@ -68,6 +70,7 @@ def render(scene: RayScene, camera: Camera, bodies: Any = None, *, soft: float =
             is not part of the gradient; a soft edge has a gradient.
     """
     poses, lead = _camera_poses(scene, camera, bodies)
+    soft = float(soft)
     if soft < 0:
         raise InputError(f"soft is a nonnegative number of pixels, not {soft}")
     count = prod(lead)
@@ -104,10 +107,16 @@ def _camera_poses(scene: RayScene, camera: Camera, bodies: Any) -> tuple[Poses, 
             )
         position, rotation = like.new_zeros(0, 3), like.new_zeros(0, 3, 3)
     else:
+        if not isinstance(bodies, Outputs | tuple | list) or len(bodies) < 2:
+            raise InputError(
+                f"bodies are the Outputs of torch.outputs, or positions and rotations, not {shown(bodies)}"
+            )
         position, rotation = (
             bodies[:2] if not isinstance(bodies, Outputs) else (bodies.body_position, bodies.body_rotation)
         )
     for name, x in (("the scene", scene.background), ("bodies", position)):
+        if not isinstance(x, Tensor):
+            raise InputError(f"{name}: positions and rotations are tensors, not {type(x).__name__}")
         if x.dtype != like.dtype or x.device != like.device:
             raise InputError(
                 f"{name}: {x.dtype} on {x.device}, and the camera: {like.dtype} on {like.device}; "

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..arguments import checked, numbers, shown
 from ..errors import InputError
 from ..model.model import Model
 from ..model.sealed import Sealed
@@ -53,7 +54,7 @@ class Cost(Protocol):
 
 def _matrix(name: str, weights: Any, n: int) -> np.ndarray:
     """Return the symmetric part (n, n) of a weight given as a number, a diagonal or a matrix."""
-    w = np.asarray(weights, float)
+    w = numbers(name, weights)
     w = w * np.eye(n) if w.ndim == 0 else np.diag(w) if w.ndim == 1 else w
     if w.shape != (n, n):
         raise InputError(f"{name} is a number, ({n},) or ({n}, {n}), not {np.shape(weights)}")
@@ -78,10 +79,13 @@ class Quadratic(Sealed):
 
     CALLED = "a Quadratic"
 
+    @checked
     def __init__(self, model: Model, target: State, *, Q: Any, R: Any, final: Any = None, u_target: Any = 0.0):
         n = 2 * model.nv
         self.model = model
-        self.q, self.v = (np.asarray(x, float) for x in State(*target)[:2])
+        if not isinstance(target, tuple | list) or len(target) not in (2, 3):
+            raise InputError(f"target is a State(q, v), not {shown(target)}")
+        self.q, self.v = (numbers(f"{name} of the target", x) for name, x in zip("qv", target, strict=False))
         lead = self.q.shape[:-1]
         if self.q.shape != (*lead, model.nq) or self.v.shape != (*lead, model.nv):
             raise InputError(
@@ -90,7 +94,10 @@ class Quadratic(Sealed):
             )
         self.Q, self.R = _matrix("Q", Q, n), _matrix("R", R, model.nu)
         self.final = self.Q if final is None else _matrix("final", final, n)
-        self.u = np.broadcast_to(np.asarray(u_target, float), (model.nu,))
+        u_target = numbers("u_target", u_target)
+        if u_target.shape not in ((), (model.nu,)):
+            raise InputError(f"u_target is a number or ({model.nu},), not {u_target.shape}")
+        self.u = np.broadcast_to(u_target, (model.nu,))
         self._seal()
 
     def _remedy(self, name: str) -> str:
@@ -156,7 +163,10 @@ class LeastSquares:
       final: Function (q, v) -> (r, dr/dx) of the last state; None: `stage` at u = 0.
     """
 
+    @checked
     def __init__(self, model: Model, stage: Residual, final: Residual | None = None):
+        if not callable(stage) or not (final is None or callable(final)):
+            raise InputError("stage and final are functions that return residuals and their Jacobians")
         self.model, self.stage, self._final = model, stage, final
 
     def _last(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ..arguments import checked, is_number, numbers, shown
 from ..deprecation import renamed
 from ..errors import InputError
 from ..model.params import Params
@@ -58,6 +59,7 @@ class IK(NamedTuple):
         return self.q if self.q.ndim == 1 else self.q[int(np.argmin(self.error))]
 
 
+@checked
 def ik(
     sim: Simulator,
     goals: Goal | Sequence[Goal],
@@ -82,9 +84,11 @@ def ik(
       tolerance: Error at which a guess is solved.
       params: Parameters; None: `sim.params`.
     """
-    goals = [goals] if isinstance(goals, Goal) else list(goals) if isinstance(goals, Iterable) else []
+    goals = [goals] if isinstance(goals, Goal) else list(goals) if isinstance(goals, list | tuple) else []
     if not goals or not all(isinstance(goal, Goal) for goal in goals):
         raise InputError("goals is a Goal(frame, position=..., rotation=...) or a list of them")
+    if params is not None:
+        sim.checks.params(params, params.batch or 1)
     q = sim.model.keyframe().q if start is None else sim.checks.host_numbers("start", start).astype(float)
     batched = q.ndim > 1
     problem = _Residuals(sim, goals, np.atleast_2d(q), limits, params)
@@ -98,6 +102,24 @@ def ik(
     return IK(q, error, solved, count) if batched else IK(q[0], float(error[0]), bool(solved[0]), count)
 
 
+def _checked_goal(goal: Goal) -> Goal:
+    """Return a goal whose entries are arrays."""
+    if not isinstance(goal.frame, str):
+        raise InputError(f"frame of a Goal is the name of a site or a body, not {shown(goal.frame)}")
+    for name in ("weight", "rotation_weight"):
+        value = getattr(goal, name)
+        if not is_number(value) or not 0.0 <= value < 1e100:
+            raise InputError(f"{name} of a Goal is a number, zero or more, not {shown(value)}")
+    place, turn = (
+        None if x is None else numbers(f"{name} of a Goal", x)
+        for name, x in (("position", goal.position), ("rotation", goal.rotation))
+    )
+    for name, x, own in (("position", place, (3,)), ("rotation", turn, (3, 3))):
+        if x is not None and (x.shape[-len(own) :] != own or not x.size):
+            raise InputError(f"{name} of a Goal is {own}, or with the batch axis of the starts, not {x.shape}")
+    return goal._replace(position=place, rotation=turn)
+
+
 class _Residuals:
     """Residuals of all goals and their Jacobian. `low` and `high` are joint limits (nv,)."""
 
@@ -107,6 +129,7 @@ class _Residuals:
             raise InputError(f"start is ({m.nq},) or (B, {m.nq}), not {q.shape}")
         if not goals or all(t.position is None and t.rotation is None for t in goals):
             raise InputError("a goal has a position or a rotation to reach")
+        goals = [_checked_goal(goal) for goal in goals]
         self.sim, self.goals, self.params = sim, goals, sim.params if params is None else params
         self.low, self.high = np.full(m.nv, -np.inf), np.full(m.nv, np.inf)
         self.at = np.zeros(m.nv, int)  # index in q of each degree of freedom with limits

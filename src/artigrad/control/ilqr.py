@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InputError
 from ..kernels.feedback import feedback_rollout
 from ..kernels.riccati import FOUND, riccati, riccati_work
@@ -62,6 +63,7 @@ class Plan:
         return State(self.q, self.v, self.act)
 
 
+@checked
 def ilqr(
     sim: Simulator,
     cost: Cost,
@@ -91,6 +93,10 @@ def ilqr(
       params: Parameters; None: `sim.params`.
       watch: Called with the plan after every iteration.
     """
+    if not hasattr(cost, "value") or not hasattr(cost, "expand"):
+        raise InputError(
+            f"cost is a Quadratic, LeastSquares or an object with value and expand, not {type(cost).__name__}"
+        )
     start, batched = sim.checks.state(state)
     if not sim.checks.on_host:
         raise InputError("ilqr runs on the CPU: make a Simulator(model) without device")
@@ -121,7 +127,7 @@ def _limits(sim: Simulator, limits: Any, params: Params | None) -> np.ndarray:
     except (TypeError, ValueError):
         raise InputError(f"limits are (lower, upper), each a number or ({sim.model.nu},)") from None
     if not (low < high).all():
-        raise InputError("the lower limit of every control is below its upper one")
+        raise InputError("limits of controls: the lower one is below the upper one")
     return np.ascontiguousarray(np.clip([low, high], -UNLIMITED, UNLIMITED))
 
 

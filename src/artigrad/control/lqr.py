@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import checked, numbers
 from ..deprecation import renamed
 from ..errors import InputError
 from ..model.model import Model
@@ -49,6 +50,7 @@ class LQR(NamedTuple):
         return self.u + x @ self.gain.T
 
 
+@checked
 def lqr(
     sim: Simulator,
     state: State,
@@ -81,15 +83,22 @@ def lqr(
     if batched:
         raise InputError("lqr takes the state of one robot, without a batch axis")
     state = start.map(lambda x: np.asarray(sim.engine.device.host(x), float)[0])
-    u = np.zeros(m) if u is None else np.asarray(u, float)
+    u = np.zeros(m) if u is None else numbers("u", u)
+    if u.shape != (m,):
+        raise InputError(f"u is ({m},), not {u.shape}")
     A, B = sim.linearize(state, u, params=params)
     Q, R = _matrix("Q", Q, n), _matrix("R", R, m)
+    if not np.linalg.eigvalsh(R).min() > 0.0:
+        raise InputError("R is positive definite: without a cost of every control, gains have no bound")
+    if not np.linalg.eigvalsh(Q).min() >= -1e-12 * np.abs(Q).max():
+        raise InputError("Q is positive semidefinite: a state that earns something has no best feedback")
     P = _riccati(np.asarray(A, float), np.asarray(B, float), Q, R)
     K = -np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
     spectral_radius = float(np.abs(np.linalg.eigvals(A + B @ K)).max())
     if not spectral_radius < 1.0:
         raise InputError(
-            f"no feedback stabilizes '{sim.model.name}' here: its actuators do not control all of its motion, or Q is zero"
+            f"no feedback stabilizes '{sim.model.name}' here: its actuators do not control all of its motion, Q is zero"
+            " or R too large"
         )
     if tolerance < np.inf:
         _check_rest(sim, state, u, params, tolerance)
@@ -126,12 +135,19 @@ def _riccati(A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray) -> np.n
     F, G, P = A, B @ np.linalg.solve(R, B.T), Q
     one = np.eye(len(A))
     for _ in range(DOUBLINGS):
-        W = np.linalg.inv(one + G @ P)
+        try:
+            W = np.linalg.inv(one + G @ P)
+        except np.linalg.LinAlgError:
+            raise InputError(
+                "no feedback keeps the robot at this state under u: Q or R is too large or too small"
+            ) from None
         more = F.T @ P @ W @ F
         F, G, P = F @ W @ F, G + F @ W @ G @ F.T, P + 0.5 * (more + more.T)
         size = np.abs(P).max()
         if not np.isfinite(size) or size > 1e150:
-            raise InputError("no feedback stabilizes the robot here: the cost is unbounded")
+            raise InputError(
+                "no feedback stabilizes the robot at this state under u: with Q and R the cost is unbounded"
+            )
         if np.abs(more).max() <= 1e-14 * size:
             break
     return P

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked, numbers
 from ..deprecation import renamed, renamed_arguments
 from ..errors import InputError
 from ..model.params import Params
 from ..model.sealed import Sealed
 from ..model.state import State
+from ..simulate.checks import parts_of
 from ..simulate.simulator import Simulator
 from .costs import Cost
 from .ilqr import Plan, ilqr
@@ -42,6 +44,7 @@ class MPC(Sealed):
     OPEN = ("cost", "iterations", "first_iterations", "seconds", "limits", "params", "plan", "elapsed")
 
     @renamed_arguments(first="first_iterations")
+    @checked
     def __init__(
         self,
         sim: Simulator,
@@ -70,18 +73,18 @@ class MPC(Sealed):
 
     def reset(self, u: Any = None) -> None:
         """Discard the plan and restart the cost. `u` (horizon, nu) is the initial guess of the next plan; None: zero."""
-        self.plan, self._start, self.elapsed = None, u, 0
+        self.plan, self._start, self.elapsed = None, None if u is None else numbers("u", u), 0
 
     _start: Any = None
 
     def __call__(self, state: State) -> np.ndarray:
         """Return the controls at a state, (nu,), or (B, nu) for a batch."""
-        fresh, window = self.plan is None, getattr(self.cost, "window", None)
+        (q, *_), fresh, window = parts_of(state), self.plan is None, getattr(self.cost, "window", None)
         self.plan = ilqr(
             self.sim,
             self.cost if window is None else window(self.elapsed, self.horizon),
             state,
-            self._guess(np.ndim(state[0]) > 1),
+            self._guess(np.ndim(q) > 1),
             hold=self.hold,
             limits=self.limits,
             iterations=self.first_iterations if fresh else self.iterations,
@@ -96,7 +99,7 @@ class MPC(Sealed):
         if self.plan is not None:
             u = self.plan.u
             return np.concatenate([u[..., 1:, :], u[..., -1:, :]], -2)
-        given = np.zeros((self.horizon, self.sim.model.nu)) if self._start is None else np.asarray(self._start, float)
+        given = np.zeros((self.horizon, self.sim.model.nu)) if self._start is None else self._start
         if given.shape[-2:] != (self.horizon, self.sim.model.nu):
             raise InputError(
                 f"the initial guess of the controls is ({self.horizon}, {self.sim.model.nu}), not {given.shape}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from ..arguments import checked
 from ..errors import InputError
 from ..model.tangent import quaternions
 from ..simulate.simulator import Simulator
@@ -49,6 +51,7 @@ class Batch:
       clip_counts: (2,), number of state cotangents that were clipped in backward passes, and number of all.
     """
 
+    @checked
     def __init__(
         self,
         task: str | EnvTask,
@@ -61,6 +64,10 @@ class Batch:
         if isinstance(task, str):
             if task not in TASKS:
                 raise InputError(f"tasks are {', '.join(TASKS)}; not '{task}'")
+            known = list(inspect.signature(TASKS[task]).parameters)
+            for name in options:
+                if name not in known:
+                    raise InputError(f"options of {task} are {', '.join(known) or 'none'}; not '{name}'")
             task = TASKS[task](**options)
         elif options:
             raise InputError(f"{', '.join(options)}: options go to a task given by name, not to an EnvTask")

@@ -7,8 +7,9 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from ..arguments import checked
 from ..deprecation import renamed, renamed_arguments
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from ..model.sealed import Sealed
 from .batch import Batch
 from .env_task import EnvState, EnvTask
@@ -60,6 +61,7 @@ class DifferentiableEnv(Sealed):
     OPEN = ("state", "clip", "max_episode_steps", "random")
 
     @renamed_arguments(episode="max_episode_steps")
+    @checked
     def __init__(
         self,
         task: str | EnvTask,
@@ -73,7 +75,7 @@ class DifferentiableEnv(Sealed):
         max_episode_steps: int | None = None,
         **options: Any,
     ):
-        if not isinstance(num_envs, int) or num_envs < 1:
+        if not is_whole(num_envs, 1):
             raise InputError(f"num_envs is an integer of at least 1, not {num_envs!r}")
         if clip is not None and not clip > 0.0:
             raise InputError(f"clip is a positive norm, not {clip!r}")
@@ -130,7 +132,8 @@ class DifferentiableEnv(Sealed):
             raise InputError("call reset() before the first step")
         expected = (self.num_envs, self.action_size)
         if not isinstance(action, Tensor) or tuple(action.shape) != expected:
-            raise InputError(f"actions are a tensor {expected}, not {tuple(getattr(action, 'shape', ()))}")
+            found = tuple(action.shape) if isinstance(action, Tensor) else type(action).__name__
+            raise InputError(f"actions are a tensor {expected}, not {found}")
         after, reward, terminated = self.batch.step(self.state, action, self.clip)
         truncated = (after.steps >= self.max_episode_steps) & ~terminated
         ended = terminated | truncated

@@ -8,7 +8,9 @@ import gymnasium as gym
 import numpy as np
 import torch
 
+from ..arguments import checked, numbers
 from ..deprecation import renamed
+from ..errors import InputError
 from .batch import Batch
 from .env_task import EnvState, EnvTask
 from .rendering import RENDER_MODES, Rendering
@@ -31,6 +33,7 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 50}
 
+    @checked
     def __init__(
         self,
         task: str | EnvTask,
@@ -61,7 +64,9 @@ class Env(gym.Env[np.ndarray, np.ndarray]):
     @torch.no_grad()
     def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Simulate one step, see gymnasium.Env.step. Truncation is done by Gymnasium's TimeLimit wrapper."""
-        result = self.batch.step(require_reset(self.state), to_actions(self.batch, action[None]))
+        result = self.batch.step(
+            require_reset(self.state), to_actions(self.batch, action, self.action_space.shape or ())[None]
+        )
         self.state = result.state
         self.rendering.show(self.state)
         observation = self.batch.observe(self.state)[0].numpy()
@@ -83,10 +88,13 @@ def spaces(batch: Batch) -> tuple[gym.spaces.Box, gym.spaces.Box]:
     return observation, gym.spaces.Box(-task.limit, task.limit, (task.model.nu,), dtype)
 
 
-def to_actions(batch: Batch, actions: np.ndarray) -> torch.Tensor:
+def to_actions(batch: Batch, actions: np.ndarray, shape: tuple[int, ...]) -> torch.Tensor:
     """Return actions as a tensor, clipped to their limits."""
     limit = batch.task.limit
-    return torch.as_tensor(np.asarray(actions), dtype=batch.dtype).clamp(-limit, limit)
+    given = numbers("actions", actions)
+    if given.shape != shape:
+        raise InputError(f"actions are an array {shape}, not {given.shape}")
+    return torch.as_tensor(given, dtype=batch.dtype).clamp(-limit, limit)
 
 
 def require_reset(state: EnvState | None) -> EnvState:

@@ -10,8 +10,9 @@ import torch
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from ..arguments import checked
 from ..deprecation import renamed
-from ..errors import InputError
+from ..errors import InputError, is_whole
 from .batch import Batch
 from .env_task import EnvState, EnvTask
 from .gym_env import require_reset, spaces, to_actions
@@ -40,6 +41,7 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "autoreset_mode": AutoresetMode.NEXT_STEP}
 
+    @checked
     def __init__(
         self,
         task: str | EnvTask,
@@ -51,7 +53,7 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         render_mode: Literal["rgb_array", "human"] | None = None,
         **options: Any,
     ):
-        if not isinstance(num_envs, int) or num_envs < 1:
+        if not is_whole(num_envs, 1):
             raise InputError(f"num_envs is an integer of at least 1, not {num_envs!r}")
         self.batch, self.num_envs = Batch(task, dtype=dtype, threads=threads, **options), num_envs
         self.rendering, self.render_mode = Rendering(self.batch, render_mode), render_mode
@@ -103,7 +105,4 @@ class VectorEnv(gym.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         self.rendering.close()
 
     def _check(self, actions: np.ndarray) -> torch.Tensor:
-        actions = np.asarray(actions)
-        if actions.shape != self.action_space.shape:
-            raise InputError(f"actions are an array {self.action_space.shape}, not {actions.shape}")
-        return to_actions(self.batch, actions)
+        return to_actions(self.batch, actions, self.action_space.shape or ())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InputError
 from ..model.params import Params
 from ..model.state import State
@@ -24,6 +25,7 @@ FIRST, LONGER = 50, 4  # measurements in the first windows, factor of the next l
 WORSE = 1.2  # largest factor by which the noise may grow with longer windows
 
 
+@checked
 def fit(
     sim: Simulator,
     data: Recording | Sequence[Recording],
@@ -57,6 +59,8 @@ def fit(
     """
     if not isinstance(sim, Simulator) or sim.device != "cpu" or sim.dtype != "f64":
         raise InputError("fit takes a Simulator on the CPU with dtype='f64'")
+    if not isinstance(parameters, list | tuple):
+        raise InputError(f"parameters is a list of names and ag.Parameter, not {type(parameters).__name__}")
     chosen = Parametrization(sim.checks.params(params, 1), parameters, bounds or {}, reweighted)
     start = np.zeros(len(chosen))
     length = FIRST if window is None else window

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..arguments import is_number, shown
 from ..errors import InputError
 from ..model import physical
 from ..model.params import FIELDS, POSITIVE, Params
@@ -96,7 +97,12 @@ class _Scalar:
     labels: tuple[str, ...]
 
     def __init__(self, parameter: Parameter):
-        name, x0, bounds = parameter.name, float(parameter.start), parameter.bounds
+        name, bounds = parameter.name, parameter.bounds
+        if not isinstance(name, str) or not is_number(parameter.start) or not math.isfinite(parameter.start):
+            raise InputError(
+                f"start of parameter {name!r} is a finite number, its name a str; not {shown(parameter.start)}"
+            )
+        x0 = float(parameter.start)
         low, high = _checked_bounds(name, x0, bounds)
         self.labels, self._start, self._set = (name,), x0, parameter.set
         self._positive, self._unit = low >= 0.0 and x0 > 0.0, abs(x0) or 1.0
@@ -324,12 +330,13 @@ def _setter(field: str, entry: tuple[int, ...]) -> Callable[[Params, float], Par
 def _bounds_of(names: list[str], bounds: Mapping[str, Bounds], unused: set[str]) -> Bounds | None:
     """Return the bounds given for the first of these names that has some."""
     unused -= set(names)
-    return next((bounds[n] for n in names if n in bounds), None)
+    given = next((bounds[n] for n in names if n in bounds), None)
+    return tuple(given) if isinstance(given, list | tuple | np.ndarray) and np.ndim(given) else given  # type: ignore[return-value]
 
 
 def _checked_bounds(name: str, x0: float, bounds: Any) -> Bounds:
     try:
-        low, high = map(float, bounds)
+        low, high = (float(x) for x in bounds if is_number(x))
     except (TypeError, ValueError):
         raise InputError(f"bounds of '{name}' are two numbers (lowest, highest), not {bounds!r}") from None
     if not low < high:

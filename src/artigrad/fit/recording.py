@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import is_number
 from ..errors import InputError
 from ..model import tangent
 from ..model.params import Params
@@ -74,7 +75,7 @@ class Windows(NamedTuple):
 
 def windows(sim: Simulator, data: Recording | Sequence[Recording], length: int, params: Params) -> Windows:
     """Cut recordings into windows of about equal length, at most `length` measurements."""
-    recordings = [data] if isinstance(data, Recording) else list(data) if isinstance(data, Iterable) else []
+    recordings = [data] if isinstance(data, Recording) else list(data) if isinstance(data, list | tuple) else []
     if not recordings or not all(isinstance(r, Recording) for r in recordings):
         raise InputError("data is an ag.Recording(q=..., v=..., u=...) or a list of them")
     if not isinstance(length, int | np.integer) or length < 3:
@@ -137,8 +138,8 @@ def _checked(sim: Simulator, r: Recording) -> tuple[dict[str, np.ndarray], int]:
     arrays["u"] = np.zeros((n - 1, m.nu)) if r.u is None else sim.checks.host_numbers("u", r.u)
     if arrays["u"].shape != (n - 1, m.nu):
         raise InputError(f"controls between {n} measurements are {(n - 1, m.nu)}, not {arrays['u'].shape}")
-    ratio = 1.0 if r.dt is None else r.dt / sim.options.dt
-    if not (ratio > 0.5 and abs(ratio - round(ratio)) < 1e-6 * ratio):
+    ratio = 1.0 if r.dt is None else r.dt / sim.options.dt if is_number(r.dt) else np.nan
+    if not (0.5 < ratio < 1e9 and abs(ratio - round(ratio)) < 1e-6 * ratio):
         raise InputError(f"dt of a recording is a multiple of the simulator's {sim.options.dt:g} s, not {r.dt!r}")
     return arrays, round(ratio)
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..arguments import checked_model, shown
 from ..errors import ModelError, warn
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.findings import Finding
@@ -119,14 +120,18 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             raise ModelError("density and viscosity of a fluid are zero or more")
         self._fluid = {**numbers, "wind": vector(wind, 3, "wind")}
 
+    @checked_model
     def universal(self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any) -> str:
         """Add a body on a universal joint: two turns about `axes`, the first of which stays with the parent, the second with
         the body. It is two revolute joints, `name:1` and `name`, with a massless body between; options as of `body`."""
+        if not isinstance(axes, list | tuple | np.ndarray) or np.shape(axes)[:1] != (2,):
+            raise ModelError(f"axes of '{name}' are two directions, not {shown(axes)}")
         first, second = axes
         joint = {k: options.pop(k) for k in list(options) if k in ("position", "rotation", "anchor")}
         between = self.body(f"{name}:1", parent, joint="revolute", axis=first, **joint)
         return self.body(name, between, joint="revolute", axis=second, anchor=joint.get("anchor", (0, 0, 0)), **options)
 
+    @checked_model
     def body(
         self,
         name: str,
@@ -273,6 +278,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         if JOINTS[joint].nv and (JOINTS[joint].angular or not JOINTS[joint].axial) and len(turns):
             warn(f"a limit of {what} is {turns.max():g} rad, {turns.max() / np.pi / 2:.1f} turns: are these degrees?")
 
+    @checked_model
     def site(
         self, name: str, body: str, *, position: Any = (0.0, 0.0, 0.0), rotation: Any = (1.0, 0.0, 0.0, 0.0)
     ) -> str:
@@ -287,12 +293,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         }
         return name
 
+    @checked_model
     def motor(
         self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF
     ) -> str:
         """A torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
         return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=symmetric(max_force))
 
+    @checked_model
     def position_servo(
         self,
         name: str,
@@ -322,6 +330,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             max_velocity=max_velocity,
         )
 
+    @checked_model
     def velocity_servo(
         self,
         name: str,
@@ -346,6 +355,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             max_velocity=max_velocity,
         )
 
+    @checked_model
     def servo_motor(
         self,
         name: str,
@@ -371,6 +381,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             name, joint, kind=kinds[target], gain=gain, gear=gear, control_range=control_range, **limits
         )
 
+    @checked_model
     def actuator(
         self,
         name: str,
@@ -486,6 +497,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             "activation_range": bounds(limits, f"activation_range of {what}"),
         }
 
+    @checked_model
     def muscle(
         self,
         name: str,
@@ -556,6 +568,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         axes[:count] = vector(gear, count, f"gear of {what}, which acts on a {part} with {count} axes,")
         return ("jointinparent", name) if part == "joint" and in_parent else on, axes
 
+    @checked_model
     def keyframe(
         self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None, mocap: Any = None
     ) -> str:
@@ -573,6 +586,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 f"a keyframe cannot be named '{name}': 'zero' has all joints at zero, 'reference' has them at their `reference`"
             )
 
+    @checked_model
     def idle(self, name: str) -> str:
         """An actuator that does nothing and keeps its place in u: for one of a file that is not supported."""
         self._new(name, self._actuators, "actuator")
@@ -600,6 +614,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         known: Any = others.get(kind, self._joints)
         return Transmission(kind, *(list(known).index(name) for name in names))
 
+    @checked_model
     def sensor(
         self,
         name: str,
@@ -687,12 +702,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 raise ModelError(f"sensor '{name}' is between {what} '{part}' and another; there is no such {what}")
         return one, other
 
+    @checked_model
     def visual(self, body: str, kind: str, **looks: Any) -> None:
         """Something to draw on a body or "world": the fields of `Visual` after the body."""
         if body != WORLD and body not in self._bodies:
             raise ModelError(f"something to draw is on body '{body}', which does not exist")
         self._visuals.append((body, Visual(-1, kind, **looks)))
 
+    @checked_model
     def camera(
         self,
         name: str,

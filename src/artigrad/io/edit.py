@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked_model
 from ..errors import ModelError, near, warn
 from ..joints.table import JOINTS
 from ..model.findings import Finding
@@ -47,6 +48,7 @@ OWNER = {
 ACTUATOR_NUMBERS = ("gain", "gain_slope", "bias", "control_range", "force_range", "max_velocity")
 
 
+@checked_model
 def edit(model: Model) -> Editor:
     """A builder that holds all parts of a model; `build()` makes the changed one. The model itself stays as it is.
 
@@ -92,6 +94,7 @@ class Editor(LenientBuilder):
         self._lenient = False
 
     # -- several models ---------------------------------------------------------------------------------------------------
+    @checked_model
     def attach(
         self, model: Model, to: str = WORLD, *, prefix: str, position: Any = (0.0, 0.0, 0.0), rotation: Any = IDENTITY
     ) -> None:
@@ -271,6 +274,7 @@ class Editor(LenientBuilder):
             super()._without_routine({kinds: pairs for kinds, pairs in new.items() if pairs})
 
     # -- parts ------------------------------------------------------------------------------------------------------------
+    @checked_model
     def remove(self, part: str, name: str) -> None:
         """Take a part out, with what needs it: a body takes with it the bodies that it carries, those that are nothing but a
         joint of it, all that is fixed to them and what acts on that; a joint leaves its body, fixed where it is with the joint
@@ -305,6 +309,7 @@ class Editor(LenientBuilder):
             if x in gone and b["parent"] != WORLD and alone[names.index(b["parent"])]
         }
 
+    @checked_model
     def rename(self, part: str, old: str, new: str) -> None:
         """Give a part another name, wherever it is mentioned."""
         self._known(part, old)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked_model
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.model import Equality, Model
@@ -31,6 +32,7 @@ class EqualityBuilder:
         super().__init__()
         self._equalities: dict[str, dict[str, Any]] = {}
 
+    @checked_model
     def connect(
         self,
         body: str,
@@ -46,6 +48,7 @@ class EqualityBuilder:
         where it is with all joints at zero): a ball joint that closes a loop. solref, solimp: how soft (`docs/laws.md`)."""
         return self._equality("connect", body, other, name, (anchor, other_anchor), (solref, solimp))
 
+    @checked_model
     def weld(
         self,
         body: str,
@@ -69,6 +72,7 @@ class EqualityBuilder:
         own["torque_scale"] = number(torque_scale, f"torque_scale of {what}")
         return name
 
+    @checked_model
     def couple(
         self,
         joint: str,
@@ -92,6 +96,7 @@ class EqualityBuilder:
                 raise ModelError(f"{what}: joint '{one}' is {kind}; only {EITHER_AXIAL} joints can be coupled")
         return self._coupling("joint", name, (joint, other), polynomial, (solref, solimp))
 
+    @checked_model
     def couple_tendons(
         self,
         tendon: str,

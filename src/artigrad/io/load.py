@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
+from ..arguments import checked_model
 from ..errors import ModelError
 from ..model.model import Model
 
 
+@checked_model
 def load(
     source: str | Path | Any,
     *,

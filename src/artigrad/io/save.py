@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked_model
 from ..errors import ModelError, warn
 from ..files import as_path, to_write, write_text
 from ..model.findings import Finding, Report
@@ -69,6 +70,7 @@ TENDON_NUMBERS |= {"solreflimit": "limit_solref", "solimplimit": "limit_solimp",
 TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp"}
 
 
+@checked_model
 def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
     """Write a model as an MJCF file. params: in place of the model's own, say, those that were estimated.
 
@@ -88,6 +90,7 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
     write_text(path, _written(model, params, strict))
 
 
+@checked_model
 def spec(model: Model, *, params: Params | None = None, strict: bool = True) -> Any:
     """A model as MuJoCo's `MjSpec`, as `save` writes it; `ag.load` takes it back."""
     from .compiler import mujoco

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ..arguments import checked_model, shown
 from ..errors import ModelError
 from ..model.model import Model
 from .edit import Editor
@@ -12,6 +15,7 @@ from .edit import Editor
 ALL = -1  # all 32 bits: a mask that meets every other but zero
 
 
+@checked_model
 def scene(
     robots: Sequence[Model],
     *,
@@ -30,11 +34,13 @@ def scene(
     those of the others that differ. Sensors of a robot's whole world or of its floor are left out, and listed in `notes`.
     Robots touch each other if the masks of their shapes let them; robots that cannot touch cost the sum of their parts.
     """
-    if isinstance(robots, Model) or not robots or not all(isinstance(r, Model) for r in robots):
+    if not isinstance(robots, list | tuple) or not robots or not all(isinstance(r, Model) for r in robots):
         raise ModelError("a scene is made of a list of one or more Models")
     positions = [(0.0, float(k), 0.0) for k in range(len(robots))] if positions is None else positions
     rotations = [(1.0, 0.0, 0.0, 0.0)] * len(robots) if rotations is None else rotations
     for what, given in (("positions", positions), ("rotations", rotations)):
+        if not isinstance(given, list | tuple) and np.ndim(given) == 0:
+            raise ModelError(f"{what} are one for each robot, not {shown(given)}")
         if len(given) != len(robots):
             raise ModelError(f"{len(given)} {what} for {len(robots)} robots")
     p = robots[0].params

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError
+from ..arguments import checked_model
+from ..errors import ModelError, is_whole
 from ..joints.table import JOINTS
 from ..model.height_fields import MOST
 from ..model.hulls import Hull, hull_of
@@ -55,6 +56,7 @@ class ShapeBuilder:
         self._excluded: set[frozenset[str]] = set()
         self._included: list[tuple[str, str, dict[str, Any]]] = []
 
+    @checked_model
     def plane(self, body: str = WORLD, half_extents: Any = (0.0, 0.0), **options: Any) -> str:
         """A half space: everything below z = 0 of its frame is inside. half_extents: how far to either side along x and y
         rangefinders see it, 0 for everywhere; contact has no end.
@@ -68,32 +70,39 @@ class ShapeBuilder:
         virtual inertia), with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
         return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
+    @checked_model
     def sphere(self, body: str, radius: float, **options: Any) -> str:
         """A ball around the shape's origin."""
         return self._shape(body, SPHERE, (radius, 0.0, 0.0), **options)
 
+    @checked_model
     def capsule(self, body: str, radius: float, half_length: float, **options: Any) -> str:
         """A ball moved along z from -half_length to half_length."""
         return self._shape(body, CAPSULE, (radius, half_length, 0.0), **options)
 
+    @checked_model
     def box(self, body: str, half_sizes: Any, **options: Any) -> str:
         """A box with the given half edge lengths."""
         return self._shape(body, BOX, half_sizes, **options)
 
+    @checked_model
     def cylinder(self, body: str, radius: float, half_length: float, **options: Any) -> str:
         """A cylinder along z."""
         return self._shape(body, CYLINDER, (radius, half_length, 0.0), **options)
 
+    @checked_model
     def ellipsoid(self, body: str, half_axes: Any, **options: Any) -> str:
         """An ellipsoid with the given half axes."""
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
+    @checked_model
     def points(self, body: str, vertices: Any, *, half_axes: Any = (0.0, 0.0, 0.0), **options: Any) -> str:
         """The convex hull of points. surface: (vertices, faces), the triangles that rangefinders see of it. half_axes: of the
         ellipsoid that a fluid feels, if it does."""
         half_axes = half_axes if options.get("fluid") is not None else (0.0, 0.0, 0.0)
         return self._shape(body, POINTS, half_axes, vertices=vertices, **options)
 
+    @checked_model
     def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
         """Ground of given heights, in metres over the shape's origin: heights[i, j] stands at row i along y and column j along
         x of a grid that reaches half_extents = (x, y) to either side. Each cell is two triangles that share the diagonal
@@ -101,6 +110,7 @@ class ShapeBuilder:
         x, y = vector(half_extents, 2, "half extents of a height field")
         return self._shape(body, HEIGHT_FIELD, (x, y, base), heights=heights, **options)
 
+    @checked_model
     def exclude(self, body: str, other: str) -> None:
         """No contact between two bodies."""
         for b in (body, other):
@@ -108,6 +118,7 @@ class ShapeBuilder:
                 raise ModelError(f"excluded body '{b}' does not exist")
         self._excluded.add(frozenset((body, other)))
 
+    @checked_model
     def include(self, shape: str, other: str, *, condim: int | None = None, **numbers: Any) -> None:
         """Let two shapes touch whatever masks, parents and exclusions say, with numbers of their own: condim, friction (five:
         two of sliding, torsional, two of rolling), solref, solref_friction, solimp, margin, gap, adhesion. The rest is mixed of
@@ -151,6 +162,7 @@ class ShapeBuilder:
         names = list(self._shapes)
         return [(names[a], names[b]) for a, b in self._candidates()]
 
+    @checked_model
     def _shape(
         self,
         body: str,
@@ -429,7 +441,7 @@ def _grid(heights: Any, base: float, what: str) -> np.ndarray:
 
 
 def _condim(condim: Any, what: str) -> int:
-    if isinstance(condim, bool) or condim not in (1, 3, 4, 6):
+    if not is_whole(condim, 1) or condim not in (1, 3, 4, 6):
         raise ModelError(f"condim of {what} is 1, 3, 4 or 6, not {condim!r}")
     return int(condim)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import checked_model
 from ..errors import ModelError
 from ..joints.table import EITHER_AXIAL, JOINTS
 from ..model.model import Model
@@ -56,6 +57,7 @@ class TendonBuilder:
         super().__init__()
         self._tendons: dict[str, dict[str, Any]] = {}
 
+    @checked_model
     def fixed_tendon(self, name: str, joints: Mapping[str, float], **options: Any) -> str:
         """A tendon whose length is a sum of joint positions, each times its coefficient: {"knee": 0.5, "hip": 1.0}.
 
@@ -71,14 +73,26 @@ class TendonBuilder:
             kind = list(self._bodies.values())[self._joints[joint]]["joint"]
             if not JOINTS[kind].axial:
                 raise ModelError(f"tendon '{name}': joint '{joint}' is {kind}; a tendon counts {EITHER_AXIAL} joints")
-        return self._tendon(name, [TendonPart("joint", joint, None, c) for joint, c in joints.items()], options)
+        return self._tendon(
+            name,
+            [
+                TendonPart("joint", joint, None, number(c, f"coefficient of joint '{joint}' of tendon '{name}'"))
+                for joint, c in joints.items()
+            ],
+            options,
+        )
 
+    @checked_model
     def spatial_tendon(self, name: str, path: Sequence[Any], **options: Any) -> str:
         """A tendon along straight lines between sites: ["shoulder", "elbow", "wrist"]. A number in the path is a pulley: the
         line ends before it and a new one begins after it, whose length counts divided by that number. A tuple ("sphere" or
         "cylinder", site, radius), or with the name of another site behind, is a shape to wrap around between two sites: with
         its centre, and its axis along z, at that of the site; the other site says on which side to go, and inside the shape
         that the tendon stays inside. Options as of `fixed_tendon`."""
+        if not isinstance(path, list | tuple):
+            raise ModelError(
+                f"path of tendon '{name}' is a list of sites, pulleys and shapes, not {type(path).__name__}"
+            )
         pieces, last, divisor, shape = list[TendonPart](), None, 1.0, None
         for part in path:
             if isinstance(part, str):
@@ -123,7 +137,7 @@ class TendonBuilder:
             own[key] = vector(options.pop(key, (0.0, 0.0)), 2, f"{key} of tendon '{name}'")
         rest, weight = options.pop("rest", None), options.pop("weight", None)
         if rest is not None:
-            rest = bounds(np.broadcast_to(np.asarray(rest, float), 2), f"rest of tendon '{name}'")
+            rest = bounds((rest, rest) if np.isscalar(rest) else rest, f"rest of tendon '{name}'")
         if weight is not None and number(weight, f"weight of tendon '{name}'") < 0:
             raise ModelError(f"weight of tendon '{name}' is {weight:g}; it cannot be negative")
         for kind in ("limit", "dry"):

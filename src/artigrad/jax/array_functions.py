@@ -44,7 +44,7 @@ WIDER = "make a Simulator(dtype='f32'), or call jax.config.update('jax_enable_x6
 
 class _ArrayFunctions(Functions):
     def _array(self, sim: Simulator, name: str, x: Any) -> Array:
-        x = jnp.asarray(x)
+        x = _asarray(name, x)
         if x.dtype != sim.real:
             raise InputError(f"{name} is {x.dtype} and this simulator computes in {sim.real}: {WIDER}")
         return x
@@ -61,10 +61,20 @@ class _ArrayFunctions(Functions):
         return jnp.concatenate(pieces, axis)
 
     def _wide(self, x: Any) -> Array:
-        return jnp.asarray(x, float)
+        return _asarray("params", x, float)
 
     def _apply(self, call: Call, inputs: tuple[Any, ...]) -> tuple[Array, ...]:
         return tuple(operations.apply(call, dict(zip(call.inputs, inputs, strict=True))))
+
+
+def _asarray(name: str, x: Any, dtype: Any = None) -> Array:
+    """Return an array of JAX; an error that names the argument for what is no number."""
+    try:
+        if x is None or isinstance(x, str | bytes):
+            raise TypeError
+        return jnp.asarray(x, dtype)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} is an array of numbers, not {type(x).__name__}") from None
 
 
 functions = _ArrayFunctions()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from ..arguments import checked, numbers
 from ..deprecation import renamed
 from ..envs import TASKS, DifferentiableEnv, EnvTask
 from ..errors import InputError, need
+from ..files import existing
 from ..model.state import State
 from ..simulate.results import Trajectory
 from .training import ALGORITHMS, read_checkpoint
@@ -31,10 +32,9 @@ class Player:
       task: The EnvTask of the training, if it was not one of `artigrad.envs.TASKS`.
     """
 
+    @checked
     def __init__(self, path: str | os.PathLike[str], model: Any = None, *, task: EnvTask | None = None):
-        if not Path(path).is_file():
-            raise InputError(f"there is no file {path}: pass the checkpoint.pt of a training")
-        saved = read_checkpoint(path)
+        saved = read_checkpoint(existing(path))
         self.about, learner = saved["about"], saved["learner"]
         self.options = self.about["options"] | ({} if model is None else {"model": model})
         if task is None and self.about["task"] not in TASKS:
@@ -49,9 +49,13 @@ class Player:
     @torch.no_grad()
     def __call__(self, observation: Any) -> np.ndarray:
         """Return actions (..., nu) for observations (..., observation_size), without noise."""
-        return self.policy(torch.as_tensor(np.asarray(observation), dtype=torch.float32)).numpy()
+        given = numbers("observation", observation, finite=False)
+        if given.shape[-1:] != (self.task.observation_size,):
+            raise InputError(f"observation is (..., {self.task.observation_size}), not {given.shape}")
+        return self.policy(torch.as_tensor(given, dtype=torch.float32)).numpy()
 
     @torch.no_grad()
+    @checked
     def returns(
         self, episodes: int = 20, *, seed: int = 0, dtype: Any = "f64", threads: int | None = None
     ) -> np.ndarray:
@@ -67,8 +71,11 @@ class Player:
         return total
 
     @torch.no_grad()
+    @checked
     def rollout(self, seconds: float = 10.0, *, seed: int = 0) -> Trajectory:
         """Return the trajectory of an episode, at most `seconds` long."""
+        if not 0.0 <= seconds < np.inf:
+            raise InputError(f"seconds is a finite number, zero or more, not {seconds!r}")
         env = DifferentiableEnv(self.task, 1, seed=seed, dtype="f64", threads=1)
         observation, controls = env.reset(), []
         assert env.state is not None

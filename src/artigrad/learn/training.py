@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
 
+from ..arguments import check_fields, checked, shown
 from ..deprecation import renamed_arguments, translate
 from ..envs import TASKS, EnvTask
 from ..errors import InputError, need
@@ -64,6 +64,7 @@ class Training:
     """
 
     @renamed_arguments(workers="process_group")
+    @checked
     def __init__(
         self,
         task: str | EnvTask,
@@ -79,6 +80,8 @@ class Training:
         **settings: Any,
     ):
         algorithm = match_name(algorithm, ALGORITHMS, "algorithms")
+        if not all(isinstance(option, str) for option in options or {}):
+            raise InputError(f"options are given by name, not {shown(options)}")
         if isinstance(task, str):
             task = name = match_name(task, TASKS, "tasks")
             options = TASK_OPTIONS.get(name, {}) | (options or {})
@@ -93,9 +96,11 @@ class Training:
         robot: dict[str, Any] = {} if model is None else {"model": model}
         arguments: dict[str, Any] = {"device": device, "threads": threads, "process_group": process_group}
         settings = PRESETS.get((name, algorithm), {}) | settings
-        self.learner = kind(task, kind.Settings(**settings), **arguments, **options, **robot)
+        chosen = kind.Settings(**settings)
+        check_fields(chosen)
+        self.learner = kind(task, chosen, **arguments, **options, **robot)
         self.seconds = 0.0
-        self.folder = None if folder is None else Path(folder)
+        self.folder = None if folder is None else as_path(folder, "folder")
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             if self.checkpoint.exists():
@@ -144,11 +149,14 @@ class Training:
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write a checkpoint. An interruption while writing keeps the previous one."""
+        if path is None and self.folder is None:
+            raise InputError("this training has no folder: pass the path of the file to save")
         path = self.checkpoint if path is None else as_path(path)
         contents = {"about": self.about, "seconds": self.seconds, "learner": self.learner.state_dict()}
         with replacing(path) as unfinished:
             torch.save(contents, unfinished)
 
+    @checked
     def run(
         self,
         steps: int | None = None,
@@ -208,7 +216,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         saved = torch.load(path, weights_only=True, map_location="cpu")
         found = {"about", "seconds", "learner"} <= set(saved) and {"settings", "modules"} <= set(saved["learner"])
-    except (OSError, RuntimeError, ValueError, EOFError, KeyError, TypeError, UnpicklingError):
+    except Exception:  # whatever the unpickler meets among damaged bytes
         found = False
     if not found:
         raise InputError(

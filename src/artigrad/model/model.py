@@ -306,7 +306,9 @@ class Model(Sealed):
             raise InputError(
                 f"params of a Model are one set of its own: take those of '{self.name}', model.params.replace"
             )
-        if visuals is not None and not all(isinstance(v, Visual) for v in visuals):
+        if visuals is not None and not (
+            isinstance(visuals, list | tuple) and all(isinstance(v, Visual) for v in visuals)
+        ):
             raise InputError("visuals are a sequence of ag.Visual")
         kept = params or self.params
         out = Model.__new__(type(self))
@@ -377,8 +379,8 @@ class Model(Sealed):
         return self.params.replace(position=position, rotation=rotation)
 
     def _keyframe(self, name: str | None) -> Keyframe:
-        name = name or self.default_keyframe
-        if name not in self.keyframes:
+        name = self.default_keyframe if name is None else name
+        if not isinstance(name, str) or name not in self.keyframes:
             raise InputError(f"'{self.name}' has no keyframe '{name}'; {near(name, tuple(self.keyframes))}")
         return self.keyframes[name]
 

@@ -94,7 +94,7 @@ class Options:
         if not _is_real(self.dt) or not (0.0 < self.dt < float("inf")):
             raise InputError(f"dt must be a positive number of seconds, not {self.dt!r}")
         for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in allowed:
                 raise InputError(f"{name} is one of {', '.join(allowed)}; not {getattr(self, name)!r}")
         if self.gradient == "reverse" and self.solver != "gauss_seidel":
             raise InputError(
@@ -123,6 +123,8 @@ class Options:
 
     def changed(self, given: dict[str, Any]) -> Options:
         """These options with some replaced; an unknown one is named."""
+        if not isinstance(given, dict):
+            raise InputError(f"options are given by name, as {{'dt': 0.01}}, not {type(given).__name__}")
         known = [f.name for f in fields(self)]
         for name in given:
             if name not in known:

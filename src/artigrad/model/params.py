@@ -215,7 +215,9 @@ class Params(Mapping[str, np.ndarray]):
 
     def __init__(self, model: Model, flat: np.ndarray, *, checked: bool = False):
         """flat: all numbers. checked: whether a simulation refuses negative masses, reversed limits and the like among them."""
-        flat = np.array(flat, dtype=np.float64)
+        if not hasattr(model, "param_size"):
+            raise InputError(f"model is a Model, not {type(model).__name__}")
+        flat = np.array(_numbers(f"params of '{model.name}'", flat))
         if flat.ndim not in (1, 2) or flat.shape[-1] != model.param_size:
             raise InputError(
                 f"params of '{model.name}' are ({model.param_size},) or (batch, {model.param_size}), not {flat.shape}"
@@ -338,6 +340,8 @@ class Params(Mapping[str, np.ndarray]):
         What no robot has (a negative mass, reversed limits, a restitution above 1) is refused when it is simulated with;
         unchecked=True lets it through, for an optimiser or a difference that steps a little beyond.
         """
+        if unchecked is not True and unchecked is not False:
+            raise InputError(f"unchecked is True or False, not {type(unchecked).__name__}")
         fields = {
             k: self._with_rows(k, v) if isinstance(v, Mapping) else _numbers(f"params.{k}", v)
             for k, v in fields.items()
@@ -379,7 +383,11 @@ class Params(Mapping[str, np.ndarray]):
         self._slot(field)
         shape, new = FIELDS[field][1], np.array(self[field])
         for name, value in rows.items():
-            k, x = self._row(field, name), _numbers(f"params.{field} of '{name}'", value)
+            try:
+                k = self._row(field, name)
+            except InputError as error:
+                raise InputError(f"params.{field}: {error}") from None
+            x = _numbers(f"params.{field} of '{name}'", value)
             if x.shape[x.ndim - len(shape) :] != shape or x.ndim > len(shape) + 1:
                 raise InputError(f"params.{field} of '{name}' has shape {shape}, with a batch (B, ...), not {x.shape}")
             if x.ndim > len(shape) and new.ndim == len(shape) + 1:

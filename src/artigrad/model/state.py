@@ -22,7 +22,8 @@ class State(tuple[Any, ...]):
     _fields = ("q", "v", "act")  # by which PyTorch knows that it is made of its parts
 
     def __new__(cls, q: Any, v: Any, act: Any = None) -> State:
-        without = act is None or getattr(act, "shape", (1,))[-1:] == (0,)
+        shape = getattr(act, "shape", None)
+        without = act is None or (isinstance(shape, tuple) and shape[-1:] == (0,))
         return super().__new__(cls, (q, v) if without else (q, v, act))
 
     @property

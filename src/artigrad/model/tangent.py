@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InputError
 from .model import Model
 
@@ -30,7 +31,12 @@ def _straight(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 def _row(model: Model, name: str, x: Any, n: int) -> np.ndarray:
     """An array (..., n)."""
-    x = np.asarray(x)
+    try:
+        x = np.asarray(x)
+    except ValueError:
+        raise InputError(
+            f"{name} of '{model.name}' is an array of numbers (..., {n}), not lists of several lengths"
+        ) from None
     if x.shape[-1:] != (n,) or x.dtype.kind not in "fiu":
         raise InputError(f"{name} of '{model.name}' is an array of numbers (..., {n}), not {x.dtype} {x.shape}")
     return x
@@ -42,6 +48,7 @@ def _left(q: np.ndarray) -> np.ndarray:
     return np.stack([np.stack(r, -1) for r in ((-x, -y, -z), (w, -z, y), (z, w, -x), (-y, x, w))], -2)
 
 
+@checked
 def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
     """(..., nq) -> (..., nv): the tangent cotangent of an ambient one."""
     q, q_bar = _row(model, "q", q, model.nq), _row(model, "q_bar", q_bar, model.nq)
@@ -53,6 +60,7 @@ def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
     return out
 
 
+@checked
 def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarray:
     """(..., nv) -> (..., nq): the ambient cotangent, orthogonal to each quaternion, of a tangent one."""
     q, tangent_bar = _row(model, "q", q, model.nq), _row(model, "tangent_bar", tangent_bar, model.nv)
@@ -66,6 +74,7 @@ def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarr
     return out
 
 
+@checked
 def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
     """q (+) d: the positions reached from q by the tangent displacement d (..., nv)."""
     q, d = _row(model, "q", q, model.nq), _row(model, "d", d, model.nv)
@@ -82,6 +91,7 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
     return out
 
 
+@checked
 def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
     """q_to (-) q_from: the tangent displacement d (..., nv) for which move(model, q_from, d) is q_to; the shorter way round.
     Quaternions of any length stand for their rotations."""

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
+from ..arguments import checked, is_number, shown
 from ..deprecation import renamed
-from ..errors import InputError
-from ..files import write_arrays
+from ..errors import InputError, is_whole
+from ..files import to_write, write_arrays
 from .descent import SGD, Adam
 from .evolution import CMAES
 from .lbfgs import LBFGS
@@ -106,6 +108,7 @@ class History:
         return history, state
 
 
+@checked
 def minimize(
     problem: Problem,
     starts: Any,
@@ -143,6 +146,17 @@ def minimize(
     if method not in METHODS:
         raise InputError(f"a method is one of {', '.join(METHODS)}; not {method!r}")
     x = check_start(problem, starts)
+    if seed < 0 or iterations < 0:
+        raise InputError(f"seed and iterations are whole numbers, zero or more, not {seed} and {iterations}")
+    for name in ("rate", "sigma", "longest", "half_life"):
+        if name in settings and not (
+            is_number(settings[name]) and 0 < settings[name] < (np.inf if name == "longest" else 1e150)
+        ):
+            raise InputError(f"{name} is a number above zero, not {shown(settings[name])}")
+    if "memory" in settings and not is_whole(settings["memory"], 1):
+        raise InputError(f"memory is a whole number of steps, at least 1, not {shown(settings['memory'])}")
+    if file is not None:
+        file = to_write(file, "file")
     try:
         search = METHODS[method](problem, x, seed=seed, **settings)
     except TypeError as error:
@@ -186,7 +200,7 @@ def _loaded(file: Path, fresh: History) -> tuple[History, dict[str, np.ndarray]]
     """Return history and state of a file, if they are of a run of the same kind."""
     try:
         history, state = History.load(file)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise InputError(f"{file} is not a saved run ({error}): remove it to begin again") from None
     if history.method != fresh.method or history.x.shape != fresh.x.shape:
         raise InputError(

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..arguments import numbers
 from ..deprecation import renamed
 from ..errors import InputError
 
@@ -76,7 +77,9 @@ class Method(Protocol):
 
 def check_start(problem: Problem, x: Any) -> np.ndarray:
     """Return initial guesses (starts, n) as an array. Raises InputError if one is outside the bounds."""
-    x, n = np.array(x, dtype=np.float64), len(problem.lower)
+    if not all(hasattr(problem, name) for name in ("lower", "upper", "loss")):
+        raise InputError(f"problem has lower, upper, loss and gradient; {type(problem).__name__} has not")
+    x, n = numbers("starts", x, finite=False), len(problem.lower)
     if x.ndim != 2 or x.shape[1] != n or len(x) == 0:
         raise InputError(f"starts are (starts, {n}), at least one, not {x.shape}")
     if not np.isfinite(x).all():

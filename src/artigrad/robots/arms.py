@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import ModelError
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from .inertias import rod
 
 
+@checked
 def arm_dh(params: Any, *, mass: float = 1.0, radius: float = 0.05) -> Model:
     """Build an arm from Denavit-Hartenberg parameters. Each joint has a torque motor and a rod as its link.
 

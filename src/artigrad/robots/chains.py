@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from ..arguments import checked
 from ..errors import ModelError, is_whole
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from .inertias import rod
 
 
+@checked
 def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: float = 0.0) -> Model:
     """Build n rods hanging from the world, hinged about y, each with a torque motor; q = 0 hangs straight down.
 
@@ -28,6 +30,7 @@ def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: flo
     return b.build()
 
 
+@checked
 def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float = 0.1, damping: float = 0.0) -> Model:
     """Build a cart on a rail along x with n poles hinged about y; one motor pushes the cart. At q = 0 the poles are
     upright.
@@ -51,6 +54,7 @@ def cartpole(n: int = 1, *, cart: float = 1.0, length: float = 1.0, mass: float 
     return b.build()
 
 
+@checked
 def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False) -> Model:
     """Build n links hinged about x and y alternately, without motors; the first hangs from the world.
 
@@ -80,6 +84,7 @@ def chain(n: int, *, length: float = 0.1, mass: float = 0.1, free: bool = False)
 LINK = 0.5  # length of the links of `loaded_links`, m
 
 
+@checked
 def loaded_links(n: int, *, torque: float = 1.0) -> Model:
     """Build the chain of Qiao et al. (2021), figure 4, with the inertias of the paper's golf arm.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..model.quaternions import along, inertia_in
@@ -33,6 +34,7 @@ class _Limbs(ModelBuilder):
         self.capsule(body, radius, half, position=middle, rotation=turn, **options)
 
 
+@checked
 def ant(*, floor: bool = True) -> Model:
     """Build the Ant: a sphere of radius 0.25 m on four legs of two joints, eight motors of 150 N m at u = 1, u within +-1.
 
@@ -64,6 +66,7 @@ def ant(*, floor: bool = True) -> Model:
     return b.build()
 
 
+@checked
 def hopper(*, floor: bool = True) -> Model:
     """Build the Hopper: a planar leg of four capsules; thigh, leg and foot have motors of 200 N m at u = 1, u within +-1.
 

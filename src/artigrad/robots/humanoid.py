@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import cos
 from typing import NamedTuple
 
+from ..arguments import checked
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from .inertias import box
@@ -82,6 +83,7 @@ def _arm(side: str, y: int) -> list[Limb]:
     ]
 
 
+@checked
 def humanoid(*, floor: bool = True) -> Model:
     """Build a humanoid of 1.6 m and 54 kg with 35 degrees of freedom: 29 joints with limits, dry friction and PD servos,
     and a box as each foot.

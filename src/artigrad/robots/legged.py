@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..arguments import checked
 from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..model.quaternions import along
@@ -62,6 +63,7 @@ def quadruped() -> Model:
     return b.build()
 
 
+@checked
 def laikago(*, floor: bool = True, links: bool = False) -> Model:
     """Build Unitree's Laikago, 25.6 kg: twelve joints with PD servos (100 N m/rad, 2 N m s/rad, at most 50 N m) and a
     sphere of radius 0.03 m as each foot.

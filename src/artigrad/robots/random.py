@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..arguments import checked, shown
+from ..errors import InputError
 from ..io.builder import ModelBuilder
 from ..joints.table import JOINTS
 from ..model.model import Model
 from .inertias import sphere
 
 
+@checked
 def ball(
     *, radius: float = 0.1, mass: float = 1.0, floor: bool = False, friction: float = 1.0, restitution: float = 0.0
 ) -> Model:
@@ -33,6 +36,7 @@ def ball(
     return b.build()
 
 
+@checked
 def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -> Model:
     """Build a tree with random joints of the given types, several roots, random parameters and one site per body.
 
@@ -43,6 +47,10 @@ def random_tree(seed: int, n: int, *, joints: tuple[str, ...] = tuple(JOINTS)) -
       n: Number of bodies.
       joints: Joint types.
     """
+    if seed < 0 or n < 1:
+        raise InputError(f"seed is at least 0 and n, the number of bodies, at least 1; not {seed} and {n}")
+    if not joints or not all(isinstance(joint, str) and joint in JOINTS for joint in joints):
+        raise InputError(f"joints are some of {', '.join(JOINTS)}, not {shown(joints)}")
     rng = np.random.default_rng(seed)
     b = ModelBuilder(f"random-{seed}-{n}", gravity=rng.normal(size=3) * 5)
     names: list[str] = []

@@ -114,3 +114,9 @@ def reverse(
             ahead = start + split(end - start, snapshots - len(stack) + 1)
             kept[ahead] = advance(kept[start], start, ahead)
             stack.append(ahead)
+
+
+def check_checkpoints(given: Any) -> None:
+    """Refuse what is no policy of checkpoints."""
+    if isinstance(given, type) or not hasattr(given, "plan"):
+        raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")

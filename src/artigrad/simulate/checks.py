@@ -85,6 +85,8 @@ def parts_of(state: Any) -> tuple[Any, Any, Any]:
     try:
         q, v, *act = state
         (act,) = act or [None]
+        if q is None or v is None:
+            raise TypeError
     except (TypeError, ValueError):
         raise InputError("a state is State(q, v): two arrays, with activations a third, act") from None
     return q, v, act

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..errors import InputError
+from ..arguments import is_number
+from ..errors import InputError, is_whole
 from ..kernels.prepare import prepare_vjp
 from ..kernels.rollout import rollout_vjp_kernel
 from ..model.params import Params
@@ -24,11 +25,11 @@ class Tricks(NamedTuple):
 
     def check(self) -> None:
         """Whether they make sense."""
-        if self.truncate is not None and (not isinstance(self.truncate, int) or self.truncate < 1):
+        if self.truncate is not None and not is_whole(self.truncate, 1):
             raise InputError(f"truncate is a whole number, at least 1, not {self.truncate!r}")
-        if not 0.0 <= self.decay <= 1.0:
+        if not is_number(self.decay) or not 0.0 <= self.decay <= 1.0:
             raise InputError(f"decay is between 0 and 1, not {self.decay!r}")
-        if self.clip is not None and not self.clip > 0.0:
+        if self.clip is not None and not (is_number(self.clip) and self.clip > 0.0):
             raise InputError(f"clip is a norm above zero, not {self.clip!r}")
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InputError, is_whole
 from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, flatten
-from .checkpoints import Checkpoints
+from .checkpoints import Checkpoints, check_checkpoints
 from .checks import parts_of
 from .cotangents import Tricks
 from .differentiable import Call, call_of
@@ -37,11 +38,13 @@ class Functions(ABC):
     """
 
     # -- steps -------------------------------------------------------------------------------------------------------
+    @checked
     def step(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None) -> State:
         """The state one dt later, under controls u (..., nu) and external wrenches (..., nb, 6)."""
         given = self._inputs(sim, state, u, wrench)
         return State(*self._call(call_of("step", sim), given, params))
 
+    @checked
     def rollout(
         self,
         sim: Simulator,
@@ -73,6 +76,8 @@ class Functions(ABC):
             raise InputError("pass u or steps, not both: the length of u is the number of steps")
         if not is_whole(hold, 1):
             raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
+        if checkpoints is not None:
+            check_checkpoints(checkpoints)
         given, tricks = self._inputs(sim, state, u, wrench, time=1), Tricks(decay, clip, truncate)
         tricks.check()
         if hold > 1:
@@ -85,6 +90,7 @@ class Functions(ABC):
         call = call_of("rollout" if checkpoints is None else "last", sim, steps, checkpoints, used, hold)
         return State(*self._call(call, given, params))
 
+    @checked
     def contacts(
         self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None
     ) -> Contacts:
@@ -95,6 +101,7 @@ class Functions(ABC):
             raise InputError(f"'{sim.model.name}' has no shapes that may touch")
         return Contacts(*self._call(call_of("contacts", sim), self._inputs(sim, state, u, wrench), params))
 
+    @checked
     def linearize(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> tuple[Any, Any]:
         """(A, B): Jacobians (..., n, n) and (..., n, nu) of one step on the tangent space, dx' = A dx + B du with
         x = (q, v, act), n = 2 nv + na. They have no gradient themselves."""
@@ -102,20 +109,24 @@ class Functions(ABC):
         return A, B
 
     # -- functions of a state ------------------------------------------------------------------------------------------
+    @checked
     def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies."""
         return Outputs(*self._call(call_of("outputs", sim), self.given(sim, state), params)).of(sim.model)
 
+    @checked
     def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """Positions of all sites in the world, (..., ns, 3)."""
         return self.outputs(sim, state, params=params).site_position
 
+    @checked
     def sensors(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> dict[str, Any]:
         """What the model's sensors read, by name: (..., n). u: the controls of the coming step, over which an accelerometer
         takes its mean."""
         call = call_of("sensors", sim)
         return dict(zip(call.outputs, self._call(call, self._inputs(sim, state, u), params), strict=True))
 
+    @checked
     def mass_matrix(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
         (M,) = self._call(call_of("mass_matrix", sim), self.given(sim, state), params)
@@ -134,12 +145,16 @@ class Functions(ABC):
         call = call_of("weights", sim)
         return {**fields, **dict(zip(call.outputs, self._call(call, self.given(sim, state), fields), strict=True))}
 
+    @checked
     def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
         """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
+        if a is None:
+            raise InputError("a, the joint accelerations, are needed: zeros for a robot that moves on evenly")
         given = self.given(sim, state, a=(a, (sim.model.nv,)))
         (force,) = self._call(call_of("inverse_dynamics", sim), given, params)
         return force
 
+    @checked
     def forward_dynamics(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> Any:
         """Joint accelerations (..., nv) under controls u (..., nu), all damping explicit; contact, limits and dry friction are
         left out."""

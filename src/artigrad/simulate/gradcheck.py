@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import checked
 from ..errors import InputError
 from ..model import tangent
 from ..model.model import Model
@@ -44,8 +45,9 @@ class Check(NamedTuple):
     error: float
 
 
+@checked
 def gradcheck(
-    model_or_sim: Model | Simulator,
+    model_or_sim: Any,
     *,
     steps: int = 3,
     samples: int = 2,
@@ -69,6 +71,16 @@ def gradcheck(
         raise InputError(f"gradcheck takes a Model or a Simulator, not {type(sim).__name__}")
     if sim.dtype != "f64":
         raise InputError("gradcheck needs dtype='f64': finite differences of f32 numbers say nothing")
+    for what, value, least in (("steps", steps, 1), ("samples", samples, 1), ("seed", seed, 0)):
+        if value < least:
+            raise InputError(f"{what} of gradcheck is a whole number, at least {least}, not {value}")
+    if entries is not None and entries < 1:
+        raise InputError(f"entries of gradcheck is a whole number, at least 1, not {entries}")
+    if state is not None:
+        checked_state, batched = sim.checks.state(state)
+        if batched:
+            raise InputError("the state of gradcheck is that of one robot, without a batch axis")
+        state = checked_state.map(lambda x: x[0])
     rng = np.random.default_rng(seed)
     worst: dict[str, Check] = {}
     margin = np.inf
@@ -182,7 +194,8 @@ def _chosen(g: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
     if g.size <= most:
         return np.arange(g.size)
     by_size = np.argsort(-np.abs(g))
-    return np.sort(np.concatenate([by_size[: most // 2], rng.choice(by_size[most // 2 :], most // 2, replace=False)]))
+    half = (most + 1) // 2
+    return np.sort(np.concatenate([by_size[:half], rng.choice(by_size[half:], most - half, replace=False)]))
 
 
 def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import shown
 from ..errors import InputError
 from ..kernels.devices import all_finite
 from ..kernels.policy import ACTIVATIONS, Shape, block_of, packed_weights, policy_rollout, policy_rollout_vjp
@@ -46,12 +47,21 @@ class Network:
     activations: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        for what, given in (("layers", self.layers), ("activations", self.activations)):
+            if not isinstance(given, list | tuple):
+                raise InputError(f"{what} of a network are a tuple, not {type(given).__name__}")
+        for layer in self.layers:
+            arrays = isinstance(layer, list | tuple) and len(layer) == 2 and all(hasattr(x, "ndim") for x in layer)
+            if not arrays or layer[0].ndim != 2:
+                raise InputError(
+                    f"layers of a network are pairs of arrays W (outputs, inputs) and b, not {shown(layer)}"
+                )
         if len(self.layers) != len(self.activations) or not self.layers:
             raise InputError(
                 f"a network has as many activations as layers, not {len(self.activations)} and {len(self.layers)}"
             )
         for name in self.activations:
-            if name not in ACTIVATIONS:
+            if not isinstance(name, str) or name not in ACTIVATIONS:
                 raise InputError(f"an activation is one of {', '.join(ACTIVATIONS)}; not {name!r}")
         before = self.layers[0][0].shape[1]
         for W, b in self.layers:

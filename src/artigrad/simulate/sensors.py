@@ -139,7 +139,10 @@ def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None, tim
         ends = np.cumsum(Driving.sizes(sim.model))[:-1]
         drives = Driving(*np.split(sim.engine.query("driving", here, u, given), ends, axis=1))
     pairs = [(sim.model.shape(a), sim.model.shape(b)) for a, b in sim.contact_names] if felt else []
-    now, clock = sim.outputs(here, params=params), np.broadcast_to(np.asarray(time, float), (B,))
+    clock = sim.checks.host_numbers("time", [time] if np.isscalar(time) else time)
+    if clock.shape not in ((1,), (B,)):
+        raise InputError(f"time is a number of seconds, or one for each of {B} states, not {clock.shape}")
+    now, clock = sim.outputs(here, params=params), np.broadcast_to(clock, (B,))
     return At(
         sim.model, fields, here.q, here.v, now, felt, drives, later, sim.options.dt, tuple(pairs), clock, sim._stages
     ), traj
@@ -151,7 +154,7 @@ def _given(sim: Simulator, state: State, u: Any) -> tuple[State, np.ndarray, boo
     batch, nu = len(here.q), sim.model.nu
     if u is None:
         return here, np.zeros((batch, nu), sim.real), batched
-    u = np.asarray(u, sim.real)
+    u = sim.checks.host_numbers("u", u)
     if u.shape not in ((nu,), (batch, nu) if batched else (nu,)):
         raise InputError(f"sensors take u ({nu},){f' or ({batch}, {nu})' if batched else ''}, not {u.shape}")
     return here, np.ascontiguousarray(np.broadcast_to(u, (batch, nu))), batched

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ..arguments import shown, truth
 from ..errors import InputError, is_whole
 from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
@@ -22,7 +23,7 @@ from ..model.state import State
 from ..physics.constraints.soft.soft_problem import soft_features
 from ..staging import Cuda, widest
 from . import sensors
-from .checkpoints import Checkpoints, EveryStep, forward_snapshots, reverse
+from .checkpoints import Checkpoints, EveryStep, check_checkpoints, forward_snapshots, reverse
 from .checks import Checks, check_options
 from .cotangents import Cotangents, LossBars, StepsGradient, Tricks
 from .engine import Engine, Inputs
@@ -126,7 +127,7 @@ class Simulator(StateFunctions, Sealed):
         check_options(model, options)
         self.model, self.params, self.options = model, model.params, options
         self.dtype: Real = _real(dtype)
-        if backend not in ("native", "numpy"):
+        if not isinstance(backend, str) or backend not in ("native", "numpy"):
             raise InputError(f"backend is 'native' or 'numpy', not {backend!r}")
         self.backend = backend
         if threads is not None:
@@ -280,8 +281,7 @@ class Simulator(StateFunctions, Sealed):
         if policy is not None:
             return self._rollout_under(policy, state, u, steps, params, wrench, checkpoints, hold)
         checkpoints = EveryStep() if checkpoints is None else checkpoints
-        if isinstance(checkpoints, type) or not hasattr(checkpoints, "plan"):
-            raise InputError("checkpoints is EveryStep(), EveryKth(k) or Binomial(memory=...)")
+        check_checkpoints(checkpoints)
         inputs, start, batched = self._inputs(state, u, steps, wrench, params)
         if hold > 1:
             inputs = self._held(inputs, hold)
@@ -437,6 +437,7 @@ class Simulator(StateFunctions, Sealed):
         later steps do not pass the states at multiples of this many control steps. They need a rollout that kept every step.
         """
         checks, engine, tricks = self.checks, self.engine, Tricks(decay, clip, truncate)
+        with_params = truth("with_params", with_params)
         checks.trajectory(traj)
         tricks.check()
         if all(bar is None for bar in (q_bar, v_bar, force_bar, act_bar, u_bar)):
@@ -583,15 +584,15 @@ class Simulator(StateFunctions, Sealed):
         """
         direction = self._direction(traj, (dq, dv, dact), du, dwrench, dparams)
         inputs, states = _inputs_for(traj, direction), traj.every_state()
-        checks, m = self.checks, self.model
+        checks, m, with_params = self.checks, self.model, truth("with_params", with_params)
         bars = [
             LossBars(
                 *(
-                    checks.bar(f"{k}_bar", x, n, traj)
+                    checks.bar(f"{d}{k}_bar", x, n, traj)
                     for k, x, n in zip(("q", "v", "act"), given, (m.nq, m.nv, m.na), strict=True)
                 )
             )
-            for given in ((q_bar, v_bar, act_bar), (dq_bar, dv_bar, dact_bar))
+            for d, given in (("", (q_bar, v_bar, act_bar)), ("d", (dq_bar, dv_bar, dact_bar)))
         ]
         moved = rollout_jvp(self.engine, inputs, states, direction)
         back = rollout_vjp_jvp(self.engine, inputs, (states, moved), (bars[0], bars[1]), direction, with_params)
@@ -616,6 +617,8 @@ class Simulator(StateFunctions, Sealed):
             raise InputError("this rollout had no wrenches, so there are none to change: pass wrench=zeros to it")
         flat = None
         if dparams is not None:
+            if not isinstance(dparams, Mapping) or not all(isinstance(name, str) for name in dparams):
+                raise InputError(f"dparams are changes of parameters by name, not {shown(dparams)}")
             own = np.zeros_like(traj.params.flat)
             flat = Params(m, own, checked=False).replace(unchecked=True, **dparams).flat
             if flat.ndim == 2 and len(flat) != traj.batch:

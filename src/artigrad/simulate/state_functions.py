@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import truth
 from ..errors import InputError
 from ..model.model import Model
 from ..model.params import Params
@@ -88,7 +89,8 @@ class StateFunctions:
         velocity, world axes."""
         if not isinstance(of, str):
             raise InputError(f"jacobian takes the name of a site or a body, not {type(of).__name__}")
-        m, (q, v) = self.model, (self.checks.numbers(n, x) for n, x in zip("qv", parts_of(state), strict=False))
+        m, query = self.model, self._query("outputs", state, None, params)
+        q, v = (x.reshape(*query.lead, x.shape[-1]) for x in query.state[:2])
         kind, k = ("site", m.site(of)) if of in m.sites else ("body", m.body(of))
         each = np.broadcast_to(np.eye(m.nv, dtype=self.engine.device.dtype), (*v.shape[:-1], m.nv, m.nv))
         q = np.broadcast_to(self.engine.device.host(q)[..., None, :], (*q.shape[:-1], m.nv, m.nq))
@@ -147,7 +149,7 @@ class StateFunctions:
         query, nv = self._query("mass_matrix", state, None, params), self.model.nv
         bar = self.checks.numbers("bar", bar)
         if bar.shape != (*query.lead, nv, nv):
-            raise InputError(f"the cotangent of the mass matrix is {(*query.lead, nv, nv)}, not {bar.shape}")
+            raise InputError(f"bar, the cotangent of the mass matrix, is {(*query.lead, nv, nv)}, not {bar.shape}")
         return self._state_gradient(query, self._rows_of_matrix(bar, query.rows), with_params)
 
     def _rows_of_matrix(self, bar: Any, count: int) -> Any:
@@ -207,6 +209,7 @@ class StateFunctions:
         self, query: StateQuery, out_bar: Any, with_params: bool, x_name: str | None = None
     ) -> StateGradient:
         """x_name: which of its fields is the cotangent of what else the query needs."""
+        with_params = truth("with_params", with_params)
         bars = self.engine.query_vjp(query.name, query.state, query.x, query.params, out_bar, with_params)
         self.checks.finite([*bars.state, bars.x], query.rows)
         lead, params = query.lead, bars.params

@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ..errors import ContactError, InputError, warn
+from ..errors import ContactError, InputError, is_whole, warn
 from ..files import existing, replacing, write_arrays
 from ..joints.table import JOINTS
 from ..model.model import Model
@@ -59,7 +59,7 @@ def write(traj: Trajectory, path: Path, robot: int) -> None:
         given |= {"model": model.name, "columns": columns(model), "dt": traj.simulator.dt, "time": traj.time}
         write_arrays(path, given, compressed=True)
         return
-    if not -traj.batch <= robot < traj.batch:
+    if not is_whole(robot, -traj.batch) or not robot < traj.batch:
         raise InputError(f"robot is one of {traj.batch}, not {robot!r}")
     u = host(traj.u if traj.u.ndim == 2 else traj.u[robot])
     with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as text:

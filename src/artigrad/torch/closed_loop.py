@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..arguments import checked
 from ..errors import InputError, is_whole
 from ..kernels.devices import all_finite
 from ..model.state import State
@@ -50,6 +51,7 @@ class Loop(NamedTuple):
 
 
 @native
+@checked
 def closed_loop(
     sim: Simulator,
     policy: nn.Module,

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ..arguments import checked
 from ..errors import InputError
 from ..fit.parameters import chosen
 from ..model.physical import KEPT_POSITIVE, Coordinates, coordinates_of
@@ -45,6 +46,7 @@ class LearnableParams(nn.Module):
     and inertias those of a body. A dot in a name is a colon there.
     """
 
+    @checked
     def __init__(self, sim: Simulator, *names: str):
         super().__init__()
         self.theta = nn.ParameterDict()
@@ -94,11 +96,14 @@ class PhysicsLayer(nn.Module):
     zero if left out.
     """
 
+    @checked
     def __init__(self, sim: Simulator, horizon: int, learn: tuple[str, ...] | nn.Module = ()):
         super().__init__()
         if not isinstance(horizon, int) or horizon < 1:
             raise InputError(f"the horizon is a whole number of steps, at least 1, not {horizon!r}")
         self.sim, self.horizon = sim, horizon
+        if not isinstance(learn, nn.Module | list | tuple):
+            raise InputError(f"learn takes names such as ('mass[tool]',), or a module; not {type(learn).__name__}")
         self.params = learn if isinstance(learn, nn.Module) else LearnableParams(sim, *learn)
 
     def forward(self, state: tuple[Tensor, ...], u: Tensor | None = None) -> State:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..arguments import checked
 from ..errors import InputError
 from ..simulate.cotangents import Cotangents, LossBars, Tricks
 from ..simulate.simulator import Simulator
@@ -33,6 +34,7 @@ class RecordedLoop:
     wait for the stream on which that was computed, which cannot be recorded. decay, clip, truncate: as in `closed_loop`.
     """
 
+    @checked
     def __init__(
         self,
         sim: Simulator,

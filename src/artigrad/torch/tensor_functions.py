@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 
+from ..arguments import numbers
 from ..errors import InputError
 from ..simulate import changes, differentiable
 from ..simulate.arrays import Axes
@@ -191,7 +192,9 @@ class _TensorFunctions(Functions):
         return torch.cat(pieces, axis)
 
     def _wide(self, x: Any) -> Tensor:
-        return x.to("cpu", torch.float64) if isinstance(x, Tensor) else torch.tensor(x, dtype=torch.float64)
+        if isinstance(x, Tensor):
+            return x.to("cpu", torch.float64)
+        return torch.from_numpy(numbers("params", x, finite=False))
 
     def _fields(self, params: Any) -> Any:
         """A module gives them when it is called."""
