@@ -21,7 +21,7 @@ SUMMARY = (
     "empty arrays, paths that cannot be, damaged files. The outcome must be success or an error of artigrad that names the "
     "argument (TypeError for unknown keywords)."
 )
-COUNT, SAMPLE = 40_000, 400
+COUNT, SAMPLE = 60_000, 1_200
 ERRORS = (ag.InputError, ag.ModelError, ag.ContactError, ag.DeviceError, ag.StagingError)
 LONGEST = 30  # s of one call
 READERS = ("read", "load", "Player")  # calls that are given sound and damaged files

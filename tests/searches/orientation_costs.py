@@ -4,7 +4,7 @@ import numpy as np
 
 import artigrad as ag
 from artigrad.control import Goal, Quadratic
-from artigrad.control.ik import _Reach
+from artigrad.control.ik import _Residuals
 from artigrad.model import tangent
 
 from .outcome import Outcome
@@ -122,7 +122,7 @@ def _goal(rng, size):
     there, body = sim.outputs(ag.State(wanted, np.zeros((size, model.nv)))), model.nb - 1
     goals = [Goal(model.sites[-1], there.site_position[:, -1], weight=3.0)]
     goals.append(Goal(model.bodies[body], rotation=there.body_rotation[:, body], rotation_weight=0.5))
-    reach, every = _Reach(sim, goals, q, False, None), np.arange(size)
+    reach, every = _Residuals(sim, goals, q, False, None), np.arange(size)
     r, J = reach.residuals(q, every)
 
     def value(d):

@@ -148,10 +148,8 @@ def minimize(
     x = check_start(problem, starts)
     if seed < 0 or iterations < 0:
         raise InputError(f"seed and iterations are whole numbers, zero or more, not {seed} and {iterations}")
-    for name in ("rate", "sigma", "longest", "half_life"):
-        if name in settings and not (
-            is_number(settings[name]) and 0 < settings[name] < (np.inf if name == "longest" else 1e150)
-        ):
+    for name, most in (("learning_rate", 1e150), ("sigma", 1e150), ("max_grad_norm", np.inf), ("half_life", np.inf)):
+        if name in settings and not (is_number(settings[name]) and 0 < settings[name] <= most):
             raise InputError(f"{name} is a number above zero, not {shown(settings[name])}")
     if "memory" in settings and not is_whole(settings["memory"], 1):
         raise InputError(f"memory is a whole number of steps, at least 1, not {shown(settings['memory'])}")
