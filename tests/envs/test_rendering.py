@@ -27,7 +27,7 @@ def test_images():
     many = gym.make_vec(HOPPER, num_envs=2, render_mode="rgb_array")
     many.reset(seed=0)
     assert [picture.shape for picture in many.render()] == [(360, 480, 3)] * 2
-    with pytest.raises(ag.InputError, match="render_mode is 'human' or 'rgb_array', not 'ascii'"):
+    with pytest.raises(ag.InputError, match="render_mode is one of 'rgb_array', 'human' or None, not 'ascii'"):
         Env("Hopper", render_mode="ascii")
 
 

@@ -169,7 +169,7 @@ def test_wrong_names_are_told():
         b.rename("body", "lower", "hand")
     with pytest.raises(ag.ModelError, match="attached to body 'hend'"):
         b.attach(arm(), "hend", prefix="2/")
-    with pytest.raises(ag.ModelError, match="takes a Model"):
+    with pytest.raises(ag.ModelError, match="model is a Model, not"):
         ag.edit("arm.xml")
     moved = ag.ModelBuilder("moved")
     moved.body("handle", mocap=True)
