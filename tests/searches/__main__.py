@@ -14,7 +14,9 @@ from .report import section, write
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "searches.md"
 NAMES = sorted(
-    m.name for m in pkgutil.iter_modules(__path__) if m.name not in ("__main__", "outcome", "report", "test_searches")
+    m.name
+    for m in pkgutil.iter_modules(__path__)
+    if m.name not in ("__main__", "outcome", "report", "slopes", "test_searches")
 )
 
 

@@ -122,3 +122,43 @@ def test_boxes_in_alignment_but_for_rounding_touch_at_four_points():
     for contact in ours(cube, cube, poses, 0.0):
         assert len(contact) == 4 and np.abs(contact.gaps + 5e-5).max() < 1e-9
         assert np.abs(np.abs(contact.points[:, :2]) - 0.05).max() < 1e-8
+
+
+ON_EACH_OTHER = """<mujoco><option timestep=".002"/><asset><mesh name="block" vertex="{}"/></asset><worldbody><geom {}/>
+    <body pos="0 0 {}"><freejoint/><geom {} mass="1"/></body></worldbody></mujoco>"""
+EIGHTH = " ".join(str(x / 16) for corner in np.ndindex(2, 2, 2) for x in 2 * np.array(corner) - 1)  # exact in f32
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "height"),
+    [
+        ('type="box" size=".0625 .0625 .0625"', 'type="mesh" mesh="block"', 0.125),
+        ('type="mesh" mesh="block"', 'type="mesh" mesh="block"', 0.125),
+        ('type="box" size=".05 .05 .05"', 'type="capsule" size=".05 .05" euler="90 0 0"', 0.1),
+        ('type="mesh" mesh="block"', 'type="capsule" size=".05 .0625" euler="90 0 0"', 0.1125),
+        ('type="mesh" mesh="block"', 'type="cylinder" size=".05 .0625" euler="90 0 0"', 0.1125),
+        ('type="mesh" mesh="block"', 'type="cylinder" size=".05 .1" euler="90 0 30"', 0.1125),
+        ('type="cylinder" size=".05 .05"', 'type="sphere" size=".05"', 0.1),
+    ],
+)
+def test_solids_in_exact_alignment_have_the_gradient_of_both_sides(below, above, height):
+    sim, rest = settled(ON_EACH_OTHER.format(EIGHTH, below, height - 5e-5, above), steps=400)
+    assert errors(sim, rest.q[None], rest.v[None]).max() < 1e-6
+
+
+def test_parallel_capsules_touch_where_both_ends_move_together():
+    """A push of one along the other moves one end of where they touch, whatever rounding has left of their alignment."""
+    sim, rest = settled(
+        """<mujoco><option timestep=".002"/><worldbody><geom type="capsule" size=".03 .05" euler="90 0 0"/>
+        <body pos="0 0 .0599"><joint type="slide" axis="0 1 0"/><joint type="slide" axis="0 0 1"/><joint axis="1 0 0"/>
+        <geom type="capsule" size=".03 .05" euler="90 0 0" mass="1"/></body></worldbody></mujoco>"""
+    )
+    q, v = np.tile(rest.q, (5, 1)), np.tile(rest.v, (5, 1))
+    q[:, 0] += [0.0, 1e-17, -1e-17, 1e-15, -1e-15]
+    gradient = sim.vjp(sim.rollout(ag.State(q, v), steps=1), v_bar=np.tile([0.3, 0.5, 0.7], (5, 1)))
+    aside = sim.rollout(ag.State(rest.q + np.array([[1e-6, 0, 0], [-1e-6, 0, 0]]), v[:2]), steps=1).final.v @ [
+        0.3,
+        0.5,
+        0.7,
+    ]
+    assert np.abs(gradient.q0[:, 0] - (aside[0] - aside[1]) / 2e-6).max() < 1e-5

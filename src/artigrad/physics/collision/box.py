@@ -12,8 +12,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from ...spatial import Force, Vec3, cross, dot, norm
-from ...staging import clamp, maximum, minimum, select, sqrt, vjp_of
-from .gap import FAR, ZERO, Gap, PairBars, Pose, least_of, moved, turned
+from ...staging import clamp, maximum, minimum, select, sqrt, target, vjp_of
+from .gap import ASIDE, FAR, ZERO, Gap, PairBars, Pose, least_of, moved, turned
 
 
 def _sign(x: Any) -> Any:
@@ -217,6 +217,9 @@ def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
     slabs = select(corner, ZERO, free)
     x = c + e * t
     step, slab, shift = 1.0 - on * t, ZERO, ZERO
+    aside = ASIDE[target().dtype] / norm(
+        e
+    )  # an end over the rim is beyond it, and the first point within: as if moved along
     for k in range(3):
         one_hot = Vec3(*(float(i == k) for i in range(3)))
         wide = select(shifts.leaves()[k] > 0.5, widths.leaves()[k], 1.0 / NONE)
@@ -225,7 +228,7 @@ def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
         way = on * towards.leaves()[k]
         for face in (way, -way):
             out = (h.leaves()[k] * face - x.leaves()[k]) * way / safe.leaves()[k]
-            less = (slabs.leaves()[k] > 0.5) & (out > 0.0) & (out < step)
+            less = (slabs.leaves()[k] > 0.5) & (out > 0.0) & (out - aside < step)
             step, slab, shift = select(less, out, step), select(less, one_hot, slab), select(less, ZERO, shift)
     there = select(corner, corner_there, select(edge, edge_there, face_there))
     return _Second(t + on * step, there, slab, shift, on)

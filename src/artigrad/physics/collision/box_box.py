@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ...spatial import Force, Mat3, Vec3, cross, dot
 from ...staging import Row, clamp, maximum, minimum, select, sqrt, target
-from .gap import FAR, Gap, PairBars, least_of, moved
+from .gap import ASIDE, FAR, Gap, PairBars, least_of, moved
 from .meeting import Slots, held_vjp, slip
 from .rooms import beside
 from .solids import Solid
@@ -33,9 +33,10 @@ TOUCHING = {
 CLEAR = 1e-6  # by which an edge must beat a face at least
 PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine of two edges that have no axis between them
 LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that runs along a side of the rectangle
-ASIDE = {"f64": (1e-9, 0.6e-9), "f32": (1e-6, 0.6e-6)}  # m, a motion of the incident face over the reference face
+WAY = (1.0, 0.6)  # direction of the motion of the incident face over the reference face
 TILTED = {"f64": 1e-9, "f32": 1e-6}  # rad, a tilt against each other
 FIRST = {"f64": 1e-11, "f32": 2e-7}  # m, by which a face of B must be better than one of A
+FURTHER = 1.0 + 1e-6  # times as far, at least
 AROUND = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))  # corners of a rectangle
 
 
@@ -94,20 +95,27 @@ def _face_axes(s: _Setting) -> list[_Axis]:
     ]
 
 
-def _best_face(s: _Setting) -> _Axis:
-    """With the faces as far apart as after a small tilt. Of two that lie flat on each other this is the one that covers the
-    other, which stays the best however they tilt."""
-    kind, best, most = target().dtype, _Axis(-FAR, 0.0), -FAR
+def _best_face(s: _Setting) -> tuple[_Axis, Any]:
+    """With the faces as far apart as after a small tilt, and whether the tilt has chosen between a face of A and one of B. Of
+    two that lie flat on each other this is the one that covers the other, which stays the best however they tilt."""
+    kind, axes = target().dtype, _face_axes(s)
     aside = s.R.map(lambda x: 1.0 - abs(x))
     reaches = (*(aside @ s.b).leaves(), *(aside.T @ s.a).leaves())
-    for k, (axis, reach) in enumerate(zip(_face_axes(s), reaches, strict=True)):
-        apart = axis.apart - TILTED[kind] * reach - (FIRST[kind] if k > 2 else 0.0)
-        more = apart > most
-        most, best = (
-            select(more, apart, most),
-            _Axis(*(select(more, x, y) for x, y in zip(axis[:2], best[:2], strict=True))),
-        )
-    return best
+    ranks = [axis.apart - TILTED[kind] * reach for axis, reach in zip(axes, reaches, strict=True)]
+
+    def best_of(own: list[int]) -> tuple[_Axis, Any]:
+        axis, most = axes[own[0]], ranks[own[0]]
+        for k in own[1:]:
+            more = ranks[k] > most
+            most = select(more, ranks[k], most)
+            axis = _Axis(select(more, axes[k].apart, axis.apart), select(more, axes[k].code, axis.code))
+        return axis, most
+
+    (of_a, most_a), (of_b, most_b) = best_of([0, 1, 2]), best_of([3, 4, 5])
+    by_a = most_b <= most_a + FIRST[kind]
+    near = TILTED[kind] * (s.a.x + s.a.y + s.a.z + s.b.x + s.b.y + s.b.z)
+    best = _Axis(select(by_a, of_a.apart, of_b.apart), select(by_a, of_a.code, of_b.code))
+    return best, abs(of_a.apart - of_b.apart) < near
 
 
 def _edge_axes(s: _Setting) -> Iterator[_Axis]:
@@ -230,13 +238,18 @@ class _Corner(NamedTuple):
 X, Y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
 
 
+def _aside() -> tuple[float, float]:
+    """The motion of the incident face that decides ties."""
+    x, y = (w * ASIDE[target().dtype] for w in WAY)
+    return x, y
+
+
 def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
     """What the rectangle leaves of the edge p + t g, 0 <= t <= 1: its start, and its end where it leaves the rectangle. What
     cuts is decided with the edge moved aside, and where it cuts by the edge as it is."""
     start, end, at_start, at_end = 0.0, 1.0, 0.0, 1.0
     start_x = end_x = 0.0  # 1 where a side at x = +-h cuts
-    sides = zip((p.x, p.y), (g.x, g.y), (f.h.x, f.h.y), ASIDE[target().dtype], strict=True)
-    for axis, (x, gx, h, aside) in enumerate(sides):
+    for axis, (x, gx, h, aside) in enumerate(zip((p.x, p.y), (g.x, g.y), (f.h.x, f.h.y), _aside(), strict=True)):
         flat = abs(gx) < LEVEL[target().dtype]
         inverse = 1.0 / select(flat, 1.0, gx)
         moved = aside * inverse
@@ -251,17 +264,19 @@ def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
         mark = 1.0 - axis
         start_x, end_x = select(later, mark, start_x), select(sooner, mark, end_x)
     some = select(start < end, 1.0, 0.0)
+    beyond = 2.0 * ASIDE[target().dtype] / maximum(abs(g.x) + abs(g.y), LEVEL[target().dtype])
+    at_start, at_end = (clamp(t, -beyond, 1.0 + beyond) for t in (at_start, at_end))  # where nearly parallel
     whole = select(start > 0.0, 0.0, 1.0)  # the start is a corner of the incident face itself
     first = _Corner(
         some,
-        p + g * clamp(at_start, 0.0, 1.0),
+        p + g * at_start,
         select(whole > 0.5, X, g),
         select(whole + start_x > 0.5, Y, X),
         whole,
         1.0,
     )
     there = some * select(end < 1.0, 1.0, 0.0)
-    last = _Corner(there, p + g * clamp(at_end, 0.0, 1.0), g, select(end_x > 0.5, Y, X), 0.0, 1.0)
+    last = _Corner(there, p + g * at_end, g, select(end_x > 0.5, Y, X), 0.0, 1.0)
     return [first, last]
 
 
@@ -281,7 +296,7 @@ def _cut(f: _Faces) -> list[_Corner]:
         """How far along u and v a place from o is."""
         return (x * f.v.y - y * f.v.x) * inverse, (f.u.x * y - f.u.y * x) * inverse
 
-    aside_u, aside_v = along(*ASIDE[target().dtype])
+    aside_u, aside_v = along(*_aside())
     for sx, sy in AROUND:
         along_u, along_v = along(f.h.x * sx - f.o.x, f.h.y * sy - f.o.y)
         inside = select(maximum(abs(along_u - aside_u), abs(along_v - aside_v)) < 1.0, 1.0, 0.0)
@@ -299,7 +314,7 @@ def _setting(one: Solid, other: Solid) -> _Setting:
 def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
     """Fill the twelve slots of a pair; FAR is the gap of those that are not real."""
     A, B, s = one.X, other.X, _setting(one, other)
-    face, edge = _best_face(s), _best_edge(s)
+    (face, tie), edge = _best_face(s), _best_edge(s)
     by_edge = _by_edge(s, face, edge)
     edge_phi, edge_p, *directions, _ = _edges(s, edge)
     edge_n, edge_e, edge_f = (A.R @ v for v in (edge.n, *directions))
@@ -314,6 +329,7 @@ def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
     normal = world(Vec3(0.0, 0.0, 1.0)) * select(own, 1.0, -1.0)
     x_axis, y_axis = world(X), world(Y)
     n = select(by_edge, edge_n, normal)
+    e1_of, e2_of = _owners(f, of_reference, tie)
     e1, e2 = select(by_edge, edge_e, x_axis), select(by_edge, edge_f, y_axis)
     for k, corner in enumerate(_cut(f)):
         row = slots.rows[k]
@@ -331,7 +347,17 @@ def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
         row.phi, row.p, row.n = phi, p, n
         row.f1, row.f2, row.f1_of, row.f2_of = f1, f2, of1, of2
         row.e1, row.e2 = e1, e2
-        row.e1_of, row.e2_of = select(by_edge, 1.0, of_reference), select(by_edge, 0.0, of_reference)
+        row.e1_of, row.e2_of = select(by_edge, 1.0, e1_of), select(by_edge, 0.0, e2_of)
+
+
+def _owners(f: _Faces, of_reference: Any, tie: Any) -> tuple[Any, Any]:
+    """1 for A: whose face turns the normal along the axes of the reference face. In a tie it is along either axis the one that
+    reaches further there: a tilt about the other axis leaves it the best, to both sides."""
+    out = []
+    for h, o, u, v in zip(f.h.leaves()[:2], f.o.leaves()[:2], f.u.leaves()[:2], f.v.leaves()[:2], strict=True):
+        further = tie & (abs(u) + abs(v) - abs(o) > h * FURTHER)
+        out.append(select(further, 1.0 - of_reference, of_reference))
+    return out[0], out[1]
 
 
 def box_box_vjp(one: Solid, other: Solid, row: Row, y_bar: Gap) -> PairBars:
@@ -356,7 +382,7 @@ def box_box_vjp(one: Solid, other: Solid, row: Row, y_bar: Gap) -> PairBars:
 def box_box_room(one: Solid, other: Solid, near: Any, slots: Slots) -> Any:
     """To where another axis is the best, a corner enters or leaves the cut face, or a point comes to an end of its edge."""
     s = _setting(one, other)
-    face, edge = _best_face(s), _best_edge(s)
+    (face, _), edge = _best_face(s), _best_edge(s)
     f, _ = _faces(s, face)
     by_face = least_of(_faces_room(s, face, f), f.lead * least_of(*f.h.leaves()), _corners_room(f, near))
     by_edge = minimum(_edges(s, edge).room, edge.apart - _second(edge, _edge_axes(s)))

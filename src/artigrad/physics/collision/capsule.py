@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ...spatial import Force, Vec3, cross, dot, norm
 from ...staging import Linear, clamp, minimum, select, sqrt, target, vjp_of
-from .gap import FAR, ZERO, Gap, PairBars, Pose, least_of, moved, turned
+from .gap import ASIDE, FAR, ZERO, Gap, PairBars, Pose, least_of, moved, turned
 from .sphere import ball_ball, ball_ball_vjp
 
 PARALLEL = {"f64": 1e-9, "f32": 1e-5}  # of the squared sine of the angle between two axes; below, rounding decides
@@ -62,12 +62,16 @@ def _parameters(a: Vec3, e: Vec3, b: Vec3, f: Vec3, end: Any) -> _Parameters:
     s = clamp((h * g - c * F) / select(parallel, 1.0, det), 0.0, 1.0)
     t = (h * s + g) / F
     s = select(t < 0.0, clamp(-c / A, 0.0, 1.0), select(t > 1.0, clamp((h - c) / A, 0.0, 1.0), s))
-    last = select(end < 0.5, 0.0, 1.0)
-    beside = clamp((h * last - c) / A, 0.0, 1.0)
-    s = select(parallel, beside, s)
-    t = select(parallel, select(_inside(s) > 0.5, last, (h * s + g) / F), t)
-    t = clamp(t, 0.0, 1.0)
-    return _Parameters(s, t, _inside(s), _inside(t), parallel)
+    # ends of parallel segments above each other: as if the second were moved along itself
+    aside, last = ASIDE[target().dtype], select(end < 0.5, 0.0, 1.0)
+    beside = (h * last - c) / A
+    by_end = select(parallel, _inside(beside + select(h < 0.0, -aside, aside) / sqrt(A)), 0.0) > 0.5
+    s = select(parallel, clamp(beside, 0.0, 1.0), s)
+    t = (h * s + g) / F
+    off = t - select(parallel, aside / sqrt(F), 0.0)
+    t = clamp(select(by_end, last, t), 0.0, 1.0)
+    free_s, free_t = select(parallel, select(by_end, 1.0, 0.0), _inside(s)), select(by_end, 0.0, _inside(off))
+    return _Parameters(s, t, free_s, free_t, parallel)
 
 
 def between_segments(a: Vec3, e: Vec3, b: Vec3, f: Vec3, end: float) -> Closest:

@@ -4,6 +4,10 @@ MuJoCo does the same (Sutherland and Hodgman's way), and the order in which corn
 A corner of the area knows the edge that begins there: `out` is its number on the subject, or its number on the other ring after
 all rows of the first. With the edge that ends there this says what the corner is: a corner of either ring, or a crossing of two
 edges.
+
+Corners of one ring on edges of the other are ties, in exact alignment all are. They are decided as after one small motion
+(`ASIDE`) of the whole subject, which no rounding outweighs: corners of the area then move together as on one side of it. A line
+moves along itself, so that it stays over an edge that it lies on.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from ...staging import (
     maximum,
     minimum,
     select,
+    sqrt,
     target,
     to_real,
     when_any,
@@ -31,7 +36,12 @@ from ...staging import (
 from .hull_tables import BLOCK, Corner
 from .rings import Rings, numbers_below
 
-SLACK = {"f64": 1e-9, "f32": 1e-6}  # m, by which the other ring is widened, so that rounding does not cut
+ASIDE = {"f64": 1e-7, "f32": 1e-6}  # m, the motion of the subject that decides ties; vertices of files are of f32
+TURNED = (0.86, 0.51)  # its direction: along no side of a box or of a regular ring of as many corners as cylinders have
+SLACK = {
+    "f64": 1e-9,
+    "f32": 1e-7,
+}  # m, by which the other ring is widened, so that rounding does not cut along the motion
 LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that is none
 
 
@@ -100,8 +110,9 @@ def clip(area: Area, counts: tuple[Any, Any], side: Any) -> Any:
         at = rings.rows[k].at
         area.rows[k].at = Vertex(at.x, at.y, at.z, to_real(k))
     many, waits = carry(counts[0]), carry(0.0 * counts[0])
+    aside = _aside(rings, counts[0])
     for j in rings.below(counts[1]):
-        edge = _Edge.of(area, j, side)
+        edge = _Edge.of(area, j, side, aside)
         asked, outside = (to_real(j) < counts[1]) & edge.real, carry(-1.0 + 0.0 * counts[0])
         for k in area.below(many.value):
             off = edge.least - edge.room(area.rows[page.value * area.size + k].at)
@@ -118,8 +129,17 @@ def clip(area: Area, counts: tuple[Any, Any], side: Any) -> Any:
     return many.value
 
 
+def _aside(rings: Rings, count: Any) -> tuple[Any, Any]:
+    """The motion of the subject that decides ties."""
+    way = rings.rows[1].at - rings.rows[0].at
+    inverse = 1.0 / sqrt(maximum(way.x * way.x + way.y * way.y, 1e-30))
+    far, line = ASIDE[target().dtype], count < 2.5
+    x, y = (select(line, w * inverse, t) * far for w, t in zip((way.x, way.y), TURNED, strict=True))
+    return x, y
+
+
 class _Edge(NamedTuple):
-    """An edge of the second ring: where it begins and leads to, what the subject's corners on its inner side have at least, its
+    """An edge of the second ring, moved back: where it begins and leads to, what corners inside have at least, its
     number, and whether it is one."""
 
     a: Vec3
@@ -130,11 +150,12 @@ class _Edge(NamedTuple):
     real: Any
 
     @classmethod
-    def of(cls, area: Area, j: Any, side: Any) -> _Edge:
+    def of(cls, area: Area, j: Any, side: Any, aside: tuple[Any, Any]) -> _Edge:
         kind, number = target().dtype, area.rings.size + j
         a, b = (area.rings.rows[number + k].at for k in range(2))
         dx, dy = (b.x - a.x) * side, (b.y - a.y) * side
         real = dx * dx + dy * dy > LEVEL[kind] * LEVEL[kind]
+        a = a - Vec3(*aside, 0.0)
         return cls(a, dx, dy, -SLACK[kind] * maximum(abs(dx), abs(dy)), number, real)
 
     def room(self, v: Vertex) -> Any:

@@ -15,10 +15,12 @@ from .meeting import CornerBars, Slots, slip
 from .patch import Held, Spot, patch
 from .rings import frame
 from .solids import CURVED, SOLIDS, Solid
-from .witness import RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
+from .witness import PARALLEL, RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
 
 SLOTS = 4
 EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, by which features may miss the support of their solids
+LEVEL = {"f64": 1e-9, "f32": 1e-5}  # sine of a line and an edge against the face that they are level on
+LINES = frozenset({CAPSULE, CYLINDER})
 ROUGHLY = {"f64": 1e-6, "f32": 2e-5}  # m, the same after all that can be done
 
 
@@ -120,6 +122,27 @@ def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots
         row.n, row.m = select(only, c.n, held.n), select(only, c.n, held.m)
         row.phi = select(only, phi, select(spot.real > 0.5, spot.phi, FAR))
         row.p = select(only, c.a + c.n * (ra + 0.5 * phi), on_face + along)
+    if (A.among | B.among) & LINES:
+        _hold_by_crossing(A, B, slots)
+
+
+def _hold_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
+    """Where a line is level on a face and leaves it over an edge, let line and edge hold the normal of the nearest points: if
+    the line tilts these are there."""
+    first, level = slots.rows[0], LEVEL[target().dtype]
+    of_a, of_b = A.X.R @ _unit(first.s1 - first.s0), B.X.R @ _unit(first.t1 - first.t0)
+    crossing = (abs(first.s_flat - 1.0) < 0.5) & (abs(first.t_flat - 1.0) < 0.5) & (first.phi < 0.5 * FAR)
+    flat = (abs(dot(of_a, first.n)) < level) & (abs(dot(of_b, first.n)) < level) & (first.patch > 0.5)
+    held = crossing & flat & (abs(dot(first.n, cross(of_a, of_b))) > PARALLEL)
+    a, b = (first.s0, first.s1, first.s2, 1.0, first.s_numbers), (first.t0, first.t1, first.t2, 1.0, first.t_numbers)
+    for k in loop(SLOTS):
+        row = slots.rows[k]
+        row.e1, row.e2 = select(held, of_a, row.e1), select(held, of_b, row.e2)
+        row.e1_of, row.e2_of = select(held, 1.0, row.e1_of), select(held, 0.0, row.e2_of)
+        row.k1, row.k2 = select(held, 1.0, row.k1), select(held, 1.0, row.k2)
+        old_a, old_b = _witness_corners(row)
+        row.a0, row.a1, row.a2, row.a_flat, row.a_numbers = (select(held, x, y) for x, y in zip(a, old_a, strict=True))
+        row.b0, row.b1, row.b2, row.b_flat, row.b_numbers = (select(held, x, y) for x, y in zip(b, old_b, strict=True))
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:

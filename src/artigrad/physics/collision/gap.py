@@ -13,6 +13,7 @@ from ...staging import Linear, maximum, minimum, sqrt
 
 FAR = 1e3  # m or m/s: a gap that is never closed, a margin that nothing comes near
 ZERO = Vec3.zero()
+ASIDE = {"f64": 1e-9, "f32": 1e-6}  # m, one motion of a whole solid by which the ties of all its points are decided
 
 
 class Gap(Linear):

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...spatial import Vec3, dot
-from ...staging import Layout, Linear, Table, carry, maximum, minimum, select, sqrt, to_real, when_any
-from .clip import Area, clip
+from ...staging import Layout, Linear, Table, carry, clamp, maximum, minimum, select, sqrt, target, to_real, when_any
+from .clip import ASIDE, Area, clip
 from .hull_tables import Corner
 from .lying import Lying, lying
 from .meeting import Slots
@@ -164,7 +164,8 @@ def _crossing(x: Any, y: Any, one: tuple[Vec3, Vec3], other: tuple[Vec3, Vec3]) 
     d, e, r = a1 - a, b1 - b, b - a
     det = d.x * e.y - d.y * e.x
     clear = abs(det) > CROSSES * sqrt(maximum(flat2(d) * flat2(e), 1e-30))
-    s = (r.x * e.y - r.y * e.x) / select(clear, det, 1.0)
+    beyond = 2.0 * ASIDE[target().dtype] / sqrt(maximum(flat2(d), 1e-30))  # nearly parallel edges may cross far away
+    s = clamp((r.x * e.y - r.y * e.x) / select(clear, det, 1.0), -beyond, 1.0 + beyond)
     x, y = select(clear, a.x + d.x * s, x), select(clear, a.y + d.y * s, y)
 
     def height(p: Vec3, g: Vec3) -> Any:
