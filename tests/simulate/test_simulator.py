@@ -1,5 +1,6 @@
 """The door: every wrong array or argument gets a sentence that says what was wrong and what to do."""
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -121,3 +122,19 @@ def test_zero_steps_and_no_actuators():
     grad = ball.vjp(traj, np.arange(7.0), np.arange(6.0))
     np.testing.assert_array_equal(grad.q0, np.arange(7.0))
     assert grad.u.shape == (0, 0)
+
+
+def test_mj_inverse_by_the_mass_matrix_and_accelerations():
+    """As `docs/coming.md` has it."""
+    text = """<mujoco><option density="1.2" viscosity=".1"><flag constraint="disable"/></option><worldbody><body><freejoint/>
+    <geom type="box" size=".1 .2 .3"/><body pos=".3 0 0" gravcomp=".4"><joint axis="0 1 0" stiffness="3" damping=".4"/>
+    <geom size=".1"/><body pos=".2 0 0"><joint type="ball" damping=".2"/><geom type="capsule" size=".05 .1"/></body></body>
+    </body></worldbody></mujoco>"""
+    m, rng = mujoco.MjModel.from_xml_string(text), np.random.default_rng(0)
+    d = mujoco.MjData(m)
+    mujoco.mj_integratePos(m, d.qpos, rng.normal(size=m.nv), 1.0)
+    d.qvel[:], d.qacc[:] = rng.normal(size=(2, m.nv))
+    sim, state, a = ag.Simulator(ag.load(text), threads=1), ag.State(d.qpos.copy(), d.qvel.copy()), d.qacc.copy()
+    mujoco.mj_inverse(m, d)
+    found = sim.mass_matrix(state) @ (a - sim.acceleration(state))
+    np.testing.assert_allclose(found, d.qfrc_inverse, atol=1e-10)

@@ -116,7 +116,11 @@ class StateFunctions:
 
     @presented
     def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> Any:
-        """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs."""
+        """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs.
+
+        MuJoCo's `mj_inverse` has springs, damping, fluid, contact and limits too. Without the last two, it is
+        `mass_matrix(state) @ (a - acceleration(state))` for motors without bias.
+        """
         query = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
         return self._ask(query).reshape(*query.lead, self.model.nv)
 
