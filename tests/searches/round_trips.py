@@ -79,7 +79,8 @@ def structure(one, other):
         if what != "transmissions" and getattr(one, what) != getattr(other, what):
             return f"{what}: {getattr(one, what)} and {getattr(other, what)}"
     heavy = [{b for b, mass in zip(m.bodies, m.params.mass, strict=True) if mass} for m in (one, other)]
-    if set(one.joints) != set(other.joints) or heavy[0] != heavy[1]:
+    moving = [{name for i, name in enumerate(m.joints) if m.joint_kind(i).nv} for m in (one, other)]
+    if moving[0] != moving[1] or heavy[0] != heavy[1]:
         return "bodies or joints"
     for name in ("keyframes", "cameras", "sensors", "equalities", "tendons", "sites"):
         sets = [{getattr(x, "name", x) for x in getattr(m, name)} for m in (one, other)]
