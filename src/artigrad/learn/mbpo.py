@@ -248,8 +248,11 @@ class SampleEnhancement(Mbpo):
         return {**state._asdict(), "end": torch.cat([end.q, end.v, end.extras, end.act], -1), "J": J}
 
     def transitions(self, indices: Tensor) -> dict[str, Tensor]:
-        """Return for each index the transition or, in num_extra_samples of num_extra_samples + 1 cases, an extrapolated
-        one: its next state is linear in the action; observation, reward and termination are the task's."""
+        """Return transitions with these indices, most of them extrapolated.
+
+        With num_extra_samples = n, n of n + 1 transitions have another action and a next state that is linear in it; their
+        observation, reward and termination are the task's.
+        """
         s, task, rows = self.settings, self.env.task, self.replay.at(indices)
         extra = (
             torch.rand(len(indices), 1, generator=self.generator, device=self.device) * (1 + s.num_extra_samples) > 1.0
