@@ -735,7 +735,7 @@ def control():
             "goal": -1.0,
             "seed": 0,
         }
-        arguments |= {"file": folder() / "run.npz", "resume": False, "watch": lambda _: None, **settings}
+        arguments |= {"file": folder() / f"run-{method}.npz", "resume": False, "watch": lambda _: None, **settings}
         yield (
             f"minimize {method}",
             Call(minimize, arguments, {"starts": ("start",), "file": ("path", "folder"), "iterations": ("whole",)}),

@@ -1,6 +1,7 @@
 """Wrong arguments of public functions: an error names the argument."""
 
 import contextlib
+import io
 import re
 import signal
 import types
@@ -194,7 +195,8 @@ def outcome_of(call, argument, wrong):
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(LONGEST)
     try:
-        with warnings.catch_warnings(), contextlib.chdir(folder()):
+        quiet = contextlib.redirect_stdout(io.StringIO())
+        with warnings.catch_warnings(), contextlib.chdir(folder()), quiet:
             warnings.simplefilter("ignore")
             call.function(**(call.arguments | {argument: wrong}))
     except ERRORS as error:
