@@ -124,7 +124,8 @@ class EnvTask(ABC):
 
         Args:
           sim: Simulator of the environment.
-          q, v: State, (B, nq) and (B, nv).
+          q: Coordinates, (B, nq).
+          v: Velocities, (B, nv).
           u: Controls of the step that led to it, (B, nu); None for an initial state.
 
         Returns:
@@ -137,7 +138,8 @@ class EnvTask(ABC):
 
         Args:
           fields: Fields of mjData.
-          q, v: State at the beginning of the last simulator step.
+          q: Coordinates at the beginning of the last simulator step, (B, nq).
+          v: Velocities there, (B, nv).
           u: Controls of that step; None for an initial state.
         """
         raise NotImplementedError
