@@ -32,8 +32,8 @@ import llvmlite
 import numpy as np
 
 import artigrad as ag
-from artigrad.staging import Cuda
-from artigrad.staging.cuda import driver
+from artigrad.compiler import Cuda
+from artigrad.compiler.cuda import driver
 
 STEPS = 32
 BIG, SMALL = 65536, 4096

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 import artigrad as ag
+from artigrad.compiler import INT, REAL, Reals
+from artigrad.compiler.kernel import INT_WORK, INTS, WORK, Bound
+from artigrad.compiler.numpy_target import NumpyTarget
+from artigrad.compiler.values import ROUNDER, Real, staging_on
 from artigrad.kernels.rollout import rollout_kernel
 from artigrad.simulate.engine import Inputs
-from artigrad.staging import INT, REAL, Reals
-from artigrad.staging.kernel import INT_WORK, INTS, WORK, Bound
-from artigrad.staging.numpy_target import NumpyTarget
-from artigrad.staging.values import ROUNDER, Real, staging_on
 
 
 class Taped(Real):

@@ -17,8 +17,8 @@ import pinocchio as pin
 from rich.table import Table
 
 import artigrad as ag
-from artigrad.staging import widest
-from artigrad.staging.compile import host
+from artigrad.compiler import widest
+from artigrad.compiler.compile import host
 
 from .probe import ROOT
 from .rows import CHAINS, FLOATS, FORWARD, GRADIENT, STEP, Row, Rows

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 import artigrad as ag
-from artigrad.io.names import Names
+from artigrad.formats.names import Names
 from artigrad.model import tangent
 from artigrad.simulate.gradcheck import random_state
 

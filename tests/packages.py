@@ -142,7 +142,7 @@ def table(states: int) -> str:
         "",
         "`strict`: `ag.load(file)` simulates all of it. `loose`: with `strict=False`, without what the last column lists (how",
         "many parts use it). `not`: the file is refused, and why. What moves in each agrees with MuJoCo to 1e-9",
-        "(`tests/io/test_packages.py`).",
+        "(`tests/formats/test_packages.py`).",
         "",
         f"{whole} files: {counts['strict']} strict ({counts['strict'] / whole:.1%}), {counts['loose']} loose,",
         f"{counts['not']} not.",

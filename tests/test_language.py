@@ -18,18 +18,18 @@ REPOSITORY = ROOT.parent.parent
 DONE = (
     "camera",
     "cli",
+    "compiler",
     "control",
     "deprecation.py",
     "envs",
     "examples",
     "fit",
-    "joints",
     "jobs.py",
     "kernels",
     "learn",
     "optimize",
     "robots",
-    "staging",
+    "physics/joints",
     "tasks",
 )
 PAGES = (

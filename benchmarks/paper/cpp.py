@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import artigrad as ag
-from artigrad.staging import INT, INT_WORK, INTS, REAL, ROBOTS, SHARED, WORK, Reals
-from artigrad.staging.emit import Scope
-from artigrad.staging.struct import flatten, unflatten
-from artigrad.staging.values import ROUNDER, Int, Mask, Real, Symbol, staging_on
+from artigrad.compiler import INT, INT_WORK, INTS, REAL, ROBOTS, SHARED, WORK, Reals
+from artigrad.compiler.emit import Scope
+from artigrad.compiler.struct import flatten, unflatten
+from artigrad.compiler.values import ROUNDER, Int, Mask, Real, Symbol, staging_on
 
 from .source import staged_step
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import artigrad as ag
+from artigrad.compiler import INT, INT_WORK, INTS, REAL, ROBOTS, ArgumentKind
 from artigrad.kernels.key import KernelKey
 from artigrad.physics.collision.candidates import routines_of
 from artigrad.physics.step import step
 from artigrad.physics.tables import Workspace, topology_arguments
-from artigrad.staging import INT, INT_WORK, INTS, REAL, ROBOTS, ArgumentKind
 
 Maker = Callable[[str, Any], Any]
 STATE = ("q", "v", "u")

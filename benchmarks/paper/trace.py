@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 import artigrad as ag
-from artigrad.staging import ROBOTS, SHARED, WORK, Reals
-from artigrad.staging.numpy_target import NumpyCell
-from artigrad.staging.values import ROUNDER, Mask, Real
+from artigrad.compiler import ROBOTS, SHARED, WORK, Reals
+from artigrad.compiler.numpy_target import NumpyCell
+from artigrad.compiler.values import ROUNDER, Mask, Real
 
 from .source import plain_integers, staged_step
 
@@ -385,7 +385,7 @@ def trace(sim: ag.Simulator) -> Program:
         WORK: lambda name, size: Reals(TraceMemory(tracer, name)),
         ROBOTS: state,
     }
-    from artigrad.staging.values import staging_on
+    from artigrad.compiler.values import staging_on
 
     with staging_on(tracer):
         staged_step(sim, Rolled(sim.options.sweeps), makers)

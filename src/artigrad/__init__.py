@@ -8,13 +8,14 @@ grad = sim.vjp(traj, q_bar=..., v_bar=...)
 
 from . import robots
 from ._version import __version__
+from .build.builder import ModelBuilder
+from .build.edit import edit
+from .build.scene import scene
+from .compiler import Cuda, StagingError
 from .errors import ContactError, DeviceError, InputError, ModelError
 from .fit import Fit, Parameter, Recording, fit
-from .io.builder import ModelBuilder
-from .io.edit import edit
-from .io.load import load
-from .io.save import save, spec
-from .io.scene import scene
+from .formats.load import load
+from .formats.save import save, spec
 from .model.findings import Finding, Report
 from .model.model import Model
 from .model.options import Options
@@ -27,7 +28,6 @@ from .simulate.gradcheck import gradcheck
 from .simulate.policy_loop import Network
 from .simulate.results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
 from .simulate.simulator import Simulator
-from .staging import Cuda, StagingError
 from .view import play, view
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.parity import axes_meet, tight
 
 import artigrad as ag
-from artigrad.io.save import INTEGRATORS
+from artigrad.formats.save import INTEGRATORS
 from artigrad.model.params import EXTRAS, FIELDS, Params
 from artigrad.model.quaternions import matrix
 from artigrad.simulate.gradcheck import STRUCTURAL, _on_an_edge, _scales

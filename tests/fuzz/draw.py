@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import artigrad as ag
-from artigrad.joints.table import JOINTS
 from artigrad.model.quaternions import matrix
+from artigrad.physics.joints.table import JOINTS
 
 from .case import Call, Case
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import mujoco
 
 import artigrad as ag
-from artigrad.staging.compile import host
+from artigrad.compiler.compile import host
 
 from .checks import CHECKS
 

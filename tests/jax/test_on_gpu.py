@@ -11,10 +11,10 @@ import pytest
 
 import artigrad as ag
 import artigrad.jax as aj
+from artigrad.compiler.cuda import array, driver, total
 from artigrad.jax import gpu_handler, native_calls, native_params
-from artigrad.staging.cuda import array, driver, total
+from tests.compiler.host_device import HostDevice
 from tests.family import CALLS, MODEL, inputs, of_all
-from tests.staging.host_device import HostDevice
 
 jax.config.update("jax_enable_x64", True)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler import widest
 from artigrad.simulate.gradcheck import random_state
-from artigrad.staging import widest
 
 MODELS = [ag.robots.quadruped(), ag.robots.random_tree(3, 10), ag.robots.cartpole(2)]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler.compile import host
 from artigrad.simulate.gradcheck import random_state
-from artigrad.staging.compile import host
 
 MODELS = {"tree": ag.robots.random_tree(3, 8), "contact": ag.robots.laikago()}
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler.cuda import driver
+from artigrad.compiler.cuda.ptx import ptx
 from artigrad.simulate.gradcheck import random_state
-from artigrad.staging.cuda import driver
-from artigrad.staging.cuda.ptx import ptx
-from tests.staging.host_device import Recorder
+from tests.compiler.host_device import Recorder
 
 ROBOT = """<mujoco model="muscled"><option timestep="0.002"/><worldbody>
   <site name="anchor" pos="0 .1 .6"/>

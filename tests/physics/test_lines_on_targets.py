@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler.cuda import driver
+from artigrad.compiler.cuda.ptx import ptx
 from artigrad.simulate.gradcheck import random_state
-from artigrad.staging.cuda import driver
-from artigrad.staging.cuda.ptx import ptx
-from tests.staging.host_device import Recorder
+from tests.compiler.host_device import Recorder
 
 from .test_lines import ROBOT
 from .test_springs import ROBOT as SPRINGS

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 import artigrad.physics.step  # noqa: F401  registers every pair of the physics
+from artigrad.compiler import PAIRS
+from artigrad.compiler.numpy_target import NumpyTarget
+from artigrad.compiler.struct import flatten, unflatten
+from artigrad.compiler.values import staging_on
 from artigrad.physics.collision.gap import Pose
 from artigrad.physics.constraints.hard.update import Update
 from artigrad.physics.constraints.soft.impedance import SolImp, SolRef
-from artigrad.physics.tables import Muscle
-from artigrad.spatial import (
+from artigrad.physics.spatial import (
     Force,
     Mat3,
     Motion,
@@ -25,10 +28,7 @@ from artigrad.spatial import (
     quat_matrix,
     quat_normalise,
 )
-from artigrad.staging import PAIRS
-from artigrad.staging.numpy_target import NumpyTarget
-from artigrad.staging.struct import flatten, unflatten
-from artigrad.staging.values import staging_on
+from artigrad.physics.tables import Muscle
 
 LANES = 32
 MOST_SEEDS = 40
@@ -258,7 +258,9 @@ def test_every_adjoint_of_the_leaves_is_registered():
 
     registered = {pair.vjp for pair in PAIRS.values()}
     for name, module in sorted(sys.modules.items()):
-        if not name.startswith(("artigrad.spatial", "artigrad.physics.collision", "artigrad.physics.constraints.hard")):
+        if not name.startswith(
+            ("artigrad.physics.spatial", "artigrad.physics.collision", "artigrad.physics.constraints.hard")
+        ):
             continue
         for key, thing in vars(module).items():
             if key.endswith("_vjp") and inspect.isfunction(thing) and thing.__module__ == name:

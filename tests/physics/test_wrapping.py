@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.io.weights import tendon_weights
+from artigrad.build.inverse_weights import tendon_weights
 from artigrad.simulate.gradcheck import random_state
 
 PATHS = {

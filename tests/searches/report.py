@@ -10,7 +10,7 @@ from pathlib import Path
 import mujoco
 
 import artigrad as ag
-from artigrad.staging.compile import host
+from artigrad.compiler.compile import host
 
 HEAD = """# Random searches
 

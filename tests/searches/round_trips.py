@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 import artigrad as ag
-from artigrad.io.names import Names
+from artigrad.formats.names import Names
 
 from ..beside import _agree, _contacts, _their_contacts, tight
 from .outcome import Outcome

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler import Cuda
+from artigrad.compiler.cuda import driver
 from artigrad.errors import DeviceError
-from artigrad.staging import Cuda
-from artigrad.staging.cuda import driver
-from tests.staging.on_devices import inputs
+from tests.compiler.on_devices import inputs
 
 try:
     DEVICE, REASON = driver.device(0), ""

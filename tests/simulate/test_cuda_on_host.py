@@ -1,7 +1,7 @@
 """The CUDA target without a GPU: its kernels, thread by thread on this CPU, give the bits of the CPU target.
 
 Covers layout, indexing, launch shapes, arrays and the whole public face. What is left is the driver
-(tests/staging/test_driver.py) and the GPU itself (tests/simulate/test_cuda.py).
+(tests/compiler/test_driver.py) and the GPU itself (tests/simulate/test_cuda.py).
 """
 
 import copy
@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.staging import Cuda
-from artigrad.staging.cuda import array, dlpack, driver
-from artigrad.staging.cuda.total import total
+from artigrad.compiler import Cuda
+from artigrad.compiler.cuda import array, dlpack, driver
+from artigrad.compiler.cuda.total import total
+from tests.compiler.host_device import HostDevice
+from tests.compiler.on_devices import check, inputs, same
 from tests.physics.constraints.soft.scenes import every_row
-from tests.staging.host_device import HostDevice
-from tests.staging.on_devices import check, inputs, same
 
 
 def on_ground():
@@ -54,7 +54,7 @@ def gpu(monkeypatch):
 
 
 def _totals():
-    from artigrad.staging.cuda import total as module
+    from artigrad.compiler.cuda import total as module
 
     return module._loaded
 

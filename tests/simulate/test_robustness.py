@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler import Kernel
 from artigrad.simulate.cotangents import Cotangents
-from artigrad.staging import Kernel
 
 MODEL = ag.robots.quadruped()
 

@@ -8,17 +8,17 @@ from torch import nn
 
 import artigrad as ag
 import artigrad.torch as at
-from artigrad.staging.cuda import array, driver
+from artigrad.compiler.cuda import array, driver
 from artigrad.torch import recorded_loop, tensor_checks, tensor_functions
+from tests.compiler.host_device import HostDevice
 from tests.family import CALLS, MODEL, inputs, of_all
-from tests.staging.host_device import HostDevice
 
 STREAM = 7
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    from artigrad.staging.cuda import total
+    from artigrad.compiler.cuda import total
 
     device, made = HostDevice(), torch.empty
     monkeypatch.setattr(driver, "device", lambda number: device)

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from ..io.save import save
+from ..formats.save import save
 from ..tasks import Throw
 from ..tasks.study import study
 from .run import Watch, summarize

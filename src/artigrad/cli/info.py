@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.tree import Tree
 
-from ..joints.table import JOINTS
 from ..model.model import Model
 from ..physics.constraints.soft.soft_problem import soft_features
+from ..physics.joints.table import JOINTS
 from ..simulate.simulator import Simulator
 from .robot import Floating, Motors, Robot, open_robot
 

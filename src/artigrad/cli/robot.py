@@ -11,7 +11,7 @@ import typer
 
 from .. import robots
 from ..errors import ModelError
-from ..io.load import load
+from ..formats.load import load
 from ..model.model import Model
 
 Robot = Annotated[

@@ -7,9 +7,9 @@ from math import log, pi
 import torch
 from torch import Tensor
 
+from ..build.builder import ModelBuilder
 from ..deprecation import renamed_arguments
 from ..errors import InputError
-from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..robots import loaded_links
 from ..robots.chains import LINK as LENGTH

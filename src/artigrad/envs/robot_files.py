@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import InputError
-from ..io.load import load
+from ..formats.load import load
 from ..model.model import Model
 
 FOLDERS = {"gymnasium": "envs/mujoco/assets", "dm_control": "suite"}

@@ -20,7 +20,7 @@ from ..model.params import Params
 from ..model.state import State
 from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
-from ..simulate.family import Functions
+from ..simulate.framework_api import Functions
 from ..simulate.results import Outputs
 from ..simulate.simulator import Simulator
 from . import operations

@@ -16,7 +16,7 @@ from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel
 from ..kernels.rollout import rollout_kernel, rollout_vjp_kernel
 from ..model.state import State
 from ..physics.collision.gap import FAR
-from ..physics.constraints.touching import LOST
+from ..physics.constraints.narrowphase import LOST
 from ..simulate import differentiable
 from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ..kernels.prepare import constants_kernel
+from ..kernels.derived_constants import constants_kernel
 from ..model.param_checks import check_signs
 from ..model.params import Facts, Params
 from ..physics.tables import constants_size

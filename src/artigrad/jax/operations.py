@@ -24,7 +24,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ..errors import InputError
-from ..simulate import changes, differentiable
+from ..simulate import differentiable, function_jvp
 from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
 from . import native_calls
@@ -148,9 +148,11 @@ def input_shapes(call: Call) -> dict[str, Axes]:
 
 # -- the operations ----------------------------------------------------------------------------------------------------
 apply = Operation("apply", ("inputs",), "outputs", differentiable.forward, native_calls.forward)
-tangent = Operation("tangent", ("kept", "inputs"), "outputs", changes.forward_jvp)
+tangent = Operation("tangent", ("kept", "inputs"), "outputs", function_jvp.forward_jvp)
 adjoint = Operation("adjoint", ("kept", "outputs"), "inputs", differentiable.backward, native_calls.backward)
-adjoint_tangent = Operation("adjoint_tangent", ("kept", "outputs", "kept", "outputs"), "inputs", changes.backward_jvp)
+adjoint_tangent = Operation(
+    "adjoint_tangent", ("kept", "outputs", "kept", "outputs"), "inputs", function_jvp.backward_jvp
+)
 
 
 def _apply_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: Any) -> Any:
@@ -186,7 +188,7 @@ def _as(x: Array, aval: Any) -> Array:
 
 
 def _adjoint_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
-    changes.check_second(call)
+    function_jvp.check_second(call)
     (kept, bars), (d_kept, d_bars) = adjoint.split(primals, names), adjoint.split(tangents, names)
     return adjoint(call, kept, bars, wanted=wanted), adjoint_tangent(call, kept, bars, d_kept, d_bars, wanted=wanted)
 

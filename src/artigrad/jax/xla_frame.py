@@ -10,8 +10,8 @@ from typing import Any
 
 import jax
 
-from ..staging import disk
-from ..staging.compile import Code
+from ..compiler import disk
+from ..compiler.compile import Code
 from .llvm_text import LlvmText, Value
 from .xla_interface import (
     EXECUTE,

@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..staging import INT, ROBOTS, ArgumentKind, Cuda, Kernel, Reals, Target, carry, loop, select
-from ..staging.kernel import empty as aligned
-from ..staging.kernel import zeros as aligned_zeros
+from ..compiler import INT, ROBOTS, ArgumentKind, Cuda, Kernel, Reals, Target, carry, loop, select
+from ..compiler.kernel import empty as aligned
+from ..compiler.kernel import zeros as aligned_zeros
 from .buffers import buffers
 
 Real = Literal["f64", "f32"]
@@ -134,7 +134,7 @@ class Gpu:
         self._open()
 
     def _open(self) -> None:
-        from ..staging.cuda import array, driver, total  # search for the driver only when it is needed
+        from ..compiler.cuda import array, driver, total  # search for the driver only when it is needed
 
         self.gpu, self._arrays, self._sums = driver.device(self.launch.device), array, total
 

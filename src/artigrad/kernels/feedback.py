@@ -8,11 +8,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..joints import coordinates
+from ..compiler import INT, ROBOTS, SHARED, WORK, ArgumentKind, Kernel, Reals, carry, clamp, copy, loop
 from ..physics.context import Step
+from ..physics.joints import coordinates
+from ..physics.spatial import Quat, quat_log
 from ..physics.step import step
-from ..spatial import Quat, quat_log
-from ..staging import INT, ROBOTS, SHARED, WORK, ArgumentKind, Kernel, Reals, carry, clamp, copy, loop
 from .key import KernelKey
 from .rollout import clear_status, get_state, put_state, report_status
 

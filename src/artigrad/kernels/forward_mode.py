@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from ..compiler import INT, ROBOTS, ArgumentKind, Kernel, TangentKernel, changes, copy, loop
 from ..physics.step import step
-from ..staging import INT, ROBOTS, ArgumentKind, Kernel, TangentKernel, changes, copy, loop
 from .jacobian import jacobian_kernel
 from .key import KernelKey, with_inputs
 from .queries import query_kernel, query_vjp_kernel

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..joints import coordinates
+from ..compiler import ROBOTS, WORK, ArgumentKind, Kernel, copy, loop, target
+from ..physics.joints import coordinates
 from ..physics.step import step, step_vjp
-from ..staging import ROBOTS, WORK, ArgumentKind, Kernel, copy, loop, target
 from .key import KernelKey
 
 

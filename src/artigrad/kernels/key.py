@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..compiler import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, Target, copy, local
 from ..model.options import Options
-from ..physics.constraints.contact_problem import ContactProblem, contact_signature
+from ..physics.constraints.hard.contact_problem import ContactProblem, contact_signature
 from ..physics.constraints.soft.slip_problem import slip_signature, take_slips
 from ..physics.constraints.soft.soft_problem import SoftProblem, soft_signature
 from ..physics.context import Step
 from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
-from ..staging import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, Target, copy, local
 
 
 @dataclass(frozen=True)

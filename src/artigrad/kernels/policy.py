@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..physics.step import step
-from ..staging import (
+from ..compiler import (
     INT,
     PACKED,
     REAL,
@@ -39,6 +38,7 @@ from ..staging import (
     tanh,
     target,
 )
+from ..physics.step import step
 from .key import KernelKey
 from .rollout import (
     add_bars,

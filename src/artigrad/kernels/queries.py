@@ -11,21 +11,21 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from .. import joints
-from ..joints import coordinates
+from ..compiler import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, copy, loop, target
 from ..model.model import Model
 from ..model.options import Options
+from ..physics import joints
+from ..physics.actuator_outputs import driving, driving_size, driving_vjp
 from ..physics.context import Step
-from ..physics.driving import driving, driving_size, driving_vjp
 from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_vjp
 from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
+from ..physics.frame_accelerations import sensing, sensing_size, sensing_vjp
+from ..physics.joints import coordinates
 from ..physics.kinematics import kinematics
-from ..physics.lines import place
 from ..physics.outputs import outputs, outputs_size, outputs_vjp
-from ..physics.sensing import sensing, sensing_size, sensing_vjp
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
-from ..staging import INT, PACKED, ROBOTS, WORK, ArgumentKind, Kernel, Reals, copy, loop, target
+from ..physics.transmissions.transmission import place
 from .key import KernelKey
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..staging import (
+from ..compiler import (
     INT,
     ROBOTS,
     SHARED,

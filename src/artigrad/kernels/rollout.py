@@ -9,12 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..joints import coordinates
-from ..physics.constraints.hard.solver import worse
-from ..physics.constraints.report import REPORT, report
-from ..physics.context import Step
-from ..physics.step import accelerations, step, step_vjp
-from ..staging import (
+from ..compiler import (
     INT,
     PACKED,
     REAL,
@@ -32,6 +27,11 @@ from ..staging import (
     sqrt,
     target,
 )
+from ..physics.constraints.hard.solver import worse
+from ..physics.constraints.report import REPORT, report
+from ..physics.context import Step
+from ..physics.joints import coordinates
+from ..physics.step import accelerations, step, step_vjp
 from .key import KernelKey, with_inputs
 
 

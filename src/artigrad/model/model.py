@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, near
-from ..joints.joint import Joint
-from ..joints.table import JOINTS, KIND
+from ..physics.joints.joint import Joint
+from ..physics.joints.table import JOINTS, KIND
 from .findings import Finding, Report
 from .hulls import Hull
 from .options import Options

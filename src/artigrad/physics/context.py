@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from ..compiler import Reals, Table
 from ..model.options import Options
-from ..staging import Reals, Table
 from .tables import Bars, Constants, Topology, Workspace
 
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from ..joints import coordinates
+from ..compiler import Reals, copy, loop, switch
 from ..model.model import Model
 from ..model.options import Options
-from ..staging import Reals, copy, loop, switch
 from .context import Step
 from .dynamics import activation
 from .dynamics.circle import TURNING
-from .dynamics.rates import slow_down, slow_down_bars, slow_down_vjp
-from .lines import place
+from .dynamics.implicit_forces import slow_down, slow_down_bars, slow_down_vjp
+from .joints import coordinates
 from .tables import lone_links
+from .transmissions.transmission import place
 
 
 class Accelerations(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import joints
-from ..spatial import Force, Motion, Transform, Vec3, cross_force, force_to_child, shift
-from ..staging import loop, switch
+from ..compiler import loop, switch
+from . import joints
 from .context import Step
+from .spatial import Force, Motion, Transform, Vec3, cross_force, force_to_child, shift
 
 
 def kinematics(s: Step) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..staging import maximum, minimum, select
+from ..compiler import maximum, minimum, select
 from .collision.gap import FAR
 from .context import Step
 

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..spatial import (
+from ..compiler import Layout, Reals, Table, carry, loop
+from .context import Step
+from .dynamics.passive import tendon_energy, tendon_energy_vjp
+from .dynamics.springs import spring_energy, spring_energy_vjp
+from .kinematics import clear_pose_bars, kinematics_vjp, origin
+from .spatial import (
     Force,
     Inertia,
     Mat3,
@@ -24,13 +29,8 @@ from ..spatial import (
     power,
     shift_vjp,
 )
-from ..spatial.vectors import axial
-from ..staging import Layout, Reals, Table, carry, loop
-from .context import Step
-from .dynamics.passive import tendon_energy, tendon_energy_vjp
-from .dynamics.springs import spring_energy, spring_energy_vjp
-from .kinematics import clear_pose_bars, kinematics_vjp, origin
-from .lines import clear_line_bars, lines_vjp
+from .spatial.vectors import axial
+from .transmissions.transmission import clear_line_bars, lines_vjp
 
 FRAME = Layout(p=Vec3, R=Mat3, v=Vec3, w=Vec3)
 # after the frames

@@ -14,15 +14,15 @@ nothing has no stage 3, and stage 4 is one solve.
 
 from __future__ import annotations
 
-from ..staging import Reals
+from ..compiler import Reals
 from .constraints.law import Law, law_of
 from .context import Step
+from .dynamics.fluid_and_gravcomp import subtract_surroundings, surroundings_vjp
 from .dynamics.forward_dynamics import forces, joint_forces_vjp, moving_fields
 from .dynamics.inverse_dynamics import inward_vjp, outward_vjp
-from .dynamics.surroundings import subtract_surroundings, surroundings_vjp
 from .dynamics.wrenches import subtract_wrenches, wrenches_vjp
 from .integrate import INTEGRATORS, Accelerations
-from .lines import clear_line_bars, lines_vjp, place
+from .transmissions.transmission import clear_line_bars, lines_vjp, place
 
 
 def accelerations(s: Step) -> None:

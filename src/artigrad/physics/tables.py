@@ -11,17 +11,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..joints.table import JOINTS, MOVING
+from ..compiler import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from ..model.model import DYNAMICS, Equality, Model
 from ..model.options import Options
 from ..model.params import FIELDS
 from ..model.transmissions import LINES, PIECES
-from ..spatial import Articulated, Force, Inertia, Motion, Quat, Transform, Vec3
-from ..staging import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from .collision.candidates import candidates
-from .collision.hull_tables import spanning_corners
+from .collision.convex.hull_tables import spanning_corners
 from .constraints.soft.impedance import Soft
 from .constraints.soft.pair_numbers import PairSoft
+from .joints.table import JOINTS, MOVING
+from .spatial import Articulated, Force, Inertia, Motion, Quat, Transform, Vec3
 
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {

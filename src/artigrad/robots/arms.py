@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checked
+from ..build.builder import ModelBuilder
 from ..errors import ModelError
-from ..io.builder import ModelBuilder
 from ..model.model import Model
 from .inertias import rod
 

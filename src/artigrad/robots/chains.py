@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..arguments import checked
+from ..build.builder import ModelBuilder
 from ..errors import ModelError, is_whole
-from ..io.builder import ModelBuilder
 from ..model.model import Model
 from .inertias import rod
 

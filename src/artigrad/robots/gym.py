@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checked
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.model import Model
 from ..model.quaternions import along, inertia_in
 from .inertias import capsule, sphere

@@ -6,7 +6,7 @@ from math import cos
 from typing import NamedTuple
 
 from ..arguments import checked
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.model import Model
 from .inertias import box
 

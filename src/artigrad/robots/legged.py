@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..arguments import checked
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.model import Model
 from ..model.quaternions import along
 from .inertias import box, sphere

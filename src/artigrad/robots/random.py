@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..arguments import checked, shown
+from ..build.builder import ModelBuilder
 from ..errors import InputError
-from ..io.builder import ModelBuilder
-from ..joints.table import JOINTS
 from ..model.model import Model
+from ..physics.joints.table import JOINTS
 from .inertias import sphere
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, is_whole, warn
-from ..joints.table import EITHER_AXIAL
 from ..kernels.devices import Host, all_finite, square
 from ..model import tangent
 from ..model.model import Model
 from ..model.options import Options
 from ..model.params import Params
 from ..model.state import State
+from ..physics.joints.table import EITHER_AXIAL
 from .engine import Engine
 from .results import Trajectory
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler.numpy_target import NumpyTarget
+from ..compiler.values import staging_on
 from ..errors import InputError
 from ..model.model import Model
 from ..model.params import Params
 from ..model.transmissions import Piece
-from ..physics.wrapping import Around, path_around
-from ..spatial import Vec3
-from ..staging.numpy_target import NumpyTarget
-from ..staging.values import staging_on
+from ..physics.spatial import Vec3
+from ..physics.transmissions.wrapping import Around, path_around
 from .reference_pose import PoseBars, ReferencePose, back, matrices, matrices_vjp
 
 NAMES = ("body_weight", "dof_weight", "tendon_weight")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..arguments import is_number
 from ..errors import InputError, is_whole
-from ..kernels.prepare import prepare_vjp
+from ..kernels.derived_constants import prepare_vjp
 from ..kernels.rollout import rollout_vjp_kernel
 from ..model.params import Params
 from ..model.state import State

@@ -23,8 +23,8 @@ from ..model.state import State
 from .arrays import Axes, in_rows, leading, params_bar, params_of
 from .checkpoints import Checkpoints
 from .cotangents import Cotangents, LossBars, Tricks
+from .device_boundary import presented
 from .engine import Inputs
-from .presenting import presented
 from .results import Contacts, Outputs, StateGradient
 from .simulator import Simulator
 

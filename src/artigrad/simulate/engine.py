@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler import Kernel
 from ..errors import ContactError, warn
+from ..kernels.derived_constants import prepare, prepare_vjp
 from ..kernels.devices import Device, Host
 from ..kernels.jacobian import jacobian_kernel
 from ..kernels.key import KernelKey
-from ..kernels.prepare import prepare, prepare_vjp
 from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel, query_work
 from ..kernels.rollout import contacts_kernel, rollout_kernel
 from ..model.height_fields import check_windows
@@ -27,14 +28,13 @@ from ..model.param_checks import check_params, check_structure
 from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.candidates import candidates, contact_names, routines_of, solids_of
-from ..physics.constraints.contact_problem import contact_arguments, contact_work, reverse_work
+from ..physics.constraints.hard.contact_problem import contact_arguments, contact_work, reverse_work
+from ..physics.constraints.narrowphase import LOST
 from ..physics.constraints.report import REPORT
 from ..physics.constraints.soft.slip_problem import slip_arguments
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
-from ..physics.constraints.touching import LOST
 from ..physics.integrate import INTEGRATORS, slows
 from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
-from ..staging import Kernel
 
 SLICE = 0.05  # s, of native work at a time
 TOUCHED = 1 << 25  # bytes of new memory at a time

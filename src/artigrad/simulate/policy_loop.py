@@ -10,9 +10,9 @@ import numpy as np
 
 from ..arguments import shown
 from ..errors import InputError
+from ..kernels.derived_constants import prepare_vjp
 from ..kernels.devices import all_finite
 from ..kernels.policy import ACTIVATIONS, Shape, block_of, packed_weights, policy_rollout, policy_rollout_vjp
-from ..kernels.prepare import prepare_vjp
 from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.gap import FAR

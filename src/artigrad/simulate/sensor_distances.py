@@ -18,7 +18,7 @@ from ..model.state import State
 from ..physics.collision.candidates import candidates
 from ..physics.collision.gap import FAR
 from ..physics.constraints.report import REPORT
-from ..physics.sensing import sensing_size
+from ..physics.frame_accelerations import sensing_size
 from .sensor_kind import At, SensorKind
 from .sensor_rays import add_shape_pose, rotation_bar, shape_pose
 

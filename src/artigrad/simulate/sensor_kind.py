@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..model.model import Model, Sensor
-from ..physics.driving import Driving
+from ..physics.actuator_outputs import Driving
 from .results import Outputs
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..compiler.numpy_target import NumpyTarget
+from ..compiler.values import staging_on
 from ..model.transmissions import Piece
-from ..physics.wrapping import Around, path_around
-from ..spatial import Vec3
-from ..staging.numpy_target import NumpyTarget
-from ..staging.values import staging_on
+from ..physics.spatial import Vec3
+from ..physics.transmissions.wrapping import Around, path_around
 from .sensor_kind import At
 
 NO_LENGTH = 1e-15

@@ -15,11 +15,11 @@ from ..errors import InputError
 from ..model.model import Sensor
 from ..model.params import Params
 from ..model.state import State
+from ..physics.actuator_outputs import Driving
 from ..physics.constraints.report import REPORT
-from ..physics.constraints.soft.held_rows import HELD_REPORT
+from ..physics.constraints.soft.equality_rows import HELD_REPORT
 from ..physics.constraints.soft.limit_forces import limit_count
-from ..physics.driving import Driving
-from ..physics.sensing import FELT
+from ..physics.frame_accelerations import FELT
 from .results import StateGradient
 from .sensor_bodies import BODIES
 from .sensor_contacts import CONTACTS

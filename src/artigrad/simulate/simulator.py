@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..arguments import shown, truth
+from ..compiler import Cuda, widest
 from ..errors import InputError, is_whole
 from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
@@ -21,19 +22,18 @@ from ..model.params import Params
 from ..model.sealed import Sealed
 from ..model.state import State
 from ..physics.constraints.soft.soft_problem import soft_features
-from ..staging import Cuda, widest
 from . import sensors
 from .checkpoints import Checkpoints, EveryStep, check_checkpoints, forward_snapshots, reverse
 from .checks import Checks, check_options
 from .cotangents import Cotangents, LossBars, StepsGradient, Tricks
+from .device_boundary import presented
 from .engine import Engine, Inputs
+from .kernel_jvp import Direction, rollout_jvp, rollout_vjp_jvp
 from .kinks import parameter_kinks
 from .policy_loop import Network, policy_backward, policy_forward
-from .presenting import presented
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory
 from .sensor_distances import stage_options
 from .state_functions import StateFunctions
-from .tangents import Direction, rollout_jvp, rollout_vjp_jvp
 from .trajectory_files import read
 
 OPTIONS = tuple(f.name for f in fields(Options))

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arguments import truth
+from ..compiler.struct import size_of
 from ..errors import InputError
 from ..model.model import Model
 from ..model.params import Params
 from ..model.state import State
 from ..physics.outputs import COM, FRAME, KINETIC, POTENTIAL, outputs_size
 from ..physics.tables import dof_rows
-from ..staging.struct import size_of
 from .checks import Checks, parts_of
+from .device_boundary import presented
 from .engine import Engine
-from .presenting import presented
 from .results import Outputs, StateGradient
 
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from ..errors import ContactError, InputError, is_whole, warn
 from ..files import existing, replacing, write_arrays
-from ..joints.table import JOINTS
 from ..model.model import Model
 from ..model.options import Options
 from ..model.params import Params
 from ..model.state import State
+from ..physics.joints.table import JOINTS
 from .checkpoints import EveryStep
 from .engine import Inputs
 from .policy_loop import Network

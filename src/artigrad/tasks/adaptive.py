@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..build.builder import ModelBuilder
 from ..control import MPC, LeastSquares
 from ..errors import InputError
-from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..model.params import Params
 from ..model.state import State

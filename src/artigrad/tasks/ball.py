@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.model import Model
 from ..model.state import State
 from ..robots.inertias import sphere

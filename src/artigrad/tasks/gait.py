@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from ..build.builder import ModelBuilder
 from ..files import write_array, write_text
-from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..model.state import State
 from ..robots.inertias import box, rod, sphere

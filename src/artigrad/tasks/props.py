@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.quaternions import along
 
 WHITE, DARK = (0.93, 0.94, 0.96, 1.0), (0.20, 0.22, 0.26, 1.0)

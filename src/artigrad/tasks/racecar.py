@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.model import Model
 from ..simulate.results import Gradient, Trajectory
 from ..simulate.simulator import Simulator

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from ..build.builder import ModelBuilder
 from ..files import write_array
-from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..robots.inertias import rod
 from ..simulate.simulator import Simulator

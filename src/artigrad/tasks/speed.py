@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.model import Model
 from ..robots.inertias import box, rod, sphere
 from ..simulate.simulator import Simulator

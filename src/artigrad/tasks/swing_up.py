@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 import artigrad.torch as at
 
+from ..build.builder import ModelBuilder
 from ..control import LeastSquares, ilqr, lqr
-from ..io.builder import ModelBuilder
 from ..model.model import Model
 from ..model.state import State
 from ..robots.inertias import box

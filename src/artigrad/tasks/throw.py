@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..io.builder import ModelBuilder
+from ..build.builder import ModelBuilder
 from ..model.model import Model
 from ..model.state import State
 from ..robots.inertias import sphere

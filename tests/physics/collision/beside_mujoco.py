@@ -2,20 +2,20 @@
 
 import mujoco
 import numpy as np
+from artigrad.physics.collision.convex.contact_record import SOLID_MEETING, found
+from artigrad.physics.collision.convex.hull_tables import CLIMBED, SCANNED, PlacedHull, tables_of
 
-from artigrad.io.hull import hull_in
+from artigrad.compiler.memory import NumpyMemory, Reals
+from artigrad.compiler.numpy_target import NumpyTarget
+from artigrad.compiler.values import staging_on
+from artigrad.formats.hull import hull_in
 from artigrad.model.hulls import hull_of
 from artigrad.model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE
 from artigrad.physics.collision.candidates import slots_in
+from artigrad.physics.collision.convex.solids import Solid
 from artigrad.physics.collision.gap import FAR, Pose
-from artigrad.physics.collision.hull_tables import CLIMBED, SCANNED, PlacedHull, tables_of
-from artigrad.physics.collision.meeting import SOLID_MEETING, found
 from artigrad.physics.collision.routines import BY_SHAPES, CONVEX, ROUTINES, SLOTS
-from artigrad.physics.collision.solids import Solid
-from artigrad.spatial import Mat3, Vec3
-from artigrad.staging.memory import NumpyMemory, Reals
-from artigrad.staging.numpy_target import NumpyTarget
-from artigrad.staging.values import staging_on
+from artigrad.physics.spatial import Mat3, Vec3
 
 RING_BLOCKS = 5  # room for faces of 39 corners
 KIND = {

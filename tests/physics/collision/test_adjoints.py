@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from artigrad.physics.collision.convex.contact_record import found
 
+from artigrad.compiler.numpy_target import NumpyTarget
+from artigrad.compiler.values import staging_on
 from artigrad.model.hulls import hull_of
 from artigrad.model.model import POINTS
 from artigrad.physics.collision.gap import Gap, Pose
-from artigrad.physics.collision.meeting import found
-from artigrad.spatial import Vec3
-from artigrad.staging.numpy_target import NumpyTarget
-from artigrad.staging.values import staging_on
+from artigrad.physics.spatial import Vec3
 
 from .beside_mujoco import matrices, met, placements, random_rotations, solid, three, tilts, vectors
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler.cuda import array, driver, total
+from artigrad.compiler.cuda.ptx import ptx
 from artigrad.physics.collision import candidates
 from artigrad.physics.constraints.soft.soft_problem import soft_features
-from artigrad.staging.cuda import array, driver, total
-from artigrad.staging.cuda.ptx import ptx
-from tests.staging.host_device import Recorder
+from tests.compiler.host_device import Recorder
 
 STEPS = 60
 HEIGHTS = (0.33, 0.37, 0.45, 1.0, 3.0)  # from near to never

@@ -5,11 +5,11 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
+from artigrad.compiler.numpy_target import NumpyTarget
+from artigrad.compiler.values import staging_on
 from artigrad.physics.collision.gap import Gap, Pose
 from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES
-from artigrad.spatial import Vec3
-from artigrad.staging.numpy_target import NumpyTarget
-from artigrad.staging.values import staging_on
+from artigrad.physics.spatial import Vec3
 
 from .beside_mujoco import KIND, matrices, met, three, vectors
 from .test_adjoints import CUBE, bowl

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from artigrad.physics.collision.convex.least_overlap import SHARP, _certain, _search, box_axis
 
+from artigrad.compiler.numpy_target import NumpyTarget
+from artigrad.compiler.values import staging_on
 from artigrad.physics.collision.gap import Pose
-from artigrad.physics.collision.least_overlap import SHARP, _certain, _search, box_axis
-from artigrad.spatial import Vec3
-from artigrad.staging.numpy_target import NumpyTarget
-from artigrad.staging.values import staging_on
+from artigrad.physics.spatial import Vec3
 
 from .beside_mujoco import matrices, random_rotations, solid, vectors
 

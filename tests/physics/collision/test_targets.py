@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler import widest
+from artigrad.compiler.cuda import array, driver, total
+from artigrad.compiler.cuda.ptx import ptx
 from artigrad.model import tangent
-from artigrad.staging import widest
-from artigrad.staging.cuda import array, driver, total
-from artigrad.staging.cuda.ptx import ptx
-from tests.staging.host_device import Recorder
+from tests.compiler.host_device import Recorder
 
 from .test_gradients import HULLS, PLACES, SOLIDS, scene
 

@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...compiler import Layout, Table
 from ...model.model import HEIGHT_FIELD, PLANE, Model
-from ...staging import Layout, Table
-from .clip import ORDER, POLYGON
-from .height_field import WINDOW
-from .hull_tables import BLOCK, ring_blocks, ways_of
-from .meeting import HULL_MEETING, MEETING, SOLID_MEETING, Slots
-from .patch import MADE
-from .rings import CORNER
+from .convex.clip import ORDER, POLYGON
+from .convex.contact_polygon import CORNER
+from .convex.contact_record import HULL_MEETING, MEETING, SOLID_MEETING, Slots
+from .convex.height_field import WINDOW
+from .convex.hull_tables import BLOCK, ring_blocks, ways_of
+from .convex.patch import MADE
+from .convex.solids import SOLIDS
 from .routines import CONVEX, NEAREST, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD, routine_of
-from .solids import SOLIDS
 
 CROWD = 12  # pairs between two links from which on they are looked at only where the boxes around them are near
 

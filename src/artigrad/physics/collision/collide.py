@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from ...compiler import Row, maximum, switch, target
 from ...model.model import HEIGHT_FIELD, PLANE
-from ...spatial import Vec3, dot
-from ...staging import Row, maximum, switch, target
+from ..spatial import Vec3, dot
+from .convex.contact_record import CornerBars, Slots, found
+from .convex.height_field import Grid
+from .convex.solids import Solid
 from .gap import FAR, Gap, PairBars, PairPoses, Pose
-from .height_field import Grid
-from .meeting import CornerBars, Slots, found
 from .routines import ROUTINES, Routine
-from .solids import Solid
 
 SLACK = {"f64": 1e-9, "f32": 1e-4}  # m, what places in the world may be off
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...spatial import Force, Transform, Vec3, cross
-from ...staging import Linear, maximum, minimum, sqrt
+from ...compiler import Linear, maximum, minimum, sqrt
+from ..spatial import Force, Transform, Vec3, cross
 
 FAR = 1e3  # m or m/s: a gap that is never closed, a margin that nothing comes near
 ZERO = Vec3.zero()

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from ...model.height_fields import window
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SPHERE, Model
-from ...spatial import Vec3
-from . import box, box_box, capsule, convex, cylinder, height_field, plane, plane_hull, rooms, sphere
+from ..spatial import Vec3
+from .analytic import box, box_box, capsule, cylinder, plane, sphere
+from .convex import convex, feature_margin, height_field, plane_hull
+from .convex.contact_record import ANY_SOLIDS, MEETING, ON_PLANE
+from .convex.solids import SOLIDS
 from .gap import Gap, PairBars, Pose
-from .meeting import ANY_SOLIDS, MEETING, ON_PLANE
-from .solids import SOLIDS
 
 Feature = tuple[float, float, float]
 _NONE: tuple[Feature, ...] = ((0.0, 0.0, 0.0),)
@@ -34,7 +35,7 @@ class Routine(NamedTuple):
     fills a row of `meeting` for each, and vjp takes such a row, of which a contact keeps the fields `kept`. corners: the
     cotangents of corners of hulls and fields, if there can be any. each: of a pair with a height field; it finds one
     point, and `collide` before where its window lies. room: m, how far a point is from where other features touch
-    (`rooms.py`), where gradients are those of one side; of points found together, of all of a pair, after these; None:
+    (`feature_margin.py`), where gradients are those of one side; of points found together, of all of a pair, after these; None:
     none ever do. alike: m, the same for a change of all points of a pair that changes nothing where there are as many of
     them as `together` and their rows are alike.
     """
@@ -163,7 +164,7 @@ _ANY = Routine(  # two solids of any kinds
     collide=convex.convex,
     kept=ANY_SOLIDS,
     corners=convex.corner_bars,
-    room=rooms.convex_room,
+    room=feature_margin.convex_room,
 )
 _NEAREST = _ANY._replace(  # the same, asked for the nearest points alone
     shapes=(-2, -2),

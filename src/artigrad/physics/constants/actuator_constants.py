@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...compiler import loop, select, switch
 from ...model.model import DIRECT, POSITION, SERVO, SPEED, VELOCITY
-from ...staging import loop, select, switch
 from ..tables import Muscle
-from .making import NO_LIMIT, Fields, Making
+from .constants_context import NO_LIMIT, Fields, Making
 
 _SERVO = {POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
 _SERVO |= dict.fromkeys((DIRECT, SERVO, SPEED), lambda: (0.0, 0.0))  # servo motors are rows: `servo_constants`

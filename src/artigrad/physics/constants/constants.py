@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ...spatial import Force, Vec3
-from ...staging import loop
+from ...compiler import loop
+from ..spatial import Force, Vec3
 from .actuator_constants import activations, activations_vjp, actuators, actuators_vjp, efforts, efforts_vjp
-from .line_constants import lines, lines_vjp
+from .constants_context import Making
+from .fluid_constants import lifted_masses_vjp, surroundings, surroundings_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
-from .making import Making
 from .row_constants import crowds, dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
 from .servo_constants import servos, servos_vjp
 from .spring_constants import springs, springs_vjp
-from .surrounding_constants import lifted_masses_vjp, surroundings, surroundings_vjp
+from .transmission_constants import lines, lines_vjp
 
 
 def constants(m: Making) -> None:

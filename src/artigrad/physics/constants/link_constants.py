@@ -11,10 +11,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...joints.joint import Joint
-from ...joints.table import JOINTS
+from ...compiler import carry, loop, maximum, minimum, sqrt, switch, to_real
 from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SPHERE
-from ...spatial import (
+from ..collision.convex.solids import TINY
+from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
+from ..joints.joint import Joint
+from ..joints.table import JOINTS
+from ..spatial import (
     Force,
     Inertia,
     Mat3,
@@ -40,10 +43,7 @@ from ...spatial import (
     shift_vjp,
     twist_to_matrix,
 )
-from ...staging import carry, loop, maximum, minimum, sqrt, switch, to_real
-from ..collision.solids import TINY
-from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
-from .making import NO_LIMIT, Fields, Making, add_weight
+from .constants_context import NO_LIMIT, Fields, Making, add_weight
 
 
 # -- bodies ----------------------------------------------------------------------------------------------------------------

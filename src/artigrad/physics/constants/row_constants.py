@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...spatial import Quat, Vec3, compose_vjp, pose, pose_vjp
-from ...staging import carry, loop, maximum, minimum, select, switch, target
+from ...compiler import carry, loop, maximum, minimum, select, switch, target
 from ..collision.gap import FAR
 from ..constraints.soft.impedance import (
     LEAST,
@@ -22,9 +21,10 @@ from ..constraints.soft.impedance import (
     soften_vjp,
 )
 from ..constraints.soft.pair_numbers import PairNumbers, PairSoft, pair_soft, pair_soft_vjp
+from ..spatial import Quat, Vec3, compose_vjp, pose, pose_vjp
 from ..tables import Polynomial
-from .line_constants import add_tendon_weight, tendon_weight
-from .making import Making, add_weight
+from .constants_context import Making, add_weight
+from .transmission_constants import add_tendon_weight, tendon_weight
 
 
 def _dry_soft(m: Making, i: Any) -> tuple[SolRef, SolImp]:

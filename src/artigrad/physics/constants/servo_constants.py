@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...compiler import loop, maximum, switch
 from ...model.model import SERVO, SPEED
-from ...staging import loop, maximum, switch
 from ..constraints.soft.impedance import LEAST
-from .making import NO_LIMIT, Making, add_weight
+from .constants_context import NO_LIMIT, Making, add_weight
 
 # In a step the velocity comes this near to what is wanted, as long as the force suffices.
 IMPEDANCE = 0.99

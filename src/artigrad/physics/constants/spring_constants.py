@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ...joints.joint import Joint
-from ...joints.table import JOINTS
-from ...spatial import Quat, Vec3
-from ...staging import loop, switch
-from .making import Making
+from ...compiler import loop, switch
+from ..joints.joint import Joint
+from ..joints.table import JOINTS
+from ..spatial import Quat, Vec3
+from .constants_context import Making
 
 _CURVES = {
     "c1": ("stiffness_curve", 0),

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ...staging import Reals, copy
+from ...compiler import Reals, copy
 from ..context import Step
 from ..dynamics import articulated
 from ..dynamics.forward_dynamics import FACTOR, forces, free_accelerations, free_multipliers
-from ..lines import place
 from ..margin import keep_speed
-from .gather import gather
+from ..transmissions.transmission import place
 from .hard import implicit, reverse, solver
+from .hard.gather import gather
 from .hard.rows import apply_impulses, delassus, rows
 from .soft import adjoint, noslip_adjoint
 from .soft.adhesion import stick
+from .soft.assemble_rows import start_rows
 from .soft.newton import newton
 from .soft.noslip import noslip
-from .soft.start import start_rows
 
 
 class Law(NamedTuple):

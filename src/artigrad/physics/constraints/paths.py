@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ... import joints
-from ...spatial import Force, Motion, Vec3, cross_force
-from ...staging import Reals, carry, climb, loop
+from ...compiler import Reals, carry, climb, loop
+from .. import joints
 from ..context import Step
 from ..kinematics import add_placement_bar
-from .contact_problem import A_SIDE, B_SIDE
+from ..spatial import Force, Motion, Vec3, cross_force
+from .hard.contact_problem import A_SIDE, B_SIDE
 
 
 def put_path(s: Step, c: Any, side: int, i: Any, forces: tuple[Force, ...], free: carry) -> None:

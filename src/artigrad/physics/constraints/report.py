@@ -5,11 +5,11 @@ Their cotangents enter the adjoints of a step beside those of the next state: se
 
 from __future__ import annotations
 
-from ...spatial import Vec3
-from ...staging import Layout, Reals, Table, loop
+from ...compiler import Layout, Reals, Table, loop
 from ..collision.gap import FAR
 from ..context import Step
-from .kinds import of_kind
+from ..spatial import Vec3
+from .hard.kinds import of_kind
 from .soft.contact_rows import report_contact
 from .soft.families import POINT, WRENCH, families
 

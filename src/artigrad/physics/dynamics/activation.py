@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...spatial import bounded_vjp
-from ...staging import clamp, exp, loop, maximum, select, switch
+from ...compiler import clamp, exp, loop, maximum, select, switch
 from ..context import Step
+from ..spatial import bounded_vjp
 from ..tables import ACTIVATION, CONTROL, EARLY
 from .circle import on_circle, on_circle_vjp
 

@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...spatial import bounded_vjp
-from ...staging import Reals, clamp, loop, minimum, pullback, select, switch
+from ...compiler import Reals, clamp, loop, minimum, pullback, select, switch
 from ..context import Step
-from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 from ..margin import keep_speed
+from ..spatial import bounded_vjp
+from ..transmissions.transmission import add_along, add_moment_bars, add_velocity_bars, along
 from .activation import felt, felt_vjp
 from .circle import on_circle, on_circle_vjp
-from .lifting import add_lifting, add_lifting_vjp
+from .gravity_compensation import add_lifting, add_lifting_vjp
 from .muscle import active, active_slope, passive, passive_vjp
 
 

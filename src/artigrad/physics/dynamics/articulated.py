@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ... import joints
-from ...joints.joint import Extra
-from ...spatial import Articulated, Force, Motion
-from ...staging import Reals, loop, switch
+from ...compiler import Reals, loop, switch
+from .. import joints
 from ..context import Step
+from ..joints.joint import Extra
+from ..spatial import Articulated, Force, Motion
 
 Diagonal = Callable[[Step, Any], Extra]  # what a joint has on the diagonal beside S^T I S
 

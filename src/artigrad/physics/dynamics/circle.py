@@ -15,10 +15,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ...compiler import floor, maximum, select, sqrt, switch
 from ...model.transmissions import LINES
-from ...spatial import Vec3, dot
-from ...staging import floor, maximum, select, sqrt, switch
 from ..context import Step
+from ..spatial import Vec3, dot
 
 TAU = 6.283185307179586
 TURNING = {"ball": "force", "ball_in_parent": "force", "relative": "torque"}  # kinds of lines, and where their gear is

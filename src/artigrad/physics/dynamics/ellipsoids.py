@@ -18,21 +18,10 @@ import math
 from copy import copy
 from typing import Any
 
+from ...compiler import loop, maximum, minimum, select, sqrt, switch, target
 from ...model.model import CAPSULE, CYLINDER, SHAPES, SPHERE
-from ...spatial import (
-    Force,
-    Transform,
-    Vec3,
-    at_point,
-    compose,
-    cross,
-    cross_force,
-    dot,
-    force_to_child,
-    point_velocity,
-)
-from ...staging import loop, maximum, minimum, select, sqrt, switch, target
 from ..context import Step
+from ..spatial import Force, Transform, Vec3, at_point, compose, cross, cross_force, dot, force_to_child, point_velocity
 
 LEAST = 1e-15
 # m^4 m^2/s^2 and m^8 m^3/s^3: at rest; thin shapes of a centimeter are far below LEAST

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import joints
-from ...spatial import Force, Motion, Vec3, at_point, cross, cross_force, force_to_child, point_velocity, power
-from ...staging import Dual, Reals, StagingError, change, climb, loop, select, switch, target
+from ...compiler import Dual, Reals, StagingError, change, climb, loop, select, switch, target
+from .. import joints
 from ..context import Step
+from ..spatial import Force, Motion, Vec3, at_point, cross, cross_force, force_to_child, point_velocity, power
 from .ellipsoids import Ellipsoid, add_ellipsoid_bars, law_vjp
+from .fluid_and_gravcomp import Box, Drag, coefficients_vjp
 from .link_motion import add_path_bars, motion_of
-from .surroundings import Box, Drag, coefficients_vjp
 
 
 class _Rates:

@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from ... import joints
-from ...spatial import Motion
-from ...staging import Reals, loop
+from ...compiler import Reals, loop
+from .. import joints
 from ..context import Step
 from ..kinematics import clear_pose_bars
+from ..spatial import Motion
 from . import articulated, sparse
 from .actuation import actuation, actuation_vjp
+from .fluid_and_gravcomp import subtract_surroundings
+from .gravity_compensation import subtract_lifting, subtract_lifting_vjp
 from .inverse_dynamics import link_forces
-from .lifting import subtract_lifting, subtract_lifting_vjp
 from .passive import passive, passive_vjp, tendons, tendons_vjp
 from .springs import springs, springs_vjp
-from .surroundings import subtract_surroundings
 from .wrenches import subtract_wrenches
 
 FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import joints
-from ...spatial import Force, Motion, Vec3, cross_force, cross_motion, inertia_pairing, to_child
-from ...staging import Reals, loop
+from ...compiler import Reals, loop
+from .. import joints
 from ..context import Step
 from ..kinematics import add_placement_bar
+from ..spatial import Force, Motion, Vec3, cross_force, cross_motion, inertia_pairing, to_child
 
 
 def start_forces(s: Step) -> None:

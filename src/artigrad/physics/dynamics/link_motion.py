@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import joints
-from ...spatial import Force, Motion, Vec3, cross_force
-from ...staging import Reals, carry, climb
+from ...compiler import Reals, carry, climb
+from .. import joints
 from ..context import Step
 from ..kinematics import add_placement_bar
+from ..spatial import Force, Motion, Vec3, cross_force
 
 
 def motion_of(s: Step, link: Any, x: Reals) -> Motion:

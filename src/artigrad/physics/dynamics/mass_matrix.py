@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import joints
-from ...spatial import Force, Inertia, Motion, cross_force, force_to_child, inertia_pairing, power, shift_vjp
-from ...staging import Reals, carry, climb, loop
+from ...compiler import Reals, carry, climb, loop
+from .. import joints
 from ..context import Step
+from ..spatial import Force, Inertia, Motion, cross_force, force_to_child, inertia_pairing, power, shift_vjp
 
 
 def composite_inertias(s: Step) -> None:

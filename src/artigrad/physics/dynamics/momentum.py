@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ... import joints
-from ...spatial import Force, Motion, Vec3, cross_force, inertia_pairing, to_child
-from ...staging import Reals, loop
+from ...compiler import Reals, loop
+from .. import joints
 from ..context import Step
 from ..kinematics import add_placement_bar
+from ..spatial import Force, Motion, Vec3, cross_force, inertia_pairing, to_child
 
 
 def mass_times(s: Step, x: Reals, out: Reals) -> None:

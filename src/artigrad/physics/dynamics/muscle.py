@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...staging import derived_vjp, maximum, select
+from ...compiler import derived_vjp, maximum, select
 from ..tables import Muscle
 
 LEAST = 1e-15

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...staging import Reals, loop, minimum, select
+from ...compiler import Reals, loop, minimum, select
 from ..context import Step
-from ..lines import add_along, add_moment_bars, add_velocity_bars, along
 from ..margin import keep_distance
+from ..transmissions.transmission import add_along, add_moment_bars, add_velocity_bars, along
 
 
 def passive(s: Step, tau: Reals) -> None:

@@ -5,7 +5,7 @@ Rows are contiguous (`mass_matrix`), so the inner loop of the elimination is a p
 
 from __future__ import annotations
 
-from ...staging import Reals, carry, climb, loop
+from ...compiler import Reals, carry, climb, loop
 from ..context import Step
 from .inverse_dynamics import joint_forces
 from .mass_matrix import mass_matrix

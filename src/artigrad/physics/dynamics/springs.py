@@ -14,12 +14,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...joints.joint import Joint
-from ...joints.table import MOVING
-from ...spatial import Quat, Vec3, dot, quat_log, quat_matrix, quat_normalise
-from ...spatial.rotations import quat_to_ambient, rotation_vector_rate_vjp
-from ...staging import Reals, loop, maximum, select, sqrt, switch
+from ...compiler import Reals, loop, maximum, select, sqrt, switch
 from ..context import Step
+from ..joints.joint import Joint
+from ..joints.table import MOVING
+from ..spatial import Quat, Vec3, dot, quat_log, quat_matrix, quat_normalise
+from ..spatial.rotations import quat_to_ambient, rotation_vector_rate_vjp
 
 LEAST = 1e-30  # of a squared length
 

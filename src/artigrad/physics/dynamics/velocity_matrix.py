@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import joints
-from ...spatial import Force, Motion, cross_force, cross_motion
-from ...staging import Reals, carry, climb, loop
+from ...compiler import Reals, carry, climb, loop
+from .. import joints
 from ..context import Step
 from ..kinematics import kinematics
+from ..spatial import Force, Motion, cross_force, cross_motion
 from .fluid_rates import add_fluid_rates
 from .inverse_dynamics import inverse_dynamics_vjp
-from .line_rates import add_line_rates
 from .mass_matrix import mass_matrix
+from .transmission_rates import add_line_rates
 
 
 def _column(s: Step, i: Any, j: Any, out: Reals) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...spatial import Force, Vec3, at_point, at_point_vjp, cross, cross_force
-from ...staging import loop
+from ...compiler import loop
 from ..context import Step
+from ..spatial import Force, Vec3, at_point, at_point_vjp, cross, cross_force
 
 
 def _centre(s: Step, b: Any) -> Vec3:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import artigrad as ag
+from artigrad.compiler import widest
 from artigrad.physics.constraints.hard import solver
-from artigrad.staging import widest
 
 from .scenes import hard
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.staging import widest
+from artigrad.compiler import widest
 
 ROD = {"mass": 1.0, "com": (0, 0, -0.25), "inertia": (0.02, 0.02, 0.001)}
 

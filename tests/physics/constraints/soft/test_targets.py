@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.staging import widest
+from artigrad.compiler import widest
 
 from .scenes import every_row, hand
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....spatial import Mat3, Vec3
-from ....staging import Row, maximum, select, sqrt, vjp_of
+from ....compiler import Row, maximum, select, sqrt, vjp_of
+from ...spatial import Mat3, Vec3
 from .update import Tangents, Update, positive
 
 LINEAR = False  # the direction of sliding is not linear: an active set is solved by Newton's method

@@ -9,13 +9,13 @@ Not differentiated: the active set itself, the threshold of restitution, and the
 
 from __future__ import annotations
 
-from ....staging import Reals, loop
+from ....compiler import Reals, loop
 from ...context import Step
 from ...dynamics import articulated
-from ..contact import along_rows
-from ..kinds import of_kind
 from ..paths import seen_by
 from . import solver
+from .contact import along_rows
+from .kinds import of_kind
 from .rows import apply_impulses, scale_free_motion
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....spatial import Mat3, Vec3, bounded_vjp
-from ....staging import Row, clamp, minimum, select, vjp_of
+from ....compiler import Row, clamp, minimum, select, vjp_of
+from ...spatial import Mat3, Vec3, bounded_vjp
 from .update import Tangents, Update, positive
 
 LINEAR = True  # an active set is solved at once

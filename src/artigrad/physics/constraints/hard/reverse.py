@@ -14,18 +14,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import joints
-from ....spatial import Mat3, Motion, Vec3, dot
-from ....spatial.vectors import outer
-from ....staging import Reals, carry, climb, copy, loop, maximum, select, to_real, when_any
+from ....compiler import Reals, carry, climb, copy, loop, maximum, select, to_real, when_any
+from ... import joints
 from ...context import Step
 from ...dynamics import articulated
 from ...dynamics.mass_matrix import composite_inertias, mass_matrix_vjp
 from ...kinematics import clear_pose_bars, kinematics_vjp
-from ..contact import along_rows, rows_of
-from ..contact_problem import ContactProblem
-from ..kinds import of_kind
+from ...spatial import Mat3, Motion, Vec3, dot
+from ...spatial.vectors import outer
 from ..paths import along_paths, seen_by
+from .contact import along_rows, rows_of
+from .contact_problem import ContactProblem
+from .kinds import of_kind
 from .rows import apply_impulses, scale_free_motion, spare_vjp
 from .update import Tangents, Update
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ....spatial import Mat3, Vec3, dot
-from ....spatial.vectors import outer
-from ....staging import carry, loop, sqrt, switch
+from ....compiler import carry, loop, sqrt, switch
 from ...context import Step
-from ..contact_problem import A_SIDE, B_SIDE, ContactProblem
-from ..kinds import KINDS, of_kind
+from ...spatial import Mat3, Vec3, dot
+from ...spatial.vectors import outer
 from ..paths import along_paths
-from ..target_velocity import target_velocity
+from .contact_problem import A_SIDE, B_SIDE, ContactProblem
+from .kinds import KINDS, of_kind
+from .target_velocity import target_velocity
 
 
 def rows(s: Step) -> None:

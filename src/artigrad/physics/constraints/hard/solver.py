@@ -16,10 +16,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-from ....spatial import Mat3, Vec3, cross, dot
-from ....staging import Row, carry, loop, maximum, minimum, select, target, to_real, when_any
+from ....compiler import Row, carry, loop, maximum, minimum, select, target, to_real, when_any
 from ...collision.gap import FAR
-from ..contact_problem import ContactProblem
+from ...spatial import Mat3, Vec3, cross, dot
+from .contact_problem import ContactProblem
 from .update import Update, positive, yes
 
 ROUNDS, SWEEPS, MORE = 5, 3, 60  # sweeps of the first round, and how many more each later one has

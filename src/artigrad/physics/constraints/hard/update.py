@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spatial import Mat3, Vec3
-from ....staging import Linear, select
+from ....compiler import Linear, select
+from ...spatial import Mat3, Vec3
 
 
 class Update(Linear):

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ....spatial import Vec3
-from ....staging import Row, loop, maximum, select
+from ....compiler import Row, loop, maximum, select
 from ...context import Step
 from ...dynamics.actuation import drive_of, force_vjp
+from ...spatial import Vec3
 from .families import POINT, WRENCH, Block, Motions, families
 from .stiffness import Six
 

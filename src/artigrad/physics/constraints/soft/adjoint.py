@@ -15,22 +15,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....staging import Reals, Row, when_any
+from ....compiler import Reals, Row, when_any
 from ...context import Step
 from ...dynamics.articulated import clear_forces
 from ...dynamics.inverse_dynamics import link_forces
-from ...lines import place
+from ...transmissions.transmission import place
 from . import coupled
 from .adhesion import adhesion_vjp, start_bars
-from .combo_rows import combo_bars
+from .assemble_rows import start_rows
 from .contact_rows import contact_bars, edges_kappa, force_cotangent
+from .equality_rows import held_bars, held_cotangent
 from .factor import assemble, factor_solve
 from .families import SINGLE, Block, Family, Motions, Scalar, every_row
-from .held_rows import held_bars, held_cotangent
 from .limit_forces import limit_cotangent
+from .limit_rows import single_bars
+from .multi_dof_rows import combo_bars
 from .row_margins import note_margins
-from .start import start_rows
-from .stop_rows import single_bars
 
 
 def recompute(s: Step) -> None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ....staging import maximum, select, sqrt, target
+from ....compiler import maximum, select, sqrt, target
 
 Vector = Sequence[Any]
 Matrix = list[list[Any]]

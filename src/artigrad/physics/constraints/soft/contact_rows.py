@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spatial import (
+from ....compiler import Row, Table, counter, loop, maximum, select, switch, target, to_real, when_any
+from ...collision.collide import SLACK
+from ...collision.gap import FAR, Gap
+from ...context import Step
+from ...kinematics import origin
+from ...margin import keep_distance
+from ...spatial import (
     Force,
     Mat3,
     Vec3,
@@ -20,13 +26,7 @@ from ....spatial import (
     dot,
     point_velocity,
 )
-from ....staging import Row, Table, counter, loop, maximum, select, switch, target, to_real, when_any
-from ...collision.collide import SLACK
-from ...collision.gap import FAR, Gap
-from ...context import Step
-from ...kinematics import origin
-from ...margin import keep_distance
-from ..touching import (
+from ..narrowphase import (
     LOST,
     FeatureMargin,
     GapBars,

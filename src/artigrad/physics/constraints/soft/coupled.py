@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .... import joints
-from ....spatial import power
-from ....staging import Reals, carry, climb, counter, loop, to_real, when_any
+from ....compiler import Reals, carry, climb, counter, loop, to_real, when_any
+from ... import joints
 from ...context import Step
+from ...spatial import power
 from .families import COMBO
 from .soft_problem import COMBOS, TIES
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ....staging import carry, loop, maximum, select, sqrt, steady, target, when_any
+from ....compiler import carry, loop, maximum, select, sqrt, steady, target, when_any
 
 Vector = list[Any]
 Matrix = list[list[Any]]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .... import joints
-from ....spatial import Articulated, Motion
-from ....staging import Reals, loop, select, when_any
+from ....compiler import Reals, loop, select, when_any
+from ... import joints
 from ...context import Step
 from ...dynamics.articulated import solve_outward
+from ...spatial import Articulated, Motion
 from . import coupled
 from .families import every_row
 from .soft_problem import TIES

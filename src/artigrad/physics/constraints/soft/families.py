@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ....spatial import Mat3, Motion, Sym3, Vec3, at_point, dot, point_velocity
-from ....staging import Reals, Row, carry, clamp, loop, maximum, select, sqrt, switch, target
+from ....compiler import Reals, Row, carry, clamp, loop, maximum, select, sqrt, switch, target
 from ...context import Step
+from ...spatial import Mat3, Motion, Sym3, Vec3, at_point, dot, point_velocity
 from .cones import Matrix, Rub
 from .soft_problem import COMBOS, CONTACT, HELD, POINTS, SINGLES, WRENCHES
 from .stiffness import Cross, Six, Stiff, cross_point, cross_wrench, in_world, of_point, of_wrench, stiff_in_world

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....staging import Dual, Linear, clamp, exp, log, maximum, minimum, select, vjp_of
+from ....compiler import Dual, Linear, clamp, exp, log, maximum, minimum, select, vjp_of
 
 LEAST = 1e-15  # below it a number is none
 LOW, HIGH = 1e-4, 0.9999  # of an impedance

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ....compiler import Reals, Row, loop, select, switch
 from ....model.model import Model
-from ....staging import Reals, Row, loop, select, switch
 from ...context import Step
 from .families import COMBO, SINGLE, Family, families
 from .soft_problem import BALL, COMBOS, DRY, LIMIT, MOTOR, TENDON_COUPLE, TENDON_DRY, TENDON_HIGH, TENDON_LOW

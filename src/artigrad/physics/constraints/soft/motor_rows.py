@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....spatial import bounded_vjp
-from ....staging import Row, clamp, counter, loop, maximum, minimum, select
+from ....compiler import Row, clamp, counter, loop, maximum, minimum, select
 from ...context import Step
 from ...margin import keep_distance
+from ...spatial import bounded_vjp
 from .families import BIG
 from .soft_problem import MOTOR
 

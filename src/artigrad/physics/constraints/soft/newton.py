@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ....staging import carry, loop, maximum, select, sqrt, steady, target, when_any
+from ....compiler import carry, loop, maximum, select, sqrt, steady, target, when_any
 from ...context import Step
 from . import coupled
 from .factor import assemble, factor_solve

@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from .... import joints
-from ....spatial import Force, Motion, Vec3, at_point, power
-from ....staging import (
+from ....compiler import (
     Reals,
     Row,
     carry,
@@ -34,8 +32,10 @@ from ....staging import (
     to_real,
     when_any,
 )
+from ... import joints
 from ...context import Step
 from ...dynamics import articulated
+from ...spatial import Force, Motion, Vec3, at_point, power
 from .cones import pressed_edges
 from .ellipse import InEllipse, in_ellipse, inner
 from .families import BIG, COMBO, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row

@@ -16,40 +16,28 @@ from copy import copy as copy_of
 from functools import partial
 from typing import Any
 
-from .... import joints
-from ....spatial import Mat3, Motion, Vec3, contact_frame_vjp, cross
-from ....staging import Reals, Row, copy, counter, loop, select, to_real, when_any
+from ....compiler import Reals, Row, copy, counter, loop, select, to_real, when_any
+from ... import joints
 from ...context import Step
 from ...dynamics import articulated
 from ...dynamics.forward_dynamics import forces
 from ...dynamics.momentum import mass_times_vjp
 from ...kinematics import clear_pose_bars, kinematics_vjp
-from ...lines import clear_line_bars, lines_vjp, place
 from ...margin import keep_speed
+from ...spatial import Mat3, Motion, Vec3, contact_frame_vjp, cross
+from ...transmissions.transmission import clear_line_bars, lines_vjp, place
+from ..narrowphase import GapBars, contact_gap, gap_bars
 from ..paths import path_bars
-from ..touching import GapBars, contact_gap, gap_bars
 from .adhesion import stick
 from .adjoint import asked_of, soft_multipliers
+from .assemble_rows import start_rows
 from .cones import pressed_edges
 from .ellipse import in_ellipse_vjp
 from .families import WRENCH, Block, Motions, every_row
 from .newton import newton
-from .noslip import (
-    add,
-    along,
-    block,
-    by_unit,
-    directions,
-    dry_rows,
-    noslip,
-    residuals,
-    row_of,
-    solve_cone,
-    touching,
-)
+from .noslip import add, along, block, by_unit, directions, dry_rows, noslip, residuals, row_of, solve_cone, touching
 from .slip_problem import FIRST
 from .soft_problem import FREE_DRY, TENDON_DRY
-from .start import start_rows
 
 
 def recompute(s: Step) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ....staging import Linear, maximum, select, to_real
+from ....compiler import Linear, maximum, select, to_real
 from .impedance import LEAST, Soft, SolImp, SolRef, soften, soften_vjp
 
 LEAST_FRICTION = 1e-5

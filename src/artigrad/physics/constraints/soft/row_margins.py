@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spatial import Vec3, norm
-from ....staging import Linear, Row, carry, loop, maximum, select, target, to_real
+from ....compiler import Linear, Row, carry, loop, maximum, select, target, to_real
 from ...collision.gap import FAR
 from ...context import Step
 from ...margin import keep_distance, keep_speed
-from ..touching import alike_distance, compares
+from ...spatial import Vec3, norm
+from ..narrowphase import alike_distance, compares
 from .adhesion import reach
 from .families import BIG, COMBO, Block, every_row, families
 from .impedance import impedance

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Table
 from ....model.model import CAPSULE, PLANE, Model
 from ....model.options import Options
-from ....spatial import Motion
-from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Table
 from ...collision.candidates import candidates
+from ...spatial import Motion
 from .soft_problem import soft_features
 
 # One row per direction of friction, behind those that stand for none: its force, its coefficient, how large the force

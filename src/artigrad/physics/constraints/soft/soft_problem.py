@@ -18,11 +18,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
 from ....model.model import Equality, Model
-from ....spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
-from ....staging import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
 from ...collision.candidates import Candidates, candidates, meeting_layout, meeting_sizes, slots_in
-from ...collision.hull_tables import HULLS, hull_arguments
+from ...collision.convex.hull_tables import HULLS, hull_arguments
+from ...spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
 from ...tables import EQUALITIES
 from .cones import CONES, ConeLaw
 from .stiffness import Cross, Six, Stiff

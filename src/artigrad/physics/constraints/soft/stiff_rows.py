@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .... import joints
-from ....spatial import Motion, dot
-from ....staging import Row, carry, loop, maximum, select, target, to_real
+from ....compiler import Row, carry, loop, maximum, select, target, to_real
+from ... import joints
 from ...context import Step
+from ...spatial import Motion, dot
 from .families import WRENCH, Block, Motions
 from .soft_problem import HEAVY
 

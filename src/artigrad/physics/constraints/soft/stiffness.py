@@ -6,9 +6,9 @@ whose motion is given about the origin of its tree the point at p moves by u = v
 
 from __future__ import annotations
 
-from ....spatial import Articulated, Force, Mat3, Motion, Sym3, Vec3
-from ....spatial.vectors import hat, matrix, rotate
-from ....staging import Linear
+from ....compiler import Linear
+from ...spatial import Articulated, Force, Mat3, Motion, Sym3, Vec3
+from ...spatial.vectors import hat, matrix, rotate
 
 
 class Six(Linear):

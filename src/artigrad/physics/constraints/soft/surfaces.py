@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....spatial import Force, Mat3, Transform, Vec3, cross, force_to_child
-from ....staging import Row
+from ....compiler import Row
 from ...context import Step
+from ...spatial import Force, Mat3, Transform, Vec3, cross, force_to_child
 from .stiffness import Six
 
 

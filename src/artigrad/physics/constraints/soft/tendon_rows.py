@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ....staging import Row, carry, loop, select, switch
+from ....compiler import Row, carry, loop, select, switch
 from ...context import Step
 from .families import BIG, COMBO, velocities
 from .impedance import impedance
+from .limit_rows import coefficient_bar, stop_cotangents, stop_soft_bars
 from .soft_problem import TENDON_COUPLE, TENDON_DRY, TENDON_HIGH, TENDON_LOW
 from .stiff_rows import relieve_combo
-from .stop_rows import coefficient_bar, stop_cotangents, stop_soft_bars
 
 RowFunction = Callable[[Step, Any, Row], None]
 

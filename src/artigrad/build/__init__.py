@@ -1,0 +1,1 @@
+"""Models: builder, editor, scenes, validation and inverse weights."""

@@ -1,0 +1,945 @@
+"""ModelBuilder: a robot, body by body. What no physics can be made of is refused here, with the part and the rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from ..arguments import checked_model, shown
+from ..errors import ModelError, warn
+from ..model.findings import Finding
+from ..model.model import (
+    ACTUATORS,
+    DIRECT,
+    DYNAMICS,
+    HEIGHT_FIELD,
+    OPTIONS,
+    PLANE,
+    RESERVED,
+    Activated,
+    ContactSide,
+    Keyframe,
+    Model,
+    Sensor,
+    Stage,
+    Zone,
+)
+from ..model.options import Options
+from ..model.sealed import Sealed
+from ..model.transmissions import Transmission
+from ..model.visuals import Mount, Visual
+from ..physics.joints.table import EITHER_AXIAL, JOINTS
+from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
+from ..simulate.sensor_distances import DISTANCES, SECOND
+from ..simulate.sensor_rays import RANGE_DATA, check_seen
+from ..simulate.sensors import KINDS
+from .equality_builder import EqualityBuilder
+from .inverse_weights import weights
+from .shape_builder import SOLIMP, SOLREF, WORLD, ShapeBuilder
+from .tendon_builder import TendonBuilder
+from .validate import (
+    INF,
+    bounds,
+    check_mass_matrix,
+    inertia_of,
+    not_negative,
+    number,
+    quaternion,
+    soft_reference,
+    symmetric,
+    unit,
+    vector,
+)
+
+# fields of Params that a joint has beside its axis and anchor
+JOINT_NUMBERS = (
+    *("damping", "armature", "stiffness", "spring_reference", "stiffness_curve", "damping_curve"),
+    *("dry_friction", "dry_solref", "dry_solimp"),
+    *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit", "velocity_limit"),
+)
+ACTIVATION_NUMBERS = ("activation_time", "activation_range")
+MUSCLE_NUMBERS = ("muscle_gain", "muscle_bias", "muscle_length_range")
+SURROUNDED = ("gravity_compensation", "fluid_box", "fluid_rotation")
+# sensors of frames that may be seen from another one
+ZONES = ("sphere", "capsule", "ellipsoid", "cylinder", "box")
+ZONED = {"touch": True, "insidesite": True, "contact": False}  # sensors that may have a zone, and whether they must
+DATA = {"rangefinder": (RANGE_DATA, ("dist",)), "contact": (CONTACT_DATA, ("found",))}  # what each may give, and gives
+SIDES = {"shape": "shape", "body": "body", "subtree": "body", "": ""}  # what contacts are between
+DISTANCE_SIDES = ("shape", "body")  # and distances
+SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
+
+
+class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
+    """Collects bodies, sites, tendons and actuators; `build()` gives the Model.
+
+        b = ModelBuilder("pendulum")
+        b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
+        b.site("tip", "rod", position=(0, 0, -1.0))
+        b.motor("motor", "rod")
+        model = b.build()
+
+    A universal or planar joint is a chain of massless bodies with one axis each.
+    """
+
+    CALLED = "a ModelBuilder"
+    OPEN = ("name", "gravity", "magnetic", "options", "weights", "unsupported", "notes", "parents_touch", "measured")
+
+    def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
+        super().__init__()
+        self.name, self.gravity = name, vector(gravity, 3, f"gravity of '{name}'")
+        self._bodies: dict[str, dict[str, Any]] = {}
+        self._joints: dict[str, int] = {}
+        self._sites: dict[str, dict[str, Any]] = {}
+        self._actuators: dict[str, dict[str, Any]] = {}
+        self._keyframes: dict[str, Keyframe] = {}
+        # those of models that were put in, by what the numbers are of: ("q", joint), ("v", joint), ("u", actuator)
+        self._keyframe_parts: dict[str, dict[tuple[str, str], np.ndarray]] = {}
+        self._sensors: dict[str, dict[str, Any]] = {}
+        self.magnetic = np.zeros(3)
+        self._fluid: dict[str, Any] = {"density": 0.0, "viscosity": 0.0, "wind": np.zeros(3)}
+        self._visuals: list[tuple[str, Visual]] = []
+        self._cameras: dict[str, tuple[str, Mount]] = {}
+        self.options = Options()
+        self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
+        self.unsupported: list[Finding] = []
+        self.notes: list[Finding] = []
+        self._seal()
+
+    def _remedy(self, name: str) -> str:
+        """Parts are added by calls; options are one record."""
+        if name in OPTIONS:
+            return f"set b.options = b.options.changed({{'{name}': ...}})"
+        return "call it" if hasattr(type(self), name) else ""
+
+    def fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:
+        """A fluid around all bodies with a `fluid_box`. density: kg/m^3. viscosity: Pa s. wind: m/s, its velocity."""
+        numbers = {"density": number(density, "density"), "viscosity": number(viscosity, "viscosity")}
+        if min(numbers.values()) < 0:
+            raise ModelError("density and viscosity of a fluid are zero or more")
+        self._fluid = {**numbers, "wind": vector(wind, 3, "wind")}
+
+    @checked_model
+    def universal(self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any) -> str:
+        """Add a body on a universal joint: two turns about `axes`, the first of which stays with the parent, the second with
+        the body. It is two revolute joints, `name:1` and `name`, with a massless body between; options as of `body`."""
+        if not isinstance(axes, list | tuple | np.ndarray) or np.shape(axes)[:1] != (2,):
+            raise ModelError(f"axes of '{name}' are two directions, not {shown(axes)}")
+        first, second = axes
+        joint = {k: options.pop(k) for k in list(options) if k in ("position", "rotation", "anchor")}
+        between = self.body(f"{name}:1", parent, joint="revolute", axis=first, **joint)
+        return self.body(name, between, joint="revolute", axis=second, anchor=joint.get("anchor", (0, 0, 0)), **options)
+
+    @checked_model
+    def body(
+        self,
+        name: str,
+        parent: str = WORLD,
+        *,
+        joint: str = "fixed",
+        joint_name: str | None = None,
+        axis: Any = (0.0, 0.0, 1.0),
+        anchor: Any = (0.0, 0.0, 0.0),
+        position: Any = (0.0, 0.0, 0.0),
+        rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        mass: float = 0.0,
+        com: Any = (0.0, 0.0, 0.0),
+        inertia: Any = (0.0, 0.0, 0.0),
+        damping: float = 0.0,
+        armature: float = 0.0,
+        stiffness: float = 0.0,
+        spring_reference: float = 0.0,
+        stiffness_curve: Any = (0.0, 0.0),
+        damping_curve: Any = (0.0, 0.0),
+        limit: Any = None,
+        limit_margin: float = 0.0,
+        limit_solref: Any = SOLREF,
+        limit_solimp: Any = SOLIMP,
+        effort_limit: Any = None,
+        velocity_limit: float = INF,
+        reference: float = 0.0,
+        dry_friction: float = 0.0,
+        dry_solref: Any = SOLREF,
+        dry_solimp: Any = SOLIMP,
+        gravity_compensation: float = 0.0,
+        fluid_box: Any = (0.0, 0.0, 0.0),
+        fluid_rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        lifts: bool = False,
+        mocap: bool = False,
+    ) -> str:
+        """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
+
+        joint: fixed, revolute, prismatic, spherical or free. joint_name: by default the body's. position, rotation: of the
+        body frame in the parent's frame, joints at zero; m, and a quaternion w x y z. axis, anchor: of the joint, in the
+        body frame. mass: kg. com: centre of mass in the body frame, m. inertia: about the centre of mass in body axes,
+        kg m2: three principal moments, six numbers xx yy zz xy xz yz, or a 3x3 matrix.
+
+        Of the joint, in N, m or rad, s: damping (force per velocity), armature (inertia of its rotor), stiffness and
+        spring_reference (a spring and where it is at rest), limit (lower, upper; of a spherical joint (0, largest angle)),
+        dry_friction (the most force that rubbing takes up). Springs of spherical joints rest where the joint is at zero, those
+        of free ones at `position` and `rotation`; limits are for revolute, prismatic and spherical joints.
+        stiffness_curve, damping_curve: what x^2 and x^3 add to the force of a spring, v |v| and v^3 to that of a damper.
+        limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes limits and dry friction
+        (`docs/laws.md`). effort_limit: (lower, upper) of the force of all actuators together, of revolute and prismatic joints.
+        velocity_limit: rad/s or m/s, for controllers to read; nothing enforces it. reference: position of a revolute or
+        prismatic joint in the reference pose, in which the weights of constraints are derived (MJCF's `ref`).
+
+        gravity_compensation: share of its weight that is taken away; lifts: whether actuators of this joint do that for all
+        it carries, within its effort_limit. fluid_box, fluid_rotation: m and a quaternion, edges and axes of the box about its
+        centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world that is wherever
+        params.position and params.rotation put it, for others to be welded to or to touch.
+        """
+        what = f"body '{name}'"
+        self._new(name, self._bodies, "body")
+        if name == WORLD:
+            raise ModelError("a body cannot be named 'world': that is the fixed frame bodies hang on")
+        if not isinstance(parent, str) or (parent != WORLD and parent not in self._bodies):
+            raise ModelError(f"{what} hangs on '{parent}', which is not there yet: add parents before their children")
+        if not isinstance(joint, str) or joint not in JOINTS:
+            raise ModelError(f"{what}: a joint is one of {', '.join(JOINTS)}; not '{joint}'")
+        joint_name = joint_name or name
+        if joint_name in self._joints:
+            raise ModelError(f"two joints are named '{joint_name}'; names of joints are unique")
+        numbers = {
+            k: number(x, f"{k} of {what}")
+            for k, x in {
+                "mass": mass,
+                "damping": damping,
+                "armature": armature,
+                "stiffness": stiffness,
+                "spring_reference": spring_reference,
+                "reference": reference,
+                "limit_margin": limit_margin,
+                "dry_friction": dry_friction,
+                "gravity_compensation": gravity_compensation,
+            }.items()
+        }
+        for k in ("mass", "damping", "armature", "stiffness", "dry_friction"):
+            if numbers[k] < 0:
+                raise ModelError(f"{k} of {what} is {numbers[k]:g}; it cannot be negative")
+        if stiffness and not JOINTS[joint].nv:
+            raise ModelError(f"{what}: springs are on joints that move, not on a {joint} one")
+        velocity_limit = number(velocity_limit, f"velocity_limit of {what}", finite=False)
+        if not velocity_limit > 0:
+            raise ModelError(f"velocity_limit of {what} is {velocity_limit:g}; it is above zero")
+        if reference and not JOINTS[joint].axial:
+            raise ModelError(f"{what}: a reference is of {EITHER_AXIAL} joints, not of a {joint} one")
+        if limit is not None and not JOINTS[joint].limitable:
+            raise ModelError(f"{what}: limits are for {EITHER_AXIAL} or spherical joints, not a {joint} one")
+        if limit is not None and not JOINTS[joint].axial and bounds(limit, f"limit of {what}")[0] not in (0.0, -np.inf):
+            raise ModelError(f"{what}: the limit of a spherical joint is (0, largest angle)")
+        if effort_limit is not None and not JOINTS[joint].axial:
+            raise ModelError(f"{what}: limits of effort are for {EITHER_AXIAL} joints, not a {joint} one")
+        if dry_friction and not JOINTS[joint].nv:
+            raise ModelError(f"{what}: dry friction is for joints that move, not a {joint} one")
+        self._check_angles(joint, limit, what)
+        if JOINTS[joint].floating and parent != WORLD:
+            raise ModelError(f"{what}: a free joint connects to the world, not to '{parent}'")
+        if mocap and (JOINTS[joint].nv or parent != WORLD):
+            raise ModelError(f"{what} is a mocap body: it is fixed to the world, not on a {joint} joint on '{parent}'")
+        if JOINTS[joint].floating and vector(anchor, 3, f"anchor of {what}").any():
+            raise ModelError(f"{what}: a free joint has no anchor")
+        self._bodies[name] = {
+            "parent": parent,
+            "joint": joint,
+            "joint_name": joint_name,
+            "mocap": bool(mocap),
+            "lifts": bool(lifts) and JOINTS[joint].nv > 0,
+            "touches_parent": None,  # as `parents_touch` has it
+            "velocity_limit": velocity_limit,
+            "com": vector(com, 3, f"com of {what}"),
+            "inertia": inertia_of(inertia, what, numbers["mass"]),
+            "position": vector(position, 3, f"position of {what}"),
+            "rotation": quaternion(rotation, f"rotation of {what}"),
+            "anchor": vector(anchor, 3, f"anchor of {what}"),
+            "axis": unit(axis, f"axis of joint '{joint_name}'"),
+            "stiffness_curve": vector(stiffness_curve, 2, f"stiffness_curve of {what}"),
+            "damping_curve": vector(damping_curve, 2, f"damping_curve of {what}"),
+            "limit": bounds(limit, f"limit of joint '{joint_name}'"),
+            "effort_limit": bounds(effort_limit, f"effort_limit of joint '{joint_name}'"),
+            "limit_solref": soft_reference(limit_solref, f"the limit of joint '{joint_name}'", self._lenient),
+            "limit_solimp": vector(limit_solimp, 5, f"limit_solimp of joint '{joint_name}'"),
+            "dry_solref": soft_reference(dry_solref, f"the dry friction of joint '{joint_name}'", self._lenient),
+            "dry_solimp": vector(dry_solimp, 5, f"dry_solimp of joint '{joint_name}'"),
+            "fluid_box": vector(fluid_box, 3, f"fluid_box of {what}"),
+            "fluid_rotation": quaternion(fluid_rotation, f"fluid_rotation of {what}"),
+            **numbers,
+        }
+        self._joints[joint_name] = len(self._bodies) - 1
+        return name
+
+    def _check_angles(self, joint: str, limit: Any, what: str) -> None:
+        """Warn of limits that look like degrees."""
+        if self._lenient:
+            return  # files have units of their own
+        found = np.abs(bounds(limit, f"limit of {what}"))
+        turns = found[np.isfinite(found) & (found > 4 * np.pi) & (found <= 720)]
+        if JOINTS[joint].nv and (JOINTS[joint].angular or not JOINTS[joint].axial) and len(turns):
+            warn(f"a limit of {what} is {turns.max():g} rad, {turns.max() / np.pi / 2:.1f} turns: are these degrees?")
+
+    @checked_model
+    def site(
+        self, name: str, body: str, *, position: Any = (0.0, 0.0, 0.0), rotation: Any = (1.0, 0.0, 0.0, 0.0)
+    ) -> str:
+        """Add a named point, fixed to a body or to "world"."""
+        self._new(name, self._sites, "site")
+        if not isinstance(body, str) or (body != WORLD and body not in self._bodies):
+            raise ModelError(f"site '{name}' is on body '{body}', which does not exist")
+        self._sites[name] = {
+            "body": body,
+            "position": vector(position, 3, f"position of site '{name}'"),
+            "rotation": quaternion(rotation, f"rotation of site '{name}'"),
+        }
+        return name
+
+    @checked_model
+    def motor(
+        self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF
+    ) -> str:
+        """A torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
+        return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=symmetric(max_force))
+
+    @checked_model
+    def position_servo(
+        self,
+        name: str,
+        joint: str,
+        *,
+        gain: float,
+        damping: float = 0.0,
+        max_force: float = INF,
+        max_velocity: float = INF,
+        gear: float = 1.0,
+        control_range: Any = None,
+    ) -> str:
+        """A servo to a position: force = gain (u - length) - damping velocity, at most max_force; the drive is limited so
+        that the joint is not driven faster than max_velocity (needs damping)."""
+        damping = number(damping, f"damping of actuator '{name}'")
+        not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
+        not_negative(damping, f"damping of actuator '{name}'")
+        return self.actuator(
+            name,
+            joint,
+            kind="position",
+            gain=gain,
+            bias=(0.0, 0.0, -damping),
+            gear=gear,
+            control_range=control_range,
+            force_range=symmetric(max_force),
+            max_velocity=max_velocity,
+        )
+
+    @checked_model
+    def velocity_servo(
+        self,
+        name: str,
+        joint: str,
+        *,
+        gain: float,
+        max_force: float = INF,
+        max_velocity: float = INF,
+        gear: float = 1.0,
+        control_range: Any = None,
+    ) -> str:
+        """A servo to a velocity: force = gain (u - velocity), at most max_force, the command within +-max_velocity."""
+        not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
+        return self.actuator(
+            name,
+            joint,
+            kind="velocity",
+            gain=gain,
+            gear=gear,
+            control_range=control_range,
+            force_range=symmetric(max_force),
+            max_velocity=max_velocity,
+        )
+
+    @checked_model
+    def servo_motor(
+        self,
+        name: str,
+        joint: str,
+        *,
+        target: Literal["position", "velocity"] = "position",
+        gain: float = 1.0,
+        max_force: float = INF,
+        max_velocity: float = INF,
+        gear: float = 1.0,
+        control_range: Any = None,
+    ) -> str:
+        """A motor that holds a velocity, with at most max_force, as a constraint of the step: implicit, stable with any gain.
+
+        target: what u is. "position": the velocity is gain (u - length) at the end of the step, gain in 1/s; "velocity": it
+        is gain u. Both within +-max_velocity.
+        """
+        kinds = {"position": "servo", "velocity": "speed"}
+        if target not in kinds:
+            raise ModelError(f"target of actuator '{name}' is {' or '.join(kinds)}, not {target!r}")
+        limits: dict[str, Any] = {"force_range": symmetric(max_force), "max_velocity": max_velocity}
+        return self.actuator(
+            name, joint, kind=kinds[target], gain=gain, gear=gear, control_range=control_range, **limits
+        )
+
+    @checked_model
+    def actuator(
+        self,
+        name: str,
+        joint: str | None = None,
+        *,
+        tendon: str | None = None,
+        site: str | None = None,
+        seen_from: str | None = None,
+        body: str | None = None,
+        crank: str | None = None,
+        slider: str | None = None,
+        crank_length: float = 0.0,
+        in_parent: bool = False,
+        kind: str = "force",
+        gain: float = 1.0,
+        gain_slope: Any = (0.0, 0.0),
+        bias: Any = (0.0, 0.0, 0.0),
+        gear: Any = 1.0,
+        control_range: Any = None,
+        force_range: Any = None,
+        max_velocity: float = INF,
+        dynamics: str | None = None,
+        activation_time: Any = (1.0, 0.0, 0.0),
+        activation_range: Any = None,
+        early: bool = False,
+        muscle_gain: Any = None,
+        muscle_bias: Any = None,
+        muscle_length_range: Any = (0.0, 1.0),
+    ) -> str:
+        """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
+
+        It acts on a joint, on a tendon, at a site, or on a slider-crank. kind: what u is: a "force" (x = 0), or the "position"
+        (x = length) or "velocity" that is wanted; "servo" and "speed" are of `servo_motor`. Of a joint with one axis and of a
+        tendon, length and velocity are its own times `gear`, and the force on it is gear times this one. Of a spherical joint
+        gear is three numbers, of a free one or a site six, a force and a torque per unit of actuator force, in the axes of the
+        site, or of a joint in those of its body (shifts of a free one: the world's); in_parent: turns in the axes of the
+        parent. seen_from: another site; forces are then in its axes and act on it too, and length is how far, and turned, the
+        site is from there. crank, slider: sites, joined by a rod of crank_length; length is where the slider is on its axis z.
+        body: it pulls this body to whatever it touches, its force shared by all points (under the soft law). control_range,
+        force_range: (lower, upper) of u and of the force. max_velocity: at which the drive and its damping balance.
+        gain_slope: how much the gain on u grows with length and velocity; (0, -1) is a damper whose strength is u.
+
+        dynamics: with one of "integrator", "filter", "filterexact" or "muscle" it has an activation, which follows u, and the
+        gain multiplies that in place of u; early: as it is at the end of the step. activation_time: s, of a filter the first
+        number, of a muscle those of rise and fall and a width of u over which they change. activation_range: (lower, upper).
+        muscle_gain, muscle_bias, muscle_length_range: as the params of these names; an easier way to one is `muscle`.
+        """
+        what = f"actuator '{name}'"
+        self._new(name, self._actuators, "actuator")
+        given = {"joint": joint, "tendon": tendon, "site": site, "crank": crank, "body": body}
+        on, axes = self._acted_on(what, given, {"site": seen_from, "crank": slider}, in_parent, gear)
+        crank_length = number(crank_length, f"crank_length of {what}")
+        if (crank_length > 0) != (crank is not None):
+            raise ModelError(f"{what}: a slider-crank, and nothing else, has a crank_length above zero")
+        if kind not in ACTUATORS:
+            raise ModelError(f"kind of {what} is one of {', '.join(ACTUATORS)}; not {kind!r}")
+        gain, bias = number(gain, f"gain of {what}"), vector(bias, 3, f"bias of {what}")
+        if body is not None and (kind != "force" or bias[1:].any() or np.any(gain_slope)):
+            raise ModelError(f"{what} pulls a body to what it touches: it has no length and no velocity to depend on")
+        max_velocity = number(max_velocity, f"max_velocity of {what}", finite=False)
+        if not max_velocity > 0:
+            raise ModelError(f"max_velocity of {what} is {max_velocity}; it must be positive")
+        if kind in ("servo", "speed"):
+            self._check_servo_motor(what, on, axes, (gain, gear), (bias, gain_slope))
+        elif max_velocity < INF and bias[2] - gain * (kind == "velocity") >= 0:
+            raise ModelError(
+                f"{what}: max_velocity needs damping, which is what balances the drive: bias[2] below zero"
+            )
+        self._actuators[name] = {
+            "on": on,
+            "kind": ACTUATORS.index(kind),
+            "gain": gain,
+            "bias": bias,
+            "gain_slope": vector(gain_slope, 2, f"gain_slope of {what}"),
+            "gear": 1.0 if axes is not None else number(gear, f"gear of {what}"),
+            "gear_axes": np.zeros(6) if axes is None else axes,
+            "crank_length": crank_length,
+            "control_range": bounds(control_range, f"control_range of {what}"),
+            "force_range": bounds(force_range, f"force_range of {what}"),
+            "max_velocity": max_velocity,
+        }
+        if dynamics is not None:
+            self._activate(name, dynamics, activation_time, activation_range, early)
+        if muscle_gain is not None or muscle_bias is not None:
+            self._actuators[name]["muscle"] = {
+                "muscle_gain": vector(np.zeros(8) if muscle_gain is None else muscle_gain, 8, f"muscle_gain of {what}"),
+                "muscle_bias": vector(np.zeros(8) if muscle_bias is None else muscle_bias, 8, f"muscle_bias of {what}"),
+                "muscle_length_range": vector(muscle_length_range, 2, f"muscle_length_range of {what}"),
+            }
+        return name
+
+    @staticmethod
+    def _check_servo_motor(what: str, on: tuple[str, ...], axes: Any, numbers: tuple[float, Any], zero: Any) -> None:
+        """A servo motor drives one axis of a joint, by a gain alone."""
+        if on[0] != "joint" or axes is not None:
+            raise ModelError(
+                f"{what} is a servo motor: it drives a {EITHER_AXIAL} joint, not a {on[0]} of another kind"
+            )
+        gain, gear = numbers
+        if gain <= 0 or gear == 0:
+            raise ModelError(f"{what} is a servo motor: its gain is above zero and its gear not zero")
+        if any(np.any(x) for x in zero):
+            raise ModelError(f"{what} is a servo motor: it has no bias and no gain_slope")
+
+    def _activate(self, name: str, dynamics: str, time: Any, limits: Any, early: bool) -> None:
+        what = f"actuator '{name}'"
+        if dynamics not in DYNAMICS:
+            raise ModelError(f"dynamics of {what} is one of {', '.join(DYNAMICS)}; not {dynamics!r}")
+        self._actuators[name]["activation"] = {
+            "dynamics": dynamics,
+            "early": bool(early),
+            "activation_time": vector(time, 3, f"activation_time of {what}"),
+            "activation_range": bounds(limits, f"activation_range of {what}"),
+        }
+
+    @checked_model
+    def muscle(
+        self,
+        name: str,
+        joint: str | None = None,
+        *,
+        tendon: str | None = None,
+        force: float,
+        length_range: Any,
+        gear: float = 1.0,
+        range: Any = (0.75, 1.05),
+        lmin: float = 0.5,
+        lmax: float = 1.6,
+        vmax: float = 1.5,
+        fpmax: float = 1.3,
+        fvmax: float = 1.2,
+        time: Any = (0.01, 0.04),
+        smooth: float = 0.0,
+        control_range: Any = (0.0, 1.0),
+    ) -> str:
+        """A muscle as MuJoCo has it, with an activation. force: N, its peak. length_range: m or rad, the ends of the range of
+        its length, which are `range` in units of its best length; its active force ends at lmin and lmax in these units. vmax:
+        1/s, fastest shortening; fpmax: passive force at lmax, fvmax: active force at fastest lengthening, both as shares of
+        `force`. time: s, of rise and fall of its activation, which change over the width `smooth` of control."""
+        shape = (*vector(range, 2, f"range of muscle '{name}'"), force, lmin, lmax, vmax, fpmax, fvmax)
+        return self.actuator(
+            name,
+            joint,
+            tendon=tendon,
+            gear=gear,
+            gain=0.0,
+            control_range=control_range,
+            dynamics="muscle",
+            activation_time=(*vector(time, 2, f"time of muscle '{name}'"), smooth),
+            muscle_gain=shape,
+            muscle_bias=shape,
+            muscle_length_range=length_range,
+        )
+
+    def _acted_on(
+        self, what: str, given: dict[str, str | None], others: dict[str, str | None], in_parent: bool, gear: Any
+    ) -> tuple[tuple[str, ...], np.ndarray | None]:
+        """(kind of transmission, name, perhaps another name), and the six numbers of its gear if one does not say it."""
+        given = {key: name for key, name in given.items() if name is not None}
+        if len(given) != 1:
+            raise ModelError(f"{what} acts on one joint, tendon, site, slider-crank or body")
+        ((part, name),) = given.items()
+        parts: dict[str, Any] = {"joint": self._joints, "tendon": self._tendons, "body": self._bodies}
+        known = list(parts.get(part, self._sites))
+        other = others.get(part)
+        for x in (name,) if other is None else (name, other):
+            if not isinstance(x, str) or x not in known:
+                raise ModelError(
+                    f"{what} is on {part} '{x}', which does not exist; there are: {', '.join(known) or 'none'}"
+                )
+        if any(x is not None and key != part for key, x in others.items()) or (part == "crank" and other is None):
+            raise ModelError(f"{what}: seen_from goes with a site, and slider with a crank, which needs it")
+        assert name is not None
+        count = 1 if part in ("tendon", "crank", "body") else 6
+        if part == "joint":
+            joint = JOINTS[list(self._bodies.values())[self._joints[name]]["joint"]]
+            if not joint.nv:
+                raise ModelError(f"{what} drives joint '{name}', which is {joint.name}: it does not move")
+            count = 1 if joint.axial else joint.nv
+        on = (part, name) if other is None else (part, name, other)
+        if count == 1:
+            return on, None
+        axes = np.zeros(6)
+        axes[:count] = vector(gear, count, f"gear of {what}, which acts on a {part} with {count} axes,")
+        return ("jointinparent", name) if part == "joint" and in_parent else on, axes
+
+    @checked_model
+    def keyframe(
+        self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None, mocap: Any = None
+    ) -> str:
+        """A named state and control for `sim.reset(name)`; what is left out is zero (q, mocap: as the model is placed). mocap:
+        position and quaternion of each mocap body, one after the other, for `model.keyframe_params(name)`. Every model has the
+        keyframes "zero" and "reference" by itself."""
+        self._new_keyframe(name)
+        self._keyframes[name] = Keyframe(q, v, u, act, mocap)
+        return name
+
+    def _new_keyframe(self, name: str) -> None:
+        self._new(name, self._keyframes | self._keyframe_parts, "keyframe")
+        if name in RESERVED:
+            raise ModelError(
+                f"a keyframe cannot be named '{name}': 'zero' has all joints at zero, 'reference' has them at their `reference`"
+            )
+
+    @checked_model
+    def idle(self, name: str) -> str:
+        """An actuator that does nothing and keeps its place in u: for one of a file that is not supported."""
+        self._new(name, self._actuators, "actuator")
+        moving = [b for b in self._bodies.values() if JOINTS[b["joint"]].nv]
+        if not moving:
+            raise ModelError(f"actuator '{name}' needs a joint, and '{self.name}' has none")
+        joint = min(moving, key=lambda b: not JOINTS[b["joint"]].axial)["joint_name"]
+        numbers = dict.fromkeys(("gain", "gear"), 0.0) | dict.fromkeys(
+            ("control_range", "force_range"), bounds(None, "")
+        )
+        own = {
+            "kind": DIRECT,
+            "bias": np.zeros(3),
+            "gain_slope": np.zeros(2),
+            "gear_axes": np.zeros(6),
+            "crank_length": 0.0,
+            "max_velocity": INF,
+        }
+        self._actuators[name] = {"on": ("joint", joint), **own, **numbers}
+        return name
+
+    def _transmission(self, on: tuple[str, ...]) -> Transmission:
+        kind, *names = on
+        others = {"tendon": self._tendons, "site": self._sites, "crank": self._sites, "body": self._bodies}
+        known: Any = others.get(kind, self._joints)
+        return Transmission(kind, *(list(known).index(name) for name in names))
+
+    @checked_model
+    def sensor(
+        self,
+        name: str,
+        kind: str,
+        on: str = "",
+        *,
+        ref: str | None = None,
+        cutoff: float = 0.0,
+        zone: Any = None,
+        data: Any = (),
+        between: Any = (("", ""), ("", "")),
+        reduce: str = "none",
+        num: int = 1,
+    ) -> str:
+        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat, ballangvel,
+        jointactfrc, jointlimitpos, jointlimitvel or jointlimitfrc; of a site framepos, framequat, framexaxis (y, z),
+        framelinvel, frameangvel, framelinacc, frameangacc, velocimeter, gyro, accelerometer, magnetometer, force, torque,
+        touch, rangefinder or insidesite; of a body subtreecom, subtreelinvel or subtreeangmom; of a tendon tendonpos,
+        tendonvel, tendonactfrc, tendonlimitpos, tendonlimitvel or tendonlimitfrc; of an actuator actuatorpos, actuatorvel or
+        actuatorfrc; of the model e_potential, e_kinetic, clock or contact; and of how two shapes or bodies are apart, as far as
+        the cutoff, geomdist, geomnormal or geomfromto. on: the part that it reads.
+
+        ref: a site from which a frame is seen, or that is inside a zone. cutoff: the largest reading. zone: of touch,
+        insidesite and contact, ("sphere", (radius, 0, 0)) or another shape about the site. data: of a rangefinder those of
+        dist, dir, origin, point and depth that it gives; of contact those of found, force, torque, dist, pos, normal,
+        tangent, linvel and angvel. between: the two sides of contacts, each ("shape" or "body" or "subtree", name), or
+        ("", "") for anything; those of a distance, shapes or bodies. reduce, num: which contacts (none, mindist, maxforce,
+        netforce), and how many."""
+        self._new(name, self._sensors, "sensor")
+        if kind not in KINDS:
+            raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")
+        self._sensed(kind, on)
+        if kind == "insidesite" and ref is None:
+            raise ModelError(f"sensor '{name}' asks whether a site is inside its zone: ref is its name")
+        if ref is not None and (kind not in (*SEEN_FROM, "insidesite") or ref not in self._sites):
+            raise ModelError(
+                f"sensor '{name}': a site may be a reference of {', '.join(SEEN_FROM)}, and '{ref}' is not one"
+            )
+        if (zone is None and ZONED.get(kind)) or (zone is not None and (kind not in ZONED or zone[0] not in ZONES)):
+            raise ModelError(
+                f"sensor '{name}': a sensor of {' or '.join(ZONED)}, and no other, has a zone: one of {', '.join(ZONES)} "
+                "and a size"
+            )
+        if zone is not None:
+            zone = Zone(zone[0], tuple(vector(zone[1], 3, f"zone of sensor '{name}'").tolist()))
+        self._sensors[name] = {
+            "kind": kind,
+            "on": on,
+            "ref": ref,
+            "cutoff": number(cutoff, "a cutoff"),
+            "zone": zone,
+            "data": self._data(name, kind, data),
+            "between": self._between(name, kind, between),
+            "reduce": reduce,
+            "num": int(num),
+        }
+        if reduce not in REDUCE or num < 1 or (kind != "contact" and (reduce, num) != ("none", 1)):
+            raise ModelError(
+                f"sensor '{name}': reduce is one of {', '.join(REDUCE)}, num at least 1, of contacts alone"
+            )
+        if reduce == "netforce" and {"linvel", "angvel"} & set(data):
+            raise ModelError(f"sensor '{name}': a sum of contacts has no linvel or angvel")
+        return name
+
+    @staticmethod
+    def _data(name: str, kind: str, data: Any) -> tuple[str, ...]:
+        """The numbers that a sensor gives, in their order."""
+        known, default = DATA.get(kind, ((), ()))
+        if not set(data) <= set(known):
+            raise ModelError(f"sensor '{name}' ({kind}) gives {', '.join(known) or 'one thing'}; not {', '.join(data)}")
+        return tuple(x for x in known if x in data) or default
+
+    def _between(self, name: str, kind: str, between: Any) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The two sides of contacts or of a distance, looked at."""
+        one, other = ((what, part) for what, part in between)
+        for what, part in (one, other):
+            sides = SIDES if kind == "contact" else DISTANCE_SIDES if kind in DISTANCES else ("",)
+            if what not in sides:
+                raise ModelError(
+                    f"sensor '{name}': contacts are between {', '.join(filter(None, SIDES))}, distances between "
+                    f"{' or '.join(DISTANCE_SIDES)}, nothing else is; not '{what}'"
+                )
+            known = {"shape": list(self._shapes), "body": [*self._bodies, WORLD]}.get(SIDES[what], [part])
+            if part not in known:
+                raise ModelError(f"sensor '{name}' is between {what} '{part}' and another; there is no such {what}")
+        return one, other
+
+    @checked_model
+    def visual(self, body: str, kind: str, **looks: Any) -> None:
+        """Something to draw on a body or "world": the fields of `Visual` after the body."""
+        if body != WORLD and body not in self._bodies:
+            raise ModelError(f"something to draw is on body '{body}', which does not exist")
+        self._visuals.append((body, Visual(-1, kind, **looks)))
+
+    @checked_model
+    def camera(
+        self,
+        name: str,
+        body: str = WORLD,
+        *,
+        position: Any = (0.0, 0.0, 0.0),
+        rotation: Any = (1.0, 0.0, 0.0, 0.0),
+        fov: float = 45.0,
+    ) -> str:
+        """A camera for `artigrad.camera`, fixed to a body or "world": it looks along -z of its frame, y is up.
+
+        rotation: quaternion w x y z. fov: degrees from top to bottom.
+        """
+        if name in self._cameras:
+            raise ModelError(f"there is a camera '{name}' already")
+        if body != WORLD and body not in self._bodies:
+            raise ModelError(f"camera '{name}' is on body '{body}', which does not exist")
+        if not 0 < number(fov, f"fov of camera '{name}'") < 180:
+            raise ModelError(f"the fov of camera '{name}' is between 0 and 180 degrees, not {fov}")
+        place = vector(position, 3, f"position of camera '{name}'")
+        turn = vector(rotation, 4, f"rotation of camera '{name}'")
+        self._cameras[name] = body, Mount(name, -1, tuple(place.tolist()), tuple(turn.tolist()), float(fov))
+        return name
+
+    def _body_index(self, name: str) -> int:
+        return -1 if name == WORLD else list(self._bodies).index(name)
+
+    def _sensed(self, kind: str, on: str) -> int:
+        """The index of what a sensor reads."""
+        what = KINDS[kind].on
+        if what == "model" or (what == "zone" and not on):
+            return -1
+        known: dict[str, list[str]] = {
+            "joint": list(self._joints),
+            "site": list(self._sites),
+            "zone": list(self._sites),
+            "body": [*self._bodies, WORLD],
+        }
+        known |= {"tendon": list(self._tendons), "actuator": list(self._actuators)}
+        names = known[what]
+        if on not in names:
+            raise ModelError(f"a sensor '{kind}' reads a {what}; there is no {what} '{on}'")
+        return -1 if on == WORLD else names.index(on)
+
+    def _built_sensor(self, name: str, s: dict[str, Any]) -> Sensor:
+        ref = -1 if s["ref"] is None else list(self._sites).index(s["ref"])
+        one, other = (ContactSide(what, self._side_index(what, part)) for what, part in s["between"])
+        more = {key: s[key] for key in ("cutoff", "zone", "data", "reduce", "num")}
+        return Sensor(name, s["kind"], self._sensed(s["kind"], s["on"]), ref, between=(one, other), **more)
+
+    def _side_index(self, what: str, part: str) -> int:
+        """The index of a side of contacts."""
+        return list(self._shapes).index(part) if what == "shape" else self._body_index(part) if what else -1
+
+    @staticmethod
+    def _check_servo_sensors(model: Model) -> None:
+        """The force of a servo motor is found with all rows of a step; sensors read forces before it."""
+        joints = [model.transmissions[j].a for j in model.servos]
+        for s in model.sensors:
+            if (s.kind == "actuatorfrc" and s.on in model.servos) or (s.kind == "jointactfrc" and s.on in joints):
+                raise ModelError(
+                    f"sensor '{s.name}' ({s.kind}) reads the force of a servo motor, which no sensor reads yet"
+                )
+            of_adhesion = s.kind == "actuatorvel" and model.transmissions[s.on].kind == "body"
+            if of_adhesion or (s.kind == "jointactfrc" and "adhesion" in model.extras):
+                raise ModelError(
+                    f"sensor '{s.name}' ({s.kind}) reads what adhesion does to joints, which no sensor does yet"
+                )
+
+    def _check_adhesion(self) -> None:
+        """What an adhesion actuator does to joints is found with the rows of a step, behind limits of effort."""
+        adhesive = [name for name, a in self._actuators.items() if a["on"][0] == "body"]
+        limited = [b["joint_name"] for b in self._bodies.values() if np.isfinite(b["effort_limit"]).any()]
+        if adhesive and limited:
+            raise ModelError(
+                f"actuator '{adhesive[0]}' pulls a body to what it touches, and joint '{limited[0]}' has an effort_limit: one "
+                "model cannot have both; limit the forces of its actuators by their force_range"
+            )
+
+    def _check_lifting(self, model: Model) -> None:
+        """Without any actuator nothing lifts, as in MuJoCo."""
+        lifting = [model.joints[i] for i in model.lifting]
+        if lifting and not self._lenient and not model.nu and "compensation" in model.extras:
+            warn(
+                f"joint '{lifting[0]}' of '{self.name}' lifts: its actuators compensate weight. The model has no actuator, and "
+                "so nothing does, as in MuJoCo: add one, or leave lifts out for compensation without any"
+            )
+
+    def build(self) -> Model:
+        """The finished model."""
+        if not self._bodies:
+            raise ModelError(f"'{self.name}' has no bodies")
+        self._check_adhesion()
+        bodies, sites, acts = (list(d.values()) for d in (self._bodies, self._sites, self._actuators))
+        names = list(self._bodies)
+        values: dict[str, Any] = {"gravity": self.gravity, "magnetic": self.magnetic, **self._fluid}
+        for key in ("mass", "com", "inertia", "position", "rotation", "anchor", "axis", *SURROUNDED):
+            values[key] = [b[key] for b in bodies]
+        for key in JOINT_NUMBERS:
+            values[key] = [b[key] for b in bodies]
+        if sites:
+            values |= {f"site_{key}": [s[key] for s in sites] for key in ("position", "rotation")}
+        if acts:
+            for key in (
+                "gear",
+                "gear_axes",
+                "crank_length",
+                "gain",
+                "gain_slope",
+                "bias",
+                "control_range",
+                "force_range",
+                "max_velocity",
+            ):
+                values[key] = [a[key] for a in acts]
+        activations = {j: a["activation"] for j, a in enumerate(acts) if "activation" in a}
+        muscles = {j: a["muscle"] for j, a in enumerate(acts) if "muscle" in a}
+        for rows, fields in ((activations, ACTIVATION_NUMBERS), (muscles, MUSCLE_NUMBERS)):
+            if rows:
+                values |= {key: [row[key] for row in rows.values()] for key in fields}
+        model = Model(
+            name=self.name,
+            bodies=names,
+            joints=list(self._joints),
+            parent=[self._body_index(b["parent"]) for b in bodies],
+            joint_type=[b["joint"] for b in bodies],
+            sites=list(self._sites),
+            site_body=[self._body_index(s["body"]) for s in sites],
+            actuators=list(self._actuators),
+            transmissions=[self._transmission(a["on"]) for a in acts],
+            actuator_kind=[a["kind"] for a in acts],
+            values=values | self._shape_values() | self._tendon_values(),
+            shapes=self._build_shapes(names),
+            keyframes={},
+            mocap=[k for k, b in enumerate(bodies) if b["mocap"]],
+            lifting=[k for k, b in enumerate(bodies) if b["lifts"]],
+            reference=[b["reference"] for b in bodies],
+            activations=[Activated(j, a["dynamics"], a["early"]) for j, a in activations.items()],
+            muscles=list(muscles),
+            equalities=self._build_equalities(names),
+            tendons=self._build_tendons(),
+            stopped_tendons=self._stopped_tendons(),
+            sensors=[self._built_sensor(name, s) for name, s in self._sensors.items()],
+            visuals=[replace(visual, body=self._body_index(body)) for body, visual in self._visuals],
+            cameras=[mount._replace(body=self._body_index(body)) for body, mount in self._cameras.values()],
+            options=self.options,
+            unsupported=self.unsupported,
+            notes=self.notes,
+        )
+        self._check_lifting(model)
+        staged = (s._replace(stage=stage_of(model, s)) if s.kind in DISTANCES else s for s in model.sensors)
+        model.__dict__["sensors"] = tuple(staged)
+        self._check_servo_sensors(model)
+        check_seen(model)
+        check_mass_matrix(model)
+        self._add_keyframes_to(model)
+        resting = self._equality_values(model) | self._resting_tendons(model)
+        own = {key: self._weight(key, x) for key, x in self.weights.items()}
+        model.__dict__["params"] = model.params.replace(**(weights(model) | own), **resting)
+        return model
+
+    @staticmethod
+    def _weight(name: str, x: Any) -> np.ndarray:
+        """Weights that were given in place of those of the reference pose."""
+        x = np.asarray(x, float)
+        if not (x >= 0).all():
+            raise ModelError(f"{name} has {x.min():g}; weights are zero or more")
+        return x
+
+    def _add_keyframes_to(self, model: Model) -> None:
+        zero = model.keyframes["zero"]._asdict()
+        for name, parts in self._keyframe_parts.items():
+            found = {k: x.copy() for k, x in zero.items()}
+            for (letter, part), value in parts.items():
+                k = self._place_in(model, letter, part)
+                found[letter][k : k + len(value)] = value
+            model.keyframes[name] = Keyframe(**found)
+        for name, frame in self._keyframes.items():
+            given = {k: zero[k] if x is None else x for k, x in frame._asdict().items()}
+            found = {k: vector(x, len(zero[k]), f"{k} of keyframe '{name}'") for k, x in given.items()}
+            self._normalize(model, name, found)
+            model.keyframes[name] = Keyframe(**found)
+
+    @staticmethod
+    def _normalize(model: Model, name: str, frame: dict[str, np.ndarray]) -> None:
+        """Make the quaternions of a keyframe unit ones."""
+        kinds = [model.joint_kind(i) for i in range(model.nb)]
+        starts = [("q", a + kind.straight) for a, kind in zip(model.joint_q, kinds, strict=True) if kind.quaternion]
+        starts += [("mocap", 7 * k + 3) for k in range(len(model.mocap))]
+        for key, k in starts:
+            own = frame[key][k : k + 4]
+            unit_one = quaternion(own, f"{key}[{k}:{k + 4}] of keyframe '{name}'")
+            if abs(np.linalg.norm(own) - 1.0) > 1e-14:
+                frame[key][k : k + 4] = unit_one
+
+    @staticmethod
+    def _place_in(model: Model, letter: str, part: str) -> int:
+        """Where the numbers of a joint, an actuator or a mocap body begin in q, v, u, act or mocap."""
+        if letter == "mocap":
+            return 7 * model.mocap.index(model.body(part))
+        if letter in "qv":
+            return (model.joint_q if letter == "q" else model.joint_v)[model.joint(part)]
+        j = model.actuator(part)
+        return j if letter == "u" else [a.actuator for a in model.activations].index(j)
+
+
+def stage_of(robot: Model, s: Sensor) -> Stage:
+    """The shapes of the two sides of a distance, which touch as far apart as the cutoff; planes and height fields, and with
+    them their side, are fixed to the world."""
+    shapes = robot.shapes
+    sides = [
+        [k for k, body in enumerate(shapes.body) if (k if side.what == "shape" else body) == side.which]
+        for side in s.between
+    ]
+    for own, side in zip(sides, s.between, strict=True):
+        if not own:
+            body = WORLD if side.which < 0 else robot.bodies[side.which]
+            raise ModelError(f"sensor '{s.name}' measures the distance of body '{body}', which has no shapes")
+    endless = [any(shapes.kind[k] in (PLANE, HEIGHT_FIELD) for k in own) for own in sides]
+    if all(endless):
+        raise ModelError(f"sensor '{s.name}' measures the distance of two planes or height fields, which have none")
+    b = ModelBuilder(s.name, gravity=(0.0, 0.0, 0.0))
+    b.measured = True
+    b.body("moves", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    homes = ("moves", WORLD) if endless[1] else (WORLD, "moves")
+    names = []
+    for prefix, own, home in zip(("first:", SECOND), sides, homes, strict=True):
+        b.add_shapes(robot, prefix, own, dict.fromkeys(range(-1, robot.nb), home).__getitem__, lambda *_: {})
+        names.append([prefix + shapes.names[k] for k in own])
+    for one in names[0]:
+        for other in names[1]:
+            b.include(one, other, condim=1, margin=s.cutoff)
+    return Stage(b.build(), (*sides[0], *sides[1]))

@@ -1,0 +1,1 @@
+"""Robot files: MJCF, URDF and meshes in, MJCF out."""

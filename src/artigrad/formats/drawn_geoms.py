@@ -1,0 +1,52 @@
+"""What the bodies of a compiled file look like: the geoms that MuJoCo draws by default; and its cameras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..build.builder import ModelBuilder
+from .compiler import HIDDEN
+from .names import Names
+
+# mjtGeom: kind and how many numbers of its size count; of a height field its shape is drawn
+KINDS = {0: ("plane", 2), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
+MESH = 7
+FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or target a body are not offered
+
+
+def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
+    for g in range(m.ngeom):
+        kind, count = KINDS.get(int(m.geom_type[g]), ("mesh", 0))
+        if m.geom_group[g] >= HIDDEN or (kind == "mesh" and m.geom_type[g] != MESH):
+            continue
+        b.visual(
+            names.body[int(m.geom_bodyid[g])],
+            kind,
+            size=tuple(float(x) for x in m.geom_size[g, :count]),
+            position=tuple(float(x) for x in m.geom_pos[g]),
+            quaternion=tuple(float(x) for x in m.geom_quat[g]),
+            rgba=tuple(float(x) for x in _colour(m, g)),
+            mesh=mesh_of(m, int(m.geom_dataid[g])) if kind == "mesh" else None,
+        )
+
+
+def _colour(m: Any, g: int) -> np.ndarray:
+    """A material's colour, unless the geom has one of its own."""
+    plain = np.allclose(m.geom_rgba[g], (0.5, 0.5, 0.5, 1.0))
+    return m.mat_rgba[m.geom_matid[g]] if plain and m.geom_matid[g] >= 0 else m.geom_rgba[g]
+
+
+def mesh_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n, 3) and faces (n, 3) of mesh k."""
+    v, f = int(m.mesh_vertadr[k]), int(m.mesh_faceadr[k])
+    vertices = np.array(m.mesh_vert[v : v + m.mesh_vertnum[k]], float)
+    return vertices, np.array(m.mesh_face[f : f + m.mesh_facenum[k]], int)
+
+
+def add_cameras(b: ModelBuilder, m: Any, names: Names) -> None:
+    for c in range(m.ncam):
+        if m.cam_mode[c] == FIXED and m.cam_projection[c] == PERSPECTIVE:
+            place = {"position": m.cam_pos[c], "rotation": m.cam_quat[c]}
+            b.camera(names.camera[c], names.body[int(m.cam_bodyid[c])], fov=float(m.cam_fovy[c]), **place)

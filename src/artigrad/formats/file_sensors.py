@@ -1,0 +1,148 @@
+"""Sensors of a compiled file. Frames that are no site become one, named like the sensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..build.builder import SEEN_FROM, ModelBuilder
+from ..model.findings import Finding
+from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
+from ..simulate.sensor_distances import DISTANCES
+from ..simulate.sensors import KINDS
+from .compiler import mujoco
+from .contacts import visible
+from .names import Names
+
+ZONE_SHAPES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}  # mjtGeom
+FIELD = 8  # mjtGeom: a signed distance field
+SITE = 6  # mjtObj; and those that contacts may be between
+SIDES = {0: "", 1: "body", 2: "subtree", 5: "shape", SITE: ""}
+NORMAL = 4  # mjtRayDataField
+RANGE_BITS = {0: "dist", 1: "dir", 2: "origin", 3: "point", 5: "depth"}
+
+
+def add_sensors(b: ModelBuilder, m: Any, names: Names) -> None:
+    """All that are read; the others go to the report."""
+    beyond: dict[str, list[str]] = {}
+    for s in range(m.nsensor):
+        kind = mujoco().mjtSensor(int(m.sensor_type[s])).name.removeprefix("mjSENS_").lower()
+        problem = _problem(b, m, names, s, kind)
+        if problem is not None:
+            beyond.setdefault(f"sensor '{kind}'{problem}", []).append(names.sensor[s])
+        else:
+            _add(b, m, names, s, kind)
+    b.unsupported += [Finding(what, tuple(where), "not read") for what, where in beyond.items()]
+
+
+def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | None:
+    """Why a sensor is not read, as a continuation of its name; None if it is."""
+    i = int(m.sensor_objid[s])
+    if kind not in KINDS:
+        return ""
+    if m.sensor_delay[s] or (m.sensor_interval[s].any() and m.sensor_interval[s][0] > 0):
+        return " with a delay or an interval"
+    if kind in DISTANCES:
+        return _unmeasured(b, m, names, s)
+    if m.sensor_reftype[s] and kind not in (*SEEN_FROM, "contact", "insidesite"):
+        return " in another frame"
+    if kind == "rangefinder":
+        return _unseen(m, s)
+    if kind == "contact" and not {int(m.sensor_objtype[s]), int(m.sensor_reftype[s])} <= set(SIDES):
+        return " of this kind of part"
+    if kind in ("tendonpos", "tendonvel") and names.tendon[i] not in b._tendons:
+        return " of a tendon that is left out"
+    return None
+
+
+def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
+    """Which shapes have no distance."""
+    geoms = [
+        [g for g in range(m.ngeom) if (g if SIDES[kind] == "shape" else m.geom_bodyid[g]) == i]
+        for kind, i in _ends(m, s)
+    ]
+    return " of a signed distance field" if any(names.geom[g] not in b._shapes for own in geoms for g in own) else None
+
+
+def _unseen(m: Any, s: int) -> str | None:
+    """What a rangefinder does not know."""
+    if m.sensor_objtype[s] != mujoco().mjtObj.mjOBJ_SITE:
+        return " of a camera"
+    if int(m.sensor_intprm[s][0]) >> NORMAL & 1:
+        return " of normals"
+    fields = [g for g in range(m.ngeom) if m.geom_type[g] == FIELD and visible(m, g)]
+    return " beside signed distance fields" if fields else None
+
+
+def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
+    name, i, on = names.sensor[s], int(m.sensor_objid[s]), KINDS[kind].on
+    more: dict[str, Any] = {"cutoff": float(m.sensor_cutoff[s])}
+    if kind == "contact":
+        where = _contact(m, names, s, more)
+    elif kind in DISTANCES:
+        where, more["between"] = "", _between(m, names, s)
+    elif kind == "insidesite":  # the file has the frame first
+        where = names.site[int(m.sensor_refid[s])]
+        more["ref"] = _site(b, m, names, int(m.sensor_objtype[s]), i, name)
+        more["zone"] = _zone(m, int(m.sensor_refid[s]))
+    elif on == "site":
+        where = _site(b, m, names, int(m.sensor_objtype[s]), i, name)
+        if m.sensor_reftype[s]:
+            more["ref"] = _site(b, m, names, int(m.sensor_reftype[s]), int(m.sensor_refid[s]), f"{name}:reference")
+        if kind == "touch":
+            more["zone"] = _zone(m, i)
+        if kind == "rangefinder":
+            more["data"] = [what for bit, what in RANGE_BITS.items() if int(m.sensor_intprm[s][0]) >> bit & 1]
+    else:
+        parts = {"joint": names.joint, "body": names.body, "tendon": names.tendon, "actuator": names.actuator}
+        where = parts[on][i] if on in parts else ""
+    b.sensor(name, kind, where, **more)
+
+
+def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
+    return ZONE_SHAPES[int(m.site_type[i])], m.site_size[i]
+
+
+def _between(m: Any, names: Names, s: int) -> list[tuple[str, str]]:
+    """The two sides of contacts or of a distance."""
+    known = {"": [""], "shape": names.geom, "body": names.body, "subtree": names.body}
+    return [(SIDES[kind], known[SIDES[kind]][i if SIDES[kind] else 0]) for kind, i in _ends(m, s)]
+
+
+def _ends(m: Any, s: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """What a sensor is of and what it refers to: kinds (mjtObj) and numbers."""
+    first, second = (m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s])
+    return (int(first[0]), int(first[1])), (int(second[0]), int(second[1]))
+
+
+def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
+    """What a contact sensor knows goes to `more`; its site, if it has one."""
+    data, reduce, num = (int(x) for x in m.sensor_intprm[s])
+    more |= {
+        "data": [what for k, what in enumerate(CONTACT_DATA) if data >> k & 1],
+        "reduce": REDUCE[reduce],
+        "num": num,
+    }
+    more["between"] = _between(m, names, s)
+    if int(m.sensor_objtype[s]) != SITE:
+        return ""
+    more["zone"] = _zone(m, int(m.sensor_objid[s]))
+    return names.site[int(m.sensor_objid[s])]
+
+
+def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str) -> str:
+    """The site of a sensor, added where the file names another frame: of a body, its inertia, a geom or a camera."""
+    mj = mujoco()
+    if kind == mj.mjtObj.mjOBJ_SITE:
+        return names.site[i]
+    if kind == mj.mjtObj.mjOBJ_GEOM:
+        body, position, rotation = int(m.geom_bodyid[i]), m.geom_pos[i], m.geom_quat[i]
+    elif kind == mj.mjtObj.mjOBJ_CAMERA:
+        body, position, rotation = int(m.cam_bodyid[i]), m.cam_pos[i], m.cam_quat[i]
+    elif kind == mj.mjtObj.mjOBJ_BODY:
+        body, position, rotation = i, m.body_ipos[i], m.body_iquat[i]
+    else:  # of a body's own frame
+        body, position, rotation = i, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+    name = sensor if sensor not in names.site else f"{sensor}:frame"
+    return b.site(name, names.body[body], position=position, rotation=rotation)

@@ -1,1 +1,0 @@
-"""Models made by hand, and several in one scene."""

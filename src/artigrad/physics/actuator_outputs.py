@@ -1,0 +1,90 @@
+"""What sensors of tendons and actuators read: lengths, velocities and forces along them; and the adjoint.
+
+out:  lengths and velocities of tendons, then of actuators, forces of actuators, the joint forces that these make, and forces of
+the springs and dampers of tendons
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ..compiler import Reals, loop
+from ..model.model import Model
+from .context import Step
+from .dynamics.actuation import actuation, add_seen_bars, by_transmission, drive_of, force_vjp, of_joints, within_effort
+from .dynamics.passive import tendon_force, tendon_force_vjp
+from .transmissions.transmission import add_moment_bars, add_velocity_bars, along, clear_line_bars, lines_vjp, place
+
+
+class Driving(NamedTuple):
+    """The parts of what is read, arrays over tendons, actuators and degrees of freedom."""
+
+    tendon_length: Any
+    tendon_velocity: Any
+    length: Any
+    velocity: Any
+    force: Any
+    joint_force: Any
+    tendon_force: Any
+
+    @classmethod
+    def sizes(cls, model: Model) -> Driving:
+        """How many numbers each has."""
+        nt = len(model.tendons)
+        return cls(nt, nt, model.nu, model.nu, model.nu, model.nv, nt)
+
+
+def driving_size(model: Model) -> int:
+    """How many numbers all have."""
+    return sum(Driving.sizes(model))
+
+
+def _parts(s: Step, out: Reals) -> Driving:
+    m = s.model
+
+    def starts() -> Iterator[Reals]:
+        start: Any = 0
+        for n in (m.ntendon, m.ntendon, m.nu, m.nu, m.nu, m.nv, m.ntendon):
+            yield out.shifted(start)
+            start = start + n
+
+    return Driving(*starts())
+
+
+def driving(s: Step, out: Reals) -> None:
+    """Fill `out`."""
+    place(s)
+    parts = _parts(s, out)
+    for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
+        parts.tendon_length[t], parts.tendon_velocity[t] = s.ws.length[t], along(s, t, s.v)
+        parts.tendon_force[t] = tendon_force(s, t)
+    for k in loop(s.model.nv):
+        s.ws.tau[k] = 0.0
+    for j in loop(s.model.nu):
+        d = drive_of(s, j)
+        parts.length[j], parts.velocity[j], parts.force[j] = d.length, d.velocity, d.force
+    actuation(s, s.ws.tau)
+    for k in loop(s.model.nv):
+        parts.joint_force[k] = s.ws.tau[k]
+
+
+def driving_vjp(s: Step, out_bar: Reals) -> None:
+    """Adds to the cotangents of q (tangent), v, act, u and constants."""
+    place(s)
+    clear_line_bars(s)
+    bars, const = _parts(s, out_bar), s.bars.const
+    joint_bar = within_effort(s, bars.joint_force)
+    for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
+        s.ws.length_bar[t] = s.ws.length_bar[t] + bars.tendon_length[t]
+        add_velocity_bars(s, t, bars.tendon_velocity[t])
+        tendon_force_vjp(s, t, bars.tendon_force[t])
+    for j in loop(s.model.nu):
+        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, joint_bar)
+        x_bar, rate_bar = force_vjp(s, j, d, bars.force[j] + gear * t)
+        add_seen_bars(s, j, x_bar + gear * bars.length[j], rate_bar + gear * bars.velocity[j])
+        pull = gear * d.force
+        by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, joint_bar, pull))  # type: ignore[misc]
+        if const is not None:
+            const.actuator[j].gear += d.force * t + d.x * bars.length[j] + d.rate * bars.velocity[j]
+    lines_vjp(s)

@@ -1,0 +1,1 @@
+"""Pairs of shapes with closed forms."""

@@ -1,0 +1,1 @@
+"""Pairs of general convex solids, meshes and height fields."""

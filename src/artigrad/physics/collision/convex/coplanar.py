@@ -1,0 +1,107 @@
+"""Features inside a flat face: a corner or an edge whose neighbors are level on all sides is that face  (theory 6.8).
+
+A search ends with corners of A - B that need not span a whole feature: two of them may be the ends of a diagonal of a face, and
+a mesh may have edges and corners between triangles of one plane. A normal does not turn where the other solid moves across
+these, so the feature is the face.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ....compiler import Linear, carry, select, target, when_any
+from ....model.model import BOX, POINTS
+from ...spatial import Vec3, cross, dot
+from .solids import SOLIDS, Solid
+from .witness import SHORT, Facet
+
+LEVEL = {"f64": 1e-5, "f32": 1e-4}  # sine of an edge against the plane across the normal; vertices of files are of f32
+STRAIGHT = 1e-4  # sine between two edges below which they are on one line
+
+
+class _Neighbor(Linear):
+    """From the first corner of a feature to the corner of this number."""
+
+    d: Vec3
+    number: float
+
+
+class _Around(Linear):
+    """The level edges that are turned furthest to both sides of another one, and 1 if one continues it backwards."""
+
+    left: _Neighbor
+    right: _Neighbor
+    behind: float
+
+
+_Neighbors = Callable[[], Iterator[tuple[_Neighbor, Any]]]  # of a corner, each with 1 where it is one
+
+
+def whole_feature(s: Solid, f: Facet, outwards: Vec3) -> Facet:
+    """Return the feature of a solid that contains the corner or edge f. outwards: the normal out of the solid, common axes."""
+    l = s.X.R.T @ outwards
+
+    def box() -> Iterator[tuple[_Neighbor, Any]]:
+        p = f.p0
+        for d in (Vec3(-2.0 * p.x, 0.0, 0.0), Vec3(0.0, -2.0 * p.y, 0.0), Vec3(0.0, 0.0, -2.0 * p.z)):
+            yield _Neighbor(d, 0.0), f.k > -0.5
+
+    def hull() -> Iterator[tuple[_Neighbor, Any]]:
+        for corner, there in s.hull.neighbors(f.p0, f.numbers.x):
+            yield _Neighbor(corner.p - f.p0, corner.number), there
+
+    same: dict[int, Callable[[], Facet]] = {k: lambda: f for k in SOLIDS}
+    return s.by_kind(same | {BOX: lambda: _whole(f, l, box), POINTS: lambda: _whole(f, l, hull)})
+
+
+def _whole(f: Facet, l: Vec3, edges: _Neighbors) -> Facet:
+    at_corner, at_edge = f.k < 0.5, (f.k > 0.5) & (f.k < 1.5)
+    first = carry(_Neighbor(select(at_edge, f.p1 - f.p0, Vec3.zero()), f.numbers.y))
+    for _ in when_any(at_corner):
+        for edge, there in edges():
+            takes = there & at_corner & _level(edge, l) & _none(first.value)
+            first.value = select(takes, edge, first.value)
+    asked, whole = (at_corner | at_edge) & _some(first.value), carry(f)
+    for _ in when_any(asked):
+        whole.value = select(asked, _extended(f, l, first.value, edges), f)
+    return whole.value
+
+
+def _extended(f: Facet, l: Vec3, first: _Neighbor, edges: _Neighbors) -> Facet:
+    """Return the feature with a level edge: a face if others are on both sides of an edge that touches, or all around
+    a corner; an edge if one continues the first one straight behind a corner."""
+    across, none = cross(l, first.d), _Neighbor(0.0 * l, 0.0 * l.x)  # across: to the left
+    around = carry(_Around(none, none, 0.0 * l.x))
+    for edge, there in edges():
+        now, side = around.value, dot(across, edge.d)
+        beside = side * side > STRAIGHT * STRAIGHT * dot(across, across) * dot(edge.d, edge.d)
+        level = there & _level(edge, l)
+        left, right = level & beside & (side > 0.0), level & beside & (side < 0.0)
+        left = left & (_none(now.left) | (dot(cross(now.left.d, edge.d), l) > 0.0))
+        right = right & (_none(now.right) | (dot(cross(now.right.d, edge.d), l) < 0.0))
+        behind = level & (dot(first.d, edge.d) < 0.0) & (select(beside, 0.0, 1.0) > 0.5)
+        around.value = _Around(
+            select(left, edge, now.left), select(right, edge, now.right), select(behind, 1.0, now.behind)
+        )
+    left, right, straight = around.value.left, around.value.right, around.value.behind > 0.5
+    closed = (f.k > 0.5) | straight | (dot(cross(right.d, left.d), l) < 0.0)
+    face, line = _some(left) & _some(right) & closed, (f.k < 0.5) & straight
+    areas = [dot(area, area) for area in (cross(first.d, edge.d) for edge in (left, right))]
+    third = select(face, select(areas[1] > areas[0], right, left), first)
+    numbers = Vec3(f.numbers.x, first.number, third.number)
+    kind = select(face, 2.0, 1.0)
+    return select(face | line, Facet(f.at, f.p0, f.p0 + first.d, f.p0 + third.d, kind, f.round, numbers), f)
+
+
+def _level(edge: _Neighbor, l: Vec3) -> Any:
+    height, most = dot(edge.d, l), LEVEL[target().dtype]
+    return (height * height < most * most * dot(edge.d, edge.d)) & _some(edge)
+
+
+def _some(edge: _Neighbor) -> Any:
+    return dot(edge.d, edge.d) > SHORT
+
+
+def _none(edge: _Neighbor) -> Any:
+    return dot(edge.d, edge.d) <= SHORT

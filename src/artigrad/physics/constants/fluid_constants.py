@@ -1,0 +1,92 @@
+"""Surroundings: compensated masses of links, boxes in a fluid, and the fluid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...compiler import loop
+from ..spatial import Force, Quat, Transform, Vec3, compose_vjp, dot, pose, pose_vjp
+from .constants_context import Making
+
+COEFFICIENTS = ("blunt", "slender", "angular", "kutta", "magnus")
+
+
+def surroundings(m: Making) -> None:
+    """m = sum of share mass,  h = sum of share mass c;  boxes in the frames of their links"""
+    fields = m.fields
+    if "compensation" in m.extras:
+        for i in loop(m.model.nl):
+            m.out.lifted[i].m, m.out.lifted[i].h = 0.0, Vec3.zero()
+        for b in loop(m.model.nb):
+            row, mass = m.out.lifted[m.model.link_of_body[b + 1]], _lifted_mass(m, b)
+            row.m += mass
+            row.h += m.out.body[b].com * mass
+    if "fluid" in m.extras:
+        medium = m.out.medium[0]
+        medium.density, medium.viscosity = fields.real("density", 0), fields.real("viscosity", 0)
+        medium.wind = fields.struct("wind", 0, Vec3)
+        for n in loop(m.model.nfluid):
+            b = m.model.fluid_body[n]
+            turned, own = _axes(m, b)
+            m.out.fluid[n].X = Transform((turned @ own).R, m.out.body[b - 1].com)
+            m.out.fluid[n].box = fields.struct("fluid_box", b - 1, Vec3)
+    if "ellipsoid" in m.extras:
+        for n in loop(m.model.nwet):
+            row = m.out.wet[n]
+            for k, name in enumerate(COEFFICIENTS):
+                setattr(row, name, fields.real("fluid_coefficients", n, 5, k))
+            row.mass, row.inertia = (fields.struct(f"virtual_{x}", n, Vec3) for x in ("mass", "inertia"))
+
+
+def surroundings_vjp(m: Making) -> None:
+    """To what surroundings have of their own, to centres of mass and frames of bodies; masses are for `lifted_masses_vjp`."""
+    fields, bars = m.fields, m.bars
+    if "compensation" in m.extras:
+        for b in loop(m.model.nb):
+            bar = m.out_bar.lifted[m.model.link_of_body[b + 1]]
+            m.out_bar.body[b].com += bar.h * _lifted_mass(m, b)
+            bars.put_real("gravity_compensation", b, _lifted_bar(m, b) * fields.real("mass", b))
+    if "fluid" in m.extras:
+        medium = m.out_bar.medium[0]
+        bars.put_real("density", 0, medium.density)
+        bars.put_real("viscosity", 0, medium.viscosity)
+        bars.put("wind", 0, medium.wind)
+        for n in loop(m.model.nfluid):
+            b, bar, X = m.model.fluid_body[n], m.out_bar.fluid[n], m.out.fluid[n].X
+            turned, own = _axes(m, b)
+            B_bar, own_bar = compose_vjp(turned, own, Force(bar.X.n, Vec3.zero()))
+            m.bodies[b].B_bar += B_bar
+            m.out_bar.body[b - 1].com += X.R @ bar.X.f
+            _, rotation_bar = pose_vjp(Vec3.zero(), fields.struct("fluid_rotation", b - 1, Quat), own_bar)
+            bars.put("fluid_rotation", b - 1, rotation_bar)
+            bars.put("fluid_box", b - 1, bar.box)
+    if "ellipsoid" in m.extras:
+        for n in loop(m.model.nwet):
+            row = m.out_bar.wet[n]
+            for k, name in enumerate(COEFFICIENTS):
+                bars.put_real("fluid_coefficients", n, getattr(row, name), 5, k)
+            bars.put("virtual_mass", n, row.mass)
+            bars.put("virtual_inertia", n, row.inertia)
+
+
+def lifted_masses_vjp(m: Making) -> None:
+    """Adds to the cotangents of masses, once `bodies_vjp` has put its own."""
+    if "compensation" in m.extras:
+        for b in loop(m.model.nb):
+            more = _lifted_bar(m, b) * m.fields.real("gravity_compensation", b)
+            m.bars.put_real("mass", b, m.bars.real("mass", b) + more)
+
+
+def _lifted_mass(m: Making, b: Any) -> Any:
+    return m.fields.real("mass", b) * m.fields.real("gravity_compensation", b)
+
+
+def _lifted_bar(m: Making, b: Any) -> Any:
+    bar = m.out_bar.lifted[m.model.link_of_body[b + 1]]
+    return bar.m + dot(bar.h, m.out.body[b].com)
+
+
+def _axes(m: Making, b: Any) -> tuple[Transform, Transform]:
+    """The axes of body b (counted from 1) in its link, and those of its box in the body."""
+    own = pose(Vec3.zero(), m.fields.struct("fluid_rotation", b - 1, Quat))
+    return Transform(m.bodies[b].B.R, Vec3.zero()), own

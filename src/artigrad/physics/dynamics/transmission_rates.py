@@ -1,0 +1,64 @@
+"""How forces along lines change with velocities: B has  rate moment moment^T  of each line, on the entries that the tree has.
+
+Entries between different branches are left out, as MuJoCo does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...compiler import Reals, carry, climb, loop
+from ..context import Step
+from ..transmissions.attachment import entries
+
+
+def _spread(s: Step, t: Any) -> None:
+    """ws.dense = the moment of line t over all degrees of freedom."""
+    for k in loop(s.model.nv):
+        s.ws.dense[k] = 0.0
+    for e, k in entries(s, t):
+        s.ws.dense[k] = s.ws.dense[k] + s.ws.moment[e]
+
+
+def _pairs(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
+    """(degree of freedom k of line t, an ancestor j of it): the entries beside the diagonal that the tree has."""
+    for _, k in entries(s, t):
+        for j in climb(s.model.dof_parent, s.model.dof_parent[k + 1]):
+            yield k, j - 1
+
+
+def add_line_rates(s: Step) -> None:
+    """To ws.M and ws.upper: h rate moment moment^T"""
+    m, M, upper, dense = s.model, s.ws.M, s.ws.upper, s.ws.dense
+    for t in loop(m.nline):
+        _spread(s, t)
+        h = s.dt * s.ws.line_rate[t]
+        for _, k in entries(s, t):
+            at = m.dof_row[k] + m.dof_depth[k]
+            M[at] = M[at] + h * dense[k] * dense[k]
+        for k, j in _pairs(s, t):
+            at, more = m.dof_row[k] + m.dof_depth[j], h * dense[k] * dense[j]
+            M[at], upper[at] = M[at] + more, upper[at] + more
+
+
+def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
+    """Adds the cotangents of  -h mu . B w  to those of moments; those of rates go to ws.line_rate."""
+    m, c, bar = s.model, s.ws.dense, s.ws.dense_bar
+    for t in loop(m.nline):
+        _spread(s, t)
+        rate, rate_bar = s.ws.line_rate[t], carry(0.0)
+        for k in loop(m.nv):
+            bar[k] = 0.0
+        for _, k in entries(s, t):
+            x = -(s.dt * mu[k] * w[k])
+            rate_bar.value = rate_bar.value + x * c[k] * c[k]
+            bar[k] = bar[k] + 2.0 * rate * x * c[k]
+        for k, j in _pairs(s, t):
+            x = -(s.dt * (mu[k] * w[j] + mu[j] * w[k]))
+            rate_bar.value = rate_bar.value + x * c[k] * c[j]
+            bar[k] = bar[k] + rate * x * c[j]
+            bar[j] = bar[j] + rate * x * c[k]
+        s.ws.line_rate[t] = rate_bar.value
+        for e, k in entries(s, t):
+            s.ws.moment_bar[e] = s.ws.moment_bar[e] + bar[k]

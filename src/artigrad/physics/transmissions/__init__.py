@@ -1,0 +1,1 @@
+"""Lengths and moments of tendons and actuators, each above its adjoint."""

@@ -1,0 +1,79 @@
+"""What lines pull at: frames on links, and the joints between them and the world.
+
+A line with forces F on links has the moment that these are for the joints. Backwards, with x the cotangent of the moment and W
+the motions of links under the joint velocities x,  moment . x  is the sum of  W . F,  whose adjoint is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...compiler import carry, climb, loop
+from .. import joints
+from ..context import Step
+from ..kinematics import add_placement_bar, origin
+from ..spatial import Force, Motion, Transform, Vec3, at_point, compose, cross, cross_force, force_to_child
+
+
+def entries(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
+    """(entry, degree of freedom) of line t."""
+    for e in loop(s.model.line_entry[t], s.model.line_entry[t + 1]):
+        yield e, s.model.entry_dof[e]
+
+
+class End:
+    """A site that a line pulls at: its link, its pose about the origin of its tree, and where it is in the world."""
+
+    def __init__(self, s: Step, frame: Any):
+        self.frame, self.link = frame, s.model.frame_link[frame]
+        self.X: Transform = compose(s.link[self.link].X, s.const.frame[frame].X)
+        self.world = origin(s, s.model.tree[self.link]) + self.X.r
+
+
+def project(s: Step, link: Any, F: Force) -> None:
+    """ws.dense += what a force on a link is for all joints between it and the world."""
+    for i in climb(s.model.parent, link):
+        joints.add_projection(s, i, F, s.ws.dense)
+
+
+def motion(s: Step, link: Any) -> Motion:
+    """The motion of a link under the joint velocities ws.dense."""
+    total = carry(Motion.zero())
+    for i in climb(s.model.parent, link):
+        total.value = total.value + joints.apply(s, i, s.ws.dense)
+    return total.value
+
+
+def spread(s: Step, t: Any) -> None:
+    """ws.dense = the cotangents of the moment."""
+    for e, k in entries(s, t):
+        s.ws.dense[k] = s.ws.moment_bar[e]
+
+
+def add_bars(s: Step, link: Any, W: Motion, F: Force, zeta: Force, o_bar: Vec3) -> None:
+    """To the poses of all joints before a link, for the pairing W . F: zeta is what a rigid motion of the link with all that is
+    on it (W turned along) does to it explicitly; each joint takes away the part of W that is before it."""
+    rest = carry(W)
+    for i in climb(s.model.parent, link):
+        own = rest.value
+        above = own - joints.apply(s, i, s.ws.dense)
+        xi = zeta - cross_force(joints.before(s, i, above, own), F)
+        joints.add_pose_bars(s, i, xi, o_bar)
+        add_placement_bar(s, i, xi, o_bar)
+        rest.value = above
+
+
+def add_frame_bars(s: Step, end: End, W: Motion, F: Force, moved: Force, o_bar: Vec3) -> None:
+    """For the pairing W . F of a force that is not fixed to the link, and whatever else depends on where `end` is: `moved` is
+    the cotangent of a rigid motion of that frame, o_bar the part of it that shifts of the tree's origin have too."""
+    add_bars(s, end.link, W, F, moved + cross_force(W, F), o_bar)
+    if s.bars.const is not None:
+        s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
+
+
+def add_end_bars(s: Step, end: End, W: Motion, force: Vec3, o_bar: Vec3) -> None:
+    """The same of a force at the site, whose place in the world has the cotangent o_bar."""
+    p = end.X.r
+    p_bar = o_bar + cross(force, W.w)  # point_velocity = v + w x p
+    add_frame_bars(s, end, W, at_point(p, force, Vec3.zero()), Force(cross(p, p_bar), p_bar), o_bar)

@@ -1,0 +1,321 @@
+"""Wrapping: where a string between two points touches a sphere or a cylinder that is in its way, and the adjoint.
+
+In the plane across the cylinder, or through the centre of the sphere and both points, with normal n, a string touches a
+circle of radius r at
+
+    w = (r^2 p + k r sqrt(p.p - r^2) n x p)/(p.p)        k = 1 or -1, for each end p, from the centre
+
+and goes around it by the angle between. Inside a hollow shape it touches at one point, where it is reflected. Along the axis of
+a cylinder it rises evenly. Whether it wraps, and on which side, is MuJoCo's choice, and is not differentiated. Nor is the
+point of touch of an end within 5e-9 r of the surface, where its derivative grows without bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ...compiler import arctan2, carry, loop, maximum, minimum, select, sincos, sqrt
+from ..spatial import Vec3, cross, dot
+
+TINY = 1e-15
+TAU = 6.283185307179586
+ON_AXIS = 1e-12  # m: a side site nearer to the axis of a cylinder is on it, and counts as on the x axis
+ROUNDS = 20  # of Newton's method for a string inside
+CLEAR = 1.0 + 1e-12  # share of r beyond which an end is outside of a hollow shape
+NEAR = 1e-8  # share of r^2 by which |p|^2 exceeds it: nearer, the point of touch is taken as fixed
+
+
+class Around(NamedTuple):
+    """A shape to wrap around. axes: x, y, z of its frame; radius; side: a point from the centre, which decides the way around
+    if `sided`. cylinder: whether it is one, around z; constant while staging."""
+
+    cylinder: bool
+    axes: tuple[Vec3, Vec3, Vec3]
+    radius: Any
+    side: Vec3
+    sided: Any
+
+
+class Touch(NamedTuple):
+    """on: whether the string wraps. first, last: where it touches, from the centre; arc: the angle between; long: its length
+    from end to end."""
+
+    on: Any
+    first: Vec3
+    last: Vec3
+    arc: Any
+    long: Any
+
+
+class TouchBars(NamedTuple):
+    """Cotangents of both ends, of the axis and of the radius."""
+
+    u: Vec3
+    v: Vec3
+    axis: Vec3
+    radius: Any
+
+
+def _norm(x: Vec3) -> Any:
+    return sqrt(maximum(dot(x, x), 1e-30))
+
+
+def _turned(n: Vec3, a: Vec3, b: Vec3) -> Any:
+    """(a x b) . n"""
+    return dot(n, cross(a, b))
+
+
+class _Plane:
+    """The ends in the plane of the circle, and its normal."""
+
+    def __init__(self, shape: Around, u: Vec3, v: Vec3):
+        self.shape, self.ends = shape, (u, v)
+        if shape.cylinder:
+            self.n = shape.axes[2]
+        else:
+            c = cross(u, v)
+            self.size = _norm(c)
+            self.plain = self.size > TINY
+            self.n = select(self.plain, c / self.size, _across(u, shape.axes))
+        self.heights = tuple(dot(self.n, p) if shape.cylinder else 0.0 for p in (u, v))
+        self.u, self.v = (p - self.n * z for p, z in zip((u, v), self.heights, strict=True))
+
+    def vjp(self, u_bar: Vec3, v_bar: Vec3, n_bar: Vec3, heights_bar: tuple[Any, Any]) -> tuple[Vec3, Vec3, Vec3]:
+        """The cotangents of both ends and of the axis."""
+        (u, v), n = self.ends, self.n
+        if self.shape.cylinder:
+            out = []
+            for p, z, bar, z_bar in zip((u, v), self.heights, (u_bar, v_bar), heights_bar, strict=True):
+                along = dot(n, bar)
+                out.append(bar - n * along + n * z_bar)
+                n_bar = n_bar - bar * z - p * along + p * z_bar
+            return out[0], out[1], n_bar
+        c_bar = select(self.plain, (n_bar - n * dot(n, n_bar)) / self.size, Vec3.zero())
+        return u_bar + cross(v, c_bar), v_bar + cross(c_bar, u), Vec3.zero()
+
+
+def _across(u: Vec3, axes: tuple[Vec3, Vec3, Vec3]) -> Vec3:
+    """A unit vector across u, where both ends are on one line through the centre of a sphere."""
+    x, y, z = (maximum(a, -a) for a in (dot(u, axis) for axis in axes))
+    most_y, most_z = (y > x) & (y > z), (z > x) & (z > y)
+    other = select(most_y, axes[0] + axes[2], select(most_z, axes[0] + axes[1], axes[1] + axes[2]))
+    c = cross(u, other)
+    return c / _norm(c)
+
+
+def _free(p: Vec3, r: Any) -> Any:
+    """Length of the tangent from a point to the circle."""
+    return sqrt(maximum(dot(p, p) - r * r, 1e-30))
+
+
+def _tangent(p: Vec3, n: Vec3, r: Any, k: Any) -> Vec3:
+    """w = (r^2 p + k r sqrt(p.p - r^2) n x p)/(p.p)"""
+    square = maximum(dot(p, p), 1e-30)
+    return (p * (r * r) + cross(n, p) * (k * r * _free(p, r))) / square
+
+
+def _tangent_vjp(p: Vec3, n: Vec3, r: Any, k: Any, w_bar: Vec3) -> tuple[Vec3, Vec3, Any]:
+    """The cotangents of p, n and r."""
+    square = maximum(dot(p, p), 1e-30)
+    s, m = _free(p, r), cross(n, p)
+    over_s = select(s * s > NEAR * (r * r), 1.0 / s, 0.0)
+    a, b = r * r / square, k * r * s / square
+    a_bar, b_bar, m_bar = dot(p, w_bar), dot(m, w_bar), w_bar * b
+    square_bar = (0.5 * k * r * over_s / square - b / square) * b_bar - a / square * a_bar
+    r_bar = 2.0 * r / square * a_bar + k * (s - r * r * over_s) / square * b_bar
+    return w_bar * a + cross(m_bar, n) + p * (2.0 * square_bar), cross(p, m_bar), r_bar
+
+
+def _angle(y: Any, x: Any) -> Any:
+    """Of (x, y), within pi either way."""
+    a = arctan2(maximum(y, -y), maximum(maximum(x, -x), 1e-30))
+    a = select(x < 0.0, 0.5 * TAU - a, a)
+    return select(y < 0.0, -a, a)
+
+
+def _arc_vjp(n: Vec3, first: Vec3, last: Vec3, k: Any, bar: Any) -> tuple[Vec3, Vec3, Vec3]:
+    """The cotangents of n, the first and the last point."""
+    y, x = _turned(n, first, last), dot(first, last)
+    size = maximum(x * x + y * y, 1e-30)
+    y_bar, x_bar = k * x / size * bar, -(k * y / size * bar)
+    first_bar = cross(last, n) * y_bar + last * x_bar
+    return cross(first, last) * y_bar, first_bar, cross(n, first) * y_bar + first * x_bar
+
+
+def _outside(plane: _Plane, shape: Around) -> tuple[Any, Any, Any]:
+    """Whether the string wraps, whether it goes the long way, and the angle between the points of touch.
+
+    It goes the long way where the side site lies in the wedge opposite to both ends. Otherwise it goes the short way, if the
+    straight line meets the circle: if the ends are farther apart, seen from the centre, than both tangents span.
+    """
+    n, u, v, r = plane.n, plane.u, plane.v, shape.radius
+    d = v - u
+    side = shape.side - n * dot(n, shape.side)
+    if shape.cylinder:
+        side = select(dot(side, side) > ON_AXIS * ON_AXIS, side, shape.axes[0])
+    whole = _turned(n, u, v)
+    behind = (shape.sided > 0.5) & (_turned(n, side, u) * whole > 0.0) & (_turned(n, v, side) * whole > 0.0)
+    apart = _angle(maximum(whole, -whole), dot(u, v))
+    spans = arctan2(_free(u, r), r) + arctan2(_free(v, r), r)
+    arc = select(behind, TAU - apart, apart) - spans
+    far = (dot(u, u) >= r * r) & (dot(v, v) >= r * r)
+    return (arc > 0.0) & far & (r > TINY) & (dot(d, d) > TINY), behind, arc
+
+
+def select_not(mask: Any) -> Any:
+    return select(mask, 0.0, 1.0) > 0.5
+
+
+def _inside(plane: _Plane, r: Any) -> tuple[Any, Vec3]:
+    """Whether a string inside wraps, and where it is reflected: it meets the wall at the angle x to the radius with
+    asin(A sin x) + asin(B sin x) - 2 x + G = 0,  A = r/|u|, B = r/|v|, G between both ends. The left side falls and is concave,
+    so that Newton's method from pi/2 comes down to the solution."""
+    n, u, v = plane.n, plane.u, plane.v
+    a, b, d = _norm(u), _norm(v), v - u
+    square = dot(d, d)
+    share = -dot(d, u) / maximum(square, 1e-30)
+    near = u + d * share
+    hits = (square > TINY) & (share > 0.0) & (share < 1.0) & (_norm(near) <= r)
+    wraps = (a > r * CLEAR) & (b > r * CLEAR) & (r > TINY) & select_not(hits)
+    turn = _turned(n, u, v)
+    G = _angle(maximum(turn, -turn), dot(u, v))
+    shares = [(r / p, (p - r) * (p + r) / (p * p)) for p in (a, b)]  # A and 1 - A^2
+
+    def angles(sine: Any, cos: Any) -> list[tuple[Any, Any]]:
+        """asin(A sin x) and its derivative."""
+        roots = [sqrt(maximum(cos * cos + rest * (sine * sine), 1e-30)) for _, rest in shares]
+        return [(arctan2(w * sine, root), w * cos / root) for (w, _), root in zip(shares, roots, strict=True)]
+
+    x = carry(0.25 * TAU + 0.0 * r)
+    for _ in loop(ROUNDS):
+        now = x.value
+        (one, slope_one), (two, slope_two) = angles(*sincos(now))
+        error, slope = one + two - 2.0 * now + G, slope_one + slope_two - 2.0
+        x.value = maximum(0.0, minimum(now, now - error / minimum(slope, -TINY)))
+    (one, _), (two, _) = angles(*sincos(x.value))
+    ahead = turn > 0.0
+    begin = select(ahead, u / a, v / b)
+    sine, cos = sincos(x.value - select(ahead, one, two))
+    return wraps, (begin * cos + cross(n, begin) * sine) * r
+
+
+def _inside_vjp(plane: _Plane, r: Any, w: Vec3, w_bar: Vec3) -> tuple[Vec3, Vec3, Vec3, Any]:
+    """The cotangents of both ends, n and r, where the path is reflected: with e = w/r and t = n x e,
+    g = t . (a + b) = 0  for the directions a and b from the ends to w. In a sphere also  n . (a + b) = 0,  so that w does not
+    depend on the plane, which both ends in one direction leave open."""
+    n, e = plane.n, w / r
+    t = cross(n, e)
+    parts = []
+    for p in (plane.u, plane.v):
+        d = w - p
+        long = _norm(d)
+        parts.append((d / long, long))
+    total = parts[0][0] + parts[1][0]
+    pressed = -dot(e, total)
+
+    def over(x: Vec3) -> Vec3:
+        """(1 - a a^T) x/|a| + (1 - b b^T) x/|b|"""
+        return sum(((x - d * dot(d, x)) / long for d, long in parts), Vec3.zero())
+
+    turn = r * dot(t, over(t)) + pressed
+    lam = -(r * dot(t, w_bar)) / select(maximum(turn, -turn) > TINY, turn, 1.0)
+    moved = t * lam
+    # n: w stays across it; what of w changes along the axis is of no length
+    n_bar = -(e * (r * dot(n, w_bar))) + (cross(e, total) - e * dot(n, over(t) * r)) * lam
+    if not plane.shape.cylinder:
+        tilt = r * (1.0 / parts[0][1] + 1.0 / parts[1][1]) + pressed
+        moved = moved - n * (r * dot(n, w_bar) / select(tilt > TINY, tilt, 1.0))
+        n_bar = Vec3.zero()
+    u_bar, v_bar = (-((moved - d * dot(d, moved)) / long) for d, long in parts)
+    return u_bar, v_bar, n_bar, dot(e, w_bar) + lam * dot(t, over(e))
+
+
+# -- both ----------------------------------------------------------------------------------------------------------------------
+class _Path:
+    """All that is known of a string; off where it does not wrap, with ends that harm nobody."""
+
+    def __init__(self, shape: Around, u: Vec3, v: Vec3):
+        r = shape.radius
+        plane = _Plane(shape, u, v)
+        hollow = (shape.sided > 0.5) & (dot(shape.side, shape.side) < r * r)
+        on_outside, long_way, arc = _outside(plane, shape)
+        on_inside, point = _inside(plane, r)
+        far = (dot(u, u) > 1e-30) & (dot(v, v) > 1e-30)
+        self.hollow = hollow
+        self.on = far & ((hollow & on_inside) | (select_not(hollow) & on_outside))
+        away = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
+        safe = [select(self.on, p, x * (2.0 * r + 1.0)) for p, x in zip((u, v), away, strict=True)]
+        self.shape, self.r = shape, r
+        plane = self.plane = _Plane(shape, safe[0], safe[1])
+        inside = self.point = select(self.on & hollow, point, plane.u * (r / _norm(plane.u)))
+        n = plane.n
+        self.k = select(long_way, -1.0, 1.0) * select(_turned(n, plane.u, plane.v) < 0.0, -1.0, 1.0)
+        self.first = select(hollow, inside, _tangent(plane.u, n, r, self.k))
+        self.last = select(hollow, inside, _tangent(plane.v, n, r, -self.k))
+        self.arc = select(self.on & select_not(hollow), arc, 0.0)
+        self.a, self.c = plane.u - self.first, plane.v - self.last
+        self.A, self.C = _norm(self.a), _norm(self.c)
+        self.P = self.A + r * self.arc + self.C
+        z0, z1 = plane.heights
+        self.rise = z1 - z0
+        self.f0, self.f1 = self.A / self.P, (self.A + r * self.arc) / self.P
+
+    def touch(self) -> Touch:
+        n, z0 = self.plane.n, self.plane.heights[0]
+        first, last = self.first, self.last
+        if self.shape.cylinder:
+            first, last = first + n * (z0 + self.rise * self.f0), last + n * (z0 + self.rise * self.f1)
+        return Touch(self.on, first, last, self.arc, sqrt(self.P * self.P + self.rise * self.rise))
+
+    def directions(self) -> tuple[Vec3, Vec3]:
+        """Of the string between its ends and the shape, unit vectors from the first end on; at the surface along it."""
+        n, r = self.plane.n, self.r
+        first = select(self.hollow, -(self.a / self.A), cross(n, self.first) * (self.k / r))
+        last = select(self.hollow, self.c / self.C, cross(n, self.last) * (self.k / r))
+        if not self.shape.cylinder:
+            return first, last
+        size = sqrt(self.P * self.P + self.rise * self.rise)
+        return (first * self.P + n * self.rise) / size, (last * self.P + n * self.rise) / size
+
+    def by_radius(self) -> Any:
+        """How the length changes with the radius: by the arc, or inside by what the wall is pushed."""
+        push = dot(self.point / self.r, -(self.a / self.A) - self.c / self.C)
+        planar = select(self.hollow, push, self.arc)
+        return planar * (self.P / sqrt(self.P * self.P + self.rise * self.rise))
+
+    def vjp(self, first_bar: Vec3, last_bar: Vec3) -> TouchBars:
+        """From the cotangents of both points."""
+        first_bar, last_bar = (select(self.on, x, Vec3.zero()) for x in (first_bar, last_bar))
+        plane, r, n = self.plane, self.r, self.plane.n
+        u_bar, v_bar, n_bar = Vec3.zero(), Vec3.zero(), Vec3.zero()
+        r_bar, heights_bar = 0.0, (0.0, 0.0)
+        if self.shape.cylinder:
+            z0 = plane.heights[0]
+            along0, along1 = dot(n, first_bar), dot(n, last_bar)
+            n_bar = first_bar * (z0 + self.rise * self.f0) + last_bar * (z0 + self.rise * self.f1)
+            heights_bar = (
+                along0 * (1.0 - self.f0) + along1 * (1.0 - self.f1),
+                along0 * self.f0 + along1 * self.f1,
+            )
+            f0_bar, f1_bar = along0 * self.rise, along1 * self.rise
+            P_bar = -(self.f0 * f0_bar + self.f1 * f1_bar) / self.P
+            B_bar = f1_bar / self.P + P_bar
+            a_bar, c_bar = self.a * ((f0_bar / self.P + B_bar) / self.A), self.c * (P_bar / self.C)
+            u_bar, first_bar = u_bar + a_bar, first_bar - a_bar
+            v_bar, last_bar = v_bar + c_bar, last_bar - c_bar
+            B_bar = select(self.hollow, 0.0, B_bar)
+            r_bar = self.arc * B_bar
+            more, *points = _arc_vjp(n, self.first, self.last, self.k, r * B_bar)
+            n_bar, first_bar, last_bar = n_bar + more, first_bar + points[0], last_bar + points[1]
+        ub, nb, rb = _tangent_vjp(plane.u, n, r, self.k, first_bar)
+        vb, nb1, rb1 = _tangent_vjp(plane.v, n, r, -self.k, last_bar)
+        ui, vi, ni, ri = _inside_vjp(plane, r, self.point, first_bar + last_bar)
+        u_bar, v_bar = u_bar + select(self.hollow, ui, ub), v_bar + select(self.hollow, vi, vb)
+        n_bar = n_bar + select(self.hollow, ni, nb + nb1)
+        r_bar = r_bar + select(self.hollow, ri, rb + rb1)
+        return TouchBars(*plane.vjp(u_bar, v_bar, n_bar, heights_bar), r_bar)
+
+
+def path_around(shape: Around, u: Vec3, v: Vec3) -> _Path:
+    """The path of a string between two points, from the centre of the shape."""
+    return _Path(shape, u, v)

@@ -1,0 +1,190 @@
+"""Bad models get an error that names the part and the rule."""
+
+import numpy as np
+import pytest
+
+import artigrad as ag
+
+
+def builder():
+    b = ag.ModelBuilder("bad")
+    b.body("base", joint="revolute", mass=1.0, inertia=(1, 1, 1))
+    return b
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"mass": -1.0}, "mass of body 'arm' is -1; it cannot be negative"),
+        ({"mass": float("nan")}, "mass of body 'arm' is nan"),
+        ({"mass": "heavy"}, "mass of body 'arm' must be a number"),
+        ({"mass": 1.0, "inertia": (1.0, 1.0, 3.0)}, "inertia of body 'arm' .* larger than the sum"),
+        ({"mass": 1.0, "inertia": (-1.0, 1.0, 1.0)}, "negative principal moment"),
+        ({"mass": 1.0, "inertia": [[1, 2, 0], [0, 1, 0], [0, 0, 1]]}, "not symmetric"),
+        ({"mass": 1.0, "inertia": (1, 2)}, "six numbers"),
+        ({"inertia": (1.0, 1.0, 1.0)}, "an inertia but no mass"),
+        ({"mass": 1.0, "joint": "revolute", "axis": (0, 0, 0)}, "axis of joint 'arm' is zero"),
+        ({"mass": 1.0, "joint": "revolute", "axis": (0, 0)}, "3 numbers"),
+        ({"mass": 1.0, "rotation": (0, 0, 0, 0)}, "zero quaternion"),
+        ({"mass": 1.0, "position": (0, np.inf, 0)}, "position of body 'arm'"),
+        ({"mass": 1.0, "com": (0, np.nan, 0)}, "com of body 'arm'"),
+        ({"mass": 1.0, "joint": "hinge"}, "one of fixed, revolute"),
+        ({"mass": 1.0, "joint": "free"}, "a free joint connects to the world"),
+        ({"mass": 1.0, "damping": -0.1}, "damping of body 'arm'"),
+        ({"mass": 1.0, "joint_name": "base"}, "two joints are named 'base'"),
+        ({"mass": 1.0, "parent": "ghost"}, "hangs on 'ghost', which is not there yet"),
+        ({"mass": 1.0, "parent": "arm"}, "hangs on 'arm', which is not there yet"),  # a cycle
+    ],
+)
+def test_bad_bodies(arguments, message):
+    arguments = {"parent": "base"} | arguments
+    with pytest.raises(ag.ModelError, match=message):
+        builder().body("arm", arguments.pop("parent"), **arguments)
+
+
+def test_duplicate_and_reserved_names():
+    b = builder()
+    with pytest.raises(ag.ModelError, match="'base'"):
+        b.body("base")
+    with pytest.raises(ag.ModelError, match="'world'"):
+        b.body("world")
+    with pytest.raises(ag.ModelError, match="is a text"):
+        b.body("")
+    b.site("s", "base")
+    with pytest.raises(ag.ModelError, match="'s'"):
+        b.site("s", "base")
+
+
+def test_bad_actuators_and_sites():
+    b = builder()
+    b.body("ball", "base", joint="spherical", mass=1.0)
+    with pytest.raises(ag.ModelError, match="joint 'knee', which does not exist; there are: base, ball"):
+        b.motor("m", "knee")
+    with pytest.raises(ag.ModelError, match="must be 3 numbers"):
+        b.motor("m", "ball")
+    with pytest.raises(ag.ModelError, match="lowest, highest"):
+        b.motor("m", "base", control_range=(1, -1))
+    with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
+        b.position_servo("m", "base", gain=1.0, max_velocity=1.0)
+    with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
+        b.actuator("m", "base", max_velocity=5.0)
+    with pytest.raises(ag.ModelError, match="kind is a str, not 7"):
+        b.actuator("m", "base", kind=7)
+    with pytest.raises(ag.ModelError, match="must be a number"):
+        b.motor("m", "base", max_force="much")
+    with pytest.raises(ag.ModelError, match="must be positive"):
+        b.velocity_servo("m", "base", gain=1.0, max_velocity=0.0)
+    with pytest.raises(ag.ModelError, match="body 'ghost'"):
+        b.site("s", "ghost")
+
+
+def test_massless_tips_and_empty_models():
+    with pytest.raises(ag.ModelError, match="no bodies"):
+        ag.ModelBuilder("empty").build()
+    for joint in ("revolute", "spherical"):  # a point mass on the axis
+        b = builder()
+        b.body("point", "base", joint=joint, mass=1.0)
+        with pytest.raises(ag.ModelError, match="joint 'point' can move without moving mass"):
+            b.build()
+    b = builder()
+    b.body("tip", "base", joint="revolute")
+    with pytest.raises(ag.ModelError, match="joint 'tip' can move without moving mass"):
+        b.build()
+    b = ag.ModelBuilder("rail")  # it slides back below its cart
+    b.body("rail", joint="prismatic", axis=(1, 0, 0))
+    b.body("cart", "rail", joint="prismatic", axis=(1, 0, 0), mass=1.0, inertia=(1, 1, 1))
+    with pytest.raises(ag.ModelError, match="joint 'rail' and those it carries can move together without moving mass"):
+        b.build()
+
+
+def test_keyframes():
+    b = builder()
+    b.keyframe("home", q=[0.5])
+    b.keyframe("wrong", q=[0.5, 1.0])
+    with pytest.raises(ag.ModelError, match="q of keyframe 'wrong' must be 1 numbers"):
+        b.build()
+
+
+def test_universal_and_planar_joints_by_chaining():
+    """Massless bodies between: a universal joint is two axes, a planar one two slides and a turn."""
+    b = ag.ModelBuilder("chained")
+    b.body("yoke", joint="revolute", axis=(1, 0, 0))
+    b.body("rod", "yoke", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    b.body("x", joint="prismatic", axis=(1, 0, 0))
+    b.body("y", "x", joint="prismatic", axis=(0, 1, 0))
+    b.body("disc", "y", joint="revolute", axis=(0, 0, 1), mass=2.0, inertia=(0.1, 0.1, 0.2))
+    model = b.build()
+    assert model.nv == 5
+    ag.gradcheck(model, tolerance=1e-6, show=False)
+    M = ag.Simulator(model).mass_matrix(ag.State(np.zeros(5), np.zeros(5)))
+    np.testing.assert_allclose(M[2:, 2:], np.diag([2.0, 2.0, 0.2]), atol=1e-14)
+
+
+def test_fixed_bodies_are_part_of_their_link():
+    """A body welded on, and the same mass merged by hand, move alike."""
+    welded, merged = ag.ModelBuilder("welded"), ag.ModelBuilder("merged")
+    for b in (welded, merged):
+        b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+    welded.body("bob", "rod", mass=2.0, position=(0, 0, -1.0), rotation=(1, 1, 0, 0), com=(0.1, 0, 0))
+    merged.body("bob", "rod", joint="fixed", mass=2.0, position=(0.1, 0, -1.0))
+    states = [ag.Simulator(m.build()).rollout(ag.State([0.3], [0.1]), steps=100).final for m in (welded, merged)]
+    np.testing.assert_allclose(states[0].q, states[1].q, rtol=1e-12)
+
+
+# -- shapes ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (lambda b: b.sphere("base", -1.0), "lengths of a sphere are positive"),
+        (lambda b: b.box("base", (1, 1, 0)), "lengths of a box are positive"),
+        (lambda b: b.box("base", (1, 1)), "3 numbers"),
+        (lambda b: b.sphere("ghost", 1.0), "body 'ghost', which does not exist"),
+        (lambda b: b.sphere("base", 1.0, friction=-1), "friction of shape .* cannot be negative"),
+        (lambda b: b.sphere("base", 1.0, restitution=1.5), "between 0 and 1"),
+        (lambda b: b.points("base", []), "n at least 1"),
+        (lambda b: (b.sphere("base", 1.0, name="s"), b.sphere("base", 1.0, name="s")), "'s'"),
+        (lambda b: b.exclude("base", "ghost"), "'ghost' does not exist"),
+        (lambda b: b.include("a", "b"), "shape 'a' does not exist"),
+        (lambda b: b.body("ball", joint="spherical", mass=1.0, limit=(-1, 1)), r"\(0, largest angle\)"),
+    ],
+)
+def test_bad_shapes(add, message):
+    with pytest.raises(ag.ModelError, match=message):
+        add(builder())
+
+
+def chain_of_spheres():
+    b = ag.ModelBuilder("filters")
+    for k, parent in (("a", "world"), ("b", "a"), ("c", "b"), ("d", "c")):
+        b.body(k, parent, joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    return b
+
+
+def touching(b):
+    model = b.build()
+    names = model.shapes.names
+    return {frozenset((names[i], names[j])) for i, j in model.shapes.pairs}
+
+
+def test_filters():
+    b = chain_of_spheres()
+    for k in "abcd":
+        b.sphere(k, 0.1, name=k)
+    assert touching(b) == {frozenset(p) for p in ("ac", "ad", "bd")}  # not with a parent
+    b.exclude("a", "d")
+    b.include("a", "b")
+    assert touching(b) == {frozenset(p) for p in ("ac", "bd", "ab")}
+    b = chain_of_spheres()
+    for k, group, touches in (("a", 1, 2), ("c", 2, 4), ("d", 4, 1)):
+        b.sphere(k, 0.1, name=k, group=group, touches=touches)
+    assert touching(b) == {frozenset(p) for p in ("ac", "ad")}  # c and d are parent and child
+
+
+def test_pairs_without_a_routine_are_named_once():
+    b = chain_of_spheres()
+    b.plane("a")
+    b.plane("c")
+    b.plane("d")
+    with pytest.warns(UserWarning, match="no contact between plane and plane: these pairs have no routine") as caught:
+        b.build()
+    assert len(caught) == 1
