@@ -68,6 +68,8 @@ def test_bad_actuators_and_sites():
         b.position_servo("m", "base", gain=1.0, max_velocity=1.0)
     with pytest.raises(ag.ModelError, match="max_velocity needs damping"):
         b.actuator("m", "base", max_velocity=5.0)
+    with pytest.raises(ag.ModelError, match="force, position, velocity, servo, speed; not 'push'"):
+        b.actuator("m", "base", kind="push")
     with pytest.raises(ag.ModelError, match="kind is a str, not 7"):
         b.actuator("m", "base", kind=7)
     with pytest.raises(ag.ModelError, match="must be a number"):
