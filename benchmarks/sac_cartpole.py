@@ -1,7 +1,7 @@
 """Number of controls that soft actor-critic needs, for comparison with adaptive control: `python -m
 benchmarks.sac_cartpole`.
 
-The cart-pole of `artigrad run adaptive` in artigrad: dm_control's bodies, forces within 200 N, a control every 40 ms,
+The cart-pole of `python -m experiments adaptive` in artigrad: dm_control's bodies, forces within 200 N, a control every 40 ms,
 episodes of 140 controls from hanging, dm_control's swing-up reward. One robot, one update per control, `artigrad.learn`'s
 SAC. Every 1000 controls the policy without noise is evaluated from five initial states; it counts as upright if all poles
 are within cos > 0.95 over the last 20 controls of at least three of them. Seeds and numbers of poles run in parallel, one

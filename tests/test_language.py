@@ -23,6 +23,7 @@ DONE = (
     "deprecation.py",
     "envs",
     "examples",
+    "experiments",
     "fit",
     "jobs.py",
     "kernels",
@@ -82,7 +83,7 @@ def texts(source):
 
 
 def files(name):
-    path = REPOSITORY / name if name == "examples" else ROOT / name
+    path = REPOSITORY / name if name in ("examples", "experiments") else ROOT / name
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 

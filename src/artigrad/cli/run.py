@@ -15,11 +15,12 @@ from rich.table import Table
 
 from ..errors import InputError
 from ..optimize import METHODS, History
-from ..tasks import EXPERIMENTS, TASKS, RunOptions, Task, experiment
+from ..tasks import TASKS, Task
 from ..tasks.study import Study, study, verdict
 from ..tasks.write_up import result, write
 
-NAMES = ", ".join([*TASKS, *EXPERIMENTS])
+NAMES = ", ".join(TASKS)
+EXPERIMENTS = ("adaptive", "reach", "reach-any", "gait", "speed", "pixels", "lengths")  # of the repository
 
 
 class Watch:
@@ -60,10 +61,6 @@ def run(
     name: Annotated[str | None, typer.Argument(metavar="TASK", help=f"One of {NAMES}; none lists them.")] = None,
     method: Annotated[str | None, typer.Option(help=f"One of {', '.join(METHODS)}; by default the task's.")] = None,
     starts: Annotated[int, typer.Option(min=1, help="Number of initial guesses, simulated as a batch.")] = 5,
-    device: Annotated[str, typer.Option(help="Device of experiments with networks: cpu or cuda.")] = "cpu",
-    seconds: Annotated[float, typer.Option(help="Time limit of such an experiment, s; its state is kept.")] = float(
-        "inf"
-    ),
     seed: Annotated[int, typer.Option(help="Seed of initial guesses and of CMA-ES.")] = 0,
     iterations: Annotated[int | None, typer.Option(min=1, help="Maximum number of iterations.")] = None,
     compare: Annotated[bool, typer.Option(help="Run CMA-ES for comparison.")] = True,
@@ -78,11 +75,9 @@ def run(
         return
     try:
         if name in EXPERIMENTS:
-            folder = out or Path("results") / name
-            run_experiment(
-                console, name, RunOptions(folder, starts, iterations, seconds, resume, device, first_seed=seed)
+            raise InputError(
+                f"'{name}' is an experiment: run python -m experiments {name} in a clone of the repository"
             )
-            return
         if name not in TASKS:
             raise InputError(f"there is no task '{name}'; tasks are {NAMES}")
         task = TASKS[name]()
@@ -120,31 +115,12 @@ def run(
 
 
 def listing(console: Console) -> None:
-    """Print all tasks and experiments."""
+    """Print all tasks."""
     table = Table("name", "what", box=None)
     for name, task in TASKS.items():
         table.add_row(f"[bold]{name}[/]", task.summary)
-    for name, (_, _, summary) in EXPERIMENTS.items():
-        table.add_row(f"[bold]{name}[/]", summary)
     console.print(table)
-
-
-def run_experiment(console: Console, name: str, how: RunOptions) -> None:
-    """Run an experiment with a progress bar, and print its numbers and files."""
-    console.print(f"[bold]{name}[/]: {EXPERIMENTS[name][2]}; {how.seeds} seeds, {how.device}")
-    columns = BarColumn(), TextColumn("{task.completed} {task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console) as progress:
-        bar = progress.add_task("", total=None)
-
-        def watch(done: int, total: int, text: str) -> None:
-            progress.update(bar, completed=done, total=total or None, description=text)
-
-        how.watch = watch
-        numbers, files = experiment(name)(how)
-    for key, value in numbers.items():
-        if not isinstance(value, dict | list) or len(str(value)) < 100:
-            console.print(f"{key}: {value}", markup=False)
-    console.print("results: " + ", ".join(f"[bold]{file}[/]" for file in files))
+    console.print(f"experiments ({', '.join(EXPERIMENTS)}): python -m experiments NAME, in a clone of the repository")
 
 
 def summarize(console: Console, done: Study) -> None:

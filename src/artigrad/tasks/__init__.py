@@ -1,14 +1,12 @@
-"""Trajectory optimization tasks and learning experiments, one file each: `artigrad run throw`."""
+"""Trajectory optimization tasks, one file each: `artigrad run throw`."""
 
 from __future__ import annotations
 
-from importlib import import_module
+from typing import Any
 
-from ..deprecation import module_getattr
 from .ball import Ball
 from .cartpole import Cartpole
 from .design import Design
-from .experiment import Experiment, RunOptions
 from .golf import Golf
 from .pendulum import Pendulum
 from .racecar import Racecar
@@ -17,40 +15,24 @@ from .throw import PaperThrow, Throw
 
 TASKS: dict[str, type[Task]] = {t.name: t for t in (Throw, PaperThrow, Golf, Racecar, Ball, Design, Cartpole, Pendulum)}
 
-# module, class and summary of each experiment; most need PyTorch and are imported on demand
-EXPERIMENTS = {
-    "adaptive": (
-        "adaptive",
-        "AdaptiveControl",
-        "a cart swings up poles of unknown masses and lengths, on dm_control's cartpole (Heiden 2019)",
-    ),
-    "reach": ("reach", "Reach", "an arm with servo motors learns to touch a point (Degrave 2019)"),
-    "reach-any": ("reach", "ReachAny", "one network for an arm learns to touch any point (Degrave 2019)"),
-    "gait": ("gait", "Gait", "a quadruped learns to trot, after a search for sufficient motors (Degrave 2019)"),
-    "speed": ("speed", "Speed", "time of a gradient through robot and network (Degrave 2019, table 1)"),
-    "pixels": ("pixels", "Pixels", "a cart swings its pendulum up from camera images (Degrave 2019)"),
-    "lengths": (
-        "lengths",
-        "Lengths",
-        "link lengths from images, by physics between an encoder and a decoder (Heiden 2019)",
-    ),
-}
-
-
-def experiment(name: str) -> Experiment:
-    """Return the experiment of this name."""
-    module, what, _ = EXPERIMENTS[name]
-    made: Experiment = getattr(import_module(f".{module}", __name__), what)()
-    return made
-
-
-__getattr__ = module_getattr(__name__, {"Running": "RunOptions"})
-
-__all__ = [
+MOVED = (
     "EXPERIMENTS",
     "Experiment",
     "RunOptions",
+    "Running",
     "experiment",
+)  # to the package experiments of the repository
+
+
+def __getattr__(name: str) -> Any:
+    if name in MOVED:
+        raise AttributeError(
+            f"artigrad.tasks.{name} has moved: experiments are run in a clone of the repository, by python -m experiments NAME"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
     "TASKS",
     "Ball",
     "Cartpole",

@@ -13,7 +13,7 @@ import numpy as np
 from .._version import __version__
 from ..files import write_text
 from ..optimize import History
-from .experiment import save_figure
+from .figures import plotting, save_figure
 from .study import BASELINE, Study, verdict
 from .task import Task
 
@@ -89,12 +89,8 @@ def advantage(task: Task, main: History, other: History) -> dict[str, Any]:
 
 
 def _plots(study: Study, saving: Saving) -> list[Path]:
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
+    plt = plotting()
+    if plt is None:
         return []
     files = [study.folder / "curves.png"]
     saving(files[0])

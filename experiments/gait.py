@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ..build.builder import ModelBuilder
-from ..files import write_array, write_text
-from ..model.model import Model
-from ..model.state import State
-from ..robots.inertias import box, rod, sphere
-from ..simulate.simulator import Simulator
-from . import props as looks
-from .experiment import Experiment, Resumable, RunOptions, plotting, save_figure, save_video
+from artigrad import Model, ModelBuilder, Simulator, State
+from artigrad.files import write_array, write_text
+from artigrad.robots.inertias import box, rod, sphere
+from artigrad.tasks import props as looks
+from artigrad.tasks.figures import plotting, save_figure
+
+from .experiment import Experiment, Resumable, RunOptions, save_video
 
 TORSO, FEMUR, TIBIA, FOOT = 21.0, 1.0, 0.7, 0.225  # kg: 28.7 in all
 LEGS = {"fl": (0.3, 0.2), "fr": (0.3, -0.2), "rl": (-0.3, 0.2), "rr": (-0.3, -0.2)}  # m, hips

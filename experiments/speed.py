@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..build.builder import ModelBuilder
-from ..model.model import Model
-from ..robots.inertias import box, rod, sphere
-from ..simulate.simulator import Simulator
-from .experiment import Experiment, RunOptions, plotting, save_figure, save_video
+from artigrad import Model, ModelBuilder, Simulator
+from artigrad.robots.inertias import box, rod, sphere
+from artigrad.tasks.figures import plotting, save_figure
+
+from .experiment import Experiment, RunOptions, save_video
 
 DT, STEPS = 0.01, 1000
 DECAY, CLIP = 0.95, 1.0  # per step of the backward pass; gradients of ten seconds of contact would not be finite

@@ -6,25 +6,48 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import artigrad.tasks
 from artigrad import Simulator
 from artigrad.cli import app
-from artigrad.tasks import EXPERIMENTS, TASKS, RunOptions, experiment, gait, lengths, reach, speed
+from artigrad.tasks import TASKS
+from experiments import EXPERIMENTS, RunOptions, experiment, gait, lengths, reach, speed
+from experiments.__main__ import main
 
 torch = pytest.importorskip("torch")
 
 
-def test_listing_names_every_experiment():
+def test_listing_names_every_experiment(capsys):
+    main([])
+    shown = capsys.readouterr().out
+    for name, (_, _, summary) in EXPERIMENTS.items():
+        assert f"{name} " in shown and summary in shown
+        assert experiment(name).name == name and summary
+
+
+def test_the_command_line_of_the_library_lists_tasks_and_refers_to_experiments():
     shown = CliRunner().invoke(app, ["run"])
     assert shown.exit_code == 0
     for name in (*TASKS, *EXPERIMENTS):
         assert name in shown.output
-    for name, (_, _, summary) in EXPERIMENTS.items():
-        assert experiment(name).name == name and summary
+    refused = CliRunner().invoke(app, ["run", "reach"])
+    assert refused.exit_code == 1 and "python -m experiments reach" in refused.output
+    with pytest.raises(AttributeError, match="python -m experiments NAME"):
+        artigrad.tasks.RunOptions  # noqa: B018
+
+
+def test_an_experiment_runs_by_name_and_copies_its_small_files(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reach, "STEPS", 20)
+    for name, value in {"sizes": (3, 8, 4), "batch": 2, "scenes": ("gravity",)}.items():
+        monkeypatch.setattr(reach.ReachAny, name, value)
+    folders = ["--folder", str(tmp_path / "run"), "--copy", str(tmp_path / "copy")]
+    main(["reach-any", "--seeds", "1", "--iterations", "1", *folders])
+    assert json.loads((tmp_path / "copy" / "run" / "result.json").read_text())["experiment"] == "reach-any"
+    assert "results:" in capsys.readouterr().out
 
 
 def test_sizes_of_the_papers():
     """Bodies, masses, sensors and weights."""
-    from artigrad.tasks.networks import PerSeedMLP
+    from experiments.networks import PerSeedMLP
 
     robot = gait.quadruped(4.0)
     assert abs(robot.params.mass.sum() - 28.7) < 1e-9 and robot.nu == 8
@@ -55,7 +78,7 @@ def test_the_tip_of_the_arm_is_its_site():
 
 
 def test_networks_of_different_seeds_are_independent():
-    from artigrad.tasks.networks import PerSeedMLP, clip_each
+    from experiments.networks import PerSeedMLP, clip_each
 
     both, one = PerSeedMLP((2, 8, 3), 2, quiet=False), PerSeedMLP((2, 8, 3), 1, quiet=False, first_seed=1)
     x = torch.randn(2, 5, 2)
@@ -107,7 +130,7 @@ def test_lengths_have_gradients():
 
 def test_pixels_runs_through_the_camera(tmp_path, monkeypatch):
     """Each part trains its networks, and images have a gradient with respect to the state."""
-    from artigrad.tasks import pixels
+    from experiments import pixels
 
     monkeypatch.setattr(pixels, "AHEAD", 3)
     small = pixels.Pixels()

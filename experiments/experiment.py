@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from .._version import __version__
-from ..errors import need
-from ..files import replacing, write_text
+from artigrad import __version__
+from artigrad.errors import need
+from artigrad.files import replacing, write_text
 
 Watch = Callable[[int, int, str], None]  # iterations done, total, and a text
 
@@ -128,24 +128,6 @@ class Resumable:
         kept = {key: part.state_dict() for key, part in self.parts.items()}
         with replacing(self.file) as unfinished:
             torch.save(kept | {"record": self.record}, unfinished)
-
-
-def save_figure(figure: Any, path: Path) -> None:
-    """Write a Matplotlib figure as an image."""
-    with replacing(path) as unfinished:
-        figure.savefig(unfinished, dpi=110, format=path.suffix.removeprefix("."))
-
-
-def plotting() -> Any:
-    """Return Matplotlib's pyplot with a file backend, or None if it is not installed."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        return None
-    return plt
 
 
 def save_video(traj: Any, folder: Path, name: str = "motion", **options: Any) -> list[Path]:

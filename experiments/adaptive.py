@@ -20,15 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..build.builder import ModelBuilder
-from ..control import MPC, LeastSquares
-from ..errors import InputError
-from ..model.model import Model
-from ..model.params import Params
-from ..model.state import State
-from ..optimize import minimize
-from ..simulate.simulator import Simulator
-from .experiment import Experiment, RunOptions, plotting, save_figure, save_video
+from artigrad import InputError, Model, ModelBuilder, Params, Simulator, State
+from artigrad.control import MPC, LeastSquares
+from artigrad.optimize import minimize
+from artigrad.tasks.figures import plotting, save_figure
+
+from .experiment import Experiment, RunOptions, save_video
 
 DT, HOLD, CONTROLS = 0.01, 4, 140  # step (s), steps per control, controls per episode
 FORCE, RAIL, FAST = 200.0, 1.8, 15.0  # N, m, rad/s
@@ -328,7 +325,7 @@ class AdaptiveControl(Experiment):
     @staticmethod
     def _film(poles: int, q: np.ndarray, folder: Path, name: str) -> list[Path]:
         """Save the last episode of the first seed as a video, on a cart-pole with visuals."""
-        from ..robots import cartpole
+        from artigrad.robots import cartpole
 
         sim = Simulator(cartpole(poles), dt=HOLD * DT)
         traj = sim.rollout(State(q[0], np.zeros(poles + 1)), steps=len(q) - 1)

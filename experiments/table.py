@@ -1,6 +1,6 @@
-"""Makes docs/results/experiments.md of what runs of experiments left: `python -m benchmarks.experiment_table FOLDER...`
+"""Table of the results of experiments, docs/results/experiments.md: `python -m experiments.table FOLDER...`
 
-Each folder has a result.json, as `artigrad run` and `benchmarks.experiments` write it; several of one experiment are runs of
+Each folder has a result.json, as `python -m experiments` writes it; several of one experiment are runs of
 other seeds and are put together. Numbers go to docs/results/NAME.
 """
 
@@ -104,7 +104,7 @@ def speed(cpu: dict[str, Any] | None, gpu: dict[str, Any] | None) -> list[str]:
 
 def draw_speed(cpu: dict[str, Any], gpu: dict[str, Any]) -> None:
     """Seconds with gradient, the paper's and ours."""
-    from artigrad.tasks.experiment import plotting
+    from artigrad.tasks.figures import plotting
 
     plt = plotting()
     if plt is None:
@@ -128,7 +128,7 @@ def draw_speed(cpu: dict[str, Any], gpu: dict[str, Any]) -> None:
 
 HEAD = """# Experiments
 
-Made by `python -m benchmarks.experiment_table`: runs on a machine with an H200 and 16 cores (`benchmarks/experiments.py`), the
+Made by `python -m experiments.table`: runs on a machine with an H200 and 16 cores (`python -m experiments`), the
 other cores and, but for `speed`, the GPU had other work meanwhile. Median over seeds, in brackets the
 least and the largest; a fall counts as a speed of zero.
 [Experiments](../experiments.md) says what they are.

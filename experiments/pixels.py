@@ -24,11 +24,12 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import artigrad.torch as at
+from artigrad import Simulator
+from artigrad.camera import Camera, RayScene, render
+from artigrad.files import replacing, write_array
+from artigrad.tasks.figures import plotting, save_figure
 
-from ..camera import Camera, RayScene, render
-from ..files import replacing, write_array
-from ..simulate.simulator import Simulator
-from .experiment import Experiment, Resumable, RunOptions, plotting, save_figure
+from .experiment import Experiment, Resumable, RunOptions
 from .swing_up import DT, HOLD, PlanDataset, SwingUpPolicy, cart_and_pendulum, move, random_states, state_features
 
 AHEAD = 12  # frames that gradients go through

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from ..build.builder import ModelBuilder
-from ..files import write_array
-from ..model.model import Model
-from ..robots.inertias import rod
-from ..simulate.simulator import Simulator
-from . import props as looks
-from .experiment import Experiment, Resumable, RunOptions, plotting, save_figure, save_video
+from artigrad import Model, ModelBuilder, Simulator
+from artigrad.files import write_array
+from artigrad.robots.inertias import rod
+from artigrad.tasks import props as looks
+from artigrad.tasks.figures import plotting, save_figure
+
+from .experiment import Experiment, Resumable, RunOptions, save_video
 
 LINK, MASS = 0.5, 16.0  # m and kg, of each of the two
 GAIN, SPEED = 30.0, np.radians(45.0)  # 1/s, rad/s

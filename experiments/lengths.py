@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from ..build.builder import ModelBuilder
-from ..model.model import Model
-from ..robots.inertias import rod
-from ..simulate.simulator import Simulator
-from . import props as looks
-from .experiment import Experiment, Resumable, RunOptions, plotting, save_figure, save_video
+from artigrad import Model, ModelBuilder, Simulator
+from artigrad.robots.inertias import rod
+from artigrad.tasks import props as looks
+from artigrad.tasks.figures import plotting, save_figure
+
+from .experiment import Experiment, Resumable, RunOptions, save_video
 
 DT, FINE, AHEAD = 0.05, 10, 20  # s between frames, steps of the simulator in that time, frames ahead
 TRUE, GUESS = (3.0, 3.0, 3.0), (1.0, 5.0, 0.5)  # m
@@ -176,8 +176,7 @@ def recordings() -> Any:
     import torch
 
     import artigrad.torch as at
-
-    from ..camera import Camera, RayScene, render
+    from artigrad.camera import Camera, RayScene, render
 
     model = pendulum()
     sim = Simulator(model, dt=DT / FINE)

@@ -16,14 +16,10 @@ import torch
 from torch import Tensor, nn
 
 import artigrad.torch as at
-
-from ..build.builder import ModelBuilder
-from ..control import LeastSquares, ilqr, lqr
-from ..model.model import Model
-from ..model.state import State
-from ..robots.inertias import box
-from ..simulate.simulator import Simulator
-from . import props as looks
+from artigrad import Model, ModelBuilder, Simulator, State
+from artigrad.control import LeastSquares, ilqr, lqr
+from artigrad.robots.inertias import box
+from artigrad.tasks import props as looks
 
 CART, BAR, TOP = 3.375, 4.2, 3.375  # kg
 REACH = 0.9  # m, from the hinge to the middle of the top

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 if find_spec("dm_control") is None:
     pytest.skip("no dm_control", allow_module_level=True)
 
-from artigrad.tasks.adaptive import HOLD, Pilot, Prediction, Suite, Transition, Upright
+from experiments.adaptive import HOLD, Pilot, Prediction, Suite, Transition, Upright
 
 
 def shaken(poles, count=60, force=20.0, seed=0):

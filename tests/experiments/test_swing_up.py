@@ -5,7 +5,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from artigrad.tasks import pixels, swing_up  # noqa: E402
+from experiments import pixels, swing_up  # noqa: E402
 
 
 def test_residuals_have_jacobians():
