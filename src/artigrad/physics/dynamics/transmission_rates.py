@@ -14,11 +14,17 @@ from ..transmissions.attachment import entries
 
 
 def _spread(s: Step, t: Any) -> None:
-    """ws.dense = the moment of line t over all degrees of freedom."""
-    for k in loop(s.model.nv):
-        s.ws.dense[k] = 0.0
+    """ws.dense = the moment of line t over its degrees of freedom and their ancestors."""
+    _clear(s, t, s.ws.dense)
     for e, k in entries(s, t):
         s.ws.dense[k] = s.ws.dense[k] + s.ws.moment[e]
+
+
+def _clear(s: Step, t: Any, x: Reals) -> None:
+    """x = 0 for the degrees of freedom of line t and their ancestors."""
+    for _, k in entries(s, t):
+        for j in climb(s.model.dof_parent, k + 1):
+            x[j - 1] = 0.0
 
 
 def _pairs(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
@@ -48,8 +54,7 @@ def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
     for t in loop(m.nline):
         _spread(s, t)
         rate, rate_bar = s.ws.line_rate[t], carry(0.0)
-        for k in loop(m.nv):
-            bar[k] = 0.0
+        _clear(s, t, bar)
         for _, k in entries(s, t):
             x = -(s.dt * mu[k] * w[k])
             rate_bar.value = rate_bar.value + x * c[k] * c[k]

@@ -31,6 +31,14 @@ class End:
         self.world = origin(s, s.model.tree[self.link]) + self.X.r
 
 
+def clear_path(s: Step, link: Any) -> None:
+    """ws.dense = 0 for all joints between a link and the world."""
+    for i in climb(s.model.parent, link):
+        va = s.model.link_v[i]
+        for k in loop(va, va + s.model.link_nv[i]):
+            s.ws.dense[k] = 0.0
+
+
 def project(s: Step, link: Any, F: Force) -> None:
     """ws.dense += what a force on a link is for all joints between it and the world."""
     for i in climb(s.model.parent, link):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...compiler import climb, loop, select, sqrt, vjp_of
+from ...compiler import select, sqrt, vjp_of
 from ..context import Step
 from ..spatial import (
     Force,
@@ -27,15 +27,7 @@ from ..spatial import (
     quat_of_matrix,
     rotation_vector_rate_vjp,
 )
-from .attachment import End, add_bars, add_frame_bars, entries, motion, project, spread
-
-
-def _clear_path(s: Step, link: Any) -> None:
-    """ws.dense = 0 for all joints between a link and the world."""
-    for i in climb(s.model.parent, link):
-        va = s.model.link_v[i]
-        for k in loop(va, va + s.model.link_nv[i]):
-            s.ws.dense[k] = 0.0
+from .attachment import End, add_bars, add_frame_bars, clear_path, entries, motion, project, spread
 
 
 def _take_moment(s: Step, t: Any) -> None:
@@ -51,7 +43,7 @@ def _wrench(s: Step, t: Any) -> tuple[End, Force]:
 
 def site(s: Step, t: Any) -> None:
     end, F = _wrench(s, t)
-    _clear_path(s, end.link)
+    clear_path(s, end.link)
     project(s, end.link, F)
     s.ws.length[t] = 0.0
     _take_moment(s, t)
@@ -89,7 +81,7 @@ class _Relative:
 def relative(s: Step, t: Any) -> None:
     line = _Relative(s, t)
     for end in (line.a, line.b):
-        _clear_path(s, end.link)
+        clear_path(s, end.link)
     project(s, line.a.link, line.wrench_at(line.a))
     project(s, line.b.link, -line.wrench_at(line.b))
     s.ws.length[t] = line.length
@@ -101,7 +93,7 @@ def relative_vjp(s: Step, t: Any) -> None:
     line, length_bar = _Relative(s, t), s.ws.length_bar[t]
     a, b, force, torque = line.a, line.b, line.force, line.torque
     for end in (a, b):
-        _clear_path(s, end.link)
+        clear_path(s, end.link)
     spread(s, t)
     W_a, W_b = motion(s, a.link), motion(s, b.link)
     force_bar = point_velocity(a.X.r, W_a) - point_velocity(b.X.r, W_b) + line.d * length_bar
@@ -185,7 +177,7 @@ class _Crank:
 def crank(s: Step, t: Any) -> None:
     line = _Crank(s, t)
     for end in (line.crank, line.slider):
-        _clear_path(s, end.link)
+        clear_path(s, end.link)
     project(s, line.crank.link, line.on_crank)
     project(s, line.slider.link, line.on_slider)
     s.ws.length[t] = crank_length(line.d, line.axis, line.rod)

@@ -37,7 +37,7 @@ from ..spatial import (
     rotation_vector_rate_vjp,
 )
 from . import site_transmissions
-from .attachment import End, add_end_bars, add_frame_bars, entries, motion, project, spread
+from .attachment import End, add_end_bars, add_frame_bars, clear_path, entries, motion, project, spread
 from .wrapping import Around, path_around
 
 NO_LENGTH = 1e-15  # m
@@ -151,15 +151,12 @@ def _by_piece(s: Step, n: Any, straight: Callable[[], Any], around: Callable[[bo
     return switch(s.model.piece_kind[n], cases) if len(cases) > 1 else straight()
 
 
-def _clear_dense(s: Step) -> None:
-    """ws.dense = 0: pieces are between links whose common joints are no entries of their line."""
-    for k in loop(s.model.nv):
-        s.ws.dense[k] = 0.0
-
-
 def _spatial(s: Step, t: Any) -> None:
     ws, total = s.ws, carry(0.0)
-    _clear_dense(s)
+    for _, k in entries(
+        s, t
+    ):  # pieces also pull at joints that carry both of their links, which are no entries and not read
+        ws.dense[k] = 0.0
     for n in _pieces(s, t):
         long = _by_piece(s, n, partial(_straight, s, n), partial(_around, s, n))
         total.value = total.value + long * s.const.piece[n].scale
@@ -171,6 +168,17 @@ def _spatial(s: Step, t: Any) -> None:
 def _ends(s: Step, n: Any) -> tuple[End, End, Any]:
     """Both ends of piece n, and how it counts."""
     return End(s, s.model.piece_a[n]), End(s, s.model.piece_b[n]), s.const.piece[n].scale
+
+
+def _clear_paths(s: Step, n: Any) -> None:
+    """ws.dense = 0 for all joints that move an end of piece n, or the shape that it wraps around."""
+
+    def clear(*frames: Any) -> None:
+        for frame in frames:
+            clear_path(s, s.model.frame_link[frame])
+
+    ends = s.model.piece_a[n], s.model.piece_b[n]
+    _by_piece(s, n, lambda: clear(*ends), lambda cylinder: clear(*ends, s.model.piece_around[n]))
 
 
 def _straight(s: Step, n: Any) -> Any:
@@ -223,7 +231,8 @@ def _around(s: Step, n: Any, cylinder: bool) -> Any:
 def _spatial_vjp(s: Step, t: Any) -> None:
     """Of  length_bar L + moment . x, where x is the cotangent of the moment: with W the motions under x, moment . x is the sum
     of  scale n . (W_b at b - W_a at a)."""
-    _clear_dense(s)
+    for n in _pieces(s, t):
+        _clear_paths(s, n)
     spread(s, t)
     length_bar = s.ws.length_bar[t]
     for n in _pieces(s, t):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ...compiler import arctan2, carry, loop, maximum, minimum, select, sincos, sqrt
+from ...compiler import arctan2, carry, loop, maximum, minimum, select, sincos, sqrt, when_any
 from ..spatial import Vec3, cross, dot
 
 TINY = 1e-15
@@ -239,15 +239,18 @@ class _Path:
         plane = _Plane(shape, u, v)
         hollow = (shape.sided > 0.5) & (dot(shape.side, shape.side) < r * r)
         on_outside, long_way, arc = _outside(plane, shape)
-        on_inside, point = _inside(plane, r)
+        on_inside, point = carry(0.0 * r), carry(u * 0.0)
+        for _ in when_any(hollow):
+            wraps, reflected = _inside(plane, r)
+            on_inside.value, point.value = select(wraps, 1.0, 0.0), reflected
         far = (dot(u, u) > 1e-30) & (dot(v, v) > 1e-30)
         self.hollow = hollow
-        self.on = far & ((hollow & on_inside) | (select_not(hollow) & on_outside))
+        self.on = far & ((hollow & (on_inside.value > 0.5)) | (select_not(hollow) & on_outside))
         away = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
         safe = [select(self.on, p, x * (2.0 * r + 1.0)) for p, x in zip((u, v), away, strict=True)]
         self.shape, self.r = shape, r
         plane = self.plane = _Plane(shape, safe[0], safe[1])
-        inside = self.point = select(self.on & hollow, point, plane.u * (r / _norm(plane.u)))
+        inside = self.point = select(self.on & hollow, point.value, plane.u * (r / _norm(plane.u)))
         n = plane.n
         self.k = select(long_way, -1.0, 1.0) * select(_turned(n, plane.u, plane.v) < 0.0, -1.0, 1.0)
         self.first = select(hollow, inside, _tangent(plane.u, n, r, self.k))
@@ -309,10 +312,12 @@ class _Path:
             n_bar, first_bar, last_bar = n_bar + more, first_bar + points[0], last_bar + points[1]
         ub, nb, rb = _tangent_vjp(plane.u, n, r, self.k, first_bar)
         vb, nb1, rb1 = _tangent_vjp(plane.v, n, r, -self.k, last_bar)
-        ui, vi, ni, ri = _inside_vjp(plane, r, self.point, first_bar + last_bar)
-        u_bar, v_bar = u_bar + select(self.hollow, ui, ub), v_bar + select(self.hollow, vi, vb)
-        n_bar = n_bar + select(self.hollow, ni, nb + nb1)
-        r_bar = r_bar + select(self.hollow, ri, rb + rb1)
+        bars = [carry(x) for x in (ub, vb, nb + nb1, rb + rb1)]
+        for _ in when_any(self.hollow):
+            for bar, inside in zip(bars, _inside_vjp(plane, r, self.point, first_bar + last_bar), strict=True):
+                bar.value = select(self.hollow, inside, bar.value)
+        u_bar, v_bar = u_bar + bars[0].value, v_bar + bars[1].value
+        n_bar, r_bar = n_bar + bars[2].value, r_bar + bars[3].value
         return TouchBars(*plane.vjp(u_bar, v_bar, n_bar, heights_bar), r_bar)
 
 
