@@ -95,11 +95,17 @@ def check_recorded(quick: bool) -> list[Result]:
     """The same loop in Python and recorded, twice, weights changed between."""
     model = ag.robots.laikago()
     sim, policy = ag.Simulator(model, device="cuda", dtype="f32"), Policy(model, 64).cuda()
-    recorded, worst = at.RecordedLoop(sim, policy, 256, 16, decay=0.95, clip=1.0), 0.0
+    recorded, worst = (
+        at.RecordedLoop(sim, policy, 256, 16, gradient_options=ag.GradientOptions(decay=0.95, clip=1.0)),
+        0.0,
+    )
     for _ in range(2):
         q, v = (x.clone().requires_grad_() for x in _start(sim, 256))
         found = []
-        for loop in (recorded((q, v)), at.closed_loop(sim, policy, (q, v), 16, decay=0.95, clip=1.0)):
+        for loop in (
+            recorded((q, v)),
+            at.closed_loop(sim, policy, (q, v), 16, gradient_options=ag.GradientOptions(decay=0.95, clip=1.0)),
+        ):
             loss = sum(y.sin().mean() for y in loop)
             found.append((*loop, *torch.autograd.grad(loss, (q, v, *policy.parameters()))))
         worst = max(worst, apart(*found))
@@ -195,11 +201,19 @@ def time_training(quick: bool) -> list[Result]:
     for device in ("cuda", "cpu"):
         sim, policy = ag.Simulator(model, device=device, dtype="f32"), Policy(model, 64, 64).to(device)
         state, adam = _start(sim, 4096), torch.optim.Adam(policy.parameters(), 1e-3)
-        loop = at.RecordedLoop(sim, policy, 4096, STEPS, decay=0.99) if device == "cuda" else None
+        loop = (
+            at.RecordedLoop(sim, policy, 4096, STEPS, gradient_options=ag.GradientOptions(decay=0.99))
+            if device == "cuda"
+            else None
+        )
 
         def train(policy: Any = policy, sim: Any = sim, state: Any = state, adam: Any = adam, loop: Any = loop) -> None:
             adam.zero_grad()
-            found = at.closed_loop(sim, policy, state, STEPS, decay=0.99) if loop is None else loop(state)
+            found = (
+                at.closed_loop(sim, policy, state, STEPS, gradient_options=ag.GradientOptions(decay=0.99))
+                if loop is None
+                else loop(state)
+            )
             (-found.q[:, -1, 0].mean()).backward()
             adam.step()
 
@@ -214,7 +228,9 @@ def memory(quick: bool) -> list[Result]:
     sim, policy = ag.Simulator(model, device="cuda", dtype="f32"), Policy(model, 1000, 1000).cuda()
     state, steps = _start(sim, 4096), 100 if quick else 1000
     torch.cuda.reset_peak_memory_stats()
-    at.closed_loop(sim, policy, state, steps, decay=0.99).q[:, -1, 0].mean().backward()
+    at.closed_loop(sim, policy, state, steps, gradient_options=ag.GradientOptions(decay=0.99)).q[
+        :, -1, 0
+    ].mean().backward()
     torch.cuda.synchronize()
     peak = torch.cuda.max_memory_allocated() / 1e9
     weights = sum(w.numel() for w in policy.parameters())

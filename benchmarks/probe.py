@@ -197,7 +197,7 @@ def closed_loop(steps: int) -> dict[str, float]:
     state = tuple(map(torch.tensor, sim.reset(batch=128)))
     at.closed_loop(sim, policy, state, 3).q.sum().backward()
     before, start = resident("VmRSS"), time.perf_counter()
-    loop = at.closed_loop(sim, policy, state, steps, decay=0.99)
+    loop = at.closed_loop(sim, policy, state, steps, gradient_options=ag.GradientOptions(decay=0.99))
     loop.q[..., -1, 0].sum().backward()
     seconds = time.perf_counter() - start
     kept = sum(x.numel() * x.element_size() for x in loop)

@@ -10,6 +10,7 @@ import artigrad as ag
 from artigrad.torch import closed_loop
 
 ROBOTS, STEPS, DT = 64, 75, 0.02
+OPTIONS = ag.GradientOptions(decay=0.98)
 
 
 class Policy(nn.Module):
@@ -37,7 +38,7 @@ def main():
     policy = Policy()
     optimiser = torch.optim.Adam(policy.parameters(), lr=1e-2)
     for iteration in range(70):
-        loop = closed_loop(sim, policy, random_starts(ROBOTS), STEPS, decay=0.98)
+        loop = closed_loop(sim, policy, random_starts(ROBOTS), STEPS, gradient_options=OPTIONS)
         cost = loop.q.square().mean() + 0.05 * loop.v.square().mean() + 1e-4 * loop.u.square().mean()
         optimiser.zero_grad()
         cost.backward()

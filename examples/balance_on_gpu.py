@@ -15,6 +15,7 @@ from artigrad.torch import RecordedLoop, closed_loop
 GPU = torch.cuda.is_available()
 DEVICE, ROBOTS = ("cuda", 4096) if GPU else ("cpu", 128)
 STEPS, DT = 75, 0.02
+OPTIONS = ag.GradientOptions(decay=0.98)
 
 
 def random_starts(count):
@@ -32,12 +33,12 @@ def main():
     strength.bias.zero_()
     policy = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1), nn.Tanh(), strength).to(DEVICE)
     nn.init.zeros_(policy[2].weight)  # initial force: zero
-    recorded = RecordedLoop(sim, policy, ROBOTS, STEPS, decay=0.98) if GPU else None
+    recorded = RecordedLoop(sim, policy, ROBOTS, STEPS, gradient_options=OPTIONS) if GPU else None
 
     optimiser = torch.optim.Adam([w for w in policy.parameters() if w.requires_grad], lr=1e-2)
     for iteration in range(70):
         start = random_starts(ROBOTS)
-        loop = recorded(start) if recorded else closed_loop(sim, policy, start, STEPS, decay=0.98)
+        loop = recorded(start) if recorded else closed_loop(sim, policy, start, STEPS, gradient_options=OPTIONS)
         cost = loop.q.square().mean() + 0.05 * loop.v.square().mean() + 1e-4 * loop.u.square().mean()
         optimiser.zero_grad()
         cost.backward()

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from artigrad import Model, ModelBuilder, Simulator, State
+from artigrad import GradientOptions, Model, ModelBuilder, Simulator, State
 from artigrad.files import write_array, write_text
 from artigrad.robots.inertias import box, rod, sphere
 from artigrad.tasks import props as looks
@@ -180,7 +180,7 @@ class Gait(Experiment):
         for k in training.iterations(self.updates):
             method.param_groups[0]["lr"] = self.rate * (1 - 0.8 * k / self.updates)
             u = home + 0.8 * bank(wave).tanh()
-            states: Any = at.rollout(sim, start, u, decay=self.decay, clip=self.clip)
+            states: Any = at.rollout(sim, start, u, gradient_options=GradientOptions(self.decay, self.clip))
             q, v = states
             loss = -v[..., 0].mean(1) + unsafe(q).mean(1)  # by the torso's velocity, so that every step contributes
             method.zero_grad()

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from artigrad import Model, ModelBuilder, Simulator
+from artigrad import GradientOptions, Model, ModelBuilder, Simulator
 from artigrad.files import write_array
 from artigrad.robots.inertias import rod
 from artigrad.tasks import props as looks
@@ -134,12 +134,12 @@ class Reach(Experiment):
         import artigrad.torch as at
 
         q = targets.new_zeros(*targets.shape[:2], 4)
-        policy, decay = _policy(bank, targets), 0.95 ** (1 / fine)
+        policy, options = _policy(bank, targets), GradientOptions(decay=0.95 ** (1 / fine))
         if sim.checks.on_host or not torch.is_grad_enabled():
-            path = at.closed_loop(sim, policy, (q, q), STEPS * fine, decay=decay).q
+            path = at.closed_loop(sim, policy, (q, q), STEPS * fine, gradient_options=options).q
         else:
             if self._recorded is None or self._recorded.sim is not sim:
-                self._recorded = at.RecordedLoop(sim, policy, len(q.flatten(0, 1)), STEPS, decay=decay)
+                self._recorded = at.RecordedLoop(sim, policy, len(q.flatten(0, 1)), STEPS, gradient_options=options)
             path = self._recorded((q.flatten(0, 1),) * 2).q.unflatten(0, q.shape[:2])
         return _means(tip_of(path[..., fine::fine, :]), targets)
 

@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from artigrad import Model, ModelBuilder, Simulator
+from artigrad import GradientOptions, Model, ModelBuilder, Simulator
 from artigrad.robots.inertias import box, rod, sphere
 from artigrad.tasks.figures import plotting, save_figure
 
 from .experiment import Experiment, RunOptions, save_video
 
 DT, STEPS = 0.01, 1000
-DECAY, CLIP = 0.95, 1.0  # per step of the backward pass; gradients of ten seconds of contact would not be finite
+# gradients of ten seconds of contact would not be finite
+CONDITIONED = GradientOptions(decay=0.95, clip=1.0)
 NETWORKS = {
     "1,296": (81, 16),
     "1,147,904": (81, 1024, 1024, 16),
@@ -192,8 +193,8 @@ def _loop(sim: Simulator, policy: Any, robots: int, steps: int, device: str) -> 
     start = tuple(torch.tensor(x, dtype=torch.float32, device=device) for x in sim.model.keyframe())
     state = tuple(x.expand(robots, -1).contiguous() for x in start)
     if device == "cpu":
-        return lambda given: at.closed_loop(sim, policy, given, steps, decay=DECAY, clip=CLIP, keep=True), state
-    return at.RecordedLoop(sim, policy, robots, steps, decay=DECAY, clip=CLIP), state
+        return lambda given: at.closed_loop(sim, policy, given, steps, gradient_options=CONDITIONED, keep=True), state
+    return at.RecordedLoop(sim, policy, robots, steps, gradient_options=CONDITIONED), state
 
 
 def _now(device: str) -> float:

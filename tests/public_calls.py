@@ -188,9 +188,9 @@ def simulators():
     yield "rollout policy", Call(sim.rollout, {"state": state, "steps": 3, "policy": policy, **params}, STATE)
     trajectory = {"traj": ("trajectory", "Trajectory")}
     for name, own in (("contacts", touching), ("vjp", traj), ("vjp policy", under), ("jvp", held), ("hvp", held)):
-        method, tricks = name.split()[0], {"decay": 0.9, "clip": 1.0, "truncate": 2}
+        method, conditioned = name.split()[0], {"gradient_options": ag.GradientOptions(0.9, 1.0, 2)}
         arguments: dict[str, Any] = {"traj": own}
-        arguments |= {"vjp": {**bars, "with_params": True, **tricks}, "contacts": {}}.get(method, {})
+        arguments |= {"vjp": {**bars, "with_params": True, **conditioned}, "contacts": {}}.get(method, {})
         if "policy" in name:
             arguments |= {"u_bar": np.ones((3, 1))}
         if method in ("jvp", "hvp"):
@@ -764,7 +764,7 @@ def on_torch():
         ),
     )
     net = torch.nn.Sequential(torch.nn.Linear(4, 1)).double()
-    tricks = {"decay": 0.9, "clip": 1.0, "truncate": 2}
+    conditioned = {"gradient_options": ag.GradientOptions(0.9, 1.0, 2)}
     arguments = {
         "sim": sim,
         "policy": net,
@@ -772,7 +772,7 @@ def on_torch():
         "steps": 3,
         "params": None,
         "hold": 1,
-        **tricks,
+        **conditioned,
         "keep": False,
     }
     yield "torch.closed_loop", Call(at.closed_loop, arguments, STATE | {"sim": ("Simulator",)})
@@ -901,10 +901,10 @@ def front_end(name, module, sim, state, u, one):
     short = {"sim": sim, "state": state, "u": one, **params}
     wrench = np.zeros((2, 6)) + 0 * np.asarray(one)[0]
     yield f"{name}.step", Call(module.step, short, words)
-    tricks = {"decay": 0.9, "clip": 1.0, "truncate": 2}
+    conditioned = {"gradient_options": ag.GradientOptions(0.9, 1.0, 2)}
     yield (
         f"{name}.rollout",
-        Call(module.rollout, {"sim": sim, "state": state, "u": u, **params, "hold": 1, **tricks}, words),
+        Call(module.rollout, {"sim": sim, "state": state, "u": u, **params, "hold": 1, **conditioned}, words),
     )
     yield (
         f"{name}.rollout steps",

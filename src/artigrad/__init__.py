@@ -24,6 +24,7 @@ from .model.state import State
 from .model.tangent import difference, move, to_ambient, to_tangent
 from .model.visuals import Visual
 from .simulate.checkpoints import Binomial, EveryKth, EveryStep
+from .simulate.cotangents import GradientOptions
 from .simulate.gradcheck import gradcheck
 from .simulate.policy_loop import Network
 from .simulate.results import Contacts, Gradient, Health, Outputs, StateGradient, Trajectory
@@ -39,6 +40,7 @@ __all__ = [
     "Finding",
     "Fit",
     "Gradient",
+    "GradientOptions",
     "Health",
     "ContactError",
     "Contacts",

@@ -41,7 +41,18 @@ KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {  # annotation: what i
     "dict": ("a dict", lambda x: isinstance(x, dict)),
     "tuple": ("a tuple", lambda x: isinstance(x, list | tuple)),
 }
-CLASSES = ("Model", "Params", "Options", "Simulator", "Trajectory", "RayScene", "Camera", "Outputs", "EnvTask")
+CLASSES = (
+    "Model",
+    "Params",
+    "Options",
+    "Simulator",
+    "Trajectory",
+    "RayScene",
+    "Camera",
+    "Outputs",
+    "EnvTask",
+    "GradientOptions",
+)
 
 
 def _is_one_of(choices: tuple[str, ...], value: object) -> bool:

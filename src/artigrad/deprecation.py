@@ -1,7 +1,8 @@
 """Deprecated names of the public API. They work for one version and warn with the new name.
 
 `module_getattr` covers names of a module, `renamed` fields, methods and constructor arguments of a class, `renamed_arguments`
-arguments of a function. A DeprecationWarning points at the caller's line. The changelog lists all renamed names.
+arguments of a function, `moved_arguments` arguments that became fields of a record. A DeprecationWarning points at the
+caller's line. The changelog lists all renamed names.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from .errors import InputError, warn
@@ -59,6 +60,30 @@ def renamed_arguments(**names: str) -> Callable[[F], F]:
         @functools.wraps(f)
         def call(*args: Any, **given: Any) -> Any:
             return f(*args, **(translate(given, names, owner) if given.keys() & names.keys() else given))
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def moved_arguments(**records: Any) -> Callable[[F], F]:
+    """Decorate a function whose keyword arguments are now fields of a record: `moved_arguments(options=Options)`."""
+    ((argument, record),) = records.items()
+    names = {field.name for field in fields(record)}
+
+    def decorate(f: F) -> F:
+        owner = f.__qualname__.removesuffix(".__init__")
+
+        @functools.wraps(f)
+        def call(*args: Any, **given: Any) -> Any:
+            moved = {name: given.pop(name) for name in given.keys() & names}
+            if moved:
+                if given.get(argument) is not None:
+                    raise InputError(f"{owner}: pass {', '.join(sorted(moved))} as fields of {argument}")
+                used = ", ".join(f"{name}=..." for name in sorted(moved))
+                _warn(f"{owner}({used})", f"{argument}={record.__name__}({used})")
+                given[argument] = record(**moved)
+            return f(*args, **given)
 
         return call  # type: ignore[return-value]
 

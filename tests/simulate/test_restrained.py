@@ -37,25 +37,25 @@ def by_hand(state, u, bars, decay=1.0, clip=None, truncate=None):
     return q_bar, v_bar, u_bar.reshape(len(u), STEPS, HOLD, -1).sum(2)
 
 
-TRICKS = [{}, {"decay": 0.9}, {"clip": 2.0}, {"truncate": 2}, {"decay": 0.8, "clip": 3.0, "truncate": 4}]
+OPTIONS = [{}, {"decay": 0.9}, {"clip": 2.0}, {"truncate": 2}, {"decay": 0.8, "clip": 3.0, "truncate": 4}]
 
 
-@pytest.mark.parametrize("tricks", TRICKS, ids=str)
-def test_as_one_step_at_a_time(tricks):
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_as_one_step_at_a_time(options):
     state, u, bars = thrown()
     traj = SIM.rollout(state, u, hold=HOLD)
     assert traj.steps == STEPS * HOLD
-    grad = SIM.vjp(traj, *bars, **tricks)
-    for found, wanted in zip((grad.q0, grad.v0, grad.u), by_hand(state, u, bars, **tricks), strict=True):
+    grad = SIM.vjp(traj, *bars, gradient_options=ag.GradientOptions(**options))
+    for found, wanted in zip((grad.q0, grad.v0, grad.u), by_hand(state, u, bars, **options), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
 
 
 def test_each_robot_by_itself():
     """One robot whose gradient is large does not change the others'."""
     state, u, (q_bar, v_bar) = thrown()
-    both = SIM.vjp(SIM.rollout(state, u, hold=HOLD), q_bar, v_bar, clip=1.0)
+    both = SIM.vjp(SIM.rollout(state, u, hold=HOLD), q_bar, v_bar, gradient_options=ag.GradientOptions(clip=1.0))
     v_bar[0] *= 1e6
-    other = SIM.vjp(SIM.rollout(state, u, hold=HOLD), q_bar, v_bar, clip=1.0)
+    other = SIM.vjp(SIM.rollout(state, u, hold=HOLD), q_bar, v_bar, gradient_options=ag.GradientOptions(clip=1.0))
     np.testing.assert_array_equal(both.u[1:], other.u[1:])
     assert not np.allclose(both.u[0], other.u[0])
 
@@ -65,11 +65,11 @@ def test_frameworks_do_the_same():
     from artigrad.torch import closed_loop, rollout
 
     state, u, bars = thrown()
-    tricks = {"decay": 0.8, "clip": 3.0, "truncate": 4}
-    want = SIM.vjp(SIM.rollout(state, u, hold=HOLD), *bars, **tricks).u
+    options = ag.GradientOptions(decay=0.8, clip=3.0, truncate=4)
+    want = SIM.vjp(SIM.rollout(state, u, hold=HOLD), *bars, gradient_options=options).u
     q, v, given = (torch.tensor(x) for x in (*state, u))
     given.requires_grad_()
-    states = rollout(SIM, (q, v), given, hold=HOLD, **tricks)
+    states = rollout(SIM, (q, v), given, hold=HOLD, gradient_options=options)
     sum((x * torch.tensor(bar)).sum() for x, bar in zip(states, bars, strict=True)).backward()
     np.testing.assert_allclose(given.grad, want, rtol=1e-12)
 
@@ -84,7 +84,7 @@ def test_frameworks_do_the_same():
             return self.table[:, t // HOLD]
 
     policy = Table()
-    loop = closed_loop(SIM, policy, (q, v), STEPS * HOLD, hold=HOLD, **tricks)
+    loop = closed_loop(SIM, policy, (q, v), STEPS * HOLD, hold=HOLD, gradient_options=options)
     sum((x * torch.tensor(bar)).sum() for x, bar in zip(loop[:2], bars, strict=True)).backward()
     np.testing.assert_allclose(policy.table.grad, want, rtol=1e-9, atol=1e-9)
 
@@ -94,8 +94,12 @@ def test_what_is_refused():
     traj = SIM.rollout(state, u)
     for wrong in ({"decay": 1.5}, {"clip": 0.0}, {"truncate": 0}):
         with pytest.raises(ag.InputError, match=next(iter(wrong))):
-            SIM.vjp(traj, **wrong)
+            SIM.vjp(traj, state.q, gradient_options=ag.GradientOptions(**wrong))
+    with pytest.raises(ag.InputError, match="gradient_options is a GradientOptions"):
+        SIM.vjp(traj, state.q, gradient_options={"decay": 0.5})
     with pytest.raises(ag.InputError, match="EveryStep"):
-        SIM.vjp(SIM.rollout(state, u, checkpoints=ag.EveryKth(2)), state.q, clip=1.0)
+        SIM.vjp(
+            SIM.rollout(state, u, checkpoints=ag.EveryKth(2)), state.q, gradient_options=ag.GradientOptions(clip=1.0)
+        )
     with pytest.raises(ag.InputError, match="hold"):
         SIM.rollout(state, u, hold=0)

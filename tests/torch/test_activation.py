@@ -45,7 +45,7 @@ def test_closed_loops_agree():
     for policy in (net, Outside()):
         net.zero_grad()
         state, _ = tensors(1)
-        loop = at.closed_loop(SIM, policy, state, 4, clip=10.0)
+        loop = at.closed_loop(SIM, policy, state, 4, gradient_options=ag.GradientOptions(clip=10.0))
         (loop.act.square().sum() + loop.v.sum() + loop.u.sum()).backward()
         found.append([loop.act, loop.u, *(x.grad for x in state), *(w.grad for w in net.parameters())])
     for a, b in zip(*found, strict=True):

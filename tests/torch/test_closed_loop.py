@@ -57,12 +57,14 @@ def gradients(loop, inputs):
 
 
 @pytest.mark.parametrize("keep", [False, True], ids=["recomputed", "kept"])
-@pytest.mark.parametrize("tricks", [{}, {"decay": 0.9}, {"truncate": 5}], ids=["plain", "decay", "truncate"])
-def test_equals_the_loop_by_hand(tricks, keep):
+@pytest.mark.parametrize("options", [{}, {"decay": 0.9}, {"truncate": 5}], ids=["plain", "decay", "truncate"])
+def test_equals_the_loop_by_hand(options, keep):
     q, v, mass = start()
     inputs = (q, v, mass, *POLICY.parameters())
-    loop = closed_loop(SIM, POLICY, (q, v), STEPS, {"mass": mass}, keep=keep, **tricks)
-    hand = by_hand(q, v, mass, **tricks)
+    loop = closed_loop(
+        SIM, POLICY, (q, v), STEPS, {"mass": mass}, keep=keep, gradient_options=ag.GradientOptions(**options)
+    )
+    hand = by_hand(q, v, mass, **options)
     for a, b in zip(loop[:3], hand, strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
     for a, b in zip(gradients(loop, inputs), gradients(hand, inputs), strict=True):
@@ -89,8 +91,8 @@ def test_clipping_bounds_what_goes_back():
         def forward(self, q, v, t):
             return POLICY.home.expand(*q.shape[:-1], 12)
 
-    def slope(**tricks):
-        loop = closed_loop(SIM, Fixed(), (q, v), 1, **tricks)
+    def slope(**options):
+        loop = closed_loop(SIM, Fixed(), (q, v), 1, gradient_options=ag.GradientOptions(**options))
         return torch.cat(torch.autograd.grad(1e3 * loop.q[:, -1].sum(), (q, v)), -1)
 
     free, bound = slope(), slope(clip=1.0)
@@ -119,7 +121,10 @@ def test_errors_say_what_to_do():
 
     bad("torch.nn.Module", lambda: closed_loop(SIM, lambda q, v, t: v, (q, v), 3))
     bad("steps is a whole number", lambda: closed_loop(SIM, POLICY, (q, v), 0))
-    bad("truncate is a whole number", lambda: closed_loop(SIM, POLICY, (q, v), 3, truncate=0.5))
+    bad(
+        "truncate is a whole number",
+        lambda: closed_loop(SIM, POLICY, (q, v), 3, gradient_options=ag.GradientOptions(truncate=0.5)),
+    )
     bad(r"what the policy gives is torch.float32", lambda: closed_loop(SIM, _Gives(torch.zeros(3, 12)), (q, v), 3))
     bad(r"what the policy gives of 'laikago' is \(..., 12\)", lambda: closed_loop(SIM, _Gives(v), (q, v), 3))
     nan = torch.full((3, 12), torch.nan, dtype=torch.float64)

@@ -90,13 +90,15 @@ class Policy(nn.Module):
         return self.net(torch.cat([q, v], -1))
 
 
-@pytest.mark.parametrize("tricks", [{}, {"decay": 0.9, "clip": 0.5, "truncate": 3}])
-def test_a_policy_in_the_loop(gpu, tricks):
+@pytest.mark.parametrize("options", [{}, {"decay": 0.9, "clip": 0.5, "truncate": 3}])
+def test_a_policy_in_the_loop(gpu, options):
     x, policy = {k: torch.tensor(y, requires_grad=True) for k, y in inputs((3,)).items()}, Policy()
     found = []
     for device in ("cpu", "cuda"):
         sim = ag.Simulator(MODEL, device=device)
-        loop = at.closed_loop(sim, policy, (x["q"], x["v"]), 5, {"mass": x["mass"]}, **tricks)
+        loop = at.closed_loop(
+            sim, policy, (x["q"], x["v"]), 5, {"mass": x["mass"]}, gradient_options=ag.GradientOptions(**options)
+        )
         loss = sum(y.sin().sum() for y in loop)
         found.append((tuple(loop), torch.autograd.grad(loss, (x["q"], x["v"], x["mass"], *policy.parameters()))))
     torch.testing.assert_close(found[0], found[1], rtol=1e-10, atol=1e-12)
@@ -106,12 +108,16 @@ def test_a_recorded_loop(gpu, monkeypatch):
     """What is recorded is played again by the stand-in: two calls, weights changed in place between them."""
     monkeypatch.setattr(recorded_loop, "record", lambda work: work)
     monkeypatch.setattr(recorded_loop, "device_of", lambda sim: torch.device("cpu"))
-    sim, policy, tricks = ag.Simulator(MODEL, device="cuda"), Policy(), {"decay": 0.9, "clip": 0.5}
-    recorded = at.RecordedLoop(sim, policy, 3, 5, **tricks)
+    sim, policy, options = (
+        ag.Simulator(MODEL, device="cuda"),
+        Policy(),
+        {"gradient_options": ag.GradientOptions(decay=0.9, clip=0.5)},
+    )
+    recorded = at.RecordedLoop(sim, policy, 3, 5, **options)
     for seed in range(2):
         x = {k: torch.tensor(y, requires_grad=True) for k, y in inputs((3,), seed).items()}
         found = []
-        for loop in (recorded((x["q"], x["v"])), at.closed_loop(sim, policy, (x["q"], x["v"]), 5, **tricks)):
+        for loop in (recorded((x["q"], x["v"])), at.closed_loop(sim, policy, (x["q"], x["v"]), 5, **options)):
             loss = sum(y.sin().sum() for y in loop)
             found.append((tuple(loop), torch.autograd.grad(loss, (x["q"], x["v"], *policy.parameters()))))
         torch.testing.assert_close(*found, rtol=0, atol=0)

@@ -35,9 +35,17 @@ def of(*widths, activation=nn.Tanh, last=None):
     return layers
 
 
-def results(sim, policy, weights, lead, dtype="f64", **tricks):
+def results(sim, policy, weights, lead, dtype="f64", hold=1, **options):
     x = {k: torch.tensor(y, dtype=REALS[dtype], requires_grad=True) for k, y in inputs(lead).items()}
-    loop = closed_loop(sim, policy, (x["q"], x["v"]), STEPS, {"mass": x["mass"]}, **tricks)
+    loop = closed_loop(
+        sim,
+        policy,
+        (x["q"], x["v"]),
+        STEPS,
+        {"mass": x["mass"]},
+        hold=hold,
+        gradient_options=ag.GradientOptions(**options),
+    )
     loss = sum((y * torch.arange(y.numel()).reshape(y.shape).sin()).sum() for y in loop)
     return tuple(loop), torch.autograd.grad(loss, (x["q"], x["v"], x["mass"], *weights))
 
@@ -57,22 +65,22 @@ def test_equals_the_network_outside(name, lead):
     torch.testing.assert_close(inside, outside, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("tricks", [{"decay": 0.9}, {"clip": 0.1}, {"truncate": 4, "decay": 0.95, "clip": 0.5}])
-def test_tricks_and_a_short_tape(tricks, monkeypatch):
+@pytest.mark.parametrize("options", [{"decay": 0.9}, {"clip": 0.1}, {"truncate": 4, "decay": 0.95, "clip": 0.5}])
+def test_options_and_a_short_tape(options, monkeypatch):
     monkeypatch.setattr(policy_loop, "TAPE", 5000)  # a few steps at a time
     net = network(*NETWORKS["tanh"])
     weights = list(net.parameters())
-    inside, outside = (results(SIMS["f64"], p, weights, (3,), **tricks) for p in (net, OfState(net)))
+    inside, outside = (results(SIMS["f64"], p, weights, (3,), **options) for p in (net, OfState(net)))
     torch.testing.assert_close(inside, outside, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("tricks", [{}, {"truncate": 2, "decay": 0.95, "clip": 0.5}])
-def test_held_controls(tricks, monkeypatch):
+@pytest.mark.parametrize("options", [{}, {"truncate": 2, "decay": 0.95, "clip": 0.5}])
+def test_held_controls(options, monkeypatch):
     """The policy is asked at every second step."""
     monkeypatch.setattr(policy_loop, "TAPE", 5000)
     net = network(*NETWORKS["tanh"])
     weights = list(net.parameters())
-    inside, outside = (results(SIMS["f64"], p, weights, (3,), hold=2, **tricks) for p in (net, OfState(net)))
+    inside, outside = (results(SIMS["f64"], p, weights, (3,), hold=2, **options) for p in (net, OfState(net)))
     torch.testing.assert_close(inside, outside, rtol=1e-10, atol=1e-12)
     assert torch.equal(inside[0][2][:, 0], inside[0][2][:, 1])
 
@@ -82,10 +90,9 @@ def test_gradcheck_of_weights():
     x = {k: torch.tensor(y) for k, y in inputs((2,)).items()}
     weights = [w.detach().requires_grad_() for w in net.parameters()]
     _, activations = layers_of(sim, net)
-    tricks = policy_loop.Tricks()
 
     def call(*weights):
-        return InsideLoop.apply(sim, activations, (4, 2), tricks, None, x["q"], x["v"], *weights)
+        return InsideLoop.apply(sim, activations, (4, 2), None, None, x["q"], x["v"], *weights)
 
     assert torch.autograd.gradcheck(call, weights, eps=1e-6, atol=1e-6)
 

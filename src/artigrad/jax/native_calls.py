@@ -274,7 +274,7 @@ def _query_backward(
 def serves(call: Call, on_host: bool) -> bool:
     """Whether there is a native call for this, where XLA runs it."""
     known = call.name in ("step", "rollout", "linearize", *QUERY_OF) and call.sim.backend == "native"
-    return known and call.sim.checks.on_host == on_host and call.tricks is None and available(on_host)
+    return known and call.sim.checks.on_host == on_host and call.options is None and available(on_host)
 
 
 def _sets(call: Call, x: dict[str, Array], wanted: tuple[str, ...]) -> Sets:

@@ -26,7 +26,7 @@ class KernelKey:
         wrench, force_bars: True if there are external wrenches, cotangents of contact forces.
         with_params: True if gradients of parameters are computed.
         moving_params: See `forward_mode`.
-        strided, restrained: See `rollout`.
+        strided, conditioned: See `rollout`.
         features: Kinds of constraint rows of the soft law.
         square: True if all powers of its impedances are 2.
         damped_factor: True if the factor of the mass matrix includes damping.
@@ -47,7 +47,7 @@ class KernelKey:
     force_bars: bool = False
     moving_params: bool = False
     strided: bool = False
-    restrained: bool = False
+    conditioned: bool = False
     features: frozenset[str] = frozenset()
     square: bool = True
     damped_factor: bool = False

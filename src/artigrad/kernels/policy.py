@@ -45,11 +45,11 @@ from .rollout import (
     add_state_bars,
     adjoint_of_step,
     clear_status,
+    condition_cotangent,
     get_state,
     give_bars,
     put_state,
     report_status,
-    restrain,
     take_bars,
 )
 
@@ -239,7 +239,7 @@ def _policy_rollout_vjp(key: KernelKey, activations: tuple[str, ...]) -> Kernel:
         nu = s.model.nu
         take_bars(s, a)
         for c in loop(a["length"], inwards=True):
-            restrain(s, a)
+            condition_cotangent(s, a)
             for k in loop(nu):
                 a["held"][k] = 0.0
             for j in loop(a["hold"], inwards=True):

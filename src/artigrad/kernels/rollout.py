@@ -66,7 +66,7 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
 
     (q, v, act) hold all states of `length` steps. If strided, they are a buffer of that size, and q_kept, v_kept and act_kept
     hold the first state of each of `stretches` segments: a segment is run again, then differentiated. q_bars, v_bars and
-    act_bars, of all states, are read if `every`. If restrained, the cotangent of the state is clipped to the norm `clip`, if
+    act_bars, of all states, are read if `every`. If conditioned, the cotangent of the state is clipped to the norm `clip`, if
     `clipped`, and multiplied by `decay` before each segment of `length` steps, all of whose states are given.
     """
 
@@ -75,11 +75,11 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
         s = s.at(bars=key.bars(s, a.get("const_bar")))
         length = a["length"]
         take_bars(s, a)
-        for n in loop(a["stretches"], inwards=True) if key.strided or key.restrained else (0,):
+        for n in loop(a["stretches"], inwards=True) if key.strided or key.conditioned else (0,):
             if key.strided:
                 _recompute_stretch(s, n, a)
-            if key.restrained:
-                restrain(s, a)
+            if key.conditioned:
+                condition_cotangent(s, a)
             for j in loop(length, inwards=True):
                 t = n * length + j
                 _step_vjp(s, j if key.strided else t, t, a)
@@ -92,7 +92,7 @@ def rollout_vjp_kernel(key: KernelKey) -> Kernel:
         **dict.fromkeys((*key.state, "u", "u_bar"), ROBOTS),
         **{f"{name}_{what}": ROBOTS for name in key.state for what in ("bars", "bar")},
         **({"stretches": INT} | {f"{name}_kept": ROBOTS for name in key.state} if key.strided else {}),
-        **({"stretches": INT, "clipped": INT, "clip": REAL, "decay": REAL} if key.restrained else {}),
+        **({"stretches": INT, "clipped": INT, "clip": REAL, "decay": REAL} if key.conditioned else {}),
         **({"const_bar": PACKED} if key.with_params else {}),
         **({"wrench_bar": ROBOTS} if key.wrench else {}),
         **({"health": ROBOTS} if key.contact else {}),
@@ -118,7 +118,7 @@ def give_bars(s: Step, a: dict[str, Any]) -> None:
         a["health"][0], a["health"][1] = s.constraints.status[0], s.constraints.status[1]
 
 
-def restrain(s: Step, a: dict[str, Any]) -> None:
+def condition_cotangent(s: Step, a: dict[str, Any]) -> None:
     """Clip and decay the cotangent of the state before a segment of the backward pass."""
     parts = [(bars, n) for _, bars, n in s.state_bars]
     for _ in loop(a["clipped"]):

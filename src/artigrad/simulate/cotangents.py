@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..arguments import is_number
@@ -15,22 +17,49 @@ from ..physics.tables import constants_size
 from .engine import Engine, Inputs
 
 
-class Tricks(NamedTuple):
-    """How the cotangent of the states is kept from growing on its way back in time: what it is multiplied by for each control
-    step, the norm it is cut down to, and at multiples of how many control steps it is dropped."""
+@dataclass(frozen=True)
+class GradientOptions:
+    """Conditioning of the cotangent of the state in a backward pass through many steps.
+
+    It keeps gradients of long rollouts from growing. It applies to the state (q, v, act) of each batch element separately,
+    before each control step of the backward pass: a control step is as many steps as a control is held for. The gradient
+    is then not that of the loss, and has no Hessian.
+
+    Attributes:
+      decay: Factor of the cotangent, between 0 and 1.
+      clip: Maximum Euclidean norm of the cotangent, applied before `decay`. None: no limit.
+      truncate: Number of control steps, at multiples of which the cotangent of later steps is dropped. None: never.
+    """
 
     decay: float = 1.0
     clip: float | None = None
     truncate: int | None = None
 
-    def check(self) -> None:
-        """Whether they make sense."""
+    def __post_init__(self) -> None:
         if self.truncate is not None and not is_whole(self.truncate, 1):
             raise InputError(f"truncate is a whole number, at least 1, not {self.truncate!r}")
         if not is_number(self.decay) or not 0.0 <= self.decay <= 1.0:
             raise InputError(f"decay is between 0 and 1, not {self.decay!r}")
         if self.clip is not None and not (is_number(self.clip) and self.clip > 0.0):
             raise InputError(f"clip is a norm above zero, not {self.clip!r}")
+
+    @property
+    def kernel_arguments(self) -> dict[str, Any]:
+        """Arguments of `condition_cotangent`."""
+        return {"decay": self.decay, "clipped": int(self.clip is not None), "clip": self.clip or 0.0}
+
+    def truncations(self, end: int) -> list[int]:
+        """Control steps between the first and `end` at which cotangents of later steps are dropped."""
+        return [] if self.truncate is None else [*range(self.truncate, end, self.truncate)]
+
+
+def active_options(given: GradientOptions | None) -> GradientOptions | None:
+    """Return gradient options that change the gradient; None for those that do not."""
+    if given is None:
+        return None
+    if not isinstance(given, GradientOptions):
+        raise InputError(f"gradient_options is a GradientOptions(decay, clip, truncate), not {type(given).__name__}")
+    return None if given == GradientOptions() else given
 
 
 class LossBars(NamedTuple):
@@ -56,9 +85,12 @@ class StepsGradient(NamedTuple):
 
 
 class Cotangents:
-    """Of the state (state_bar), which go from step to step, and of what went in. stretch: of so many steps the first state is
-    given, and the others are run again. tricks: what is done to the cotangents of the state at control steps, each of `hold`
-    steps."""
+    """Cotangents of a rollout during its backward pass: of the state (state_bar), which each step replaces, and of the inputs.
+
+    Args:
+      stretch: Number of steps of which only the first state is given; the others are computed again.
+      options: Conditioning of the cotangent of the state, before each control step of `hold` steps.
+    """
 
     def __init__(
         self,
@@ -68,11 +100,11 @@ class Cotangents:
         with_params: bool,
         *,
         stretch: int = 1,
-        tricks: Tricks | None = None,
+        options: GradientOptions | None = None,
         hold: int = 1,
     ):
         self.engine, self.inputs, self.stretch, self.device = engine, inputs, stretch, engine.device
-        self.tricks, self.hold = tricks, hold
+        self.options, self.hold = options, hold
         m, batch, steps = engine.model, inputs.batch, inputs.steps
         self.every = int(any(x is not None and x.ndim == 3 for x in bars[:3]))
         split = [self._split(x, n) for x, n in zip(bars[:3], (m.nq, m.nv, m.na), strict=True)]
@@ -96,7 +128,7 @@ class Cotangents:
             self.scratch,
             **self.flags(with_params),
             strided=self.stretch > 1,
-            **({} if self.tricks is None else {"restrained": True}),
+            **({} if self.options is None else {"conditioned": True}),
         )
 
     @property
@@ -118,37 +150,40 @@ class Cotangents:
         every[:, -1] = last
         return last, every
 
-    def restrained(self, states: State) -> None:
-        """Differentiate all steps, whose states are given; the tricks are applied before each control step."""
-        tricks, hold, steps = self.tricks or Tricks(), self.hold, self.inputs.steps
-        own: dict[str, Any] = {
-            "decay": tricks.decay,
-            "clipped": int(tricks.clip is not None),
-            "clip": tricks.clip or 0.0,
-        }
-        edges = range(0, steps, (tricks.truncate or max(steps, 1)) * hold)
-        for first, end in reversed([*zip(edges, [*edges[1:], steps], strict=True)]):
-            if end < steps:  # truncated here: what goes on is the loss's own
-                for bar, bars in zip(self.state_bar, self.state_bars, strict=True):
-                    bar[:] = bars[:, end] if self.every else 0.0
-
-            def run(a: int, b: int, end: int = end) -> None:  # control steps, counted from the end
-                begin = end - b * hold
-                kept = states.map(lambda x: x[:, begin:]).named()
-                self._call(begin, end - a * hold, stretches=b - a, length=hold, **kept, **own)
-
-            self.engine.sliced("backward", (end - first) // hold, self.inputs.batch * hold, run)
-
     def segment(self, states: State, first: int, end: int) -> None:
         """Differentiate the steps first .. end, whose states are given, or the first of every stretch."""
-        if self.stretch == 1:
+        if self.options is not None:
+            self._conditioned(states, first, end, self.options)
+        elif self.stretch > 1:
+            self._strided(states, first, end)
+        else:
+            batch = self.inputs.batch
 
             def steps(a: int, b: int) -> None:  # counted from the end
                 rows = states.map(lambda x: x[:, end - first - b :]).named()
                 self._call(end - b, end - a, length=b - a, **rows)
 
-            self.engine.sliced("backward", end - first, self.inputs.batch, steps)
-            return
+            self.engine.sliced("backward", end - first, batch, steps)
+
+    def _conditioned(self, states: State, first: int, end: int, options: GradientOptions) -> None:
+        """Differentiate whole control steps, with the cotangent of the state conditioned before each."""
+        hold, arguments = self.hold, options.kernel_arguments
+        truncations = [t * hold for t in options.truncations(self.inputs.steps // hold)]
+        edges = [first, *(t for t in truncations if first < t < end), end]
+        for start, stop in reversed([*pairwise(edges)]):
+            if stop in truncations:  # only the cotangent of the loss remains
+                for bar, bars in zip(self.state_bar, self.state_bars, strict=True):
+                    bar[:] = bars[:, stop] if self.every else 0.0
+
+            def run(a: int, b: int, stop: int = stop) -> None:  # control steps, counted from the end
+                begin = stop - b * hold
+                rows = states.map(lambda x: x[:, begin - first :]).named()
+                self._call(begin, stop - a * hold, stretches=b - a, length=hold, **rows, **arguments)
+
+            self.engine.sliced("backward", (stop - start) // hold, self.inputs.batch * hold, run)
+
+    def _strided(self, states: State, first: int, end: int) -> None:
+        """Differentiate stretches of steps, of each of which the first state is given."""
         whole, rest = divmod(end - first, self.stretch)
         room = self.engine.empty_states(self.inputs.batch, self.stretch + 1).named()
         if rest:

@@ -22,7 +22,7 @@ from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, in_rows, leading, params_bar, params_of
 from .checkpoints import Checkpoints
-from .cotangents import Cotangents, LossBars, Tricks
+from .cotangents import Cotangents, GradientOptions, LossBars
 from .device_boundary import presented
 from .engine import Inputs
 from .results import Contacts, Outputs, StateGradient
@@ -40,7 +40,7 @@ class Call:
     sim: Simulator
     steps: int = 1
     checkpoints: Checkpoints | None = None
-    tricks: Tricks | None = None
+    options: GradientOptions | None = None
     hold: int = 1
 
     @property
@@ -260,11 +260,8 @@ def _through_steps(
     Where a gradient is not to be trusted the host warns; nobody waits for a GPU to do so."""
     sim, (batch, steps) = call.sim, u.shape[:2]
     inputs = Inputs(batch, here(call, u), None if wrench is None else here(call, wrench), params)
-    back = Cotangents(sim.engine, inputs, loss, with_params, tricks=call.tricks, hold=call.hold)
-    if call.tricks is None:
-        back.segment(states, 0, steps)
-    else:
-        back.restrained(states)
+    back = Cotangents(sim.engine, inputs, loss, with_params, options=call.options, hold=call.hold)
+    back.segment(states, 0, steps)
     found = back.params_gradient()
     if sim.checks.on_host:
         sim.checks.warn_if_unsolved(back.health[:, 0])

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..arguments import checked
+from ..deprecation import moved_arguments
 from ..errors import InputError, is_whole
 from ..model.params import Params
 from ..model.state import State
 from .arrays import Axes, flatten
 from .checkpoints import Checkpoints, check_checkpoints
 from .checks import parts_of
-from .cotangents import Tricks
+from .cotangents import GradientOptions, active_options
 from .differentiable import Call, call_of
 from .results import Contacts, Outputs
 from .simulator import Simulator
@@ -44,6 +45,7 @@ class Functions(ABC):
         given = self._inputs(sim, state, u, wrench)
         return State(*self._call(call_of("step", sim), given, params))
 
+    @moved_arguments(gradient_options=GradientOptions)
     @checked
     def rollout(
         self,
@@ -56,17 +58,15 @@ class Functions(ABC):
         wrench: Any = None,
         checkpoints: Checkpoints | None = None,
         hold: int = 1,
-        decay: float = 1.0,
-        clip: float | None = None,
-        truncate: int | None = None,
+        gradient_options: GradientOptions | None = None,
     ) -> State:
         """All states, q (..., T+1, nq), v (..., T+1, nv) and act (..., T+1, na), from `state` under controls u (..., T, nu).
 
         steps: in place of u, for zero control. wrench: (..., T, nb, 6). checkpoints: EveryKth(k) or Binomial(memory=...)
         give the last state alone, (..., nq) and (..., nv); nothing but the inputs is kept then, and the backward pass
         runs the rollout again, keeping as many states as they say. hold: for how many steps each of the T controls and
-        wrenches is held (frame skip), so that there are hold T + 1 states. decay, clip, truncate: what keeps gradients of long
-        rollouts from growing, by control steps, as in `Simulator.vjp`.
+        wrenches is held (frame skip), so that there are hold T + 1 states. gradient_options: conditioning of the backward
+        pass, as in `Simulator.vjp`.
         """
         if u is None:
             if not is_whole(steps, 0):
@@ -78,16 +78,14 @@ class Functions(ABC):
             raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
         if checkpoints is not None:
             check_checkpoints(checkpoints)
-        given, tricks = self._inputs(sim, state, u, wrench, time=1), Tricks(decay, clip, truncate)
-        tricks.check()
+        given, options = self._inputs(sim, state, u, wrench, time=1), active_options(gradient_options)
         if hold > 1:
             for name, axis in (("u", 2), ("wrench", 3)):
                 given[name] = None if given[name] is None else self._held(given[name], hold, axis)
-        used = None if tricks == Tricks() else tricks
-        if used is not None and checkpoints is not None:
-            raise InputError("decay, clip and truncate need all states: leave checkpoints out")
+        if options is not None and checkpoints is not None:
+            raise InputError("gradient_options need all states: leave checkpoints out")
         steps = given["u"].shape[-2]
-        call = call_of("rollout" if checkpoints is None else "last", sim, steps, checkpoints, used, hold)
+        call = call_of("rollout" if checkpoints is None else "last", sim, steps, checkpoints, options, hold)
         return State(*self._call(call, given, params))
 
     @checked

@@ -66,7 +66,7 @@ def backward_jvp(
 
 def check_second(call: Call) -> None:
     """Refuse to go forward over the adjoint of a function that has no such thing."""
-    if call.tricks is not None:
+    if call.options is not None:
         raise InputError("gradients with decay, clip or truncate are not those of the rollout, and have no Hessian")
     if call.name not in VJP_JVPS:
         name = "a rollout with checkpoints" if call.name == "last" else call.name

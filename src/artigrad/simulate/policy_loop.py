@@ -17,7 +17,7 @@ from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.gap import FAR
 from ..physics.tables import constants_size
-from .cotangents import Tricks
+from .cotangents import GradientOptions
 from .engine import Engine, Inputs
 
 TAPE = 1 << 25  # bytes that activations and their cotangents may take at a time
@@ -134,18 +134,19 @@ def policy_backward(
     u: Any,
     params: Params,
     bars: tuple[State, Any],
-    tricks: Tricks,
+    options: GradientOptions | None,
     with_params: bool,
     product: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.matmul,
     hold: int = 1,
 ) -> PolicyBars:
     """Cotangents for those of all states (B, T+1, n) and controls (B, T, nu). product: of matrices; a framework has its own,
     with threads of its own. hold: steps of one control."""
-    back = _PolicyCotangents(engine, network, states, u, params, bars, tricks, with_params, hold)
+    back = _PolicyCotangents(engine, network, states, u, params, bars, options, with_params, hold)
     steps = u.shape[1] // hold
-    edges = {0, steps, *range(0, steps, back.chunk), *range(0, steps, tricks.truncate or max(steps, 1))}
+    truncations = back.options.truncations(steps)
+    edges = {0, steps, *range(0, steps, back.chunk), *truncations}
     for end, first in zip(*(sorted(edges, reverse=True)[k:] for k in (0, 1)), strict=False):
-        if tricks.truncate is not None and end % tricks.truncate == 0:
+        if end in truncations:
             for mine, given in zip(back.state_bar, bars[0], strict=True):
                 mine[:] = given[:, end * hold]
         back.segment(first, end, product)
@@ -167,7 +168,7 @@ class _PolicyCotangents:
         u: Any,
         params: Params,
         bars: tuple[State, Any],
-        tricks: Tricks,
+        options: GradientOptions | None,
         with_params: bool,
         hold: int,
     ):
@@ -188,13 +189,8 @@ class _PolicyCotangents:
             shape.counts(block) | shape.work(True),
             with_params=with_params,
         )
-        clip = tricks.clip
-        self.fixed: dict[str, Any] = {
-            "decay": tricks.decay,
-            "clipped": int(clip is not None),
-            "clip": 0.0 if clip is None else clip,
-        }
-        self.fixed |= network.packed(device.dtype, block, True)
+        self.options = options or GradientOptions()
+        self.fixed = self.options.kernel_arguments | network.packed(device.dtype, block, True)
         self.health = device.rows((0.0, FAR), batch)
         self.extra: dict[str, Any] = {"health": self.health} if engine.constrained else {}
         if with_params:

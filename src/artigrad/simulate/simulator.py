@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arguments import shown, truth
 from ..compiler import Cuda, widest
+from ..deprecation import moved_arguments
 from ..errors import InputError, is_whole
 from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
@@ -25,7 +26,7 @@ from ..physics.constraints.soft.soft_problem import soft_features
 from . import sensors
 from .checkpoints import Checkpoints, EveryStep, check_checkpoints, forward_snapshots, reverse
 from .checks import Checks, check_options
-from .cotangents import Cotangents, LossBars, StepsGradient, Tricks
+from .cotangents import Cotangents, GradientOptions, LossBars, StepsGradient, active_options
 from .device_boundary import presented
 from .engine import Engine, Inputs
 from .kernel_jvp import Direction, rollout_jvp, rollout_vjp_jvp
@@ -410,6 +411,7 @@ class Simulator(StateFunctions, Sealed):
         return found if traj.batched else Contacts(*(x[0] for x in found))
 
     # -- backward ----------------------------------------------------------------------------------------------------
+    @moved_arguments(gradient_options=GradientOptions)
     @presented
     def vjp(
         self,
@@ -421,9 +423,7 @@ class Simulator(StateFunctions, Sealed):
         act_bar: Any = None,
         u_bar: Any = None,
         with_params: bool = True,
-        decay: float = 1.0,
-        clip: float | None = None,
-        truncate: int | None = None,
+        gradient_options: GradientOptions | None = None,
     ) -> Gradient:
         """Gradients of a loss whose cotangents with respect to the states of `traj` are q_bar, v_bar and act_bar.
 
@@ -432,19 +432,17 @@ class Simulator(StateFunctions, Sealed):
         first if `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. with_params=False
         leaves out the gradient of the parameters, which makes the call faster.
 
-        What keeps gradients of long rollouts from growing, each robot by itself: decay, by which the cotangent of the state is
-        multiplied for each control step back in time; clip, the norm it is cut down to before each; truncate: gradients of
-        later steps do not pass the states at multiples of this many control steps. They need a rollout that kept every step.
+        gradient_options: conditioning of the cotangent of the state, which keeps gradients of long rollouts from growing. It
+        needs a rollout that kept every step.
         """
-        checks, engine, tricks = self.checks, self.engine, Tricks(decay, clip, truncate)
+        checks, engine, options = self.checks, self.engine, active_options(gradient_options)
         with_params = truth("with_params", with_params)
         checks.trajectory(traj)
-        tricks.check()
         if all(bar is None for bar in (q_bar, v_bar, force_bar, act_bar, u_bar)):
             raise InputError("vjp needs the cotangent of something: pass q_bar, v_bar, act_bar, force_bar or u_bar")
         if traj.policy is not None:
             given = (q_bar, v_bar, act_bar), u_bar
-            return self._vjp_under(traj, traj.policy, given, force_bar, with_params, tricks)
+            return self._vjp_under(traj, traj.policy, given, force_bar, with_params, options)
         if u_bar is not None:
             raise InputError(
                 "u_bar belongs to rollouts under a policy: the controls of others are inputs, add it to their gradient"
@@ -452,9 +450,9 @@ class Simulator(StateFunctions, Sealed):
         q_bar, v_bar, act_bar = self._state_bars(traj, q_bar, v_bar, act_bar)
         bars = LossBars(q_bar, v_bar, act_bar, checks.force_bar(force_bar, len(self.contact_names), traj))
         inputs, T = _inputs_of(traj), traj.steps
-        if tricks != Tricks():
-            back = Cotangents(engine, inputs, bars, with_params, tricks=tricks, hold=traj.hold)
-            back.restrained(traj.every_state())
+        if options is not None:
+            back = Cotangents(engine, inputs, bars, with_params, options=options, hold=traj.hold)
+            back.segment(traj.every_state(), 0, T)
             return self._gradient(traj, back.gradient(), back.health[:, 1])
         block, blocks, snapshots = self._plan(traj.checkpoints, T, traj.batch)
         all_kept = snapshots >= blocks
@@ -484,7 +482,13 @@ class Simulator(StateFunctions, Sealed):
         return [self.checks.bar(name, bar, n, traj) for name, bar, n in given]
 
     def _vjp_under(
-        self, traj: Trajectory, policy: Network, bars: Any, force_bar: Any, with_params: bool, tricks: Tricks
+        self,
+        traj: Trajectory,
+        policy: Network,
+        bars: Any,
+        force_bar: Any,
+        with_params: bool,
+        options: GradientOptions | None,
     ) -> Gradient:
         """The same through the policy of a trajectory."""
         if force_bar is not None:
@@ -508,7 +512,7 @@ class Simulator(StateFunctions, Sealed):
         )
         u = traj.u.reshape(traj.batch, traj.steps, m.nu)
         back = policy_backward(
-            self.engine, policy, traj.every_state(), u, traj.params, given, tricks, with_params, hold=traj.hold
+            self.engine, policy, traj.every_state(), u, traj.params, given, options, with_params, hold=traj.hold
         )
         pieces = [*back.state, back.u, *([] if back.params is None else [back.params.flat])]
         health = Health(checks.finite(pieces, traj.batch), traj.violation, back.health[:, 1])

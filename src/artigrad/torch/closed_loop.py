@@ -19,11 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from ..arguments import checked
+from ..deprecation import moved_arguments
 from ..errors import InputError, is_whole
 from ..kernels.devices import all_finite
 from ..model.state import State
 from ..simulate.arrays import params_of
-from ..simulate.cotangents import Cotangents, LossBars, Tricks
+from ..simulate.cotangents import Cotangents, GradientOptions, LossBars, active_options
 from ..simulate.engine import Engine, Inputs
 from ..simulate.simulator import Simulator
 from .sequential import InsideLoop, OfState, layers_of
@@ -51,6 +52,7 @@ class Loop(NamedTuple):
 
 
 @native
+@moved_arguments(gradient_options=GradientOptions)
 @checked
 def closed_loop(
     sim: Simulator,
@@ -60,9 +62,7 @@ def closed_loop(
     params: Any = None,
     *,
     hold: int = 1,
-    decay: float = 1.0,
-    clip: float | None = None,
-    truncate: int | None = None,
+    gradient_options: GradientOptions | None = None,
     keep: bool = False,
 ) -> Loop:
     """The states and controls of `steps` steps under a policy, differentiable with respect to its weights, the first
@@ -71,13 +71,12 @@ def closed_loop(
     policy: a module; policy(q, v, t), of a model with activations policy(q, v, act, t), gives the controls (..., nu) at step t,
     the same ones whenever it is asked. An `nn.Sequential` reads (q, v, act) in a row; on the CPU one of Linear, Tanh, ELU and
     ReLU runs inside the compiled loop. hold: the policy is asked every so many steps, of which `steps` is a multiple, and its
-    controls are held (frame skip). decay: the cotangent of the states is multiplied by it for each control step back in time.
-    clip: the norm that the cotangent of each robot's state is cut down to before each control step back. truncate: gradients
-    of later steps do not pass the states at multiples of this many control steps. keep: what a policy outside the compiled loop
+    controls are held (frame skip). gradient_options: conditioning of the cotangent of the state before each control step of the
+    backward pass. keep: what a policy outside the compiled loop
     computes is kept for one backward pass: a sixth less time where its network is most of the work, and memory for all steps.
     """
-    given, tricks = functions.given(sim, state), Tricks(decay, clip, truncate)
-    check_loop(policy, steps, tricks)
+    given, options = functions.given(sim, state), active_options(gradient_options)
+    check_loop(policy, steps)
     if not is_whole(hold, 1) or steps % hold:
         raise InputError(f"hold is a whole number of which steps ({steps}) is a multiple, not {hold!r}")
     flat = functions.flat(sim, params, tuple(given["q"].shape[:-1]))
@@ -86,13 +85,13 @@ def closed_loop(
         inside = layers_of(sim, policy)
         if inside is not None:
             every = [w for layer in inside[0] for w in (layer.weight, layer.bias)]
-            return Loop.of(*InsideLoop.apply(sim, inside[1], (steps, hold), tricks, flat, *start, *every))
+            return Loop.of(*InsideLoop.apply(sim, inside[1], (steps, hold), options, flat, *start, *every))
         _check_first_layer(sim, policy)
         policy = OfState(policy)
     else:
         _check_arguments(sim, policy)
     length = (steps, hold, keep and torch.is_grad_enabled())
-    return Loop.of(*_ClosedLoop.apply(sim, policy, length, tricks, flat, *start, *weights_of(policy)))
+    return Loop.of(*_ClosedLoop.apply(sim, policy, length, options, flat, *start, *weights_of(policy)))
 
 
 def _check_first_layer(sim: Simulator, policy: nn.Sequential) -> None:
@@ -123,13 +122,12 @@ def _check_arguments(sim: Simulator, policy: nn.Module) -> None:
         ) from None
 
 
-def check_loop(policy: nn.Module, steps: int, tricks: Tricks) -> None:
-    """Whether what a loop is asked for makes sense."""
+def check_loop(policy: nn.Module, steps: int) -> None:
+    """Check the arguments that all loops have."""
     if not isinstance(policy, nn.Module):
         raise InputError(f"the policy is a torch.nn.Module, so that its weights are known; not {type(policy).__name__}")
-    for name, value in (("steps", steps), ("truncate", tricks.truncate)):
-        if not (is_whole(value, 1) or (value is None and name == "truncate")):
-            raise InputError(f"{name} is a whole number, at least 1, not {value!r}")
+    if not is_whole(steps, 1):
+        raise InputError(f"steps is a whole number, at least 1, not {steps!r}")
 
 
 def weights_of(policy: nn.Module) -> list[Tensor]:
@@ -146,7 +144,7 @@ class _ClosedLoop(torch.autograd.Function):
         sim: Simulator,
         policy: nn.Module,
         length: tuple[int, int, bool],
-        tricks: Tricks,
+        options: GradientOptions | None,
         flat: Tensor | None,
         *tensors: Tensor,
     ) -> Any:
@@ -164,7 +162,7 @@ class _ClosedLoop(torch.autograd.Function):
             if sim.checks.on_host:
                 sim.checks.state(rows.map(lambda x: x[:, 0]))
             ctx.violation = unroll(sim, policy, loop, inputs, rows, hold, ctx.kept)
-        ctx.sim, ctx.policy, ctx.tricks, ctx.count, ctx.hold = sim, policy, tricks, count, hold
+        ctx.sim, ctx.policy, ctx.options, ctx.count, ctx.hold = sim, policy, options, count, hold
         ctx.save_for_backward(*states, u, flat, *weights)
         ctx.set_materialize_grads(False)
         return *states, u
@@ -176,13 +174,12 @@ class _ClosedLoop(torch.autograd.Function):
         loop, recomputed = Loop.of(*states, u), PolicyAdjoint(sim, ctx.policy, weights, u, ctx.kept)
         with sim.engine.device.working([u]):
             inputs, rows = bind(sim, loop, flat)
-            bars = zip(states, given[:-1], strict=True)
-            direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in bars]
+            pairs = zip(states, given[:-1], strict=True)
+            direct = [rows_of(torch.zeros_like(x) if bar is None else bar, 2) for x, bar in pairs]
             named = zip(("q_bar", "v_bar", "act_bar"), direct, strict=False)
-            back = Cotangents(
-                sim.engine, inputs, LossBars(*(sim.checks.cotangent(k, memory(sim, x)) for k, x in named)), needed[0]
-            )
-            through_loop(back, rows, recomputed, ctx.tricks, loop, direct, given[-1], ctx.hold)
+            bars = LossBars(*(sim.checks.cotangent(k, memory(sim, x)) for k, x in named))
+            back = Cotangents(sim.engine, inputs, bars, needed[0], options=ctx.options, hold=ctx.hold)
+            through_loop(back, rows, recomputed, loop, given[-1])
             lead = u.shape[:-2]
             carried = [x.reshape(*lead, x.shape[-1]) for x in carried_bars(back)]
             params = back.params_gradient()
@@ -246,18 +243,14 @@ def through_loop(
     back: Cotangents,
     states: State,
     policy: PolicyAdjoint,
-    tricks: Tricks,
     loop: Loop,
-    direct: list[Tensor],
     u_bar: Tensor | None,
-    hold: int = 1,
 ) -> None:
     """Step and policy in turn, from the last to the first; cotangents of the state are added to where the step left them."""
-    carried, u = carried_bars(back), loop.u
+    carried, u, hold = carried_bars(back), loop.u, back.hold
     u_bars = shared_memory(back.engine, back.u_bar).reshape(u.shape)
     for t in reversed(range(0, u.shape[-2], hold)):
         end = t + hold
-        _restrain(tricks, end, hold, carried, direct)
         back.segment(states.map(lambda x, t=t, end=end: x[:, t : end + 1]), t, end)  # type: ignore[misc]
         u_t_bar = u_bars[..., t:end, :].sum(-2)
         if u_bar is not None:
@@ -298,20 +291,6 @@ class PolicyAdjoint:
                 f"on the backward pass the policy gives other controls at step {int(self.differs.nonzero().max())}: it must "
                 "not draw noise, drop out or remember; pass noise in as a table that it reads by t, and call policy.eval()"
             )
-
-
-def _restrain(tricks: Tricks, t: int, hold: int, carried: list[Tensor], direct: list[Tensor]) -> None:
-    """Apply the tricks to the cotangent of state t, before it goes back through the step that led there."""
-    if tricks.truncate is not None and t % (tricks.truncate * hold) == 0:
-        for mine, bars in zip(carried, direct, strict=True):
-            mine.copy_(bars[:, t])
-    if tricks.clip is not None:
-        norm = sum(x.square().sum(1) for x in carried).sqrt()  # type: ignore[union-attr]
-        for x in carried:
-            x *= (tricks.clip / norm.clamp(min=1e-30)).clamp(max=1.0)[:, None]
-    if tricks.decay != 1.0:
-        for x in carried:
-            x *= tricks.decay
 
 
 def bind(sim: Simulator, loop: Loop, flat: Tensor | None) -> tuple[Inputs, State]:

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from ..arguments import checked
+from ..deprecation import moved_arguments
 from ..errors import InputError
-from ..simulate.cotangents import Cotangents, LossBars, Tricks
+from ..simulate.cotangents import Cotangents, GradientOptions, LossBars, active_options
 from ..simulate.simulator import Simulator
 from .closed_loop import Loop, PolicyAdjoint, bind, carried_bars, check_loop, through_loop, unroll, weights_of
 from .sequential import OfState
@@ -31,9 +32,10 @@ class RecordedLoop:
 
     What the policy does must be the same kernels each time, without a look at the numbers from Python. Between a call and its
     backward pass there is no other call. While it is recorded no other loss of these weights may live: PyTorch would have to
-    wait for the stream on which that was computed, which cannot be recorded. decay, clip, truncate: as in `closed_loop`.
+    wait for the stream on which that was computed, which cannot be recorded. gradient_options: as in `closed_loop`.
     """
 
+    @moved_arguments(gradient_options=GradientOptions)
     @checked
     def __init__(
         self,
@@ -42,9 +44,7 @@ class RecordedLoop:
         batch: int,
         steps: int,
         *,
-        decay: float = 1.0,
-        clip: float | None = None,
-        truncate: int | None = None,
+        gradient_options: GradientOptions | None = None,
     ):
         if sim.checks.on_host:
             raise InputError("a loop is recorded on a GPU: make a Simulator(device='cuda'), or call closed_loop")
@@ -55,8 +55,8 @@ class RecordedLoop:
             )
         policy = OfState(policy) if isinstance(policy, nn.Sequential) else policy
         self.sim, self.policy, self.calls = sim, policy, 0
-        tricks, m = Tricks(decay, clip, truncate), sim.model
-        check_loop(policy, steps, tricks)
+        m = sim.model
+        check_loop(policy, steps)
         self.weights = weights_of(policy)
         self._places = [w.data_ptr() for w in self.weights]
 
@@ -74,7 +74,7 @@ class RecordedLoop:
             inputs, states = bind(sim, self.loop, None)
             self._constants = sim.engine.constants(sim.params, batch)  # stays while the graphs read it
             direct = [sim.checks.numbers("a cotangent", x) for x in self.bars.parts(sim)]
-            back = Cotangents(sim.engine, inputs, LossBars(*direct), False)
+            back = Cotangents(sim.engine, inputs, LossBars(*direct), False, options=active_options(gradient_options))
             self.first_bars = carried_bars(back)
         self.adjoint = PolicyAdjoint(sim, policy, self.weights, self.loop.u)
 
@@ -88,7 +88,7 @@ class RecordedLoop:
                     mine.copy_(bars[:, -1])
                 for bar in self.adjoint.weight_bars:
                     bar.zero_()
-                through_loop(back, states, self.adjoint, tricks, self.loop, self.bars.parts(sim), self.bars.u)
+                through_loop(back, states, self.adjoint, self.loop, self.bars.u)
 
         self._work = forward, backward  # whose arrays the graphs write to as long as they play
         self.play = record(forward)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..model.state import State
 from ..simulate.arrays import params_of
-from ..simulate.cotangents import Tricks
+from ..simulate.cotangents import GradientOptions
 from ..simulate.policy_loop import Network, policy_backward, policy_forward
 from ..simulate.simulator import Simulator
 from .tensor_checks import DTYPES, first_only
@@ -70,7 +70,7 @@ class InsideLoop(torch.autograd.Function):
         sim: Simulator,
         activations: tuple[str, ...],
         length: tuple[int, int],
-        tricks: Tricks,
+        options: GradientOptions | None,
         flat: Tensor | None,
         *tensors: Tensor,
     ) -> Any:
@@ -84,7 +84,7 @@ class InsideLoop(torch.autograd.Function):
         )
         sim.checks.warn_of_motion(ctx.violation)
         found = [torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u)]
-        ctx.sim, ctx.activations, ctx.tricks, ctx.count, ctx.hold = sim, activations, tricks, count, hold
+        ctx.sim, ctx.activations, ctx.options, ctx.count, ctx.hold = sim, activations, options, count, hold
         ctx.save_for_backward(*found, flat, *weights)
         ctx.set_materialize_grads(False)
         return tuple(found)
@@ -108,7 +108,7 @@ class InsideLoop(torch.autograd.Function):
             rows[-1],
             params,
             (State(*bar_rows[:-1]), bar_rows[-1]),
-            ctx.tricks,
+            ctx.options,
             needed[0],
             _product,
             ctx.hold,
