@@ -13,18 +13,9 @@ import numpy as np
 
 from ..errors import ModelError
 from ..model.findings import Finding
+from .mujoco_api import mujoco
 from .source import Source
 from .urdf import Preparation
-
-
-def mujoco() -> Any:
-    """The package, imported when first needed."""
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError("reading MJCF and URDF needs MuJoCo's compiler: pip install mujoco") from None
-    return mujoco
-
 
 DEEPEST = 1023  # bodies, one behind the other
 ROTOR = 0.01  # kg m^2, or kg, of a joint that moves no mass

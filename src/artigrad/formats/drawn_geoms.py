@@ -8,18 +8,25 @@ import numpy as np
 
 from ..build.builder import ModelBuilder
 from .compiler import HIDDEN
+from .mujoco_api import Geom
 from .names import Names
 
-# mjtGeom: kind and how many numbers of its size count; of a height field its shape is drawn
-KINDS = {0: ("plane", 2), 2: ("sphere", 1), 3: ("capsule", 2), 4: ("ellipsoid", 3), 5: ("cylinder", 2), 6: ("box", 3)}
-MESH = 7
+# kind and number of entries of its size; a height field is drawn as its shape
+KINDS: dict[int, tuple[str, int]] = {
+    Geom.PLANE: ("plane", 2),
+    Geom.SPHERE: ("sphere", 1),
+    Geom.CAPSULE: ("capsule", 2),
+    Geom.ELLIPSOID: ("ellipsoid", 3),
+    Geom.CYLINDER: ("cylinder", 2),
+    Geom.BOX: ("box", 3),
+}
 FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or target a body are not offered
 
 
 def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
     for g in range(m.ngeom):
         kind, count = KINDS.get(int(m.geom_type[g]), ("mesh", 0))
-        if m.geom_group[g] >= HIDDEN or (kind == "mesh" and m.geom_type[g] != MESH):
+        if m.geom_group[g] >= HIDDEN or (kind == "mesh" and m.geom_type[g] != Geom.MESH):
             continue
         b.visual(
             names.body[int(m.geom_bodyid[g])],

@@ -11,14 +11,15 @@ from ..model.findings import Finding
 from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
 from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
-from .compiler import mujoco
 from .contacts import visible
+from .mujoco_api import Geom, Obj, member
 from .names import Names
 
-ZONE_SHAPES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box"}  # mjtGeom
-FIELD = 8  # mjtGeom: a signed distance field
-SITE = 6  # mjtObj; and those that contacts may be between
-SIDES = {0: "", 1: "body", 2: "subtree", 5: "shape", SITE: ""}
+ZONE_SHAPES: dict[int, str] = {
+    kind: kind.name.lower() for kind in (Geom.SPHERE, Geom.CAPSULE, Geom.ELLIPSOID, Geom.CYLINDER, Geom.BOX)
+}
+# parts between which contacts are read
+SIDES: dict[int, str] = {Obj.UNKNOWN: "", Obj.BODY: "body", Obj.XBODY: "subtree", Obj.GEOM: "shape", Obj.SITE: ""}
 NORMAL = 4  # mjtRayDataField
 RANGE_BITS = {0: "dist", 1: "dir", 2: "origin", 3: "point", 5: "depth"}
 
@@ -27,7 +28,7 @@ def add_sensors(b: ModelBuilder, m: Any, names: Names) -> None:
     """All that are read; the others go to the report."""
     beyond: dict[str, list[str]] = {}
     for s in range(m.nsensor):
-        kind = mujoco().mjtSensor(int(m.sensor_type[s])).name.removeprefix("mjSENS_").lower()
+        kind = member("mjtSensor", m.sensor_type[s])
         problem = _problem(b, m, names, s, kind)
         if problem is not None:
             beyond.setdefault(f"sensor '{kind}'{problem}", []).append(names.sensor[s])
@@ -67,11 +68,11 @@ def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
 
 def _unseen(m: Any, s: int) -> str | None:
     """What a rangefinder does not know."""
-    if m.sensor_objtype[s] != mujoco().mjtObj.mjOBJ_SITE:
+    if m.sensor_objtype[s] != Obj.SITE:
         return " of a camera"
     if int(m.sensor_intprm[s][0]) >> NORMAL & 1:
         return " of normals"
-    fields = [g for g in range(m.ngeom) if m.geom_type[g] == FIELD and visible(m, g)]
+    fields = [g for g in range(m.ngeom) if m.geom_type[g] == Geom.SDF and visible(m, g)]
     return " beside signed distance fields" if fields else None
 
 
@@ -101,7 +102,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
 
 
 def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
-    return ZONE_SHAPES[int(m.site_type[i])], m.site_size[i]
+    return Geom(m.site_type[i]).name.lower(), m.site_size[i]
 
 
 def _between(m: Any, names: Names, s: int) -> list[tuple[str, str]]:
@@ -125,7 +126,7 @@ def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
         "num": num,
     }
     more["between"] = _between(m, names, s)
-    if int(m.sensor_objtype[s]) != SITE:
+    if int(m.sensor_objtype[s]) != Obj.SITE:
         return ""
     more["zone"] = _zone(m, int(m.sensor_objid[s]))
     return names.site[int(m.sensor_objid[s])]
@@ -133,14 +134,13 @@ def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
 
 def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str) -> str:
     """The site of a sensor, added where the file names another frame: of a body, its inertia, a geom or a camera."""
-    mj = mujoco()
-    if kind == mj.mjtObj.mjOBJ_SITE:
+    if kind == Obj.SITE:
         return names.site[i]
-    if kind == mj.mjtObj.mjOBJ_GEOM:
+    if kind == Obj.GEOM:
         body, position, rotation = int(m.geom_bodyid[i]), m.geom_pos[i], m.geom_quat[i]
-    elif kind == mj.mjtObj.mjOBJ_CAMERA:
+    elif kind == Obj.CAMERA:
         body, position, rotation = int(m.cam_bodyid[i]), m.cam_pos[i], m.cam_quat[i]
-    elif kind == mj.mjtObj.mjOBJ_BODY:
+    elif kind == Obj.BODY:
         body, position, rotation = i, m.body_ipos[i], m.body_iquat[i]
     else:  # of a body's own frame
         body, position, rotation = i, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import Any
 
-INTEGRATOR = 1  # mjtDyn
+from .mujoco_api import HINGE_OR_SLIDE, Dyn, Trn, Wrap
+
 OVERRIDE = 1  # bit of mjOption.enableflags
 
 
@@ -51,19 +52,15 @@ def actuated(m: Any) -> bool:
     return bool(m.nactuator) and not off(m, Off.ACTUATION)
 
 
-JOINTS, TENDON, HINGE_OR_SLIDE = (0, 1), 3, (2, 3)  # mjtTrn, mjtJoint
-JOINT = 1  # mjtWrap
-
-
 def to_joints_and_tendons(m: Any) -> None:
     """What actuators have of damping and armature becomes that of the joint or tendon they act on, times the gear squared,
     whatever they are switched off by."""
     for a in range(m.nactuator):
         kind, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
         square = float(m.actuator_gear[m.actuator_outadr[a], 0]) ** 2
-        if kind in JOINTS and m.jnt_type[on] in HINGE_OR_SLIDE:
+        if kind in (Trn.JOINT, Trn.JOINTINPARENT) and m.jnt_type[on] in HINGE_OR_SLIDE:
             part, k = "dof", int(m.jnt_dofadr[on])
-        elif kind == TENDON:
+        elif kind == Trn.TENDON:
             part, k = "tendon", on
         else:
             continue
@@ -77,7 +74,7 @@ def to_joints(m: Any) -> None:
     """The armature of a sum of joints none of which carries another becomes theirs: MuJoCo leaves out what couples branches."""
     for t in range(m.ntendon):
         path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
-        if not m.tendon_armature[t] or m.wrap_type[path[0]] != JOINT:
+        if not m.tendon_armature[t] or m.wrap_type[path[0]] != Wrap.JOINT:
             continue
         scale: dict[int, float] = {}
         for w in path:
@@ -133,7 +130,7 @@ def _still(m: Any, a: int) -> None:
         getattr(m, f"actuator_{name}")[a] = 0
     if m.actuator_dyntype[a]:
         u = int(m.actuator_ctrladr[a])
-        m.actuator_dyntype[a], m.actuator_ctrllimited[u], m.actuator_ctrlrange[u] = INTEGRATOR, True, 0.0
+        m.actuator_dyntype[a], m.actuator_ctrllimited[u], m.actuator_ctrlrange[u] = Dyn.INTEGRATOR, True, 0.0
 
 
 def contact_enabled(m: Any) -> bool:

@@ -16,7 +16,7 @@ from ..model.hulls import Hull
 from ..model.model import Model, Surface
 from ..model.params import Params
 from ..model.quaternions import matrix
-from .compiler import mujoco
+from .mujoco_api import mujoco
 
 PREFIX = "hull:"  # and the name of the geom
 CLOSE = 1e-5  # of the size of a mesh: single precision, turned and shifted

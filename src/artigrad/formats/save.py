@@ -93,7 +93,7 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
 @checked_model
 def spec(model: Model, *, params: Params | None = None, strict: bool = True) -> Any:
     """A model as MuJoCo's `MjSpec`, as `save` writes it; `ag.load` takes it back."""
-    from .compiler import mujoco
+    from .mujoco_api import mujoco
 
     return mujoco().MjSpec.from_string(_written(model, params, strict))
 

@@ -9,11 +9,10 @@ import numpy as np
 
 from ..model.findings import Finding
 from .flags import OVERRIDE, Off, actuated, off
+from .mujoco_api import BALL_OR_FREE, Eq, bit, field
 from .names import Names
 
-METHODS = {"sleep": 16, "diagexact": 32, "ipc": 64, "speculative": 128}  # bits of enableflags
-BALL_OR_FREE = (0, 1)  # mjtJoint
-TENDON_EQUALITY = 3  # mjtEq: connect, weld, joint and tendon are ours
+METHODS = ("sleep", "diagexact", "ipc", "speculative")  # of mjtEnableBit
 
 
 class Unsimulated(NamedTuple):
@@ -38,7 +37,11 @@ FEATURES = (
         "left out",
         lambda m, n: _used(n.tendon, m.tendon_armature),
     ),
-    Unsimulated("spring of a tendon that yields", "it does not", lambda m, n: _used(n.tendon, m.tendon_springyield)),
+    Unsimulated(
+        "spring of a tendon that yields",
+        "it does not",
+        lambda m, n: _used(n.tendon, field(m, "tendon_springyield", m.ntendon)),
+    ),
     Unsimulated("flexible body", "left out", lambda m, n: [f"flex{k}" for k in range(m.nflex)]),
     Unsimulated("plugin", "left out", lambda m, n: [f"plugin{k}" for k in range(m.nplugin)]),
     Unsimulated(
@@ -54,7 +57,7 @@ FEATURES = (
             and not actuated(m)
         ],
     ),
-    Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, m.jnt_springyield)),
+    Unsimulated("spring that yields", "it does not", lambda m, n: _used(n.joint, field(m, "jnt_springyield", m.njnt))),
     Unsimulated(
         "adhesion of a geom or an explicit pair beside noslip",
         "left out",
@@ -78,7 +81,7 @@ FEATURES = (
     Unsimulated(
         "another method of constraints",
         "the flag is not regarded",
-        lambda m, n: [name for name, bit in METHODS.items() if m.opt.enableflags & bit],
+        lambda m, n: [x for x in METHODS if m.opt.enableflags & bit("mjtEnableBit", f"mjENBL_{x.upper()}")],
     ),
 )
 NOTES = (
@@ -97,7 +100,7 @@ def _lopsided(friction: Any) -> bool:
 
 
 def _other_equalities(m: Any, names: Names) -> list[str]:
-    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > TENDON_EQUALITY]
+    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > Eq.TENDON]
 
 
 def findings(features: Sequence[Unsimulated], m: Any, names: Names) -> list[Finding]:

@@ -2,8 +2,6 @@
 
 import mujoco
 import numpy as np
-from artigrad.physics.collision.convex.contact_record import SOLID_MEETING, found
-from artigrad.physics.collision.convex.hull_tables import CLIMBED, SCANNED, PlacedHull, tables_of
 
 from artigrad.compiler.memory import NumpyMemory, Reals
 from artigrad.compiler.numpy_target import NumpyTarget
@@ -12,6 +10,8 @@ from artigrad.formats.hull import hull_in
 from artigrad.model.hulls import hull_of
 from artigrad.model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE
 from artigrad.physics.collision.candidates import slots_in
+from artigrad.physics.collision.convex.contact_record import SOLID_MEETING, found
+from artigrad.physics.collision.convex.hull_tables import CLIMBED, SCANNED, PlacedHull, tables_of
 from artigrad.physics.collision.convex.solids import Solid
 from artigrad.physics.collision.gap import FAR, Pose
 from artigrad.physics.collision.routines import BY_SHAPES, CONVEX, ROUTINES, SLOTS

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from artigrad.physics.collision.convex.contact_record import found
 
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.values import staging_on
 from artigrad.model.hulls import hull_of
 from artigrad.model.model import POINTS
+from artigrad.physics.collision.convex.contact_record import found
 from artigrad.physics.collision.gap import Gap, Pose
 from artigrad.physics.spatial import Vec3
 

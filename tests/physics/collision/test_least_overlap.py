@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from artigrad.physics.collision.convex.least_overlap import SHARP, _certain, _search, box_axis
 
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.values import staging_on
+from artigrad.physics.collision.convex.least_overlap import SHARP, _certain, _search, box_axis
 from artigrad.physics.collision.gap import Pose
 from artigrad.physics.spatial import Vec3
 

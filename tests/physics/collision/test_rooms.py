@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from artigrad.physics.collision.convex.contact_record import found
 
 import artigrad as ag
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.values import staging_on
 from artigrad.physics.collision.analytic.box import box_capsule_level
 from artigrad.physics.collision.analytic.cylinder import cylinder_ball, cylinder_ball_vjp
+from artigrad.physics.collision.convex.contact_record import found
 from artigrad.physics.collision.gap import FAR, Gap, Pose
 from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES
 from artigrad.physics.spatial import Vec3
