@@ -1,7 +1,7 @@
 """Many bodies, pairs, meshes, tendons: `python -m benchmarks.scale [--quick] [--only PART] [--out FOLDER]`.
 
-A step of ours beside `mj_step` at its best settings (Newton, sparse or dense and islands as MuJoCo chooses, warm start), from the
-same state, one robot, f64, one thread. Every round times every row of a scene once, so that ratios are of the same moment.
+A step of ours beside `mj_step` at its best settings (Newton, sparse or dense and islands as MuJoCo chooses, warm start), from
+the same state, one robot, f64, one thread. Every round times every row of a scene once, so that ratios are of the same moment.
 """
 
 from __future__ import annotations

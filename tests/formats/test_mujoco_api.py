@@ -16,8 +16,8 @@ def test_numbers_are_those_of_the_installed_mujoco(name):
 
 
 def test_biases_have_the_numbers_of_gains():
-    assert int(mujoco.mjtBias.mjBIAS_AFFINE) == mujoco_api.Gain.AFFINE
-    assert int(mujoco.mjtBias.mjBIAS_MUSCLE) == mujoco_api.Gain.MUSCLE
+    assert int(mujoco.mjtBias.mjBIAS_AFFINE) == mujoco_api.GainType.AFFINE
+    assert int(mujoco.mjtBias.mjBIAS_MUSCLE) == mujoco_api.GainType.MUSCLE
 
 
 def test_members_are_named_and_unknown_numbers_kept():

@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..model.findings import Finding
 from ..model.model import DYNAMICS
 from ..physics.joints.table import JOINTS
-from .mujoco_api import HINGE_OR_SLIDE, Dyn, Gain, Joint, Trn, member, mujoco
+from .mujoco_api import HINGE_OR_SLIDE, DynType, GainType, JointType, TrnType, member, mujoco
 from .names import Names
 
 TOP_VOLTAGE = 7  # of gainprm
@@ -107,19 +107,21 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names) -> None:
 def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
     """Why actuator a is not supported, or nothing."""
     transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
-    if transmission not in tuple(Trn):
+    if transmission not in tuple(TrnType):
         return f"actuator on a {member('mjtTrn', transmission)}"
-    if transmission == Trn.TENDON and names.tendon[on] not in b._tendons:
+    if transmission == TrnType.TENDON and names.tendon[on] not in b._tendons:
         return "actuator on a tendon that is left out"
-    if transmission == Trn.BODY and (m.actuator_biasprm[a, 1:3].any() or m.actuator_gainprm[a, 1:3].any() or not on):
+    if transmission == TrnType.BODY and (
+        m.actuator_biasprm[a, 1:3].any() or m.actuator_gainprm[a, 1:3].any() or not on
+    ):
         return "actuator on a body (adhesion) whose force is not its gain times control"
-    if transmission == Trn.BODY and m.jnt_actfrclimited.any():
+    if transmission == TrnType.BODY and m.jnt_actfrclimited.any():
         return "actuator on a body (adhesion) beside joints whose actuator force is limited"
     if int(m.actuator_plugin[a]) >= 0:
         return "actuator of a plugin"
-    if int(m.actuator_dyntype[a]) not in tuple(Dyn) and _plain(m, a) is None:
+    if int(m.actuator_dyntype[a]) not in tuple(DynType) and _plain(m, a) is None:
         return f"actuator with activation dynamics '{member('mjtDyn', m.actuator_dyntype[a])}'"
-    if max(int(m.actuator_gaintype[a]), int(m.actuator_biastype[a])) > Gain.MUSCLE and _plain(m, a) is None:
+    if max(int(m.actuator_gaintype[a]), int(m.actuator_biastype[a])) > GainType.MUSCLE and _plain(m, a) is None:
         return "actuator with a gain or bias that is neither affine nor a muscle's"
     if int(m.actuator_actnum[a]) > 1:
         return "actuator with several activations"
@@ -161,9 +163,9 @@ def _felt(m: Any, a: int) -> bool:
 def _range_left(m: Any, a: int) -> tuple[float, float] | None:
     """What a limit of the actuator force of its tendon leaves to actuator a; None if it is not its alone."""
     on = int(m.actuator_trnid[a, 0])
-    if int(m.actuator_trntype[a]) != Trn.TENDON or not m.tendon_actfrclimited[on]:
+    if int(m.actuator_trntype[a]) != TrnType.TENDON or not m.tendon_actfrclimited[on]:
         return -np.inf, np.inf
-    here = (m.actuator_trntype == Trn.TENDON) & (m.actuator_trnid[:, 0] == on)
+    here = (m.actuator_trntype == TrnType.TENDON) & (m.actuator_trnid[:, 0] == on)
     low, high = (float(x) for x in m.tendon_actfrcrange[on])
     return (low, high) if here.sum() == 1 else None
 
@@ -172,26 +174,26 @@ def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
     """What actuator a acts on, and its gear."""
     transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
     gear = m.actuator_gear[m.actuator_outadr[a]]
-    if transmission == Trn.TENDON:
+    if transmission == TrnType.TENDON:
         return {"tendon": names.tendon[on], "gear": float(gear[0])}
-    if transmission == Trn.BODY:
+    if transmission == TrnType.BODY:
         return {"body": names.body[on]}  # MuJoCo does not count its gear
     other = int(m.actuator_trnid[a, 1])
-    if transmission == Trn.SITE:
+    if transmission == TrnType.SITE:
         return {"site": names.site[on], "seen_from": None if other < 0 else names.site[other], "gear": gear}
-    if transmission == Trn.SLIDERCRANK:
+    if transmission == TrnType.SLIDERCRANK:
         rod = float(m.actuator_cranklength[a])
         return {"crank": names.site[on], "slider": names.site[other], "crank_length": rod, "gear": float(gear[0])}
-    counts: dict[int, int] = {Joint.FREE: 6, Joint.BALL: 3}
+    counts: dict[int, int] = {JointType.FREE: 6, JointType.BALL: 3}
     count = counts.get(int(m.jnt_type[on]), 1)
-    in_parent = transmission == Trn.JOINTINPARENT
+    in_parent = transmission == TrnType.JOINTINPARENT
     return {"joint": names.joint[on], "gear": gear[:count] if count > 1 else float(gear[0]), "in_parent": in_parent}
 
 
 def _add(b: ModelBuilder, m: Any, names: Names, a: int, k: int, name: str) -> None:
     """Control k of actuator a: force = gain u + bias . (1, length, velocity), recognised as a servo where it is one"""
-    gain = 0.0 if m.actuator_gaintype[a] == Gain.MUSCLE else float(m.actuator_gainprm[a, 0])
-    affine = m.actuator_biastype[a] == Gain.AFFINE
+    gain = 0.0 if m.actuator_gaintype[a] == GainType.MUSCLE else float(m.actuator_gainprm[a, 0])
+    affine = m.actuator_biastype[a] == GainType.AFFINE
     b0, b1, b2 = (float(x) for x in m.actuator_biasprm[a, :3]) if affine else (0.0, 0.0, 0.0)
     plain = _plain(m, a)
     if plain is not None:
@@ -208,7 +210,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, a: int, k: int, name: str) -> No
         name,
         kind=kind,
         gain=gain,
-        gain_slope=m.actuator_gainprm[a, 1:3] if m.actuator_gaintype[a] == Gain.AFFINE else (0.0, 0.0),
+        gain_slope=m.actuator_gainprm[a, 1:3] if m.actuator_gaintype[a] == GainType.AFFINE else (0.0, 0.0),
         bias=(b0, b1, b2),
         control_range=m.actuator_ctrlrange[u] if m.actuator_ctrllimited[u] else None,
         force_range=(max(low, left_low), min(high, left_high)),
@@ -237,7 +239,7 @@ def _muscle(m: Any, a: int) -> dict[str, Any]:
         ("gain", m.actuator_gaintype, m.actuator_gainprm),
         ("bias", m.actuator_biastype, m.actuator_biasprm),
     ):
-        if kinds[a] == Gain.MUSCLE:
+        if kinds[a] == GainType.MUSCLE:
             low, high, force, scale, *rest = (float(x) for x in numbers[a, :9])
             force = scale / max(1e-15, float(m.actuator_acc0[out])) if force < 0 else force
             found[f"muscle_{what}"] = (low, high, force, *rest)

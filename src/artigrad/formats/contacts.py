@@ -13,19 +13,19 @@ from . import hull_record
 from .drawn_geoms import mesh_of
 from .flags import contact_enabled
 from .hull import hull_in
-from .mujoco_api import Geom, Obj, Sensor
+from .mujoco_api import GeomType, ObjType, SensorType
 from .names import Names
 
 # the builder's method, and how many entries of its size it takes (three are taken as one vector)
 METHODS: dict[int, tuple[str, int]] = {
-    Geom.SPHERE: ("sphere", 1),
-    Geom.CAPSULE: ("capsule", 2),
-    Geom.ELLIPSOID: ("ellipsoid", 3),
-    Geom.CYLINDER: ("cylinder", 2),
-    Geom.BOX: ("box", 3),
+    GeomType.SPHERE: ("sphere", 1),
+    GeomType.CAPSULE: ("capsule", 2),
+    GeomType.ELLIPSOID: ("ellipsoid", 3),
+    GeomType.CYLINDER: ("cylinder", 2),
+    GeomType.BOX: ("box", 3),
 }
-OTHERS: dict[int, str] = {Geom.SDF: "a signed distance field"}
-DISTANCES = (Sensor.GEOMDIST, Sensor.GEOMNORMAL, Sensor.GEOMFROMTO)
+OTHERS: dict[int, str] = {GeomType.SDF: "a signed distance field"}
+DISTANCES = (SensorType.GEOMDIST, SensorType.GEOMNORMAL, SensorType.GEOMFROMTO)
 
 
 def touching(m: Any) -> list[int]:
@@ -37,18 +37,18 @@ def touching(m: Any) -> list[int]:
 def regarded(m: Any) -> list[int]:
     """Geoms that may touch nothing, but that rangefinders see or distances are measured to."""
     known = set(touching(m))
-    found = {g for g in range(m.ngeom) if Sensor.RANGEFINDER in m.sensor_type and visible(m, g)}
+    found = {g for g in range(m.ngeom) if SensorType.RANGEFINDER in m.sensor_type and visible(m, g)}
     found |= {g for g in range(m.ngeom) if feels_fluid(m, g)}
     for s in (s for s in range(m.nsensor) if m.sensor_type[s] in DISTANCES):
         for kind, i in ((m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s])):
-            found |= {int(i)} if kind == Obj.GEOM else {g for g in range(m.ngeom) if m.geom_bodyid[g] == i}
+            found |= {int(i)} if kind == ObjType.GEOM else {g for g in range(m.ngeom) if m.geom_bodyid[g] == i}
     return sorted(found - known)
 
 
 def feels_fluid(m: Any, g: int) -> bool:
     """Whether a fluid feels a geom as an ellipsoid; what is fixed to the world stays."""
     wet = m.geom_fluid[g, 0] and (m.opt.density or m.opt.viscosity) and m.body_weldid[m.geom_bodyid[g]]
-    return bool(wet and int(m.geom_type[g]) in (*METHODS, Geom.MESH))
+    return bool(wet and int(m.geom_type[g]) in (*METHODS, GeomType.MESH))
 
 
 def visible(m: Any, g: int) -> bool:
@@ -84,19 +84,19 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
             "fluid": np.split(m.geom_fluid[g, 1:], (5, 8)) if feels_fluid(m, g) else None,
         }
         body = names.body[int(m.geom_bodyid[g])]
-        saved = hull_record.read(m, g, names.geom[g]) if kind == Geom.MESH else None
+        saved = hull_record.read(m, g, names.geom[g]) if kind == GeomType.MESH else None
         if saved is not None:
             options |= {"position": saved.position, "rotation": saved.rotation, "fluid": saved.fluid}
             own = {"half_axes": saved.half_axes, "hull": saved.hull, "surface": saved.surface}
             b.points(body, saved.points, **own, **options)
-        elif kind == Geom.MESH:
+        elif kind == GeomType.MESH:
             points, hull = hull_in(m, int(m.geom_dataid[g]))
-            surface = mesh_of(m, int(m.geom_dataid[g])) if Sensor.RANGEFINDER in m.sensor_type else None
+            surface = mesh_of(m, int(m.geom_dataid[g])) if SensorType.RANGEFINDER in m.sensor_type else None
             b.points(body, points, half_axes=m.geom_size[g], hull=hull, surface=surface, **options)
-        elif kind == Geom.HFIELD:
+        elif kind == GeomType.HFIELD:
             heights, size = heights_of(m, int(m.geom_dataid[g]))
             b.height_field(body, heights, size[:2], float(size[3]), **options)
-        elif kind == Geom.PLANE:
+        elif kind == GeomType.PLANE:
             b.plane(body, m.geom_size[g, :2], **options)
         else:
             method, count = METHODS[kind]

@@ -8,17 +8,17 @@ import numpy as np
 
 from ..build.builder import ModelBuilder
 from .compiler import HIDDEN
-from .mujoco_api import Geom
+from .mujoco_api import GeomType
 from .names import Names
 
 # kind and number of entries of its size; a height field is drawn as its shape
 KINDS: dict[int, tuple[str, int]] = {
-    Geom.PLANE: ("plane", 2),
-    Geom.SPHERE: ("sphere", 1),
-    Geom.CAPSULE: ("capsule", 2),
-    Geom.ELLIPSOID: ("ellipsoid", 3),
-    Geom.CYLINDER: ("cylinder", 2),
-    Geom.BOX: ("box", 3),
+    GeomType.PLANE: ("plane", 2),
+    GeomType.SPHERE: ("sphere", 1),
+    GeomType.CAPSULE: ("capsule", 2),
+    GeomType.ELLIPSOID: ("ellipsoid", 3),
+    GeomType.CYLINDER: ("cylinder", 2),
+    GeomType.BOX: ("box", 3),
 }
 FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or target a body are not offered
 
@@ -26,7 +26,7 @@ FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or t
 def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
     for g in range(m.ngeom):
         kind, count = KINDS.get(int(m.geom_type[g]), ("mesh", 0))
-        if m.geom_group[g] >= HIDDEN or (kind == "mesh" and m.geom_type[g] != Geom.MESH):
+        if m.geom_group[g] >= HIDDEN or (kind == "mesh" and m.geom_type[g] != GeomType.MESH):
             continue
         b.visual(
             names.body[int(m.geom_bodyid[g])],

@@ -9,7 +9,7 @@ import numpy as np
 from ..build.builder import ModelBuilder
 from ..build.validate import meaningful as reference
 from ..model.findings import Finding
-from .mujoco_api import Eq, Obj
+from .mujoco_api import EqType, ObjType
 from .names import Names
 
 
@@ -25,11 +25,11 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
             "solref": reference(m.eq_solref[e]),
             "solimp": m.eq_solimp[e],
         }
-        if kind == Eq.JOINT:
+        if kind == EqType.JOINT:
             second = None if other < 0 else names.joint[other]
             refs = [0.0 if k < 0 else float(m.qpos0[m.jnt_qposadr[k]]) for k in (one, other)]
             b.couple(names.joint[one], second, polynomial=_polynomial(data, refs, other >= 0), **soft)
-        elif kind == Eq.TENDON:
+        elif kind == EqType.TENDON:
             tendons = [names.tendon[k] for k in (one, other) if k >= 0]
             if all(name in b._tendons for name in tendons):
                 refs = [0.0 if k < 0 else float(m.tendon_length0[k]) for k in (one, other)]
@@ -38,17 +38,17 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
                 b.unsupported.append(
                     Finding("equality of a tendon that is left out", (names.equality[e],), "not enforced")
                 )
-        elif kind in (Eq.CONNECT, Eq.WELD):
-            sites = int(m.eq_objtype[e]) == Obj.SITE
+        elif kind in (EqType.CONNECT, EqType.WELD):
+            sites = int(m.eq_objtype[e]) == ObjType.SITE
             one_body, other_body = (names.body[int(m.site_bodyid[k]) if sites else k] for k in (one, other))
             if sites:
                 place: dict[str, Any] = {"anchor": m.site_pos[one], "other_anchor": m.site_pos[other]}
                 turn: dict[str, Any] = {"rotation": m.site_quat[one], "other_rotation": m.site_quat[other]}
             else:  # data of a weld: the point in the second body, then in the first
-                first, second = (data[3:6], data[:3]) if kind == Eq.WELD else (data[:3], data[3:6])
+                first, second = (data[3:6], data[:3]) if kind == EqType.WELD else (data[:3], data[3:6])
                 place = {"anchor": first, "other_anchor": second}
                 turn = {"rotation": data[6:10], "other_rotation": (1.0, 0.0, 0.0, 0.0)}
-            if kind == Eq.CONNECT:
+            if kind == EqType.CONNECT:
                 b.connect(one_body, other_body, **place, **soft)
             else:
                 b.weld(one_body, other_body, **place, **turn, torque_scale=float(data[10]), **soft)

@@ -12,14 +12,21 @@ from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
 from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
 from .contacts import visible
-from .mujoco_api import Geom, Obj, member
+from .mujoco_api import GeomType, ObjType, member
 from .names import Names
 
 ZONE_SHAPES: dict[int, str] = {
-    kind: kind.name.lower() for kind in (Geom.SPHERE, Geom.CAPSULE, Geom.ELLIPSOID, Geom.CYLINDER, Geom.BOX)
+    kind: kind.name.lower()
+    for kind in (GeomType.SPHERE, GeomType.CAPSULE, GeomType.ELLIPSOID, GeomType.CYLINDER, GeomType.BOX)
 }
 # parts between which contacts are read
-SIDES: dict[int, str] = {Obj.UNKNOWN: "", Obj.BODY: "body", Obj.XBODY: "subtree", Obj.GEOM: "shape", Obj.SITE: ""}
+SIDES: dict[int, str] = {
+    ObjType.UNKNOWN: "",
+    ObjType.BODY: "body",
+    ObjType.XBODY: "subtree",
+    ObjType.GEOM: "shape",
+    ObjType.SITE: "",
+}
 NORMAL = 4  # mjtRayDataField
 RANGE_BITS = {0: "dist", 1: "dir", 2: "origin", 3: "point", 5: "depth"}
 
@@ -68,11 +75,11 @@ def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
 
 def _unseen(m: Any, s: int) -> str | None:
     """What a rangefinder does not know."""
-    if m.sensor_objtype[s] != Obj.SITE:
+    if m.sensor_objtype[s] != ObjType.SITE:
         return " of a camera"
     if int(m.sensor_intprm[s][0]) >> NORMAL & 1:
         return " of normals"
-    fields = [g for g in range(m.ngeom) if m.geom_type[g] == Geom.SDF and visible(m, g)]
+    fields = [g for g in range(m.ngeom) if m.geom_type[g] == GeomType.SDF and visible(m, g)]
     return " beside signed distance fields" if fields else None
 
 
@@ -102,7 +109,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
 
 
 def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
-    return Geom(m.site_type[i]).name.lower(), m.site_size[i]
+    return GeomType(m.site_type[i]).name.lower(), m.site_size[i]
 
 
 def _between(m: Any, names: Names, s: int) -> list[tuple[str, str]]:
@@ -126,7 +133,7 @@ def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
         "num": num,
     }
     more["between"] = _between(m, names, s)
-    if int(m.sensor_objtype[s]) != Obj.SITE:
+    if int(m.sensor_objtype[s]) != ObjType.SITE:
         return ""
     more["zone"] = _zone(m, int(m.sensor_objid[s]))
     return names.site[int(m.sensor_objid[s])]
@@ -134,13 +141,13 @@ def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
 
 def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str) -> str:
     """The site of a sensor, added where the file names another frame: of a body, its inertia, a geom or a camera."""
-    if kind == Obj.SITE:
+    if kind == ObjType.SITE:
         return names.site[i]
-    if kind == Obj.GEOM:
+    if kind == ObjType.GEOM:
         body, position, rotation = int(m.geom_bodyid[i]), m.geom_pos[i], m.geom_quat[i]
-    elif kind == Obj.CAMERA:
+    elif kind == ObjType.CAMERA:
         body, position, rotation = int(m.cam_bodyid[i]), m.cam_pos[i], m.cam_quat[i]
-    elif kind == Obj.BODY:
+    elif kind == ObjType.BODY:
         body, position, rotation = i, m.body_ipos[i], m.body_iquat[i]
     else:  # of a body's own frame
         body, position, rotation = i, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])

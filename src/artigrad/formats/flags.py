@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntFlag
 from typing import Any
 
-from .mujoco_api import HINGE_OR_SLIDE, Dyn, Trn, Wrap
+from .mujoco_api import HINGE_OR_SLIDE, DynType, TrnType, WrapType
 
 OVERRIDE = 1  # bit of mjOption.enableflags
 
@@ -58,9 +58,9 @@ def to_joints_and_tendons(m: Any) -> None:
     for a in range(m.nactuator):
         kind, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
         square = float(m.actuator_gear[m.actuator_outadr[a], 0]) ** 2
-        if kind in (Trn.JOINT, Trn.JOINTINPARENT) and m.jnt_type[on] in HINGE_OR_SLIDE:
+        if kind in (TrnType.JOINT, TrnType.JOINTINPARENT) and m.jnt_type[on] in HINGE_OR_SLIDE:
             part, k = "dof", int(m.jnt_dofadr[on])
-        elif kind == Trn.TENDON:
+        elif kind == TrnType.TENDON:
             part, k = "tendon", on
         else:
             continue
@@ -74,7 +74,7 @@ def to_joints(m: Any) -> None:
     """The armature of a sum of joints none of which carries another becomes theirs: MuJoCo leaves out what couples branches."""
     for t in range(m.ntendon):
         path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
-        if not m.tendon_armature[t] or m.wrap_type[path[0]] != Wrap.JOINT:
+        if not m.tendon_armature[t] or m.wrap_type[path[0]] != WrapType.JOINT:
             continue
         scale: dict[int, float] = {}
         for w in path:
@@ -130,7 +130,7 @@ def _still(m: Any, a: int) -> None:
         getattr(m, f"actuator_{name}")[a] = 0
     if m.actuator_dyntype[a]:
         u = int(m.actuator_ctrladr[a])
-        m.actuator_dyntype[a], m.actuator_ctrllimited[u], m.actuator_ctrlrange[u] = Dyn.INTEGRATOR, True, 0.0
+        m.actuator_dyntype[a], m.actuator_ctrllimited[u], m.actuator_ctrlrange[u] = DynType.INTEGRATOR, True, 0.0
 
 
 def contact_enabled(m: Any) -> bool:

@@ -26,12 +26,12 @@ from .drawn_geoms import add_cameras, add_visuals
 from .equalities import add_equalities
 from .file_sensors import add_sensors
 from .flags import Off, actuated, apply_flags, off
-from .mujoco_api import Joint
+from .mujoco_api import JointType
 from .names import Names
 from .tendons import add_tendons
 from .unsupported import FEATURES, NOTES, findings
 
-JOINTS = tuple(BY_MJCF[kind.name.lower()] for kind in Joint)
+JOINTS = tuple(BY_MJCF[kind.name.lower()] for kind in JointType)
 
 
 class FileBuilder(LenientBuilder):

@@ -18,7 +18,7 @@ OLDEST = (3, 11)
 NEWEST = (4, 0)  # the last version with which this release was tested
 
 
-class Geom(IntEnum):
+class GeomType(IntEnum):
     """mjtGeom."""
 
     PLANE = 0
@@ -32,7 +32,7 @@ class Geom(IntEnum):
     SDF = 8
 
 
-class Joint(IntEnum):
+class JointType(IntEnum):
     """mjtJoint."""
 
     FREE = 0
@@ -41,7 +41,7 @@ class Joint(IntEnum):
     HINGE = 3
 
 
-class Obj(IntEnum):
+class ObjType(IntEnum):
     """mjtObj, of those that sensors and equalities refer to."""
 
     UNKNOWN = 0
@@ -52,7 +52,7 @@ class Obj(IntEnum):
     CAMERA = 7
 
 
-class Eq(IntEnum):
+class EqType(IntEnum):
     """mjtEq."""
 
     CONNECT = 0
@@ -61,7 +61,7 @@ class Eq(IntEnum):
     TENDON = 3
 
 
-class Wrap(IntEnum):
+class WrapType(IntEnum):
     """mjtWrap."""
 
     JOINT = 1
@@ -71,7 +71,7 @@ class Wrap(IntEnum):
     CYLINDER = 5
 
 
-class Trn(IntEnum):
+class TrnType(IntEnum):
     """mjtTrn, transmissions of actuators."""
 
     JOINT = 0
@@ -82,7 +82,7 @@ class Trn(IntEnum):
     BODY = 5
 
 
-class Dyn(IntEnum):
+class DynType(IntEnum):
     """mjtDyn, activation dynamics."""
 
     NONE = 0
@@ -92,7 +92,7 @@ class Dyn(IntEnum):
     MUSCLE = 4
 
 
-class Gain(IntEnum):
+class GainType(IntEnum):
     """mjtGain, and mjtBias, in which 0 is NONE."""
 
     FIXED = 0
@@ -100,7 +100,7 @@ class Gain(IntEnum):
     MUSCLE = 2
 
 
-class Sensor(IntEnum):
+class SensorType(IntEnum):
     """mjtSensor, of those that decide which geoms are read."""
 
     RANGEFINDER = 7
@@ -109,19 +109,19 @@ class Sensor(IntEnum):
     GEOMFROMTO = 41
 
 
-HINGE_OR_SLIDE = (Joint.SLIDE, Joint.HINGE)
-BALL_OR_FREE = (Joint.FREE, Joint.BALL)
+HINGE_OR_SLIDE = (JointType.SLIDE, JointType.HINGE)
+BALL_OR_FREE = (JointType.FREE, JointType.BALL)
 # the enumerations of MuJoCo and the prefix of their members
 SHARED: dict[str, tuple[str, type[IntEnum]]] = {
-    "mjtGeom": ("mjGEOM_", Geom),
-    "mjtJoint": ("mjJNT_", Joint),
-    "mjtObj": ("mjOBJ_", Obj),
-    "mjtEq": ("mjEQ_", Eq),
-    "mjtWrap": ("mjWRAP_", Wrap),
-    "mjtTrn": ("mjTRN_", Trn),
-    "mjtDyn": ("mjDYN_", Dyn),
-    "mjtGain": ("mjGAIN_", Gain),
-    "mjtSensor": ("mjSENS_", Sensor),
+    "mjtGeom": ("mjGEOM_", GeomType),
+    "mjtJoint": ("mjJNT_", JointType),
+    "mjtObj": ("mjOBJ_", ObjType),
+    "mjtEq": ("mjEQ_", EqType),
+    "mjtWrap": ("mjWRAP_", WrapType),
+    "mjtTrn": ("mjTRN_", TrnType),
+    "mjtDyn": ("mjDYN_", DynType),
+    "mjtGain": ("mjGAIN_", GainType),
+    "mjtSensor": ("mjSENS_", SensorType),
 }
 
 

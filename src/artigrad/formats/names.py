@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..build.shape_builder import WORLD
-from .mujoco_api import Trn
+from .mujoco_api import TrnType
 
 
 class Names:
@@ -36,7 +36,7 @@ class Names:
         return f"{self.body[body]}:{g - int(m.body_geomadr[body])}"
 
     def _actuator(self, m: Any, a: int) -> str:
-        on_joint = m.actuator_trntype[a] in (Trn.JOINT, Trn.JOINTINPARENT)
+        on_joint = m.actuator_trntype[a] in (TrnType.JOINT, TrnType.JOINTINPARENT)
         return self.joint[int(m.actuator_trnid[a, 0])] if on_joint else f"actuator{a}"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..build.builder import ModelBuilder
 from ..build.validate import meaningful as reference
-from .mujoco_api import Wrap
+from .mujoco_api import WrapType
 from .names import Names
 
 
@@ -16,7 +16,7 @@ def add_tendons(b: ModelBuilder, m: Any, names: Names) -> None:
     """All tendons in the file's order."""
     for t in range(m.ntendon):
         path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
-        if m.wrap_type[path[0]] == Wrap.JOINT:
+        if m.wrap_type[path[0]] == WrapType.JOINT:
             joints: dict[str, float] = {}
             for w in path:
                 joint = names.joint[int(m.wrap_objid[w])]
@@ -29,12 +29,12 @@ def add_tendons(b: ModelBuilder, m: Any, names: Names) -> None:
 def _part(b: ModelBuilder, m: Any, names: Names, w: int) -> Any:
     """A site, a pulley, or a shape to wrap around."""
     kind, i = int(m.wrap_type[w]), int(m.wrap_objid[w])
-    if kind == Wrap.PULLEY:
+    if kind == WrapType.PULLEY:
         return float(m.wrap_prm[w])
-    if kind == Wrap.SITE:
+    if kind == WrapType.SITE:
         return names.site[i]
     side = round(float(m.wrap_prm[w]))
-    shape = ("sphere" if kind == Wrap.SPHERE else "cylinder", _site_of(b, m, names, i), float(m.geom_size[i, 0]))
+    shape = ("sphere" if kind == WrapType.SPHERE else "cylinder", _site_of(b, m, names, i), float(m.geom_size[i, 0]))
     return (*shape, names.site[side]) if side >= 0 else shape
 
 

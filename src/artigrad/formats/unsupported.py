@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.findings import Finding
 from .flags import OVERRIDE, Off, actuated, off
-from .mujoco_api import BALL_OR_FREE, Eq, bit, field
+from .mujoco_api import BALL_OR_FREE, EqType, bit, field
 from .names import Names
 
 METHODS = ("sleep", "diagexact", "ipc", "speculative")  # of mjtEnableBit
@@ -100,7 +100,7 @@ def _lopsided(friction: Any) -> bool:
 
 
 def _other_equalities(m: Any, names: Names) -> list[str]:
-    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > Eq.TENDON]
+    return [names.equality[e] for e in range(m.neq) if m.eq_active0[e] and int(m.eq_type[e]) > EqType.TENDON]
 
 
 def findings(features: Sequence[Unsimulated], m: Any, names: Names) -> list[Finding]:
