@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import artigrad as ag
-from artigrad.build.inverse_weights import tendon_weights
+from artigrad.build.inverse_weights import tendon_lengths, tendon_weights
 from artigrad.simulate.gradcheck import random_state
 
 PATHS = {
@@ -116,7 +116,8 @@ def test_ends_that_coincide_or_lie_on_the_surface():
     d.qvel[:] = v
     mujoco.mj_step(m, d)
     np.testing.assert_allclose(sim.step(ag.State(m.qpos0, v)).v, d.qvel, rtol=0, atol=1e-12)
-    np.testing.assert_allclose(tendon_weights(model)[1], m.tendon_invweight0, rtol=1e-9)
+    np.testing.assert_allclose(tendon_weights(model), m.tendon_invweight0, rtol=1e-9)
+    np.testing.assert_allclose(tendon_lengths(model, m.qpos0), m.tendon_length0, rtol=1e-12)
     q, along, bar = (
         m.qpos0 + np.r_[0.1, 0.2, 0.1, np.zeros(4), 0.3, 0.2],
         np.random.default_rng(1).normal(size=8),

@@ -6,7 +6,8 @@ of each link, as felt by a force on it, follows outwards from its parent's, in l
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,23 +46,33 @@ def _columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
     return np.concatenate([w, v + hat(r) @ w])
 
 
-def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
-    """body_weight (nb, 2): of translation and rotation at the centre of mass. dof_weight (nv,), equal within a joint. With
-    every joint at zero, or axial joints at q."""
+class _Factor(NamedTuple):
+    """Articulated inertias factored joint by joint. S: columns of each joint, (6, n); U: IA S; D: the inverse of what the joint
+    feels. Spatial vectors in world axes, about the root of the tree."""
+
+    R: np.ndarray
+    r: np.ndarray
+    com: np.ndarray
+    S: list[np.ndarray]
+    U: list[np.ndarray]
+    D: list[np.ndarray]
+
+
+def _factor(model: Model, q: np.ndarray) -> _Factor:
     p, nb = model.params, model.nb
-    R, r = poses(model, model.reference if q is None else q)
+    R, r = poses(model, q)
     root = np.arange(nb)
     for i, above in enumerate(model.parent):
         root[i] = i if above < 0 else root[above]
     r = r - r[root]
     com = r + np.einsum("bij,bj->bi", R, p.com)
-    IA, S, U, D = [], [], [np.zeros((6, 0))] * nb, [np.zeros((0, 0))] * nb
-    for i in range(nb):
-        xx, yy, zz, xy, xz, yz = p.inertia[i]
-        C, m = hat(com[i]), p.mass[i]
-        J = R[i] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R[i].T - m * C @ C
-        IA.append(np.block([[J, m * C], [-m * C, m * np.eye(3)]]))
-        S.append(_columns(model, i, R[i], r[i]))
+    xx, yy, zz, xy, xz, yz = p.inertia.T
+    own = np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], 1).reshape(nb, 3, 3)
+    C, m = np.array([hat(x) for x in com]).reshape(nb, 3, 3), p.mass[:, None, None]
+    IA = np.zeros((nb, 6, 6))
+    IA[:, :3, :3] = R @ own @ R.transpose(0, 2, 1) - m * C @ C
+    IA[:, :3, 3:], IA[:, 3:, :3], IA[:, 3:, 3:] = m * C, -m * C, m * np.eye(3)
+    S, U, D = [_columns(model, i, R[i], r[i]) for i in range(nb)], [np.zeros((6, 0))] * nb, [np.zeros((0, 0))] * nb
     for i in reversed(range(nb)):
         left, n = IA[i], S[i].shape[1]
         if n:
@@ -69,20 +80,28 @@ def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
             D[i] = _inverse(model, i, S[i].T @ U[i] + p.armature[i] * np.eye(n))
             left = IA[i] - U[i] @ D[i] @ U[i].T
         if model.parent[i] >= 0:
-            IA[model.parent[i]] = IA[model.parent[i]] + left
-    inverse: list[np.ndarray] = []
-    body, dof = np.zeros((nb, 2)), np.zeros(model.nv)
+            IA[model.parent[i]] += left
+    return _Factor(R, r, com, S, U, D)
+
+
+def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
+    """body_weight (nb, 2): of translation and rotation at the centre of mass. dof_weight (nv,), equal within a joint. With
+    every joint at zero, or axial joints at q."""
+    f, nb = _factor(model, model.reference if q is None else q), model.nb
+    inverse = np.zeros((nb, 6, 6))
+    dof = np.zeros(model.nv)
     for i, above in enumerate(model.parent):
-        before = inverse[above] if above >= 0 else np.zeros((6, 6))
-        P = np.eye(6) - S[i] @ D[i] @ U[i].T
-        inverse.append(P @ before @ P.T + S[i] @ D[i] @ S[i].T)
-        to_com = np.block([[np.eye(3), np.zeros((3, 3))], [-hat(com[i]), np.eye(3)]])
-        A = to_com @ inverse[i] @ to_com.T
-        body[i] = np.trace(A[3:, 3:]) / 3, np.trace(A[:3, :3]) / 3
-        own = np.diag(D[i] + D[i] @ U[i].T @ before @ U[i] @ D[i])
+        before, (S, U, D) = (inverse[above] if above >= 0 else np.zeros((6, 6))), (f.S[i], f.U[i], f.D[i])
+        P = np.eye(6) - S @ D @ U.T
+        inverse[i] = P @ before @ P.T + S @ D @ S.T
+        own = np.diag(D + D @ U.T @ before @ U @ D)
         for a in range(0, len(own), 3 if len(own) > 1 else 1):
             k = model.joint_v[i] + a
             dof[k : k + 3 if len(own) > 1 else k + 1] = own[a : a + 3].mean()
+    to_com = np.tile(np.eye(6), (nb, 1, 1))
+    to_com[:, 3:, :3] = -np.array([hat(x) for x in f.com]).reshape(nb, 3, 3)
+    A = to_com @ inverse @ to_com.transpose(0, 2, 1)
+    body = np.stack([np.trace(A[:, 3:, 3:], axis1=1, axis2=2) / 3, np.trace(A[:, :3, :3], axis1=1, axis2=2) / 3], 1)
     return {"body_weight": body, "dof_weight": dof}
 
 
@@ -97,56 +116,103 @@ def _inverse(model: Model, i: int, D: np.ndarray) -> np.ndarray:
         ) from None
 
 
-def tendon_weights(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of tendons with all joints at zero, or axial ones at q; and their weights there: moment M^-1 moment. M is
-    formed: O(nv^3)."""
-    q = model.reference if q is None else q
-    p, (R, r), n = model.params, poses(model, q), len(model.tendons)
-    J, lengths, scales, radii = np.zeros((n, model.nv)), np.zeros(n), iter(p.piece_scale), iter(p.piece_radius)
-    columns = [_world_columns(model, i, R[i], r[i]) for i in range(model.nb)]
-    for t, tendon in enumerate(model.tendons):
-        for piece, scale in zip(tendon.pieces, scales, strict=False):
+def tendon_lengths(model: Model, q: np.ndarray) -> np.ndarray:
+    """Lengths of tendons with axial joints at q, others at zero."""
+    return _Pulls(model, q).lengths
+
+
+def tendon_weights(model: Model) -> np.ndarray:
+    """moment M^-1 moment of each tendon in the reference pose, along the joints that move it."""
+    f, pulls = _factor(model, model.reference), _Pulls(model, model.reference)
+    out = np.zeros(len(model.tendons))
+    for t, moments in enumerate(pulls.moments(f)):
+        below: dict[int, Any] = {}  # force on each body of what it carries
+        while moments or below:
+            i = max(*moments, *below, -1)
+            e = moments.pop(i, np.zeros(f.S[i].shape[1])) - f.S[i].T @ (p := below.pop(i, np.zeros(6)))
+            out[t] += e @ f.D[i] @ e
+            if model.parent[i] >= 0:
+                below[model.parent[i]] = below.get(model.parent[i], 0.0) + p + f.U[i] @ (f.D[i] @ e)
+    return out
+
+
+class _Pulls:
+    """Lengths of tendons with axial joints at q, others at zero, and the forces of a pull along each."""
+
+    def __init__(self, model: Model, q: np.ndarray):
+        self.model, self.q = model, q
+        p, (self.R, self.r) = model.params, poses(model, q)
+        self.pieces = [piece for tendon in model.tendons for piece in tendon.pieces]
+        self.of = np.repeat(np.arange(len(model.tendons)), [len(tendon.pieces) for tendon in model.tendons])
+        self.at = {k: self._place(s) for s in range(model.ns) for k in (s,)} if self.pieces else {}
+        self.scale = p.piece_scale[: len(self.pieces)]
+        self.forces: list[list[tuple[np.ndarray, int, np.ndarray]]] = [[] for _ in self.pieces]
+        long = np.zeros(len(self.pieces))
+        wrapped = self._wrapped()
+        for n, piece in enumerate(self.pieces):
             if piece.kind == "joint":
-                J[t, model.joint_v[piece.a]] += scale
-                lengths[t] += scale * q[model.joint_q[piece.a]]
-                next(radii)
+                long[n] = q[model.joint_q[piece.a]]
+            elif n in wrapped:
+                long[n], self.forces[n] = wrapped[n]
+            else:
+                long[n], self.forces[n] = self._straight(piece)
+        self.lengths = np.zeros(len(model.tendons))
+        np.add.at(self.lengths, self.of, self.scale * long)
+
+    def _place(self, site: int) -> tuple[np.ndarray, int]:
+        """Where a site is, and its body."""
+        x, b = self.model.params.site_position[site], self.model.site_body[site]
+        return (x if b < 0 else self.r[b] + self.R[b] @ x), b
+
+    def _straight(self, piece: Piece) -> tuple[float, list[Any]]:
+        (a, body_a), (b, body_b) = self.at[piece.a], self.at[piece.b]
+        long = float(np.linalg.norm(b - a))
+        d = (b - a) / long if long > 1e-15 else np.array([1.0, 0.0, 0.0])  # as a step has it
+        return long, [(a, body_a, -d), (b, body_b, d)]
+
+    def _wrapped(self) -> dict[int, tuple[float, list[Any]]]:
+        """Length and forces of all pieces that touch the shape in their way, all of one kind at once."""
+        out: dict[int, tuple[float, list[Any]]] = {}
+        for kind in ("sphere", "cylinder"):
+            own = [n for n, piece in enumerate(self.pieces) if piece.kind == kind and piece.around >= 0]
+            if not own:
                 continue
-            long, pulls = _pulls(model, piece, float(next(radii)), R, r)
-            lengths[t] += scale * long
-            for x, b, pull in pulls:
-                while b >= 0:
-                    S, k = columns[b], model.joint_v[b]
-                    J[t, k : k + S.shape[1]] += scale * pull @ (S[3:] - hat(x) @ S[:3])
-                    b = model.parent[b]
-    return lengths, np.einsum("tk,tk->t", J, np.linalg.solve(_mass_matrix(model, R, r, columns), J.T).T)
+            pieces, radius = [self.pieces[n] for n in own], self.model.params.piece_radius[own]
+            a, b, c = (np.array([self.at[getattr(p, end)][0] for p in pieces]) for end in ("a", "b", "around"))
+            side = np.array([self.at[p.side][0] if p.side >= 0 else self.at[p.around][0] for p in pieces]) - c
+            turn = np.array([self._axes(p.around) for p in pieces])
+            with staging_on(NumpyTarget("f64", len(own))):
+                u, v, s, *axes = (Vec3(*x.T) for x in (a - c, b - c, side, *turn.transpose(2, 0, 1)))
+                sided = np.array([float(p.side >= 0) for p in pieces])
+                path = path_around(Around(kind == "cylinder", (axes[0], axes[1], axes[2]), radius, s, sided), u, v)
+                touch, ways = path.touch(), path.directions()
+            first, last, d0, d1 = (np.stack(x.leaves(), 1) for x in (touch.first, touch.last, *ways))
+            for k in np.flatnonzero(np.broadcast_to(touch.on, len(own))).tolist():
+                bodies = [self.at[getattr(pieces[k], end)][1] for end in ("a", "around", "around", "b")]
+                places, pulls = (a[k], first[k] + c[k], last[k] + c[k], b[k]), (-d0[k], d0[k], -d1[k], d1[k])
+                out[own[k]] = float(touch.long[k]), list(zip(places, bodies, pulls, strict=True))
+        return out
 
+    def _axes(self, site: int) -> np.ndarray:
+        turn, body = matrix(self.model.params.site_rotation[site]), self.model.site_body[site]
+        return turn if body < 0 else self.R[body] @ turn
 
-def _pulls(model: Model, piece: Piece, radius: float, R: np.ndarray, r: np.ndarray) -> tuple[float, list[Any]]:
-    """The length of a piece of a path, and the forces of a pull along it: place, body, force."""
-
-    def placed(s: int) -> tuple[np.ndarray, int]:
-        x, b = model.params.site_position[s], model.site_body[s]
-        return (x if b < 0 else r[b] + R[b] @ x), b
-
-    (a, body_a), (b, body_b) = placed(piece.a), placed(piece.b)
-    if piece.around >= 0:
-        c, body_c = placed(piece.around)
-        turn = matrix(model.params.site_rotation[piece.around])
-        axes = turn if body_c < 0 else R[body_c] @ turn
-        side = placed(piece.side)[0] - c if piece.side >= 0 else np.zeros(3)
-        with staging_on(NumpyTarget("f64", 1)):
-            u, v, s, x, y, z = (Vec3(*(np.array([e]) for e in w)) for w in (a - c, b - c, side, *axes.T))
-            sided = np.array([float(piece.side >= 0)])
-            shape = Around(piece.kind == "cylinder", (x, y, z), np.array([radius]), s, sided)
-            path = path_around(shape, u, v)
-            touch, ways = path.touch(), path.directions()
-        if touch.on[0]:
-            first, last, d0, d1 = (np.array([x[0] for x in y.leaves()]) for y in (touch.first, touch.last, *ways))
-            first, last = first + c, last + c
-            return float(touch.long[0]), [(a, body_a, -d0), (first, body_c, d0), (last, body_c, -d1), (b, body_b, d1)]
-    long = float(np.linalg.norm(b - a))
-    d = (b - a) / long if long > 1e-15 else np.array([1.0, 0.0, 0.0])  # as `lines` has it
-    return long, [(a, body_a, -d), (b, body_b, d)]
+    def moments(self, f: _Factor) -> Iterator[dict[int, np.ndarray]]:
+        """Of each tendon, by the bodies of the joints that it moves."""
+        start, ends = self.r - f.r, np.searchsorted(self.of, np.arange(len(self.model.tendons) + 1))
+        for t in range(len(self.model.tendons)):
+            out: dict[int, np.ndarray] = {}
+            for n in range(ends[t], ends[t + 1]):
+                piece, scale = self.pieces[n], self.scale[n]
+                if piece.kind == "joint":
+                    out[piece.a] = out.get(piece.a, 0.0) + scale
+                for x, b, pull in self.forces[n]:
+                    while b >= 0:
+                        S = f.S[b]
+                        own = scale * (pull @ S[3:] + np.cross(x - start[b], pull) @ S[:3])
+                        out[b] = out.get(b, 0.0) + own
+                        b = self.model.parent[b]
+            yield {b: np.atleast_1d(x) for b, x in out.items()}
 
 
 def _world_columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
@@ -159,22 +225,15 @@ def _world_columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.nda
 
 def mean_inertia(model: Model, q: np.ndarray) -> float:
     """The mean of the diagonal of the mass matrix with axial joints at q, others at zero."""
-    R, r = poses(model, q)
-    columns = [_world_columns(model, i, R[i], r[i]) for i in range(model.nb)]
-    return float(np.diag(_mass_matrix(model, R, r, columns)).mean())
-
-
-def _mass_matrix(model: Model, R: np.ndarray, r: np.ndarray, columns: list[np.ndarray]) -> np.ndarray:
-    p, M = model.params, np.zeros((model.nv, model.nv))
-    for i in range(model.nb):
-        k, n = model.joint_v[i], columns[i].shape[1]
-        M[k : k + n, k : k + n] += p.armature[i] * np.eye(n)
+    p, (R, r) = model.params, poses(model, q)
+    I, total = np.zeros((model.nb, 6, 6)), 0.0
+    for i in reversed(range(model.nb)):
         xx, yy, zz, xy, xz, yz = p.inertia[i]
         C, m = hat(r[i] + R[i] @ p.com[i]), p.mass[i]
         J = R[i] @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R[i].T - m * C @ C
-        I, S, b = np.block([[J, m * C], [-m * C, m * np.eye(3)]]), np.zeros((6, model.nv)), i
-        while b >= 0:
-            S[:, model.joint_v[b] : model.joint_v[b] + columns[b].shape[1]] = columns[b]
-            b = model.parent[b]
-        M += S.T @ I @ S
-    return M
+        I[i] += np.block([[J, m * C], [-m * C, m * np.eye(3)]])
+        S = _world_columns(model, i, R[i], r[i])
+        total += np.sum(S * (I[i] @ S)) + p.armature[i] * S.shape[1]
+        if model.parent[i] >= 0:
+            I[model.parent[i]] += I[i]
+    return float(total / model.nv)

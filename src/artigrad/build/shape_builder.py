@@ -160,7 +160,7 @@ class ShapeBuilder:
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs of shapes that may touch, as things stand."""
         names = list(self._shapes)
-        return [(names[a], names[b]) for a, b in self._candidates()]
+        return [(names[a], names[b]) for a, b in self._candidates().tolist()]
 
     @checked_model
     def _shape(
@@ -296,6 +296,7 @@ class ShapeBuilder:
 
     def _build_shapes(self, bodies: list[str]) -> Shapes:
         shapes, first, spans = list(self._shapes.values()), 0, []
+        index = {name: i for i, name in enumerate(bodies)}
         for s in shapes:
             spans.append((first, len(s["vertices"])))
             first += len(s["vertices"])
@@ -304,7 +305,7 @@ class ShapeBuilder:
         return Shapes(
             names=tuple(self._shapes),
             kind=tuple(s["kind"] for s in shapes),
-            body=tuple(-1 if s["body"] == WORLD else bodies.index(s["body"]) for s in shapes),
+            body=tuple(-1 if s["body"] == WORLD else index[s["body"]] for s in shapes),
             vertices=tuple(spans),
             hulls=tuple(s["hull"] for s in shapes),
             grids=tuple((int(k), *s["heights"].shape) for k, s in zip(starts, shapes, strict=False)),
@@ -312,7 +313,7 @@ class ShapeBuilder:
             condim=tuple(s["condim"] for s in shapes),
             priority=tuple(s["priority"] for s in shapes),
             gap=tuple(s["gap"] for s in shapes),
-            pairs=tuple(self._candidates()),
+            pairs=tuple(map(tuple, self._candidates().tolist())),
             excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
             included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),
             included_gap=tuple(float(own["gap"]) for *_, own in self._included),
@@ -331,31 +332,77 @@ class ShapeBuilder:
         indices = sorted(known.index(name) + first for name in names)
         return indices[0], indices[-1]
 
-    def _candidates(self) -> list[tuple[int, int]]:
-        """Pairs of shapes that may touch; those without a routine are reported."""
-        names, shapes = list(self._shapes), list(self._shapes.values())
-        bodies, own = list(self._bodies), self._groups()
-        roots = [own.root(-1 if s["body"] == WORLD else bodies.index(s["body"])) for s in shapes]
-        unmoved = {-1} | {i for i, b in enumerate(self._bodies.values()) if b["mocap"]}
-        included = {frozenset(p) for *p, _ in self._included}
-        pairs: list[tuple[int, int]] = []
+    def _candidates(self) -> np.ndarray:
+        """Pairs of shapes that may touch, (n, 2); those without a routine are reported."""
+        shapes, own = list(self._shapes.values()), self._groups()
+        index = {name: i for i, name in enumerate(self._bodies)} | {WORLD: -1}
+        body = np.array([index[s["body"]] for s in shapes], int)
+        solid = np.array([own.root(b) for b in body.tolist()], int)
+        mocap = [i for i, b in enumerate(self._bodies.values()) if b["mocap"]]
+        unmoved = np.isin(solid, [-1, *mocap])
+        kind, group, touches = (np.array([s[key] for s in shapes], np.int64) for key in ("kind", "group", "touches"))
+        parents = self._parents_apart(own)
+        above, excluded, included = (
+            np.array([*own.above, -1], int),
+            self._excluded_shapes(index, body),
+            self._together(),
+        )
+        routed = np.zeros((len(SHAPES), len(SHAPES)), bool)
+        for a, b in BY_SHAPES:
+            if min(a, b) >= 0:
+                routed[a, b] = True
+        found: list[np.ndarray] = []
         missing: dict[str, list[str]] = {}
-        for i, a in enumerate(shapes):
-            for j in range(i + 1, len(shapes)):
-                b, one, other = shapes[j], roots[i], roots[j]
-                if one == other or (one in unmoved and other in unmoved):
-                    continue
-                if not (frozenset((names[i], names[j])) in included or self._may_touch(a, b, one, other, own)):
-                    continue
-                if (a["kind"], b["kind"]) in BY_SHAPES:
-                    first, second = sorted((i, j), key=lambda k: (shapes[k]["kind"], k))  # as MuJoCo has them; but the
-                    pairs.append((second, first) if roots[second] in unmoved else (first, second))  # second one moves
-                else:
-                    kinds = " and ".join(sorted((SHAPES[a["kind"]], SHAPES[b["kind"]])))
-                    missing.setdefault(kinds, []).append(f"{names[i]} - {names[j]}")
+        for i in range(len(shapes)):
+            j = np.arange(i + 1, len(shapes))
+            one, other = solid[i], solid[j]
+            may = ((group[i] & touches[j]) | (group[j] & touches[i])) != 0
+            may[[k - i - 1 for k in excluded.get(i, ())]] = False
+            if one >= 0:
+                may &= ~((above[other] == one) & (other >= 0) & parents[other])
+                may &= ~((above[one] == other) & (other >= 0) & parents[one])
+            may[[k - i - 1 for k in included.get(i, ())]] = True
+            may &= (other != one) & ~(unmoved[i] & unmoved[j])
+            j = j[may]
+            known = routed[kind[i], kind[j]]
+            for k in j[~known].tolist():
+                kinds = " and ".join(sorted((SHAPES[kind[i]], SHAPES[kind[k]])))
+                missing.setdefault(kinds, []).append(f"{list(self._shapes)[i]} - {list(self._shapes)[k]}")
+            j = j[known]
+            # as MuJoCo has them, by their kinds, then by their order; but the second one moves
+            turned = np.where(kind[i] <= kind[j], unmoved[j], ~unmoved[i])
+            found.append(np.stack([np.where(turned, j, i), np.where(turned, i, j)], 1))
         if missing:
             self._without_routine(missing)
-        return pairs
+        return np.concatenate(found) if found else np.zeros((0, 2), int)
+
+    def _parents_apart(self, own: Groups) -> np.ndarray:
+        """Of each body, by the first of its group: whether it does not touch the group that carries it; the world last."""
+        return np.array([not self._touches_parent(b) for b in self._bodies.values()] + [False], bool)
+
+    def _excluded_shapes(self, index: dict[str, int], body: np.ndarray) -> dict[int, list[int]]:
+        """By a shape, the later ones of bodies that never touch its own."""
+        on: dict[int, list[int]] = {}
+        for k, b in enumerate(body.tolist()):
+            on.setdefault(b, []).append(k)
+        out: dict[int, list[int]] = {}
+        for pair in self._excluded:
+            first, second = index[min(pair)], index[max(pair)]
+            for i in on.get(first, ()):
+                for j in on.get(second, ()):
+                    if i != j:
+                        out.setdefault(min(i, j), []).append(max(i, j))
+        return out
+
+    def _together(self) -> dict[int, list[int]]:
+        """By a shape, the later ones that form an explicit pair with it."""
+        number = {name: k for k, name in enumerate(self._shapes)}
+        out: dict[int, list[int]] = {}
+        for one, other, _ in self._included:
+            i, j = sorted((number[one], number[other]))
+            if i != j:
+                out.setdefault(i, []).append(j)
+        return out
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
         """Tell of pairs that should touch and have no routine: names of pairs by their kinds of shapes."""
@@ -364,17 +411,6 @@ class ShapeBuilder:
             "exclude them or use other shapes",
             stacklevel=5,
         )
-
-    def _may_touch(self, a: dict[str, Any], b: dict[str, Any], one: int, other: int, own: Groups) -> bool:
-        """Masks, exclusions, and never a group of bodies with the one that carries it, unless it touches its parent. one,
-        other: the groups of the two shapes."""
-        if not (a["group"] & b["touches"] or b["group"] & a["touches"]):
-            return False
-        if frozenset((a["body"], b["body"])) in self._excluded:
-            return False
-        if -1 in (one, other) or not (own.carries(one, other) or own.carries(other, one)):
-            return True
-        return self._touches_parent(list(self._bodies.values())[other if own.carries(one, other) else one])
 
     def _touches_parent(self, body: dict[str, Any]) -> bool:
         own = body["touches_parent"]

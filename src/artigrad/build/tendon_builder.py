@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..model.model import Model
 from ..model.transmissions import Piece, Tendon
 from ..physics.joints.table import EITHER_AXIAL, JOINTS
-from .inverse_weights import tendon_weights
+from .inverse_weights import tendon_lengths, tendon_weights
 from .shape_builder import SOLIMP, SOLREF
 from .validate import bounds, number, soft_reference, vector
 
@@ -194,10 +194,12 @@ class TendonBuilder:
         """And what does: lengths at rest and weights that were not given."""
         if not self._tendons:
             return {}
-        lengths, found = tendon_weights(model, np.zeros(model.nq))
-        if model.reference.any():
-            found = tendon_weights(model)[1]
         own = list(self._tendons.values())
-        rest = [(x, x) if t["rest"] is None else t["rest"] for t, x in zip(own, lengths, strict=True)]
-        weight = [w if t["weight"] is None else t["weight"] for t, w in zip(own, found, strict=True)]
-        return {"tendon_rest": rest, "tendon_weight": weight}
+        found: dict[str, list[Any]] = {key: [t[key] for t in own] for key in ("rest", "weight")}
+        if any(x is None for x in found["rest"]):
+            lengths = tendon_lengths(model, np.zeros(model.nq))
+            found["rest"] = [(x, x) if t is None else t for t, x in zip(found["rest"], lengths, strict=True)]
+        if any(x is None for x in found["weight"]):
+            weights = tendon_weights(model)
+            found["weight"] = [x if t is None else t for t, x in zip(found["weight"], weights, strict=True)]
+        return {f"tendon_{key}": x for key, x in found.items()}

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arguments import checked_model
 from ..build.edit import parts_by_name, side_name
-from ..build.inverse_weights import mean_inertia, poses, tendon_weights
+from ..build.inverse_weights import mean_inertia, poses, tendon_lengths
 from ..build.pair_filter import Bond, Groups, groups
 from ..build.validate import possible
 from ..errors import ModelError, warn
@@ -493,7 +493,7 @@ class Writer:
         """Position of a joint, or length of a tendon, in the reference pose."""
         if kind == "joint":
             return float(self.reference[self.model.joint_q[k]])
-        return float(tendon_weights(self.model, self.reference)[0][k])
+        return float(tendon_lengths(self.model, self.reference)[k])
 
     def _tendons(self) -> None:
         m, p, at = self.model, self.p, 0

@@ -14,6 +14,7 @@ from .names import Names
 
 def add_tendons(b: ModelBuilder, m: Any, names: Names) -> None:
     """All tendons in the file's order."""
+    sites: dict[int, str] = {}  # of geoms that tendons wrap around
     for t in range(m.ntendon):
         path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
         if m.wrap_type[path[0]] == WrapType.JOINT:
@@ -23,10 +24,10 @@ def add_tendons(b: ModelBuilder, m: Any, names: Names) -> None:
                 joints[joint] = joints.get(joint, 0.0) + float(m.wrap_prm[w])
             b.fixed_tendon(names.tendon[t], joints, **_numbers(m, t))
         else:
-            b.spatial_tendon(names.tendon[t], [_part(b, m, names, w) for w in path], **_numbers(m, t))
+            b.spatial_tendon(names.tendon[t], [_part(b, m, names, w, sites) for w in path], **_numbers(m, t))
 
 
-def _part(b: ModelBuilder, m: Any, names: Names, w: int) -> Any:
+def _part(b: ModelBuilder, m: Any, names: Names, w: int, sites: dict[int, str]) -> Any:
     """A site, a pulley, or a shape to wrap around."""
     kind, i = int(m.wrap_type[w]), int(m.wrap_objid[w])
     if kind == WrapType.PULLEY:
@@ -34,7 +35,9 @@ def _part(b: ModelBuilder, m: Any, names: Names, w: int) -> Any:
     if kind == WrapType.SITE:
         return names.site[i]
     side = round(float(m.wrap_prm[w]))
-    shape = ("sphere" if kind == WrapType.SPHERE else "cylinder", _site_of(b, m, names, i), float(m.geom_size[i, 0]))
+    if i not in sites:
+        sites[i] = _site_of(b, m, names, i)
+    shape = ("sphere" if kind == WrapType.SPHERE else "cylinder", sites[i], float(m.geom_size[i, 0]))
     return (*shape, names.site[side]) if side >= 0 else shape
 
 
@@ -42,9 +45,10 @@ def _site_of(b: ModelBuilder, m: Any, names: Names, geom: int) -> str:
     """A site where a geom is; one that is there already serves."""
     body, place, turn = names.body[int(m.geom_bodyid[geom])], m.geom_pos[geom], m.geom_quat[geom]
     for name, site in b._sites.items():
-        apart = np.abs(np.concatenate([site["position"] - place, site["rotation"] - turn])).max()
-        if site["body"] == body and apart < 1e-12:
-            return name
+        if site["body"] == body:
+            apart = np.abs(np.concatenate([site["position"] - place, site["rotation"] - turn])).max()
+            if apart < 1e-12:
+                return name
     name = names.geom[geom]
     return b.site(name if name not in b._sites else f"{name}:wrapped", body, position=place, rotation=turn)
 

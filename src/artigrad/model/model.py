@@ -103,6 +103,11 @@ class Shapes:
     measured: bool = False  # whether pairs are asked how far apart they are, and nothing else
 
     @cached_property
+    def pair_array(self) -> np.ndarray:
+        """`pairs` as an array, (n, 2)."""
+        return np.array(self.pairs, int).reshape(-1, 2)
+
+    @cached_property
     def included_number(self) -> dict[frozenset[int], int]:
         """Where in `included` a pair is, the first time."""
         return {frozenset((a, b)): k for k, (a, b, _) in reversed(list(enumerate(self.included)))}
@@ -116,6 +121,25 @@ class Shapes:
         if self.priority[a] != self.priority[b]:
             return self.condim[a if self.priority[a] > self.priority[b] else b]
         return max(self.condim[a], self.condim[b])
+
+    def pair_condims(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """The same of many pairs."""
+        condim, priority = np.array(self.condim, int), np.array(self.priority, int)
+        first, second = condim[a], condim[b]
+        alone = np.where(priority[a] > priority[b], first, second)
+        out = np.where(priority[a] == priority[b], np.maximum(first, second), alone)
+        own = self.own_numbers(a, b)
+        return np.where(own >= 0, np.array([*(d for *_, d in self.included), 0])[own], out)
+
+    def own_numbers(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Where in `included` each of many pairs is; -1: nowhere."""
+        size = len(self.names)
+        known = {min(pair) * size + max(pair): k for pair, k in self.included_number.items()}
+        codes = np.array(sorted(known), int)
+        wanted = np.minimum(a, b) * size + np.maximum(a, b)
+        at = np.searchsorted(codes, wanted)
+        numbers = np.array([*(known[code] for code in codes.tolist()), -1], int)
+        return np.where(np.append(codes, -1)[at] == wanted, numbers[at], -1)
 
 
 class Equality(NamedTuple):

@@ -317,18 +317,19 @@ def _pair_structure(model: Model) -> dict[str, Any]:
     is not), which shape decides alone (1 or 2; 0: both), and in how many directions it acts; of each crowd, its first pair and
     where it ends."""
     c, shapes = candidates(model), model.shapes
+    a, b = c.a[:-1], c.b[:-1]
     own = {frozenset((a, b)): k + 1 for k, (a, b, _) in enumerate(shapes.included)}
-    pairs = [(int(a), int(b)) for a, b in zip(c.a[:-1], c.b[:-1], strict=True)]
-    rank = [(shapes.priority[a] > shapes.priority[b]) + 2 * (shapes.priority[a] < shapes.priority[b]) for a, b in pairs]
+    number, priority = shapes.own_numbers(a, b), np.array(shapes.priority, int)
+    rank = (priority[a] > priority[b]) + 2 * (priority[a] < priority[b])
     return {
         "pair_a": c.a,
         "pair_b": c.b,
         "crowd_first": _ints(np.flatnonzero(c.crowd == n)[0] for n in range(1, c.crowd.max() + 1)),
         "crowd_end": _ints(np.flatnonzero(c.crowd == n)[-1] + 1 for n in range(1, c.crowd.max() + 1)),
-        "pair_own": _ints(own.get(frozenset(pair), 0) for pair in pairs),
-        "pair_explicit": _ints(frozenset(pair) in own for pair in pairs),
+        "pair_own": _ints(np.array([*(own[frozenset((i, j))] for i, j, _ in shapes.included), 0], int)[number]),
+        "pair_explicit": _ints(number >= 0),
         "pair_rank": _ints(rank),
-        "pair_dim": _ints(shapes.pair_condim(a, b) for a, b in pairs),
+        "pair_dim": _ints(shapes.pair_condims(a, b)),
     }
 
 

@@ -74,10 +74,11 @@ def _check_hard(model: Model) -> None:
                 f"law='hard' has limits and dry friction of {EITHER_AXIAL} joints, not of '{model.joints[i]}', which is "
                 f"{model.joint_type[i]}: use law='soft'"
             )
-    wide = [f"{model.shapes.names[a]} - {model.shapes.names[b]}" for a, b in model.shapes.pairs]
-    wide = [name for name, pair in zip(wide, model.shapes.pairs, strict=True) if model.shapes.pair_condim(*pair) > 3]
-    if wide:
-        warn(f"law='hard' has no torsional and rolling friction (condim 4 and 6), as of {wide[0]}: it is left out")
+    pairs, names = model.shapes.pair_array, model.shapes.names
+    wide = pairs[model.shapes.pair_condims(*pairs.T) > 3]
+    if len(wide):
+        pair = f"{names[wide[0, 0]]} - {names[wide[0, 1]]}"
+        warn(f"law='hard' has no torsional and rolling friction (condim 4 and 6), as of {pair}: it is left out")
 
 
 def parts_of(state: Any) -> tuple[Any, Any, Any]:

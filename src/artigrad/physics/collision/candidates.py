@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from .convex.height_field import WINDOW
 from .convex.hull_tables import BLOCK, ring_blocks, ways_of
 from .convex.patch import MADE
 from .convex.solids import SOLIDS
-from .routines import CONVEX, NEAREST, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD, routine_of
+from .routines import CONVEX, NEAREST, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD, routines_by_pair
 
 CROWD = 12  # pairs between two links from which on they are looked at only where the boxes around them are near
 
@@ -39,74 +39,126 @@ class Candidates(NamedTuple):
     links: list[np.ndarray]  # of each group, from the roots outwards
 
 
+_kept: WeakKeyDictionary[Model, Candidates] = WeakKeyDictionary()
+
+
 def candidates(model: Model) -> Candidates:
-    """All pairs, and the limited joints, sorted by the group of trees they belong to."""
+    """All pairs, and the limited joints, sorted by the group of trees they belong to; found once."""
+    found = _kept.get(model)
+    if found is None:
+        found = _kept[model] = _find_candidates(model)
+    return found
+
+
+def _find_candidates(model: Model) -> Candidates:
     shapes, links = model.shapes, model.links
-    tree = [int(links.tree[links.of_body[b + 1]]) for b in shapes.body]
+    pairs = shapes.pair_array
+    of_shape = links.of_body[np.array(shapes.body, int) + 1]
+    tree = np.append(links.tree[of_shape], 0)[pairs] if len(pairs) else np.zeros((0, 2), int)
     limited = [int(links.of_body[i + 1]) for i in shapes.limited]
-    parent = list(range(links.trees + 1))  # trees that may touch each other are one group
+    roots = _roots(tree, links.trees)
+    crowd = _crowds(model, of_shape)
+    group = roots[np.where(tree[:, 1] > 0, tree[:, 1], tree[:, 0])]
+    order = np.lexsort((crowd, group))
+    (a, b), group, crowd = pairs[order].T, group[order], crowd[order]
+    limited.sort(key=lambda i: roots[links.tree[i]])
+    limited_group = roots[links.tree[limited]]
+    numbers = np.unique(np.concatenate([group, limited_group]))
+    number = np.full(links.trees + 1, -1)
+    number[numbers] = np.arange(len(numbers))
+    of_link = number[roots[links.tree]]
+    kind, rank = np.array(shapes.kind, int), np.arange(len(shapes.kind))
+    turned = (kind[a] > kind[b]) | ((kind[a] == kind[b]) & (rank[a] > rank[b]))
+    routine = routines_by_pair(model, a, b)
+    first, feature = _points(model, a, b, routine)
+
+    def column(values: Any) -> np.ndarray:
+        return np.append(values, 0).astype(np.int32)
+
+    return Candidates(
+        routine=column(routine),
+        a=column(a),
+        b=column(b),
+        turned=column(turned),
+        group=column(number[group]),
+        crowd=column(crowd),
+        first=first.astype(np.int32),
+        feature=feature if len(feature) else np.zeros((1, 3)),
+        limited=column(limited),
+        limited_group=column(number[limited_group]),
+        groups=len(numbers),
+        links=[np.flatnonzero(of_link == k) for k in range(len(numbers))],
+    )
+
+
+def _roots(tree: np.ndarray, trees: int) -> np.ndarray:
+    """Of each tree, the one that stands for all that may touch each other; the world is none."""
+    parent = list(range(trees + 1))
 
     def root(t: int) -> int:
         while parent[t] != t:
             t = parent[t]
         return t
 
-    for a, b in shapes.pairs:
-        if tree[a] and tree[b]:
-            parent[root(tree[a])] = root(tree[b])
-    crowds = _crowds(model)
-    pairs = sorted(shapes.pairs, key=lambda p: (root(tree[p[1]] or tree[p[0]]), crowds.get(p, 0)))
-    group = [root(tree[b] or tree[a]) for a, b in pairs]
-    limited.sort(key=lambda i: root(int(links.tree[i])))
-    limited_group = [root(int(links.tree[i])) for i in limited]
-    number = {g: k for k, g in enumerate(sorted({*group, *limited_group}))}
-    of_link = np.array([number.get(root(int(t)), -1) for t in links.tree])
-    routines = [routine_of(model, a, b) for a, b in pairs]
-    points = [ROUTINES[r].points(model, a, b) for r, (a, b) in zip(routines, pairs, strict=True)]
-    every = [point for of_pair in points for point in of_pair]
-
-    def column(values: list[int]) -> np.ndarray:
-        return np.array([*values, 0], np.int32)
-
-    return Candidates(
-        routine=column(routines),
-        a=column([a for a, _ in pairs]),
-        b=column([b for _, b in pairs]),
-        turned=column([int((shapes.kind[a], a) > (shapes.kind[b], b)) for a, b in pairs]),
-        group=column([number[g] for g in group]),
-        crowd=column([crowds.get(p, 0) for p in pairs]),
-        first=np.cumsum([0, *map(len, points)]).astype(np.int32),
-        feature=np.array(every or [(0.0, 0.0, 0.0)], float),
-        limited=column(limited),
-        limited_group=column([number[g] for g in limited_group]),
-        groups=len(number),
-        links=[np.flatnonzero(of_link == k) for k in range(len(number))],
-    )
+    both = tree[(tree > 0).all(1)]
+    _, first = np.unique(both[:, 0] * (trees + 1) + both[:, 1], return_index=True)
+    left = len(np.unique(both)) - 1  # so often two groups become one, at most
+    for t in both[np.sort(first)].tolist():
+        if left == 0:
+            break
+        one, other = root(t[0]), root(t[1])
+        left -= one != other
+        parent[one] = other
+    return np.array([root(t) for t in range(trees + 1)])
 
 
-def _crowds(model: Model) -> dict[tuple[int, int], int]:
-    """The crowds of a model: for each pair in one its number."""
-    shapes, link = model.shapes, model.links.of_body
-    ends = {
-        (a, b): (int(link[shapes.body[a] + 1]), int(link[shapes.body[b] + 1]))
-        for a, b in shapes.pairs
-        if not {shapes.kind[a], shapes.kind[b]} & {PLANE, HEIGHT_FIELD}  # these have no end
+def _points(model: Model, a: np.ndarray, b: np.ndarray, routine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the points of each pair start, and their features."""
+    alike = {r: np.array(ROUTINES[r].features, float) for r in np.unique(routine).tolist() if not ROUTINES[r].each}
+    count = np.zeros(len(routine), int)
+    for r, features in alike.items():
+        count[routine == r] = len(features)
+    others = {
+        k: np.array(ROUTINES[routine[k]].points(model, int(a[k]), int(b[k])), float).reshape(-1, 3)
+        for k in np.flatnonzero(~np.isin(routine, list(alike))).tolist()
     }
-    many = [links for links, count in sorted(Counter(ends.values()).items()) if count >= CROWD]
-    return {pair: many.index(links) + 1 for pair, links in ends.items() if links in many}
+    for k, features in others.items():
+        count[k] = len(features)
+    first = np.concatenate([[0], np.cumsum(count)])
+    feature = np.zeros((first[-1], 3))
+    for r, features in alike.items():
+        at = first[:-1][routine == r]
+        feature[at[:, None] + np.arange(len(features))] = features
+    for k, features in others.items():
+        feature[first[k] : first[k + 1]] = features
+    return first, feature
+
+
+def _crowds(model: Model, of_shape: np.ndarray) -> np.ndarray:
+    """The number of the crowd that each pair of a model belongs to, from 1; 0: none."""
+    shapes, pairs = model.shapes, model.shapes.pair_array
+    endless = np.isin(np.array(shapes.kind, int)[pairs], (PLANE, HEIGHT_FIELD)).any(1)
+    ends = np.append(of_shape, 0)[pairs]
+    _, place, count = np.unique(ends[~endless], axis=0, return_inverse=True, return_counts=True)
+    number = np.cumsum(count >= CROWD) * (count >= CROWD)
+    out = np.zeros(len(pairs), int)
+    out[~endless] = number[place.reshape(-1)] if len(number) else 0
+    return out
 
 
 def routines_of(model: Model) -> frozenset[int]:
     """The routines that its pairs need: what its kernels are compiled for."""
-    return frozenset(routine_of(model, a, b) for a, b in model.shapes.pairs)
+    return frozenset(np.unique(candidates(model).routine[:-1]).tolist())
 
 
 def solids_of(model: Model) -> frozenset[int]:
     """The kinds of solids in pairs of solids of any kinds, and in pairs with height fields; and how the furthest corners of
     hulls are found."""
     kind, general = model.shapes.kind, (CONVEX, NEAREST, ON_FIELD, UNDER_FIELD)
-    pairs = [pair for pair in model.shapes.pairs if routine_of(model, *pair) in general]
-    return frozenset(kind[k] for pair in pairs for k in pair if kind[k] in SOLIDS) | ways_of(model)
+    c = candidates(model)
+    ours = np.isin(c.routine[:-1], general)
+    found = np.unique(np.array(kind, int)[np.concatenate([c.a[:-1][ours], c.b[:-1][ours]])]).tolist()
+    return frozenset(k for k in found if k in SOLIDS) | ways_of(model)
 
 
 def meeting_layout(routines: frozenset[int]) -> Layout:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...model.height_fields import window
-from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SPHERE, Model
+from ...model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, PLANE, POINTS, SHAPES, SPHERE, Model
 from ..spatial import Vec3
 from .analytic import box, box_box, capsule, cylinder, plane, sphere
 from .convex import convex, feature_margin, height_field, plane_hull
@@ -210,3 +212,11 @@ def routine_of(model: Model, a: int, b: int) -> int:
     kinds = model.shapes.kind[a], model.shapes.kind[b]
     routine = BY_SHAPES[kinds]
     return NEAREST if model.shapes.measured and routine in (CONVEX, BY_SHAPES[BOX, BOX]) else routine
+
+
+def routines_by_pair(model: Model, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The routines of many pairs of shapes."""
+    kinds = np.array(model.shapes.kind, int)
+    both, first, inverse = np.unique(kinds[a] * len(SHAPES) + kinds[b], return_index=True, return_inverse=True)
+    found = [routine_of(model, int(a[k]), int(b[k])) for k in first]
+    return np.array(found, int)[inverse.reshape(-1)] if len(both) else np.zeros(0, int)

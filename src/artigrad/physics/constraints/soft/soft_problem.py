@@ -103,8 +103,9 @@ def _find_features(model: Model) -> frozenset[str]:
     many trees may be tied together that their order matters; stiff: some rows are nearly rigid (`stiff_rows`).
     """
     shapes, links = model.shapes, model.links
-    link = [int(links.of_body[b + 1]) for b in shapes.body]
-    found = {("patch" if shapes.pair_condim(a, b) > 3 else "contact") for a, b in shapes.pairs}
+    a, b = shapes.pair_array.T
+    link = links.of_body[np.array(shapes.body, int) + 1]
+    found = {("patch" if wide else "contact") for wide in np.unique(shapes.pair_condims(a, b) > 3).tolist()}
     found |= {{"joint": "couple", "tendon": "tendon_couple"}.get(e.kind, e.kind) for e in model.equalities}
     found |= {"motor"} if model.servos else set()
     found |= {"crowd"} if candidates(model).crowd.any() else set()
@@ -119,7 +120,7 @@ def _find_features(model: Model) -> frozenset[str]:
         found.add("stiff")
     always = any(e.kind in ("joint", "tendon") or all(_ends(model, e)) for e in model.equalities if not _idle(model, e))
     always = bool(always or found & {"free_dry", "tendon_dry"})
-    if always or found & {"ball", "tendon_low", "tendon_high"} or any(link[a] and link[b] for a, b in shapes.pairs):
+    if always or found & {"ball", "tendon_low", "tendon_high"} or (link[a] * link[b]).any():
         found.add("tied")
         if model.links.trees > MANY:
             found.add("pile")
@@ -131,8 +132,9 @@ def _least_weight(model: Model) -> float:
     of_body = np.concatenate([model.params.body_weight, np.zeros((1, 2))])  # the world is -1
     held = [(e.a, e.b) for e in model.equalities if e.kind in ("connect", "weld") and not _idle(model, e)]
     turned = [(e.a, e.b) for e in model.equalities if e.kind == "weld" and not _idle(model, e)]
-    pairs = [(model.shapes.body[a], model.shapes.body[b]) for a, b in model.shapes.pairs]
-    found = [of_body[a, 0] + of_body[b, 0] for a, b in (*pairs, *held)]
+    pairs = np.array(model.shapes.body, int)[model.shapes.pair_array]
+    touching = of_body[pairs, 0].sum(1)
+    found = [of_body[a, 0] + of_body[b, 0] for a, b in held] + ([touching.min()] if len(touching) else [])
     found += [of_body[a, 1] + of_body[b, 1] for a, b in turned]
     found += [model.params.tendon_weight[t] for t, *_ in (stop[1:] for stop in _tendon_stops(model))]
     coupled = [
@@ -200,9 +202,9 @@ def _combos(model: Model) -> list[tuple[int, int, int, list[int]]]:
 def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str, Any]:
     """The integer arguments of a kernel with the soft law; at most max_contacts points may touch at a time."""
     c, shapes = candidates(model), model.shapes
-    pairs = list(zip(c.a[:-1].tolist(), c.b[:-1].tolist(), strict=True))
-    gaps = [_gap(model, a, b) for a, b in pairs]
-    wide = np.array([shapes.pair_condim(a, b) > 3 for a, b in pairs], bool)
+    a, b = c.a[:-1], c.b[:-1]
+    gaps = _gaps(model, a, b)
+    wide = shapes.pair_condims(a, b) > 3
     count = np.diff(c.first)
     kinds = [EQUALITIES.index("joint" if _idle(model, e) else e.kind) for e in model.equalities]  # joints are no blocks
     ends = [_ends(model, e) for e in model.equalities]
@@ -211,7 +213,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
     dry = [model.joint_v[i] + k for i in rubbing for k in range(model.joint_kind(i).nv)]
     combos = _combos(model)
     capacity = [min(int(count[wide == w].sum()), max_contacts) for w in (False, True)]
-    links = [_link(model, b) for b in shapes.body]
+    links = model.links.of_body[np.array(shapes.body, int) + 1]
     of_dof = np.repeat(model.links.tree, model.links.nv)[np.argsort(_dofs(model), kind="stable")]
 
     def ints(values: Any) -> np.ndarray:
@@ -226,7 +228,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_drys": len(dry),
         "s_motors": len(model.servos),
         "s_combos": len(combos),
-        "s_pairs": len(pairs),
+        "s_pairs": len(a),
         **_stretches(c),
         "s_stretch_reach": np.array([*_widest_gaps(c, gaps), 0.0], dtype),
         "s_routine": c.routine,
@@ -235,7 +237,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_turned": c.turned,
         "s_first_point": c.first,
         "s_wide": ints(wide),
-        "s_two": ints(bool(links[a] and links[b]) for a, b in pairs),
+        "s_two": ints((links[a] > 0) & (links[b] > 0)),
         "s_limit": ints(_link(model, i) for i in limited),
         "s_dry": ints(dry),
         "s_motor": ints(model.servos),
@@ -265,9 +267,9 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
 def _stretches(c: Candidates) -> dict[str, Any]:
     """The pairs in stretches."""
     count = len(c.crowd) - 1
-    first = [k for k in range(count) if k == 0 or c.crowd[k] != c.crowd[k - 1]]
+    first = [0, *(np.flatnonzero(np.diff(c.crowd[:count])) + 1).tolist()] if count else []
     ends = [*first[1:], count] if first else []
-    shapes = [sorted({*c.a[i:j].tolist(), *c.b[i:j].tolist()}) for i, j in zip(first, ends, strict=True)]
+    shapes = [np.union1d(c.a[i:j], c.b[i:j]).tolist() for i, j in zip(first, ends, strict=True)]
 
     def ints(values: Any) -> np.ndarray:
         return np.array([*values, 0], np.int32)
@@ -282,14 +284,14 @@ def _stretches(c: Candidates) -> dict[str, Any]:
     }
 
 
-def _gap(model: Model, a: int, b: int) -> float:
-    """How far beyond its margin adhesion acts between two shapes; an explicit pair has its own."""
+def _gaps(model: Model, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """How far beyond its margin adhesion acts between the shapes of each pair; an explicit one has its own."""
     shapes = model.shapes
-    own = shapes.included_number.get(frozenset((a, b)))
-    return shapes.gap[a] + shapes.gap[b] if own is None else shapes.included_gap[own]
+    gap, own = np.array(shapes.gap, float), shapes.own_numbers(a, b)
+    return np.where(own >= 0, np.array([*shapes.included_gap, 0.0])[own], gap[a] + gap[b])
 
 
-def _widest_gaps(c: Candidates, gaps: list[float]) -> list[float]:
+def _widest_gaps(c: Candidates, gaps: np.ndarray) -> list[float]:
     """The largest gap beyond their margins that pairs of each stretch have."""
     made = _stretches(c)
     return [max(gaps[i:j]) for i, j in pairwise(made["s_stretch"][: made["s_stretches"] + 1])]
