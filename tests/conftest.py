@@ -1,5 +1,8 @@
-"""For all tests: Ctrl-C means what it means at a terminal, also where the tests run in the background of a shell."""
+"""For all tests: Ctrl-C means what it means at a terminal, also where the tests run in the background of a shell; JAX has
+four CPU devices, for tests of sharding."""
 
+import os
 import signal
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=4")

@@ -22,6 +22,9 @@ from .xla_frame import PROCESS
 _FLAG = np.dtype(np.int32)
 
 
+_staying: list[Any] = []  # calls on a GPU are never freed: XLA does not report when a stream has run them
+
+
 def call_on(sim: Simulator) -> type[NativeCall]:
     """The calls of the device of a simulator."""
     return NativeCall if sim.checks.on_host else GpuCall
@@ -51,6 +54,7 @@ class GpuCall(NativeCall):
         block.refused = ctypes.cast(self._refused, ctypes.c_void_p).value or 0
         self._keep += [arguments, table]
         self._seen = _Flags(self)
+        _staying.append(self)
 
     def check_quaternions(self) -> None:
         """They are not looked at on a GPU."""

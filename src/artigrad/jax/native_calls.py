@@ -25,7 +25,7 @@ from ..simulate.simulator import Simulator
 from . import gpu_handler, native_params, xla_handler
 from .gpu_call import call_on
 from .native_params import Sets, any_params, const_bar_place, const_places, fixed, sets_of
-from .xla_call import NativeCall, Place
+from .xla_call import NativeCall, Place, kept_by_simulator
 from .xla_handler import AFTER, BEFORE
 from .xla_interface import UnknownInterfaceError
 
@@ -36,7 +36,7 @@ def _told(sim: Simulator) -> float:
 
 
 # -- rollouts ------------------------------------------------------------------------------------------------------------
-@cache
+@kept_by_simulator
 def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
     """(q, v [, act], u [, wrench] [, status] [, const]) -> (q_all, v_all [, act_all] [, status])"""
     m, engine, soft = sim.model, sim.engine, sim.options.law == "soft"
@@ -74,7 +74,7 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
     return call
 
 
-@cache
+@kept_by_simulator
 def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_params: bool) -> NativeCall:
     """(states, u [, wrench] [, cotangents of states], of the last [, health] [, const]) -> (those of the first, u_bar
     [, wrench_bar] [, health] [, const_bar]). every: whether all states have cotangents; else all but v have rows of all but the
@@ -117,7 +117,7 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
     )
 
 
-@cache
+@kept_by_simulator
 def _linearize(sim: Simulator, own: Sets) -> NativeCall:
     """(q, v [, act], u [, status] [, const]) -> (A, B [, status])"""
     m, engine = sim.model, sim.engine
@@ -181,7 +181,7 @@ def _look_at_state(sim: Simulator, rows: dict[str, np.ndarray]) -> None:
             sim.checks.numbers(name, rows[name])
 
 
-@cache
+@kept_by_simulator
 def _query(sim: Simulator, name: str, own: Sets) -> NativeCall:
     """(q, v, x [, const]) -> out"""
 
@@ -201,7 +201,7 @@ def _query(sim: Simulator, name: str, own: Sets) -> NativeCall:
     return call
 
 
-@cache
+@kept_by_simulator
 def _query_vjp(sim: Simulator, name: str, own: Sets, with_params: bool) -> NativeCall:
     """(q, v, x, out_bar [, const]) -> (q_bar, v_bar, x_bar [, const_bar])"""
     sizes = (*_sizes(sim), ("x", QUERIES[name].x_size(sim.model)))

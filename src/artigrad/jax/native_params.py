@@ -6,7 +6,6 @@ allowed is looked at in Python whenever they are others than the last time.
 
 from __future__ import annotations
 
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -21,7 +20,7 @@ from ..physics.tables import constants_size
 from ..simulate.arrays import DIFFERENCE, Axes
 from ..simulate.simulator import Simulator
 from .gpu_call import call_on
-from .xla_call import NativeCall, Place
+from .xla_call import NativeCall, Place, kept_by_simulator
 
 Sets = (
     bool | None
@@ -37,7 +36,7 @@ def sets_of(flat: Array | None, lead: Axes = (), *, every: bool = False) -> Sets
     return prod(lead[: flat.ndim - 1] if every else flat.shape[:-1]) > 1
 
 
-@cache
+@kept_by_simulator
 def any_params(sim: Simulator, own: Sets) -> Params:
     """Params such that kernels made for them are right for all numbers."""
     if own is None:
@@ -113,7 +112,7 @@ def _lanes(sim: Simulator) -> int:
 
 
 # -- the two calls -----------------------------------------------------------------------------------------------------------
-@cache
+@kept_by_simulator
 def _constants(sim: Simulator, own: bool) -> NativeCall:
     """params -> const"""
     size = constants_size(sim.model)
@@ -128,7 +127,7 @@ def _constants(sim: Simulator, own: bool) -> NativeCall:
     return _call(sim, own, (given, found), look, backward=False)
 
 
-@cache
+@kept_by_simulator
 def _constants_vjp(sim: Simulator, own: bool) -> NativeCall:
     """(params, const_bar) -> params_bar"""
     n, size = sim.model.param_size, _bars(sim)

@@ -28,12 +28,19 @@ from ..simulate import differentiable, function_jvp
 from ..simulate.arrays import Axes
 from ..simulate.differentiable import Call
 from . import native_calls
+from .xla_call import collecting
 
 FIRST_ONLY = (
     "gradients of gradients are not available: a product with the Hessian is "
     "jax.jvp(jax.grad(loss), (x,), (dx,)), or take differences of gradients"
 )
 Names = tuple[tuple[str, ...], ...]
+try:  # caches of JAX hold such arguments weakly, so that simulators are freed
+    from jax._src.util import weakref_cache_key_types
+
+    weakref_cache_key_types.add(Call)
+except ImportError:
+    pass
 
 
 class Operation:
@@ -47,19 +54,31 @@ class Operation:
         self.primitive = Primitive(f"artigrad_{name}")
         self.primitive.multiple_results = True
         self.primitive.def_abstract_eval(self._like)
+        self.primitive.def_impl(self._evaluate)
         statics = ("call", "names", "wanted")
-        self.primitive.def_impl(jax.jit(lambda *x, **about: self.primitive.bind(*x, **about), static_argnames=statics))
+        self._compiled = jax.jit(lambda *x, **about: self.primitive.bind(*x, **about), static_argnames=statics)
         batching.primitive_batchers[self.primitive] = self._batch
         mlir.register_lowering(self.primitive, mlir.lower_fun(self._callback, multiple_results=True))
         for platform in ("cpu", "cuda"):
-            native = partial(self._native, on_host=platform == "cpu")
-            mlir.register_lowering(self.primitive, mlir.lower_fun(native, multiple_results=True), platform=platform)
+            native = partial(self._lower, on_host=platform == "cpu")
+            mlir.register_lowering(self.primitive, native, platform=platform)
 
     def __call__(self, call: Call, *groups: dict[str, Any], wanted: Sequence[str] = ()) -> list[Array]:
         """Operands by name; what is None or zero is left out."""
         there = [{k: x for k, x in group.items() if _is_there(x)} for group in groups]
-        operands = [x for group in there for x in group.values()]
+        operands = varying_alike([x for group in there for x in group.values()])
         return self.primitive.bind(*operands, call=call, names=tuple(map(tuple, there)), wanted=tuple(wanted))
+
+    def _evaluate(self, *operands: Any, **about: Any) -> list[Array]:
+        """Evaluate outside of transformations and of `jax.jit`: on the host directly, which leaves no program behind."""
+        sim = about["call"].sim
+        devices = set().union(*(x.devices() for x in operands))
+        if not sim.checks.on_host or len(devices) != 1 or next(iter(devices)).platform != "cpu":
+            with jax.disable_jit(False):
+                return self._compiled(*operands, **about)
+        like = self._types(operands, about)
+        found = self._work(like, **about)(*operands)
+        return jax.device_put(found, next(iter(devices)))
 
     def split(self, operands: Sequence[Any], names: Names) -> list[dict[str, Any]]:
         """Operands by name, in their groups."""
@@ -81,12 +100,12 @@ class Operation:
         lead = self._lead(operands, call, names)
         some = next(x for x, (name, _) in zip(operands, self._axes(call, names), strict=True) if name != "params")
         if self.gives == "outputs":
-            return [some.update(shape=(*lead, *shape)) for shape in call.outputs.values()]
+            return [_result(some, (*lead, *shape)) for shape in call.outputs.values()]
         shapes, flat = input_shapes(call), self.split(operands, names)[0].get("params")
         return [
-            flat.update(shape=(*lead[: flat.ndim - 1], flat.shape[-1]))  # type: ignore[union-attr]
+            _result(flat, (*lead[: flat.ndim - 1], flat.shape[-1]))  # type: ignore[union-attr]
             if name == "params"
-            else some.update(shape=(*lead, *shapes[name]))
+            else _result(some, (*lead, *shapes[name]))
             for name in wanted
         ]
 
@@ -104,6 +123,15 @@ class Operation:
         return found, [0] * len(found)
 
     # -- the work ------------------------------------------------------------------------------------------------------
+    def _lower(self, ctx: Any, *operands: Any, on_host: bool, **about: Any) -> Any:
+        """Lower to native calls where there are some, which stay with the compiled program."""
+        with collecting() as used:
+            found = mlir.lower_fun(partial(self._native, on_host=on_host), multiple_results=True)(
+                ctx, *operands, **about
+            )
+        ctx.module_context.add_keepalive(used)
+        return found
+
     def _native(
         self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...], on_host: bool
     ) -> list[Array]:
@@ -114,10 +142,19 @@ class Operation:
 
     def _callback(self, *operands: Array, call: Call, names: Names, wanted: tuple[str, ...]) -> list[Array]:
         """Through Python."""
-        avals = [jax.typeof(x) for x in operands]
-        like = [
-            jax.ShapeDtypeStruct(a.shape, a.dtype) for a in self._like(*avals, call=call, names=names, wanted=wanted)
-        ]
+        about: dict[str, Any] = {"call": call, "names": names, "wanted": wanted}
+        like = self._types(operands, about)
+        return list(jax.pure_callback(self._work(like, **about), like, *operands))
+
+    def _types(self, operands: Sequence[Any], about: dict[str, Any]) -> list[jax.ShapeDtypeStruct]:
+        """Shapes and dtypes of the results."""
+        found = self._like(*(_aval(x) for x in operands), **about)
+        return [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in found]
+
+    def _work(
+        self, like: list[jax.ShapeDtypeStruct], call: Call, names: Names, wanted: tuple[str, ...]
+    ) -> Callable[..., list[np.ndarray]]:
+        """The work on NumPy arrays."""
         kinds = {"inputs": tuple(call.inputs), "kept": tuple(call.kept_axes), "outputs": tuple(call.outputs)}
 
         def run(*given: Any) -> list[np.ndarray]:
@@ -131,7 +168,35 @@ class Operation:
                 found = tuple(by_name[name] for name in wanted)
             return [np.asarray(x, y.dtype) for x, y in zip(found, like, strict=True)]
 
-        return list(jax.pure_callback(run, like, *operands))
+        return run
+
+
+def varying_alike(operands: list[Any]) -> list[Any]:
+    """Operands that vary over the same manual axes of a mesh (`jax.shard_map`), so that cotangents of those that devices
+    share are summed over them."""
+    axes = [_varying_axes(x) for x in operands]
+    every = frozenset().union(*axes)
+    return [x if own == every else _vary(x, tuple(sorted(every - own))) for x, own in zip(operands, axes, strict=True)]
+
+
+def _aval(x: Any) -> Any:
+    """The type of an array; `jax.typeof` came with jax 0.6."""
+    return jax.typeof(x) if hasattr(jax, "typeof") else jax.core.get_aval(x)  # type: ignore[attr-defined]
+
+
+def _varying_axes(x: Any) -> frozenset[str]:
+    """The manual axes of a mesh that an array varies over, under the name of several versions of JAX."""
+    aval = _aval(x)
+    return frozenset(aval.mat.varying if hasattr(aval, "mat") else getattr(aval, "vma", ()))
+
+
+def _vary(x: Any, axes: tuple[str, ...]) -> Any:
+    return jax.lax.pcast(x, axes, to="varying") if hasattr(jax.lax, "pcast") else jax.lax.pvary(x, axes)  # type: ignore[attr-defined]
+
+
+def _result(like: Any, shape: Axes) -> Any:
+    """The type of a result: strong, and varying over the same manual axes as the operands."""
+    return like.update(shape=shape, weak_type=False)
 
 
 def _is_there(x: Any) -> bool:

@@ -1,17 +1,24 @@
 """A kernel as a native call from XLA's own threads, without Python: the same code, the same bits.
 
-A `NativeCall` describes one to the handler (`xla_handler`). Its block, and all that it points to, stays for good: a compiled
-program of JAX may call it until the process ends.
+A `NativeCall` describes one to the handler (`xla_handler`) in a block of memory, whose address is part of the compiled program.
+Calls belong to their simulator and to the programs that were compiled with them. After both are gone, the resources of the
+latest calls are kept until programs that JAX dispatched before have run; memory of blocks is used again but never unmapped, and
+its serial number is checked by the handler.
 """
 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
+from itertools import count
 from math import inf, prod
-from typing import Any
+from threading import local
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
@@ -20,7 +27,58 @@ from ..simulate.arrays import Axes
 from ..simulate.checks import UNIT_TOLERANCE
 from ..simulate.simulator import Simulator
 from .xla_frame import PROCESS
-from .xla_handler import BEFORE, TARGET, Ask, CallBlock
+from .xla_handler import BEFORE, NO_SIMULATOR, TARGET, Ask, CallBlock
+
+ENDING = 256  # calls whose resources are kept after them: JAX has at most 32 programs under way on a device
+_ending: deque[tuple[CallBlock, list[Any]]] = deque()
+_free_blocks: list[CallBlock] = []
+_serials = count(1)
+_no_simulator = ctypes.create_string_buffer(NO_SIMULATOR.encode())
+_collected = local()
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kept_by_simulator(make: F) -> F:
+    """Cache on the simulator, which is the first argument."""
+
+    @wraps(make)
+    def get(sim: Simulator, *about: Any) -> Any:
+        known, key = sim.engine.native_calls, (make, *about)
+        found = known.get(key)
+        return known.setdefault(key, make(sim, *about)) if found is None else found
+
+    return get  # type: ignore[return-value]
+
+
+@contextmanager
+def collecting() -> Iterator[list[Any]]:
+    """Collect the native calls of what is traced."""
+    outer, found = getattr(_collected, "calls", None), list[Any]()
+    _collected.calls = found
+    try:
+        yield found
+    finally:
+        _collected.calls = outer
+
+
+def _new_block() -> CallBlock:
+    """An empty block with a serial number of its own."""
+    try:
+        block = _free_blocks.pop()
+        ctypes.memset(ctypes.addressof(block), 0, ctypes.sizeof(block))
+    except IndexError:
+        block = CallBlock()
+    block.serial = next(_serials)
+    return block
+
+
+def _end(block: CallBlock, resources: list[Any]) -> None:
+    """Keep the resources of a call for a while, and free the oldest."""
+    _ending.append((block, resources))
+    while len(_ending) > ENDING:
+        old, _ = _ending.popleft()
+        old.serial = 0
+        _free_blocks.append(old)
 
 
 @dataclass(frozen=True)
@@ -63,8 +121,9 @@ class NativeCall:
 
     def _describe(self, bound: Callable[[int], Any], steps: str | None, fixed: Callable[[int], dict[str, Any]]) -> None:
         """Write the block."""
-        block: Any = CallBlock(threads=self.sim.engine.threads)
-        self._block = block
+        block: Any = _new_block()
+        block.threads = self.sim.engine.threads
+        self._block, self._serial = block, block.serial
         for k, batch in enumerate((1, 2)):
             found, arguments = bound(batch), fixed(batch)
             kernel = found.kernel
@@ -79,8 +138,16 @@ class NativeCall:
         self._describe_arrays(block, kernel.slot)
         block.words = len(table)
         block.steps_slot = len(table) - 1 if steps is None else kernel.slot(steps)
-        self._ask = Ask(self._answer)
-        block.ask = ctypes.cast(self._ask, ctypes.c_void_p).value or 0
+        this = weakref.ref(self)
+
+        def answer(*about: Any) -> int:
+            call = this()
+            return ctypes.addressof(_no_simulator) if call is None else call._answer(*about)
+
+        ask = Ask(answer)
+        block.ask = ctypes.cast(ask, ctypes.c_void_p).value or 0
+        self._keep += [ask, self._texts]
+        weakref.finalize(self, _end, block, self._keep).atexit = False
 
     @property
     def _every(self) -> tuple[Place, ...]:
@@ -107,12 +174,13 @@ class NativeCall:
         """Those of the first operand must have length one."""
         starts = [a for a, _ in self.sim.checks.quaternions]
         self._starts = (ctypes.c_int64 * len(starts))(*starts)
+        self._keep.append(self._starts)
         self._block.quaternions, self._block.quaternion_starts = len(starts), ctypes.addressof(self._starts)
         self._block.lengths[:] = [(1.0 - UNIT_TOLERANCE) ** 2, (1.0 + UNIT_TOLERANCE) ** 2]
 
     def __call__(self, lead: Axes, steps: int, *operands: jax.Array) -> list[jax.Array]:
         """Results with these leading axes."""
-        return self._run(lead, steps, operands, {})
+        return self._run(lead, steps, operands, {"serial": self._serial})
 
     def _run(self, lead: Axes, steps: int, operands: tuple[jax.Array, ...], more: dict[str, int]) -> list[jax.Array]:
         """more: what else the handler is told."""
@@ -120,6 +188,8 @@ class NativeCall:
             jax.ShapeDtypeStruct(p.shape(prod(lead)) if p.whole else (*lead, *p.shape(steps)), self.real)
             for p in self.places[1]
         ]
+        if getattr(_collected, "calls", None) is not None:
+            _collected.calls.append(self)
         about = {"block": ctypes.addressof(self._block), "process": PROCESS, "steps": steps} | more
         run = jax.ffi.ffi_call(self.target, like, vmap_method="broadcast_all")
         return list(run(*operands, **{name: np.int64(x) for name, x in about.items()}))

@@ -32,7 +32,10 @@ class CallBlock(ctypes.Structure):
     first operand, whose lengths must be one within the tolerance. seen: what the last operand that was looked at was like."""
 
     _fields_ = [
-        *((name, c_int64) for name in ("operands", "results", "item", "words", "steps_slot", "threads", "ask")),
+        *(
+            (name, c_int64)
+            for name in ("serial", "operands", "results", "item", "words", "steps_slot", "threads", "ask")
+        ),
         *((name, c_int64) for name in ("quaternions", "quaternion_starts", "seen")),
         ("lengths", ctypes.c_double * 2),  # smallest and largest square of a quaternion's length
         ("variants", Variant * 2),
@@ -148,7 +151,9 @@ class _HostHandler(Handler):
     block_type = CallBlock
 
     def __init__(self) -> None:
-        super().__init__(TARGET, ("steps",))
+        super().__init__(TARGET, ("serial", "steps"))
+        with self.when(self.compare("ne", self.about["serial"], self._of_block("serial")), leaves=True):
+            self._fail("@no_simulator")
         self.asked = self.slot("i1")
         self._take_arrays()
         self._look(BEFORE)
@@ -279,8 +284,10 @@ class _HostHandler(Handler):
             self.call("void", "@drop", f"ptr {job}")
 
 
-_LIBRARY = """declare i32 @sched_yield()
+NO_SIMULATOR = "the simulator of this program was deleted: keep it for as long as programs that were compiled with it"
+_LIBRARY = f"""declare i32 @sched_yield()
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+@no_simulator = internal constant [{len(NO_SIMULATOR) + 1} x i8] c"{NO_SIMULATOR}\\00"
 """
 
 

@@ -74,10 +74,11 @@ class Engine:
         self.deaf = isinstance(device, Host) and device.target(1).native  # Ctrl-C is not heard while a kernel runs
         self._pace: dict[str, float] = {}  # seconds that a step of a robot took, by what was done
         self.calls: dict[tuple[Any, ...], Any] = {}  # what frameworks know of their calls
+        self.native_calls: dict[tuple[Any, ...], Any] = {}  # of JAX, freed with the simulator
 
     def __getstate__(self) -> dict[str, Any]:
         """For pickle and copy: without compiled code, which is found or made again."""
-        return self.__dict__ | {"_bound": {}, "_constants": OrderedDict(), "calls": {}}
+        return self.__dict__ | {"_bound": {}, "_constants": OrderedDict(), "calls": {}, "native_calls": {}}
 
     # -- constants ---------------------------------------------------------------------------------------------------
     def constants(self, params: Params, batch: int) -> Any:
