@@ -284,7 +284,7 @@ def test_a_mesh_keeps_all_corners_of_its_hull():
     model = ag.load(text)
     own = hull_of(model.params.vertex)
     assert len(model.params.vertex) == 300 and not model.notes
-    assert [set(x) for x in model.shapes.hulls[1].neighbours] == [set(x) for x in own.neighbours]
+    assert [set(x) for x in model.shapes.hulls[1].neighbors] == [set(x) for x in own.neighbors]
 
 
 # -- what only URDF has --------------------------------------------------------------------------------------------------------

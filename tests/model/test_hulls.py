@@ -18,10 +18,10 @@ def test_all_points_are_inside_and_climbs_end_at_the_furthest(points):
     a, b, c = (points[faces[:, k]] for k in range(3))
     normal = np.cross(b - a, c - a)
     assert (np.einsum("fi,pi->fp", normal, points) - np.sum(normal * a, 1)[:, None]).max() < 1e-9
-    corners = [k for k, near in enumerate(hull.neighbours) if near]
+    corners = [k for k, near in enumerate(hull.neighbors) if near]
     for d in rng.normal(size=(100, 3)):
         k, height = int(rng.choice(corners)), points @ d
-        while height[best := max(hull.neighbours[k], key=lambda i: height[i])] > height[k]:
+        while height[best := max(hull.neighbors[k], key=lambda i: height[i])] > height[k]:
             k = best
         assert height[k] > height.max() - 1e-6
 
@@ -35,9 +35,9 @@ def test_faces_go_round_and_flat_ones_are_whole():
 
 def test_few_points_and_flat_ones():
     assert hull_of(np.zeros((1, 3))).faces == ((0,),)
-    assert hull_of(np.array([[0.0, 0, 0], [1, 0, 0], [0.5, 0, 0]])).neighbours == ((1,), (0,), ())
+    assert hull_of(np.array([[0.0, 0, 0], [1, 0, 0], [0.5, 0, 0]])).neighbors == ((1,), (0,), ())
     square = hull_of(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0], [0.3, 0.3, 0]]))
-    assert len(square.faces) == 2 and square.neighbours[4] == ()
+    assert len(square.faces) == 2 and square.neighbors[4] == ()
 
 
 def test_what_is_flat_around_a_bump_stays_joined_to_it():

@@ -13,7 +13,7 @@ from artigrad.compiler import PAIRS
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.struct import flatten, unflatten
 from artigrad.compiler.values import staging_on
-from artigrad.physics.collision.gap import Pose
+from artigrad.physics.collision.contact_geometry import Pose
 from artigrad.physics.constraints.hard.update import Update
 from artigrad.physics.constraints.soft.impedance import SolImp, SolRef
 from artigrad.physics.spatial import (

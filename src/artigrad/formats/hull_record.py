@@ -42,7 +42,7 @@ def write(model: Model, params: Params, s: int) -> str:
         "position": params.shape_position[s].tolist(),
         "rotation": params.shape_rotation[s].tolist(),
         "points": params.vertex[first : first + count].tolist(),
-        "neighbours": hull.neighbours,
+        "neighbours": hull.neighbors,
         "faces": hull.faces,
         "half_axes": params.shape_size[s].tolist(),
     }
@@ -88,7 +88,7 @@ def _of_this_mesh(m: Any, g: int, found: HullRecord) -> bool:
     start = int(m.mesh_vertadr[k])
     compiled = np.array(m.mesh_vert[start : start + m.mesh_vertnum[k]], float)
     written = found.points if found.surface is None else found.surface.vertices
-    if written.shape != compiled.shape or len(found.hull.neighbours) != len(found.points):
+    if written.shape != compiled.shape or len(found.hull.neighbors) != len(found.points):
         return False
     here = m.geom_pos[g] + compiled @ matrix(m.geom_quat[g]).T
     there = found.position + written @ matrix(found.rotation).T

@@ -15,7 +15,7 @@ from ..kernels.jacobian import jacobian_kernel
 from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel
 from ..kernels.rollout import rollout_kernel, rollout_vjp_kernel
 from ..model.state import State
-from ..physics.collision.gap import FAR
+from ..physics.collision.contact_geometry import FAR
 from ..physics.constraints.narrowphase import LOST
 from ..simulate import differentiable
 from ..simulate.arrays import Axes

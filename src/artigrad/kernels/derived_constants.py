@@ -16,7 +16,7 @@ from ..model.model import Model
 from ..model.options import Options
 from ..model.params import Params
 from ..physics.constants.constants import constants, constants_vjp
-from ..physics.constants.constants_context import BODY, Fields, Making
+from ..physics.constants.constants_context import BODY, ConstantsContext, Fields
 from ..physics.constraints.soft.pair_numbers import SoftNumbers
 from ..physics.tables import (
     STRUCTURE,
@@ -45,12 +45,12 @@ def _has(model: Model) -> Has:
 INPUTS: dict[str, ArgumentKind] = {"params": ROBOTS, "soft": SHARED, "work": WORK}
 
 
-def _making(a: dict[str, Any], has: Has) -> Making:
+def _making(a: dict[str, Any], has: Has) -> ConstantsContext:
     """Arguments of `constants`, inside a kernel."""
     model, structure = Topology.take(a), SimpleNamespace(**{name: a.pop(name) for name in STRUCTURE})
     fields, bodies = Fields(structure.slots, a["params"]), Table(a["work"].memory, BODY, a["work"].start)
     numbers = SoftNumbers(*(a["soft"][k] for k in range(3)))
-    return Making(model, structure, fields, bodies, Constants(model, a["out"]), numbers, *has)
+    return ConstantsContext(model, structure, fields, bodies, Constants(model, a["out"]), numbers, *has)
 
 
 @cache

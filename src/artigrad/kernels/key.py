@@ -8,7 +8,7 @@ from typing import Any
 from ..compiler import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, Target, copy, local
 from ..model.options import Options
 from ..physics.constraints.hard.contact_problem import ContactProblem, contact_signature
-from ..physics.constraints.soft.slip_problem import slip_signature, take_slips
+from ..physics.constraints.soft.slip_problem import slip_signature, take_noslip
 from ..physics.constraints.soft.soft_problem import SoftProblem, soft_signature
 from ..physics.context import Step
 from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
@@ -51,7 +51,7 @@ class KernelKey:
     features: frozenset[str] = frozenset()
     square: bool = True
     damped_factor: bool = False
-    slows: str | None = None
+    implicit_terms: str | None = None
     lines: frozenset[str] = frozenset()
     extras: frozenset[str] = frozenset()
 
@@ -99,7 +99,7 @@ class KernelKey:
             return None
         if self.soft:
             shapes, method = (self.routines, self.solids), (options.cone, self.square, options.iterations)
-            more = take_slips(arguments) if options.noslip else {}
+            more = take_noslip(arguments) if options.noslip else {}
             return SoftProblem.take(arguments, shapes, self.features, method, more)
         return ContactProblem.take(arguments, options.cone, self.routines, self.solids)
 
@@ -114,7 +114,7 @@ class KernelKey:
             options=options,
             dt=dt,
             damping_dt=dt if self.damped_factor else 0.0,
-            slows=self.slows,
+            implicit_terms=self.implicit_terms,
             ws=ws,
             q=ws.q,
             v=ws.v,

@@ -21,11 +21,11 @@ from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynami
 from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
 from ..physics.frame_accelerations import sensing, sensing_size, sensing_vjp
 from ..physics.joints import coordinates
-from ..physics.kinematics import kinematics
+from ..physics.kinematics import link_kinematics
 from ..physics.outputs import outputs, outputs_size, outputs_vjp
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
-from ..physics.transmissions.transmission import place
+from ..physics.transmissions.transmission import kinematics
 from .key import KernelKey
 
 
@@ -42,12 +42,12 @@ class Query:
 
 
 def _outputs(s: Step, out: Reals) -> None:
-    place(s)
+    kinematics(s)
     outputs(s, out)
 
 
 def _outputs_vjp(s: Step, out_bar: Reals) -> None:
-    place(s)
+    kinematics(s)
     outputs_vjp(s, out_bar)
 
 
@@ -64,7 +64,7 @@ def _acceleration_vjp(s: Step, out_bar: Reals) -> None:
 
 def _inverse(s: Step, out: Reals) -> None:
     """out = M a + bias: armature is part of M; damping, springs and actuators are not part of the result."""
-    kinematics(s)
+    link_kinematics(s)
     inverse_dynamics(s, s.u, out)
     for i in loop(1, s.model.nl):
         own, va = s.const.link[i], s.model.link_v[i]
@@ -74,7 +74,7 @@ def _inverse(s: Step, out: Reals) -> None:
 
 def _inverse_vjp(s: Step, out_bar: Reals) -> None:
     assert s.bars.const is not None
-    kinematics(s)
+    link_kinematics(s)
     inverse_dynamics_vjp(s, s.u, out_bar)
     for i in loop(1, s.model.nl):
         own, bar, va = s.const.link[i], s.bars.const.link[i], s.model.link_v[i]
@@ -86,14 +86,14 @@ def _inverse_vjp(s: Step, out_bar: Reals) -> None:
 
 
 def _mass_matrix(s: Step, out: Reals) -> None:
-    kinematics(s)
+    link_kinematics(s)
     mass_matrix(s)
     for k in loop(s.model.dof_row[s.model.nv]):
         out[k] = s.ws.M[k]
 
 
 def _mass_matrix_vjp(s: Step, out_bar: Reals) -> None:
-    kinematics(s)
+    link_kinematics(s)
     mass_matrix(s)
     mass_matrix_vjp(s, out_bar)
 
@@ -121,7 +121,7 @@ def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
 def _query_step(key: KernelKey, a: dict[str, Any]) -> Step:
     """The Step of a query, with its inputs in place."""
     s = key.step(a)
-    s = s.at(u=s.ws.x, damping_dt=0.0, slows=None)
+    s = s.at(u=s.ws.x, damping_dt=0.0, implicit_terms=None)
     if s.constraints is not None:
         for k in range(3):
             s.constraints.status[k] = 0.0

@@ -21,7 +21,7 @@ class Hull(NamedTuple):
     """By numbers of corners: the neighbours of each, and the corners of each face, counter-clockwise seen from outside. A point
     inside has no neighbours. Fewer than three points have one face, a flat ring has two."""
 
-    neighbours: tuple[tuple[int, ...], ...] = ()
+    neighbors: tuple[tuple[int, ...], ...] = ()
     faces: tuple[tuple[int, ...], ...] = ()
 
 
@@ -31,14 +31,14 @@ def triangles(points: np.ndarray) -> np.ndarray:
     start = _tetrahedron(points)
     if start is None:
         return np.zeros((0, 3), int)
-    size, centre = float(np.ptp(points, axis=0).max()), points[start].mean(0)
+    size, center = float(np.ptp(points, axis=0).max()), points[start].mean(0)
     a, b, c, d = start
     faces = np.array([(a, b, c), (a, c, d), (a, d, b), (b, d, c)])
     normal = _normals(points, faces)
-    inwards = np.sum(normal * (points[faces[:, 0]] - centre), 1) < 0
+    inwards = np.sum(normal * (points[faces[:, 0]] - center), 1) < 0
     faces[inwards] = faces[inwards][:, ::-1]
     normal[inwards] *= -1
-    far = np.argsort(-np.linalg.norm(points - centre, axis=1), kind="stable")
+    far = np.argsort(-np.linalg.norm(points - center, axis=1), kind="stable")
     for k in far:
         above = np.sum(normal * (points[k] - points[faces[:, 0]]), 1) > FLAT * size
         if not above.any():

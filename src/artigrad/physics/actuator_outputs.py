@@ -12,9 +12,24 @@ from typing import Any, NamedTuple
 from ..compiler import Reals, loop
 from ..model.model import Model
 from .context import Step
-from .dynamics.actuation import actuation, add_seen_bars, by_transmission, drive_of, force_vjp, of_joints, within_effort
+from .dynamics.actuation import (
+    actuation,
+    add_actuator_bars,
+    along_actuator,
+    by_transmission,
+    drive_of,
+    effort_limit_vjp,
+    force_vjp,
+)
 from .dynamics.passive import tendon_force, tendon_force_vjp
-from .transmissions.transmission import add_moment_bars, add_velocity_bars, along, clear_line_bars, lines_vjp, place
+from .transmissions.transmission import (
+    add_moment_bars,
+    add_velocity_bars,
+    along,
+    clear_line_bars,
+    kinematics,
+    lines_vjp,
+)
 
 
 class Driving(NamedTuple):
@@ -54,7 +69,7 @@ def _parts(s: Step, out: Reals) -> Driving:
 
 def driving(s: Step, out: Reals) -> None:
     """Fill `out`."""
-    place(s)
+    kinematics(s)
     parts = _parts(s, out)
     for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
         parts.tendon_length[t], parts.tendon_velocity[t] = s.ws.length[t], along(s, t, s.v)
@@ -71,18 +86,18 @@ def driving(s: Step, out: Reals) -> None:
 
 def driving_vjp(s: Step, out_bar: Reals) -> None:
     """Adds to the cotangents of q (tangent), v, act, u and constants."""
-    place(s)
+    kinematics(s)
     clear_line_bars(s)
     bars, const = _parts(s, out_bar), s.bars.const
-    joint_bar = within_effort(s, bars.joint_force)
+    joint_bar = effort_limit_vjp(s, bars.joint_force)
     for t in loop(s.model.ntendon) if "tendon" in s.lines else ():
         s.ws.length_bar[t] = s.ws.length_bar[t] + bars.tendon_length[t]
         add_velocity_bars(s, t, bars.tendon_velocity[t])
         tendon_force_vjp(s, t, bars.tendon_force[t])
     for j in loop(s.model.nu):
-        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, joint_bar)
+        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, along_actuator(s, j, joint_bar)
         x_bar, rate_bar = force_vjp(s, j, d, bars.force[j] + gear * t)
-        add_seen_bars(s, j, x_bar + gear * bars.length[j], rate_bar + gear * bars.velocity[j])
+        add_actuator_bars(s, j, x_bar + gear * bars.length[j], rate_bar + gear * bars.velocity[j])
         pull = gear * d.force
         by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, joint_bar, pull))  # type: ignore[misc]
         if const is not None:

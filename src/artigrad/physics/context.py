@@ -29,7 +29,7 @@ class Step:
     options: Options
     dt: Any
     damping_dt: Any
-    slows: str | None
+    implicit_terms: str | None
     ws: Workspace
     q: Reals
     v: Reals

@@ -14,11 +14,11 @@ from ..model.model import Model
 from ..model.options import Options
 from .context import Step
 from .dynamics import activation
-from .dynamics.circle import TURNING
-from .dynamics.implicit_forces import slow_down, slow_down_bars, slow_down_vjp
+from .dynamics.circle import ANGULAR_GEARS
+from .dynamics.implicit_forces import apply_implicit_forces, apply_implicit_forces_vjp, implicit_force_bars
 from .joints import coordinates
 from .tables import lone_links
-from .transmissions.transmission import place
+from .transmissions.transmission import kinematics
 
 
 class Accelerations(NamedTuple):
@@ -34,13 +34,13 @@ class Integrator(NamedTuple):
 
     forward: Callable[[Step, Accelerations], None]
     backward: Callable[[Step, Accelerations], None]
-    slows: Literal["damping", "fast", "full"] | None = None
+    implicit_terms: Literal["damping", "fast", "full"] | None = None
 
 
 # -- Euler -----------------------------------------------------------------------------------------------------------------
 def euler(s: Step, accelerations: Accelerations) -> None:
     """v+ = v + dt w,   q+ = q (+) dt v+;   w: accelerations, slowed down by what acts at the end of the step"""
-    _find_slowed(s, accelerations)
+    _find_implicit(s, accelerations)
     activation.advance(s)
     _advance(s, s.v, s.ws.qdd)
     coordinates.integrate(s, s.q, s.v)
@@ -49,12 +49,12 @@ def euler(s: Step, accelerations: Accelerations) -> None:
 def euler_vjp(s: Step, accelerations: Accelerations) -> None:
     _start_backward(s, accelerations)
     coordinates.integrate_vjp(s, s.q, s.v_next, s.bars.q, s.bars.v)
-    _slowed_vjp(s, accelerations)
+    _implicit_vjp(s, accelerations)
 
 
 def explicit(s: Step, accelerations: Accelerations) -> None:
     """q+ = q (+) dt v,   v+ = v + dt w"""
-    _find_slowed(s, accelerations)
+    _find_implicit(s, accelerations)
     activation.advance(s)
     coordinates.integrate(s, s.q, s.v)
     _advance(s, s.v, s.ws.qdd)
@@ -65,7 +65,7 @@ def explicit_vjp(s: Step, accelerations: Accelerations) -> None:
     for k in loop(s.model.nv):  # of v+, before the coordinates add to that of v
         s.ws.qdd_bar[k] = s.dt * s.bars.v[k]
     coordinates.integrate_vjp(s, s.q, s.v, s.bars.q, s.bars.v)
-    _slowed_vjp(s, accelerations, found=True)
+    _implicit_vjp(s, accelerations, found=True)
 
 
 def _advance(s: Step, v: Reals, a: Reals) -> None:
@@ -73,10 +73,10 @@ def _advance(s: Step, v: Reals, a: Reals) -> None:
         v[k] = v[k] + s.dt * a[k]
 
 
-def _find_slowed(s: Step, accelerations: Accelerations) -> None:
+def _find_implicit(s: Step, accelerations: Accelerations) -> None:
     accelerations.find(s)
-    if s.slows is not None:
-        slow_down(s)
+    if s.implicit_terms is not None:
+        apply_implicit_forces(s)
 
 
 def _start_backward(s: Step, accelerations: Accelerations) -> None:
@@ -91,16 +91,16 @@ def _start_backward(s: Step, accelerations: Accelerations) -> None:
     activation.advance_vjp(s)
 
 
-def _slowed_vjp(s: Step, accelerations: Accelerations, found: bool = False) -> None:
+def _implicit_vjp(s: Step, accelerations: Accelerations, found: bool = False) -> None:
     """From w_bar = dt v+_bar, unless it is in ws.qdd_bar already, to everything."""
     if not found:
         for k in loop(s.model.nv):
             s.ws.qdd_bar[k] = s.dt * s.bars.v[k]
-    if s.slows is not None:
-        slow_down_vjp(s, s.ws.qdd_bar)
+    if s.implicit_terms is not None:
+        apply_implicit_forces_vjp(s, s.ws.qdd_bar)
     accelerations.vjp(s, s.ws.qdd_bar)
-    if s.slows is not None:
-        slow_down_bars(s)
+    if s.implicit_terms is not None:
+        implicit_force_bars(s)
     coordinates.to_ambient(s, s.q, s.bars.tangent, s.bars.q)
 
 
@@ -153,8 +153,8 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
 
 def _lengths_at_start(s: Step) -> None:
     """Lengths where the step began, beside which activations of servos that turn are taken."""
-    if "activation" in s.extras and s.lines & TURNING.keys():
-        place(s)
+    if "activation" in s.extras and s.lines & ANGULAR_GEARS.keys():
+        kinematics(s)
 
 
 def _activation_stage(s: Step, stage: Step, k: Any, dt: Any, weight: Any) -> None:
@@ -235,18 +235,18 @@ def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
 
 
 INTEGRATORS = {
-    "euler": Integrator(euler, euler_vjp, slows="damping"),
-    "implicitfast": Integrator(euler, euler_vjp, slows="fast"),
-    "implicit": Integrator(euler, euler_vjp, slows="full"),
+    "euler": Integrator(euler, euler_vjp, implicit_terms="damping"),
+    "implicitfast": Integrator(euler, euler_vjp, implicit_terms="fast"),
+    "implicit": Integrator(euler, euler_vjp, implicit_terms="full"),
     "rk4": Integrator(rk4, rk4_vjp),
-    "explicit": Integrator(explicit, explicit_vjp, slows="damping"),
+    "explicit": Integrator(explicit, explicit_vjp, implicit_terms="damping"),
 }
 
 
-def slows(model: Model, options: Options, damped: bool, in_factor: bool) -> str | None:
+def implicit_terms(model: Model, options: Options, damped: bool, in_factor: bool) -> str | None:
     """What the integrator takes at the end of the step, see `rates`; damped: whether there may be damping; in_factor: whether
     damping is in the factor of the mass matrix instead."""
-    wanted = INTEGRATORS[options.integrator].slows
+    wanted = INTEGRATORS[options.integrator].implicit_terms
     if wanted == "damping":
         return "damping" if damped and options.implicit_damping and not in_factor else None
     if wanted == "fast":

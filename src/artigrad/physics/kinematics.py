@@ -14,7 +14,7 @@ from .context import Step
 from .spatial import Force, Motion, Transform, Vec3, cross_force, force_to_child, shift
 
 
-def kinematics(s: Step) -> None:
+def link_kinematics(s: Step) -> None:
     """X_i = X_p X_T X_J(q),   v_i = v_p + S_i v,   I_i in world axes.
 
     One loop for each part, so that the parts which do not wait for the parent overlap from link to link. One loop for all of

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler import maximum, minimum, select
-from .collision.gap import FAR
+from .collision.contact_geometry import FAR
 from .context import Step
 
 

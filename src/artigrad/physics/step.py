@@ -17,18 +17,18 @@ from __future__ import annotations
 from ..compiler import Reals
 from .constraints.law import Law, law_of
 from .context import Step
-from .dynamics.fluid_and_gravcomp import subtract_surroundings, surroundings_vjp
+from .dynamics.fluid_and_gravcomp import fluid_and_gravcomp_vjp, subtract_fluid_and_gravcomp
 from .dynamics.forward_dynamics import forces, joint_forces_vjp, moving_fields
 from .dynamics.inverse_dynamics import inward_vjp, outward_vjp
 from .dynamics.wrenches import subtract_wrenches, wrenches_vjp
 from .integrate import INTEGRATORS, Accelerations
-from .transmissions.transmission import clear_line_bars, lines_vjp, place
+from .transmissions.transmission import clear_line_bars, kinematics, lines_vjp
 
 
 def accelerations(s: Step) -> None:
     """ws.qdd at (q, v, u)"""
     law = law_of(s)
-    place(s)  # 1
+    kinematics(s)  # 1
     forces(s)  # 2
     law.collide(s)  # 3
     law.constrain(s)  # 4
@@ -61,9 +61,9 @@ def _balance_vjp(s: Step, law: Law, qdd_bar: Reals) -> None:
     law.multipliers(s, qdd_bar)  # 4
     outward_vjp(s, s.ws.qdd, s.ws.mu, -1.0)  # 2
     subtract_wrenches(s)
-    subtract_surroundings(s)
+    subtract_fluid_and_gravcomp(s)
     wrenches_vjp(s)
-    surroundings_vjp(s)
+    fluid_and_gravcomp_vjp(s)
     if law.bars is not None:
         law.bars(s)  # 4, 3
     inward_vjp(s, in_world, law.moves)  # 2, 1

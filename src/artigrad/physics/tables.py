@@ -26,7 +26,7 @@ from .spatial import Articulated, Force, Inertia, Motion, Quat, Transform, Vec3
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("nl", "nt", "nb", "ns", "nu", "nq", "nv", "nshape", "nvertex", "npair", "nequality"), INT),
-    **dict.fromkeys(("nheight", "nface", "ncrowd"), INT),
+    **dict.fromkeys(("nheight", "nface", "npair_group"), INT),
     **dict.fromkeys(("ntendon", "nline", "npiece"), INT),
     **dict.fromkeys(
         (
@@ -77,14 +77,16 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     "dof_lifts": INTS,  # 1 for those whose actuators compensate weight
     "fluid_body": INTS,
     # bodies with adhesion: how many; of each actuator and shape, which (from 1)
-    "nglue": INT,
-    **dict.fromkeys(("act_glue", "shape_glue"), INTS),
+    "nadhesion": INT,
+    **dict.fromkeys(("act_adhesion", "shape_adhesion"), INTS),
     "nsurface": INT,  # shapes, if the surface of any moves by itself
     "nwet": INT,  # shapes that a fluid feels as ellipsoids
     "wet_shape": INTS,
     # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
     **dict.fromkeys(("na", "nmuscle"), INT),
-    **dict.fromkeys(("act_felt", "act_state", "act_is_muscle", "act_muscle", "state_actuator", "state_dynamics"), INTS),
+    **dict.fromkeys(
+        ("act_input", "act_state", "act_is_muscle", "act_muscle", "state_actuator", "state_dynamics"), INTS
+    ),
 }
 
 # what only the making of constants reads
@@ -92,7 +94,7 @@ STRUCTURE: dict[str, ArgumentKind] = {
     **dict.fromkeys(("body_parent", "body_joint", "shape_body", "face_corner", "act_kind", "slots"), INTS),
     **dict.fromkeys(("body_v", "body_nv", "body_moves", "dof_counts"), INTS),
     **dict.fromkeys(("pair_a", "pair_b", "pair_own", "pair_explicit", "pair_rank", "pair_dim"), INTS),
-    **dict.fromkeys(("crowd_first", "crowd_end"), INTS),
+    **dict.fromkeys(("pair_group_first", "pair_group_end"), INTS),
     **dict.fromkeys(("eq_kind", "eq_a", "eq_b", "eq_side_a", "eq_side_b", "eq_dof_a", "eq_dof_b"), INTS),
     **dict.fromkeys(("eq_tendon_a", "eq_tendon_b", "tendon_counts", "line_actuator"), INTS),
 }
@@ -145,7 +147,7 @@ def _topology(model: Model) -> dict[str, Any]:
         "shape_rows": _ints(rows for _, rows, _ in model.shapes.grids),
         "shape_cols": _ints(cols for _, _, cols in model.shapes.grids),
         "npair": len(model.shapes.pairs),
-        "ncrowd": int(candidates(model).crowd.max()),
+        "npair_group": int(candidates(model).pair_group.max()),
         "nequality": len(model.equalities),
         "shape_link": _ints(links.of_body[b + 1] for b in model.shapes.body),
         "shape_kind": _ints(model.shapes.kind),
@@ -173,25 +175,25 @@ CONTROL, ACTIVATION, EARLY = range(
 def _adhesion(model: Model) -> dict[str, Any]:
     """Bodies that actuators pull to what they touch, counted from 1."""
     bodies = [on.a if on.kind == "body" else None for on in model.transmissions]
-    glued = {body: k + 1 for k, body in enumerate(dict.fromkeys(b for b in bodies if b is not None))}
+    adhesive = {body: k + 1 for k, body in enumerate(dict.fromkeys(b for b in bodies if b is not None))}
     return {
-        "nglue": len(glued),
-        "act_glue": _ints(0 if body is None else glued[body] for body in bodies),
-        "shape_glue": _ints(glued.get(body, 0) for body in model.shapes.body),
+        "nadhesion": len(adhesive),
+        "act_adhesion": _ints(0 if body is None else adhesive[body] for body in bodies),
+        "shape_adhesion": _ints(adhesive.get(body, 0) for body in model.shapes.body),
     }
 
 
 def _activations(model: Model) -> dict[str, Any]:
     """Activations and muscles, and which actuator has which."""
-    felt, state, muscle = [CONTROL] * model.nu, [0] * model.nu, [0] * model.nu
+    gain_input, state, muscle = [CONTROL] * model.nu, [0] * model.nu, [0] * model.nu
     for k, (j, _, early) in enumerate(model.activations):
-        felt[j], state[j] = EARLY if early else ACTIVATION, k
+        gain_input[j], state[j] = EARLY if early else ACTIVATION, k
     for n, j in enumerate(model.muscles):
         muscle[j] = n
     return {
         "na": model.na,
         "nmuscle": len(model.muscles),
-        "act_felt": _ints(felt),
+        "act_input": _ints(gain_input),
         "act_state": _ints(state),
         "act_is_muscle": _ints(j in model.muscles for j in range(model.nu)),
         "act_muscle": _ints(muscle),
@@ -324,8 +326,8 @@ def _pair_structure(model: Model) -> dict[str, Any]:
     return {
         "pair_a": c.a,
         "pair_b": c.b,
-        "crowd_first": _ints(np.flatnonzero(c.crowd == n)[0] for n in range(1, c.crowd.max() + 1)),
-        "crowd_end": _ints(np.flatnonzero(c.crowd == n)[-1] + 1 for n in range(1, c.crowd.max() + 1)),
+        "pair_group_first": _ints(np.flatnonzero(c.pair_group == n)[0] for n in range(1, c.pair_group.max() + 1)),
+        "pair_group_end": _ints(np.flatnonzero(c.pair_group == n)[-1] + 1 for n in range(1, c.pair_group.max() + 1)),
         "pair_own": _ints(np.array([*(own[frozenset((i, j))] for i, j, _ in shapes.included), 0], int)[number]),
         "pair_explicit": _ints(number >= 0),
         "pair_rank": _ints(rank),
@@ -378,7 +380,7 @@ class Topology(SimpleNamespace):
     nheight: Any
     nface: Any
     npair: Any  # candidates for contact
-    ncrowd: Any
+    npair_group: Any
     nequality: Any
     parent: Any
     kind: Any
@@ -430,16 +432,16 @@ class Topology(SimpleNamespace):
     nspring: Any
     neffort: Any
     dof_lifts: Any
-    nglue: Any
-    act_glue: Any
-    shape_glue: Any
+    nadhesion: Any
+    act_adhesion: Any
+    shape_adhesion: Any
     fluid_body: Any
     nsurface: Any
     nwet: Any
     wet_shape: Any
     na: Any
     nmuscle: Any
-    act_felt: Any  # of each actuator: CONTROL, ACTIVATION or EARLY
+    act_input: Any  # of each actuator: CONTROL, ACTIVATION or EARLY
     act_state: Any
     act_is_muscle: Any
     act_muscle: Any
@@ -510,10 +512,10 @@ _SHAPE: dict[str, type] = {
     "X": Transform,
     "size": Vec3,
     "radius": float,
-    **dict.fromkeys(("centre", "extent", "inner"), Vec3),
+    **dict.fromkeys(("center", "extent", "inner"), Vec3),
 }
 # around all shapes of a crowd on either side, their margins included, in the frames of the two links; not differentiated
-_CROWD: dict[str, type] = dict.fromkeys(("a_centre", "a_extent", "b_centre", "b_extent"), Vec3)
+_PAIR_GROUP: dict[str, type] = dict.fromkeys(("a_center", "a_extent", "b_center", "b_extent"), Vec3)
 _VERTEX: dict[str, type] = {"p": Vec3}
 _HEIGHT: dict[str, type] = {"z": float}
 _FACE: dict[str, type] = {
@@ -557,7 +559,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
     *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT),
-    *(_WET, _FACE, _CROWD, _SURFACE),
+    *(_WET, _FACE, _PAIR_GROUP, _SURFACE),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -585,7 +587,7 @@ class Constants:
             t.neffort,
             t.nwet,
             t.nface,
-            t.ncrowd,
+            t.npair_group,
             t.nsurface,
         ]
         tables, start = [], reals.start + 3
@@ -595,7 +597,7 @@ class Constants:
         self.link, self.tree, self.frame, self.body, self.actuator, self.shape, self.vertex = tables[:7]
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
-        self.activation, self.muscle, self.spring, self.effort, self.wet, self.face, self.crowd = tables[18:25]
+        self.activation, self.muscle, self.spring, self.effort, self.wet, self.face, self.pair_group = tables[18:25]
         self.surface = tables[25]
         self.reals, self.size = reals, start
 
@@ -707,8 +709,8 @@ class Workspace:
     wrench_bar: Reals
 
     rate: Reals  # what slows down: diagonal of B, slowed accelerations, their multipliers
-    slowed: Reals
-    slow_mu: Reals
+    implicit_accel: Reals
+    implicit_mu: Reals
     upper: Reals  # `velocity_matrix`: entries above the diagonal, columns of C, other velocities
     columns: Reals
     v_aside: Reals
@@ -717,9 +719,9 @@ class Workspace:
     effort_bar: Reals
     lift: Reals  # weight that actuators compensate, or a cotangent of it
 
-    glue_force: Reals  # adhesion: forces, numbers of points and cotangents, of bodies counted from 1
-    glue_count: Reals
-    glue_bar: Reals
+    adhesion_force: Reals  # adhesion: forces, numbers of points and cotangents, of bodies counted from 1
+    adhesion_count: Reals
+    adhesion_bar: Reals
 
     length: Reals  # lines: lengths, moments of their entries, a row over all degrees of freedom, rates; cotangents
     moment: Reals
@@ -773,8 +775,12 @@ class Workspace:
         if na:
             sizes |= {"act": na} | ({"act_bar": na} if backward else {})
         if "adhesion" in model.extras:
-            names = ("glue_force", "glue_count", "glue_bar") if backward else ("glue_force", "glue_count")
-            sizes |= dict.fromkeys(names, topology_arguments(model)["nglue"] + 1)
+            names = (
+                ("adhesion_force", "adhesion_count", "adhesion_bar")
+                if backward
+                else ("adhesion_force", "adhesion_count")
+            )
+            sizes |= dict.fromkeys(names, topology_arguments(model)["nadhesion"] + 1)
         if "effort" in model.extras:
             sizes |= {"effort": nv} | ({"effort_bar": nv} if backward else {})
         if "lifting" in model.extras:
@@ -798,7 +804,7 @@ class Workspace:
                 sizes |= {"act_stage": 4 * na, "act_rate": 5 * na, "act_mean": na}
                 sizes |= dict.fromkeys(("act_mean_bar", "act_rate_bar", "act_start_bar"), na) if backward else {}
         else:
-            sizes |= dict.fromkeys(("rate", "slowed", "slow_mu"), nv)
+            sizes |= dict.fromkeys(("rate", "implicit_accel", "implicit_mu"), nv)
         if options.integrator in ("implicit", "implicitfast"):
             sizes |= dict.fromkeys(("M", "upper"), int(dof_rows(model)["dof_row"][nv]))
             sizes |= {"composite": nl * COMPOSITE.size, "columns": nv * nv, "v_aside": nv}

@@ -12,7 +12,7 @@ from ..kernels.derived_constants import prepare_vjp
 from ..kernels.rollout import rollout_vjp_kernel
 from ..model.params import Params
 from ..model.state import State
-from ..physics.collision.gap import FAR
+from ..physics.collision.contact_geometry import FAR
 from ..physics.tables import constants_size
 from .engine import Engine, Inputs
 

@@ -33,7 +33,7 @@ from ..physics.constraints.narrowphase import LOST
 from ..physics.constraints.report import REPORT
 from ..physics.constraints.soft.slip_problem import slip_arguments
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
-from ..physics.integrate import INTEGRATORS, slows
+from ..physics.integrate import INTEGRATORS, implicit_terms
 from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
 
 SLICE = 0.05  # s, of native work at a time
@@ -175,9 +175,12 @@ class Engine:
             self.options.implicit_damping
             and not soft
             and not curved
-            and INTEGRATORS[self.options.integrator].slows == "damping"
+            and INTEGRATORS[self.options.integrator].implicit_terms == "damping"
         )
-        ends: dict[str, Any] = {"damped_factor": in_factor, "slows": slows(self.model, self.options, damped, in_factor)}
+        ends: dict[str, Any] = {
+            "damped_factor": in_factor,
+            "implicit_terms": implicit_terms(self.model, self.options, damped, in_factor),
+        }
         ends |= self._forces
         return KernelKey(
             self.options, target, tuple(work), own, wrench=wrench, **self._touch, **flags, **soft, **ends

@@ -15,7 +15,7 @@ from ..kernels.devices import all_finite
 from ..kernels.policy import ACTIVATIONS, Shape, block_of, packed_weights, policy_rollout, policy_rollout_vjp
 from ..model.params import Params
 from ..model.state import State
-from ..physics.collision.gap import FAR
+from ..physics.collision.contact_geometry import FAR
 from ..physics.tables import constants_size
 from .cotangents import GradientOptions
 from .engine import Engine, Inputs

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.model import ContactSide, Model, Sensor
-from ..physics.collision.gap import FAR
+from ..physics.collision.contact_geometry import FAR
 from .rays import inside
 from .sensor_kind import At, Felt, SensorKind, subtree, turn_back
 

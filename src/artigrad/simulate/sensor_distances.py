@@ -16,7 +16,7 @@ from ..model.params import Params
 from ..model.quaternions import of_matrix
 from ..model.state import State
 from ..physics.collision.candidates import candidates
-from ..physics.collision.gap import FAR
+from ..physics.collision.contact_geometry import FAR
 from ..physics.constraints.report import REPORT
 from ..physics.frame_accelerations import sensing_size
 from .sensor_kind import At, SensorKind

@@ -136,7 +136,7 @@ class Simulator(StateFunctions, Sealed):
         allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
         if lanes is not None and not (is_whole(lanes, 1) and lanes in allowed):
             raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
-        alone = options.law == "soft" and model.has_contact and "pile" in soft_features(model)
+        alone = options.law == "soft" and model.has_contact and "many_trees" in soft_features(model)
         if alone and (lanes or 1) > 1:
             raise InputError(
                 f"'{model.name}' has many bodies that may touch each other, which run one by one: leave lanes out"

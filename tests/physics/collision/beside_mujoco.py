@@ -10,10 +10,10 @@ from artigrad.formats.hull import hull_in
 from artigrad.model.hulls import hull_of
 from artigrad.model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, PLANE, POINTS, SPHERE
 from artigrad.physics.collision.candidates import slots_in
-from artigrad.physics.collision.convex.contact_record import SOLID_MEETING, found
+from artigrad.physics.collision.contact_geometry import FAR, Pose
+from artigrad.physics.collision.convex.contact_record import CONVEX_CONTACT, saved_geometry
 from artigrad.physics.collision.convex.hull_tables import CLIMBED, SCANNED, PlacedHull, tables_of
 from artigrad.physics.collision.convex.solids import Solid
-from artigrad.physics.collision.gap import FAR, Pose
 from artigrad.physics.collision.routines import BY_SHAPES, CONVEX, ROUTINES, SLOTS
 from artigrad.physics.spatial import Mat3, Vec3
 
@@ -62,16 +62,16 @@ def three(size):
     return Vec3(*(list(map(float, size)) + [0.0] * (3 - len(size))))
 
 
-def placed_hull(given, vertices, found=None):
+def placed_hull(given, vertices, saved_geometry=None):
     """The hull of points, which may have moved a little since."""
-    found = found or hull_of(np.asarray(given, float))
-    row, reals = tables_of(np.asarray(given, float), found)
+    saved_geometry = saved_geometry or hull_of(np.asarray(given, float))
+    row, reals = tables_of(np.asarray(given, float), saved_geometry)
 
     def array(x):
         return Reals(NumpyMemory(np.ravel(np.asarray(x, float)), 0))
 
     corners = np.asarray(vertices, float)
-    normals = [np.cross(corners[f[1]] - corners[f[0]], corners[f[2]] - corners[f[0]]) for f in found.faces]
+    normals = [np.cross(corners[f[1]] - corners[f[0]], corners[f[2]] - corners[f[0]]) for f in saved_geometry.faces]
     return PlacedHull(
         table=array(reals),
         size=len(reals),
@@ -80,7 +80,7 @@ def placed_hull(given, vertices, found=None):
         vertices=array(corners),
         count=len(corners),
         normals=array([n / np.linalg.norm(n) for n in normals]),
-        face_count=len(found.faces),
+        face_count=len(saved_geometry.faces),
     )
 
 
@@ -103,17 +103,17 @@ def solid(shape, X, size=None, vertices=None):
     )
 
 
-def met(a, b, X_a, X_b, near, n):
+def collided(a, b, X_a, X_b, near, n):
     """The rows that a pair of solids fills, its routine, and the solids."""
-    slots, routine, solids = meet(a, b, X_a, X_b, near, n)
+    slots, routine, solids = collide_pair(a, b, X_a, X_b, near, n)
     return [slots.rows[k] for k in range(len(routine.features))], routine, solids
 
 
-def meet(a, b, X_a, X_b, near, n):
+def collide_pair(a, b, X_a, X_b, near, n):
     """The same with all that is in the slots."""
     routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
-    room = NumpyMemory(np.full((SLOTS * SOLID_MEETING.size + 200 * 8 * RING_BLOCKS, n), np.nan), 0)
-    slots = slots_in(room, frozenset({CONVEX}), RING_BLOCKS)
+    margin = NumpyMemory(np.full((SLOTS * CONVEX_CONTACT.size + 200 * 8 * RING_BLOCKS, n), np.nan), 0)
+    slots = slots_in(margin, frozenset({CONVEX}), RING_BLOCKS)
     one, other = (x if isinstance(x, Solid) else solid(s, x) for s, x in ((a, X_a), (b, X_b)))
     turned = float(KIND[a[0]] > KIND[b[0]])
     one, other = one._replace(later=turned), other._replace(later=1.0 - turned)
@@ -141,7 +141,7 @@ def ours(a, b, poses, margin):
         if routine.collide is None:
             gaps = [routine.forward(A, three(a[1]), B, three(b[1]), Vec3(*at)) for at in routine.features]
         else:
-            gaps = [found(row) for row in met(a, b, A, B, margin, n)[0]]
+            gaps = [saved_geometry(row) for row in collided(a, b, A, B, margin, n)[0]]
     phi = np.array([np.broadcast_to(g.phi, n) for g in gaps])
     p = np.array([[np.broadcast_to(x, n) for x in g.p.leaves()] for g in gaps])
     normal = np.array([[np.broadcast_to(x, n) for x in g.n.leaves()] for g in gaps])

@@ -7,11 +7,11 @@ from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.values import staging_on
 from artigrad.model.hulls import hull_of
 from artigrad.model.model import POINTS
-from artigrad.physics.collision.convex.contact_record import found
-from artigrad.physics.collision.gap import Gap, Pose
+from artigrad.physics.collision.contact_geometry import ContactGeometry, Pose
+from artigrad.physics.collision.convex.contact_record import saved_geometry
 from artigrad.physics.spatial import Vec3
 
-from .beside_mujoco import matrices, met, placements, random_rotations, solid, three, tilts, vectors
+from .beside_mujoco import collided, matrices, placements, random_rotations, solid, three, tilts, vectors
 
 CUBE = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * [0.1, 0.12, 0.08]
 WEDGE = np.array([[-1, -1, -1], [1, -1, -1], [0.1, 1.2, -1], [0.2, 0.1, 1.4]]) * 0.1
@@ -88,14 +88,16 @@ def errors(a, b, poses, seed, every=False):
     (features change within the step) are left out. every: whether vertices of faces with more than three corners move too."""
     rng, n = np.random.default_rng(seed), len(poses[1])
     move = Move(rng, (a, b), n, every)
-    y_bar = Gap(rng.normal(size=n), vectors(rng.normal(size=(n, 3))), vectors(rng.normal(size=(n, 3))), Vec3.zero())
+    y_bar = ContactGeometry(
+        rng.normal(size=n), vectors(rng.normal(size=(n, 3))), vectors(rng.normal(size=(n, 3))), Vec3.zero()
+    )
     weights = numbers(y_bar, n)
     out = []
     with staging_on(NumpyTarget("f64", n)), np.errstate(all="ignore"):
 
         def at(h):
-            rows, routine, solids = met(a, b, *move.solids(poses, h), 0.05, n)
-            return [numbers(found(row), n) for row in rows], rows, routine, solids
+            rows, routine, solids = collided(a, b, *move.solids(poses, h), 0.05, n)
+            return [numbers(saved_geometry(row), n) for row in rows], rows, routine, solids
 
         ends = {h: at(h)[0] for h in (-2 * STEP, -STEP, STEP, 2 * STEP)}
         middle, rows, routine, solids = at(0.0)
@@ -198,7 +200,7 @@ def test_what_touches_is_what_sticks_out_most(other):
     a, b, n = MORE[other], MORE["bowl"], len(poses[1])
     with staging_on(NumpyTarget("f64", n)), np.errstate(all="ignore"):
         X_a, X_b = (Pose(matrices(R), vectors(r)) for R, r in (poses[:2], poses[2:]))
-        rows, _, (A, B) = met(a, b, X_a, X_b, 0.05, n)
+        rows, _, (A, B) = collided(a, b, X_a, X_b, 0.05, n)
         row = rows[0]
         apart = B.support(-row.n) - A.support(row.n)
         wanted = sum(x * y for x, y in zip(row.n.leaves(), apart.leaves(), strict=True)) - A.radius - B.radius

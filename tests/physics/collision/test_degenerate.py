@@ -7,11 +7,11 @@ import pytest
 
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.values import staging_on
-from artigrad.physics.collision.gap import Gap, Pose
+from artigrad.physics.collision.contact_geometry import ContactGeometry, Pose
 from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES
 from artigrad.physics.spatial import Vec3
 
-from .beside_mujoco import KIND, matrices, met, three, vectors
+from .beside_mujoco import KIND, collided, matrices, three, vectors
 from .test_adjoints import CUBE, bowl
 
 SHAPES = {
@@ -45,7 +45,9 @@ def test_cotangents_are_finite_and_bounded(a, b):
     Ra, ra, Rb, rb = every_place()
     n, one, other = len(ra), SHAPES[a], SHAPES[b]
     A, B = Pose(matrices(Ra), vectors(ra)), Pose(matrices(Rb), vectors(rb))
-    y_bar = Gap(np.ones(n), vectors(np.full((n, 3), 0.7)), vectors(np.full((n, 3), -0.4)), Vec3(0.1, 0.2, 0.3))
+    y_bar = ContactGeometry(
+        np.ones(n), vectors(np.full((n, 3), 0.7)), vectors(np.full((n, 3), -0.4)), Vec3(0.1, 0.2, 0.3)
+    )
     routine = ROUTINES[BY_SHAPES[KIND[one[0]], KIND[other[0]]]]
     touched = 0
     with staging_on(NumpyTarget("f64", n)), np.errstate(all="ignore"):
@@ -56,13 +58,13 @@ def test_cotangents_are_finite_and_bounded(a, b):
                 bars = routine.vjp(A, sizes[0], B, sizes[1], at, y_bar)
                 touched += finite(gap, numbers(bars), n)
         else:
-            rows, _, solids = met(one, other, A, B, 0.01, n)
+            rows, _, solids = collided(one, other, A, B, 0.01, n)
             for row in rows:
                 bars = routine.vjp(*solids, row, y_bar)
                 leaves = numbers(bars)
                 for corners in routine.corners(*solids, row, y_bar) if routine.corners else ():
                     leaves += [x for bar in getattr(corners, "bar", ()) for x in bar.leaves()]
-                touched += finite(Gap(row.phi, row.p, row.n, Vec3.zero()), leaves, n)
+                touched += finite(ContactGeometry(row.phi, row.p, row.n, Vec3.zero()), leaves, n)
     assert touched > 20
 
 

@@ -45,10 +45,10 @@ def scattered(rng, n):
     return q
 
 
-def met(sim, q):
+def collided(sim, q):
     """Gaps, points and normals of all points that may touch, a robot a row."""
-    found = sim.contacts(sim.rollout(ag.State(q, np.zeros((len(q), 6))), np.zeros((len(q), 1, 0))))
-    return found.gap[:, 0], found.point[:, 0]
+    saved_geometry = sim.contacts(sim.rollout(ag.State(q, np.zeros((len(q), 6))), np.zeros((len(q), 1, 0))))
+    return saved_geometry.gap[:, 0], saved_geometry.point[:, 0]
 
 
 @pytest.mark.parametrize("name", ["sphere", "capsule", "ellipsoid", "cylinder"])
@@ -58,7 +58,7 @@ def test_contacts_are_mujocos(name):
     source = xml(rng.uniform(size=(ROWS, COLS)), GEOMS[name])
     m = mujoco.MjModel.from_xml_string(source)
     d, q = mujoco.MjData(m), scattered(rng, 300)
-    gap, point = met(ag.Simulator(ag.load(source)), q)
+    gap, point = collided(ag.Simulator(ag.load(source)), q)
     deep, shallow = [], []
     for k in range(len(q)):
         d.qpos[:] = q[k]
@@ -92,7 +92,7 @@ def test_depths_of_corners_and_edges_are_exact(name):
     source = xml(rng.uniform(size=(ROWS, COLS)), GEOMS[name])
     model, m = ag.load(source), mujoco.MjModel.from_xml_string(source)
     d, q = mujoco.MjData(m), scattered(rng, 30)
-    gap, _ = met(ag.Simulator(model), q)
+    gap, _ = collided(ag.Simulator(model), q)
     box = np.array(list(product((-1, 1), repeat=3))) * (0.1, 0.15, 0.05)
     heights, (sx, sy, base) = model.params.height.reshape(ROWS, COLS), model.params.shape_size[0]
     x, y = np.meshgrid(np.linspace(-sx, sx, COLS), np.linspace(-sy, sy, ROWS))

@@ -5,8 +5,8 @@ import pytest
 
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.values import staging_on
+from artigrad.physics.collision.contact_geometry import Pose
 from artigrad.physics.collision.convex.least_overlap import SHARP, _certain, _search, box_axis
-from artigrad.physics.collision.gap import Pose
 from artigrad.physics.spatial import Vec3
 
 from .beside_mujoco import matrices, random_rotations, solid, vectors
@@ -20,12 +20,12 @@ def hull(corners, seed):
 
 def overlaps(A, B, directions):
     """Along each direction (n, 3), of each placement."""
-    found = []
+    saved_geometry = []
     for u in directions:
         n = Vec3(*(np.full(COUNT, x) for x in u))
         w = A.support(n) - B.support(-n)
-        found.append(u[0] * w.x + u[1] * w.y + u[2] * w.z)
-    return np.array(found)
+        saved_geometry.append(u[0] * w.x + u[1] * w.y + u[2] * w.z)
+    return np.array(saved_geometry)
 
 
 @pytest.mark.parametrize(("a", "b"), [(hull(12, 1), hull(12, 2)), (("box", (0.1, 0.005, 0.05)), hull(20, 3))])

@@ -33,8 +33,8 @@ def both(one, other, count, tilt, seed=0, margin=MARGIN, exactly=False):
     theirs = Theirs(a, b, margin)
     if exactly:
         theirs.m.opt.ccd_iterations, theirs.m.opt.ccd_tolerance = 500, 1e-12
-    found = ours(*theirs.placed(a, b, poses), margin)
-    pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(found)]
+    saved_geometry = ours(*theirs.placed(a, b, poses), margin)
+    pairs = [(mine, theirs.contacts(*(x[k] for x in poses))) for k, mine in enumerate(saved_geometry)]
     return [pair for pair in pairs if len(pair[0]) or len(pair[1])]
 
 
@@ -57,10 +57,10 @@ SHAPES["prism"] = prism(np.sort(np.random.default_rng(3).uniform(0, 2 * np.pi, 1
 @pytest.mark.parametrize("tilt", [None, 1e-3])
 @pytest.mark.parametrize("name", ["hull 8", "hull 60", "hull 500", "prism"])
 def test_hulls_on_planes_are_mujocos(name, tilt):
-    found = both("plane", name, 1000 if tilt is None else 300, tilt)
-    assert len(found) > 50 and max(len(theirs) for _, theirs in found) > 2
+    saved_geometry = both("plane", name, 1000 if tilt is None else 300, tilt)
+    assert len(saved_geometry) > 50 and max(len(theirs) for _, theirs in saved_geometry) > 2
     # where two faces lie as level as each other, another one may be taken
-    assert sum(not same(mine, theirs, 1e-6) for mine, theirs in found) < 0.005 * len(found)
+    assert sum(not same(mine, theirs, 1e-6) for mine, theirs in saved_geometry) < 0.005 * len(saved_geometry)
 
 
 @pytest.mark.parametrize("tilt", [None, 0.0, 1e-3])
@@ -68,9 +68,9 @@ def test_hulls_on_planes_are_mujocos(name, tilt):
 def test_closed_forms_are_mujocos(one, other, tilt):
     if tilt == 0.0 and (one, other) in (("plane", "cylinder"), ("capsule", "box")):
         tilt = 1e-6  # of what is exactly level or upright MuJoCo asks what rounding left
-    found = both(one, other, 1000 if tilt is None else 300, tilt)
-    assert len(found) > 50
-    assert sum(not same(mine, theirs, 1e-6) for mine, theirs in found) == 0
+    saved_geometry = both(one, other, 1000 if tilt is None else 300, tilt)
+    assert len(saved_geometry) > 50
+    assert sum(not same(mine, theirs, 1e-6) for mine, theirs in saved_geometry) == 0
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_contacts_of_solids_are_mujocos(one, other):
     """Points, gaps and normals of patches, of edges and of nearest points, also of faces with many corners. Where solids are
     deep in each other one of two searches may end at the other of two overlaps that are nearly the least."""
     for tilt in (None, 0.02):
-        found = both(one, other, 300, tilt, margin=0.0, exactly=True)
-        off = [pair for pair in found if not same(*pair, 1e-4)]
-        assert len(found) > 40 and len(off) < 0.06 * len(found)
+        saved_geometry = both(one, other, 300, tilt, margin=0.0, exactly=True)
+        off = [pair for pair in saved_geometry if not same(*pair, 1e-4)]
+        assert len(saved_geometry) > 40 and len(off) < 0.06 * len(saved_geometry)
         assert sum(min(*mine.gaps, *theirs.gaps) > -0.01 for mine, theirs in off) <= 2
 
 

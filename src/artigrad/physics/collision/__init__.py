@@ -1,1 +1,1 @@
-"""Stage 3: gaps between shapes, and the adjoint. One file per richer shape of the pair."""
+"""Stage 3 of a step: distances between shapes and their adjoint. One file per type of shape pair."""

@@ -1,4 +1,4 @@
-"""Candidates: the pairs of a model taken apart into single points that may touch, in groups that may push each other."""
+"""Candidate contact points: the shape pairs of a model, split into points and sorted into groups that can interact."""
 
 from __future__ import annotations
 
@@ -11,39 +11,42 @@ from ...compiler import Layout, Table
 from ...model.model import HEIGHT_FIELD, PLANE, Model
 from .convex.clip import ORDER, POLYGON
 from .convex.contact_polygon import CORNER
-from .convex.contact_record import HULL_MEETING, MEETING, SOLID_MEETING, Slots
+from .convex.contact_record import CONTACT, CONVEX_CONTACT, HULL_CONTACT, Slots
 from .convex.height_field import WINDOW
 from .convex.hull_tables import BLOCK, ring_blocks, ways_of
-from .convex.patch import MADE
+from .convex.patch import PATCH_RECORD
 from .convex.solids import SOLIDS
 from .routines import CONVEX, NEAREST, ON_FIELD, ROUTINES, SLOTS, UNDER_FIELD, routines_by_pair
 
-CROWD = 12  # pairs between two links from which on they are looked at only where the boxes around them are near
+GROUP_SIZE = 12  # number of pairs between two links from which on their bounding boxes are tested first
 
 
 class Candidates(NamedTuple):
-    """What may touch: pairs of shapes, each with its points; and the limited joints. Groups are contiguous, and crowds in
-    them."""
+    """Pairs of shapes with their candidate points, and joints with limits, sorted by group.
 
-    routine: np.ndarray  # of each pair
+    Pairs of one group are contiguous, and so are the pairs of one pair group within it. All arrays have one entry per pair
+    unless noted.
+    """
+
+    routine: np.ndarray  # index into ROUTINES
     a: np.ndarray
     b: np.ndarray
-    turned: np.ndarray  # 1 where MuJoCo has the two shapes of a pair the other way round
+    swapped: np.ndarray  # 1 if MuJoCo orders the two shapes of the pair the other way round
     group: np.ndarray
-    crowd: np.ndarray  # that each pair belongs to, counted from 1; 0: none
-    first: np.ndarray  # point of each pair, and the number of all points
-    feature: np.ndarray  # (n, 3), of each point: times the lengths of B, where it is in its frame
-    limited: np.ndarray  # links whose joint has a limit or dry friction, ordered by group
+    pair_group: np.ndarray  # pair group, counted from 1; 0: none
+    first: np.ndarray  # first point of each pair; the last entry is the number of points
+    feature: np.ndarray  # (n, 3), of each point: its direction in the frame of B, to be scaled by the sizes of B
+    limited: np.ndarray  # links whose joint has a limit or dry friction, sorted by group
     limited_group: np.ndarray
     groups: int
-    links: list[np.ndarray]  # of each group, from the roots outwards
+    links: list[np.ndarray]  # links of each group, root first
 
 
 _kept: WeakKeyDictionary[Model, Candidates] = WeakKeyDictionary()
 
 
 def candidates(model: Model) -> Candidates:
-    """All pairs, and the limited joints, sorted by the group of trees they belong to; found once."""
+    """Return all pairs and all limited joints, sorted by group; cached. Trees that can touch each other form one group."""
     found = _kept.get(model)
     if found is None:
         found = _kept[model] = _find_candidates(model)
@@ -51,16 +54,17 @@ def candidates(model: Model) -> Candidates:
 
 
 def _find_candidates(model: Model) -> Candidates:
+    """Compute the candidates of a model."""
     shapes, links = model.shapes, model.links
     pairs = shapes.pair_array
     of_shape = links.of_body[np.array(shapes.body, int) + 1]
     tree = np.append(links.tree[of_shape], 0)[pairs] if len(pairs) else np.zeros((0, 2), int)
     limited = [int(links.of_body[i + 1]) for i in shapes.limited]
     roots = _roots(tree, links.trees)
-    crowd = _crowds(model, of_shape)
+    pair_group = _pair_groups(model, of_shape)
     group = roots[np.where(tree[:, 1] > 0, tree[:, 1], tree[:, 0])]
-    order = np.lexsort((crowd, group))
-    (a, b), group, crowd = pairs[order].T, group[order], crowd[order]
+    order = np.lexsort((pair_group, group))
+    (a, b), group, pair_group = pairs[order].T, group[order], pair_group[order]
     limited.sort(key=lambda i: roots[links.tree[i]])
     limited_group = roots[links.tree[limited]]
     numbers = np.unique(np.concatenate([group, limited_group]))
@@ -68,7 +72,7 @@ def _find_candidates(model: Model) -> Candidates:
     number[numbers] = np.arange(len(numbers))
     of_link = number[roots[links.tree]]
     kind, rank = np.array(shapes.kind, int), np.arange(len(shapes.kind))
-    turned = (kind[a] > kind[b]) | ((kind[a] == kind[b]) & (rank[a] > rank[b]))
+    swapped = (kind[a] > kind[b]) | ((kind[a] == kind[b]) & (rank[a] > rank[b]))
     routine = routines_by_pair(model, a, b)
     first, feature = _points(model, a, b, routine)
 
@@ -79,9 +83,9 @@ def _find_candidates(model: Model) -> Candidates:
         routine=column(routine),
         a=column(a),
         b=column(b),
-        turned=column(turned),
+        swapped=column(swapped),
         group=column(number[group]),
-        crowd=column(crowd),
+        pair_group=column(pair_group),
         first=first.astype(np.int32),
         feature=feature if len(feature) else np.zeros((1, 3)),
         limited=column(limited),
@@ -92,7 +96,7 @@ def _find_candidates(model: Model) -> Candidates:
 
 
 def _roots(tree: np.ndarray, trees: int) -> np.ndarray:
-    """Of each tree, the one that stands for all that may touch each other; the world is none."""
+    """Return the representative of the group of each tree; entry 0 is the world, which belongs to no group."""
     parent = list(range(trees + 1))
 
     def root(t: int) -> int:
@@ -102,7 +106,7 @@ def _roots(tree: np.ndarray, trees: int) -> np.ndarray:
 
     both = tree[(tree > 0).all(1)]
     _, first = np.unique(both[:, 0] * (trees + 1) + both[:, 1], return_index=True)
-    left = len(np.unique(both)) - 1  # so often two groups become one, at most
+    left = len(np.unique(both)) - 1  # largest number of merges of two groups
     for t in both[np.sort(first)].tolist():
         if left == 0:
             break
@@ -113,7 +117,7 @@ def _roots(tree: np.ndarray, trees: int) -> np.ndarray:
 
 
 def _points(model: Model, a: np.ndarray, b: np.ndarray, routine: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the points of each pair start, and their features."""
+    """Return the first point of each pair, and the features of all points."""
     alike = {r: np.array(ROUTINES[r].features, float) for r in np.unique(routine).tolist() if not ROUTINES[r].each}
     count = np.zeros(len(routine), int)
     for r, features in alike.items():
@@ -134,26 +138,25 @@ def _points(model: Model, a: np.ndarray, b: np.ndarray, routine: np.ndarray) -> 
     return first, feature
 
 
-def _crowds(model: Model, of_shape: np.ndarray) -> np.ndarray:
-    """The number of the crowd that each pair of a model belongs to, from 1; 0: none."""
+def _pair_groups(model: Model, of_shape: np.ndarray) -> np.ndarray:
+    """Return the pair group of each pair, from 1; 0: none. A pair group is the set of pairs between two links, if large."""
     shapes, pairs = model.shapes, model.shapes.pair_array
     endless = np.isin(np.array(shapes.kind, int)[pairs], (PLANE, HEIGHT_FIELD)).any(1)
     ends = np.append(of_shape, 0)[pairs]
     _, place, count = np.unique(ends[~endless], axis=0, return_inverse=True, return_counts=True)
-    number = np.cumsum(count >= CROWD) * (count >= CROWD)
+    number = np.cumsum(count >= GROUP_SIZE) * (count >= GROUP_SIZE)
     out = np.zeros(len(pairs), int)
     out[~endless] = number[place.reshape(-1)] if len(number) else 0
     return out
 
 
 def routines_of(model: Model) -> frozenset[int]:
-    """The routines that its pairs need: what its kernels are compiled for."""
+    """Return the routines that the pairs of a model need. Kernels are compiled for these only."""
     return frozenset(np.unique(candidates(model).routine[:-1]).tolist())
 
 
 def solids_of(model: Model) -> frozenset[int]:
-    """The kinds of solids in pairs of solids of any kinds, and in pairs with height fields; and how the furthest corners of
-    hulls are found."""
+    """Return the kinds of solids in pairs of general solids or with height fields, and the search methods of hulls."""
     kind, general = model.shapes.kind, (CONVEX, NEAREST, ON_FIELD, UNDER_FIELD)
     c = candidates(model)
     ours = np.isin(c.routine[:-1], general)
@@ -161,37 +164,39 @@ def solids_of(model: Model) -> frozenset[int]:
     return frozenset(k for k in found if k in SOLIDS) | ways_of(model)
 
 
-def meeting_layout(routines: frozenset[int]) -> Layout:
-    """What is kept of a point of a pair whose points are found together."""
+def contact_layout(routines: frozenset[int]) -> Layout:
+    """Return the smallest layout that has all fields the given routines keep of a contact."""
     kept = {name for r in routines for name in ROUTINES[r].kept}
-    return next(layout for layout in (MEETING, HULL_MEETING, SOLID_MEETING) if kept.issubset(layout.fields))
+    return next(layout for layout in (CONTACT, HULL_CONTACT, CONVEX_CONTACT) if kept.issubset(layout.fields))
 
 
-def meeting_sizes(model: Model, contacts: int) -> dict[str, int]:
-    """Sizes of the scratch for such pairs: what is being met, and what contacts keep of it."""
+def contact_sizes(model: Model, contacts: int) -> dict[str, int]:
+    """Return the sizes of the scratch for jointly computed points: the slots of one pair, and the records of contacts."""
     routines = routines_of(model)
     if not any(ROUTINES[r].collide for r in routines):
-        return {"slots": 0, "met": 0}
-    layout = meeting_layout(routines)
+        return {"slots": 0, "contact_records": 0}
+    layout = contact_layout(routines)
     size = layout.size
-    patch = MADE.size + WINDOW.size + 2 * ring_blocks(model) * BLOCK * (CORNER.size + 2 * POLYGON.size + ORDER.size)
-    return {"slots": SLOTS * size + (patch if layout is SOLID_MEETING else 0), "met": contacts * size}
+    patch = (
+        PATCH_RECORD.size + WINDOW.size + 2 * ring_blocks(model) * BLOCK * (CORNER.size + 2 * POLYGON.size + ORDER.size)
+    )
+    return {"slots": SLOTS * size + (patch if layout is CONVEX_CONTACT else 0), "contact_records": contacts * size}
 
 
 def slots_in(memory: Any, routines: frozenset[int], blocks: Any) -> Slots:
-    """The scratch of a pair whose points are found together, in memory of that size; blocks: of a ring of corners."""
-    rows = Table(memory, meeting_layout(routines))
-    made = Table(memory, MADE, SLOTS * rows.layout.size)
-    window = Table(memory, WINDOW, made.start + MADE.size)
-    both = blocks * (2 * BLOCK)  # rows of two rings
+    """Return the slots of one pair in a memory of that size. blocks: blocks of a polygon."""
+    rows = Table(memory, contact_layout(routines))
+    patch_record = Table(memory, PATCH_RECORD, SLOTS * rows.layout.size)
+    window = Table(memory, WINDOW, patch_record.start + PATCH_RECORD.size)
+    both = blocks * (2 * BLOCK)  # rows of two polygons
     corners = Table(memory, CORNER, window.start + WINDOW.size)
-    polygon = Table(memory, POLYGON, both * CORNER.size + corners.start)
-    order = Table(memory, ORDER, both * (2 * POLYGON.size) + polygon.start)
-    return Slots(rows, made, window, corners, polygon, order, blocks)
+    clipped = Table(memory, POLYGON, both * CORNER.size + corners.start)
+    order = Table(memory, ORDER, both * (2 * POLYGON.size) + clipped.start)
+    return Slots(rows, patch_record, window, corners, clipped, order, blocks)
 
 
 def contact_names(model: Model) -> tuple[tuple[str, str], ...]:
-    """The two shapes of every point that may touch, in the order of the points."""
+    """Return the names of the two shapes of every candidate point."""
     c, names = candidates(model), model.shapes.names
     count = np.diff(c.first)
     return tuple((names[a], names[b]) for a, b, n in zip(c.a, c.b, count, strict=False) for _ in range(n))

@@ -1,4 +1,4 @@
-"""The gap of one point of a pair, and its adjoint: one branch over the routines that a model needs."""
+"""Distance, contact point and normal of a candidate point, its adjoint, and feature margins, by the routine of its pair."""
 
 from __future__ import annotations
 
@@ -9,48 +9,64 @@ from typing import Any, NamedTuple
 from ...compiler import Row, maximum, switch, target
 from ...model.model import HEIGHT_FIELD, PLANE
 from ..spatial import Vec3, dot
-from .convex.contact_record import CornerBars, Slots, found
+from .contact_geometry import FAR, ContactGeometry, PairBars, PairPoses, Pose
+from .convex.contact_record import CornerBars, Slots, saved_geometry
 from .convex.height_field import Grid
 from .convex.solids import Solid
-from .gap import FAR, Gap, PairBars, PairPoses, Pose
 from .routines import ROUTINES, Routine
 
-SLACK = {"f64": 1e-9, "f32": 1e-4}  # m, what places in the world may be off
+SLACK = {"f64": 1e-9, "f32": 1e-4}  # m, rounding error of positions in the world
 
 
-class Kind(NamedTuple):
-    """Which routine a pair has, among those that the model needs: no other is compiled."""
+class PairRoutine(NamedTuple):
+    """Routine of a pair. index: into ROUTINES. among: the routines that the model needs; only these are compiled."""
 
     index: Any
     among: frozenset[int]
 
     @property
-    def together(self) -> bool:
-        """Whether the points of some pair are found together."""
+    def has_collide(self) -> bool:
+        """Return True if a routine among these computes all points of a pair jointly."""
         return any(ROUTINES[k].collide for k in self.among)
 
     @property
-    def one_by_one(self) -> bool:
-        """Whether those of some pair are found one by one."""
+    def has_each(self) -> bool:
+        """Return True if a routine among these computes the points of a pair one at a time."""
         return any(ROUTINES[k].each for k in self.among)
 
     def switch(self, of: Callable[[Routine], Callable[[], Any]]) -> Any:
-        """What `of` makes of the pair's routine, called."""
+        """Call `of(routine)()` for the routine of the pair and return the result."""
         cases = {k: of(ROUTINES[k]) for k in sorted(self.among)}
         return switch(self.index, cases) if len(cases) > 1 else next(iter(cases.values()))()
 
 
-class Point(NamedTuple):
-    """A point of a pair: a direction to multiply lengths with, or what was met there; read where it is wanted."""
+class PairPoint(NamedTuple):
+    """Candidate point of a pair, evaluated on demand.
+
+    Attributes:
+        feature: Direction to be scaled by the sizes of B.
+        record: Row of a jointly computed point.
+        solids: Both shapes as support functions.
+    """
 
     feature: Callable[[], Vec3]
-    met: Callable[[Routine], Row]
+    record: Callable[[Routine], Row]
     solids: Callable[[Routine], tuple[Any, Any]]
 
 
-def out_of_reach(kind: Kind, place: Callable[[], tuple[Pose, Pose]], a: Row, b: Row, near: Any) -> Any:
-    """Below zero where the shapes may be nearer than `near`, by the spheres around them; a, b: their constants. A height field
-    has a box around it. No root is taken: of hundreds of pairs most are passed over here."""
+def bounding_distance(choice: PairRoutine, place: Callable[[], tuple[Pose, Pose]], a: Row, b: Row, near: Any) -> Any:
+    """Lower bound of a pair's distance minus `near`, from bounding spheres: negative if the shapes can be nearer than that.
+
+    For a height field its bounding box is used. The value is not a distance: no square root is taken, since most of
+    hundreds of pairs end here.
+
+    Args:
+        choice: Routine of the pair.
+        place: Returns the poses of both shapes.
+        a: Constants of A.
+        b: Constants of B.
+        near: Distance, m.
+    """
     radius_a, radius_b, near = a.radius, b.radius, near + SLACK[target().dtype]
 
     def over_plane() -> Any:
@@ -66,8 +82,8 @@ def out_of_reach(kind: Kind, place: Callable[[], tuple[Pose, Pose]], a: Row, b: 
         d, reach = B.r - A.r, maximum(radius_a + radius_b + near, 0.0)
         return dot(d, d) - reach * reach
 
-    def beside_box(X: Pose, own: Row, centre: Vec3) -> Any:
-        x, y, z = ((X.R.T @ (centre - X.r)) - own.centre).map(lambda p, h: abs(p) - h, own.extent).leaves()
+    def beside_box(X: Pose, own: Row, center: Vec3) -> Any:
+        x, y, z = ((X.R.T @ (center - X.r)) - own.center).map(lambda p, h: abs(p) - h, own.extent).leaves()
         return maximum(maximum(x, y), z) - near
 
     def over_field() -> Any:
@@ -87,109 +103,119 @@ def out_of_reach(kind: Kind, place: Callable[[], tuple[Pose, Pose]], a: Row, b: 
             return over_field if routine.shapes[0] == HEIGHT_FIELD else under_field
         return between
 
-    return kind.switch(bound)
+    return choice.switch(bound)
 
 
-def collide(kind: Kind, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> None:
-    """Find all points of a pair that are nearer than `near`, if its routine finds them together."""
+def collide(choice: PairRoutine, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> None:
+    """Compute all points of a pair nearer than `near` into the slots, if its routine computes them jointly."""
 
     def of(routine: Routine) -> None:
         if routine.collide:
             routine.collide(*solids(routine), near, slots)
 
-    kind.switch(lambda routine: partial(of, routine))
+    choice.switch(lambda routine: partial(of, routine))
 
 
-def collide_one(kind: Kind, point: Point, near: Any, slots: Slots) -> None:
-    """Find one point of a pair whose points are found one by one."""
+def collide_one(choice: PairRoutine, point: PairPoint, near: Any, slots: Slots) -> None:
+    """Compute one point of a pair, if its routine computes points one at a time."""
 
     def of(routine: Routine) -> None:
         if routine.each:
             routine.each(*point.solids(routine), point.feature(), near, slots)
 
-    if kind.one_by_one:
-        kind.switch(lambda routine: partial(of, routine))
+    if choice.has_each:
+        choice.switch(lambda routine: partial(of, routine))
 
 
-def pair_room(kind: Kind, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> Any:
-    """Distance of points that were found together just now to other features, m; FAR for points found one by one."""
+def pair_margin(choice: PairRoutine, solids: Callable[[Routine], tuple[Any, Any]], near: Any, slots: Slots) -> Any:
+    """Feature margin, m, of the points just computed jointly; FAR for pairs whose points are computed one at a time."""
 
     def of(routine: Routine) -> Any:
-        if routine.collide and routine.room and not routine.each:
-            return routine.room(*solids(routine), near, slots)
+        if routine.collide and routine.margin and not routine.each:
+            return routine.margin(*solids(routine), near, slots)
         return FAR
 
-    return kind.switch(lambda routine: partial(of, routine))
+    return choice.switch(lambda routine: partial(of, routine))
 
 
-def point_room(kind: Kind, pair: PairPoses, point: Point, near: Any, slots: Slots) -> Any:
-    """Distance of one point of a pair to other features, m; FAR for points found together."""
+def point_margin(choice: PairRoutine, pair: PairPoses, point: PairPoint, near: Any, slots: Slots) -> Any:
+    """Feature margin, m, of one point of a pair; FAR for jointly computed points."""
 
     def of(routine: Routine) -> Any:
-        if routine.room and routine.each:
-            return routine.room(*point.solids(routine), point.feature(), near, slots)
-        return routine.room(*pair, point.feature()) if routine.room and not routine.collide else FAR
+        if routine.margin and routine.each:
+            return routine.margin(*point.solids(routine), point.feature(), near, slots)
+        return routine.margin(*pair, point.feature()) if routine.margin and not routine.collide else FAR
 
-    return kind.switch(lambda routine: partial(of, routine))
+    return choice.switch(lambda routine: partial(of, routine))
 
 
-def alike_room(kind: Kind, pair: PairPoses) -> tuple[Any, Any]:
-    """Distance of a pair to a change that changes nothing where the rows of its points are alike, m; and how many points there
-    must be for that."""
+def symmetric_margin(choice: PairRoutine, pair: PairPoses) -> tuple[Any, Any]:
+    """Distance, m, to a change of features without effect if the rows of the points are equal, and their number."""
 
     def of(routine: Routine) -> tuple[Any, Any]:
-        return (routine.alike(*pair), float(routine.together)) if routine.alike else (FAR, 0.0)
+        return (
+            (routine.symmetric_margin(*pair), float(routine.symmetric_count))
+            if routine.symmetric_margin
+            else (FAR, 0.0)
+        )
 
-    return kind.switch(lambda routine: partial(of, routine))
+    return choice.switch(lambda routine: partial(of, routine))
 
 
-def when_together(kind: Kind, do: Callable[[Routine], None]) -> None:
-    """Do something for a pair that fills rows of its points."""
-    kind.switch(lambda routine: partial(do, routine) if routine.collide else lambda: None)
+def save_if_joint(choice: PairRoutine, do: Callable[[Routine], None]) -> None:
+    """Call `do(routine)` if the routine of the pair computes its points jointly."""
+    choice.switch(lambda routine: partial(do, routine) if routine.collide else lambda: None)
 
 
-def gap(kind: Kind, pair: PairPoses, point: Point) -> Gap:
-    """How far apart the shapes of a pair are, where, and in which direction."""
+def contact_geometry(choice: PairRoutine, pair: PairPoses, point: PairPoint) -> ContactGeometry:
+    """Return distance, point, normal and tangent of a candidate point."""
 
-    def of(routine: Routine) -> Gap:
+    def of(routine: Routine) -> ContactGeometry:
         if routine.forward is None:
-            return found(point.met(routine))
+            return saved_geometry(point.record(routine))
         return routine.forward(*pair, point.feature())
 
-    return kind.switch(lambda routine: partial(of, routine))
+    return choice.switch(lambda routine: partial(of, routine))
 
 
-def gap_vjp(kind: Kind, pair: PairPoses, point: Point, y_bar: Gap) -> PairBars:
-    """The cotangents of a pair for that of its gap."""
+def contact_geometry_vjp(choice: PairRoutine, pair: PairPoses, point: PairPoint, y_bar: ContactGeometry) -> PairBars:
+    """Return the cotangents of the poses and sizes of a pair, given those of its contact geometry."""
 
     def of(routine: Routine) -> tuple[Any, ...]:
         if routine.forward is None:
-            return tuple(routine.vjp(*point.solids(routine), point.met(routine), y_bar))
+            return tuple(routine.vjp(*point.solids(routine), point.record(routine), y_bar))
         return tuple(routine.vjp(*pair, point.feature(), y_bar))
 
-    return PairBars(*kind.switch(lambda routine: partial(of, routine)))
+    return PairBars(*choice.switch(lambda routine: partial(of, routine)))
 
 
 def add_corner_bars(
-    kind: Kind,
-    point: Point,
-    y_bar: Gap,
+    choice: PairRoutine,
+    point: PairPoint,
+    y_bar: ContactGeometry,
     add: Callable[[int, Solid, CornerBars], None],
     add_heights: Callable[[int, Grid, CornerBars], None],
 ) -> None:
-    """To the cotangents of the vertices of hulls and of the heights of fields that hold a contact; add(side, ...) and
-    add_heights(side, ...) do it for A (0), B (1)."""
+    """Add to the cotangents of hull vertices and of field heights at a contact.
+
+    Args:
+        choice: Routine of the pair.
+        point: The contact.
+        y_bar: Cotangent of its geometry.
+        add: Called as add(side, solid, bars) for a hull; side 0 is A, 1 is B.
+        add_heights: Called as add_heights(side, grid, bars) for a height field.
+    """
 
     def of(routine: Routine) -> None:
         assert routine.corners is not None
         solids = point.solids(routine)
         for side, (solid, bars) in enumerate(
-            zip(solids, routine.corners(*solids, point.met(routine), y_bar), strict=True)
+            zip(solids, routine.corners(*solids, point.record(routine), y_bar), strict=True)
         ):
             if isinstance(solid, Grid):
                 add_heights(side, solid, bars)
             elif bars is not None:
                 add(side, solid, bars)
 
-    if any(ROUTINES[k].corners for k in kind.among):
-        kind.switch(lambda routine: partial(of, routine) if routine.corners else lambda: None)
+    if any(ROUTINES[k].corners for k in choice.among):
+        choice.switch(lambda routine: partial(of, routine) if routine.corners else lambda: None)

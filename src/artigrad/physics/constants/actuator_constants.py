@@ -7,7 +7,7 @@ from typing import Any
 from ...compiler import loop, select, switch
 from ...model.model import DIRECT, POSITION, SERVO, SPEED, VELOCITY
 from ..tables import Muscle
-from .constants_context import NO_LIMIT, Fields, Making
+from .constants_context import NO_LIMIT, ConstantsContext, Fields
 
 _SERVO = {POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
 _SERVO |= dict.fromkeys((DIRECT, SERVO, SPEED), lambda: (0.0, 0.0))  # servo motors are rows: `servo_constants`
@@ -17,7 +17,7 @@ _SERVO |= dict.fromkeys((DIRECT, SERVO, SPEED), lambda: (0.0, 0.0))  # servo mot
 _ACTIVATION = {"activation_time": ("rise", "fall", "width"), "activation_range": ("low", "high")}
 
 
-def activations(m: Making) -> None:
+def activations(m: ConstantsContext) -> None:
     """Their numbers as they are, and those of muscles."""
     for k in loop(m.model.na) if "activation" in m.extras else ():
         for field, parts in _ACTIVATION.items():
@@ -29,7 +29,7 @@ def activations(m: Making) -> None:
         row.low, row.high = (m.fields.real("muscle_length_range", k, 2, n) for n in range(2))
 
 
-def activations_vjp(m: Making) -> None:
+def activations_vjp(m: ConstantsContext) -> None:
     for k in loop(m.model.na) if "activation" in m.extras else ():
         for field, parts in _ACTIVATION.items():
             for n, part in enumerate(parts):
@@ -42,7 +42,7 @@ def activations_vjp(m: Making) -> None:
             m.bars.put_real("muscle_length_range", k, bar, 2, n)
 
 
-def actuators(m: Making) -> None:
+def actuators(m: ConstantsContext) -> None:
     """force = clamp(clamp(gain u + b0 + b1 length, +-drive) + b2 velocity, force range); drive = -b2 max_velocity"""
     fields = m.fields
     for j in loop(m.model.nu):
@@ -61,7 +61,7 @@ def actuators(m: Making) -> None:
             slope.on_length, slope.on_velocity = (fields.real("gain_slope", j, 2, k) for k in range(2))
 
 
-def actuators_vjp(m: Making) -> None:
+def actuators_vjp(m: ConstantsContext) -> None:
     fields, bars = m.fields, m.bars
     for j in loop(m.model.nu):
         bar = m.out_bar.actuator[j]
@@ -85,7 +85,7 @@ def actuators_vjp(m: Making) -> None:
         bars.put_real("max_velocity", j, select(limited, -(bar.drive * b2), 0.0))
 
 
-def efforts(m: Making) -> None:
+def efforts(m: ConstantsContext) -> None:
     """Limits of the force of all actuators, for every degree of freedom."""
     for i in loop(1, m.model.nb + 1):
         for k in loop(m.structure.body_v[i], m.structure.body_v[i] + m.structure.body_nv[i]):
@@ -93,7 +93,7 @@ def efforts(m: Making) -> None:
             row.low, row.high = (m.fields.real("effort_limit", i - 1, 2, n) for n in range(2))
 
 
-def efforts_vjp(m: Making) -> None:
+def efforts_vjp(m: ConstantsContext) -> None:
     for i in loop(1, m.model.nb + 1):
         for k in loop(m.structure.body_v[i], m.structure.body_v[i] + m.structure.body_nv[i]):
             bar = m.out_bar.effort[k]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from ...compiler import loop
 from ..spatial import Force, Vec3
 from .actuator_constants import activations, activations_vjp, actuators, actuators_vjp, efforts, efforts_vjp
-from .constants_context import Making
-from .fluid_constants import lifted_masses_vjp, surroundings, surroundings_vjp
+from .constants_context import ConstantsContext
+from .fluid_constants import compensated_masses_vjp, fluid_and_gravcomp, fluid_and_gravcomp_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
-from .row_constants import crowds, dry_friction, dry_friction_vjp, equalities, equalities_vjp, pairs, pairs_vjp
+from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pair_groups, pairs, pairs_vjp
 from .servo_constants import servos, servos_vjp
 from .spring_constants import springs, springs_vjp
 from .transmission_constants import lines, lines_vjp
 
 
-def constants(m: Making) -> None:
+def constants(m: ConstantsContext) -> None:
     """out = constants(params)"""
     m.out.gravity = m.fields.struct("gravity", 0, Vec3)
     bodies(m)
@@ -28,21 +28,21 @@ def constants(m: Making) -> None:
     shapes(m)
     dry_friction(m)
     pairs(m)
-    crowds(m)
+    pair_groups(m)
     if m.lines:
         lines(m)
     equalities(m)
-    surroundings(m)
+    fluid_and_gravcomp(m)
     springs(m)
 
 
-def constants_vjp(m: Making) -> None:
+def constants_vjp(m: ConstantsContext) -> None:
     """The cotangent of params from that of the constants; the forward pass is run again for the frames of the bodies."""
     constants(m)
     m.bars.put("gravity", 0, m.out_bar.gravity)
     for i in loop(m.model.nb + 1):
         m.bodies[i].B_bar = Force.zero()
-    surroundings_vjp(m)
+    fluid_and_gravcomp_vjp(m)
     equalities_vjp(m)
     if m.lines:
         lines_vjp(m)
@@ -57,5 +57,5 @@ def constants_vjp(m: Making) -> None:
         servos_vjp(m)
     sites_vjp(m)
     bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies
-    lifted_masses_vjp(m)
+    compensated_masses_vjp(m)
     springs_vjp(m)

@@ -37,7 +37,7 @@ class Fields:
         self.reals[self.at(name, index, size) + k] = value
 
 
-class Making(NamedTuple):
+class ConstantsContext(NamedTuple):
     """What the making of constants knows: integers of the model, the parameters, the frames of bodies, and the constants;
     backwards also the cotangents of the constants and of the parameters. lines: whether the model has any;
     extras: other forces that not every model has."""
@@ -54,7 +54,7 @@ class Making(NamedTuple):
     bars: Fields = None  # type: ignore[assignment]
 
 
-def add_weight(m: Making, name: str, at: Any, g: Any, g_bar: Any) -> None:
+def add_invweight_bar(m: ConstantsContext, name: str, at: Any, g: Any, g_bar: Any) -> None:
     """To the cotangent of a weight w for that of g = 1/w."""
     w = m.fields.real(name, at)
     bar = select(w > LEAST, -(g * g) * g_bar, 0.0)

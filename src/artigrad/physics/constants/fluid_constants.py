@@ -6,19 +6,19 @@ from typing import Any
 
 from ...compiler import loop
 from ..spatial import Force, Quat, Transform, Vec3, compose_vjp, dot, pose, pose_vjp
-from .constants_context import Making
+from .constants_context import ConstantsContext
 
 COEFFICIENTS = ("blunt", "slender", "angular", "kutta", "magnus")
 
 
-def surroundings(m: Making) -> None:
+def fluid_and_gravcomp(m: ConstantsContext) -> None:
     """m = sum of share mass,  h = sum of share mass c;  boxes in the frames of their links"""
     fields = m.fields
     if "compensation" in m.extras:
         for i in loop(m.model.nl):
             m.out.lifted[i].m, m.out.lifted[i].h = 0.0, Vec3.zero()
         for b in loop(m.model.nb):
-            row, mass = m.out.lifted[m.model.link_of_body[b + 1]], _lifted_mass(m, b)
+            row, mass = m.out.lifted[m.model.link_of_body[b + 1]], _compensated_mass(m, b)
             row.m += mass
             row.h += m.out.body[b].com * mass
     if "fluid" in m.extras:
@@ -27,8 +27,8 @@ def surroundings(m: Making) -> None:
         medium.wind = fields.struct("wind", 0, Vec3)
         for n in loop(m.model.nfluid):
             b = m.model.fluid_body[n]
-            turned, own = _axes(m, b)
-            m.out.fluid[n].X = Transform((turned @ own).R, m.out.body[b - 1].com)
+            axes, own = _axes(m, b)
+            m.out.fluid[n].X = Transform((axes @ own).R, m.out.body[b - 1].com)
             m.out.fluid[n].box = fields.struct("fluid_box", b - 1, Vec3)
     if "ellipsoid" in m.extras:
         for n in loop(m.model.nwet):
@@ -38,14 +38,17 @@ def surroundings(m: Making) -> None:
             row.mass, row.inertia = (fields.struct(f"virtual_{x}", n, Vec3) for x in ("mass", "inertia"))
 
 
-def surroundings_vjp(m: Making) -> None:
-    """To what surroundings have of their own, to centres of mass and frames of bodies; masses are for `lifted_masses_vjp`."""
+def fluid_and_gravcomp_vjp(m: ConstantsContext) -> None:
+    """Add the cotangents of fluid and gravity compensation, of centers of mass and of body frames.
+
+    Those of masses are added by `compensated_masses_vjp`.
+    """
     fields, bars = m.fields, m.bars
     if "compensation" in m.extras:
         for b in loop(m.model.nb):
             bar = m.out_bar.lifted[m.model.link_of_body[b + 1]]
-            m.out_bar.body[b].com += bar.h * _lifted_mass(m, b)
-            bars.put_real("gravity_compensation", b, _lifted_bar(m, b) * fields.real("mass", b))
+            m.out_bar.body[b].com += bar.h * _compensated_mass(m, b)
+            bars.put_real("gravity_compensation", b, _compensated_mass_bar(m, b) * fields.real("mass", b))
     if "fluid" in m.extras:
         medium = m.out_bar.medium[0]
         bars.put_real("density", 0, medium.density)
@@ -53,8 +56,8 @@ def surroundings_vjp(m: Making) -> None:
         bars.put("wind", 0, medium.wind)
         for n in loop(m.model.nfluid):
             b, bar, X = m.model.fluid_body[n], m.out_bar.fluid[n], m.out.fluid[n].X
-            turned, own = _axes(m, b)
-            B_bar, own_bar = compose_vjp(turned, own, Force(bar.X.n, Vec3.zero()))
+            axes, own = _axes(m, b)
+            B_bar, own_bar = compose_vjp(axes, own, Force(bar.X.n, Vec3.zero()))
             m.bodies[b].B_bar += B_bar
             m.out_bar.body[b - 1].com += X.R @ bar.X.f
             _, rotation_bar = pose_vjp(Vec3.zero(), fields.struct("fluid_rotation", b - 1, Quat), own_bar)
@@ -69,24 +72,24 @@ def surroundings_vjp(m: Making) -> None:
             bars.put("virtual_inertia", n, row.inertia)
 
 
-def lifted_masses_vjp(m: Making) -> None:
+def compensated_masses_vjp(m: ConstantsContext) -> None:
     """Adds to the cotangents of masses, once `bodies_vjp` has put its own."""
     if "compensation" in m.extras:
         for b in loop(m.model.nb):
-            more = _lifted_bar(m, b) * m.fields.real("gravity_compensation", b)
+            more = _compensated_mass_bar(m, b) * m.fields.real("gravity_compensation", b)
             m.bars.put_real("mass", b, m.bars.real("mass", b) + more)
 
 
-def _lifted_mass(m: Making, b: Any) -> Any:
+def _compensated_mass(m: ConstantsContext, b: Any) -> Any:
     return m.fields.real("mass", b) * m.fields.real("gravity_compensation", b)
 
 
-def _lifted_bar(m: Making, b: Any) -> Any:
+def _compensated_mass_bar(m: ConstantsContext, b: Any) -> Any:
     bar = m.out_bar.lifted[m.model.link_of_body[b + 1]]
     return bar.m + dot(bar.h, m.out.body[b].com)
 
 
-def _axes(m: Making, b: Any) -> tuple[Transform, Transform]:
+def _axes(m: ConstantsContext, b: Any) -> tuple[Transform, Transform]:
     """The axes of body b (counted from 1) in its link, and those of its box in the body."""
     own = pose(Vec3.zero(), m.fields.struct("fluid_rotation", b - 1, Quat))
     return Transform(m.bodies[b].B.R, Vec3.zero()), own

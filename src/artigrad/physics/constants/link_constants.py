@@ -43,11 +43,11 @@ from ..spatial import (
     shift_vjp,
     twist_to_matrix,
 )
-from .constants_context import NO_LIMIT, Fields, Making, add_weight
+from .constants_context import NO_LIMIT, ConstantsContext, Fields, add_invweight_bar
 
 
 # -- bodies ----------------------------------------------------------------------------------------------------------------
-def bodies(m: Making) -> None:
+def bodies(m: ConstantsContext) -> None:
     """Frames, placements and joints of bodies, merged into links; masses."""
     out, fields = m.out, m.fields
     for i in loop(m.model.nl):
@@ -62,7 +62,7 @@ def bodies(m: Making) -> None:
     for i in loop(1, m.model.nb + 1):
         X = pose(fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat))
         Y = m.bodies[m.structure.body_parent[i]].B @ X
-        cases = {k: partial(_place, m, i, joint, Y) for k, joint in enumerate(JOINTS.values())}
+        cases = {k: partial(_body_frame, m, i, joint, Y) for k, joint in enumerate(JOINTS.values())}
         switch(m.structure.body_joint[i], cases)
         B = m.bodies[i].B
         c = fields.struct("com", i - 1, Vec3)
@@ -73,7 +73,7 @@ def bodies(m: Making) -> None:
         out.body[i - 1].com = B.r + B.R @ c
 
 
-def bodies_vjp(m: Making) -> None:
+def bodies_vjp(m: ConstantsContext) -> None:
     fields, bars = m.fields, m.bars
     for i in loop(1, m.model.nb + 1, inwards=True):
         row, link_bar = m.bodies[i], m.out_bar.link[m.model.link_of_body[i]]
@@ -89,7 +89,7 @@ def bodies_vjp(m: Making) -> None:
         bars.put("inertia", i - 1, Ic_bar)
         position, rotation = fields.struct("position", i - 1, Vec3), fields.struct("rotation", i - 1, Quat)
         X = pose(position, rotation)
-        cases = {k: partial(_place_vjp, m, i, joint, X) for k, joint in enumerate(JOINTS.values())}
+        cases = {k: partial(_body_frame_vjp, m, i, joint, X) for k, joint in enumerate(JOINTS.values())}
         position_bar, rotation_bar = pose_vjp(position, rotation, switch(m.structure.body_joint[i], cases))
         bars.put("position", i - 1, position_bar)
         bars.put("rotation", i - 1, rotation_bar)
@@ -101,7 +101,7 @@ def _joint_frame(fields: Fields, i: Any, joint: Joint) -> Transform:
     return Transform(R, fields.struct("anchor", i, Vec3))
 
 
-def _place(m: Making, i: Any, joint: Joint, Y: Transform) -> None:
+def _body_frame(m: ConstantsContext, i: Any, joint: Joint, Y: Transform) -> None:
     """Body i, at Y in the link before it, in its own link; and the placement and joint constants of a link that begins here."""
     fields, row = m.fields, m.bodies[i]
     link, tree = m.out.link[m.model.link_of_body[i]], m.model.tree[m.model.link_of_body[i]]
@@ -134,7 +134,7 @@ def _place(m: Making, i: Any, joint: Joint, Y: Transform) -> None:
         link.limit_g = 1.0 / maximum(fields.real("dof_weight", m.structure.body_v[i]), LEAST)
 
 
-def _place_vjp(m: Making, i: Any, joint: Joint, X: Transform) -> Force:
+def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> Force:
     """The cotangent of X, the pose of body i in its parent; puts those of its joint."""
     fields, bars, B_bar = m.fields, m.bars, m.bodies[i].B_bar
     link, parent = m.model.link_of_body[i], m.bodies[m.structure.body_parent[i]]
@@ -167,7 +167,7 @@ def _place_vjp(m: Making, i: Any, joint: Joint, X: Transform) -> Force:
             ref_bar, imp_bar, _ = soften_vjp(ref, imp, m.numbers.least, own.limit)
             bars.put("limit_solref", i - 1, ref_bar)
             bars.put("limit_solimp", i - 1, imp_bar)
-            add_weight(m, "dof_weight", m.structure.body_v[i], m.out.link[link].limit_g, own.limit_g)
+            add_invweight_bar(m, "dof_weight", m.structure.body_v[i], m.out.link[link].limit_g, own.limit_g)
     bars.put("anchor", i - 1, anchor_bar)
     bars.put("axis", i - 1, axis_bar)
     bars.put_real("damping", i - 1, own.damping if joint.nv else 0.0)
@@ -178,13 +178,13 @@ def _place_vjp(m: Making, i: Any, joint: Joint, X: Transform) -> Force:
 
 
 # -- sites -----------------------------------------------------------------------------------------------------------------
-def sites(m: Making) -> None:
+def sites(m: ConstantsContext) -> None:
     for s in loop(m.model.ns):
         X = pose(m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat))
         m.out.frame[m.model.nb + s].X = m.bodies[m.model.site_body[s]].B @ X
 
 
-def sites_vjp(m: Making) -> None:
+def sites_vjp(m: ConstantsContext) -> None:
     for s in loop(m.model.ns):
         position, rotation = m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat)
         body = m.bodies[m.model.site_body[s]]
@@ -196,7 +196,7 @@ def sites_vjp(m: Making) -> None:
 
 
 # -- shapes ----------------------------------------------------------------------------------------------------------------
-def shapes(m: Making) -> None:
+def shapes(m: ConstantsContext) -> None:
     fields = m.fields
     for s in loop(m.model.nshape):
         row = m.out.shape[s]
@@ -217,10 +217,10 @@ def shapes(m: Making) -> None:
     for s in loop(m.model.nshape):
         row = m.out.shape[s]
         row.radius = _radius(m, s)
-        row.centre, row.extent, row.inner = _box_around(m, s)
+        row.center, row.extent, row.inner = _box_around(m, s)
 
 
-def shapes_vjp(m: Making) -> None:
+def shapes_vjp(m: ConstantsContext) -> None:
     fields, bars = m.fields, m.bars
     for s in loop(m.model.nshape):
         position, rotation = fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat)
@@ -241,7 +241,7 @@ def shapes_vjp(m: Making) -> None:
         bars.put_real("height", k, m.out_bar.height[k].z)
 
 
-def _radius(m: Making, s: Any) -> Any:
+def _radius(m: ConstantsContext, s: Any) -> Any:
     """Of the sphere about the frame of shape s that holds all of it (a plane has none). Not differentiated: it decides
     only which pairs are looked at."""
     size = m.out.shape[s].size
@@ -254,8 +254,8 @@ def _radius(m: Making, s: Any) -> Any:
         return sqrt(far.value)
 
     def field() -> Any:
-        centre, extent = _field_box(m, s)
-        far = extent + centre.map(abs)
+        center, extent = _field_box(m, s)
+        far = extent + center.map(abs)
         return sqrt(dot(far, far))
 
     by_kind: dict[int, Callable[[], Any]] = {
@@ -271,7 +271,7 @@ def _radius(m: Making, s: Any) -> Any:
     return switch(m.model.shape_kind[s], by_kind)
 
 
-def _field_box(m: Making, s: Any) -> tuple[Vec3, Vec3]:
+def _field_box(m: ConstantsContext, s: Any) -> tuple[Vec3, Vec3]:
     """Centre and half sizes of the box around a height field."""
     size, first = m.out.shape[s].size, m.model.shape_height[s]
     top = carry(-size.z)
@@ -280,7 +280,7 @@ def _field_box(m: Making, s: Any) -> tuple[Vec3, Vec3]:
     return Vec3(0.0, 0.0, (top.value - size.z) * 0.5), Vec3(size.x, size.y, (top.value + size.z) * 0.5)
 
 
-def _box_around(m: Making, s: Any) -> tuple[Vec3, Vec3, Vec3]:
+def _box_around(m: ConstantsContext, s: Any) -> tuple[Vec3, Vec3, Vec3]:
     """Centre and half sizes of the box around the core of shape s (`collision/solids.py`), and a point of the core, all in its
     frame. Not differentiated: they say where a search starts and when it ends."""
     size, nothing = m.out.shape[s].size, Vec3.zero()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...compiler import carry, loop, maximum, minimum, select, switch, target
-from ..collision.gap import FAR
+from ..collision.contact_geometry import FAR
 from ..constraints.soft.impedance import (
     LEAST,
     Soft,
@@ -23,15 +23,15 @@ from ..constraints.soft.impedance import (
 from ..constraints.soft.pair_numbers import PairNumbers, PairSoft, pair_soft, pair_soft_vjp
 from ..spatial import Quat, Vec3, compose_vjp, pose, pose_vjp
 from ..tables import Polynomial
-from .constants_context import Making, add_weight
-from .transmission_constants import add_tendon_weight, tendon_weight
+from .constants_context import ConstantsContext, add_invweight_bar
+from .transmission_constants import add_tendon_invweight_bar, tendon_invweight
 
 
-def _dry_soft(m: Making, i: Any) -> tuple[SolRef, SolImp]:
+def _dry_soft(m: ConstantsContext, i: Any) -> tuple[SolRef, SolImp]:
     return m.fields.struct("dry_solref", i, SolRef), m.fields.struct("dry_solimp", i, SolImp)
 
 
-def dry_friction(m: Making) -> None:
+def dry_friction(m: ConstantsContext) -> None:
     """Bound, damping and stiffness D = d/(1 - d)/w of the dry friction of every degree of freedom; d is that at r = 0"""
     for i in loop(1, m.model.nb + 1):
         soft = soften(*_dry_soft(m, i - 1), m.numbers.least)
@@ -42,7 +42,7 @@ def dry_friction(m: Making) -> None:
             row.D = d / ((1.0 - d) * maximum(m.fields.real("dof_weight", k), LEAST))
 
 
-def dry_friction_vjp(m: Making) -> None:
+def dry_friction_vjp(m: ConstantsContext) -> None:
     for i in loop(1, m.model.nb + 1):
         ref, imp = _dry_soft(m, i - 1)
         soft = soften(ref, imp, m.numbers.least)
@@ -53,7 +53,7 @@ def dry_friction_vjp(m: Making) -> None:
             dry.value, b_bar.value = dry.value + bar.dry, b_bar.value + bar.b
             d_bar.value = d_bar.value + bar.D * D / (d * (1.0 - d))
             g = 1.0 / maximum(m.fields.real("dof_weight", k), LEAST)
-            add_weight(m, "dof_weight", k, g, bar.D * D / g)
+            add_invweight_bar(m, "dof_weight", k, g, bar.D * D / g)
         soft_bar = impedance_vjp(soft, 0.0, True, d_bar.value) + Soft(0.0, b_bar.value, 0.0, 0.0, 0.0, 0.0, 0.0)
         ref_bar, imp_bar, _ = soften_vjp(ref, imp, m.numbers.least, soft_bar)
         m.bars.put_real("dry_friction", i - 1, dry.value)
@@ -64,7 +64,7 @@ def dry_friction_vjp(m: Making) -> None:
 _SHAPE_FRICTION = ("friction", "torsional_friction", "rolling_friction")
 
 
-def _said_by(m: Making, s: Any) -> PairNumbers:
+def _shape_parameters(m: ConstantsContext, s: Any) -> PairNumbers:
     """What one shape says about its contacts."""
     slide, turn, roll = (m.fields.real(name, s) for name in _SHAPE_FRICTION)
     ref, imp = m.fields.struct("solref", s, SolRef), m.fields.struct("solimp", s, SolImp)
@@ -72,7 +72,7 @@ def _said_by(m: Making, s: Any) -> PairNumbers:
     return PairNumbers(slide, slide, turn, roll, roll, ref, SolRef.zero(), imp, pull, margin, e)
 
 
-def _add_said(m: Making, s: Any, bar: PairNumbers) -> None:
+def _add_shape_bars(m: ConstantsContext, s: Any, bar: PairNumbers) -> None:
     """To the cotangents of what a shape says."""
     frictions = (bar.slide + bar.slide2, bar.torsion, bar.roll + bar.roll2)
     reals = dict(zip(_SHAPE_FRICTION, frictions, strict=True))
@@ -83,7 +83,7 @@ def _add_said(m: Making, s: Any, bar: PairNumbers) -> None:
     m.bars.put("solimp", s, m.bars.struct("solimp", s, SolImp) + bar.imp)
 
 
-def _said(m: Making, k: Any) -> PairNumbers:
+def _pair_parameters(m: ConstantsContext, k: Any) -> PairNumbers:
     """What is said about pair k: by itself, by the shape of higher priority, or by both."""
     a, b = m.structure.pair_a[k], m.structure.pair_b[k]
 
@@ -96,7 +96,7 @@ def _said(m: Making, k: Any) -> PairNumbers:
         return PairNumbers(*mu, *refs, fields.struct("pair_solimp", n, SolImp), pull, margin, e)
 
     def mixed() -> PairNumbers:
-        x, y = _said_by(m, a), _said_by(m, b)
+        x, y = _shape_parameters(m, a), _shape_parameters(m, b)
         share = mix_share(m.fields.real("solmix", a), m.fields.real("solmix", b))
         larger = [_larger(p, q) for p, q in zip(x.leaves()[:5], y.leaves()[:5], strict=True)]
         imp = x.imp * share + y.imp * (1.0 - share)
@@ -104,15 +104,15 @@ def _said(m: Making, k: Any) -> PairNumbers:
         return PairNumbers(*larger, mix_ref(x.ref, y.ref, share), SolRef.zero(), imp, *both)
 
     def decided(s: Any) -> PairNumbers:
-        x, y = _said_by(m, a), _said_by(m, b)
+        x, y = _shape_parameters(m, a), _shape_parameters(m, b)
         both = (x.margin + y.margin, _larger(x.restitution, y.restitution))
-        return PairNumbers.from_leaves([*_said_by(m, s).leaves()[: PairNumbers.size - 2], *both])
+        return PairNumbers.from_leaves([*_shape_parameters(m, s).leaves()[: PairNumbers.size - 2], *both])
 
     by_rank = {0: mixed, 1: lambda: decided(a), 2: lambda: decided(b)}
     return switch(_is_own(m, k), {1: own, 0: lambda: switch(m.structure.pair_rank[k], by_rank)})
 
 
-def _is_own(m: Making, k: Any) -> Any:
+def _is_own(m: ConstantsContext, k: Any) -> Any:
     """1 for an explicit pair, else 0."""
     return m.structure.pair_explicit[k]
 
@@ -130,10 +130,10 @@ def _share_of(x: Any, y: Any) -> Any:
     return select(x > y, 1.0, select(x < y, 0.0, 0.5))
 
 
-def _add_said_vjp(m: Making, k: Any, bar: PairNumbers) -> None:
-    """The adjoint of `_said`."""
+def _pair_parameters_vjp(m: ConstantsContext, k: Any, bar: PairNumbers) -> None:
+    """The adjoint of `_pair_parameters`."""
     a, b = m.structure.pair_a[k], m.structure.pair_b[k]
-    x, y = _said_by(m, a), _said_by(m, b)
+    x, y = _shape_parameters(m, a), _shape_parameters(m, b)
     zero = PairNumbers.zero()
     bounce = _share_of(x.restitution, y.restitution)
 
@@ -149,8 +149,8 @@ def _add_said_vjp(m: Making, k: Any, bar: PairNumbers) -> None:
         bars.put("pair_solimp", n, bar.imp)
         bars.put_real("pair_margin", n, bar.margin)
         bars.put_real("pair_adhesion", n, bar.adhesion)
-        _add_said(m, a, common(zero, 0.0, bar.restitution * bounce))
-        _add_said(m, b, common(zero, 0.0, bar.restitution * (1.0 - bounce)))
+        _add_shape_bars(m, a, common(zero, 0.0, bar.restitution * bounce))
+        _add_shape_bars(m, b, common(zero, 0.0, bar.restitution * (1.0 - bounce)))
 
     def mixed() -> None:
         mix_a, mix_b = m.fields.real("solmix", a), m.fields.real("solmix", b)
@@ -163,54 +163,54 @@ def _add_said_vjp(m: Making, k: Any, bar: PairNumbers) -> None:
         mu_b = [g * (1.0 - f) for g, f in zip(bar.leaves()[:5], first, strict=True)]
         none = SolRef.zero()
         e = (bar.restitution * bounce, bar.restitution * (1.0 - bounce))
-        _add_said(m, a, PairNumbers(*mu_a, ref_a, none, bar.imp * share, bar.adhesion, bar.margin, e[0]))
-        _add_said(m, b, PairNumbers(*mu_b, ref_b, none, bar.imp * (1.0 - share), bar.adhesion, bar.margin, e[1]))
+        _add_shape_bars(m, a, PairNumbers(*mu_a, ref_a, none, bar.imp * share, bar.adhesion, bar.margin, e[0]))
+        _add_shape_bars(m, b, PairNumbers(*mu_b, ref_b, none, bar.imp * (1.0 - share), bar.adhesion, bar.margin, e[1]))
         for s, more in zip((a, b), mix_share_vjp(mix_a, mix_b, share_bar), strict=True):
             m.bars.put_real("solmix", s, m.bars.real("solmix", s) + more)
 
     def decided(first: bool) -> None:
         e = (bar.restitution * bounce, bar.restitution * (1.0 - bounce))
-        _add_said(m, a, common(bar if first else zero, bar.margin, e[0]))
-        _add_said(m, b, common(zero if first else bar, bar.margin, e[1]))
+        _add_shape_bars(m, a, common(bar if first else zero, bar.margin, e[0]))
+        _add_shape_bars(m, b, common(zero if first else bar, bar.margin, e[1]))
 
     by_rank = {0: mixed, 1: lambda: decided(True), 2: lambda: decided(False)}
     switch(_is_own(m, k), {1: own, 0: lambda: switch(m.structure.pair_rank[k], by_rank)})
 
 
-def _pair_weight(m: Making, k: Any) -> Any:
+def _pair_invweight(m: ConstantsContext, k: Any) -> Any:
     """The sum of the translational weights of the two bodies."""
     total = 0.0
     for s in (m.structure.pair_a[k], m.structure.pair_b[k]):
-        total = total + _body_weight(m, m.structure.shape_body[s], 0)
+        total = total + _body_invweight(m, m.structure.shape_body[s], 0)
     return total
 
 
-def _body_weight(m: Making, body: Any, k: int) -> Any:
+def _body_invweight(m: ConstantsContext, body: Any, k: int) -> Any:
     """Of a body, counted from 1; of the world none."""
     return switch(
         m.structure.body_moves[body], {0: lambda: 0.0, 1: lambda: m.fields.real("body_weight", body - 1, 2, k)}
     )
 
 
-def _add_body_weight(m: Making, body: Any, k: int, bar: Any) -> None:
+def _add_body_invweight_bar(m: ConstantsContext, body: Any, k: int, bar: Any) -> None:
     def add() -> None:
         m.bars.put_real("body_weight", body - 1, m.bars.real("body_weight", body - 1, 2, k) + bar, 2, k)
 
     switch(m.structure.body_moves[body], {0: lambda: None, 1: add})
 
 
-def pairs(m: Making) -> None:
+def pairs(m: ConstantsContext) -> None:
     """What a step reads of every pair of shapes that may touch."""
     for k in loop(m.model.npair):
-        made = pair_soft(_said(m, k), _pair_weight(m, k), m.structure.pair_dim[k], m.numbers)
+        made = pair_soft(_pair_parameters(m, k), _pair_invweight(m, k), m.structure.pair_dim[k], m.numbers)
         for name in PairSoft.parts:
             setattr(m.out.pair[k], name, getattr(made, name))
 
 
-def crowds(m: Making) -> None:
+def pair_groups(m: ConstantsContext) -> None:
     """The boxes around what many pairs of two links are made of."""
-    for n in loop(m.model.ncrowd):
-        first, end = m.structure.crowd_first[n], m.structure.crowd_end[n]
+    for n in loop(m.model.npair_group):
+        first, end = m.structure.pair_group_first[n], m.structure.pair_group_end[n]
         for side, shape in (("a", m.structure.pair_a), ("b", m.structure.pair_b)):
             low, high = carry(Vec3(FAR, FAR, FAR)), carry(Vec3(-FAR, -FAR, -FAR))
             for k in loop(first, end):
@@ -219,56 +219,56 @@ def crowds(m: Making) -> None:
                 around = Vec3(reach, reach, reach)
                 low.value = low.value.map(minimum, own.X.r - around)
                 high.value = high.value.map(maximum, own.X.r + around)
-            setattr(m.out.crowd[n], f"{side}_centre", (low.value + high.value) * 0.5)
-            setattr(m.out.crowd[n], f"{side}_extent", (high.value - low.value) * 0.5)
+            setattr(m.out.pair_group[n], f"{side}_center", (low.value + high.value) * 0.5)
+            setattr(m.out.pair_group[n], f"{side}_extent", (high.value - low.value) * 0.5)
 
 
-def pairs_vjp(m: Making) -> None:
+def pairs_vjp(m: ConstantsContext) -> None:
     for k in loop(m.model.npair):
-        said, weight, dim = _said(m, k), _pair_weight(m, k), m.structure.pair_dim[k]
+        given, weight, dim = _pair_parameters(m, k), _pair_invweight(m, k), m.structure.pair_dim[k]
         made_bar = PairSoft(*(getattr(m.out_bar.pair[k], name) for name in PairSoft.parts))
-        said_bar, weight_bar = pair_soft_vjp(said, weight, dim, m.numbers, made_bar)
-        _add_said_vjp(m, k, said_bar)
+        given_bar, weight_bar = pair_soft_vjp(given, weight, dim, m.numbers, made_bar)
+        _pair_parameters_vjp(m, k, given_bar)
         for s in (m.structure.pair_a[k], m.structure.pair_b[k]):
-            _add_body_weight(m, m.structure.shape_body[s], 0, weight_bar)
+            _add_body_invweight_bar(m, m.structure.shape_body[s], 0, weight_bar)
 
 
-def _held_frame(m: Making, e: Any, side: Any) -> tuple[Vec3, Quat]:
+def _held_frame(m: ConstantsContext, e: Any, side: Any) -> tuple[Vec3, Quat]:
     """Anchor and rotation of one side of an equality, in its body."""
     anchor = m.fields.reals.struct(m.fields.at("equality_anchor", e, 6) + side * 3, Vec3)
     return anchor, m.fields.reals.struct(m.fields.at("equality_rotation", e, 8) + side * 4, Quat)
 
 
-def _sides(m: Making, e: Any) -> tuple[tuple[str, Any, Any], ...]:
+def _sides(m: ConstantsContext, e: Any) -> tuple[tuple[str, Any, Any], ...]:
     """Name of the frame, body and side of the equality, of both ends."""
     it = m.structure
     return ("A", it.eq_a[e], it.eq_side_a[e]), ("B", it.eq_b[e], it.eq_side_b[e])
 
 
-def _equality_weights(m: Making, e: Any) -> tuple[Any, Any]:
+def _equality_invweights(m: ConstantsContext, e: Any) -> tuple[Any, Any]:
     """Of shifts (or joints) and of turns, the sum of both sides."""
     a, b = m.structure.eq_a[e], m.structure.eq_b[e]
 
     def bodies() -> tuple[Any, Any]:
-        shift, turn = (_body_weight(m, a, k) + _body_weight(m, b, k) for k in range(2))
+        shift, turn = (_body_invweight(m, a, k) + _body_invweight(m, b, k) for k in range(2))
         return shift, turn
 
     def joints() -> tuple[Any, Any]:
-        return _dof_weight(m, m.structure.eq_dof_a[e]) + _dof_weight(m, m.structure.eq_dof_b[e]), 1.0
+        return _dof_invweight(m, m.structure.eq_dof_a[e]) + _dof_invweight(m, m.structure.eq_dof_b[e]), 1.0
 
     def tendons() -> tuple[Any, Any]:
-        return tendon_weight(m, m.structure.eq_tendon_a[e]) + tendon_weight(m, m.structure.eq_tendon_b[e]), 1.0
+        return tendon_invweight(m, m.structure.eq_tendon_a[e]) + tendon_invweight(m, m.structure.eq_tendon_b[e]), 1.0
 
     cases = {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.lines else {})
     return switch(m.structure.eq_kind[e], cases)
 
 
-def _dof_weight(m: Making, k: Any) -> Any:
+def _dof_invweight(m: ConstantsContext, k: Any) -> Any:
     """Of a degree of freedom, counted from 1; 0 is none."""
     return switch(m.structure.dof_counts[k], {0: lambda: 0.0, 1: lambda: m.fields.real("dof_weight", k - 1)})
 
 
-def equalities(m: Making) -> None:
+def equalities(m: ConstantsContext) -> None:
     """Frames that are held, in their links; numbers."""
     for e in loop(m.model.nequality):
         row = m.out.equality[e]
@@ -278,11 +278,11 @@ def equalities(m: Making) -> None:
         row.soft = soften(ref, imp, m.numbers.least)
         row.torque_scale = m.fields.real("equality_torque_scale", e)
         row.polynomial = m.fields.struct("equality_polynomial", e, Polynomial)
-        shift, turn = _equality_weights(m, e)
+        shift, turn = _equality_invweights(m, e)
         row.g, row.g_turn = 1.0 / maximum(shift, LEAST), 1.0 / maximum(turn, LEAST)
 
 
-def equalities_vjp(m: Making) -> None:
+def equalities_vjp(m: ConstantsContext) -> None:
     bars = m.bars
     for e in loop(m.model.nequality):
         row, bar = m.out.equality[e], m.out_bar.equality[e]
@@ -300,17 +300,17 @@ def equalities_vjp(m: Making) -> None:
         bars.put("equality_solimp", e, imp_bar)
         bars.put_real("equality_torque_scale", e, bar.torque_scale)
         bars.put("equality_polynomial", e, bar.polynomial)
-        shift, turn_weight = _equality_weights(m, e)
+        shift, turn_weight = _equality_invweights(m, e)
         shift_bar = select(shift > LEAST, -(row.g * row.g) * bar.g, 0.0)
         turn_bar_ = select(turn_weight > LEAST, -(row.g_turn * row.g_turn) * bar.g_turn, 0.0)
-        _add_equality_weights(m, e, shift_bar, turn_bar_)
+        _add_equality_invweight_bars(m, e, shift_bar, turn_bar_)
 
 
-def _add_equality_weights(m: Making, e: Any, shift_bar: Any, turn_bar: Any) -> None:
+def _add_equality_invweight_bars(m: ConstantsContext, e: Any, shift_bar: Any, turn_bar: Any) -> None:
     def bodies() -> None:
         for body in (m.structure.eq_a[e], m.structure.eq_b[e]):
-            _add_body_weight(m, body, 0, shift_bar)
-            _add_body_weight(m, body, 1, turn_bar)
+            _add_body_invweight_bar(m, body, 0, shift_bar)
+            _add_body_invweight_bar(m, body, 1, turn_bar)
 
     def joints() -> None:
         for k in (m.structure.eq_dof_a[e], m.structure.eq_dof_b[e]):
@@ -322,6 +322,6 @@ def _add_equality_weights(m: Making, e: Any, shift_bar: Any, turn_bar: Any) -> N
 
     def tendons() -> None:
         for t in (m.structure.eq_tendon_a[e], m.structure.eq_tendon_b[e]):
-            add_tendon_weight(m, t, shift_bar)
+            add_tendon_invweight_bar(m, t, shift_bar)
 
     switch(m.structure.eq_kind[e], {0: bodies, 1: bodies, 2: joints} | ({3: tendons} if m.lines else {}))

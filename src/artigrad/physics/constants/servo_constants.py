@@ -7,20 +7,20 @@ from typing import Any
 from ...compiler import loop, maximum, switch
 from ...model.model import SERVO, SPEED
 from ..constraints.soft.impedance import LEAST
-from .constants_context import NO_LIMIT, Making, add_weight
+from .constants_context import NO_LIMIT, ConstantsContext, add_invweight_bar
 
 # In a step the velocity comes this near to what is wanted, as long as the force suffices.
 IMPEDANCE = 0.99
 STIFFNESS = IMPEDANCE / (1.0 - IMPEDANCE)
 
 
-def _of_servos(m: Making, j: Any, servo: Any) -> None:
+def _of_servos(m: ConstantsContext, j: Any, servo: Any) -> None:
     """`servo(on_length)` if actuator j is a servo motor; on_length: 1 for one that goes to a position, else 0."""
     others = dict.fromkeys(range(SERVO), lambda: None)
     switch(m.structure.act_kind[j], {**others, SERVO: lambda: servo(1.0), SPEED: lambda: servo(0.0)})
 
 
-def servos(m: Making) -> None:
+def servos(m: ConstantsContext) -> None:
     """Gain, limits, and the stiffness D = d/(1 - d)/w of the row of every servo motor"""
     fields = m.fields
     for j in loop(m.model.nu):
@@ -37,7 +37,7 @@ def servos(m: Making) -> None:
         _of_servos(m, j, servo)
 
 
-def servos_vjp(m: Making) -> None:
+def servos_vjp(m: ConstantsContext) -> None:
     """After that of the affine law, whose numbers servo motors do not read; `gear` and `control_range` are of both."""
     bars = m.bars
     for j in loop(m.model.nu):
@@ -55,6 +55,6 @@ def servos_vjp(m: Making) -> None:
                     bars.put_real("gain_slope", j, 0.0, 2, k)
             k = m.model.act_v[j]
             g = 1.0 / maximum(m.fields.real("dof_weight", k), LEAST)
-            add_weight(m, "dof_weight", k, g, bar.D * STIFFNESS)
+            add_invweight_bar(m, "dof_weight", k, g, bar.D * STIFFNESS)
 
         _of_servos(m, j, servo)

@@ -9,7 +9,7 @@ from ...compiler import loop, switch
 from ..joints.joint import Joint
 from ..joints.table import JOINTS
 from ..spatial import Quat, Vec3
-from .constants_context import Making
+from .constants_context import ConstantsContext
 
 _CURVES = {
     "c1": ("stiffness_curve", 0),
@@ -19,7 +19,7 @@ _CURVES = {
 }
 
 
-def springs(m: Making) -> None:
+def springs(m: ConstantsContext) -> None:
     if "spring" not in m.extras:
         return
     for i in loop(m.model.nl):
@@ -30,7 +30,7 @@ def springs(m: Making) -> None:
         switch(m.structure.body_joint[i], {k: partial(_spring, m, i, joint) for k, joint in enumerate(JOINTS.values())})
 
 
-def _spring(m: Making, i: Any, joint: Joint) -> None:
+def _spring(m: ConstantsContext, i: Any, joint: Joint) -> None:
     if not joint.nv:
         return
     row = m.out.spring[m.model.link_of_body[i]]
@@ -42,7 +42,7 @@ def _spring(m: Making, i: Any, joint: Joint) -> None:
         row.rest, row.turn = m.fields.struct("position", i - 1, Vec3), m.fields.struct("rotation", i - 1, Quat)
 
 
-def springs_vjp(m: Making) -> None:
+def springs_vjp(m: ConstantsContext) -> None:
     """Adds to the cotangents of bodies, once `bodies_vjp` has put its own."""
     if "spring" not in m.extras:
         return
@@ -52,7 +52,7 @@ def springs_vjp(m: Making) -> None:
         )
 
 
-def _spring_vjp(m: Making, i: Any, joint: Joint) -> None:
+def _spring_vjp(m: ConstantsContext, i: Any, joint: Joint) -> None:
     bar, bars = m.out_bar.spring[m.model.link_of_body[i]], m.bars
     for name, (field, k) in _CURVES.items():
         bars.put_real(field, i - 1, getattr(bar, name) if joint.nv else 0.0, 2, k)

@@ -7,7 +7,7 @@ from typing import Any
 from ...compiler import loop, maximum, switch
 from ..constraints.soft.impedance import LEAST, Soft, SolImp, SolRef, impedance, impedance_vjp, soften, soften_vjp
 from ..spatial import Vec3
-from .constants_context import NO_LIMIT, Making, add_weight
+from .constants_context import NO_LIMIT, ConstantsContext, add_invweight_bar
 
 _NUMBERS = {"stiffness": "tendon_stiffness", "damping": "tendon_damping", "dry": "tendon_dry_friction"}
 _NUMBERS |= {"margin": "tendon_limit_margin"}
@@ -15,11 +15,11 @@ _CURVES = {("c1", "c2"): "tendon_stiffness_curve", ("d1", "d2"): "tendon_damping
 _RANGES = _CURVES | {("rest_low", "rest_high"): "tendon_rest", ("low", "high"): "tendon_limit"}
 
 
-def _softness(m: Making, t: Any, name: str) -> tuple[SolRef, SolImp]:
+def _softness(m: ConstantsContext, t: Any, name: str) -> tuple[SolRef, SolImp]:
     return m.fields.struct(f"tendon_{name}_solref", t, SolRef), m.fields.struct(f"tendon_{name}_solimp", t, SolImp)
 
 
-def lines(m: Making) -> None:
+def lines(m: ConstantsContext) -> None:
     """What a step reads of tendons, of pieces, and of the gears of actuators with a line of their own."""
     for t in loop(m.model.nline):
         row = m.out.line[t]
@@ -46,7 +46,7 @@ def lines(m: Making) -> None:
         row.rod = m.fields.real("crank_length", m.structure.line_actuator[t])
 
 
-def lines_vjp(m: Making) -> None:
+def lines_vjp(m: ConstantsContext) -> None:
     bars = m.bars
     for t in loop(m.model.ntendon):
         row, bar = m.out.line[t], m.out_bar.line[t]
@@ -68,7 +68,7 @@ def lines_vjp(m: Making) -> None:
         )
         bars.put("tendon_dry_solref", t, ref_bar)
         bars.put("tendon_dry_solimp", t, imp_bar)
-        add_weight(m, "tendon_weight", t, row.g, bar.g + bar.D * row.D / row.g)
+        add_invweight_bar(m, "tendon_weight", t, row.g, bar.g + bar.D * row.D / row.g)
     for n in loop(m.model.npiece):
         bars.put_real("piece_scale", n, m.out_bar.piece[n].scale)
         bars.put_real("piece_radius", n, m.out_bar.piece[n].radius)
@@ -79,12 +79,12 @@ def lines_vjp(m: Making) -> None:
         bars.put_real("crank_length", m.structure.line_actuator[t], bar.rod)
 
 
-def tendon_weight(m: Making, t: Any) -> Any:
+def tendon_invweight(m: ConstantsContext, t: Any) -> Any:
     """Of a tendon, counted from 1; 0 is none."""
     return switch(m.structure.tendon_counts[t], {0: lambda: 0.0, 1: lambda: m.fields.real("tendon_weight", t - 1)})
 
 
-def add_tendon_weight(m: Making, t: Any, bar: Any) -> None:
+def add_tendon_invweight_bar(m: ConstantsContext, t: Any, bar: Any) -> None:
     def add() -> None:
         m.bars.put_real("tendon_weight", t - 1, m.bars.real("tendon_weight", t - 1) + bar)
 

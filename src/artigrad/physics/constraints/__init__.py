@@ -1,1 +1,2 @@
-"""Stage 4: contacts, limits and dry friction are rows of one problem; a law says what their forces are."""
+"""Stage 4 of a step: constraint rows for contacts, limits, dry friction and equalities, and the laws that determine their
+forces."""

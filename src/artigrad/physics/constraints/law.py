@@ -1,7 +1,7 @@
-"""Stage 4: the accelerations of a step with all its constraints, and what their adjoint is made of.
+"""Stage 4 of a step: table of the constraint laws, each with its accelerations and the parts of its adjoint.
 
-Which law a kernel has is decided here, while staging: none for a model that can touch nothing; the soft one; or the hard one
-with its adjoint at the solution (`implicit`) or of the sweeps (`reverse`).
+The law of a kernel is fixed while staging: none for a model without constraints; the soft one; or the hard one, with
+its adjoint at the solution (`implicit`) or through the sweeps (`reverse`).
 """
 
 from __future__ import annotations
@@ -14,26 +14,32 @@ from ..context import Step
 from ..dynamics import articulated
 from ..dynamics.forward_dynamics import FACTOR, forces, free_accelerations, free_multipliers
 from ..margin import keep_speed
-from ..transmissions.transmission import place
+from ..transmissions.transmission import kinematics
 from .hard import implicit, reverse, solver
 from .hard.gather import gather
 from .hard.rows import apply_impulses, delassus, rows
 from .soft import adjoint, noslip_adjoint
-from .soft.adhesion import stick
-from .soft.assemble_rows import start_rows
+from .soft.adhesion import apply_adhesion
+from .soft.assemble_rows import assemble_rows
 from .soft.newton import newton
 from .soft.noslip import noslip
 
 
 class Law(NamedTuple):
-    """What a law does in a step, and says to its adjoint; see `step`.
+    """Constraint law; see `step` for the order of calls.
 
-    collide(s): which rows there are. constrain(s): ws.qdd, those of the rows included. recompute(s): fills the workspace
-    with what the adjoint reads of the step. multipliers(s, qdd_bar): ws.mu, of the balance of forces, and those of
-    the rows. bars(s): what the rows say to poses, velocities and parameters, between the two halves of the adjoint of
-    inverse dynamics. field(s): the joint-space vector whose motions of links rows are paired with, and whether it is one
-    of velocities. rest(s): what is left after. corrects: a law whose accelerations this one corrects, and the step as that one
-    left it, for its own adjoint.
+    Attributes:
+        collide: Finds the rows of a state.
+        constrain: Computes ws.qdd, with the forces of all rows.
+        recompute: Fills the workspace with everything the adjoint reads of a step.
+        multipliers: Called as multipliers(s, qdd_bar); computes ws.mu, the multipliers of the equation of motion, and
+            those of the rows.
+        bars: Adds the cotangents of rows to those of poses, velocities and parameters, between both halves of the
+            adjoint of inverse dynamics.
+        field: Returns the joint-space vector whose link motions the rows are paired with.
+        moves: True if that vector is a velocity.
+        rest: Adds the remaining cotangents afterwards.
+        corrects: Step and law of an inner solution that this law corrects, for its own adjoint.
     """
 
     collide: Callable[[Step], None]
@@ -48,7 +54,7 @@ class Law(NamedTuple):
 
 
 def law_of(s: Step) -> Law:
-    """The law that this step has."""
+    """Return the law of this step."""
     if s.constraints is None:
         return FREE
     if s.options.law == "hard":
@@ -62,8 +68,8 @@ def _nothing(s: Step) -> None:
 
 
 def recompute_factor(s: Step) -> None:
-    """Without rows the accelerations are known: no forces, no solve."""
-    place(s)
+    """Recompute kinematics and factor. Without rows the accelerations are known."""
+    kinematics(s)
     FACTOR[s.options.factor].factor(s)
 
 
@@ -72,13 +78,13 @@ FREE = Law(_nothing, free_accelerations, recompute_factor, free_multipliers)
 
 # -- the soft law --------------------------------------------------------------------------------------------------------
 def _soft_constrain(s: Step) -> None:
-    stick(s)
+    apply_adhesion(s)
     newton(s)
     copy(s.constraints.accel, s.ws.qdd, s.model.nv)
 
 
 SOFT = Law(
-    start_rows,
+    assemble_rows,
     _soft_constrain,
     adjoint.recompute,
     adjoint.multipliers,
@@ -88,9 +94,10 @@ SOFT = Law(
 )
 
 
-# -- the same with sweeps against creep ----------------------------------------------------------------------------------
+# -- the soft law with noslip sweeps
+# -------------------------------------------------------------------------------------
 def _noslip_constrain(s: Step) -> None:
-    stick(s)
+    apply_adhesion(s)
     newton(s)
     noslip(s)
     copy(s.constraints.accel, s.ws.qdd, s.model.nv)
@@ -114,7 +121,7 @@ def _hard_constrain(s: Step) -> None:
 
 
 def find_impulses(s: Step, tape: bool = False) -> None:
-    """Impulses lam of all contacts; leaves the factor, and the inward half of the solve for the free motion."""
+    """Compute the impulses lam of all contacts. Leaves the factor and the inward half of the solve for the free motion."""
     problem, options = s.constraints, s.options
     articulated.factor_solve_inward(s, s.ws.tau)
     if tape:
@@ -129,8 +136,8 @@ def find_impulses(s: Step, tape: bool = False) -> None:
 
 
 def recompute_impulses(s: Step, tape: bool = False) -> None:
-    """Stages 1 to 4 up to the impulses; with a tape of the sweeps, and the free accelerations kept, if asked for."""
-    place(s)
+    """Run stages 1 to 4 up to the impulses; with tape, record the sweeps and the free accelerations."""
+    kinematics(s)
     forces(s)
     gather(s)
     find_impulses(s, tape)

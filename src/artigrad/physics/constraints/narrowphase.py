@@ -1,7 +1,7 @@
-"""What both laws need of the shapes that may touch: their places, the gaps of their points, and the adjoint of these.
+"""Narrow phase shared by both contact laws: poses of shapes, contact geometry of each candidate point, and its adjoint.
 
-Pairs whose points are found together fill the slots of `meet` first; a point that becomes a contact keeps its row of `met`, so
-that the backward pass has nothing to search for.
+A pair whose routine computes all points jointly fills the slots in `collide_pair`. A point that becomes a contact copies
+its slot to `contact_records`, so that the backward pass needs no search.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from ...compiler import Reals, Row, carry, loop, maximum, minimum, select, sqrt,
 from ...model.model import BOX, HEIGHT_FIELD, PLANE, POINTS
 from ..collision.collide import (
     SLACK,
-    Kind,
-    Point,
+    PairPoint,
+    PairRoutine,
     add_corner_bars,
-    alike_room,
+    bounding_distance,
     collide,
     collide_one,
-    gap,
-    gap_vjp,
-    out_of_reach,
-    pair_room,
-    point_room,
-    when_together,
+    contact_geometry,
+    contact_geometry_vjp,
+    pair_margin,
+    point_margin,
+    save_if_joint,
+    symmetric_margin,
 )
+from ..collision.contact_geometry import ContactGeometry, PairPoses, Pose
 from ..collision.convex.contact_record import CornerBars
 from ..collision.convex.height_field import Grid, field_bars
 from ..collision.convex.hull_tables import WAYS, PlacedHull
 from ..collision.convex.least_overlap import box_axis
 from ..collision.convex.solids import SOLIDS, Solid
-from ..collision.gap import Gap, PairPoses, Pose
 from ..collision.routines import ROUTINES, Routine
 from ..context import Step
 from ..kinematics import origin
@@ -39,37 +39,37 @@ from ..margin import keep_distance
 from ..spatial import Force, Vec3, cross, dot, force_to_child, point_velocity
 from ..tables import Constants
 
-LOST = 1e7  # status of a robot with a contact that found no place; smaller numbers count pairs, see `name_pair`
+LOST = 1e7  # status of a batch element whose contact buffer overflowed; smaller numbers count pairs, see `name_pair`
 
 
 def place_shapes(s: Step) -> None:
-    """The poses of all shapes, once for all their pairs."""
+    """Compute the poses of all shapes, once for all pairs."""
     for k in loop(s.model.nshape):
         place_shape(s, k)
 
 
 def place_shape(s: Step, k: Any) -> None:
-    """The pose of one shape."""
+    """Compute the pose of shape k."""
     i = s.model.shape_link[k]
     X, row = s.link[i].X @ s.const.shape[k].X, s.constraints.placed[k]
     row.X, row.at = X, X.r + origin(s, s.model.tree[i])
 
 
-def crowd_gap(s: Step, n: Any, i: Any, j: Any) -> Any:
-    """Below zero where shapes of a crowd may be nearer than their margins, by the boxes around those on link i, on link j."""
-    crowd, nothing = s.const.crowd[n], Vec3.zero()
+def pair_group_distance(s: Step, n: Any, i: Any, j: Any) -> Any:
+    """Lower bound of the distances of pair group n minus margins, from the bounding boxes of its shapes on links i and j."""
+    pair_group, nothing = s.const.pair_group[n], Vec3.zero()
 
-    def box(link: Any, centre: Vec3, extent: Vec3) -> Solid:
+    def box(link: Any, center: Vec3, extent: Vec3) -> Solid:
         X = s.link[link].X
         at = Pose(X.R, X.r + origin(s, s.model.tree[link]))
-        return Solid(BOX, frozenset({BOX}), extent, at, centre, extent, nothing, None)
+        return Solid(BOX, frozenset({BOX}), extent, at, center, extent, nothing, None)
 
-    gap, _ = box_axis(box(i, crowd.a_centre, crowd.a_extent), box(j, crowd.b_centre, crowd.b_extent))
-    return gap - SLACK[target().dtype]
+    box_a, box_b = box(i, pair_group.a_center, pair_group.a_extent), box(j, pair_group.b_center, pair_group.b_extent)
+    return box_axis(box_a, box_b)[0] - SLACK[target().dtype]
 
 
 def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:
-    """The shapes of pair k in their places about the origin of B's tree, and that origin minus the one of A's."""
+    """Return the poses and sizes of pair k about the origin of B's tree, and that origin minus the one of A's tree."""
     problem, m = s.constraints, s.model
     a, b = problem.a[k], problem.b[k]
     i, j = m.shape_link[a], m.shape_link[b]
@@ -79,12 +79,12 @@ def pair_of(s: Step, k: Any) -> tuple[PairPoses, Vec3]:
 
 
 def solids_of(s: Step, k: Any, routine: Routine) -> tuple[Any, Any]:
-    """The shapes of pair k in the same places, as support functions see them; a height field as its grid."""
+    """Return the shapes of pair k about the origin of B's tree as support functions; a height field as its grid."""
     problem, (pair, _) = s.constraints, pair_of(s, k)
 
     def solid(i: Any, X: Pose, later: Any) -> Solid:
         row = s.const.shape[i]
-        box = row.centre, row.extent, row.inner
+        box = row.center, row.extent, row.inner
         return Solid(s.model.shape_kind[i], problem.solids, row.size, X, *box, _hull(s, i), later)
 
     def grid(i: Any, X: Pose, later: Any) -> Grid:
@@ -94,12 +94,12 @@ def solids_of(s: Step, k: Any, routine: Routine) -> tuple[Any, Any]:
 
     fields = [k == HEIGHT_FIELD for k in routine.shapes]
     one, other = (grid if field else solid for field in fields)
-    turned = to_real(problem.turned[k])
-    return one(problem.a[k], pair.A, turned), other(problem.b[k], pair.B, 1.0 - turned)
+    swapped = to_real(problem.swapped[k])
+    return one(problem.a[k], pair.A, swapped), other(problem.b[k], pair.B, 1.0 - swapped)
 
 
 def _hull(s: Step, i: Any) -> PlacedHull | None:
-    """Of shape i; None if no shape has one."""
+    """Hull of shape i; None if no shape has one."""
     p, vertex, face = s.constraints, s.const.vertex, s.const.face
     if not p.solids & WAYS:
         return None
@@ -124,126 +124,136 @@ def _hull(s: Step, i: Any) -> PlacedHull | None:
 
 
 def _heights(constants: Constants, first: Any) -> Reals:
-    """Those of a field, from its first one on."""
+    """Heights of a field, beginning with index `first`."""
     return Reals(constants.height.memory, constants.height.start + first)
 
 
-def point_of(s: Step, k: Any, m: Any, met: Callable[[Routine], Row]) -> Point:
-    """Point m of pair k, and where it is that something was met there."""
+def pair_point(s: Step, k: Any, m: Any, record: Callable[[Routine], Row]) -> PairPoint:
+    """Return candidate point m of pair k. record: returns its record for a routine."""
     problem = s.constraints
-    return Point(
+    return PairPoint(
         lambda: problem.feature.struct(m * 3, Vec3),
-        met,
+        record,
         lambda routine: solids_of(s, k, routine),
     )
 
 
-def _new_point(s: Step, k: Any, m: Any) -> Point:
-    """Point m of pair k, which was met just now."""
+def _new_point(s: Step, k: Any, m: Any) -> PairPoint:
+    """Candidate point m of pair k with the record just computed."""
     problem = s.constraints
-    return point_of(s, k, m, lambda routine: problem.slots.rows[0 if routine.each else m - problem.first_point[k]])
+    return pair_point(s, k, m, lambda routine: problem.slots.rows[0 if routine.each else m - problem.first_point[k]])
 
 
-def kind_of(s: Step, k: Any) -> Kind:
-    """The routine of pair k."""
-    return Kind(s.constraints.routine[k], s.constraints.routines)
+def pair_routine(s: Step, k: Any) -> PairRoutine:
+    """Routine of pair k."""
+    return PairRoutine(s.constraints.routine[k], s.constraints.routines)
 
 
 def may_touch(s: Step, k: Any, near: Any) -> Any:
-    """Where the shapes of pair k may be nearer than `near`."""
+    """Return True if the shapes of pair k may be nearer than `near`, m."""
     a, b = s.constraints.a[k], s.constraints.b[k]
 
     def place() -> tuple[Pose, Pose]:
         A, B = s.constraints.placed[a], s.constraints.placed[b]
         return Pose(A.X.R, A.at), Pose(B.X.R, B.at)
 
-    return out_of_reach(kind_of(s, k), place, s.const.shape[a], s.const.shape[b], near) < 0.0
+    return bounding_distance(pair_routine(s, k), place, s.const.shape[a], s.const.shape[b], near) < 0.0
 
 
-def meet(s: Step, k: Any, near: Any) -> None:
-    """All points of pair k that are nearer than `near` at once, if they are found together."""
-    kind = kind_of(s, k)
-    if kind.together:
-        collide(kind, lambda routine: solids_of(s, k, routine), near, s.constraints.slots)
+def collide_pair(s: Step, k: Any, near: Any) -> None:
+    """Compute all points of pair k nearer than `near`, m, if its routine computes them jointly."""
+    choice = pair_routine(s, k)
+    if choice.has_collide:
+        collide(choice, lambda routine: solids_of(s, k, routine), near, s.constraints.slots)
 
 
-def meet_one(s: Step, k: Any, m: Any, near: Any) -> None:
-    """Point m of pair k, if its points are found one by one."""
-    collide_one(kind_of(s, k), _new_point(s, k, m), near, s.constraints.slots)
+def collide_point(s: Step, k: Any, m: Any, near: Any) -> None:
+    """Compute point m of pair k, if its routine computes points one at a time."""
+    collide_one(pair_routine(s, k), _new_point(s, k, m), near, s.constraints.slots)
 
 
-def keep(s: Step, k: Any, m: Any, n: Any) -> None:
-    """What was met at point m of pair k belongs to contact n from now on."""
+def save_contact(s: Step, k: Any, m: Any, n: Any) -> None:
+    """Copy the record of point m of pair k to contact n."""
     problem = s.constraints
 
     def copy(routine: Routine) -> None:
-        source, to = _new_point(s, k, m).met(routine), problem.met[n]
+        source, to = _new_point(s, k, m).record(routine), problem.contact_records[n]
         for name in routine.kept:
             setattr(to, name, getattr(source, name))
 
-    if kind_of(s, k).together:
-        when_together(kind_of(s, k), copy)
+    if pair_routine(s, k).has_collide:
+        save_if_joint(pair_routine(s, k), copy)
 
 
 class FeatureMargin:
-    """In a backward pass, the distance of a pair that touches to where other features touch: of each point of its own where
-    points are found one by one, of the pair once where they are found together. Pairs that do not touch cost nothing. alike:
-    whether rows of points are compared later, by `alike_distance`."""
+    """Distance of a touching pair to a change of its contact features, recorded in backward passes.
+
+    It is evaluated for each point if the points are computed one at a time, else once for the pair; never for pairs that do
+    not touch.
+
+    Args:
+        s: Step.
+        k: Pair.
+        near: Distance below which points count, m.
+        alike: True if the rows of points are compared later, by `symmetric_points_margin`.
+    """
 
     def __init__(self, s: Step, k: Any, near: Any, alike: bool = False):
-        self.s, self.k, self.near, self.together, self.alike = s, k, near, kind_of(s, k).together, alike
+        self.s, self.k, self.near, self.has_collide, self.alike = s, k, near, pair_routine(s, k).has_collide, alike
         self.touched = carry(0.0 * near) if s.bars is not None else None
 
     def add(self, m: Any, touches: Any) -> None:
-        """Point m of the pair, which was found just now."""
+        """Add point m of the pair, just computed. touches: whether it touches."""
         s, k = self.s, self.k
         if self.touched is not None:
-            room = point_room(kind_of(s, k), pair_of(s, k)[0], _new_point(s, k, m), self.near, s.constraints.slots)
-            keep_distance(s, room if self.alike else minimum(room, alike_distance(s, k)[0]), touches)
+            margin = point_margin(
+                pair_routine(s, k), pair_of(s, k)[0], _new_point(s, k, m), self.near, s.constraints.slots
+            )
+            keep_distance(s, margin if self.alike else minimum(margin, symmetric_points_margin(s, k)[0]), touches)
             self.touched.value = maximum(self.touched.value, select(touches, 1.0, 0.0))
 
     def finish(self) -> None:
-        """After all points of the pair."""
+        """Finish the pair after all its points."""
         s, k = self.s, self.k
-        if self.touched is not None and self.together:
+        if self.touched is not None and self.has_collide:
             touched = self.touched.value > 0.5
             for _ in when_any(touched):
-                room = pair_room(
-                    kind_of(s, k), lambda routine: solids_of(s, k, routine), self.near, s.constraints.slots
+                margin = pair_margin(
+                    pair_routine(s, k), lambda routine: solids_of(s, k, routine), self.near, s.constraints.slots
                 )
-                keep_distance(s, room, touched)
+                keep_distance(s, margin, touched)
 
 
-def compares(s: Step) -> bool:
-    """Whether some pair may have rows to be compared."""
-    return any(ROUTINES[k].alike for k in s.constraints.routines)
+def has_symmetric_points(s: Step) -> bool:
+    """Return True if a pair may have points whose rows must be compared."""
+    return any(ROUTINES[k].symmetric_margin for k in s.constraints.routines)
 
 
-def alike_distance(s: Step, k: Any) -> tuple[Any, Any]:
-    """Distance of pair k to a change of its points that changes nothing where their rows are alike, m; and how many points
-    there must be for that."""
-    return alike_room(kind_of(s, k), pair_of(s, k)[0])
+def symmetric_points_margin(s: Step, k: Any) -> tuple[Any, Any]:
+    """Distance, m, of pair k to a change of features without effect if the rows of its points are equal, and their number."""
+    return symmetric_margin(pair_routine(s, k), pair_of(s, k)[0])
 
 
-def gap_of(s: Step, k: Any, m: Any) -> tuple[Gap, Vec3]:
-    """The gap of point m of pair k, about the origin of B's tree; and that origin minus the one of A's."""
+def point_geometry(s: Step, k: Any, m: Any) -> tuple[ContactGeometry, Vec3]:
+    """Contact geometry of point m of pair k about the origin of B's tree, and that origin minus the one of A's tree."""
     pair, apart = pair_of(s, k)
-    return gap(kind_of(s, k), pair, _new_point(s, k, m)), apart
+    return contact_geometry(pair_routine(s, k), pair, _new_point(s, k, m)), apart
 
 
-def contact_gap(s: Step, k: Any, m: Any, n: Any) -> Gap:
-    """The gap of point m of pair k, which is contact n."""
-    return gap(kind_of(s, k), pair_of(s, k)[0], point_of(s, k, m, lambda _: s.constraints.met[n]))
+def saved_geometry(s: Step, k: Any, m: Any, n: Any) -> ContactGeometry:
+    """Contact geometry of point m of pair k, which is contact n."""
+    return contact_geometry(
+        pair_routine(s, k), pair_of(s, k)[0], pair_point(s, k, m, lambda _: s.constraints.contact_records[n])
+    )
 
 
-def slip(s: Step, i: Any, j: Any, p: Vec3, apart: Vec3) -> Vec3:
-    """The velocity of link j against link i at p, about the origin of j's tree; apart: that origin minus the one of i's."""
+def relative_velocity(s: Step, i: Any, j: Any, p: Vec3, apart: Vec3) -> Vec3:
+    """Velocity of link j relative to link i at p, about the origin of j's tree. apart: that origin minus the one of i's."""
     return point_velocity(p, s.link[j].v) - point_velocity(p + apart, s.link[i].v)
 
 
-def fastest(s: Step, k: Any) -> Any:
-    """An upper bound of the speed at which B moves against A where they may touch, of pair k: all over B, or all over A where B
-    is a plane, which has no end."""
+def max_relative_speed(s: Step, k: Any) -> Any:
+    """Upper bound of the relative speed of the shapes of pair k: over all of B, or over all of A if B is a plane."""
     problem, m = s.constraints, s.model
     a, b = problem.a[k], problem.b[k]
     i, j = m.shape_link[a], m.shape_link[b]
@@ -251,8 +261,8 @@ def fastest(s: Step, k: Any) -> Any:
     turn = s.link[j].v.w - s.link[i].v.w
 
     def around(p: Vec3, radius: Any) -> Any:
-        centre = slip(s, i, j, p, apart)
-        return sqrt(dot(centre, centre)) + radius * sqrt(dot(turn, turn))
+        center = relative_velocity(s, i, j, p, apart)
+        return sqrt(dot(center, center)) + radius * sqrt(dot(turn, turn))
 
     def around_a() -> Any:
         return around(problem.placed[a].X.r - apart, s.const.shape[a].radius)
@@ -260,14 +270,14 @@ def fastest(s: Step, k: Any) -> Any:
     def around_b() -> Any:
         return around(problem.placed[b].X.r, s.const.shape[b].radius)
 
-    kind = kind_of(s, k)
-    if all(ROUTINES[r].shapes[1] != PLANE for r in kind.among):
+    choice = pair_routine(s, k)
+    if all(ROUTINES[r].shapes[1] != PLANE for r in choice.among):
         return around_b()
-    return kind.switch(lambda routine: around_a if routine.shapes[1] == PLANE else around_b)
+    return choice.switch(lambda routine: around_a if routine.shapes[1] == PLANE else around_b)
 
 
-class GapBars(NamedTuple):
-    """Cotangents of a contact's gap, of its point seen from both sides, of its normal and of its direction."""
+class ContactBars(NamedTuple):
+    """Cotangents of a contact's geometry: distance, point as part of A and of B, normal, and tangent."""
 
     phi: Any
     p_a: Vec3
@@ -276,18 +286,20 @@ class GapBars(NamedTuple):
     t: Vec3
 
 
-def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
-    """From the cotangents of a contact to the poses of its links (zeta, o_bar) and to the places and sizes of its shapes.
-    which: its pair, its point, and its number."""
+def add_contact_bars(s: Step, which: tuple[Any, Any, Any], bars: ContactBars) -> None:
+    """Add the cotangents of a contact to those of its links' poses (zeta, o_bar) and of its shapes' poses and sizes.
+
+    which: pair, point and index of the contact.
+    """
     problem, model, (k, m, n) = s.constraints, s.model, which
-    if not problem.routines:  # rows of joints alone: no contact is ever asked
+    if not problem.routines:  # only rows of joints: there are no contacts
         return
     a, b = problem.a[k], problem.b[k]
     i, j = model.shape_link[a], model.shape_link[b]
     pair, apart = pair_of(s, k)
-    point = point_of(s, k, m, lambda _: problem.met[n])
-    y_bar = Gap(bars.phi, bars.p_b + bars.p_a, bars.n, bars.t)
-    of = gap_vjp(kind_of(s, k), pair, point, y_bar)
+    point = pair_point(s, k, m, lambda _: problem.contact_records[n])
+    y_bar = ContactGeometry(bars.phi, bars.p_b + bars.p_a, bars.n, bars.t)
+    of = contact_geometry_vjp(pair_routine(s, k), pair, point, y_bar)
     on_a = Force(of.A.n + cross(apart, of.A.f), of.A.f)
     s.field[j].zeta += of.B
     s.field[i].zeta += on_a
@@ -300,7 +312,7 @@ def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
         bar_a.size += of.size_a
         bar_b.size += of.size_b
         add_corner_bars(
-            kind_of(s, k),
+            pair_routine(s, k),
             point,
             y_bar,
             lambda side, solid, corners: _add_corners(s, (a, b)[side], solid, corners),
@@ -309,14 +321,14 @@ def gap_bars(s: Step, which: tuple[Any, Any, Any], bars: GapBars) -> None:
 
 
 def _add_heights(s: Step, shape: Any, field: Grid, corners: CornerBars) -> None:
-    """To the heights and the size of a field."""
+    """Add to the cotangents of heights and size of a field."""
     bars = s.bars.const
     assert bars is not None
     bars.shape[shape].size += field_bars(field, corners, _heights(bars, s.model.shape_height[shape]))
 
 
 def _add_corners(s: Step, shape: Any, solid: Solid, corners: CornerBars) -> None:
-    """To the vertices of a hull: which ones these are differs from robot to robot."""
+    """Add to the cotangents of a hull's vertices. Their indices differ between SIMD lanes."""
     assert s.bars.const is not None
     vertex, first = s.bars.const.vertex, s.model.shape_vertex
     own = Reals(vertex.memory, vertex.start + first[shape] * 3)
@@ -332,7 +344,7 @@ def _add_corners(s: Step, shape: Any, solid: Solid, corners: CornerBars) -> None
             for _ in when_any(dot(n_bar, n_bar) > 0.0):
                 solid.hull.normal_vjp(corners.face, n_bar, add_one)
 
-    if solid.among.isdisjoint(SOLIDS):  # hulls are met by planes alone
+    if solid.among.isdisjoint(SOLIDS):  # hulls touch planes only
         add()
     else:
         idle: dict[int, Callable[[], None]] = {k: lambda: None for k in SOLIDS}

@@ -1,25 +1,27 @@
-"""Contact forces as an output of a step: one row for every point that may touch, in the order of `contact_names`.
+"""Contact output of a step: one row per candidate point, in the order of `contact_names`.
 
-Their cotangents enter the adjoints of a step beside those of the next state: see `force_bar` of the kinds of rows.
+The cotangents of this output enter the adjoint of a step together with those of the next state; see `force_bar` of the
+row types.
 """
 
 from __future__ import annotations
 
 from ...compiler import Layout, Reals, Table, loop
-from ..collision.gap import FAR
+from ..collision.contact_geometry import FAR
 from ..context import Step
 from ..spatial import Vec3
 from .hard.kinds import of_kind
 from .soft.contact_rows import report_contact
 from .soft.families import POINT, WRENCH, families
 
-# on body B and where, in the world; along the normal and the two directions of friction, and that normal; the torque that
-# contacts of condim 4 and 6 have at the point; and the first direction of friction
+# Force on body B and point, world axes; distance; force along normal and tangents; normal; torque at the point (condim
+# 4 and 6); first
+# tangent.
 REPORT = Layout(force=Vec3, point=Vec3, gap=float, along=Vec3, normal=Vec3, torque=Vec3, tangent=Vec3)
 
 
 def report(s: Step, out: Reals) -> None:
-    """Fill `out` after the accelerations were found."""
+    """Fill `out` after the accelerations are computed."""
     problem, table = s.constraints, Table(out.memory, REPORT, out.start)
     soft = s.options.law == "soft"
     for k in loop(problem.all_points):
@@ -32,5 +34,5 @@ def report(s: Step, out: Reals) -> None:
         return
     for family in (f for f in families(s) if f in (POINT, WRENCH)):
         for n, row in family.blocks(s):
-            tell = lambda family=family, n=n, row=row: report_contact(s, family, n, row, table)  # noqa: E731
-            family.by_kind(s, n, tell, lambda: None)
+            write = lambda family=family, n=n, row=row: report_contact(s, family, n, row, table)  # noqa: E731
+            family.by_kind(s, n, write, lambda: None)

@@ -16,7 +16,7 @@ from ...compiler import clamp, exp, loop, maximum, select, switch
 from ..context import Step
 from ..spatial import bounded_vjp
 from ..tables import ACTIVATION, CONTROL, EARLY
-from .circle import on_circle, on_circle_vjp
+from .circle import wrap_angle, wrap_angle_vjp
 
 LEAST = 1e-15
 INTEGRATOR, FILTER, FILTEREXACT, MUSCLE = range(4)  # of DYNAMICS
@@ -38,7 +38,7 @@ def control_vjp(s: Step, j: Any, bar: Any) -> None:
 
 
 # -- what a gain multiplies ------------------------------------------------------------------------------------------------
-def felt(s: Step, j: Any) -> Any:
+def gain_input(s: Step, j: Any) -> Any:
     """The control of actuator j, or its activation."""
     if "activation" not in s.extras:
         return control(s, j)
@@ -48,10 +48,10 @@ def felt(s: Step, j: Any) -> Any:
         ACTIVATION: lambda: s.act[k],
         EARLY: lambda: advanced(s, k, rate(s, k)),
     }
-    return switch(s.model.act_felt[j], cases)
+    return switch(s.model.act_input[j], cases)
 
 
-def felt_vjp(s: Step, j: Any, bar: Any) -> None:
+def gain_input_vjp(s: Step, j: Any, bar: Any) -> None:
     if "activation" not in s.extras:
         return control_vjp(s, j, bar)
     k = s.model.act_state[j]
@@ -64,7 +64,7 @@ def felt_vjp(s: Step, j: Any, bar: Any) -> None:
         s.bars.act[k] = s.bars.act[k] + a_bar
         rate_vjp(s, k, rate_bar)
 
-    switch(s.model.act_felt[j], {CONTROL: lambda: control_vjp(s, j, bar), ACTIVATION: activation, EARLY: early})
+    switch(s.model.act_input[j], {CONTROL: lambda: control_vjp(s, j, bar), ACTIVATION: activation, EARLY: early})
 
 
 # -- rates -----------------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def rate(s: Step, k: Any) -> Any:
     u, a = control(s, s.model.state_actuator[k]), s.act[k]
 
     def filtered() -> Any:
-        return (on_circle(s, s.model.state_actuator[k], u, a) - a) / maximum(LEAST, s.const.activation[k].rise)
+        return (wrap_angle(s, s.model.state_actuator[k], u, a) - a) / maximum(LEAST, s.const.activation[k].rise)
 
     def muscle() -> Any:
         m = _Muscle(s, k, u, a)
@@ -95,9 +95,9 @@ def rate_vjp(s: Step, k: Any, bar: Any) -> None:
     def filtered() -> None:
         tau = maximum(LEAST, own.rise)
         add(-(bar / tau), bar / tau)
-        on_circle_vjp(s, j, u, bar / tau, a)
+        wrap_angle_vjp(s, j, u, bar / tau, a)
         if s.bars.const is not None:
-            d = on_circle(s, j, u, a) - a
+            d = wrap_angle(s, j, u, a) - a
             s.bars.const.activation[k].rise += select(own.rise > LEAST, -(d * bar) / (tau * tau), 0.0)
 
     def muscle() -> None:
@@ -151,14 +151,14 @@ def _reach(s: Step, k: Any) -> tuple[Any, Any]:
 def advanced(s: Step, k: Any, rate: Any) -> Any:
     """a+ of activation k"""
     own = s.const.activation[k]
-    return on_circle(s, s.model.state_actuator[k], clamp(s.act[k] + _reach(s, k)[0] * rate, own.low, own.high))
+    return wrap_angle(s, s.model.state_actuator[k], clamp(s.act[k] + _reach(s, k)[0] * rate, own.low, own.high))
 
 
 def advanced_vjp(s: Step, k: Any, rate: Any, bar: Any) -> tuple[Any, Any]:
     """The cotangents of a and of its rate; adds to those of constants."""
     own, (reach, slope) = s.const.activation[k], _reach(s, k)
     reached = s.act[k] + reach * rate
-    on_circle_vjp(s, s.model.state_actuator[k], clamp(reached, own.low, own.high), bar)
+    wrap_angle_vjp(s, s.model.state_actuator[k], clamp(reached, own.low, own.high), bar)
     a_bar, low_bar, high_bar = bounded_vjp(reached, own.low, own.high, bar)
     if s.bars.const is not None:
         const = s.bars.const.activation[k]

@@ -22,9 +22,9 @@ from ..context import Step
 from ..margin import keep_speed
 from ..spatial import bounded_vjp
 from ..transmissions.transmission import add_along, add_moment_bars, add_velocity_bars, along
-from .activation import felt, felt_vjp
-from .circle import on_circle, on_circle_vjp
-from .gravity_compensation import add_lifting, add_lifting_vjp
+from .activation import gain_input, gain_input_vjp
+from .circle import wrap_angle, wrap_angle_vjp
+from .gravity_compensation import add_actuator_gravcomp, add_actuator_gravcomp_vjp
 from .muscle import active, active_slope, passive, passive_vjp
 
 
@@ -36,12 +36,12 @@ def by_transmission(s: Step, j: Any, joint: Callable[[], Any], line: Callable[[A
     return switch(s.model.act_on_line[j], {0: joint, 1: lambda: line(t)})
 
 
-def of_joints(s: Step, j: Any, x: Reals) -> Any:
+def along_actuator(s: Step, j: Any, x: Reals) -> Any:
     """What actuator j sees of a vector over the degrees of freedom, but for its gear."""
     return by_transmission(s, j, lambda: x[s.model.act_v[j]], lambda t: along(s, t, x))
 
 
-def add_seen_bars(s: Step, j: Any, x_bar: Any, rate_bar: Any) -> None:
+def add_actuator_bars(s: Step, j: Any, x_bar: Any, rate_bar: Any) -> None:
     """From the cotangents of the position and velocity that actuator j sees."""
     bars, va = s.bars, s.model.act_v[j]
 
@@ -72,7 +72,7 @@ class Drive(NamedTuple):
     rate: Any
     length: Any
     velocity: Any
-    felt: Any  # control or activation
+    gain_input: Any  # control or activation
     c: Any  # the same, of a servo that turns within half a turn of the length
     wanted: Any  # before the limits of the drive, and of the force
     raw: Any
@@ -83,9 +83,9 @@ def drive_of(s: Step, j: Any) -> Drive:
     """Of actuator j."""
     row = s.const.actuator[j]
     x = by_transmission(s, j, lambda: s.q[s.model.act_q[j]], lambda t: s.ws.length[t])
-    rate = of_joints(s, j, s.v)
-    length, velocity, given = row.gear * x, row.gear * rate, felt(s, j)
-    c = on_circle(s, j, given)
+    rate = along_actuator(s, j, s.v)
+    length, velocity, given = row.gear * x, row.gear * rate, gain_input(s, j)
+    c = wrap_angle(s, j, given)
     wanted = row.gain * c + row.b0 + row.b1 * length
     raw = clamp(wanted, -row.drive, row.drive) + row.b2 * velocity
     if "slope" in s.extras:
@@ -118,8 +118,8 @@ def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
     if "muscle" in s.extras:
         more = with_muscle(s, j, (0.0, 0.0, 0.0), lambda m: _muscle_vjp(s, j, d, m, raw_bar))
         c_bar, length_bar, velocity_bar = c_bar + more[0], length_bar + more[1], velocity_bar + more[2]
-    on_circle_vjp(s, j, d.felt, c_bar)
-    felt_vjp(s, j, c_bar)
+    wrap_angle_vjp(s, j, d.gain_input, c_bar)
+    gain_input_vjp(s, j, c_bar)
     if const is not None:
         bar = const.actuator[j]
         bar.gear += d.x * length_bar + d.rate * velocity_bar
@@ -164,10 +164,10 @@ def efforts(s: Step) -> None:
         s.ws.effort[k] = 0.0
     _pull(s, s.ws.effort)
     if "lifting" in s.extras:
-        add_lifting(s, s.ws.effort)
+        add_actuator_gravcomp(s, s.ws.effort)
 
 
-def within_effort(s: Step, tau_bar: Reals) -> Reals:
+def effort_limit_vjp(s: Step, tau_bar: Reals) -> Reals:
     """What is left of a cotangent of tau behind the limits of effort, which have the rest."""
     if "effort" not in s.extras:
         return tau_bar
@@ -179,7 +179,7 @@ def within_effort(s: Step, tau_bar: Reals) -> Reals:
             s.bars.const.effort[k].low += low_bar
             s.bars.const.effort[k].high += high_bar
     if "lifting" in s.extras:
-        add_lifting_vjp(s, s.ws.effort_bar)
+        add_actuator_gravcomp_vjp(s, s.ws.effort_bar)
     return s.ws.effort_bar
 
 
@@ -199,11 +199,11 @@ def _pull(s: Step, tau: Reals) -> None:
 
 def actuation_vjp(s: Step, tau_bar: Reals) -> None:
     """Adds to the cotangents of q (tangent), v, act, u and constants."""
-    tau_bar = within_effort(s, tau_bar)
+    tau_bar = effort_limit_vjp(s, tau_bar)
     for j in loop(s.model.nu):
-        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, of_joints(s, j, tau_bar)
-        keep_bounds(s, j, d)
-        add_seen_bars(s, j, *force_vjp(s, j, d, gear * t))
+        d, gear, t = drive_of(s, j), s.const.actuator[j].gear, along_actuator(s, j, tau_bar)
+        keep_force_range_margin(s, j, d)
+        add_actuator_bars(s, j, *force_vjp(s, j, d, gear * t))
         if "pulled" in s.lines:
             pull = gear * d.force
             by_transmission(s, j, lambda: None, lambda n, pull=pull: add_moment_bars(s, n, tau_bar, pull))  # type: ignore[misc]
@@ -211,7 +211,7 @@ def actuation_vjp(s: Step, tau_bar: Reals) -> None:
             s.bars.const.actuator[j].gear += d.force * t
 
 
-def keep_bounds(s: Step, j: Any, d: Drive) -> None:
+def keep_force_range_margin(s: Step, j: Any, d: Drive) -> None:
     """Keep in the margin the speed of what actuator j acts along by which its force would have come to the end of its range, or
     its drive to that of its own. What the control alone decides has none."""
     row = s.const.actuator[j]
@@ -226,7 +226,7 @@ def keep_bounds(s: Step, j: Any, d: Drive) -> None:
 
 
 # -- how forces change with velocities ---------------------------------------------------------------------------------------
-def follows(s: Step, j: Any, d: Drive) -> Any:
+def depends_on_velocity(s: Step, j: Any, d: Drive) -> Any:
     """1 if the force of actuator j changes with its velocity, 0 at a limit of it or of its joint (ws.effort: `efforts`)."""
     row, k = s.const.actuator[j], s.model.act_v[j]
     free = select((d.raw > row.force_low) & (d.raw < row.force_high), 1.0, 0.0)
@@ -275,8 +275,8 @@ def velocity_gain_vjp(s: Step, j: Any, d: Drive, bar: Any) -> None:
     if "muscle" in s.extras:
         more, length_bar, velocity_bar = with_muscle(s, j, (0.0, 0.0, 0.0), muscle)
         gear, c_bar = s.const.actuator[j].gear, c_bar + more
-        add_seen_bars(s, j, gear * length_bar, gear * velocity_bar)
+        add_actuator_bars(s, j, gear * length_bar, gear * velocity_bar)
         if const is not None:
             const.actuator[j].gear += d.x * length_bar + d.rate * velocity_bar
     if s.extras & {"slope", "muscle"}:
-        felt_vjp(s, j, c_bar)
+        gain_input_vjp(s, j, c_bar)

@@ -21,13 +21,17 @@ from ..context import Step
 from ..spatial import Vec3, dot
 
 TAU = 6.283185307179586
-TURNING = {"ball": "force", "ball_in_parent": "force", "relative": "torque"}  # kinds of lines, and where their gear is
+ANGULAR_GEARS = {
+    "ball": "force",
+    "ball_in_parent": "force",
+    "relative": "torque",
+}  # kinds of lines, and where their gear is
 
 
-def turns_of(s: Step, j: Any, c: Any, beside: Any = None) -> tuple[Any, Any]:
+def full_turns(s: Step, j: Any, c: Any, beside: Any = None) -> tuple[Any, Any]:
     """Whole turns from the length of actuator j, or from what c is beside, to c, a command or an activation; and how long a
     turn is. (0, 0) unless it is a servo that turns."""
-    if not s.lines & TURNING.keys():
+    if not s.lines & ANGULAR_GEARS.keys():
         return 0.0, 0.0
     row, t = s.const.actuator[j], s.model.act_line[j] - 1
     other = row.gain + row.b1
@@ -46,18 +50,18 @@ def turns_of(s: Step, j: Any, c: Any, beside: Any = None) -> tuple[Any, Any]:
     return switch(s.model.act_on_line[j], {0: lambda: (0.0, 0.0), 1: on_line})
 
 
-def on_circle(s: Step, j: Any, c: Any, beside: Any = None) -> Any:
+def wrap_angle(s: Step, j: Any, c: Any, beside: Any = None) -> Any:
     """c - turn n"""
-    n, turn = turns_of(s, j, c, beside)
+    n, turn = full_turns(s, j, c, beside)
     return c - turn * n
 
 
-def on_circle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> None:
+def wrap_angle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> None:
     """From the cotangent of c within half a turn, which is that of c, to those of the gear."""
     const = s.bars.const
-    if const is None or not s.lines & TURNING.keys():
+    if const is None or not s.lines & ANGULAR_GEARS.keys():
         return
-    n, turn = turns_of(s, j, c, beside)
+    n, turn = full_turns(s, j, c, beside)
     row, t = s.const.actuator[j], s.model.act_line[j] - 1
     turn_bar = -(n * bar)
     const.actuator[j].gear += select(turn > 0.0, turn_bar * turn / select(turn > 0.0, row.gear, 1.0), 0.0)
@@ -76,7 +80,7 @@ def on_circle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> None
 
 def _kinds(s: Step) -> list[tuple[int, str | None]]:
     """Of every kind of line there is, its number and where the gear is that turns, if any."""
-    return [(k, TURNING.get(name)) for k, name in enumerate(LINES) if name in s.lines]
+    return [(k, ANGULAR_GEARS.get(name)) for k, name in enumerate(LINES) if name in s.lines]
 
 
 def _gear(s: Step, t: Any) -> tuple[Any, Vec3]:

@@ -155,11 +155,11 @@ def ellipsoid_vjp(s: Step, n: Any) -> None:
     f_bar, t_bar = -(R.T @ point_velocity(p, y)), -(R.T @ y.w)
     v_own, w_own, own = law_vjp(e, f_bar, t_bar)
     v_bar, w_bar = R @ v_own, R @ w_own
-    felt, blown = at_point(p, v_bar, w_bar), Force(cross(wind, v_bar), Vec3.zero())
-    link.v_bar += felt
+    seen_bar, blown = at_point(p, v_bar, w_bar), Force(cross(wind, v_bar), Vec3.zero())
+    link.v_bar += seen_bar
     s.field[e.link].zeta += blown
     if bars is not None:
-        bars.shape[e.shape].X += force_to_child(e.X, blown + cross_force(y, e.wrench) - cross_force(link.v, felt))
+        bars.shape[e.shape].X += force_to_child(e.X, blown + cross_force(y, e.wrench) - cross_force(link.v, seen_bar))
         bars.medium[0].wind -= v_bar
         add_ellipsoid_bars(s, n, e, own)
 

@@ -32,11 +32,11 @@ from ..spatial import (
 from .ellipsoids import ellipsoids_vjp, subtract_ellipsoids
 
 
-def subtract_surroundings(s: Step) -> None:
+def subtract_fluid_and_gravcomp(s: Step) -> None:
     """F_i -= the forces on link i"""
     if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
-            s.link[i].F -= lift(s, i)
+            s.link[i].F -= gravcomp_force(s, i)
     if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
             box = Box(s, n)
@@ -45,12 +45,12 @@ def subtract_surroundings(s: Step) -> None:
             subtract_ellipsoids(s)
 
 
-def surroundings_vjp(s: Step) -> None:
+def fluid_and_gravcomp_vjp(s: Step) -> None:
     """Adds what these forces, whose cotangent is -s.link.y, say to poses (s.field.zeta), velocities (s.link.v_bar) and
     constants."""
     if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
-            s.field[i].zeta += lift_vjp(s, i, -s.link[i].y)
+            s.field[i].zeta += gravcomp_force_vjp(s, i, -s.link[i].y)
     if "fluid" in s.extras:
         for n in loop(s.model.nfluid):
             _box_vjp(s, n)
@@ -65,13 +65,13 @@ def _moment(s: Step, i: Any) -> Vec3:
     return X.r * own.m + X.R @ own.h
 
 
-def lift(s: Step, i: Any) -> Force:
+def gravcomp_force(s: Step, i: Any) -> Force:
     """The force on link i that compensates its weight."""
     up = -s.const.gravity
     return Force(cross(_moment(s, i), up), up * s.const.lifted[i].m)
 
 
-def lift_vjp(s: Step, i: Any, bar: Motion) -> Force:
+def gravcomp_force_vjp(s: Step, i: Any, bar: Motion) -> Force:
     """What a rigid motion of link i, with the cotangent `bar` of its lift turned along, says to its pose; adds to those of
     constants."""
     own, up, P, X = s.const.lifted[i], -s.const.gravity, _moment(s, i), s.link[i].X
@@ -81,7 +81,7 @@ def lift_vjp(s: Step, i: Any, bar: Motion) -> Force:
         row.m += dot(P_bar, X.r) + dot(bar.v, up)
         row.h += X.R.T @ P_bar
         s.bars.const.gravity = s.bars.const.gravity - cross(bar.w, P) - bar.v * own.m
-    return Force(cross(P, P_bar), P_bar * own.m) + cross_force(bar, lift(s, i))
+    return Force(cross(P, P_bar), P_bar * own.m) + cross_force(bar, gravcomp_force(s, i))
 
 
 # -- fluid -------------------------------------------------------------------------------------------------------------------
@@ -133,12 +133,12 @@ def _box_vjp(s: Step, n: Any) -> None:
     axes = list(zip(box.drag, box.v.leaves(), box.w.leaves(), f_bar.leaves(), t_bar.leaves(), strict=True))
     v_bar = R @ Vec3(*(-(k.v1 + 2.0 * k.v2 * abs(x)) * g for k, x, _, g, _ in axes))
     w_bar = R @ Vec3(*(-(k.w1 + 2.0 * k.w2 * abs(x)) * g for k, _, x, _, g in axes))
-    felt, blown = at_point(p, v_bar, w_bar), Force(cross(wind, v_bar), Vec3.zero())
-    link.v_bar += felt
+    seen_bar, blown = at_point(p, v_bar, w_bar), Force(cross(wind, v_bar), Vec3.zero())
+    link.v_bar += seen_bar
     s.field[box.link].zeta += blown
     if s.bars.const is not None:
         bar, medium = s.bars.const.fluid[n], s.bars.const.medium[0]
-        bar.X += force_to_child(box.X, blown + cross_force(y, box.wrench) - cross_force(v, felt))
+        bar.X += force_to_child(box.X, blown + cross_force(y, box.wrench) - cross_force(v, seen_bar))
         medium.wind -= v_bar
         drag_bar = [Drag(-(x * g), -(abs(x) * x * g), -(z * h), -(abs(z) * z * h)) for _, x, z, g, h in axes]
         box_bar, density_bar, viscosity_bar = coefficients_vjp(s, n, drag_bar)

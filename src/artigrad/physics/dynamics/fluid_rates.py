@@ -62,7 +62,7 @@ class _EllipsoidRates(_Rates):
             rows.append(law_vjp(ellipsoid, none, unit))
         D = [[-x for x in (*v.leaves(), *w.leaves())] for v, w, _ in rows]
         self.share: Any = 0.0  # of the transposed matrix
-        if s.slows == "lone":
+        if s.implicit_terms == "lone":
             self.share = switch(s.model.is_lone[self.link], {0: lambda: 0.5, 1: lambda: 0.0})
         self.D = [[D[i][j] + self.share * (D[j][i] - D[i][j]) for j in range(6)] for i in range(6)]
 
@@ -136,7 +136,7 @@ def _ellipsoid_rates_vjp(s: Step, n: Any, x: Reals, mu: Reals) -> None:
     rates = _EllipsoidRates(s, n)
     Y, Z = motion_of(s, rates.link, mu), motion_of(s, rates.link, x)
     ways = [(Y, Z, (1.0 - rates.share) * s.dt)]
-    if s.slows == "lone":
+    if s.implicit_terms == "lone":
         ways.append((Z, Y, rates.share * s.dt))
     found = []
     for one, along, share in ways:

@@ -19,8 +19,8 @@ from ..kinematics import clear_pose_bars
 from ..spatial import Motion
 from . import articulated, sparse
 from .actuation import actuation, actuation_vjp
-from .fluid_and_gravcomp import subtract_surroundings
-from .gravity_compensation import subtract_lifting, subtract_lifting_vjp
+from .fluid_and_gravcomp import subtract_fluid_and_gravcomp
+from .gravity_compensation import subtract_actuator_gravcomp, subtract_actuator_gravcomp_vjp
 from .inverse_dynamics import link_forces
 from .passive import passive, passive_vjp, tendons, tendons_vjp
 from .springs import springs, springs_vjp
@@ -34,12 +34,12 @@ def forces(s: Step) -> None:
     actuators)."""
     link_forces(s, None)
     subtract_wrenches(s)
-    subtract_surroundings(s)
+    subtract_fluid_and_gravcomp(s)
     passive(s, s.ws.tau)
     springs(s, s.ws.tau)
     tendons(s, s.ws.tau)
     actuation(s, s.ws.tau)
-    subtract_lifting(s, s.ws.tau)
+    subtract_actuator_gravcomp(s, s.ws.tau)
 
 
 def free_accelerations(s: Step) -> None:
@@ -49,7 +49,7 @@ def free_accelerations(s: Step) -> None:
 
 def free_multipliers(s: Step, qdd_bar: Reals) -> None:
     """ws.mu = Mt^-1 qdd_bar  (theory 3.2)"""
-    if s.slows is not None:  # the integrator has used another factor since
+    if s.implicit_terms is not None:  # the integrator has used another factor since
         FACTOR[s.options.factor].factor(s)
     articulated.clear_forces(s)
     FACTOR[s.options.factor].solve(s, qdd_bar, s.ws.mu)
@@ -68,7 +68,7 @@ def joint_forces_vjp(s: Step) -> None:
     """The adjoint of what acts in joints, at multipliers ws.mu: actuators, springs, damping, and the diagonal of Mt."""
     diagonal_bars(s, s.ws.qdd, s.ws.mu)
     actuation_vjp(s, s.ws.mu)
-    subtract_lifting_vjp(s, s.ws.mu)
+    subtract_actuator_gravcomp_vjp(s, s.ws.mu)
     passive_vjp(s, s.ws.mu)
     springs_vjp(s, s.ws.mu)
     tendons_vjp(s, s.ws.mu)

@@ -1,7 +1,7 @@
 """Weight that the actuators of a joint compensate: it is an actuator force, within the limits of effort of the joint.
 
 Compensation is a force on links (`surroundings`), and so acts in every joint. In those whose actuators do it, it is taken away
-again (`subtract_lifting`) and added to the forces of actuators (`add_lifting`), before they are limited.
+again (`subtract_actuator_gravcomp`) and added to the forces of actuators (`add_actuator_gravcomp`), before they are limited.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import Any
 from ...compiler import Reals, climb, loop, switch
 from .. import joints
 from ..context import Step
-from .fluid_and_gravcomp import lift, lift_vjp
+from .fluid_and_gravcomp import gravcomp_force, gravcomp_force_vjp
 from .link_motion import add_path_bars, motion_of
 
 
-def _of_lifting(s: Step, k: Any, x: Any) -> Any:
+def _of_actuators(s: Step, k: Any, x: Any) -> Any:
     return switch(s.model.dof_lifts[k], {0: lambda: 0.0, 1: lambda: x})
 
 
@@ -24,35 +24,35 @@ def _fill(s: Step) -> None:
     for k in loop(s.model.nv):
         s.ws.lift[k] = 0.0
     for i in loop(1, s.model.nl):
-        F = lift(s, i)
+        F = gravcomp_force(s, i)
         for j in climb(s.model.parent, i):
             joints.add_projection(s, j, F, s.ws.lift)
     for k in loop(s.model.nv):
-        s.ws.lift[k] = _of_lifting(s, k, s.ws.lift[k])
+        s.ws.lift[k] = _of_actuators(s, k, s.ws.lift[k])
 
 
-def add_lifting(s: Step, tau: Reals, sign: float = 1.0) -> None:
+def add_actuator_gravcomp(s: Step, tau: Reals, sign: float = 1.0) -> None:
     """tau += the weight that actuators compensate"""
     _fill(s)
     for k in loop(s.model.nv):
         tau[k] = tau[k] + sign * s.ws.lift[k]
 
 
-def add_lifting_vjp(s: Step, tau_bar: Reals, sign: float = 1.0) -> None:
+def add_actuator_gravcomp_vjp(s: Step, tau_bar: Reals, sign: float = 1.0) -> None:
     """Adds to the cotangents of q (tangent) and constants."""
     ws = s.ws
     for k in loop(s.model.nv):
-        ws.lift[k] = _of_lifting(s, k, sign * tau_bar[k])
+        ws.lift[k] = _of_actuators(s, k, sign * tau_bar[k])
     for i in loop(1, s.model.nl):
         Y: Any = motion_of(s, i, ws.lift)
-        add_path_bars(s, i, ws.lift, Y, lift(s, i), lift_vjp(s, i, Y))
+        add_path_bars(s, i, ws.lift, Y, gravcomp_force(s, i), gravcomp_force_vjp(s, i, Y))
 
 
-def subtract_lifting(s: Step, tau: Reals) -> None:
+def subtract_actuator_gravcomp(s: Step, tau: Reals) -> None:
     if "lifting" in s.extras:
-        add_lifting(s, tau, -1.0)
+        add_actuator_gravcomp(s, tau, -1.0)
 
 
-def subtract_lifting_vjp(s: Step, tau_bar: Reals) -> None:
+def subtract_actuator_gravcomp_vjp(s: Step, tau_bar: Reals) -> None:
     if "lifting" in s.extras:
-        add_lifting_vjp(s, tau_bar, -1.0)
+        add_actuator_gravcomp_vjp(s, tau_bar, -1.0)

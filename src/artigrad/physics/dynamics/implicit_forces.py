@@ -16,7 +16,7 @@ from ..context import Step
 from ..joints.joint import Extra
 from ..transmissions.transmission import along, clear_line_bars, lines_vjp
 from . import articulated, velocity_matrix
-from .actuation import by_transmission, drive_of, efforts, follows, velocity_gain, velocity_gain_vjp
+from .actuation import by_transmission, depends_on_velocity, drive_of, efforts, velocity_gain, velocity_gain_vjp
 from .articulated import clear_forces
 from .fluid_rates import fluid_rates_vjp
 from .momentum import mass_times, mass_times_vjp
@@ -27,33 +27,33 @@ from .transmission_rates import line_rates_vjp
 MATRIX = ("lone", "full")
 
 
-def slow_down(s: Step) -> None:
+def apply_implicit_forces(s: Step) -> None:
     """ws.qdd: a becomes w;  with a diagonal B  w = a - (M + h B)^-1 h B a"""
     ws, nv = s.ws, s.model.nv
-    joint_rates(s, ws.rate)
-    if s.slows in MATRIX:
+    velocity_derivatives(s, ws.rate)
+    if s.implicit_terms in MATRIX:
         velocity_matrix.fill(s, ws.rate)
         velocity_matrix.factor(s)
-        mass_times(s, ws.qdd, ws.slowed)
-        velocity_matrix.solve(s, ws.slowed)
-        copy(ws.slowed, ws.qdd, nv)
+        mass_times(s, ws.qdd, ws.implicit_accel)
+        velocity_matrix.solve(s, ws.implicit_accel)
+        copy(ws.implicit_accel, ws.qdd, nv)
     else:
         for k in loop(nv):
-            ws.slowed[k] = s.dt * ws.rate[k] * ws.qdd[k]
-        _factor_solve(s, _slowed_diagonal, ws.slowed)
+            ws.implicit_accel[k] = s.dt * ws.rate[k] * ws.qdd[k]
+        _factor_solve(s, _implicit_diagonal, ws.implicit_accel)
         for k in loop(nv):
-            ws.qdd[k] = ws.qdd[k] - ws.slowed[k]
+            ws.qdd[k] = ws.qdd[k] - ws.implicit_accel[k]
 
 
-def slow_down_vjp(s: Step, w_bar: Reals) -> None:
+def apply_implicit_forces_vjp(s: Step, w_bar: Reals) -> None:
     """Backwards: ws.qdd holds w and becomes a = w + M^-1 h B w;  w_bar becomes a_bar = M mu, where (M + h B)^T mu = w_bar.
-    ws.slowed keeps w and ws.slow_mu mu, for `slow_down_bars`."""
-    ws, nv, mu = s.ws, s.model.nv, s.ws.slow_mu
-    joint_rates(s, ws.rate)
-    copy(ws.qdd, ws.slowed, nv)
-    if s.slows in MATRIX:
+    ws.slowed keeps w and ws.slow_mu mu, for `implicit_force_bars`."""
+    ws, nv, mu = s.ws, s.model.nv, s.ws.implicit_mu
+    velocity_derivatives(s, ws.rate)
+    copy(ws.qdd, ws.implicit_accel, nv)
+    if s.implicit_terms in MATRIX:
         velocity_matrix.fill(s, ws.rate)
-        velocity_matrix.times(s, ws.slowed, ws.qdd)  # (M + h B) w = M a
+        velocity_matrix.times(s, ws.implicit_accel, ws.qdd)  # (M + h B) w = M a
         _factor_solve(s, _plain_diagonal, ws.qdd)
         copy(w_bar, mu, nv)
         velocity_matrix.factor(s)
@@ -61,54 +61,54 @@ def slow_down_vjp(s: Step, w_bar: Reals) -> None:
         mass_times(s, mu, w_bar)
         return
     for k in loop(nv):
-        ws.qdd[k] = s.dt * ws.rate[k] * ws.slowed[k]
+        ws.qdd[k] = s.dt * ws.rate[k] * ws.implicit_accel[k]
     _factor_solve(s, _plain_diagonal, ws.qdd)
     for k in loop(nv):
-        ws.qdd[k] = ws.slowed[k] + ws.qdd[k]
+        ws.qdd[k] = ws.implicit_accel[k] + ws.qdd[k]
         mu[k] = w_bar[k]
-    _factor_solve(s, _slowed_diagonal, mu)
+    _factor_solve(s, _implicit_diagonal, mu)
     for k in loop(nv):
         w_bar[k] = w_bar[k] - s.dt * ws.rate[k] * mu[k]
 
 
-def slow_down_bars(s: Step) -> None:
+def implicit_force_bars(s: Step) -> None:
     """What is left of the adjoint: that of  mu . (M (a - w) - h B w)  at fixed a, w and mu."""
-    ws, mu = s.ws, s.ws.slow_mu
+    ws, mu = s.ws, s.ws.implicit_mu
     for k in loop(s.model.nv):
-        ws.rate[k] = -(s.dt * mu[k] * ws.slowed[k])
-        ws.qdd[k] = ws.qdd[k] - ws.slowed[k]
-    lines = s.lines and s.slows in MATRIX
+        ws.rate[k] = -(s.dt * mu[k] * ws.implicit_accel[k])
+        ws.qdd[k] = ws.qdd[k] - ws.implicit_accel[k]
+    lines = s.lines and s.implicit_terms in MATRIX
     if lines:
         clear_line_bars(s)
-        line_rates_vjp(s, ws.slowed, mu)
+        line_rates_vjp(s, ws.implicit_accel, mu)
         for t in loop(s.model.nline):
             tendon_rate_vjp(s, t, ws.line_rate[t])
-    joint_rates_vjp(s, ws.rate)
+    velocity_derivatives_vjp(s, ws.rate)
     if lines:
         lines_vjp(s)
-    if "fluid" in s.extras and s.slows in MATRIX:
-        fluid_rates_vjp(s, ws.slowed, mu)
+    if "fluid" in s.extras and s.implicit_terms in MATRIX:
+        fluid_rates_vjp(s, ws.implicit_accel, mu)
     mass_times_vjp(s, ws.qdd, mu)
-    if s.slows in MATRIX:
-        velocity_matrix.bias_rates_vjp(s, ws.slowed, mu)
+    if s.implicit_terms in MATRIX:
+        velocity_matrix.bias_rates_vjp(s, ws.implicit_accel, mu)
 
 
 # -- the diagonal of B -----------------------------------------------------------------------------------------------------
-def joint_rates(s: Step, rate: Reals) -> None:
+def velocity_derivatives(s: Step, rate: Reals) -> None:
     """Joint damping; for `fast` and `full` also the velocity gains of actuators that are not at a limit of their force."""
     for i in loop(1, s.model.nl):
         va, damping = s.model.link_v[i], s.const.link[i].damping
         for k in loop(va, va + s.model.link_nv[i]):
             rate[k] = damping + curved_rate(s, i, s.v[k]) if "spring" in s.extras else damping
-    if s.slows == "damping":
+    if s.implicit_terms == "damping":
         return
     if s.lines:
-        _line_damping(s)
+        _transmission_damping(s)
     if "effort" in s.extras:
         efforts(s)
     for j in loop(s.model.nu):
         row, k, d = s.const.actuator[j], s.model.act_v[j], drive_of(s, j)
-        slow = follows(s, j, d) * (row.gear * row.gear * velocity_gain(s, j, d))
+        slow = depends_on_velocity(s, j, d) * (row.gear * row.gear * velocity_gain(s, j, d))
 
         def on_joint(k: Any = k, slow: Any = slow) -> None:
             rate[k] = rate[k] - slow
@@ -119,13 +119,13 @@ def joint_rates(s: Step, rate: Reals) -> None:
         by_transmission(s, j, on_joint, on_line)
 
 
-def _line_damping(s: Step) -> None:
+def _transmission_damping(s: Step) -> None:
     """ws.line_rate: damping of tendons; other lines have none."""
     for t in loop(s.model.nline):
         s.ws.line_rate[t] = tendon_rate(s, t, along(s, t, s.v) if "curve" in s.extras else 0.0)
 
 
-def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
+def velocity_derivatives_vjp(s: Step, rate_bar: Reals) -> None:
     """Adds to the cotangents of constants (and of q, v, act and u, if gains change with the motion); those of the rates of
     lines are in ws.line_rate. Whether an actuator is at its limit is not differentiated."""
     if s.bars.const is not None:
@@ -138,23 +138,23 @@ def joint_rates_vjp(s: Step, rate_bar: Reals) -> None:
             va = s.model.link_v[i]
             for k in loop(va, va + s.model.link_nv[i]):
                 curved_rate_vjp(s, i, k, rate_bar[k])
-    if s.slows == "damping" or (s.bars.const is None and not s.extras & {"slope", "muscle"}):
+    if s.implicit_terms == "damping" or (s.bars.const is None and not s.extras & {"slope", "muscle"}):
         return
     if "effort" in s.extras:
         efforts(s)
     for j in loop(s.model.nu):
         row, d = s.const.actuator[j], drive_of(s, j)
-        felt = follows(s, j, d) * (_rate_bar(s, j, rate_bar) * row.gear)
+        gain_input = depends_on_velocity(s, j, d) * (_rate_bar(s, j, rate_bar) * row.gear)
         if s.bars.const is not None:
-            s.bars.const.actuator[j].gear -= 2.0 * felt * velocity_gain(s, j, d)
-        velocity_gain_vjp(s, j, d, -(felt * row.gear))
+            s.bars.const.actuator[j].gear -= 2.0 * gain_input * velocity_gain(s, j, d)
+        velocity_gain_vjp(s, j, d, -(gain_input * row.gear))
 
 
 def _rate_bar(s: Step, j: Any, rate_bar: Reals) -> Any:
     return by_transmission(s, j, lambda: rate_bar[s.model.act_v[j]], lambda t: s.ws.line_rate[t])
 
 
-def _slowed_diagonal(s: Step, i: Any) -> Extra:
+def _implicit_diagonal(s: Step, i: Any) -> Extra:
     own, va = s.const.link[i], s.model.link_v[i]
     return lambda k: own.armature + s.dt * s.ws.rate[va + k]
 

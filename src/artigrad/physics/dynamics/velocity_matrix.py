@@ -12,7 +12,7 @@ from typing import Any
 from ...compiler import Reals, carry, climb, loop
 from .. import joints
 from ..context import Step
-from ..kinematics import kinematics
+from ..kinematics import link_kinematics
 from ..spatial import Force, Motion, cross_force, cross_motion
 from .fluid_rates import add_fluid_rates
 from .inverse_dynamics import inverse_dynamics_vjp
@@ -61,7 +61,7 @@ def bias_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
     so that  h C x = (bias(v + h x) - bias(v - h x))/2:  two adjoints of inverse dynamics. Those move the links at velocities
     of their own; where the workspace serves further directions (s.filled), links get those of the step back."""
     ws, nv = s.ws, s.model.nv
-    if s.slows == "lone":
+    if s.implicit_terms == "lone":
         for i in loop(1, s.model.nl):
             for _ in loop(1 - s.model.is_lone[i]):
                 for k in loop(s.model.link_v[i], s.model.link_v[i] + s.model.link_nv[i]):
@@ -73,10 +73,10 @@ def bias_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
             ws.v_aside[k] = s.v[k] + sign * s.dt * x[k]
             ws.rate[k] = -0.5 * sign * mu[k]
         aside = s.at(v=ws.v_aside)
-        kinematics(aside)
+        link_kinematics(aside)
         inverse_dynamics_vjp(aside, ws.qdd, ws.rate)
     if s.filled:
-        kinematics(s)
+        link_kinematics(s)
 
 
 def fill(s: Step, rate: Reals) -> None:
@@ -88,7 +88,7 @@ def fill(s: Step, rate: Reals) -> None:
     for i in loop(m.nl):
         s.link[i].y, s.link[i].a, s.link[i].F = Motion.zero(), Motion.zero(), Force.zero()
     for i in loop(1, m.nl):
-        for _ in loop(m.is_lone[i]) if s.slows == "lone" else (0,):
+        for _ in loop(m.is_lone[i]) if s.implicit_terms == "lone" else (0,):
             for j in loop(m.link_v[i], m.link_v[i] + m.link_nv[i]):
                 _column(s, i, j, ws.columns.shifted(j * m.nv))
     for k in loop(m.nv):

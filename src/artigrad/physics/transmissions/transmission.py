@@ -22,7 +22,7 @@ from typing import Any
 from ...compiler import Reals, carry, loop, maximum, select, sqrt, switch, to_real
 from ...model.transmissions import LINES, PIECES
 from ..context import Step
-from ..kinematics import kinematics
+from ..kinematics import link_kinematics
 from ..spatial import (
     Force,
     Quat,
@@ -48,9 +48,9 @@ def _by_kind(s: Step, t: Any, functions: dict[str, Callable[[Step, Any], None]])
     switch(s.model.line_kind[t], cases) if len(cases) > 1 else next(iter(cases.values()))()
 
 
-def place(s: Step) -> None:
+def kinematics(s: Step) -> None:
     """Stage 1: kinematics, then length and moment of all lines."""
-    kinematics(s)
+    link_kinematics(s)
     if s.lines:
         for t in loop(s.model.nline):
             _by_kind(s, t, FORWARD)

@@ -1,1 +1,1 @@
-"""Pairs of shapes with closed forms."""
+"""Pairs of shapes in closed form."""

@@ -1,8 +1,8 @@
-"""Sphere and capsule against box, in the box's own axes  (theory 6.5).
+"""Box with sphere or capsule, in the axes of the box  (theory 6.5).
 
-Outside, the closest point of the box; inside, the nearest face. On the planes where the nearest face changes, and along
-edges and corners, the normal is not differentiable. A capsule touches with two balls on its axis: the one nearest to the box,
-and one further on over the same face; both are where MuJoCo has them, also where it has two at one place.
+Outside, the closest point of the box; inside, the nearest face. The normal is not differentiable on the planes where the
+nearest face changes and along edges and corners. A capsule touches with two balls on its axis: the one nearest to the box,
+and one further along the same face. Both are at MuJoCo's positions, also where MuJoCo has both at one position.
 """
 
 from __future__ import annotations
@@ -13,22 +13,33 @@ from typing import Any, NamedTuple
 
 from ....compiler import clamp, maximum, minimum, select, sqrt, target, vjp_of
 from ...spatial import Force, Vec3, cross, dot, norm
-from ..gap import ASIDE, FAR, ZERO, Gap, PairBars, Pose, least_of, moved, turned
+from ..contact_geometry import (
+    ASIDE,
+    FAR,
+    ZERO,
+    ContactGeometry,
+    PairBars,
+    Pose,
+    axis_to_pose_bar,
+    least_of,
+    point_to_pose_bar,
+)
 
 
 def _sign(x: Any) -> Any:
+    """Return -1 if x is negative, else 1."""
     return select(x < 0.0, -1.0, 1.0)
 
 
 def _setting(h: Vec3, c: Vec3) -> tuple[Vec3, Vec3, Any, Vec3, Any]:
-    """(closest point k, which axes are clamped, whether outside, normal, distance of the centre to the surface)"""
+    """Return the closest point k, clamped axes, whether outside, the normal, and the signed distance of the center."""
     k = c.map(lambda x, b: clamp(x, -b, b), h)
     clamped = c.map(lambda x, b: select(abs(x) > b, 1.0, 0.0), h)
     d = c - k
     L2 = dot(d, d)
     outside = L2 > 0.0
     L = sqrt(select(outside, L2, 1.0))
-    depth = h.map(lambda b, x: b - abs(x), c)  # to each face, if inside
+    depth = h.map(lambda b, x: b - abs(x), c)  # depth below each face, if inside
     x_first = select(depth.x < depth.y, select(depth.x < depth.z, 1.0, 0.0), 0.0)
     y_first = (1.0 - x_first) * select(depth.y < depth.z, 1.0, 0.0)
     face = Vec3(x_first * _sign(c.x), y_first * _sign(c.y), (1.0 - x_first - y_first) * _sign(c.z))
@@ -36,25 +47,26 @@ def _setting(h: Vec3, c: Vec3) -> tuple[Vec3, Vec3, Any, Vec3, Any]:
     return k, clamped, outside, select(outside, d / L, face), select(outside, L, -least)
 
 
-def box_ball(h: Vec3, c: Vec3, r: float) -> Gap:
-    """A box with half sizes h at the origin and a ball at c."""
+def box_ball(h: Vec3, c: Vec3, r: float) -> ContactGeometry:
+    """Contact geometry of a box with half sizes h at the origin and a ball at c."""
     k, _, outside, n, distance = _setting(h, c)
     phi = distance - r
     p = select(outside, (k + c - n * r) * 0.5, c - n * (r + 0.5 * phi))
-    return Gap(phi, p, n, ZERO)
+    return ContactGeometry(phi, p, n, ZERO)
 
 
 @vjp_of(box_ball)
-def box_ball_vjp(h: Vec3, c: Vec3, r: float, y_bar: Gap) -> tuple[Vec3, Vec3, float]:
+def box_ball_vjp(h: Vec3, c: Vec3, r: float, y_bar: ContactGeometry) -> tuple[Vec3, Vec3, float]:
+    """Adjoint of `box_ball`."""
     _, clamped, outside, n, distance = _setting(h, c)
     along = dot(n, y_bar.p)
-    # outside: only clamped axes turn the normal
+    # outside: only clamped axes rotate the normal
     g = y_bar.n - y_bar.p * (0.5 * r)
     L = select(outside, distance, 1.0)
     d_bar = (n * y_bar.phi + (g - n * dot(n, g)) / L).map(lambda x, m: x * m, clamped)
     c_out = y_bar.p.map(lambda x, m, d: x - 0.5 * x * m + d, clamped, d_bar)
     h_out = y_bar.p.map(lambda x, m, d, s: _sign(s) * (0.5 * x * m - d), clamped, d_bar, c)
-    # inside: the face's axis alone
+    # inside: only the axis of the face
     k = y_bar.phi - 0.5 * along
     c_in = y_bar.p + n * k
     h_in = n.map(lambda x: -(abs(x) * k))
@@ -62,9 +74,8 @@ def box_ball_vjp(h: Vec3, c: Vec3, r: float, y_bar: Gap) -> tuple[Vec3, Vec3, fl
     return select(outside, h_out, h_in), select(outside, c_out, c_in), r_bar
 
 
-def ball_room(h: Vec3, c: Vec3) -> Any:
-    """How far a ball at c is from where another face, edge or corner of the box is the nearest. Over a face the ball may come
-    in: nothing changes there."""
+def box_ball_margin(h: Vec3, c: Vec3) -> Any:
+    """Distance of a ball at c to another face, edge or corner of the box becoming the nearest. Over a face it is smooth."""
     _, clamped, outside, _, _ = _setting(h, c)
     over_face = clamped.x + clamped.y + clamped.z < 1.5
     x, y, z = h.map(lambda b, x: b - abs(x), c).leaves()
@@ -74,53 +85,70 @@ def ball_room(h: Vec3, c: Vec3) -> Any:
 
 
 class BesideBall(NamedTuple):
-    """A solid of some size, in its own axes, and a ball (centre, radius): the gap and its adjoint; and both in the world."""
+    """Contact of a solid at the origin with a ball (center, radius), and the same for placed shapes.
 
-    ball: Callable[[Vec3, Vec3, Any], Gap]
-    ball_vjp: Callable[[Vec3, Vec3, Any, Gap], tuple[Vec3, Vec3, Any]]
+    Attributes:
+        ball: Contact geometry in the axes of the solid.
+        ball_vjp: Its adjoint.
+    """
 
-    def sphere(self, A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> Gap:
+    ball: Callable[[Vec3, Vec3, Any], ContactGeometry]
+    ball_vjp: Callable[[Vec3, Vec3, Any, ContactGeometry], tuple[Vec3, Vec3, Any]]
+
+    def sphere(self, A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> ContactGeometry:
+        """Contact geometry of a placed solid A and a sphere B."""
         found = self.ball(size_a, A.R.T @ (B.r - A.r), size_b.x)
-        return Gap(found.phi, A.r + A.R @ found.p, A.R @ found.n, ZERO)
+        return ContactGeometry(found.phi, A.r + A.R @ found.p, A.R @ found.n, ZERO)
 
-    def sphere_vjp(self, A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, y_bar: Gap) -> PairBars:
+    def sphere_vjp(self, A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, y_bar: ContactGeometry) -> PairBars:
+        """Adjoint of `sphere`."""
         R = A.R
         c = R.T @ (B.r - A.r)
-        own = self.ball(size_a, c, size_b.x)
-        local = Gap(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
+        contact = self.ball(size_a, c, size_b.x)
+        local = ContactGeometry(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
         h_bar, c_bar, r_bar = self.ball_vjp(size_a, c, size_b.x, local)
-        centre_bar = R @ c_bar
-        turn = R @ (cross(own.p, local.p) + cross(own.n, local.n) + cross(c_bar, c))
-        A_bar = moved(A.r, y_bar.p - centre_bar) + Force(turn, Vec3.zero())
-        return PairBars(A_bar, h_bar, moved(B.r, centre_bar), Vec3(r_bar, 0.0, 0.0), ZERO)
+        center_bar = R @ c_bar
+        turn = R @ (cross(contact.p, local.p) + cross(contact.n, local.n) + cross(c_bar, c))
+        A_bar = point_to_pose_bar(A.r, y_bar.p - center_bar) + Force(turn, Vec3.zero())
+        return PairBars(A_bar, h_bar, point_to_pose_bar(B.r, center_bar), Vec3(r_bar, 0.0, 0.0), ZERO)
 
 
 BOX = BesideBall(box_ball, box_ball_vjp)
 
 
-def box_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
+def box_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3) -> ContactGeometry:
+    """Contact geometry of a box and a sphere."""
     return BOX.sphere(A, size_a, B, size_b)
 
 
 @vjp_of(box_sphere)
-def box_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
+def box_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3, y_bar: ContactGeometry) -> PairBars:
+    """Adjoint of `box_sphere`."""
     return BOX.sphere_vjp(A, size_a, B, size_b, y_bar)
 
 
-def box_sphere_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
-    return ball_room(size_a, A.R.T @ (B.r - A.r))
+def box_sphere_margin(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3) -> Any:
+    """Feature margin of a box and a sphere."""
+    return box_ball_margin(size_a, A.R.T @ (B.r - A.r))
 
 
 # -- capsule ---------------------------------------------------------------------------------------------------------------
-NONE = 1e-12  # m, a length that counts as none
-TIE = 1e-15  # m^2, by how much a place must be nearer than one before
+NONE = 1e-12  # m, length treated as zero
+TIE = 1e-15  # m^2, decrease of a squared distance below which the earlier candidate is kept
 EDGES = tuple((j, sides) for j in range(3) for sides in ((-1.0, -1.0), (1.0, -1.0), (-1.0, 1.0), (1.0, 1.0)))
 
 
 class _Nearest(NamedTuple):
-    """The point c + t e of a capsule's axis that is nearest to the box, as MuJoCo finds it: an end of the axis over a face, or
-    the nearest to an edge. across: 1 for each axis of the box along which the two are apart: one beside a face, two beside an
-    edge, three beside a corner. side: on which side of the box, of these."""
+    """Point c + t e of a capsule's axis nearest to the box, as MuJoCo selects it: an end over a face, or the nearest to an
+    edge.
+
+    Attributes:
+        t: Parameter.
+        across: 1 for each axis of the box along which the point and the box are apart: one beside a face, two beside an
+            edge, three beside a
+        corner.
+        side: Sign of the side of the box along these axes.
+    """
 
     t: Any
     across: Vec3
@@ -128,9 +156,16 @@ class _Nearest(NamedTuple):
 
 
 class _Second(NamedTuple):
-    """Where else the capsule touches: t, 1 if there is such a place, and what it hangs on: slab, the axis of the box whose face
-    it lies over the rim of; or shift, the one along which it is a whole width of the box from the first point, in the
-    direction `on` of the axis. Neither: an end of the capsule."""
+    """Second contact point of the capsule.
+
+    Attributes:
+        t: Parameter.
+        there: 1 if the point exists.
+        slab: Axis of the box if the point is over the rim of a face.
+        shift: Axis if the point is a whole width of the box away from the first. Neither slab nor shift: an end of the
+            capsule.
+        on: Direction along the capsule's axis from the first to the second point.
+    """
 
     t: Any
     there: Any
@@ -140,17 +175,18 @@ class _Second(NamedTuple):
 
 
 def _ended(t: Any) -> tuple[Any, Any]:
-    """Within -1..1, and 1 where that held it."""
+    """Clamp to [-1, 1]; the second result is 1 if clamped."""
     return clamp(t, -1.0, 1.0), select(abs(t) > 1.0, 1.0, 0.0)
 
 
 def _put(j: int, along: Any, others: tuple[Any, Any]) -> Vec3:
-    """A vector with this entry at j, and these at the other places in their order."""
+    """Return a vector with `along` at index j and `others` at the other indices."""
     rest = iter(others)
     return Vec3(*(along if k == j else next(rest) for k in range(3)))
 
 
 def _nearest(h: Vec3, c: Vec3, e: Vec3) -> _Nearest:
+    """Return the nearest point of the axis c + t e to the box."""
     best, found = 1.0 / NONE, _Nearest(0.0, ZERO, ZERO)
 
     def offer(square: Any, new: _Nearest) -> None:
@@ -173,16 +209,18 @@ def _nearest(h: Vec3, c: Vec3, e: Vec3) -> _Nearest:
         s, corner = _ended((length * u - mixed * v) / select(crossing, det, 1.0))
         free = (width * width * v - mixed * u) / select(crossing, det, 1.0)
         t, held = _ended(select(corner > 0.5, (v - mixed * s) / length, free))
-        at, other = _ended((u - mixed * t) / (width * width))  # beside an end of the axis
-        end, other = select(other > 0.5, _sign(at), _sign(s)), maximum(corner, other)
-        apart = d - e * t + _put(j, width * select(held > 0.5, at, s), (0.0, 0.0))
+        end_at, other = _ended(
+            (u - mixed * t) / (width * width)
+        )  # free parameter on the edge, next to an end of the axis
+        end, other = select(other > 0.5, _sign(end_at), _sign(s)), maximum(corner, other)
+        apart = d - e * t + _put(j, width * select(held > 0.5, end_at, s), (0.0, 0.0))
         square = select(crossing, dot(apart, apart), 1.0 / NONE)
         offer(square, _Nearest(t, _put(j, select(held > 0.5, other, corner), (1.0, 1.0)), _put(j, end, sides)))
     return found
 
 
 def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
-    """As MuJoCo finds it: how far the axis goes on over the face that it is least steep to."""
+    """Return the second contact point as MuJoCo does: along the face to which the axis is least steep."""
     t, (across, side) = first.t, first[1:]
     safe = e.map(lambda x: select(abs(x) > NONE, abs(x), NONE))
     towards = e.map(_sign)
@@ -192,10 +230,12 @@ def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
     most = Vec3(x_most, y_most, 1.0 - x_most - y_most)
     differ = side.map(lambda a, b: select(a * b < 0.0, 1.0, 0.0), towards)
     lead = most.x * differ.x + most.y * differ.y + most.z * differ.z
-    differ = differ.map(lambda a, b: select(abs(b) > NONE, a, 1.0 - lead), e)  # level with the box: it goes on over it
+    differ = differ.map(
+        lambda a, b: select(abs(b) > NONE, a, 1.0 - lead), e
+    )  # parallel to a face: the axis continues over it
     widths = h.map(lambda a, b: 2.0 * a / b, safe)
     dims = across.x + across.y + across.z
-    # a corner: along the edge, or over the face, that the axis points along
+    # corner: along the edge or over the face in the direction of the axis
     count = differ.x + differ.y + differ.z
     one = select(count < 1.5, 1.0, 0.0)
     ax = differ.map(lambda a: a * one + (1.0 - a) * (1.0 - one))
@@ -204,12 +244,12 @@ def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
     corner_on = (2.0 * one - 1.0) * select(lengthwise, 1.0, -1.0)
     corner_axes = select(lengthwise, ax, ax.map(lambda a: 1.0 - a))
     corner_there = select((count > 0.5) & (count < 2.5), 1.0, 0.0)
-    # an edge: over the face that the axis is nearer to, if it does not lead away from the box
+    # edge: over the face that the axis is nearer to, unless it leads away from the box
     free = across.map(lambda a: 1.0 - a)
     leads = differ.map(lambda a, b: a * b, across)
     edge_there = select(abs(leads.x + leads.y + leads.z - 1.0) < 0.5, 1.0, 0.0)
     edge_on = 2.0 * lead - 1.0
-    # a face: on to where the axis leaves it
+    # face: to the point where the axis leaves it
     face_there, face_on = select(dims > 0.5, 1.0, 0.0), -t
     corner, edge = dims > 2.5, (dims > 1.5) & (dims < 2.5)
     on = select(corner, corner_on, select(edge, edge_on, face_on))
@@ -219,7 +259,7 @@ def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
     step, slab, shift = 1.0 - on * t, ZERO, ZERO
     aside = ASIDE[target().dtype] / norm(
         e
-    )  # an end over the rim is beyond it, and the first point within: as if moved along
+    )  # tie of an end over the rim: it is beyond the rim and the first point within, as if displaced along the axis
     for k in range(3):
         one_hot = Vec3(*(float(i == k) for i in range(3)))
         wide = select(shifts.leaves()[k] > 0.5, widths.leaves()[k], 1.0 / NONE)
@@ -235,47 +275,51 @@ def _second(h: Vec3, c: Vec3, e: Vec3, first: _Nearest) -> _Second:
 
 
 def _beyond(h: Vec3, x: Vec3) -> Vec3:
-    """From the closest point of the box to x."""
+    """Vector from the closest point of the box to x."""
     return x.map(lambda a, b: a - clamp(a, -b, b), h)
 
 
 def _over_rim(h: Vec3, x: Vec3, slab: Vec3) -> Vec3:
-    """The point, with its coordinate along the slab to the last digit."""
+    """Return x with its coordinate along the slab clamped exactly to the box."""
     return x.map(lambda a, b, on: select(on > 0.5, clamp(a, -b, b), a), h, slab)
 
 
-def box_segment(h: Vec3, c: Vec3, e: Vec3, r: float, which: float) -> Gap:
-    """A box at the origin, and the first (which = 0) or second (1) ball of a capsule c + t e, -1 <= t <= 1."""
+def box_segment(h: Vec3, c: Vec3, e: Vec3, r: float, which: float) -> ContactGeometry:
+    """Contact geometry of a box and the first (which = 0) or second (1) ball of a capsule c + t e, -1 <= t <= 1."""
     first = _nearest(h, c, e)
     second = _second(h, c, e, first)
     use = which > 0.5
-    met = box_ball(h, select(use, _over_rim(h, c + e * second.t, second.slab), c + e * first.t), r)
+    contact = box_ball(h, select(use, _over_rim(h, c + e * second.t, second.slab), c + e * first.t), r)
     there = select(use, second.there, 1.0) > 0.5
-    return Gap(select(there, met.phi, FAR), met.p, met.n, ZERO)
+    return ContactGeometry(select(there, contact.phi, FAR), contact.p, contact.n, ZERO)
 
 
 @vjp_of(box_segment)
 def box_segment_vjp(
-    h: Vec3, c: Vec3, e: Vec3, r: float, which: float, y_bar: Gap
+    h: Vec3, c: Vec3, e: Vec3, r: float, which: float, y_bar: ContactGeometry
 ) -> tuple[Vec3, Vec3, Vec3, float, float]:
-    """The first point is held at an end, or e . (x - k) = 0 over the axes across, k on the edge or at the corner. The second
-    is held at an end; or its coordinate along `slab` is a half size; or it is `shift`ed from the first by a whole width."""
+    """Adjoint of `box_segment`.
+
+    The first point is an end, or satisfies e . (x - k) = 0 over the axes across, k on the edge or at the corner. The second
+    is an end, or its coordinate along `slab` equals a half size, or it is the first plus a whole width of the box
+    (`shift`).
+    """
     first = _nearest(h, c, e)
     second = _second(h, c, e, first)
     use = which > 0.5
     t, there = select(use, second.t, first.t), select(use, second.there, 1.0) > 0.5
-    seen = Gap(select(there, y_bar.phi, 0.0), y_bar.p, y_bar.n, ZERO)
+    seen = ContactGeometry(select(there, y_bar.phi, 0.0), y_bar.p, y_bar.n, ZERO)
     slab, shift = select(use, second.slab, ZERO), select(use, second.shift, ZERO)
     h_bar, x_bar, r_bar = box_ball_vjp(h, _over_rim(h, c + e * t, slab), r, seen)
     c_bar, e_bar, t_bar = x_bar, x_bar * t, dot(e, x_bar)
     safe = e.map(lambda a: select(abs(a) > NONE, a, NONE))
-    # the second point
+    # second point
     pull = slab.map(lambda a, b: -(a * t_bar / b), safe)  # slab: dt = (side dh - dc - t de) / e
     c_bar, e_bar = c_bar + pull, e_bar + pull * t
     h_bar = h_bar - pull.map(lambda a, b: a * _sign(b), c + e * t)
     widen = shift.map(lambda a, b: 2.0 * a * second.on * t_bar / abs(b), safe)  # shift: dt = dt_1 + d(2 on h / |e|)
     h_bar, e_bar = h_bar + widen, e_bar - widen.map(lambda a, b, w: a * w / b, safe, h)
-    # the first point
+    # first point
     shifted = shift.x + shift.y + shift.z
     first_bar = select(abs(first.t) < 1.0, t_bar * select(use, shifted, 1.0), 0.0)
     steep = e.map(lambda a, m: a * m, first.across)
@@ -287,65 +331,72 @@ def box_segment_vjp(
     return h_bar - steep.map(lambda a, s: a * s * w, first.side), c_bar, e_bar, r_bar, 0.0
 
 
-def box_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Gap:
-    """at.x = 0: the ball of the capsule nearest to the box; 1: the one further on, if there is one."""
+def box_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3) -> ContactGeometry:
+    """Contact geometry of a box and a capsule. feature.x = 0: the ball nearest to the box; 1: the second ball, if there is
+    one."""
     R = A.R
-    met = box_segment(size_a, R.T @ (B.r - A.r), R.T @ (B.R.column(2) * size_b.y), size_b.x, at.x)
-    return Gap(met.phi, A.r + R @ met.p, R @ met.n, ZERO)
+    contact = box_segment(size_a, R.T @ (B.r - A.r), R.T @ (B.R.column(2) * size_b.y), size_b.x, feature.x)
+    return ContactGeometry(contact.phi, A.r + R @ contact.p, R @ contact.n, ZERO)
 
 
 @vjp_of(box_capsule)
-def box_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3, y_bar: Gap) -> PairBars:
+def box_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3, y_bar: ContactGeometry) -> PairBars:
+    """Adjoint of `box_capsule`."""
     R, z = A.R, B.R.column(2)
     c, e = R.T @ (B.r - A.r), R.T @ (z * size_b.y)
-    met = box_segment(size_a, c, e, size_b.x, at.x)
-    own = Gap(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
-    h_bar, c_bar, e_bar, r_bar, _ = box_segment_vjp(size_a, c, e, size_b.x, at.x, own)
-    centre_bar, axis_bar = R @ c_bar, R @ e_bar
-    turn = R @ (cross(met.p, own.p) + cross(met.n, own.n) + cross(c_bar, c) + cross(e_bar, e))
-    A_bar = moved(A.r, y_bar.p - centre_bar) + Force(turn, Vec3.zero())
-    B_bar = moved(B.r, centre_bar) + turned(z, axis_bar * size_b.y)
+    contact = box_segment(size_a, c, e, size_b.x, feature.x)
+    local = ContactGeometry(y_bar.phi, R.T @ y_bar.p, R.T @ y_bar.n, ZERO)
+    h_bar, c_bar, e_bar, r_bar, _ = box_segment_vjp(size_a, c, e, size_b.x, feature.x, local)
+    center_bar, axis_bar = R @ c_bar, R @ e_bar
+    turn = R @ (cross(contact.p, local.p) + cross(contact.n, local.n) + cross(c_bar, c) + cross(e_bar, e))
+    A_bar = point_to_pose_bar(A.r, y_bar.p - center_bar) + Force(turn, Vec3.zero())
+    B_bar = point_to_pose_bar(B.r, center_bar) + axis_to_pose_bar(z, axis_bar * size_b.y)
     return PairBars(A_bar, h_bar, B_bar, Vec3(r_bar, dot(z, axis_bar), 0.0), ZERO)
 
 
-def box_capsule_room(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, at: Vec3) -> Any:
-    """Of both points: to where another feature of the box is the nearest to them, where they come to an end of the axis or
-    leave it, and where the second is found in another way."""
+def box_capsule_margin(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3) -> Any:
+    """Feature margin of both points.
+
+    Distance to another feature of the box becoming the nearest, to a point reaching or leaving an end of the axis, and to
+    another rule for the second point.
+    """
     h, e, c = size_a, A.R.T @ (B.R.column(2) * size_b.y), A.R.T @ (B.r - A.r)
     first = _nearest(h, c, e)
     second, length = _second(h, c, e, first), norm(e)
     x, y, across = c + e * first.t, c + e * second.t, first.across
     dims, hangs = across.x + across.y + across.z, least_of(*(-(second.slab + second.shift)).leaves()) < -0.5
-    held = abs(dot(e, _beyond(h, x))) / length  # what holds the first at its end
+    held = abs(dot(e, _beyond(h, x))) / length  # constraint force that keeps the first point at its end
     held = select(
         (dims > 1.5) | hangs, held, FAR
-    )  # over a face with the second at the other end, the two change places
+    )  # over a face with the second point at the other end, the two swap without effect
     ends = select(abs(first.t) < 1.0, (1.0 - abs(first.t)) * length, held)
-    # over a rim a point stays there; see `box_capsule_level` for two of them
+    # a point over a rim stays there; see `box_capsule_symmetric_margin` for two of them
     rim = _spanned(first, second)
     level = across.map(lambda a, along: a * (1.0 - along) * (rim.x + rim.y + rim.z), rim)
     x, y = (p.map(lambda a, on: select(on > 0.5, 0.0, a), on) for p, on in ((x, rim), (y, second.slab + rim)))
     beside = select(hangs, abs(1.0 - abs(second.t)) * length, FAR)
-    there = select(second.there > 0.5, minimum(ball_room(h, y), beside), FAR)
+    there = select(second.there > 0.5, minimum(box_ball_margin(h, y), beside), FAR)
     slopes = e.map(lambda a, on: select(on > 0.5, abs(a), FAR), across.map(lambda a, rim: a * (1.0 - rim), level))
     by_slope = least_of(
         *slopes.leaves(), *(select(minimum(a, b) < FAR, abs(a - b), FAR) for a, b in combinations(slopes.leaves(), 2))
     )
     square = e.map(lambda a: abs(a * a - 0.5 * length * length) / length)
     by_slope = minimum(by_slope, select(dims > 2.5, least_of(*square.leaves()), FAR))
-    return least_of(ball_room(h, x), ends, there, select(dims > 1.5, by_slope, FAR))
+    return least_of(box_ball_margin(h, x), ends, there, select(dims > 1.5, by_slope, FAR))
 
 
 def _spanned(first: _Nearest, second: _Second) -> Vec3:
-    """1 for the axis of the box that the capsule lies along, over one whole width of the box from rim to rim."""
+    """Return 1 for the axis of the box along which the capsule spans the whole width from rim to rim."""
     dims = first.across.x + first.across.y + first.across.z
     return second.shift * select((dims > 1.5) & (dims < 2.5), 1.0, 0.0)
 
 
-def box_capsule_level(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> Any:
-    """To where a capsule that lies over both rims of a face is level. There the first point goes from one rim to the other and
-    the second changes places with it, and the one outside the face turns its normal with the tilt. Two points that press alike
-    do the same to both sides."""
+def box_capsule_symmetric_margin(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3) -> Any:
+    """Distance to a level capsule over both rims of a face.
+
+    There the first point changes to the other rim and the second swaps with it, and the one outside the face rotates its
+    normal with the tilt. Two points with equal forces have the same effect on both sides.
+    """
     h, e, c = size_a, A.R.T @ (B.R.column(2) * size_b.y), A.R.T @ (B.r - A.r)
     first = _nearest(h, c, e)
     rim = _spanned(first, _second(h, c, e, first))

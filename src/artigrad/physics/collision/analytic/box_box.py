@@ -1,14 +1,15 @@
-"""Box against box: the axis of least overlap of fifteen, then the incident face cut to the reference face, or two edges.
+"""Box and box: separating axis of least overlap of fifteen, then face clipping or two edges.
 
-The rules of choice are MuJoCo's: an edge axis must beat the best face, and a face takes its place where the two are within
-8 degrees and the edge is not 5 % better. The corners of the cut face are twelve candidates, each with a slot of its own and
-at most eight of them real: every edge of the incident face cut to the reference rectangle has a start and, if it leaves the
-rectangle, an end; and the rectangle's corners may lie inside the incident face.
+The rules of choice are MuJoCo's: an edge axis must beat the best face, and the face is used if the two axes are within 8
+degrees and the edge is not 5 % better. The vertices of the clipped face are twelve candidates, each with its own slot, of
+which at most eight exist: every edge of the incident face, clipped to the reference rectangle, has a start and, if it
+leaves the rectangle, an end; and the corners of the rectangle may be inside the incident face.
 
-Boxes in exact alignment are all ties: which box's edge ends the face on either side, and whose face is the reference. Each is
-decided as after one small motion of the whole box, the same for all points, which no rounding outweighs: the incident face
-aside by `ASIDE`, and any tilt by `TILTED`. So as many points are found on either side of an alignment as there, and their
-motions are together those of one side. Where both sides agree on what the points do to the boxes, so does the gradient.
+Boxes in exact alignment are ties: whose edge ends the face on either side, and whose face is the reference. Each tie is
+decided as after one small displacement of the whole box, the same for all points and larger than rounding: of the incident
+face by `ASIDE`, of any tilt by `TILTED`. Therefore the number of points on either side of an alignment is the number at it,
+and their motions are jointly those of one side. If both sides agree on the force of the points on the boxes, so does the
+gradient.
 """
 
 from __future__ import annotations
@@ -18,45 +19,45 @@ from typing import Any, NamedTuple
 
 from ....compiler import Row, clamp, maximum, minimum, select, sqrt, target
 from ...spatial import Force, Mat3, Vec3, cross, dot
-from ..convex.contact_record import Slots, held_vjp, slip
+from ..contact_geometry import ASIDE, FAR, ContactGeometry, PairBars, least_of, point_to_pose_bar
+from ..convex.contact_record import Slots, fixed_normal_vjp, slip
 from ..convex.feature_margin import beside
 from ..convex.solids import Solid
-from ..gap import ASIDE, FAR, Gap, PairBars, least_of, moved
 
 SLOTS = 12
-ALIGNED = 0.99  # cosine: a face and an edge axis that are one direction
-BETTER = 0.05  # share of the depth by which an edge must then be the better one
+ALIGNED = 0.99  # cosine above which a face and an edge axis are one direction
+BETTER = 0.05  # fraction of the depth by which an edge must then be better
 TOUCHING = {
     "f64": 1e-9,
     "f32": 1e-6,
-}  # m, by which it must be better at least, so that rounding does not choose at depth 0
-CLEAR = 1e-6  # by which an edge must beat a face at least
-PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine of two edges that have no axis between them
-LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge that runs along a side of the rectangle
-WAY = (1.0, 0.6)  # direction of the motion of the incident face over the reference face
-TILTED = {"f64": 1e-9, "f32": 1e-6}  # rad, a tilt against each other
+}  # m, least difference, so that rounding does not decide at depth 0
+CLEAR = 1e-6  # relative amount by which an edge must beat a face
+PARALLEL = {"f64": 1e-12, "f32": 1e-6}  # squared sine below which two edges have no common normal
+LEVEL = {"f64": 1e-12, "f32": 1e-7}  # m, an edge parallel to a side of the rectangle
+WAY = (1.0, 0.6)  # direction of the virtual displacement of the incident face over the reference face
+TILTED = {"f64": 1e-9, "f32": 1e-6}  # rad, virtual tilt of one box relative to the other
 FIRST = {"f64": 1e-11, "f32": 2e-7}  # m, by which a face of B must be better than one of A
-FURTHER = 1.0 + 1e-6  # times as far, at least
+FURTHER = 1.0 + 1e-6  # least ratio of extents
 AROUND = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))  # corners of a rectangle
 
 
 def _is(code: Any, value: float) -> Any:
-    """1 where a code is this value, else 0."""
+    """Return 1 if a code has this value, else 0."""
     return select(abs(code - value) < 0.5, 1.0, 0.0)
 
 
 def _unit(code: Any) -> Vec3:
-    """The axis with the number of the code."""
+    """Unit vector along the axis with this number."""
     return Vec3(*(_is(code, float(k)) for k in range(3)))
 
 
 def _third(code: Any, x: Any, y: Any, z: Any) -> Any:
-    """x, y or z as the code is 0, 1 or 2."""
+    """Return x, y or z for code 0, 1 or 2."""
     return select(code < 0.5, x, select(code < 1.5, y, z))
 
 
 def _towards(v: Vec3, code: Any) -> Vec3:
-    """Coordinates in axes turned in their cycle so that the one of the code is z."""
+    """Coordinates in cyclically permuted axes, of which the one with this code is z."""
     return Vec3(_third(code, v.y, v.z, v.x), _third(code, v.z, v.x, v.y), _third(code, v.x, v.y, v.z))
 
 
@@ -66,7 +67,7 @@ def _from(v: Vec3, code: Any) -> Vec3:
 
 
 class _Setting(NamedTuple):
-    """Two boxes: half sizes; B's axes in A; B's centre in the axes of A and of B."""
+    """Two boxes: half sizes a, b; axes R of B in A; center of B relative to A in the axes of A (t) and of B (u)."""
 
     a: Vec3
     b: Vec3
@@ -76,7 +77,7 @@ class _Setting(NamedTuple):
 
 
 class _Axis(NamedTuple):
-    """An axis that separates best: how far (below zero: overlap), and its code. Of edges: the two, and the axis in A."""
+    """Separating axis: signed distance along it and code; of two edges the numbers of both, and the axis in A."""
 
     apart: Any
     code: Any
@@ -85,7 +86,7 @@ class _Axis(NamedTuple):
 
 
 def _face_axes(s: _Setting) -> list[_Axis]:
-    """Codes 0 to 2: faces of A; 3 to 5: of B."""
+    """Return the axes of faces: codes 0 to 2 of A, 3 to 5 of B."""
     Q = s.R.map(abs)
     sides = ((0.0, s.t, s.a, Q @ s.b), (3.0, s.u, s.b, Q.T @ s.a))
     return [
@@ -96,8 +97,10 @@ def _face_axes(s: _Setting) -> list[_Axis]:
 
 
 def _best_face(s: _Setting) -> tuple[_Axis, Any]:
-    """With the faces as far apart as after a small tilt, and whether the tilt has chosen between a face of A and one of B. Of
-    two that lie flat on each other this is the one that covers the other, which stays the best however they tilt."""
+    """Return the face axis of least overlap after a small virtual tilt, and whether the tilt decided between A and B.
+
+    Of two aligned faces this is the larger one, if it covers the other; it stays the best under any tilt.
+    """
     kind, axes = target().dtype, _face_axes(s)
     aside = s.R.map(lambda x: 1.0 - abs(x))
     reaches = (*(aside @ s.b).leaves(), *(aside.T @ s.a).leaves())
@@ -119,13 +122,13 @@ def _best_face(s: _Setting) -> tuple[_Axis, Any]:
 
 
 def _edge_axes(s: _Setting) -> Iterator[_Axis]:
-    """The nine axes at right angles to an edge of A and one of B."""
+    """Yield the nine axes perpendicular to an edge of A and an edge of B."""
     units = [Vec3(*(float(i == k) for k in range(3))) for i in range(3)]
     for i, axis in enumerate(units):
         for j in range(3):
             n = cross(axis, s.R.column(j))
             square = dot(n, n)
-            crossing = square > PARALLEL[target().dtype]  # else the faces cover them
+            crossing = square > PARALLEL[target().dtype]  # else face axes cover this direction
             n = n * (1.0 / sqrt(select(crossing, square, 1.0)))
             along = dot(n, s.t)
             reach = dot(n.map(abs), s.a) + dot((s.R.T @ n).map(abs), s.b)
@@ -134,6 +137,7 @@ def _edge_axes(s: _Setting) -> Iterator[_Axis]:
 
 
 def _best_edge(s: _Setting) -> _Axis:
+    """Return the edge axis of least overlap."""
     best = _Axis(-FAR, 0.0)
     for axis in _edge_axes(s):
         more = axis.apart > best.apart
@@ -142,12 +146,12 @@ def _best_edge(s: _Setting) -> _Axis:
 
 
 def _normal(s: _Setting, face: _Axis) -> Vec3:
-    """Of a face, in A."""
+    """Normal of a face, in A."""
     return select(face.code < 2.5, _unit(face.code), s.R @ _unit(face.code - 3.0))
 
 
 def _by_edge(s: _Setting, face: _Axis, edge: _Axis) -> Any:
-    """Whether two edges meet, not a face."""
+    """Return True if two edges touch, not a face."""
     aligned = abs(dot(_normal(s, face), edge.n)) > ALIGNED
     wins = (edge.apart - CLEAR * abs(edge.apart)) > face.apart
     enough = edge.apart > face.apart + BETTER * abs(face.apart) + TOUCHING[target().dtype]
@@ -155,20 +159,21 @@ def _by_edge(s: _Setting, face: _Axis, edge: _Axis) -> Any:
 
 
 class _Edges(NamedTuple):
-    """The gap and the point of two edges, their directions, all in A; and how far their points are from the ends."""
+    """Contact of two edges: distance, point, directions of both edges, all in A; and the distance of the points to the ends."""
 
-    gap: Any
+    distance: Any
     p: Vec3
     e: Vec3
     f: Vec3
-    room: Any
+    margin: Any
 
 
 def _edges(s: _Setting, edge: _Axis) -> _Edges:
+    """Closest points of the two edges of an edge axis."""
     e, f = _unit(edge.code), s.R @ _unit(edge.other)
 
     def corner(n: Vec3, h: Vec3, along: Vec3) -> Vec3:
-        """The middle of the edge that is furthest along n."""
+        """Midpoint of the edge that is furthest along n."""
         return n.map(lambda x, a, on: select(on > 0.5, 0.0, select(x < 0.0, -a, a)), h, along)
 
     a = corner(edge.n, s.a, e)
@@ -180,14 +185,20 @@ def _edges(s: _Setting, edge: _Axis) -> _Edges:
     y = clamp(k * x - along_f, -half_b, half_b)
     x = clamp(along_e + k * y, -half_a, half_a)
     a, b = a + e * x, b + f * y
-    room = minimum(*(abs(half - abs(t)) for half, t in ((half_a, along_e + k * y), (half_b, k * x - along_f))))
-    return _Edges(dot(b - a, edge.n), (a + b) * 0.5, e, f, room)
+    margin = minimum(*(abs(half - abs(t)) for half, t in ((half_a, along_e + k * y), (half_b, k * x - along_f))))
+    return _Edges(dot(b - a, edge.n), (a + b) * 0.5, e, f, margin)
 
 
 class _Faces(NamedTuple):
-    """The reference face as a rectangle of half sizes h about z = 0, z away from its box, and the incident one as
-    o + x u + y v, |x|, |y| <= 1; to_box: from these axes to those of the reference box; depth: from its centre to the face;
-    lead: by how much the incident face looks at the reference more than any other."""
+    """Reference face as a rectangle of half sizes h about z = 0, and incident face as o + x u + y v, |x|, |y| <= 1.
+
+    Attributes:
+        h: Half sizes of the rectangle; z points away from its box.
+        o, u, v: Center and half edges of the incident face.
+        to_box: Conversion from these axes to those of the reference box.
+        depth: Distance from the center of that box to the face.
+        lead: Difference of alignment between the incident face and the next one.
+    """
 
     h: Vec3
     o: Vec3
@@ -199,7 +210,7 @@ class _Faces(NamedTuple):
 
 
 def _faces(s: _Setting, face: _Axis) -> tuple[_Faces, Any]:
-    """The two faces, and whether A's is the reference."""
+    """Return the two faces, and whether the reference is A's."""
     own = face.code < 2.5
     code = select(own, face.code, face.code - 3.0)
     G, c = select(own, s.R, s.R.T), _towards(select(own, s.t, -s.u), code)
@@ -218,14 +229,14 @@ def _faces(s: _Setting, face: _Axis) -> tuple[_Faces, Any]:
     u, v, w = pick(y, z, x), pick(z, x, y), pick(x, y, z)
     half = _towards(other, steep)
     lead = abs(w.z) - maximum(abs(u.z), abs(v.z))
-    w = w * select(w.z > 0.0, -half.z, half.z)  # down to the face that looks at the reference
+    w = w * select(w.z > 0.0, -half.z, half.z)  # down to the face towards the reference
     o = up(c) + w - Vec3(0.0, 0.0, h.z)
     return _Faces(h, o, u * half.x, v * half.y, lambda q: _from(up(q), code), h.z, lead), own
 
 
 class _Corner(NamedTuple):
-    """A corner of the cut face: whether it is real (1 or 0), where, along which two directions it may slip, and whether each
-    belongs to the reference (1) or the incident face (0)."""
+    """Vertex of the clipped face: 1 if it exists, position, two sliding directions, and 1 for each that belongs to the
+    reference."""
 
     real: Any
     at: Vec3
@@ -239,25 +250,27 @@ X, Y = Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0)
 
 
 def _aside() -> tuple[float, float]:
-    """The motion of the incident face that decides ties."""
+    """Virtual displacement of the incident face that decides ties."""
     x, y = (w * ASIDE[target().dtype] for w in WAY)
     return x, y
 
 
 def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
-    """What the rectangle leaves of the edge p + t g, 0 <= t <= 1: its start, and its end where it leaves the rectangle. What
-    cuts is decided with the edge moved aside, and where it cuts by the edge as it is."""
+    """Clip the edge p + t g, 0 <= t <= 1, by the rectangle: its start, and its end if it leaves the rectangle.
+
+    Which sides clip is decided with the edge displaced; the intersections are those of the edge itself.
+    """
     start, end, at_start, at_end = 0.0, 1.0, 0.0, 1.0
     start_x = end_x = 0.0  # 1 where a side at x = +-h cuts
     for axis, (x, gx, h, aside) in enumerate(zip((p.x, p.y), (g.x, g.y), (f.h.x, f.h.y), _aside(), strict=True)):
         flat = abs(gx) < LEVEL[target().dtype]
         inverse = 1.0 / select(flat, 1.0, gx)
-        moved = aside * inverse
+        shift = aside * inverse
         one, two = (-h - x) * inverse, (h - x) * inverse
         least, most = minimum(one, two), maximum(one, two)
         inside = abs(x + aside) <= h
-        low = select(flat, select(inside, -FAR, FAR), least - moved)
-        high = select(flat, select(inside, FAR, -FAR), most - moved)
+        low = select(flat, select(inside, -FAR, FAR), least - shift)
+        high = select(flat, select(inside, FAR, -FAR), most - shift)
         later, sooner = low > start, high < end
         start, end = select(later, low, start), select(sooner, high, end)
         at_start, at_end = select(later, least, at_start), select(sooner, most, at_end)
@@ -265,8 +278,8 @@ def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
         start_x, end_x = select(later, mark, start_x), select(sooner, mark, end_x)
     some = select(start < end, 1.0, 0.0)
     beyond = 2.0 * ASIDE[target().dtype] / maximum(abs(g.x) + abs(g.y), LEVEL[target().dtype])
-    at_start, at_end = (clamp(t, -beyond, 1.0 + beyond) for t in (at_start, at_end))  # where nearly parallel
-    whole = select(start > 0.0, 0.0, 1.0)  # the start is a corner of the incident face itself
+    at_start, at_end = (clamp(t, -beyond, 1.0 + beyond) for t in (at_start, at_end))  # bounded if nearly parallel
+    whole = select(start > 0.0, 0.0, 1.0)  # the start is a vertex of the incident face
     first = _Corner(
         some,
         p + g * at_start,
@@ -281,19 +294,19 @@ def _cut_edge(f: _Faces, p: Vec3, g: Vec3) -> list[_Corner]:
 
 
 def _incident(f: _Faces) -> list[Vec3]:
-    """The corners of the incident face."""
+    """Vertices of the incident face."""
     return [f.o + f.u * x + f.v * y for x, y in AROUND]
 
 
 def _cut(f: _Faces) -> list[_Corner]:
-    """The twelve candidates."""
+    """Return the twelve candidate vertices."""
     ring = _incident(f)
     out = [c for k in range(4) for c in _cut_edge(f, ring[k], ring[(k + 1) % 4] - ring[k])]
     det = f.u.x * f.v.y - f.u.y * f.v.x
     inverse = 1.0 / select(abs(det) > 1e-30, det, 1.0)
 
     def along(x: Any, y: Any) -> tuple[Any, Any]:
-        """How far along u and v a place from o is."""
+        """Coordinates along u and v of a position relative to o."""
         return (x * f.v.y - y * f.v.x) * inverse, (f.u.x * y - f.u.y * x) * inverse
 
     aside_u, aside_v = along(*_aside())
@@ -306,13 +319,14 @@ def _cut(f: _Faces) -> list[_Corner]:
 
 
 def _setting(one: Solid, other: Solid) -> _Setting:
+    """Relative position and axes of two boxes."""
     A, B = one.X, other.X
     d = B.r - A.r
     return _Setting(one.size, other.size, A.R.T @ B.R, A.R.T @ d, B.R.T @ d)
 
 
 def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
-    """Fill the twelve slots of a pair; FAR is the gap of those that are not real."""
+    """Compute the twelve points of a pair; the distance of those that do not exist is FAR."""
     A, B, s = one.X, other.X, _setting(one, other)
     (face, tie), edge = _best_face(s), _best_edge(s)
     by_edge = _by_edge(s, face, edge)
@@ -338,7 +352,7 @@ def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
         f1, f2 = world(corner.f1), world(corner.f2)
         of1 = select(corner.of1 > 0.5, of_reference, of_incident)
         of2 = of_reference if corner.of2 else of_incident
-        if k == 0:  # of two edges the one point
+        if k == 0:  # the single point of two edges
             phi, p = select(by_edge, edge_phi, phi), select(by_edge, A.r + A.R @ edge_p, p)
             f1, f2 = select(by_edge, edge_e, f1), select(by_edge, edge_f, f2)
             of1, of2 = select(by_edge, 1.0, of1), select(by_edge, 0.0, of2)
@@ -351,8 +365,10 @@ def box_box(one: Solid, other: Solid, near: Any, slots: Slots) -> None:
 
 
 def _owners(f: _Faces, of_reference: Any, tie: Any) -> tuple[Any, Any]:
-    """1 for A: whose face turns the normal along the axes of the reference face. In a tie it is along either axis the one that
-    reaches further there: a tilt about the other axis leaves it the best, to both sides."""
+    """Return 1 for each axis of the reference face about which A's face determines the normal.
+
+    In a tie it is the face that extends further along the other axis: a tilt leaves it the best on both sides.
+    """
     out = []
     for h, o, u, v in zip(f.h.leaves()[:2], f.o.leaves()[:2], f.u.leaves()[:2], f.v.leaves()[:2], strict=True):
         further = tie & (abs(u) + abs(v) - abs(o) > h * FURTHER)
@@ -360,37 +376,37 @@ def _owners(f: _Faces, of_reference: Any, tie: Any) -> tuple[Any, Any]:
     return out[0], out[1]
 
 
-def box_box_vjp(one: Solid, other: Solid, row: Row, y_bar: Gap) -> PairBars:
-    """From the cotangents of one point's gap to the poses and half sizes of both boxes."""
+def box_box_vjp(one: Solid, other: Solid, row: Row, y_bar: ContactGeometry) -> PairBars:
+    """Cotangents of the poses and half sizes of both boxes from that of one point."""
     n, phi, p = row.n, row.phi, row.p
     on_b = n * (y_bar.phi + 0.5 * dot(n, y_bar.p))
     y = slip(row, n, y_bar.p - on_b, on_b)
     a_bar, b_bar = y_bar.p - on_b - y, on_b + y
-    turn_a, turn_b = held_vjp(row, y_bar.n + y_bar.p * (0.5 * phi) - y * phi)
+    turn_a, turn_b = fixed_normal_vjp(row, y_bar.n + y_bar.p * (0.5 * phi) - y * phi)
     a, b = p - n * (0.5 * phi), p + n * (0.5 * phi)
 
     def bars(box: Solid, at: Vec3, bar: Vec3, turn: Vec3) -> tuple[Force, Vec3]:
         size_bar = box.to_own(at).map(lambda x, h, w: x / h * w, box.size, box.X.R.T @ bar)
-        return moved(at, bar) + Force(cross(n, turn), Vec3.zero()), size_bar
+        return point_to_pose_bar(at, bar) + Force(cross(n, turn), Vec3.zero()), size_bar
 
     A_bar, size_a = bars(one, a, a_bar, turn_a)
     B_bar, size_b = bars(other, b, b_bar, turn_b)
     return PairBars(A_bar, size_a, B_bar, size_b, Vec3.zero())
 
 
-# -- how far it is to other features -----------------------------------------------------------------------------------------
-def box_box_room(one: Solid, other: Solid, near: Any, slots: Slots) -> Any:
-    """To where another axis is the best, a corner enters or leaves the cut face, or a point comes to an end of its edge."""
+# -- feature margin ------------------------------------------------------------------------------------------------------
+def box_box_margin(one: Solid, other: Solid, near: Any, slots: Slots) -> Any:
+    """Distance to another separating axis, a vertex entering or leaving the clipped face, or a point at an end of its edge."""
     s = _setting(one, other)
     (face, _), edge = _best_face(s), _best_edge(s)
     f, _ = _faces(s, face)
-    by_face = least_of(_faces_room(s, face, f), f.lead * least_of(*f.h.leaves()), _corners_room(f, near))
-    by_edge = minimum(_edges(s, edge).room, edge.apart - _second(edge, _edge_axes(s)))
-    return minimum(select(_by_edge(s, face, edge), by_edge, by_face), _rule_room(s, face, edge))
+    by_face = least_of(_faces_margin(s, face, f), f.lead * least_of(*f.h.leaves()), _corners_margin(f, near))
+    by_edge = minimum(_edges(s, edge).margin, edge.apart - _second(edge, _edge_axes(s)))
+    return minimum(select(_by_edge(s, face, edge), by_edge, by_face), _rule_margin(s, face, edge))
 
 
 def _second(best: _Axis, axes: Iterator[_Axis]) -> Any:
-    """How far the second best axis separates."""
+    """Signed distance along the second best axis."""
     second: Any = -FAR
     for axis in axes:
         own = (abs(axis.code - best.code) < 0.5) & (abs(axis.other - best.other) < 0.5)
@@ -398,20 +414,22 @@ def _second(best: _Axis, axes: Iterator[_Axis]) -> Any:
     return second
 
 
-def _faces_room(s: _Setting, face: _Axis, f: _Faces) -> Any:
-    """To where another face is the best. Of two that lie flat on each other and of which one covers the other, that of the
-    larger is the best however they tilt."""
-    covered, normal, room = _covers(f), _normal(s, face), FAR + 0.0 * face.apart
+def _faces_margin(s: _Setting, face: _Axis, f: _Faces) -> Any:
+    """Distance to another face becoming the best.
+
+    Of two aligned faces one of which covers the other, the larger stays the best under any tilt.
+    """
+    covered, normal, margin = _covers(f), _normal(s, face), FAR + 0.0 * face.apart
     for axis in _face_axes(s):
         flat = abs(dot(normal, _normal(s, axis))) > ALIGNED
-        room = minimum(
-            room, select(flat & (covered | (abs(axis.code - face.code) < 0.5)), FAR, face.apart - axis.apart)
+        margin = minimum(
+            margin, select(flat & (covered | (abs(axis.code - face.code) < 0.5)), FAR, face.apart - axis.apart)
         )
-    return room
+    return margin
 
 
 def _covers(f: _Faces) -> Any:
-    """Where one of both faces lies over all of the other."""
+    """Return True if one of both faces covers the other."""
     inside = least_of(*(minimum(f.h.x - abs(p.x), f.h.y - abs(p.y)) for p in _incident(f)))
     det = f.u.x * f.v.y - f.u.y * f.v.x
     inverse = 1.0 / select(abs(det) > 1e-30, det, 1.0)
@@ -423,19 +441,20 @@ def _covers(f: _Faces) -> Any:
     return maximum(inside, around) > 0.0
 
 
-def _corners_room(f: _Faces, near: Any) -> Any:
-    ring, rectangle, room = _incident(f), [Vec3(f.h.x * x, f.h.y * y, 0.0) for x, y in AROUND], FAR + 0.0 * f.o.x
+def _corners_margin(f: _Faces, near: Any) -> Any:
+    """Distance to a vertex of one face crossing an edge of the other."""
+    ring, rectangle, margin = _incident(f), [Vec3(f.h.x * x, f.h.y * y, 0.0) for x, y in AROUND], FAR + 0.0 * f.o.x
     for k in range(4):
         for j in range(4):
-            room = minimum(room, beside(ring[k], rectangle[j], rectangle[(j + 1) % 4], -1.0, near))
-            room = minimum(room, beside(rectangle[j], ring[k], ring[(k + 1) % 4], 1.0, near))
-    return room
+            margin = minimum(margin, beside(ring[k], rectangle[j], rectangle[(j + 1) % 4], -1.0, near))
+            margin = minimum(margin, beside(rectangle[j], ring[k], ring[(k + 1) % 4], 1.0, near))
+    return margin
 
 
-def _rule_room(s: _Setting, face: _Axis, edge: _Axis) -> Any:
-    """To where `_by_edge` says otherwise."""
+def _rule_margin(s: _Setting, face: _Axis, edge: _Axis) -> Any:
+    """Distance to a change of the result of `_by_edge`."""
     cosine, size = abs(dot(_normal(s, face), edge.n)), least_of(*s.a.leaves(), *s.b.leaves())
     enough = face.apart + BETTER * abs(face.apart)
-    between = (edge.apart > face.apart) & (edge.apart < enough)  # there the angle decides
+    between = (edge.apart > face.apart) & (edge.apart < enough)  # here the angle decides
     by_depth = abs(edge.apart - select(cosine > ALIGNED, enough, face.apart))
     return minimum(by_depth, select(between, abs(cosine - ALIGNED) * size, FAR))

@@ -1,12 +1,14 @@
-"""What of two solids lies flat on each other, as MuJoCo decides it: two faces, an edge on a face, or nothing  (theory 6.10).
+"""Features of two touching solids that are aligned, as MuJoCo selects them: two faces, an edge and a face, or none  (theory
+6.10).
 
-What may lie flat is what touches or is around it: a face; both faces of an edge; of a corner the face that looks most along the
-normal, and its edges. The two faces, one of each solid, that look most straight at each other do so if they are within FACE.
-Faces that do not look along the normal of what touches do not count: the sides of two boxes in line look as straight at each
-other as top and bottom do.
-Else an edge does if it lies across a face of the other solid within EDGE: the one that touches, or the first at the corner that
-touches. The line of a capsule or cylinder is such an edge too, and if it touches a corner the first face there counts, wherever
-it looks.
+Candidates are the features that touch or are adjacent: a face; both faces of an edge; at a vertex the face most aligned
+with the contact normal, and its edges. The two faces, one of each solid, that are most antiparallel are chosen if they are
+within FACE. Faces not aligned with the contact normal are excluded: the sides of two boxes in line are as antiparallel as
+top and bottom.
+
+Otherwise an edge is chosen if it is parallel to a face of the other solid within EDGE: the face that touches, or the first
+at the vertex that touches. The axis line of a capsule or cylinder is such an edge too; if it touches a vertex, the first
+parallel face there counts in any direction.
 """
 
 from __future__ import annotations
@@ -17,22 +19,29 @@ from typing import Any
 from ....compiler import Linear, maximum, minimum, select, sqrt
 from ....model.model import BOX, CAPSULE, CYLINDER, POINTS
 from ...spatial import Vec3, dot
-from ..gap import FAR, chord, least_of
+from ..contact_geometry import FAR, chord, least_of
 from .solids import SOLIDS, Solid
 from .witness import Facet
 
-FACE = 0.996  # cosine between the normals of what lies flat on each other, at least: MuJoCo's
-EDGE = 0.0888  # sine between an edge and the face that it lies on, at most: MuJoCo's
-ALONG = 0.7  # cosine between these and the normal of what touches, at least
-LEVEL = 1.0 - 1e-9  # cosine between a face and that normal, from which on it is what touches
-ALIKE = 1e-6  # what is as straight as something else but for rounding
-TILT = (2.0 - 2.0 * FACE) ** 0.5  # the chord that belongs to FACE
+FACE = 0.996  # least cosine between the normals of aligned faces, MuJoCo's
+EDGE = 0.0888  # largest sine between an edge and a face parallel to it, MuJoCo's
+ALONG = 0.7  # least cosine between these and the contact normal
+LEVEL = 1.0 - 1e-9  # cosine between a face and the contact normal from which on the face is the touching feature
+ALIKE = 1e-6  # weight that decides between pairs equal up to rounding
+TILT = (2.0 - 2.0 * FACE) ** 0.5  # chord of the angle FACE
 UP = Vec3(0.0, 0.0, 1.0)
 
 
-class Lying(Linear):
-    """What of a solid lies on another: 3 a face, 2 an edge, 1 neither; the face by its normal out of the solid, in its frame,
-    and its number; the edge by its ends, in that frame, and theirs."""
+class ContactFeature(Linear):
+    """Feature of a solid in a contact patch.
+
+    Attributes:
+        count: 3 for a face, 2 for an edge, 1 for neither.
+        normal: Outward normal of the face, in the frame of the solid.
+        face: Index of the face.
+        p0, p1: Ends of the edge, in the frame of the solid.
+        numbers: Indices of the ends among the vertices of a hull.
+    """
 
     count: float
     normal: Vec3
@@ -43,8 +52,15 @@ class Lying(Linear):
 
 
 class Faces(Linear):
-    """Two faces of a solid, or the same one twice: their normals, in its frame, and numbers; 1 if it has a face there, 1 if
-    there are two; and by how much another one looks less along the normal (as chords)."""
+    """Two candidate faces of a solid, or one twice.
+
+    Attributes:
+        n1, n2: Outward normals, in the frame of the solid.
+        f1, f2: Indices.
+        real: 1 if the solid has a face there.
+        two: 1 if there are two.
+        next: Chord by which another face is less aligned with the contact normal.
+    """
 
     n1: Vec3
     n2: Vec3
@@ -56,8 +72,14 @@ class Faces(Linear):
 
 
 class Edge(Linear):
-    """An edge of a solid that lies on a face: 1 on the first of two faces, 2 on the second, 0 on none; its ends and their
-    numbers; and how far its sine or that of another is from EDGE."""
+    """Candidate edge of a solid.
+
+    Attributes:
+        on: 1 if parallel to the first of two faces, 2 to the second, 0 to none.
+        p0, p1: Ends, in the frame of the solid.
+        numbers: Their indices.
+        off: Distance of the sine of this or another edge to EDGE.
+    """
 
     on: float
     p0: Vec3
@@ -71,7 +93,7 @@ def _is_edge(f: Facet) -> Any:
 
 
 def faces_of(s: Solid, f: Facet, out: Vec3) -> Faces:
-    """Around the feature that touches, out the normal there, in the frame of the solid."""
+    """Return the candidate faces around the touching feature. out: outward contact normal in the frame of the solid."""
     edge = _is_edge(f)
 
     def box() -> Faces:
@@ -102,8 +124,10 @@ def faces_of(s: Solid, f: Facet, out: Vec3) -> Faces:
 
 
 def under_line(s: Solid, f: Facet, line: Vec3, out: Vec3, faces: Faces) -> Faces:
-    """The faces of a solid on which a line may lie, in its frame: of a corner the first that is along it, unless another one
-    looks along the normal."""
+    """Return the faces of a solid to which a line may be parallel, in its frame.
+
+    At a vertex it is the first parallel face, unless another one is aligned with the contact normal.
+    """
     at_corner = f.k < 0.5
 
     def first(normal: Vec3, number: Any, found: Any) -> Faces:
@@ -127,15 +151,18 @@ def under_line(s: Solid, f: Facet, line: Vec3, out: Vec3, faces: Faces) -> Faces
 
 
 def _if_line(s: Solid, one: Any, other: Any) -> Any:
-    """`one` for a capsule or cylinder."""
+    """Return `one` for a capsule or cylinder, else `other`."""
     cases: dict[int, Callable[[], Any]] = {k: lambda: other for k in SOLIDS}
     return s.by_kind(cases | dict.fromkeys((CAPSULE, CYLINDER), lambda: one))
 
 
 def edge_on(s: Solid, f: Facet, other: Solid, faces: Faces, n: Vec3) -> Edge:
-    """The edge of a solid that lies on one of two faces of the other, n the normal out of it; of those at a corner, on the
-    first face. An edge parallel to another one is level with both faces: a face that does not look along n does not count.
-    For the line of a capsule or cylinder it does, after one that looks along n."""
+    """Return the edge of a solid that is parallel to one of two faces of the other; of the edges at a vertex, to the first
+    face.
+
+    An edge parallel to another edge is parallel to both its faces, so faces not aligned with n are excluded. For the line
+    of a capsule or cylinder they count, after a face aligned with n. n: normal out of the other solid.
+    """
     n1, n2 = (other.X.R @ x for x in (faces.n1, faces.n2))
     looks = [dot(x, n) for x in (n1, n2)]
     n1, n2 = (s.X.R.T @ x for x in (n1, n2))
@@ -181,8 +208,7 @@ def edge_on(s: Solid, f: Facet, other: Solid, faces: Faces, n: Vec3) -> Edge:
 
 
 class _Pair(Linear):
-    """Which two faces look most straight at each other, 0 the first, 1 the second: of A, of B; the cosine; that of those that
-    come next; and the rank."""
+    """Most antiparallel pair of faces: index of the face of A and of B, 0 or 1; cosine; cosine of the next pair; and rank."""
 
     a: float
     b: float
@@ -192,9 +218,11 @@ class _Pair(Linear):
 
 
 def _pair(of_a: Faces, a: list[Vec3], of_b: Faces, b: list[Vec3], n: Vec3) -> _Pair:
-    """Return the two faces that look most straight at each other, of those that look along the normal n of what touches; of
-    those that are as straight as each other the two that look most along it. Of parallel edges all four faces are as straight.
-    a, b: the normals, common axes."""
+    """Return the most antiparallel pair of faces among those aligned with the contact normal n.
+
+    Of equally antiparallel pairs the one most aligned with n is returned; for parallel edges all four pairs are equal. a,
+    b: the normals, common axes.
+    """
     best = _Pair(0.0, 0.0, -2.0, -2.0, -3.0)
     for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
         out_a, out_b = dot(n, a[i]), -dot(n, b[j])
@@ -209,8 +237,11 @@ def _pair(of_a: Faces, a: list[Vec3], of_b: Faces, b: list[Vec3], n: Vec3) -> _P
 
 
 def _under(s: Solid, f: Facet, faces: Faces, n: Vec3, other: Solid) -> tuple[Faces, Any]:
-    """The faces of a solid on which an edge of the other may lie, n the normal out of it, and where one may: around an edge or
-    a face that touches; of a corner on the one that looks along the normal, or anywhere if it is a line."""
+    """Return the faces of s to which an edge of `other` may be parallel, and whether one may be.
+
+    Around an edge or a face that touches these are its faces; at a vertex, the face aligned with n, or any face for a line.
+    n: normal out of s.
+    """
     line = s.X.R.T @ other.X.R.column(2)
     under = _if_line(other, under_line(s, f, line, s.X.R.T @ n, faces), faces)
     looks = (f.k > 0.5) | (dot(n, s.X.R @ faces.n1) > FACE) | (_if_line(other, 1.0, 0.0) > 0.5)
@@ -218,12 +249,15 @@ def _under(s: Solid, f: Facet, faces: Faces, n: Vec3, other: Solid) -> tuple[Fac
 
 
 def _reach(s: Solid) -> Any:
+    """Largest half extent of a solid's bounding box."""
     return maximum(maximum(s.extent.x, s.extent.y), s.extent.z)
 
 
-def lying(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Lying, Lying, Any]:
-    """Of A and of B, from the features that touch and the normal there; and how far it is to where something else does, in
-    metres."""
+def contact_features(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[ContactFeature, ContactFeature, Any]:
+    """Return the features of A and of B in a contact patch, and the distance, m, to a different choice.
+
+    fa, fb: touching features. n: contact normal from A to B.
+    """
     of_a, of_b = faces_of(A, fa, A.X.R.T @ n), faces_of(B, fb, -(B.X.R.T @ n))
     a, b = ([s.X.R @ x for x in (f.n1, f.n2)] for s, f in ((A, of_a), (B, of_b)))
     pair, real = _pair(of_a, a, of_b, b, n), of_a.real * of_b.real > 0.5
@@ -233,7 +267,7 @@ def lying(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Lying, Lyi
     on_b, on_a = edge_on(A, fa, B, under_b, -n), edge_on(B, fb, A, under_a, n)
     may_a, may_b = may_a & (fa.k < 1.5), may_b & (fb.k < 1.5)
     edge_a, edge_b = may_a & (on_b.on > 0.5), may_b & (on_a.on > 0.5)
-    # A's edge: of the lower kind, or of the first solid, unless only the other one is on a face that is what touches
+    # A's edge: the feature of lower dimension, or of the first solid, unless only the other edge is on a touching face
     before = select(A.later < 0.5, fb.k - fa.k, fa.k - fb.k - 1.0) > -0.5
     level_a = dot(n, A.X.R @ select(on_a.on > 1.5, under_a.n2, under_a.n1)) > LEVEL
     level_b = -dot(n, B.X.R @ select(on_b.on > 1.5, under_b.n2, under_b.n1)) > LEVEL
@@ -245,16 +279,17 @@ def lying(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Lying, Lyi
     among = least_of(of_a.next, of_b.next, chord(pair.next) - chord(pair.cosine))
     sloped = minimum(select(may_a, on_b.off, FAR), select(may_b, on_a.off, FAR))
     angle = minimum(turned, select(both, among, sloped))
-    room = select(angle < FAR, angle * minimum(_reach(A), _reach(B)), FAR)
+    margin = select(angle < FAR, angle * minimum(_reach(A), _reach(B)), FAR)
     return (
-        _lying(select(both, of_a, under_a), select(both, pair.a, on_a.on - 1.0), both | by_b, on_b, by_a),
-        _lying(select(both, of_b, under_b), select(both, pair.b, on_b.on - 1.0), both | by_a, on_a, by_b),
-        room,
+        _feature(select(both, of_a, under_a), select(both, pair.a, on_a.on - 1.0), both | by_b, on_b, by_a),
+        _feature(select(both, of_b, under_b), select(both, pair.b, on_b.on - 1.0), both | by_a, on_a, by_b),
+        margin,
     )
 
 
-def _lying(faces: Faces, which: Any, flat: Any, edge: Edge, lies: Any) -> Lying:
+def _feature(faces: Faces, which: Any, flat: Any, edge: Edge, feature: Any) -> ContactFeature:
+    """Return the feature chosen of a solid."""
     second = which > 0.5
-    count = select(flat, 3.0, select(lies, 2.0, 1.0))
+    count = select(flat, 3.0, select(feature, 2.0, 1.0))
     normal, face = select(second, faces.n2, faces.n1), select(second, faces.f2, faces.f1)
-    return Lying(count, normal, face, edge.p0, edge.p1, edge.numbers)
+    return ContactFeature(count, normal, face, edge.p0, edge.p1, edge.numbers)

@@ -1,4 +1,4 @@
-"""Any two convex solids: the least overlap by support functions, its features to the last digit, and the patch around them."""
+"""Contact of two convex solids: least overlap by support functions, exact features, and the contact patch around them."""
 
 from __future__ import annotations
 
@@ -8,41 +8,65 @@ from typing import Any, NamedTuple
 from ....compiler import Row, carry, loop, maximum, select, sqrt, target, to_real, when_any
 from ....model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Force, Mat3, Vec3, cross, dot
-from ..gap import FAR, ZERO, Gap, PairBars, moved
+from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, point_to_pose_bar
 from .contact_polygon import frame
 from .contact_record import CornerBars, Slots, slip
 from .coplanar import whole_feature
 from .least_overlap import LOOSE, SHARP, box_axis, least_overlap
-from .patch import Held, Spot, patch
+from .patch import PatchNormals, PatchPoint, patch
 from .solids import CURVED, SOLIDS, Solid
-from .witness import PARALLEL, RHO, SHORT, Facet, Hold, features, held_normal, hold, on_feature, refine, solve, weights
+from .witness import (
+    PARALLEL,
+    RHO,
+    SHORT,
+    Facet,
+    Witness,
+    features,
+    fixed_normal,
+    on_feature,
+    refine,
+    solve,
+    weights,
+    witness_of,
+)
 
 SLOTS = 4
-EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, by which features may miss the support of their solids
-LEVEL = {"f64": 1e-9, "f32": 1e-5}  # sine of a line and an edge against the face that they are level on
+EXACT = {"f64": 1e-10, "f32": 2e-5}  # m, deviation between the overlap of the features and that of the solids
+LEVEL = {"f64": 1e-9, "f32": 1e-5}  # sine of a line and an edge to the face on which they lie
 LINES = frozenset({CAPSULE, CYLINDER})
-ROUGHLY = {"f64": 1e-6, "f32": 2e-5}  # m, the same after all that can be done
+ROUGHLY = {"f64": 1e-6, "f32": 2e-5}  # m, the same for the last attempt
 
 
-def find_touch(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
-    """Features and normal of what touches, sought from an axis on, and where that is: by the search alone for what has corners
-    and edges, after Newton's method where surfaces are curved. ask: where, and how near the cores must be."""
+def find_contact(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
+    """Return the touching features, the normal, and whether the solids are near enough.
+
+    Solids with vertices and edges need the search only; for curved surfaces Newton's method follows.
+
+    Args:
+        A, B: Solids.
+        axis: Direction at which the search begins, from A to B.
+        ask: Mask, and largest distance of the cores.
+    """
     if (A.among | B.among) & CURVED:
         return _find_curved(A, B, axis, ask)
     asked, enough = ask
     search = least_overlap(A, B, axis, SHARP[target().dtype], enough)
     fa, fb = _whole_features(A, B, *features(A, B, search), search.n)
-    return fa, fb, held_normal(hold(A, fa, B, fb, search.n)), asked & (-search.h < enough)
+    return fa, fb, fixed_normal(witness_of(A, fa, B, fb, search.n)), asked & (-search.h < enough)
 
 
 def _whole_features(A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> tuple[Facet, Facet]:
+    """Extend both features to the flat faces that contain them."""
     return whole_feature(A, fa, n), whole_feature(B, fb, -n)
 
 
 def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[Facet, Facet, Vec3, Any]:
-    """Newton's method counts if the solids agree with it: the overlap along its normal must be the one it believes in, and no
-    larger than the search's, and its points must lie on their features. Where they do not, as beside nearly flat faces of a
-    mesh, a sharper search goes before it."""
+    """Search, then Newton's method.
+
+    The Newton result is accepted if the overlap along its normal equals the one of its equations and is not larger than
+    that of the search, and if its points are on their features. Otherwise, as beside nearly flat faces of a mesh, a sharper
+    search precedes it.
+    """
     kind, loose, (asked, enough) = target().dtype, maximum(_curved(A), _curved(B)), ask
     state = carry((Facet.zero(), Facet.zero(), axis, select(asked, 1.0, 0.0), 0.0 * axis.x))
     for k in loop(2):
@@ -54,7 +78,7 @@ def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
             for _ in when_any(near):
                 ga, gb = features(A, B, search)
                 ra, rb, better = refine(A, ga, B, gb, search.n)
-                c = hold(A, ra, B, rb, better)
+                c = witness_of(A, ra, B, rb, better)
                 off = abs(dot(better, B.support(-better) - A.support(better)) - c.g)
                 good = off < select(to_real(k) < 0.5, EXACT[kind], ROUGHLY[kind])
                 good = good & (c.g + EXACT[kind] > -search.h)
@@ -67,30 +91,30 @@ def _find_curved(A: Solid, B: Solid, axis: Vec3, ask: tuple[Any, Any]) -> tuple[
 
 
 def _curved(s: Solid) -> Any:
-    """1 for what has curved surfaces."""
+    """Return 1 for a solid with curved surfaces."""
     flat: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
     return s.by_kind(flat | dict.fromkeys(CURVED, lambda: 1.0))
 
 
 def convex(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
-    """Fill the slots of a pair; FAR is the gap of those that are not real, and of solids further apart than `near`."""
-    _meet(A, B, near, [slots.rows[k] for k in range(SLOTS)], lambda fa, fb, n: _fill(A, B, (fa, fb, n), near, slots))
+    """Compute the points of a pair. The distance of unused slots, and of solids further apart than `near`, is FAR."""
+    _collide(A, B, near, [slots.rows[k] for k in range(SLOTS)], lambda fa, fb, n: _fill(A, B, (fa, fb, n), near, slots))
 
 
 def nearest(A: Solid, B: Solid, near: Any, slots: Slots) -> None:
-    """The same for the nearest points alone, or the deepest ones."""
+    """Compute the nearest or deepest points of a pair only."""
     row = slots.rows[0]
-    _meet(A, B, near, [row], lambda fa, fb, n: put_witness(row, A, B, fa, fb, n))
+    _collide(A, B, near, [row], lambda fa, fb, n: put_witness(row, A, B, fa, fb, n))
 
 
-def _meet(A: Solid, B: Solid, near: Any, rows: list[Row], fill: Callable[[Facet, Facet, Vec3], None]) -> None:
-    """Fill rows with what touches, where something does."""
+def _collide(A: Solid, B: Solid, near: Any, rows: list[Row], fill: Callable[[Facet, Facet, Vec3], None]) -> None:
+    """Fill rows if the solids are nearer than `near`."""
     bound, axis = box_axis(A, B)
     for row in rows:
         row.phi = FAR
     reach = near + A.radius + B.radius
     for _ in when_any(bound < reach):
-        fa, fb, n, there = find_touch(A, B, axis, (bound < reach, maximum(reach, 0.0)))
+        fa, fb, n, there = find_contact(A, B, axis, (bound < reach, maximum(reach, 0.0)))
         for _ in when_any(there):
             fill(fa, fb, n)
             for row in rows:
@@ -98,37 +122,40 @@ def _meet(A: Solid, B: Solid, near: Any, rows: list[Row], fill: Callable[[Facet,
 
 
 def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots: Slots) -> None:
-    """The points of two solids that are nearer than `near`, around what touches."""
+    """Fill the slots with the points of two solids nearer than `near`, given the touching features."""
     ra, rb, (fa, fb, n) = A.radius, B.radius, touch
-    c = hold(A, fa, B, fb, n)
+    c = witness_of(A, fa, B, fb, n)
     phi, f = c.g - ra - rb, frame(A, c.a, c.n)
     flat = patch((A, B), (fa, fb), f, near, slots)
     f, held = flat.frame, flat.held
     lines = [
-        _if_cylinder(x, select(abs(lies.count - 2.0) < 0.5, 1.0, 0.0))
-        for x, lies in zip((A, B), flat.lying, strict=True)
+        _if_cylinder(x, select(abs(feature.count - 2.0) < 0.5, 1.0, 0.0))
+        for x, feature in zip((A, B), flat.contact_features, strict=True)
     ]
-    bounded = hold(A, fa, B, fb, n, RHO)
+    bounded = witness_of(A, fa, B, fb, n, RHO)
     for k in loop(SLOTS):
-        row, spot = slots.rows[k], flat.spot(to_real(k))
-        only = flat.four.count + to_real(k) < 0.5  # the nearest points of the solids
+        row, point = slots.rows[k], flat.point(to_real(k))
+        only = flat.quad.count + to_real(k) < 0.5  # no patch: nearest points of the solids
         _put(row, select(only, bounded, c), fa, fb)
-        _put_spot(row, A, B, spot, held)
+        _put_patch_point(row, A, B, point, held)
         row.a_line, row.b_line = lines
-        row.a_face, row.b_face = (lies.face for lies in flat.lying)
-        on_face = f.o + f.e * spot.x + f.f * spot.y + f.n * spot.height
-        along = held.n * (select(held.cut_a > 0.5, -0.5, 0.5) * spot.phi)
+        row.a_face, row.b_face = (feature.face for feature in flat.contact_features)
+        on_face = f.o + f.e * point.x + f.f * point.y + f.n * point.height
+        along = held.n * (select(held.cut_a > 0.5, -0.5, 0.5) * point.phi)
         row.by_a, row.patch = 1.0 - held.cut_a, select(only, 0.0, held.faces)
         row.n, row.m = select(only, c.n, held.n), select(only, c.n, held.m)
-        row.phi = select(only, phi, select(spot.real > 0.5, spot.phi, FAR))
+        row.phi = select(only, phi, select(point.real > 0.5, point.phi, FAR))
         row.p = select(only, c.a + c.n * (ra + 0.5 * phi), on_face + along)
     if (A.among | B.among) & LINES:
-        _hold_by_crossing(A, B, slots)
+        _fix_normal_by_crossing(A, B, slots)
 
 
-def _hold_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
-    """Where a line is level on a face and leaves it over an edge, let line and edge hold the normal of the nearest points: if
-    the line tilts these are there."""
+def _fix_normal_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
+    """Let a line and an edge determine the normal of the nearest points.
+
+    This applies where a line is parallel to a face and leaves it over an edge: if the line tilts, the nearest points are at
+    the crossing.
+    """
     first, level = slots.rows[0], LEVEL[target().dtype]
     of_a, of_b = A.X.R @ _unit(first.s1 - first.s0), B.X.R @ _unit(first.t1 - first.t0)
     crossing = (abs(first.s_flat - 1.0) < 0.5) & (abs(first.t_flat - 1.0) < 0.5) & (first.phi < 0.5 * FAR)
@@ -146,31 +173,35 @@ def _hold_by_crossing(A: Solid, B: Solid, slots: Slots) -> None:
 
 
 def put_witness(row: Row, A: Solid, B: Solid, fa: Facet, fb: Facet, n: Vec3) -> None:
-    """The nearest points alone, without a patch."""
-    ra, rb, c = A.radius, B.radius, hold(A, fa, B, fb, n, RHO)
+    """Write the nearest points, without a patch."""
+    ra, rb, c = A.radius, B.radius, witness_of(A, fa, B, fb, n, RHO)
     _put(row, c, fa, fb)
     row.phi = c.g - ra - rb
     row.p = c.a + c.n * (ra + 0.5 * row.phi)
 
 
 def _if_cylinder(s: Solid, x: Any) -> Any:
+    """Return x for a cylinder, else 0."""
     cases: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
     return s.by_kind(cases | {CYLINDER: lambda: x})
 
 
-def _put(row: Row, c: Hold, fa: Facet, fb: Facet) -> None:
+def _put(row: Row, c: Witness, fa: Facet, fb: Facet) -> None:
+    """Write the nearest points and both features."""
     row.n, row.w, row.g, row.a, row.b, row.CA, row.CB = c.n, c.n, c.g, c.a, c.b, c.CA, c.CB
     row.e1, row.e2, row.e1_of, row.e2_of, row.k1, row.k2 = c.e1, c.e2, c.e1_of, c.e2_of, c.k1, c.k2
     row.a0, row.a1, row.a2, row.a_flat, row.a_numbers = fa.p0, fa.p1, fa.p2, fa.k, fa.numbers
     row.b0, row.b1, row.b2, row.b_flat, row.b_numbers = fb.p0, fb.p1, fb.p2, fb.k, fb.numbers
 
 
-def _put_spot(row: Row, A: Solid, B: Solid, spot: Spot, held: Held) -> None:
-    """The corners of a point of a patch, and the two directions along which they let it slip: on a face, along the plane of its
-    area, which its corners lie on but for what it is not flat."""
+def _put_patch_point(row: Row, A: Solid, B: Solid, point: PatchPoint, held: PatchNormals) -> None:
+    """Write the vertices of a patch point and its two sliding directions.
+
+    On a face the directions are in the plane of its polygon; its vertices are in that plane up to the face's unevenness.
+    """
     swap = held.cut_a > 0.5
-    small = (spot.small0, spot.small1, spot.small2, spot.small_flat, spot.small_numbers)
-    large = (spot.large0, spot.large1, spot.large2, spot.large_flat, spot.large_numbers)
+    small = (point.small0, point.small1, point.small2, point.small_flat, point.small_numbers)
+    large = (point.large0, point.large1, point.large2, point.large_flat, point.large_numbers)
     row.s0, row.s1, row.s2, row.s_flat, row.s_numbers = (select(swap, x, y) for x, y in zip(small, large, strict=True))
     row.t0, row.t1, row.t2, row.t_flat, row.t_numbers = (select(swap, y, x) for x, y in zip(small, large, strict=True))
     s1, s2 = (A.X.R @ _unit(p - row.s0) for p in (row.s1, row.s2))
@@ -187,12 +218,20 @@ def _unit(v: Vec3) -> Vec3:
 
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
-_Corners = tuple[Vec3, Vec3, Vec3, Any, Vec3]  # of a feature, along how many directions it is flat, and their numbers
+_Corners = tuple[Vec3, Vec3, Vec3, Any, Vec3]  # vertices of a feature, its number of flat directions, and their indices
 
 
 class _Side(NamedTuple):
-    """Cotangents on one solid: of its point, of its turn times the normal, of its radius, and what holds the normal along its
-    first and second edge."""
+    """Cotangents on one solid.
+
+    Attributes:
+        normal: Contact normal.
+        at: Contact point.
+        bar: Cotangent of the point.
+        turn: Cotangent of the rotation times the normal.
+        radius: Cotangent of the radius.
+        mu1, mu2: Multipliers of the normal's constraints along the first and second edge.
+    """
 
     normal: Vec3
     at: Vec3
@@ -203,10 +242,10 @@ class _Side(NamedTuple):
     mu2: Any = 0.0
 
 
-def _witness_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side]:
-    """From the cotangents of the gap of the nearest points to both solids."""
+def _witness_sides(row: Row, ra: Any, rb: Any, y_bar: ContactGeometry) -> tuple[_Side, _Side]:
+    """Cotangents on both solids from that of the nearest points."""
     n = row.w
-    c = Hold(n, row.g, row.a, row.b, row.CA, row.CB, row.e1, row.e2, row.k1, row.k2, row.e1_of, row.e2_of)
+    c = Witness(n, row.g, row.a, row.b, row.CA, row.CB, row.e1, row.e2, row.k1, row.k2, row.e1_of, row.e2_of)
     along = y_bar.phi + 0.5 * dot(n, y_bar.p)
     z = y_bar.n + y_bar.p * (ra + 0.5 * (row.g - ra - rb)) + c.CA @ y_bar.p
     z = z - n * dot(n, z)
@@ -216,14 +255,15 @@ def _witness_sides(row: Row, ra: Any, rb: Any, y_bar: Gap) -> tuple[_Side, _Side
     on_b = y + n * along
     turn_a = c.CA @ (y - y_bar.p) + c.e1 * (m1 * c.e1_of) + c.e2 * (m2 * c.e2_of)
     turn_b = c.CB @ y + c.e1 * (m1 * (1.0 - c.e1_of)) + c.e2 * (m2 * (1.0 - c.e2_of))
-    face_b = 1.0 - c.e1_of  # else B's edge stands second
+    face_b = 1.0 - c.e1_of  # else B's edge is second
     one = _Side(n, c.a, y_bar.p - on_b, turn_a, dot(n, y_bar.p) - along, m1 * c.e1_of, m2 * c.e2_of)
     return one, _Side(n, c.b, on_b, turn_b, -along, m1 * face_b + m2 * (1.0 - c.e2_of) * c.e1_of, m2 * face_b)
 
 
 class _PatchBars(NamedTuple):
-    """Cotangents of a point of a patch: on both solids, of its normal, of that of the face that cuts, and of that of the
-    nearest points."""
+    """Cotangents of a patch point: on both solids, of its normal n, of the clipping face's normal m, and of the witness
+    normal
+    w."""
 
     one: _Side
     other: _Side
@@ -232,9 +272,12 @@ class _PatchBars(NamedTuple):
     w: Vec3
 
 
-def _patch_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> _PatchBars:
-    """With a the point of the face that cuts, b that of the other solid above it along m, s the gap between them:
-    phi = n . (b - a),  p = a + n phi/2  (theory 6.10). A line of a capsule or cylinder is where w meets it."""
+def _patch_bars(A: Solid, B: Solid, row: Row, y_bar: ContactGeometry) -> _PatchBars:
+    """Cotangents of a patch point.
+
+    With a on the clipping face, b on the other solid above it along m, and s their distance: phi = n . (b - a), p = a + n
+    phi/2  (theory 6.10). The line of a capsule or cylinder is the one on the side of w.
+    """
     n, m, w, by_a, side = row.n, row.m, row.w, row.by_a > 0.5, 2.0 * row.by_a - 1.0
     s = row.phi / dot(n, m)
     press = y_bar.phi + side * 0.5 * dot(n, y_bar.p)
@@ -255,46 +298,47 @@ def _patch_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> _PatchBars:
 
 
 def _across(s: Solid, x: Vec3) -> Vec3:
-    """What of it is across the axis of a solid."""
+    """Part of x across the axis of a solid."""
     axis = s.X.R.column(2)
     return x - axis * dot(axis, x)
 
 
 def _bent(s: Solid, curvature: Mat3, line: Any, bar: Vec3) -> Vec3:
-    """From the cotangent of a point on the line of a capsule or cylinder to that of the normal which it looks along."""
+    """Cotangent of the normal from that of a point on the line of a capsule or cylinder on the normal's side."""
     none: dict[int, Callable[[], Vec3]] = {k: lambda: ZERO for k in SOLIDS}
     lines = {CAPSULE: lambda: _across(s, bar) * s.size.x, CYLINDER: lambda: (curvature @ bar) * line}
     return s.by_kind(none | lines)
 
 
 def _tilts(row: Row, bars: _PatchBars) -> tuple[Vec3, Vec3]:
-    """The cotangents of the normals of the faces with which A and B lie on each other, as they look from A to B."""
+    """Cotangents of the normals of the touching faces of A and B, directed from A to B."""
     by_a, two = row.by_a > 0.5, row.patch > 1.5
     cuts, cut = bars.m + select(two, ZERO, bars.n), select(two, bars.n, ZERO)
     return select(by_a, cuts, cut), select(by_a, cut, cuts)
 
 
 def _face_normals(row: Row) -> tuple[Vec3, Vec3]:
-    """Of these faces, from A to B."""
+    """Normals of the touching faces of A and B, directed from A to B."""
     by_a = row.by_a > 0.5
     return select(by_a, row.m, row.n), select(by_a, row.n, row.m)
 
 
-def _sides(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[list[_Side], list[_Side], tuple[Vec3, Vec3]]:
-    """Of the nearest points, and of the point of a patch if it is one: for A, and for B; and cotangents of normals of faces."""
+def _sides(A: Solid, B: Solid, row: Row, y_bar: ContactGeometry) -> tuple[list[_Side], list[_Side], tuple[Vec3, Vec3]]:
+    """Return the contributions of nearest points, patch point and face tilts on A, on B, and the cotangents of face normals."""
     bars = _patch_bars(A, B, row, _where(row.patch > 0.5, y_bar))
     rest, tilts = _where(row.patch < 0.5, y_bar), _tilts(row, bars)
     tilt_a, tilt_b = (_Side(n, s.X.r, ZERO, tilt) for s, n, tilt in zip((A, B), _face_normals(row), tilts, strict=True))
-    a, b = _witness_sides(row, A.radius, B.radius, Gap(rest.phi, rest.p, rest.n + bars.w, ZERO))
+    a, b = _witness_sides(row, A.radius, B.radius, ContactGeometry(rest.phi, rest.p, rest.n + bars.w, ZERO))
     return [a, bars.one, tilt_a], [b, bars.other, tilt_b], tilts
 
 
-def _where(mask: Any, y_bar: Gap) -> Gap:
-    return select(mask, y_bar, Gap.zero())
+def _where(mask: Any, y_bar: ContactGeometry) -> ContactGeometry:
+    """Return y_bar where the mask holds, else zero."""
+    return select(mask, y_bar, ContactGeometry.zero())
 
 
 def _size_bar(s: Solid, side: _Side, n: Vec3) -> Vec3:
-    """From the cotangent of a point of the core at a fixed normal n out of it, and that of the radius."""
+    """Cotangent of the size from that of a core point at a fixed outward normal n, and from that of the radius."""
     z, at, w, l = s.size, s.to_own(side.at), s.X.R.T @ side.bar, s.X.R.T @ n
 
     def ellipsoid() -> Vec3:
@@ -315,32 +359,36 @@ def _size_bar(s: Solid, side: _Side, n: Vec3) -> Vec3:
     )
 
 
-def convex_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
-    """From the cotangents of one point's gap to the poses and sizes of both solids."""
+def convex_vjp(A: Solid, B: Solid, row: Row, y_bar: ContactGeometry) -> PairBars:
+    """Cotangents of poses and sizes of both solids from that of one point."""
     return _pair_bars(A, B, _sides(A, B, row, y_bar)[:2])
 
 
-def witness_vjp(A: Solid, B: Solid, row: Row, y_bar: Gap) -> PairBars:
-    """The same where there are no patches."""
+def witness_vjp(A: Solid, B: Solid, row: Row, y_bar: ContactGeometry) -> PairBars:
+    """The adjoint without contact patches."""
     a, b = _witness_sides(row, A.radius, B.radius, y_bar)
     return _pair_bars(A, B, ([a], [b]))
 
 
 def _pair_bars(A: Solid, B: Solid, both: tuple[list[_Side], list[_Side]]) -> PairBars:
+    """Sum the contributions of all sides to the cotangents of poses and sizes."""
     bars = list[tuple[Force, Vec3]]()
     for s, sides, sign in zip((A, B), both, (1.0, -1.0), strict=True):
         pose_bar, size_bar = Force.zero(), ZERO
         for side in sides:
-            pose_bar = pose_bar + moved(side.at, side.bar) + Force(cross(side.normal, side.turn), ZERO)
+            pose_bar = pose_bar + point_to_pose_bar(side.at, side.bar) + Force(cross(side.normal, side.turn), ZERO)
             size_bar = size_bar + _size_bar(s, side, side.normal * sign)
         bars.append((pose_bar, size_bar))
     (A_bar, size_a), (B_bar, size_b) = bars
     return PairBars(A_bar, size_a, B_bar, size_b, ZERO)
 
 
-def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
-    """Of both solids. A point is a mean of its corners, or lies on the plane through one of a face, whose normal is that of its
-    area; and edges that hold the normal turn it as their ends move."""
+def corner_bars(A: Solid, B: Solid, row: Row, y_bar: ContactGeometry) -> tuple[CornerBars, CornerBars]:
+    """Cotangents of the vertices of both solids.
+
+    A point is a mean of its vertices, or is on the plane of a face, whose normal is that of its vector area. Edges that
+    determine the normal rotate it as their ends move.
+    """
     of_a, of_b, tilts = _sides(A, B, row, y_bar)
     own, faces, out = _patch_corners(row), (row.a_face, row.b_face), list[CornerBars]()
     for k, (s, sides, sign) in enumerate(zip((A, B), (of_a, of_b), (1.0, -1.0), strict=True)):
@@ -350,28 +398,31 @@ def corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, C
         push = dot(normal, point.bar)
         leant = select(on_face, (point.at - s.to_world(p0)) * -push, ZERO)
         pressed = point._replace(bar=select(on_face, normal * push, point.bar))
-        single = select(on_face, 0.0, flat)  # on a face its first corner alone has the plane
+        single = select(on_face, 0.0, flat)  # on a face, the first vertex represents the plane
         corners = [_witness_corners(row)[k], (p0, p1, p2, single, numbers)]
         bars = _corners_of(s, [witness, pressed], corners)
         out.append(bars._replace(face=faces[k], normal_bar=s.X.R.T @ (tilts[k] + leant) * sign))
     return out[0], out[1]
 
 
-def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
-    """The same where there are no patches."""
+def witness_corner_bars(A: Solid, B: Solid, row: Row, y_bar: ContactGeometry) -> tuple[CornerBars, CornerBars]:
+    """Cotangents of the vertices of both solids, without contact patches."""
     (a, b), (of_a, of_b) = _witness_sides(row, A.radius, B.radius, y_bar), _witness_corners(row)
     return _corners_of(A, [a], [of_a]), _corners_of(B, [b], [of_b])
 
 
 def _witness_corners(row: Row) -> tuple[_Corners, _Corners]:
+    """Vertices of the features of the nearest points."""
     return (row.a0, row.a1, row.a2, row.a_flat, row.a_numbers), (row.b0, row.b1, row.b2, row.b_flat, row.b_numbers)
 
 
 def _patch_corners(row: Row) -> tuple[_Corners, _Corners]:
+    """Vertices of the sliding directions of a patch point."""
     return (row.s0, row.s1, row.s2, row.s_flat, row.s_numbers), (row.t0, row.t1, row.t2, row.t_flat, row.t_numbers)
 
 
 def _corners_of(s: Solid, sides: list[_Side], own: list[_Corners]) -> CornerBars:
+    """Cotangents of the vertices of one solid."""
     at, bars, numbers = list[Vec3](), list[Vec3](), list[Any]()
     for side, (p0, p1, p2, flat, of) in zip(sides, own, strict=True):
         w, n = s.X.R.T @ side.bar, s.X.R.T @ side.normal

@@ -1,8 +1,9 @@
-"""Features inside a flat face: a corner or an edge whose neighbors are level on all sides is that face  (theory 6.8).
+"""Flat face around a touching vertex or edge: if all neighbors of the feature are in one plane, the feature is that face
+(theory 6.8).
 
-A search ends with corners of A - B that need not span a whole feature: two of them may be the ends of a diagonal of a face, and
-a mesh may have edges and corners between triangles of one plane. A normal does not turn where the other solid moves across
-these, so the feature is the face.
+A search returns vertices of A - B that need not span a whole feature: two of them may be the ends of a diagonal of a face,
+and a mesh may have edges and vertices between triangles of one plane. The normal does not rotate as the other solid moves
+across these, so the feature is the face.
 """
 
 from __future__ import annotations
@@ -16,26 +17,27 @@ from ...spatial import Vec3, cross, dot
 from .solids import SOLIDS, Solid
 from .witness import SHORT, Facet
 
-LEVEL = {"f64": 1e-5, "f32": 1e-4}  # sine of an edge against the plane across the normal; vertices of files are of f32
-STRAIGHT = 1e-4  # sine between two edges below which they are on one line
+LEVEL = {"f64": 1e-5, "f32": 1e-4}  # sine of an edge to the plane across the normal; vertices in files are f32
+STRAIGHT = 1e-4  # sine below which two edges are on one line
 
 
 class _Neighbor(Linear):
-    """From the first corner of a feature to the corner of this number."""
+    """Vector from the first vertex of a feature to the vertex with this index."""
 
     d: Vec3
     number: float
 
 
 class _Around(Linear):
-    """The level edges that are turned furthest to both sides of another one, and 1 if one continues it backwards."""
+    """Edges in the plane that are rotated furthest to the left and right of a given edge, and 1 if an edge continues it
+    backwards."""
 
     left: _Neighbor
     right: _Neighbor
     behind: float
 
 
-_Neighbors = Callable[[], Iterator[tuple[_Neighbor, Any]]]  # of a corner, each with 1 where it is one
+_Neighbors = Callable[[], Iterator[tuple[_Neighbor, Any]]]  # neighbors of a vertex, each with its validity
 
 
 def whole_feature(s: Solid, f: Facet, outwards: Vec3) -> Facet:
@@ -56,6 +58,7 @@ def whole_feature(s: Solid, f: Facet, outwards: Vec3) -> Facet:
 
 
 def _whole(f: Facet, l: Vec3, edges: _Neighbors) -> Facet:
+    """Extend a vertex or edge to the feature in the plane across l."""
     at_corner, at_edge = f.k < 0.5, (f.k > 0.5) & (f.k < 1.5)
     first = carry(_Neighbor(select(at_edge, f.p1 - f.p0, Vec3.zero()), f.numbers.y))
     for _ in when_any(at_corner):
@@ -69,9 +72,12 @@ def _whole(f: Facet, l: Vec3, edges: _Neighbors) -> Facet:
 
 
 def _extended(f: Facet, l: Vec3, first: _Neighbor, edges: _Neighbors) -> Facet:
-    """Return the feature with a level edge: a face if others are on both sides of an edge that touches, or all around
-    a corner; an edge if one continues the first one straight behind a corner."""
-    across, none = cross(l, first.d), _Neighbor(0.0 * l, 0.0 * l.x)  # across: to the left
+    """Return the feature that contains an edge in the plane.
+
+    It is a face if other edges in the plane are on both sides of a touching edge, or all around a vertex; it is an edge if
+    one edge continues the first one straight behind a vertex.
+    """
+    across, none = cross(l, first.d), _Neighbor(0.0 * l, 0.0 * l.x)  # across points left
     around = carry(_Around(none, none, 0.0 * l.x))
     for edge, there in edges():
         now, side = around.value, dot(across, edge.d)
@@ -95,13 +101,16 @@ def _extended(f: Facet, l: Vec3, first: _Neighbor, edges: _Neighbors) -> Facet:
 
 
 def _level(edge: _Neighbor, l: Vec3) -> Any:
+    """Return True if an edge is in the plane across l."""
     height, most = dot(edge.d, l), LEVEL[target().dtype]
     return (height * height < most * most * dot(edge.d, edge.d)) & _some(edge)
 
 
 def _some(edge: _Neighbor) -> Any:
+    """Return True if the edge exists."""
     return dot(edge.d, edge.d) > SHORT
 
 
 def _none(edge: _Neighbor) -> Any:
+    """Return True if the edge does not exist."""
     return dot(edge.d, edge.d) <= SHORT

@@ -1,9 +1,9 @@
-"""How far shapes are from where other features of theirs touch: the room of a contact, in metres.
+"""Feature margins: distance, m, from a contact to the next change of its features, where gradients are one-sided.
 
-There gradients are those of one side. A room is exact, or a bound that goes to zero with it, for small motions of the surfaces.
-Where a feature of a solid is named by the point `at` that touches and the normal l out of it, two numbers go with every
-neighbour: how far `at` is from the border that it has with it, and how much lower the neighbour lies along l. One of them is
-zero; where the other one is too, the neighbour takes over.
+A margin is exact, or a bound that vanishes with it, for small displacements of the surfaces. A feature is given by the
+touching point `at` and the outward normal l. Each neighboring feature has two numbers: the distance of `at` to the border
+with the neighbor, and the height of the neighbor below `at` along l. One of them is zero; where the other vanishes too, the
+neighbor becomes the touching feature.
 """
 
 from __future__ import annotations
@@ -14,34 +14,43 @@ from typing import Any
 from ....compiler import Row, Table, carry, clamp, maximum, minimum, select, sqrt, to_real, when_any
 from ....model.model import BOX, CAPSULE, CYLINDER, POINTS
 from ...spatial import Vec3, cross, norm
-from ..gap import FAR, least_of
-from .clip import Area
-from .contact_polygon import Rings
+from ..contact_geometry import FAR, least_of
+from .clip import ClippedPolygon
+from .contact_polygon import PolygonPair
 from .contact_record import Slots
 from .solids import SOLIDS, Solid
 
 SMALL = 1e-30
-DISTINCT = 1e-6  # m, corners of an area that are not one
+DISTINCT = 1e-6  # m, distance below which two vertices are one
 LINES = frozenset({CAPSULE, CYLINDER})
-ASLANT = 0.5  # of a normal along the axis of a cylinder, below which its side touches
+ASLANT = 0.5  # component of a normal along a cylinder's axis below which the side touches
 
 
 def length(x: Any, y: Any, z: Any = 0.0) -> Any:
+    """Length of (x, y, z)."""
     return sqrt(maximum(x * x + y * y + z * z, SMALL))
 
 
 def beside(p: Vec3, a: Vec3, b: Vec3, side: Any, near: Any) -> Any:
-    """How far a corner p is from an edge a, b in the projection, or how far they are from a gap of `near` if that is more.
-    side: 1 where the edge is above the corner."""
+    """Distance of a vertex p to an edge a, b in the projection, or of their height difference to `near` if that is larger.
+
+    side: 1 if the edge is above the vertex, -1 if below.
+    """
     d, x, y = b - a, p.x - a.x, p.y - a.y
     t = clamp((x * d.x + y * d.y) / maximum(d.x * d.x + d.y * d.y, SMALL), 0.0, 1.0)
     return maximum(length(x - d.x * t, y - d.y * t), (a.z + d.z * t - p.z) * side - near)
 
 
-# -- the nearest points of two solids ----------------------------------------------------------------------------------------
-def held_room(s: Solid, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
-    """Of a point of the core that is nearest to another solid, l the normal out of it, all in its own frame. flat, numbers: of
-    the feature of a hull."""
+# -- nearest points of two solids ------------------------------------------------------------------------------------------
+def held_margin(s: Solid, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
+    """Margin of the point of a core nearest to another solid.
+
+    Args:
+        s: Solid.
+        at: Point, in the frame of s.
+        l: Outward normal, in the frame of s.
+        flat, numbers: Number of flat directions and indices of a hull's feature.
+    """
     z = s.size
 
     def along(x: Any, lx: Any, half: Any) -> Any:
@@ -56,22 +65,24 @@ def held_room(s: Solid, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
         CAPSULE: lambda: along(at.z, l.z, z.y),
         CYLINDER: cylinder,
         BOX: lambda: least_of(*at.map(along, l, z).leaves()),
-        POINTS: lambda: s.hull.room(at, l, flat, numbers),
+        POINTS: lambda: s.hull.margin(at, l, flat, numbers),
     }
     return s.by_kind(smooth | corners)
 
 
-def witness_room(A: Solid, B: Solid, row: Row) -> Any:
-    """To where another feature of either holds the nearest points of two solids. Cores that overlap by more than it is to the
-    border of what touches may be as near to each other on another side  (theory 6.12)."""
-    one = held_room(A, A.to_own(row.a), A.X.R.T @ row.n, row.a_flat, row.a_numbers)
-    other = held_room(B, B.to_own(row.b), -(B.X.R.T @ row.n), row.b_flat, row.b_numbers)
-    return minimum(minimum(one, other) - maximum(-row.g, 0.0), _lines_room(A, B, row))
+def witness_margin(A: Solid, B: Solid, row: Row) -> Any:
+    """Distance to another feature of either solid having the nearest points.
+
+    Cores that overlap by more than the distance to the border of the touching feature may be as near to each other on
+    another side  (theory 6.12).
+    """
+    one = held_margin(A, A.to_own(row.a), A.X.R.T @ row.n, row.a_flat, row.a_numbers)
+    other = held_margin(B, B.to_own(row.b), -(B.X.R.T @ row.n), row.b_flat, row.b_numbers)
+    return minimum(minimum(one, other) - maximum(-row.g, 0.0), _lines_margin(A, B, row))
 
 
-def _lines_room(A: Solid, B: Solid, row: Row) -> Any:
-    """Of two lines of capsules or cylinders that touch between their ends: to where they are parallel, and any tilt leads the
-    nearest points to an end."""
+def _lines_margin(A: Solid, B: Solid, row: Row) -> Any:
+    """Distance of two touching lines of capsules or cylinders to being parallel, where any tilt moves the contact to an end."""
     if not (A.among & LINES and B.among & LINES):
         return FAR
     halves = _half_line(A, A.to_own(row.a), A.X.R.T @ row.n), _half_line(B, B.to_own(row.b), B.X.R.T @ row.n)
@@ -80,7 +91,7 @@ def _lines_room(A: Solid, B: Solid, row: Row) -> Any:
 
 
 def _half_line(s: Solid, at: Vec3, l: Vec3) -> Any:
-    """Half the length of the line of a capsule or cylinder, zero where something else of it touches."""
+    """Half length of the line of a capsule or cylinder; zero if another feature of it touches."""
     none: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
 
     def inside() -> Any:
@@ -89,47 +100,48 @@ def _half_line(s: Solid, at: Vec3, l: Vec3) -> Any:
     return s.by_kind(none | {CAPSULE: inside, CYLINDER: lambda: select(abs(l.z) < ASLANT, inside(), 0.0)})
 
 
-# -- the area that two solids share ------------------------------------------------------------------------------------------
-def rings_room(rings: Rings, made: Row, near: Any) -> Any:
-    """To where a corner of one ring lies over an edge of the other, at gaps below `near`."""
-    rows, second, room = rings.rows, rings.size, carry(FAR + 0.0 * made.small)
-    for k in rings.below(made.small):
+# -- shared area of two solids --------------------------------------------------------------------------------------------
+def crossing_margin(polygons: PolygonPair, record: Row, near: Any) -> Any:
+    """Distance to a vertex of one polygon crossing an edge of the other, at distances below `near`."""
+    rows, second, margin = polygons.rows, polygons.size, carry(FAR + 0.0 * record.small)
+    for k in polygons.below(record.small):
         p, q = rows[k].at, rows[k + 1].at
-        for j in rings.below(made.large):
+        for j in polygons.below(record.large):
             a, b = rows[second + j].at, rows[second + j + 1].at
-            there = (to_real(k) < made.small) & (to_real(j) < made.large)
-            found = minimum(beside(p, a, b, made.side, near), beside(a, p, q, -made.side, near))
-            room.value = minimum(room.value, select(there, found, FAR))
-    return room.value
+            there = (to_real(k) < record.small) & (to_real(j) < record.large)
+            found = minimum(beside(p, a, b, record.side, near), beside(a, p, q, -record.side, near))
+            margin.value = minimum(margin.value, select(there, found, FAR))
+    return margin.value
 
 
-def four_room(polygon: Area, order: Table, made: Row, near: Any) -> Any:
-    """To where others of the corners of an area are the four that are kept: one more comes nearer than `near`, or the area
-    between others is larger."""
-    room = carry(FAR + 0.0 * made.many)
-    choice = (made.many > 4.5) | (made.small < 2.5)
+def quad_margin(clipped: ClippedPolygon, order: Table, record: Row, near: Any) -> Any:
+    """Distance to another choice of the four vertices kept: a vertex crosses `near`, or another area becomes the largest."""
+    margin = carry(FAR + 0.0 * record.many)
+    choice = (record.many > 4.5) | (record.small < 2.5)
     for _ in when_any(choice):
-        for k in polygon.below(made.many):
-            v = polygon.rows[k].at
-            off = abs((made.plane.height(v.x, v.y) - v.z) * made.side - near)
-            room.value = minimum(room.value, select((to_real(k) < made.many) & choice, off, FAR))
-    for _ in when_any(made.count > 4.5):
-        numbers = made.four.leaves()[:4]
-        kept = [(polygon.corner(k), polygon.kind(made.many, k)) for k in numbers]
-        for k in polygon.below(made.count):
+        for k in clipped.below(record.many):
+            v = clipped.rows[k].at
+            off = abs((record.plane.height(v.x, v.y) - v.z) * record.side - near)
+            margin.value = minimum(margin.value, select((to_real(k) < record.many) & choice, off, FAR))
+    for _ in when_any(record.count > 4.5):
+        numbers = record.quad.leaves()[:4]
+        kept = [(clipped.corner(k), clipped.kind(record.many, k)) for k in numbers]
+        for k in clipped.below(record.count):
             number = order[k].at.number
-            new = polygon.corner(number), polygon.kind(made.many, number)
+            new = clipped.corner(number), clipped.kind(record.many, number)
             chosen = least_of(*(abs(number - x) for x in numbers)) < 0.5
             for j in range(4):
                 off = _gain(kept[j], new, (kept[j - 3], kept[j - 1]))
-                counts = (select(chosen, 0.0, 1.0) > 0.5) & (to_real(k) < made.count) & (made.count > 4.5)
-                room.value = minimum(room.value, select(counts, off, FAR))
-    return room.value
+                counts = (select(chosen, 0.0, 1.0) > 0.5) & (to_real(k) < record.count) & (record.count > 4.5)
+                margin.value = minimum(margin.value, select(counts, off, FAR))
+    return margin.value
 
 
 def _gain(old: tuple[Any, Any], new: tuple[Any, Any], ends: tuple[tuple[Any, Any], ...]) -> Any:
-    """By how much one corner of an area is further from the diagonal between two others than another; (corner, kind) of each.
-    Corners of one ring move together, and two at one place are one."""
+    """Difference of the distances of two vertices to the diagonal `ends`; (vertex, type) of each.
+
+    Vertices of one polygon move together, and two at one position are one: FAR.
+    """
     (p, kind), (q, _), ((a, _), (b, _)) = old, new, ends
     x, y, u, v = q.x - p.x, q.y - p.y, b.x - a.x, b.y - a.y
     together = abs(kind - 1.0) > 0.5
@@ -138,15 +150,17 @@ def _gain(old: tuple[Any, Any], new: tuple[Any, Any], ends: tuple[tuple[Any, Any
     return select(together | (length(x, y) < DISTINCT), FAR, abs(x * v - y * u) / length(u, v))
 
 
-def convex_room(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
-    """Of all points of two solids."""
-    row, made, within = slots.rows[0], slots.made[0], near + A.radius + B.radius
-    room = carry(made.room)
+def convex_margin(A: Solid, B: Solid, near: Any, slots: Slots) -> Any:
+    """Smallest distance, m, to a change of contact features over all contact points of a pair of convex solids."""
+    row, record, within = slots.rows[0], slots.patch_record[0], near + A.radius + B.radius
+    margin = carry(record.margin)
     alone = row.patch < 0.5
     for _ in when_any(alone):
-        room.value = select(alone, minimum(room.value, witness_room(A, B, row)), room.value)
+        margin.value = select(alone, minimum(margin.value, witness_margin(A, B, row)), margin.value)
     for _ in when_any(row.patch > 0.5):
-        polygon = Area(slots.polygon, Rings(slots.corners, slots.blocks))
-        corners = minimum(rings_room(polygon.rings, made, within), four_room(polygon, slots.order, made, within))
-        room.value = select(alone, room.value, minimum(room.value, corners))
-    return room.value
+        clipped = ClippedPolygon(slots.clipped, PolygonPair(slots.corners, slots.blocks))
+        corners = minimum(
+            crossing_margin(clipped.polygons, record, within), quad_margin(clipped, slots.order, record, within)
+        )
+        margin.value = select(alone, margin.value, minimum(margin.value, corners))
+    return margin.value

@@ -1,10 +1,10 @@
-"""A height field against a convex solid: a prism under each triangle of the grid, and of each that the solid is over its
-nearest points  (theory 6.11).
+"""Height field and convex solid: a prism under each triangle of the grid, and its nearest points to the solid  (theory
+6.11).
 
-Heights stand at the corners of cells. A cell is two triangles that share the diagonal from its first corner; a prism goes
-from a triangle down to the base. A pair has a window of as many cells as the solid can be over (`model/height_fields.py`);
-where it lies differs from robot to robot, so heights are gathered. Prisms whose cell or height the solid's box does not reach
-are passed over. Two neighbouring prisms may both push, each with its own normal, as MuJoCo's do.
+Heights are given at the corners of cells. A cell is two triangles that share the diagonal from its first corner; a
+prism extends from a triangle down to the base. A pair has a window of as many cells as the solid can cover
+(`model/height_fields.py`); its position differs between SIMD lanes, so heights are gathered. Prisms outside the solid's
+bounding box are skipped. Two adjacent prisms may both touch, each with its own normal, as in MuJoCo.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Any, NamedTuple
 from ....compiler import Layout, Reals, Row, floor, maximum, minimum, select, sqrt, target, when_any
 from ....model.model import POINTS
 from ...spatial import Vec3, cross, dot
-from ..gap import FAR, ZERO, Gap, PairBars, Pose, least_of
+from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, Pose, least_of
 from .contact_record import CornerBars, Slots
-from .convex import find_touch, put_witness, witness_corner_bars, witness_vjp
-from .feature_margin import witness_room
+from .convex import find_contact, put_witness, witness_corner_bars, witness_vjp
+from .feature_margin import witness_margin
 from .hull_tables import Corner
 from .solids import Solid
 
-# The first cell of the window, and the box around the solid: x and y in cells, z in metres, in the frame of the field.
+# First cell of the window, and the solid's bounding box: x and y in cells, z in m, in the frame of the field.
 WINDOW = Layout(row=float, col=float, low=Vec3, high=Vec3)
-BASE = {"f64": 1e-9, "f32": 1e-5}  # m, a corner this near to the base is one of it
-FLAT = 1e-24  # m^2, squared length below which a direction is none
+BASE = {"f64": 1e-9, "f32": 1e-5}  # m, distance within which a vertex is one of the base
+FLAT = 1e-24  # m^2, squared length below which a direction is undefined
 
 
 class Prism(NamedTuple):
-    """Under a triangle, down to the base."""
+    """Prism between a triangle and the base."""
 
     top: tuple[Vec3, ...]
     base: Any
 
     def furthest(self, d: Vec3) -> Corner:
-        """The corner that is furthest along d; corners have no numbers."""
+        """Return the vertex furthest along d; vertices of prisms have no index."""
         best, at = -1e30, ZERO
         for p in self.top:
             corner = Vec3(p.x, p.y, select(d.z < 0.0, self.base, p.z))
@@ -45,27 +45,30 @@ class Prism(NamedTuple):
         return Corner(at, 0.0)
 
     def neighbors(self, p: Vec3, _number: Any) -> Iterator[tuple[Corner, Any]]:
-        """The corners that share a face with a corner, each with 1 where it is one."""
+        """Yield the vertices that share a face with a vertex, each with its validity."""
         for at in self.top:
             for height in (at.z, self.base):
                 other = Corner(Vec3(at.x, at.y, height), 0.0)
                 yield other, dot(other.p - p, other.p - p) > FLAT
 
-    def room(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
-        """How far a point is from where another feature has it, l the normal out there: of each upper corner, how far the side
-        opposite it is or how much lower it lies; and the same of the base."""
+    def margin(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
+        """Distance of a point `at` with outward normal l to another feature.
+
+        For each upper vertex it is the larger of the distance to the opposite side and of the height below; likewise for
+        the base.
+        """
         p, q, s = self.top
-        room = maximum(abs(at.z - self.base), abs(l.z) * (least_of(p.z, q.z, s.z) - self.base))
+        margin = maximum(abs(at.z - self.base), abs(l.z) * (least_of(p.z, q.z, s.z) - self.base))
         for a, b, c in ((p, q, s), (q, s, p), (s, p, q)):
             off = abs((c.x - b.x) * (at.y - b.y) - (c.y - b.y) * (at.x - b.x))
             side = off / sqrt(maximum((c.x - b.x) * (c.x - b.x) + (c.y - b.y) * (c.y - b.y), FLAT))
-            room = minimum(room, maximum(side, dot(l, at - a)))
-        return room
+            margin = minimum(margin, maximum(side, dot(l, at - a)))
+        return margin
 
 
 class Grid(NamedTuple):
-    """A placed height field. size: half extents along x and y, depth of the base. rows, cols: of heights, as reals; there are
-    `n` of them, a row after the other."""
+    """Placed height field. size: half extents along x and y, depth of the base. rows, cols: numbers of heights; n: their
+    total."""
 
     X: Pose
     size: Vec3
@@ -75,56 +78,58 @@ class Grid(NamedTuple):
     n: Any
 
     def solid(self, top: tuple[Vec3, ...] = ()) -> Solid:
-        """The prism under a triangle, as support functions see it."""
-        if not top:  # for an adjoint, which has its corners
+        """Return the prism under a triangle as a solid."""
+        if not top:  # for the adjoint, which stores its vertices
             return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, ZERO, ZERO, ZERO, None)
         base = -self.size.z
         low, high = top[0], top[0]
         for p in top[1:]:
             low, high = low.map(minimum, p), high.map(maximum, p)
         low = Vec3(low.x, low.y, base)
-        centre, extent = (low + high) * 0.5, (high - low) * 0.5
+        center, extent = (low + high) * 0.5, (high - low) * 0.5
         middle = (top[0] + top[1] + top[2]) * (1.0 / 3.0)
         inner = Vec3(middle.x, middle.y, 0.5 * (middle.z + base))
-        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, centre, extent, inner, Prism(top, base))
+        return Solid(POINTS, frozenset({POINTS}), ZERO, self.X, center, extent, inner, Prism(top, base))
 
     def number(self, row: Any, col: Any) -> Any:
-        """Of a height."""
+        """Index of a height."""
         return row * self.cols + col
 
     def corner(self, row: Any, col: Any) -> Vec3:
-        """In the frame of the field."""
+        """Position of a grid point in the frame of the field."""
         x = self.size.x * (2.0 * col / (self.cols - 1.0) - 1.0)
         y = self.size.y * (2.0 * row / (self.rows - 1.0) - 1.0)
         return Vec3(x, y, self.heights.gather(self.number(row, col), self.n))
 
     def top(self, row: Any, col: Any, second: Any) -> tuple[Vec3, ...]:
-        """The corners of one of the two triangles of a cell."""
+        """Return the vertices of one of the two triangles of a cell."""
         return self.corner(row, col), self.corner(row + 1.0, col + 1.0), self.corner(row + 1.0 - second, col + second)
 
     def cells(self, p: Vec3) -> tuple[Any, Any]:
-        """(column, row) of a place in the frame of the field, in cells."""
+        """Return (column, row) of a position in the frame of the field, in cells."""
         col = (p.x / self.size.x + 1.0) * 0.5 * (self.cols - 1.0)
         return col, (p.y / self.size.y + 1.0) * 0.5 * (self.rows - 1.0)
 
 
 def find_window(A: Grid | Solid, B: Grid | Solid, near: Any, slots: Slots) -> None:
-    """Where the window of a pair lies."""
+    """Compute the window of cells of a pair."""
     field, solid = (A, B) if isinstance(A, Grid) else (B, A)
     assert isinstance(field, Grid) and isinstance(solid, Solid)
     R, r = field.X.R, solid.radius
-    centre = R.T @ (solid.to_world(solid.centre) - field.X.r)
+    center = R.T @ (solid.to_world(solid.center) - field.X.r)
     half = (R.T @ solid.X.R).map(abs) @ solid.extent + Vec3(r, r, r)
-    low, high = centre - half, centre + half
+    low, high = center - half, center + half
     (left, back), (right, front) = field.cells(low), field.cells(high)
     row = slots.window[0]
     row.low, row.high = Vec3(left, back, low.z), Vec3(right, front, high.z)
     row.col, row.row = floor(maximum(left, 0.0)), floor(maximum(back, 0.0))
 
 
-def meet_prism(A: Grid | Solid, B: Grid | Solid, at: Vec3, near: Any, slots: Slots) -> None:
-    """The nearest points of one prism and the solid, to the first row. at: row and column of its cell in the window, and which
-    of the two triangles it is."""
+def collide_prism(A: Grid | Solid, B: Grid | Solid, at: Vec3, near: Any, slots: Slots) -> None:
+    """Compute the nearest points of one prism and the solid into the first row.
+
+    at: row and column of the cell in the window, and which of its two triangles.
+    """
     field = A if isinstance(A, Grid) else B
     assert isinstance(field, Grid)
     row, place = slots.rows[0], slots.window[0]
@@ -137,41 +142,45 @@ def meet_prism(A: Grid | Solid, B: Grid | Solid, at: Vec3, near: Any, slots: Slo
         highest = maximum(maximum(top[0].z, top[1].z), top[2].z)
         there = under & (highest + near > place.low.z)
         for _ in when_any(there):
-            _meet(A, B, field.solid(top), top, (near, there), row)
+            _collide(A, B, field.solid(top), top, (near, there), row)
 
 
-def meet_prism_room(A: Grid | Solid, B: Grid | Solid, at: Vec3, near: Any, slots: Slots) -> Any:
-    """How far the nearest points of one prism and the solid are from other features, after `meet_prism`."""
+def prism_margin(A: Grid | Solid, B: Grid | Solid, at: Vec3, near: Any, slots: Slots) -> Any:
+    """Feature margin of one prism and the solid, after `collide_prism`."""
     field, row, place = A if isinstance(A, Grid) else B, slots.rows[0], slots.window[0]
     assert isinstance(field, Grid)
     prism = field.solid(field.top(place.row + at.x, place.col + at.y, at.z))
     one, other = prism if isinstance(A, Grid) else A, B if isinstance(A, Grid) else prism
     assert isinstance(one, Solid) and isinstance(other, Solid)
-    return witness_room(one, other, row)
+    return witness_margin(one, other, row)
 
 
-def _meet(
+def _collide(
     A: Grid | Solid, B: Grid | Solid, prism: Solid, top: tuple[Vec3, ...], ask: tuple[Any, Any], row: Row
 ) -> None:
+    """Nearest points of a prism and the solid."""
     near, there = ask
     one, other = prism if isinstance(A, Grid) else A, B if isinstance(A, Grid) else prism
     assert isinstance(one, Solid) and isinstance(other, Solid)
     solid = other if isinstance(A, Grid) else one
-    gap, axis = _widest(prism, top, solid)
-    by_axes = there & (gap - solid.radius < near)
+    distance, axis = _widest(prism, top, solid)
+    by_axes = there & (distance - solid.radius < near)
     for _ in when_any(by_axes):
         wanted = by_axes, maximum(near + solid.radius, 0.0)
-        fa, fb, n, touch = find_touch(one, other, axis if isinstance(A, Grid) else -axis, wanted)
+        fa, fb, n, touch = find_contact(one, other, axis if isinstance(A, Grid) else -axis, wanted)
         for _ in when_any(touch):
             put_witness(row, one, other, fa, fb, n)
             row.phi = select(touch, row.phi, FAR)
 
 
 def _widest(prism: Solid, top: tuple[Vec3, ...], solid: Solid) -> tuple[Any, Vec3]:
-    """(gap, axis from the prism to the solid) along that axis where the two cores are furthest apart: of the prism's faces, of
-    the box around the solid, and of an edge of each. With a box this is all that can separate them."""
+    """Return (distance, axis from the prism to the solid) along the best separating axis.
+
+    Candidates are the prism's faces, the faces of the solid's bounding box, and products of an edge of each. For a box
+    these are all separating axes.
+    """
     p, q, s = top
-    towards = prism.to_own(solid.to_world(solid.centre)) - (p + q + s) * (1.0 / 3.0)
+    towards = prism.to_own(solid.to_world(solid.center)) - (p + q + s) * (1.0 / 3.0)
     own = [prism.X.R.T @ solid.X.R.column(k) for k in range(3)]
     up, edges = Vec3(0.0, 0.0, 1.0), (q - p, s - p, s - q)
     walls = [cross(e, up) for e in edges]
@@ -185,29 +194,32 @@ def _widest(prism: Solid, top: tuple[Vec3, ...], solid: Solid) -> tuple[Any, Vec
     for axis in axes:
         square = dot(axis, axis)
         n = prism.X.R @ (axis / sqrt(maximum(square, FLAT)))
-        gap = select(square > FLAT, dot(n, solid.support(-n) - prism.support(n)), -FAR)
-        more = gap > best
-        best, found = select(more, gap, best), select(more, n, found)
+        distance = select(square > FLAT, dot(n, solid.support(-n) - prism.support(n)), -FAR)
+        more = distance > best
+        best, found = select(more, distance, best), select(more, n, found)
     return best, found
 
 
 # -- the adjoint -----------------------------------------------------------------------------------------------------------
 def _as_solids(A: Grid | Solid, B: Grid | Solid) -> tuple[Solid, Solid]:
+    """Both shapes as solids, a field as a prism without vertices."""
     return A.solid() if isinstance(A, Grid) else A, B.solid() if isinstance(B, Grid) else B
 
 
-def meet_prism_vjp(A: Grid | Solid, B: Grid | Solid, row: Row, y_bar: Gap) -> PairBars:
-    """To the poses of both and the size of the solid; those of the field follow from `prism_corner_bars`."""
+def collide_prism_vjp(A: Grid | Solid, B: Grid | Solid, row: Row, y_bar: ContactGeometry) -> PairBars:
+    """Cotangents of both poses and the size of the solid; those of the field follow from `prism_corner_bars`."""
     return witness_vjp(*_as_solids(A, B), row, y_bar)
 
 
-def prism_corner_bars(A: Grid | Solid, B: Grid | Solid, row: Row, y_bar: Gap) -> tuple[CornerBars, CornerBars]:
-    """Cotangents of the corners of what touches."""
+def prism_corner_bars(
+    A: Grid | Solid, B: Grid | Solid, row: Row, y_bar: ContactGeometry
+) -> tuple[CornerBars, CornerBars]:
+    """Cotangents of the vertices of the touching features."""
     return witness_corner_bars(*_as_solids(A, B), row, y_bar)
 
 
 def field_bars(field: Grid, corners: CornerBars, bars: Reals) -> Vec3:
-    """From the cotangents of corners of prisms to heights, and to the size, which is returned."""
+    """Add the cotangents of prism vertices to those of heights; return the cotangent of the field's size."""
     size, total = field.size, ZERO
     for p, bar in zip(corners.at, corners.bar, strict=True):
         above = p.z > BASE[target().dtype] - size.z

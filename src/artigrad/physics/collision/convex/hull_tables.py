@@ -1,7 +1,7 @@
-"""Hulls inside a kernel: which corners are neighbours, which faces a corner has, which corners a face has.
+"""Connectivity of convex hulls inside a kernel: neighbors of a vertex, faces at a vertex, vertices of a face.
 
-Which corner a robot of a pack asks for differs from robot to robot, so all this is one array of reals that is gathered from.
-Lists lie one after the other in it; where list k begins stands at entry k of its index, where it ends at entry k + 1.
+The queried vertex differs between SIMD lanes, so all lists are in one array of reals and are gathered. List k begins at the
+position stored in entry k of its index, and ends at that in entry k + 1.
 """
 
 from __future__ import annotations
@@ -33,19 +33,21 @@ from ....model.hulls import Hull
 from ....model.model import Model
 from ...spatial import Vec3, cross, dot, norm
 
-BEYOND = 1e3  # m, further than anything
-FEW = 80  # corners of a hull that are all looked at, which is faster than to ask where to begin
-SCANNED, CLIMBED = -1, -2  # which of both a model has, beside its kinds of solids
+BEYOND = 1e3  # m, upper bound of all distances
+FEW = 80  # number of vertices up to which all are tested, which is faster than a lookup of the starting vertex
+SCANNED, CLIMBED = -1, -2  # search methods that a model needs, listed beside its kinds of solids
 WAYS = frozenset({SCANNED, CLIMBED})
-CELLS = 16  # along an edge of the cube of directions
-BLOCK = 8  # entries of a list
-END = 16  # corners of a cylinder's end, as in MuJoCo
-TINY = 1e-30  # m^4, a squared area that is none
-LARGEST = 255  # corners of a face; of more it has as many
-TURNS, LEVELS = 8, 3  # of a climb: far more than the corners that are passed from a start to the furthest
+CELLS = 16  # cells along an edge of the cube of directions
+BLOCK = 8  # entries of a block of a list
+END = 16  # vertices of a cylinder's end, as in MuJoCo
+TINY = 1e-30  # m^4, squared area below which a face is degenerate
+LARGEST = 255  # largest number of polygon vertices of a face; larger faces are sampled
+# iterations of hill climbing: TURNS ** LEVELS, far more than the vertices between a start and the furthest
+TURNS, LEVELS = 8, 3
 
-# Of each shape: where the starts, the indices of neighbours, of faces around a corner and of corners of a face lie, and the
-# blocks of the longest list of each; the first of its faces; whether it has more than a few corners. Of all: blocks of a ring.
+# Per shape: positions of the starting vertices and of the indices of neighbors, of faces at a vertex and of vertices of a
+# face; blocks of the longest list of each; its first face; whether it has more than FEW vertices. Global: blocks of a
+# polygon.
 HULLS: dict[str, ArgumentKind] = {
     "hull": SHARED,
     "hull_size": INT,
@@ -56,7 +58,7 @@ HULLS: dict[str, ArgumentKind] = {
 
 
 def hull_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
-    """The arguments of a kernel, for one model."""
+    """Return the kernel arguments of a model."""
     reals, face = list[float](), 0
     columns: dict[str, list[int]] = {k: [] for k, kind in HULLS.items() if kind is INTS}
     for (first, count), hull in zip(model.shapes.vertices, model.shapes.hulls, strict=True):
@@ -72,17 +74,18 @@ def hull_arguments(model: Model, dtype: np.dtype) -> dict[str, Any]:
 
 
 def ring_blocks(model: Model) -> int:
-    """Of a ring in which any face of a hull of a model finds room, and the end of a cylinder, with its first corner again."""
+    """Number of blocks of a polygon that fits any face of a model's hulls and the end of a cylinder, with its first vertex
+    repeated."""
     corners = max((len(f) for hull in model.shapes.hulls for f in hull.faces), default=0)
     return -(-(min(max(corners, END), LARGEST) + 1) // BLOCK)
 
 
 def tables_of(points: np.ndarray, hull: Hull, at: int = 0) -> tuple[dict[str, int], list[float]]:
-    """The integers of one hull, and its tables, to stand from entry `at` on."""
+    """Return the integers of one hull and its lists, for position `at` of the array."""
     large, around = len(points) > FEW, _around(hull, len(points))
     row, reals = {"hull_large": int(large), "hull_starts": at}, _starts(points, hull) if large else []
     for index, longest, lists in (
-        ("hull_edges", "hull_degree", _neighbours(hull, around)),
+        ("hull_edges", "hull_degree", _neighbor_lists(hull, around)),
         ("hull_around", "hull_most_around", around),
         ("hull_faces", "hull_most_corners", hull.faces),
     ):
@@ -92,17 +95,17 @@ def tables_of(points: np.ndarray, hull: Hull, at: int = 0) -> tuple[dict[str, in
 
 
 def ways_of(model: Model) -> frozenset[int]:
-    """How the furthest corners of its hulls are found."""
+    """Return the search methods for furthest vertices that the hulls of a model need."""
     return frozenset(CLIMBED if count > FEW else SCANNED for _, count in model.shapes.vertices if count)
 
 
 def spanning_corners(model: Model) -> list[int]:
-    """Three corners of each face of all hulls, counted among all vertices, that make a large triangle of it."""
+    """Return three vertices of each face of all hulls that span a large triangle, as indices among all vertices."""
     out = list[int]()
     for (first, count), hull in zip(model.shapes.vertices, model.shapes.hulls, strict=True):
         points = model.params.vertex[first : first + count]
         lengths, three = np.array([len(ring) for ring in hull.faces]), np.zeros((len(hull.faces), 3), int)
-        for length in np.unique(lengths):  # faces with as many corners at once
+        for length in np.unique(lengths):  # all faces with the same number of vertices at once
             alike = np.flatnonzero(lengths == length)
             rings = np.array([hull.faces[k] for k in alike])
             from_first = points[rings] - points[rings[:, :1]]
@@ -116,7 +119,7 @@ def spanning_corners(model: Model) -> list[int]:
 
 
 def _around(hull: Hull, count: int) -> list[list[int]]:
-    """The faces that each corner has."""
+    """Return the faces at each vertex."""
     out: list[list[int]] = [[] for _ in range(count)]
     for f, ring in enumerate(hull.faces):
         for v in ring:
@@ -124,25 +127,24 @@ def _around(hull: Hull, count: int) -> list[list[int]]:
     return out
 
 
-def _neighbours(hull: Hull, around: list[list[int]]) -> list[list[int]]:
-    """Of each corner: those before it in its faces, one after the other, which is MuJoCo's order of edges, and then those to
-    which lines inside of faces lead."""
+def _neighbor_lists(hull: Hull, around: list[list[int]]) -> list[list[int]]:
+    """Return the neighbors of each vertex: along edges in MuJoCo's order, then along lines inside faces."""
     out = list[list[int]]()
-    for v, (near, faces) in enumerate(zip(hull.neighbours, around, strict=True)):
+    for v, (near, faces) in enumerate(zip(hull.neighbors, around, strict=True)):
         edges = [ring[ring.index(v) - 1] for ring in (hull.faces[f] for f in faces)]
         out.append(list(dict.fromkeys([*edges, *near])))
     return out
 
 
 def _indexed(lists: Sequence[Sequence[int]], at: int) -> list[float]:
-    """An index and its lists, to stand from entry `at` on."""
+    """Return an index followed by its lists, for position `at` of the array."""
     starts = np.cumsum([at + len(lists) + 1, *map(len, lists)])
     return [*starts.tolist(), *(k for own in lists for k in own)]
 
 
 def _starts(points: np.ndarray, hull: Hull) -> list[float]:
-    """For each cell of the cube of directions, six faces of CELLS x CELLS, the corner that is furthest along its middle."""
-    corners = np.flatnonzero([len(x) > 0 for x in hull.neighbours])
+    """Return the furthest vertex along the center of each cell of the cube of directions (six faces of CELLS x CELLS)."""
+    corners = np.flatnonzero([len(x) > 0 for x in hull.neighbors])
     t = (np.arange(CELLS) + 0.5) * (2 / CELLS) - 1
     u, v = (x.ravel() for x in np.meshgrid(t, t, indexing="ij"))
     one, faces = np.ones_like(u), []
@@ -153,14 +155,14 @@ def _starts(points: np.ndarray, hull: Hull) -> list[float]:
 
 
 class Corner(Linear):
-    """A corner and its number among those of its hull (zero where there are no numbers)."""
+    """Vertex and its index in the hull (zero if it has none)."""
 
     p: Vec3
     number: float
 
 
 class PlacedHull(NamedTuple):
-    """The hull of one shape: where its lists are, its vertices and the normals of its faces."""
+    """Hull of one shape: its lists, vertices and face normals."""
 
     table: Reals
     size: Any
@@ -182,13 +184,15 @@ class PlacedHull(NamedTuple):
         return Corner(self.vertices.gather_row(number, self.count, Vec3), number)
 
     def span(self, index: Any, of: Any) -> tuple[Any, Any]:
-        """Where a list begins and ends."""
+        """Return begin and end of a list."""
         first, end = (self.table.gather(to_real(index) + of + k, self.size) for k in (0.0, 1.0))
         return first, end
 
     def each(self, index: Any, longest: Any, of: Any) -> Iterator[tuple[Any, Any, Any]]:
-        """(entry, whether it is one, its place) of a list, as often as the longest list of any robot of the pack asks: what is
-        beyond is passed over a block at a time."""
+        """Yield (entry, validity, position) of a list, as often as the longest list of any SIMD lane requires.
+
+        Entries beyond all lists are skipped a block at a time.
+        """
         first, end = self.span(index, of)
         for block in loop(longest):
             for _ in when_any(first + to_real(block * BLOCK) < end):
@@ -200,17 +204,18 @@ class PlacedHull(NamedTuple):
                         yield self.table.gather(at, self.size), there, place
 
     def neighbors(self, _p: Vec3, number: Any) -> Iterator[tuple[Corner, Any]]:
-        """The corners next to a corner, each with 1 where it is one."""
+        """Yield the vertices adjacent to a vertex, each with its validity."""
         for other, there, _k in self.each(self.edges, self.degree, number):
             yield self.corner(other), there
 
     def furthest(self, d: Vec3) -> Corner:
-        """The corner that is furthest along d."""
+        """Return the vertex furthest along d."""
         ways = {0: lambda: self._scan(d), 1: lambda: self._climb(d)}
         known = {k: ways[k] for k, way in enumerate((SCANNED, CLIMBED)) if way in self.ways}
         return switch(self.large, known) if len(known) > 1 else next(iter(known.values()))()
 
     def _scan(self, d: Vec3) -> Corner:
+        """Find the furthest vertex by testing all."""
         best = carry((-1e30, 0.0))
         for k in loop(self.count):
             top, number = best.value
@@ -220,8 +225,7 @@ class PlacedHull(NamedTuple):
         return self.corner(best.value[1])
 
     def _climb(self, d: Vec3) -> Corner:
-        """From a corner that is nearly it to higher neighbours, until there are none. Where a robot stands, its neighbours in
-        the pack may still go on: it stays."""
+        """Find the furthest vertex by hill climbing from a nearby start. SIMD lanes that have arrived keep their vertex."""
         begin = self.table.gather(to_real(self.starts) + _cell(d), self.size)
         state, live = carry((begin, dot(self.corner(begin).p, d))), carry(1.0 + 0.0 * d.x)
         for _ in while_any(live):
@@ -229,7 +233,7 @@ class PlacedHull(NamedTuple):
         return self.corner(state.value[0])
 
     def _higher(self, d: Vec3, state: carry, live: carry) -> None:
-        """To the highest neighbour, if it is higher."""
+        """Move to the highest neighbor, if it is higher."""
         now, before = state.value
         for number, there, _k in self.each(self.edges, self.degree, now):
             best, top = state.value
@@ -242,8 +246,12 @@ class PlacedHull(NamedTuple):
         return self.normals.gather_row(face, self.face_count, Vec3)
 
     def normal_vjp(self, face: Any, n_bar: Vec3, add: Callable[[Any, Vec3], None]) -> None:
-        """n = a/|a|,  a = sum of p x p_next around a face:  p_bar = (p_next - p_before) x (n_bar - n (n . n_bar))/|a|. add:
-        takes the number of a corner and its cotangent."""
+        """Adjoint of the normal of a face.
+
+            n = a/|a|,  a = sum of p x p_next around a face:  p_bar = (p_next - p_before) x (n_bar - n (n . n_bar))/|a|
+
+        add: called with the index of a vertex and its cotangent.
+        """
         first, end = self.span(self.faces, face)
 
         def ring() -> Iterator[tuple[Any, Any, Vec3, Vec3, Vec3]]:
@@ -263,7 +271,7 @@ class PlacedHull(NamedTuple):
             add(number, select(there, cross(after - before, z), Vec3.zero()))
 
     def face_towards(self, number: Any, d: Vec3) -> tuple[Any, Any, Any]:
-        """That face around a corner which looks most along d, the cosine, and that of the next; -2 where there is none."""
+        """Return the face at a vertex most aligned with d, its cosine, and that of the next; -2 if there is none."""
         best = carry((0.0 * d.x, -2.0 + 0.0 * d.x, -2.0 + 0.0 * d.x))
         for face, there, _k in self.each(self.around, self.most_around, number):
             now, most, second = best.value
@@ -277,8 +285,10 @@ class PlacedHull(NamedTuple):
         return best.value
 
     def faces_at_edge(self, number: Any, way: Vec3, asked: Any) -> tuple[Any, Any]:
-        """The two faces of an edge that leads from a corner along `way`, the one with the lower number first: those around the
-        corner which lie along it best. Where it is asked."""
+        """Return the two faces of the edge from a vertex along `way`, lower index first, where `asked`.
+
+        These are the faces at the vertex that are most nearly parallel to the edge.
+        """
         best = carry(((0.0 * way.x, BEYOND), (0.0 * way.x, BEYOND)))
         for _ in when_any(asked):
             for face, there, _k in self.each(self.around, self.most_around, number):
@@ -293,24 +303,29 @@ class PlacedHull(NamedTuple):
         return minimum(one, two), maximum(one, two)
 
     def first_face_along(
-        self, number: Any, d: Vec3, most: float, looks: tuple[Vec3, float], asked: Any
+        self, number: Any, d: Vec3, most: float, priority: tuple[Vec3, float], asked: Any
     ) -> tuple[Any, Any]:
-        """The first face around a corner which d lies along, with a sine below `most`, but for one whose normal has more than a
-        cosine with a direction (looks: both); 1 if there is one. Where it is asked."""
+        """Return the first face at a vertex to which d is parallel with a sine below `most`, and 1 if there is one.
+
+        A face whose normal has a cosine above looks[1] with the direction looks[0] has priority. Evaluated where `asked`.
+        """
         best = carry((0.0 * d.x, 0.0 * d.x))
         for _ in when_any(asked):
             for face, there, _k in self.each(self.around, self.most_around, number):
                 now, found = best.value
                 normal = self.normal(face)
-                rank = select(dot(normal, looks[0]) > looks[1], 2.0, 1.0)
+                rank = select(dot(normal, priority[0]) > priority[1], 2.0, 1.0)
                 takes = there & (abs(dot(normal, d)) < most) & (found < rank)
                 best.value = (select(takes, face, now), select(takes, rank, found))
         face, rank = best.value
         return face, minimum(rank, 1.0)
 
     def first_level(self, number: Any, n: Vec3, most: float, asked: Any) -> tuple[Any, Any, Any]:
-        """The first neighbour of a corner to which an edge leads whose sine against the plane across n is below `most`, 1 if
-        there is one, and how far any sine is from that. Where it is asked."""
+        """Return the first neighbor along an edge whose sine to the plane across n is below `most`.
+
+        Returns:
+            Vertex index, 1 if there is one, and the smallest distance of any sine to `most`. Evaluated where `asked`.
+        """
         best = carry((number, 0.0 * n.x, BEYOND + 0.0 * n.x))
         for _ in when_any(asked):
             begin, end = self.span(self.around, number)
@@ -319,7 +334,7 @@ class PlacedHull(NamedTuple):
                 now, found, off = best.value
                 way = self.corner(other).p - start
                 slope = abs(dot(way, n)) / sqrt(maximum(dot(way, way), 1e-30))
-                counts = there & (place < end - begin)  # an edge of its faces: those inside come after
+                counts = there & (place < end - begin)  # edges of faces come first, lines inside faces after them
                 takes = counts & (slope < most) & (found < 0.5)
                 best.value = (
                     select(takes, other, now),
@@ -328,15 +343,18 @@ class PlacedHull(NamedTuple):
                 )
         return best.value
 
-    def room(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
-        """How far a point `at` is from where another feature has it, l the normal out there: of a corner or an edge, by how
-        much lower the neighbours of the first corner lie, and from the ends; of a face, from its edges."""
+    def margin(self, at: Vec3, l: Vec3, flat: Any, numbers: Vec3) -> Any:
+        """Distance of a point `at` with outward normal l to another feature.
+
+        At a vertex or an edge: height of the neighbors of the first vertex below it, and distance to the ends. On a face:
+        distance to its edges.
+        """
         p0, p1, edge, face = self.corner(numbers.x), self.corner(numbers.y), flat > 0.5, flat > 1.5
-        room = carry(select(edge, minimum(norm(at - p0.p), norm(at - p1.p)), BEYOND))
+        margin = carry(select(edge, minimum(norm(at - p0.p), norm(at - p1.p)), BEYOND))
         for number, there, _k in self.each(self.edges, self.degree, p0.number):
             own = edge & (abs(number - p1.number) < 0.5)
             lower = select(own, BEYOND, dot(l, p0.p - self.corner(number).p))
-            room.value = select(there, minimum(room.value, lower), room.value)
+            margin.value = select(there, minimum(margin.value, lower), margin.value)
         for _ in when_any(face):
             found, sides = self.face_towards(p0.number, l)[0], carry(BEYOND + 0.0 * flat)
             first, end = self.span(self.faces, found)
@@ -346,13 +364,12 @@ class PlacedHull(NamedTuple):
                 d = cross(at - p, e)
                 off = norm(d) / sqrt(maximum(dot(e, e), 1e-30))
                 sides.value = select(there, minimum(sides.value, off), sides.value)
-            room.value = select(face, sides.value, room.value)
-        return room.value
+            margin.value = select(face, sides.value, margin.value)
+        return margin.value
 
 
 def while_any(live: carry, levels: int = LEVELS) -> Iterator[None]:
-    """Again and again while `live` is 1 for any robot of the pack, at most TURNS ** levels times; turns that are left are
-    passed over in blocks."""
+    """Repeat while `live` is 1 in any SIMD lane, at most TURNS ** levels times; idle iterations are skipped in blocks."""
     for _ in loop(TURNS):
         for _ in when_any(live.value > 0.5):
             if levels == 1:
@@ -362,7 +379,7 @@ def while_any(live: carry, levels: int = LEVELS) -> Iterator[None]:
 
 
 def _cell(d: Vec3) -> Any:
-    """The cell of the cube of directions that d points to."""
+    """Return the cell of the cube of directions that contains d."""
     x, y, z = abs(d.x), abs(d.y), abs(d.z)
     by_z = (z > x) & (z > y)
     by_y = (y > x) & (z <= y)

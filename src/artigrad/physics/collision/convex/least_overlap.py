@@ -1,10 +1,10 @@
-"""The least overlap of two convex cores, apart or not, by nothing but support functions: GJK from outside  (theory 6.9).
+"""Least overlap of two convex cores, separated or not, by support functions alone: GJK from outside  (theory 6.9).
 
-K = A - B, h(n) = max over K of n . w: the overlap along n (negative: a gap). Wanted is the n of least h. For every n the point
-x = (h(n) + eps) n lies outside K, at least eps from it. So x is projected on K by GJK; the direction n' = (x - v)/|x - v| that
-this finds has h(n') <= h(n) - (h + eps)(1 - n . n'). Where that is less, x moves; where it is not, n is a (local) minimum. If
-h is clearly negative, x = 0: GJK as usual, and the minimum is the global one. K never contains x: there is no polytope to
-expand and no full tetrahedron, and a lane keeps three points of K.
+K = A - B, h(n) = max over K of n . w: the overlap along n (negative: a distance). The result is the n of least h. For every
+n the point x = (h(n) + eps) n is outside K, at least eps from it. x is projected onto K by GJK; the resulting direction n'
+= (x - v)/|x - v| has h(n') <= h(n) - (h + eps)(1 - n . n'). If that is less, x moves; otherwise n is a (local) minimum. If
+h is clearly negative, x = 0: this is plain GJK, and the minimum is global. K never contains x: there is no polytope
+expansion and no full tetrahedron, and a SIMD lane stores three points of K.
 """
 
 from __future__ import annotations
@@ -17,25 +17,40 @@ from .hull_tables import Corner
 from .solids import Solid
 
 FAR = 1e9
-OFF = 1e-3  # m, how far x stays off K; less after so many turns, since a step turns n by about an offset of K over it
+OFF = (
+    1e-3  # m, offset of x from K; less after some iterations, since an iteration rotates n by about offset / size of K
+)
 NEARER = {"f64": ((16, 1e-5), (28, 1e-6)), "f32": ((16, 1e-4),)}
-NEAR = {"f64": 1e-6, "f32": 1e-4}  # m, a gap beyond this is measured from x = 0
-SHARP = {"f64": 1e-12, "f32": 2e-6}  # m, what the overlap may be off: of corners and edges a search finds the very ones
-LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same where surfaces are curved and Newton's method gives the rest
-FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine in a corner below which a triangle is none
-STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # of the squared distance: no nearer than before
+NEAR = {"f64": 1e-6, "f32": 1e-4}  # m, distance beyond which x = 0
+SHARP = {
+    "f64": 1e-12,
+    "f32": 2e-6,
+}  # m, tolerance of the overlap: for vertices and edges the search finds the exact features
+LOOSE = {"f64": 1e-5, "f32": 1e-5}  # m, the same for curved surfaces, where Newton's method follows
+FLAT = {"f64": 1e-12, "f32": 1e-6}  # squared sine at a vertex below which a triangle is degenerate
+STUCK = {"f64": 1.0 - 1e-14, "f32": 1.0 - 1e-6}  # ratio of squared distances above which an iteration made no progress
 TURNS = 40
-STARTS = 3  # of a search among axes
-DEEP = 0.05  # of the size of the smaller solid, an overlap beyond which it begins from them
-SAME = 0.97  # cosine between two directions from which a search goes to one minimum, most likely
-SHORT = 1e-4  # squared length below which a product of axes is no direction
-SURE = 0.9  # of the radius of a disc, what is counted on
-CLOSE = {"f64": 1e-7, "f32": 2e-6}  # m, how near its middle is to h n, however sharp a search is
+STARTS = 3  # starting directions among axes
+DEEP = 0.05  # fraction of the smaller solid's size: overlap beyond which the search restarts from axes
+SAME = 0.97  # cosine above which two starts most likely lead to the same minimum
+SHORT = 1e-4  # squared length below which a product of axes has no direction
+SURE = 0.9  # safety factor of the radius of a disc
+CLOSE = {"f64": 1e-7, "f32": 2e-6}  # m, distance of its center to h n, for any tolerance of the search
 
 
 class Search(Linear):
-    """Where a search stands: three points of K with those of A they came from and their weights; which corners of A and of B
-    they came from; x and x - v; and the best normal with its overlap."""
+    """State of a search.
+
+    Attributes:
+        w0, w1, w2: Points of K.
+        a0, a1, a2: Points of A that they belong to.
+        l0, l1, l2: Weights.
+        of_a, of_b: Indices of the vertices of A and B.
+        x: Point outside K.
+        d: x - v, v the nearest point of K.
+        n: Best normal.
+        h: Overlap along n.
+    """
 
     w0: Vec3
     w1: Vec3
@@ -55,8 +70,11 @@ class Search(Linear):
 
 
 def _nearest(W: list[Vec3], x: Vec3) -> tuple[list[Any], Vec3]:
-    """Weights of the point of the tetrahedron W that is nearest to x (outside of it), and x minus that point. All edges with
-    their ends and all faces are tried; a degenerate edge is its end, a degenerate face is passed over."""
+    """Return the weights of the point of the tetrahedron W nearest to x (outside of it), and x minus that point.
+
+    All edges with their ends and all faces are tested; a degenerate edge is treated as its end, a degenerate face is
+    skipped.
+    """
     E = [w - x for w in W]
     pairs = [(i, j) for i in range(4) for j in range(i + 1, 4)]
     edge = {(i, j): W[j] - W[i] for i, j in pairs}
@@ -89,14 +107,15 @@ def _nearest(W: list[Vec3], x: Vec3) -> tuple[list[Any], Vec3]:
 
 
 def _outside(h: Any, n: Vec3, off: Any = OFF) -> Vec3:
+    """Return the point x for a normal with overlap h."""
     return n * select(h > -NEAR[target().dtype], h + off, 0.0)
 
 
 def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any, off: Any) -> tuple[Search, Any]:
-    """One more point of K, the support along n: the search after it, and 1 where it goes on."""
+    """One iteration: add the support point along n. Return the new state, and 1 if the search continues."""
     a3, w3 = at[0].p, at[0].p - at[1].p
     h = dot(n, w3)
-    slack = h - dot(n, s.x) + norm(s.d)  # how much nearer K can still be than v
+    slack = h - dot(n, s.x) + norm(s.d)  # possible decrease of the distance
     better = h < s.h
     gain = select(better, s.h - h, 0.0)
     n_new, h_new = select(better, n, s.n), select(better, h, s.h)
@@ -106,7 +125,7 @@ def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any, off: An
     stuck = dot(d, d) > dot(s.d, s.d) * STUCK[target().dtype]
     unsettled = select(slack > tolerance, select(stuck, 0.0, 1.0), 0.0)
     on = select(gain > tolerance, 1.0, select(dot(shift, shift) > tolerance * tolerance, 1.0, unsettled))
-    # one of the four has no weight: it goes, the oldest first
+    # one of the four points has no weight: it is dropped, the oldest first
     keep_all_old = (l0 > 0.0) & (l1 > 0.0) & (l2 > 0.0)
     drop2 = l2 <= 0.0
     drop1 = drop2 | (l1 <= 0.0)
@@ -120,7 +139,7 @@ def _turn(s: Search, at: tuple[Corner, Corner], n: Vec3, tolerance: Any, off: An
 
 
 def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any, enough: Any) -> Search:
-    """From one direction, until the overlap is the least, or some direction shows a gap of `enough`."""
+    """Search from one direction until the overlap is minimal, or some direction has a distance of `enough`."""
     one, other = A.corner(start), B.corner(-start)
     a, w = one.p, one.p - other.p
     h = dot(w, start)
@@ -141,25 +160,28 @@ def _search(A: Solid, B: Solid, start: Vec3, tolerance: Any, enough: Any) -> Sea
 
 
 def box_axis(A: Solid, B: Solid) -> tuple[Any, Vec3]:
-    """(gap, axis from A to B) of the boxes around the two cores, along that of their six face axes where they are furthest
-    apart: a bound on the gap of the cores, and where the search starts."""
-    c = B.to_world(B.centre) - A.to_world(A.centre)
+    """Return (distance, axis from A to B) of the bounding boxes of the two cores, along the best of their six face axes.
+
+    It is a lower bound of the distance of the cores, and the start of the search.
+    """
+    c = B.to_world(B.center) - A.to_world(A.center)
     Q = (A.X.R.T @ B.X.R).map(abs)
     best, n = -FAR, Vec3(0.0, 0.0, 1.0)
     for X, own, reach in ((A.X, A.extent, Q @ B.extent), (B.X, B.extent, Q.T @ A.extent)):
         along = (X.R.T @ c).leaves()
         for k, (t, h, r) in enumerate(zip(along, own.leaves(), reach.leaves(), strict=True)):
-            gap, axis = abs(t) - h - r, X.R.column(k)
-            more = gap > best
-            best, n = select(more, gap, best), select(more, select(t < 0.0, -axis, axis), n)
+            distance, axis = abs(t) - h - r, X.R.column(k)
+            more = distance > best
+            best, n = select(more, distance, best), select(more, select(t < 0.0, -axis, axis), n)
     return best, n
 
 
 def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
-    """Where no direction has less overlap than the one that was found  (theory 6.12).
+    """Return True if no direction can have less overlap than the one found  (theory 6.12).
 
-    K holds a disc of radius r across n around h n, so another such direction is within 2 atan(h/r) of -n; and there a point
-    of K that lies deep enough behind has more."""
+    K contains a disc of radius r across n around h n, so another such direction is within 2 atan(h/r) of -n; a point of K
+    far enough behind rules it out.
+    """
     inside = A.to_world(A.inner) - B.to_world(B.inner)
     behind, h = -dot(inside, s.n), s.h
     aside = inside + s.n * behind
@@ -173,9 +195,9 @@ def _certain(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
     return deep & (dot(left, left) < 10.0 * close * close)
 
 
-def _by_centres(A: Solid, B: Solid, by_box: Vec3) -> list[Vec3]:
-    """The line of centres, and its part across the axis of the boxes."""
-    c = B.to_world(B.centre) - A.to_world(A.centre)
+def _by_centers(A: Solid, B: Solid, by_box: Vec3) -> list[Vec3]:
+    """Return the line of centers, and its part across the axis of the boxes."""
+    c = B.to_world(B.center) - A.to_world(A.center)
     square = dot(c, c)
     apart = square > 1e-12
     along = select(apart, c / sqrt(select(apart, square, 1.0)), by_box)
@@ -185,8 +207,8 @@ def _by_centres(A: Solid, B: Solid, by_box: Vec3) -> list[Vec3]:
 
 
 def _by_axes(A: Solid, B: Solid, found: Search) -> list[Vec3]:
-    """Of the axes of the two frames and their products, those of least overlap, the least one first."""
-    c = B.to_world(B.centre) - A.to_world(A.centre)
+    """Return the STARTS directions of least overlap among the axes of both frames and their products, least first."""
+    c = B.to_world(B.center) - A.to_world(A.center)
     of_a, of_b = ([X.R.column(k) for k in range(3)] for X in (A.X, B.X))
     axes = [*of_a, *of_b, *(cross(a, b) for a in of_a for b in of_b)]
     state = carry(tuple((found.n, FAR + 0.0 * found.h) for _ in range(STARTS)))
@@ -196,7 +218,7 @@ def _by_axes(A: Solid, B: Solid, found: Search) -> list[Vec3]:
         n = axis * (select(dot(axis, c) < 0.0, -1.0, 1.0) / sqrt(maximum(square, SHORT)))
         new = (square > SHORT) & (dot(n, found.n) < SAME)
         h, kept = select(new, dot(n, A.support(n) - B.support(-n)), FAR), list[tuple[Vec3, Any]]()
-        for old_n, old_h in state.value:  # the new one goes in where it belongs, and those behind it move on
+        for old_n, old_h in state.value:  # insertion into the sorted list
             less = h < old_h
             kept.append((select(less, n, old_n), select(less, h, old_h)))
             n, h = select(less, old_n, n), select(less, old_h, h)
@@ -205,7 +227,7 @@ def _by_axes(A: Solid, B: Solid, found: Search) -> list[Vec3]:
 
 
 def _chosen(directions: list[Vec3], k: Any) -> Vec3:
-    """The one of this number."""
+    """Return the direction with index k."""
     out = directions[0]
     for number, other in enumerate(directions):
         out = select(abs(to_real(k) - float(number)) < 0.5, other, out)
@@ -213,9 +235,12 @@ def _chosen(directions: list[Vec3], k: Any) -> Vec3:
 
 
 def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any) -> Search:
-    """From the axis of the boxes and, where the cores overlap and there may be a lower minimum, from others: by their centres,
-    and if they are deep in each other by their axes. Cores further apart than `enough`, which is not negative, are left once
-    that is known."""
+    """Find the least overlap, from several starting directions.
+
+    The search starts from the axis of the boxes. If the cores overlap and a lower minimum is possible, it restarts from the
+    line of centers, and in deep overlap from the axes of the solids. It stops once the cores are known to be further apart
+    than `enough` (not negative).
+    """
     best = carry(_search(A, B, by_box, tolerance, enough))
     open_ = carry(_unsettled(A, B, best.value, tolerance))
 
@@ -223,12 +248,12 @@ def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any)
         for k in loop(len(starts)):
             for _ in when_any(open_.value > 0.5):
                 found = _search(A, B, _chosen(starts, k), tolerance, enough)
-                lower = (found.h < best.value.h) & (open_.value > 0.5)  # a neighbour may be the only one that asks
+                lower = (found.h < best.value.h) & (open_.value > 0.5)  # another SIMD lane may be the only active one
                 best.value = select(lower, found, best.value)
                 open_.value = open_.value * _unsettled(A, B, best.value, tolerance)
 
     for _ in when_any(open_.value > 0.5):
-        go_on(_by_centres(A, B, by_box))
+        go_on(_by_centers(A, B, by_box))
         open_.value = select(best.value.h > DEEP * minimum(_widest(A), _widest(B)), open_.value, 0.0)
         for _ in when_any(open_.value > 0.5):
             go_on(_by_axes(A, B, best.value))
@@ -236,11 +261,11 @@ def least_overlap(A: Solid, B: Solid, by_box: Vec3, tolerance: Any, enough: Any)
 
 
 def _widest(s: Solid) -> Any:
-    """Half the longest edge of the box around a core."""
+    """Largest half edge of the bounding box of a core."""
     x, y, z = s.extent.leaves()
     return maximum(maximum(x, y), z)
 
 
 def _unsettled(A: Solid, B: Solid, s: Search, tolerance: Any) -> Any:
-    """1 where another direction may have less overlap."""
+    """Return 1 if another direction may have less overlap."""
     return select((s.h <= 0.0) | _certain(A, B, s, tolerance), 0.0, 1.0)

@@ -1,9 +1,10 @@
-"""Convex solids as their support functions see them: a core, and a radius around it.
+"""Convex solids by their support functions: a core and a radius around it.
 
     sphere      a point, r                 ellipsoid   itself, 0              box     itself, 0
-    capsule     a segment along z, r       cylinder    itself, 0              points  the hull of vertices, 0
+    capsule     a segment along z, r       cylinder    itself, 0              points  convex hull of the vertices, 0
 
-What kind a solid is, is an integer of the model: one compiled routine serves all kinds, and only those that the model has.
+The type of a solid is an integer of the model: one compiled routine serves all types, and contains only those that the
+model has.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from ....compiler import select, sqrt, switch
 from ....model.model import BOX, CAPSULE, CYLINDER, ELLIPSOID, POINTS, SPHERE
 from ...spatial import Vec3, dot
-from ..gap import Pose
+from ..contact_geometry import Pose
 from .hull_tables import Corner
 
 TINY = 1e-30
@@ -23,28 +24,37 @@ CURVED = frozenset({ELLIPSOID, CYLINDER})
 
 
 class Solid(NamedTuple):
-    """A placed solid. kind: an integer of the model, one of `among`. centre, extent: of the box around its core, in its own
-    frame. inner: some point of the core. hull: its corners (`PlacedHull`, or the `Prism` of a height field), where it has
-    some. later: 1 for that of a pair which comes second in MuJoCo."""
+    """Placed convex solid.
+
+    Attributes:
+        kind: Type, one of `among`.
+        among: Types that the kernel is compiled for.
+        size: Sizes, m.
+        X: Pose.
+        center, extent: Center and half extents of the core's bounding box, in the frame of the solid.
+        inner: A point inside the core.
+        hull: Vertices (`PlacedHull`, or the `Prism` of a height field).
+        later: 1 for the solid of a pair that MuJoCo orders second.
+    """
 
     kind: Any
     among: frozenset[int]
     size: Vec3
     X: Pose
-    centre: Vec3
+    center: Vec3
     extent: Vec3
     inner: Vec3
     hull: Any
     later: Any = 0.0
 
     def by_kind(self, cases: Mapping[int, Callable[[], Any]]) -> Any:
-        """The result of the case of its kind."""
+        """Return the result of the case of the solid's type."""
         known = {k: case for k, case in cases.items() if k in self.among}
         return switch(self.kind, known) if len(known) > 1 else next(iter(known.values()))()
 
     @property
     def radius(self) -> Any:
-        """Around the core."""
+        """Radius around the core."""
         around: dict[int, Callable[[], Any]] = {k: lambda: 0.0 for k in SOLIDS}
         return self.by_kind(around | dict.fromkeys((SPHERE, CAPSULE), lambda: self.size.x))
 
@@ -55,21 +65,22 @@ class Solid(NamedTuple):
         return self.X.R.T @ (p - self.X.r)
 
     def corner(self, n: Vec3) -> Corner:
-        """The point of the core that is furthest along n, and which corner of a hull it is."""
+        """Return the point of the core furthest along n, and its index if it is a vertex of a hull."""
         found = core_support(self, self.X.R.T @ n)
         return Corner(self.to_world(found.p), found.number)
 
     def support(self, n: Vec3) -> Vec3:
-        """That point alone."""
+        """Return the point of the core furthest along n."""
         return self.corner(n).p
 
 
 def _sided(size: Any, d: Any) -> Any:
+    """Return size with the sign of d."""
     return select(d < 0.0, -size, size)
 
 
 def core_support(s: Solid, d: Vec3) -> Corner:
-    """The point of the core that is furthest along d, all in the frame of the solid."""
+    """Return the point of the core furthest along d, in the frame of the solid."""
     z = s.size
 
     def ellipsoid() -> Vec3:

@@ -1,9 +1,10 @@
-"""Which features of two solids touch, to the last digit; and how the witness and its normal change  (theory 6.8).
+"""Exact features of two touching solids, and the derivative of the nearest points and their normal  (theory 6.8).
 
-A feature is a corner, an edge, a face, a curved surface, or a cylinder's line or rim. With it fixed, the conditions of
-`meeting` are smooth equations: Newton's method on them turns the few digits of a search into all, and the same matrix is that
-of the adjoint. What is degenerate has a bounded answer: of parallel edges A's alone turns the normal; a rim nearly flat on
-something runs round no faster than at a tilt of RHO; a radius of curvature plus gap is at least PIVOT.
+A feature is a vertex, an edge, a face, a curved surface, or the side line or rim of a cylinder. For fixed features the
+conditions in `contact_record.py` are smooth equations: Newton's method on them extends the few digits of a search to all,
+and its matrix is also that of the adjoint. Degenerate cases have a bounded result: of parallel edges A's alone rotates the
+normal; the contact on a rim nearly flat on something moves along it no faster than at a tilt of RHO; radius of curvature
+plus distance is at least PIVOT.
 """
 
 from __future__ import annotations
@@ -17,22 +18,29 @@ from ...spatial import Mat3, Vec3, cross, dot
 from .least_overlap import Search
 from .solids import SOLIDS, Solid
 
-BESIDE = 1e-6  # by which a point may be beside its feature, m or as a share
-WEIGHT = 1e-7  # a point of a search with less does not count
+BESIDE = 1e-6  # distance by which a point may be outside its feature, m or as a fraction
+WEIGHT = 1e-7  # weight below which a point of a search is ignored
 RHO = 0.02
-FINE = 1e-6  # the same where only the normal matters, not where on the rim it is
+FINE = 1e-6  # the same if only the normal matters, not the position on the rim
 PIVOT = 1e-4  # m
-PARALLEL = 1e-4  # sine below which two edges are one direction
-WIDE = 1e-2  # sine above which the normal of two edges is better known from them than from the search
-SHORT = 1e-12  # m^2, an edge that is none
-ROUND = 0.9999  # share of a cylinder's squared radius within which a point is inside its end
-UPRIGHT = 0.999  # squared cosine between a cylinder's end and the normal, at least
-NEWTON = 3  # steps
+PARALLEL = 1e-4  # sine below which two edges are parallel
+WIDE = 1e-2  # sine above which two edges determine the normal better than the search
+SHORT = 1e-12  # m^2, squared length below which an edge does not exist
+ROUND = 0.9999  # fraction of a cylinder's squared radius within which a point is inside its end
+UPRIGHT = 0.999  # least squared cosine between a cylinder's end and the normal
+NEWTON = 3  # iterations
 
 
 class Facet(Linear):
-    """Of a solid, in its frame: the point; up to three corners p0, p1, p2 of which k + 1 count, so that it is flat along
-    p1 - p0 and p2 - p0; 1 where a cylinder touches with its side or rim; and the numbers of the corners of a hull."""
+    """Feature of a solid, in its frame.
+
+    Attributes:
+        at: Contact point.
+        p0, p1, p2: Vertices, of which k + 1 count; the feature is flat along p1 - p0 and p2 - p0.
+        k: Dimension: 0 vertex, 1 edge, 2 face.
+        round: 1 for the side or rim of a cylinder.
+        numbers: Indices of the vertices of a hull.
+    """
 
     at: Vec3
     p0: Vec3
@@ -43,9 +51,18 @@ class Facet(Linear):
     numbers: Vec3
 
 
-class Hold(Linear):
-    """What holds a normal, common axes: the points a and b of the cores, the gap between them, curvatures, and up to two unit
-    directions at right angles to it (k: 1 where one counts; of: 1 for one of A's)."""
+class Witness(Linear):
+    """Nearest points of two cores and the constraints of their normal, common axes.
+
+    Attributes:
+        n: Normal.
+        g: Distance.
+        a, b: Points.
+        CA, CB: Curvatures.
+        e1, e2: Unit directions perpendicular to the normal.
+        k1, k2: 1 if the direction is active.
+        e1_of, e2_of: 1 if the direction is A's, 0 if B's.
+    """
 
     n: Vec3
     g: float
@@ -64,13 +81,21 @@ class Hold(Linear):
 def feature(
     s: Solid, points: tuple[Vec3, Vec3, Vec3], weights: tuple[Any, Any, Any], of: Vec3, outwards: Vec3
 ) -> Facet:
-    """From the points that a search has kept, their numbers, and its normal out of the solid (common axes)."""
+    """Return the feature spanned by the points of a search.
+
+    Args:
+        s: Solid.
+        points: Points of the core, common axes.
+        weights: Their weights.
+        of: Their indices.
+        outwards: Outward normal, common axes.
+    """
     P = [s.to_own(p) for p in points]
     W = [select(w > WEIGHT, w, 0.0) for w in weights]
     at = (P[0] * W[0] + P[1] * W[1] + P[2] * W[2]) / (W[0] + W[1] + W[2])
 
     def on_line() -> Any:
-        """1 where both ends of the axis are among the points."""
+        """Return 1 if both ends of the axis are among the points."""
         low = high = 0.0
         for p, w in zip(P, W, strict=True):
             low, high = low + select(p.z < 0.0, w, 0.0), high + select(p.z < 0.0, 0.0, w)
@@ -105,7 +130,7 @@ def feature(
 
 
 def _core_point(s: Solid, f: Facet, l: Vec3) -> Vec3:
-    """The point of the core for a normal l out of it, flat coordinates kept, all in its frame."""
+    """Point of the core for an outward normal l with the flat coordinates kept, in the frame of the solid."""
     z = s.size
 
     def ellipsoid() -> Vec3:
@@ -121,7 +146,7 @@ def _core_point(s: Solid, f: Facet, l: Vec3) -> Vec3:
 
 
 def _curvature(s: Solid, f: Facet, l: Vec3, least: Any) -> Mat3:
-    """The Hessian of the core's support function, common axes."""
+    """Hessian of the core's support function, common axes."""
     z, R = s.size, s.X.R
 
     def ellipsoid() -> Mat3:
@@ -142,12 +167,16 @@ def _curvature(s: Solid, f: Facet, l: Vec3, least: Any) -> Mat3:
 
 
 def _unit(v: Vec3) -> Vec3:
+    """Unit vector along v."""
     return v / sqrt(maximum(dot(v, v), SHORT))
 
 
-def hold(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3, least: Any = FINE) -> Hold:
-    """What holds the normal n: a face of A's, else one of B's, else one edge of each; and curvatures, of a rim as if it were
-    tilted by `least` at least."""
+def witness_of(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3, least: Any = FINE) -> Witness:
+    """Nearest points of two features with normal n, and the constraints of n: a face of A, else one of B, else an edge of
+    each.
+
+    least: Least tilt assumed for the curvature of a rim.
+    """
     la, lb = A.X.R.T @ n, B.X.R.T @ -n
     a, b = A.to_world(_core_point(A, fa, la)), B.to_world(_core_point(B, fb, lb))
     a1, a2 = (A.X.R @ _unit(p - fa.p0) for p in (fa.p1, fa.p2))
@@ -161,7 +190,7 @@ def hold(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3, least: Any = FINE) -
     across = abs(dot(n, cross(e1, e2))) > PARALLEL
     k2 = select(across, k2, k2 * (1.0 - k1))
     e1_of = select(face_a, 1.0, select(face_b, 0.0, 1.0))
-    return Hold(
+    return Witness(
         n,
         dot(n, b - a),
         a,
@@ -177,16 +206,16 @@ def hold(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3, least: Any = FINE) -
     )
 
 
-def held_normal(c: Hold) -> Vec3:
-    """The normal at right angles to the two directions that hold it, to the last digit; where there are fewer, as it was."""
+def fixed_normal(c: Witness) -> Vec3:
+    """Normal perpendicular to the two active directions; with fewer, the normal unchanged."""
     across = cross(c.e1, c.e2)
     length = sqrt(maximum(dot(across, across), SHORT))
     n = across * (select(dot(across, c.n) < 0.0, -1.0, 1.0) / length)
     return select((c.k1 * c.k2 > 0.5) & (length > WIDE), n, c.n)
 
 
-def solve(c: Hold, y: Vec3, r1: Any, r2: Any) -> tuple[Vec3, Any, Any]:
-    """[M E; E^T 0] (x, l) = (y, r) in the plane across n, M = C_A + C_B + g, for none, one or two directions E."""
+def solve(c: Witness, y: Vec3, r1: Any, r2: Any) -> tuple[Vec3, Any, Any]:
+    """Solve [M E; E^T 0] (x, l) = (y, r) in the plane across n, M = C_A + C_B + g, for up to two directions E."""
     n, k1, k2 = c.n, c.k1, c.k2
     aside = select(abs(n.x) < 0.6, Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0))
     e = select(k1 > 0.5, c.e1, select(k2 > 0.5, c.e2, cross(n, aside)))
@@ -196,17 +225,17 @@ def solve(c: Hold, y: Vec3, r1: Any, r2: Any) -> tuple[Vec3, Any, Any]:
     Me, Mf = M @ e, M @ f
     m00, m01, m11 = dot(e, Me) + c.g, dot(e, Mf), dot(f, Mf) + c.g
     y0, y1 = dot(e, y), dot(f, y)
-    # none: x = M^-1 y
+    # no direction: x = M^-1 y
     det = maximum(m00 * m11 - m01 * m01, PIVOT * PIVOT)
     none = ((m11 * y0 - m01 * y1) / det, (m00 * y1 - m01 * y0) / det)
-    # one: its direction is e
+    # one direction, e
     first = k1 > 0.5
     along = select(first, dot(c.e1, e), dot(c.e2, e))
     along = select(abs(along) > 0.5, along, 1.0)
     s0 = select(first, r1, r2) / along
     s1 = (y1 - m01 * s0) / maximum(m11, PIVOT)
     push = (y0 - m00 * s0 - m01 * s1) / along
-    # two: they say all of x
+    # two directions determine x
     q0, q1 = dot(c.e2, e), dot(c.e2, f)
     q1 = select(abs(q1) > 0.5 * PARALLEL, q1, 1.0)
     t0 = r1 / along
@@ -221,26 +250,26 @@ def solve(c: Hold, y: Vec3, r1: Any, r2: Any) -> tuple[Vec3, Any, Any]:
 
 
 def refine(A: Solid, fa: Facet, B: Solid, fb: Facet, n: Vec3) -> tuple[Facet, Facet, Vec3]:
-    """Newton's method on the conditions of the features: these with their points where they belong, and the normal."""
+    """Newton's method on the conditions of the features. Return the features with exact points, and the normal."""
 
-    def moved(f: Facet, at: Vec3) -> Facet:
+    def at_point(f: Facet, at: Vec3) -> Facet:
         return Facet(at, f.p0, f.p1, f.p2, f.k, f.round, f.numbers)
 
     state = carry((fa.at, fb.at, n))
     for _ in loop(NEWTON):
         a, b, m = state.value
-        c = hold(A, moved(fa, a), B, moved(fb, b), m)
+        c = witness_of(A, at_point(fa, a), B, at_point(fb, b), m)
         r = c.b - c.a
         dn, l1, l2 = solve(c, r - m * dot(m, r), -dot(c.e1, m), -dot(c.e2, m))
         slip_a = c.e1 * (l1 * c.e1_of) + c.e2 * (l2 * c.e2_of)
         slip_b = c.e1 * (l1 * (1.0 - c.e1_of)) + c.e2 * (l2 * (1.0 - c.e2_of))
         state.value = (a + A.X.R.T @ slip_a, b - B.X.R.T @ slip_b, _unit(m + dn))
     a, b, m = state.value
-    return moved(fa, a), moved(fb, b), m
+    return at_point(fa, a), at_point(fb, b), m
 
 
 def features(A: Solid, B: Solid, s: Search) -> tuple[Facet, Facet]:
-    """Of both solids, from what a search has kept."""
+    """Return the features of both solids at the result of a search."""
     shares = (s.l0, s.l1, s.l2)
     of_a = (s.a0, s.a1, s.a2)
     of_b = (s.a0 - s.w0, s.a1 - s.w1, s.a2 - s.w2)
@@ -248,7 +277,7 @@ def features(A: Solid, B: Solid, s: Search) -> tuple[Facet, Facet]:
 
 
 def weights(x: Vec3, e: Vec3, f: Vec3, flat: Any) -> tuple[Any, Any]:
-    """(s, t) with x = s e + t f; t = 0 on an edge, both zero at a corner."""
+    """Return (s, t) with x = s e + t f; t = 0 on an edge, both zero at a vertex."""
     ee, ff, ef, xe, xf = dot(e, e), dot(f, f), dot(e, f), dot(x, e), dot(x, f)
     det = ee * ff - ef * ef
     face = (flat > 1.5) & (det > SHORT * SHORT)
@@ -258,7 +287,7 @@ def weights(x: Vec3, e: Vec3, f: Vec3, flat: Any) -> tuple[Any, Any]:
 
 
 def on_feature(s: Solid, f: Facet) -> Any:
-    """Where the point lies between the corners of its feature."""
+    """Return True if the point is between the vertices of its feature."""
     z = s.size
 
     def cylinder() -> Any:

@@ -8,11 +8,23 @@ from __future__ import annotations
 from typing import Any
 
 from ....compiler import Reals, Table, carry, counter, loop, maximum, minimum, select, to_real, when_any
-from ...collision.gap import FAR, Gap
+from ...collision.contact_geometry import FAR, ContactGeometry
 from ...context import Step
 from ...kinematics import origin
 from ...spatial import Force, Mat3, Vec3, at_point, axis_frame, axis_frame_vjp, cross, cross_force, dot, point_velocity
-from ..narrowphase import LOST, FeatureMargin, GapBars, fastest, gap_bars, gap_of, keep, may_touch, meet, meet_one, slip
+from ..narrowphase import (
+    LOST,
+    ContactBars,
+    FeatureMargin,
+    add_contact_bars,
+    collide_pair,
+    collide_point,
+    max_relative_speed,
+    may_touch,
+    point_geometry,
+    relative_velocity,
+    save_contact,
+)
 from ..paths import path_bars, put_path
 from .contact_problem import A_SIDE, B_SIDE
 from .target_velocity import bounces, rest_velocity
@@ -37,15 +49,15 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
     if not problem.routines:
         return
     for k in loop(problem.first[g], problem.first[g + 1]):
-        near_by = reach(s, fastest(s, k))
+        near_by = reach(s, max_relative_speed(s, k))
         for _ in when_any(may_touch(s, k, near_by)):
-            meet(s, k, near_by)
+            collide_pair(s, k, near_by)
             features = FeatureMargin(s, k, near_by)
             for m in loop(problem.first_point[k], problem.first_point[k + 1]):
-                meet_one(s, k, m, near_by)
-                found, apart = gap_of(s, k, m)
+                collide_point(s, k, m, near_by)
+                found, apart = point_geometry(s, k, m)
                 i, j = s.model.shape_link[problem.a[k]], s.model.shape_link[problem.b[k]]
-                opening = dot(found.n, slip(s, i, j, found.p, apart))
+                opening = dot(found.n, relative_velocity(s, i, j, found.p, apart))
                 near, n = (found.phi < BEYOND) & (found.phi < reach(s, -opening)), count.value
                 for _ in when_any(near):
                     features.add(m, near)
@@ -53,7 +65,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
                     for _ in when_any(room):
                         _touch(s, k, n, found, apart)
                         problem.row[n].phi = within(near, found.phi)
-                        keep(s, k, m, n)
+                        save_contact(s, k, m, n)
                         problem.pair[n], problem.source[n], problem.kind[n] = k, m, kind
                         problem.start[n], problem.in_group[n] = problem.group[g], g
                         count.value = n + 1
@@ -62,7 +74,7 @@ def gather(s: Step, g: Any, count: counter, kind: int) -> None:
             features.finish()
 
 
-def _touch(s: Step, k: Any, n: Any, found: Gap, apart: Vec3) -> None:
+def _touch(s: Step, k: Any, n: Any, found: ContactGeometry, apart: Vec3) -> None:
     """A point of pair k becomes contact n, all but its gap."""
     problem = s.constraints
     row, a, b, pair = problem.row[n], problem.a[k], problem.b[k], s.const.pair[k]
@@ -106,7 +118,7 @@ def approach(s: Step, c: Any) -> Any:
     """The normal velocity of contact c at the start of the step."""
     problem = s.constraints
     row = problem.row[c]
-    return dot(row.R.column(2), slip(s, problem.link_a[c], problem.link_b[c], row.p, row.p_a - row.p))
+    return dot(row.R.column(2), relative_velocity(s, problem.link_a[c], problem.link_b[c], row.p, row.p_a - row.p))
 
 
 # -- the report ------------------------------------------------------------------------------------------------------------
@@ -220,7 +232,7 @@ def shape_bars(s: Step, c: Any, frame_bar: Mat3, point_bars: tuple[Vec3, Vec3], 
     k, row = s.constraints.pair[c], s.constraints.row[c]
     phi_bar, mu_bar, e_bar = numbers
     n_bar = axis_frame_vjp(row.R.column(2), frame_bar)
-    gap_bars(s, (k, s.constraints.source[c], c), GapBars(phi_bar, *point_bars, n_bar, Vec3.zero()))
+    add_contact_bars(s, (k, s.constraints.source[c], c), ContactBars(phi_bar, *point_bars, n_bar, Vec3.zero()))
     if s.bars.const is not None:
         bar = s.bars.const.pair[k]
         bar.friction += mu_bar

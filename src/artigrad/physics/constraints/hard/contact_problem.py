@@ -9,7 +9,7 @@ import numpy as np
 
 from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
 from ....model.model import Model
-from ...collision.candidates import candidates, meeting_layout, meeting_sizes, slots_in
+from ...collision.candidates import candidates, contact_layout, contact_sizes, slots_in
 from ...collision.convex.contact_record import Slots
 from ...collision.convex.hull_tables import HULLS, hull_arguments
 from ...spatial import Mat3, Motion, Transform, Vec3
@@ -20,7 +20,7 @@ FRICTION: dict[str, ModuleType] = {"pyramidal": pyramid, "elliptic": cone}
 
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys(("c_groups", "c_cap", "c_width", "c_depth", "c_sides"), INT),
-    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_turned", "c_first", "c_first_point", "c_limit"), INTS),
+    **dict.fromkeys(("c_routine", "c_a", "c_b", "c_swapped", "c_first", "c_first_point", "c_limit"), INTS),
     **dict.fromkeys(("c_joint", "c_joint_first", "c_common"), INTS),
     **dict.fromkeys(("c_links", "c_link_first", "c_dof_first", "c_dof_end"), INTS),
     "c_feature": SHARED,
@@ -56,7 +56,7 @@ PLACED = Layout(
     X=Transform, at=Vec3
 )  # one row per shape: its pose, about the origin of its tree; its place in the world
 A_SIDE, B_SIDE = 0, 1
-REALS = ("contact", "placed", "slots", "met", "Z", "A", "K", "root", "ut", "status")
+REALS = ("contact", "placed", "slots", "contact_records", "Z", "A", "K", "root", "ut", "status")
 REVERSE = ("tape", "ran", "Y", "X", "moved", "free", "dual", "push", "M_bar")  # what the adjoint of the sweeps adds
 SCRATCH = ("link_a", "link_b", "pair", "source", "start", "in_group", "kind", "group", "joints")
 
@@ -86,7 +86,7 @@ def contact_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[
         "c_routine": c.routine,
         "c_a": c.a,
         "c_b": c.b,
-        "c_turned": c.turned,
+        "c_swapped": c.swapped,
         "c_first": first,
         "c_first_point": c.first,
         "c_limit": np.array([*limit, 0], np.int32),
@@ -122,7 +122,7 @@ def contact_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
         "joints": integers["c_groups"],
     }
     sizes |= {"placed": len(model.shapes.names) * PLACED.size}
-    sizes |= meeting_sizes(model, cap)
+    sizes |= contact_sizes(model, cap)
     sizes |= dict.fromkeys(("link_a", "link_b", "pair", "source", "start", "in_group", "kind"), cap)
     return {f"cw_{k}": max(sizes.get(k, 0), 1) for k in (*REALS, *SCRATCH)}
 
@@ -175,7 +175,7 @@ class ContactProblem(SimpleNamespace):
     routine: Any  # of each pair
     a: Any
     b: Any
-    turned: Any  # 1 where MuJoCo has a and b the other way round
+    swapped: Any  # 1 where MuJoCo has a and b the other way round
     first: Any  # pair of each group, and the number of all pairs
     first_point: Any  # of each pair
     limit: Any  # how many points of each group may be near at a time
@@ -190,7 +190,7 @@ class ContactProblem(SimpleNamespace):
     row: Table
     placed: Table
     slots: Slots  # what a pair whose points are found together has just met
-    met: Table  # of each contact of such a pair
+    contact_records: Table  # of each contact of such a pair
     Z: Reals
     A: Reals
     K: Reals
@@ -228,7 +228,7 @@ class ContactProblem(SimpleNamespace):
         found["row"] = Table(found.pop("contact").memory, CONTACT)
         found["placed"] = Table(found["placed"].memory, PLACED)
         found["slots"] = slots_in(found["slots"].memory, routines, found["hull_ring"])
-        found["met"] = Table(found["met"].memory, meeting_layout(routines))
+        found["contact_records"] = Table(found["contact_records"].memory, contact_layout(routines))
         if "tape" in found:
             found["tape"], found["moved"] = Table(found["tape"].memory, TAPED), Table(found["moved"].memory, MOVED)
         options = ContactOptions(arguments.pop("contact_options"))

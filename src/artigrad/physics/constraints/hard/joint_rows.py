@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....compiler import carry, counter, loop, minimum, select, when_any
-from ...collision.gap import FAR
+from ...collision.contact_geometry import FAR
 from ...context import Step
 from ...spatial import Mat3, Vec3
 from ..paths import put_entries, put_path

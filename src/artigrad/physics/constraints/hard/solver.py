@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ....compiler import Row, carry, loop, maximum, minimum, select, target, to_real, when_any
-from ...collision.gap import FAR
+from ...collision.contact_geometry import FAR
 from ...spatial import Mat3, Vec3, cross, dot
 from .contact_problem import ContactProblem
 from .update import Update, positive, yes

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....compiler import minimum, select
-from ...collision.gap import FAR
+from ...collision.contact_geometry import FAR
 from ...context import Step
 
 UNBOUNDED = 1e15  # m/s: the speed at which a gap of FAR, one that is not there, may close

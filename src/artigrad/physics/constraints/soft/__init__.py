@@ -1,1 +1,1 @@
-"""The soft law: MuJoCo's convex constraint law, solved by Newton's method on articulated-body passes, and its adjoint."""
+"""Soft law: MuJoCo's convex constraint law, solved by Newton's method with articulated-body passes, and its adjoint."""

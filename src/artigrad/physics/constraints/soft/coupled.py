@@ -1,14 +1,16 @@
-"""H in the space of degrees of freedom, for robots whose rows tie links or joints together  (theory 9.8).
+"""Factor of H in the space of degrees of freedom, for states with rows that couple links or joints  (theory 9.8).
 
     H = S^T (I + stiffness of links) S  +  X + X^T  +  sum of K c c^T
 
-The first part is the composite-rigid-body algorithm on stiffened inertias; X = -J_a^T K J_b couples the path of one link to
-that of another; c are the coefficients of combos. H = L^T D L is found from the last degree of freedom to the first, on the
-entries that a tree has and on those that couplings add, which are listed once per step (`structure`).
+The first part is the composite-rigid-body algorithm on inertias with stiffness; X = -J_a^T K J_b couples the path of
+one link to that of another; c are the coefficients of rows on several degrees of freedom. H = L^T D L is computed from
+the last degree of freedom to the first, on the entries of the tree and of the couplings, which are listed once per step
+(`find_sparsity`).
 
-How much elimination fills depends on the order. In a scene of many trees those that are coupled stand near each other
-(`_order_trees`), so that a pile has a band of entries and not all of them. H, its lists and its unknowns go by place in that
-order. It is one for all robots of a pack, and rounding follows it: such scenes run one by one, to have the same bits anywhere.
+Fill-in depends on the order. In a scene of many trees, coupled trees are numbered near each other (`_order_trees`), so
+that a pile of bodies has a band matrix. H, its lists and its unknowns are indexed by position in that order. The order
+is shared by all lanes of a SIMD vector and affects rounding: such scenes run one by one, so that their bits do not
+depend on the batch.
 """
 
 from __future__ import annotations
@@ -20,18 +22,18 @@ from ....compiler import Reals, carry, climb, counter, loop, to_real, when_any
 from ... import joints
 from ...context import Step
 from ...spatial import power
-from .families import COMBO
-from .soft_problem import COMBOS, TIES
+from .families import MULTI_DOF
+from .soft_problem import COUPLINGS, MULTI_DOF_KINDS
 
 
-def _path(s: Step, i: Any) -> Iterator[Any]:
-    """The degrees of freedom between link i and the world."""
+def _path_dofs(s: Step, i: Any) -> Iterator[Any]:
+    """Yield the degrees of freedom between link i and the world."""
     for n in climb(s.model.parent, i):
         yield from loop(s.model.link_v[n], s.model.link_v[n] + s.model.link_nv[n])
 
 
-def _combo_pairs(s: Step, n: Any) -> Iterator[tuple[Any, Any]]:
-    """All ordered pairs of entries of a combo."""
+def _entry_pairs(s: Step, n: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield all ordered pairs of entries of a row on several dofs."""
     problem = s.constraints
     first, end = problem.entry[n], problem.entry[n + 1]
     for a in loop(first, end):
@@ -39,26 +41,26 @@ def _combo_pairs(s: Step, n: Any) -> Iterator[tuple[Any, Any]]:
             yield a, b
 
 
-def structure(s: Step) -> None:
-    """Which entries of H are not zero, those that elimination fills included: a list of columns for every row."""
+def find_sparsity(s: Step) -> None:
+    """List the nonzero entries of H, with fill-in, as columns of each row."""
     problem, nv = s.constraints, s.model.nv
     mark, column = problem.mark, problem.column
-    if problem.has("pile"):
+    if problem.has("many_trees"):
         _order_trees(s)
     for k in loop(nv * nv):
         mark[k] = 0
     for k in loop(nv):
         for j in climb(s.model.dof_parent, s.model.dof_parent[k + 1]):
-            mark[_at(s, k, j - 1)] = 1
-    for t in loop(1, problem.count[TIES] + 1):
-        for j in _path(s, problem.tie_b[t]):
-            for k in _path(s, problem.tie_a[t]):
-                mark[_at(s, k, j)] = 1
-                mark[_at(s, j, k)] = 1
-    if problem.has(*COMBOS):
-        for n in loop(problem.combos):
-            for a, b in _combo_pairs(s, n):
-                mark[_at(s, problem.entry_dof[a], problem.entry_dof[b])] = 1
+            mark[_entry(s, k, j - 1)] = 1
+    for t in loop(1, problem.count[COUPLINGS] + 1):
+        for j in _path_dofs(s, problem.coupling_b[t]):
+            for k in _path_dofs(s, problem.coupling_a[t]):
+                mark[_entry(s, k, j)] = 1
+                mark[_entry(s, j, k)] = 1
+    if problem.has(*MULTI_DOF_KINDS):
+        for n in loop(problem.multi_dofs):
+            for a, b in _entry_pairs(s, n):
+                mark[_entry(s, problem.entry_dof[a], problem.entry_dof[b])] = 1
     end = counter(0)
     for k in loop(nv, inwards=True):
         start = end.value
@@ -73,52 +75,52 @@ def structure(s: Step) -> None:
                 mark[column[p] * nv + column[q]] = 1
 
 
-def _at(s: Step, k: Any, j: Any) -> Any:
-    """Where the entry of two degrees of freedom is."""
-    return place(s, k) * s.model.nv + place(s, j)
+def _entry(s: Step, k: Any, j: Any) -> Any:
+    """Position of the entry of two degrees of freedom."""
+    return elimination_index(s, k) * s.model.nv + elimination_index(s, j)
 
 
-def place(s: Step, k: Any) -> Any:
-    """Of a degree of freedom in the order of elimination, which ends with the first."""
-    return s.constraints.place[k] if s.constraints.has("pile") else k
+def elimination_index(s: Step, k: Any) -> Any:
+    """Position of a degree of freedom in the elimination order, which ends with the first."""
+    return s.constraints.place[k] if s.constraints.has("many_trees") else k
 
 
 def _order_trees(s: Step) -> None:
-    """The place of every degree of freedom: tree by tree, each followed by those it is coupled to (Cuthill and McKee)."""
-    problem, n = s.constraints, s.model.nt + 1  # the world counts as a tree of no freedom
-    near, waiting, fresh = problem.near, problem.waiting, problem.fresh
+    """Order the degrees of freedom tree by tree, each followed by the trees coupled to it (Cuthill-McKee)."""
+    problem, n = s.constraints, s.model.nt + 1  # the world is a tree without degrees of freedom
+    adjacent, queue, unvisited = problem.adjacent, problem.queue, problem.unvisited
     for k in loop(n * n):
-        near[k] = 0
+        adjacent[k] = 0
     for t in loop(n):
-        fresh[t] = 1
+        unvisited[t] = 1
 
     def couple(a: Any, b: Any) -> None:
-        near[a * n + b] = 1
-        near[b * n + a] = 1
+        adjacent[a * n + b] = 1
+        adjacent[b * n + a] = 1
 
-    for t in loop(1, problem.count[TIES] + 1):
-        couple(s.model.tree[problem.tie_a[t]], s.model.tree[problem.tie_b[t]])
-    if problem.has(*COMBOS):
-        for c in loop(problem.combos):
-            for a, b in _combo_pairs(s, c):
+    for t in loop(1, problem.count[COUPLINGS] + 1):
+        couple(s.model.tree[problem.coupling_a[t]], s.model.tree[problem.coupling_b[t]])
+    if problem.has(*MULTI_DOF_KINDS):
+        for c in loop(problem.multi_dofs):
+            for a, b in _entry_pairs(s, c):
                 couple(problem.dof_tree[problem.entry_dof[a]], problem.dof_tree[problem.entry_dof[b]])
     end, next_place = counter(0), counter(0)
 
     def put(t: Any) -> None:
-        waiting[end.value] = t
+        queue[end.value] = t
         end.value = end.value + 1
-        fresh[t] = 0
+        unvisited[t] = 0
 
     for h in loop(n):
-        for _ in when_any(to_real(end.value - h) < 0.5):  # nothing waits: go on with the first that is left
+        for _ in when_any(to_real(end.value - h) < 0.5):  # the queue is empty: continue with the first unvisited tree
             left = counter(1)
             for t in loop(n):
-                for _ in loop(fresh[t] * left.value):
+                for _ in loop(unvisited[t] * left.value):
                     put(t)
                     left.value = 0
-        own = waiting[h]
+        own = queue[h]
         for t in loop(n):
-            for _ in loop(fresh[t] * near[own * n + t]):
+            for _ in loop(unvisited[t] * adjacent[own * n + t]):
                 put(t)
         for e in loop(problem.tree_at[own], problem.tree_at[own + 1]):
             problem.place[problem.tree_dof[e]] = next_place.value
@@ -126,20 +128,20 @@ def _order_trees(s: Step) -> None:
 
 
 def _columns(s: Step, k: Any, inwards: bool = False) -> Iterator[Any]:
-    """The columns of the row at place k before its diagonal."""
+    """Yield the columns of row k before its diagonal."""
     for p in loop(s.constraints.row_start[k], s.constraints.row_end[k], inwards=inwards):
         yield s.constraints.column[p]
 
 
-def keep(s: Step) -> None:
-    """Stiffened inertias and forces of links, before the passes along the tree use them up."""
+def save_composites(s: Step) -> None:
+    """Save inertias and forces of links before the tree passes overwrite them."""
     for i in loop(s.model.nl):
         own, link = s.constraints.composite[i], s.link[i]
         own.I, own.F = link.IA, link.F
 
 
 def solve(s: Step, b: Reals, x: Reals) -> None:
-    """H x = b - S^T F, with x by places"""
+    """Solve H x = b - S^T F, with x in elimination order."""
     composite = s.constraints.composite
     for i in loop(1, s.model.nl, inwards=True):
         above, own = composite[s.model.parent[i]], composite[i]
@@ -151,12 +153,12 @@ def solve(s: Step, b: Reals, x: Reals) -> None:
     for i in loop(1, s.model.nl):
         F = composite[i].F
         for k in loop(s.model.link_v[i], s.model.link_v[i] + s.model.link_nv[i]):
-            x[place(s, k)] = b[k] - power(s.dof[k].S, F)
+            x[elimination_index(s, k)] = b[k] - power(s.dof[k].S, F)
     _substitute(s, x)
 
 
 def _fill(s: Step) -> None:
-    """The entries of H."""
+    """Compute the entries of H."""
     problem, m, H = s.constraints, s.model, s.constraints.H
     nv = m.nv
     for k in loop(nv):
@@ -168,27 +170,27 @@ def _fill(s: Step) -> None:
         for k in loop(m.link_v[i], m.link_v[i] + m.link_nv[i]):
             F = I @ s.dof[k].S
             for j in climb(m.dof_parent, k + 1):
-                H[_at(s, k, j - 1)] = power(s.dof[j - 1].S, F)
-            diagonal = _at(s, k, k)
+                H[_entry(s, k, j - 1)] = power(s.dof[j - 1].S, F)
+            diagonal = _entry(s, k, k)
             H[diagonal] = H[diagonal] + own.armature + problem.diagonal[k]
-    for t in loop(1, problem.count[TIES] + 1):
+    for t in loop(1, problem.count[COUPLINGS] + 1):
         C = problem.cross[t].C
-        for j in _path(s, problem.tie_b[t]):
+        for j in _path_dofs(s, problem.coupling_b[t]):
             F = C @ s.dof[j].S
-            for k in _path(s, problem.tie_a[t]):
-                x, at, mirrored = power(s.dof[k].S, F), _at(s, k, j), _at(s, j, k)
+            for k in _path_dofs(s, problem.coupling_a[t]):
+                x, at, mirrored = power(s.dof[k].S, F), _entry(s, k, j), _entry(s, j, k)
                 H[at] = H[at] + x
                 H[mirrored] = H[mirrored] + x
-    if problem.has(*COMBOS):
-        for n, row in COMBO.blocks(s):
+    if problem.has(*MULTI_DOF_KINDS):
+        for n, row in MULTI_DOF.blocks(s):
             K = row.K
-            for a, b in _combo_pairs(s, n):
-                at = _at(s, problem.entry_dof[a], problem.entry_dof[b])
+            for a, b in _entry_pairs(s, n):
+                at = _entry(s, problem.entry_dof[a], problem.entry_dof[b])
                 H[at] = H[at] + K * problem.coef[a] * problem.coef[b]
 
 
 def _factor(s: Step) -> None:
-    """H = L^T D L in place: L before the diagonal, 1/D on it"""
+    """Factor H = L^T D L in place: L before the diagonal, 1/D on it."""
     nv, H = s.model.nv, s.constraints.H
     for k in loop(nv, inwards=True):
         dinv = 1.0 / H[k * nv + k]
@@ -204,7 +206,7 @@ def _factor(s: Step) -> None:
 
 
 def _substitute(s: Step, x: Reals) -> None:
-    """x <- H^-1 x"""
+    """Compute x <- H^-1 x."""
     nv, H = s.model.nv, s.constraints.H
     for k in loop(nv, inwards=True):
         xk = x[k]

@@ -1,7 +1,7 @@
-"""The least of f . A f/2 + b . f within an ellipse, sum of (f_k/mu_k)^2 <= r^2; and its adjoint.
+"""Minimum of f . A f/2 + b . f in an ellipse, sum of (f_k/mu_k)^2 <= r^2, and its adjoint.
 
-With f = mu v the ellipse is a ball, and on its rim (mu A mu + lam) v = -mu b for the lam that makes |v| = r, which is found by
-Newton's method from below; MuJoCo's ends a little earlier. A coefficient of zero is a direction without friction.
+With f = mu v the ellipse is a ball, and on its boundary (mu A mu + lam) v = -mu b for the lam that makes |v| = r, found
+by Newton's method from below; MuJoCo's ends slightly earlier. A coefficient of zero is a direction without friction.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ....compiler import carry, loop, maximum, select, sqrt, steady, target, whe
 
 Vector = list[Any]
 Matrix = list[list[Any]]
-STEPS = 60  # of Newton's method, at most
-FINE = {"f64": 1e-14, "f32": 1e-6}  # of r^2, what |v|^2 may be above it
-TINY = 1e-30  # not quite zero
-FLAT = 1e-10  # least determinant of two directions; MuJoCo's
+STEPS = 60  # largest number of Newton iterations
+FINE = {"f64": 1e-14, "f32": 1e-6}  # v|^2| tolerance of |v|^2 above r^2, relative to r^2
+TINY = 1e-30  # lower bound of denominators
+FLAT = 1e-10  # least determinant of two directions, MuJoCo's
 
 
 class InEllipse(NamedTuple):
-    """f; and v, lam and the matrix mu A mu, in the coordinates in which the ellipse is a ball."""
+    """Solution f; and v, lam and the matrix mu A mu, in the coordinates in which the ellipse is a ball."""
 
     f: Vector
     v: Vector
@@ -29,7 +29,7 @@ class InEllipse(NamedTuple):
 
 
 def inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
-    """a . b"""
+    """Return a . b."""
     total: Any = 0.0
     for x, y in zip(a, b, strict=True):
         total = total + x * y
@@ -37,7 +37,7 @@ def inner(a: Sequence[Any], b: Sequence[Any]) -> Any:
 
 
 def solve(A: Matrix, lam: Any, b: Vector) -> tuple[Vector, Any]:
-    """x with (A + lam) x = b, and the determinant: elimination without pivots, as A + lam is positive definite."""
+    """Return x with (A + lam) x = b, and the determinant. A + lam is positive definite: elimination without pivoting."""
     n = len(b)
     M = [[A[i][j] + (lam if i == j else 0.0) for j in range(n)] for i in range(n)]
     x, det = list(b), 1.0
@@ -58,7 +58,7 @@ def solve(A: Matrix, lam: Any, b: Vector) -> tuple[Vector, Any]:
 
 
 def in_ellipse(A: Matrix, b: Vector, mu: Vector, r: Any) -> InEllipse:
-    """f = argmin f . A f/2 + b . f  within the ellipse"""
+    """Return f = argmin f . A f/2 + b . f in the ellipse."""
     n = len(b)
     scaled = [[A[i][j] * mu[i] * mu[j] for j in range(n)] for i in range(n)]
     for i in range(n):
@@ -75,7 +75,7 @@ def in_ellipse(A: Matrix, b: Vector, mu: Vector, r: Any) -> InEllipse:
             more, above = _more(scaled, lam.value, x, r)
             going.value = select(flat, 0.0, select(above > fine * (r * r), going.value, 0.0))
             lam.value = select(going.value > 0.5, lam.value + more, select(here & flat, 0.0, lam.value))
-    if target().tangents:  # those of one more step, which leads back to the same lam
+    if target().tangents:  # tangents of one additional step, which returns to the same lam
         start = steady(lam.value)
         x, _ = solve(scaled, start, push)
         lam.value = select(lam.value > 0.0, start + _more(scaled, start, x, r)[0], lam.value)
@@ -88,13 +88,13 @@ def in_ellipse(A: Matrix, b: Vector, mu: Vector, r: Any) -> InEllipse:
 
 
 def _more(A: Matrix, lam: Any, v: Vector, r: Any) -> tuple[Any, Any]:
-    """How far a step of Newton's method moves lam, and |v|^2 - r^2"""
+    """Return the Newton step of lam, and |v|^2 - r^2."""
     above = inner(v, v) - r * r
     return above / maximum(2.0 * inner(v, solve(A, lam, v)[0]), TINY), above
 
 
 class EllipseBars(NamedTuple):
-    """x with b_bar = -x and A_bar = -x f^T; and the cotangents of mu and r."""
+    """Vector x with b_bar = -x and A_bar = -x f^T, and the cotangents of mu and r."""
 
     x: Vector
     mu: Vector
@@ -102,7 +102,7 @@ class EllipseBars(NamedTuple):
 
 
 def in_ellipse_vjp(found: InEllipse, mu: Vector, r: Any, f_bar: Vector) -> EllipseBars:
-    """On the rim  H x + s v = mu f_bar  with  v . x = 0,  H = mu A mu + lam;  within it s = 0"""
+    """Adjoint of `in_ellipse`. On the boundary  H x + s v = mu f_bar  with  v . x = 0,  H = mu A mu + lam;  inside s = 0."""
     v, rim = found.v, found.lam > 0.0
     z, _ = solve(found.A, found.lam, [x * m for x, m in zip(f_bar, mu, strict=True)])
     w, _ = solve(found.A, found.lam, v)

@@ -1,7 +1,7 @@
-"""The four families of rows: what a Newton step asks of each, whatever its rows are.
+"""The four families of constraint rows and the operations that Newton's method needs of each.
 
-A family knows what its rows see of a motion (J x), how they answer it (force and stiffness), and where they act (J^T f, and
-J^T K J in the inertias of links or on the diagonal of joints).
+These are J x (`jacobian_product`), force and stiffness (`force_and_stiffness`), J^T f (`add_force`), and J^T K J
+(`add_stiffness`), which is added to inertias of links or to the diagonal of joints.
 """
 
 from __future__ import annotations
@@ -12,30 +12,31 @@ from typing import Any, NamedTuple
 from ....compiler import Reals, Row, carry, clamp, loop, maximum, select, sqrt, switch, target
 from ...context import Step
 from ...spatial import Mat3, Motion, Sym3, Vec3, at_point, dot, point_velocity
-from .cones import Matrix, Rub
-from .soft_problem import COMBOS, CONTACT, HELD, POINTS, SINGLES, WRENCHES
+from .cones import FrictionRow, Matrix
+from .soft_problem import CONTACT, HELD, MULTI_DOF_KINDS, POINTS, SINGLES, WRENCHES
 from .stiffness import Cross, Six, Stiff, cross_point, cross_wrench, in_world, of_point, of_wrench, stiff_in_world
 
-BIG = 1e30  # a force without bound
+BIG = 1e30  # bound of an unbounded force
 
 
 class Motions(NamedTuple):
-    """A joint-space vector x and the motions of links under it: the field of `s.link` or `s.field` that holds them."""
+    """Joint-space vector x and the motions of links under it, in the named field of `s.link` or `s.field`."""
 
     field: str
     x: Reals
 
     def of(self, s: Step, i: Any) -> Motion:
+        """Motion of link i."""
         return s.field[i].w if self.field == "w" else getattr(s.link[i], self.field)
 
 
 def velocities(s: Step) -> Motions:
-    """What rows see at the start of the step."""
+    """Velocities at the start of the step."""
     return Motions("v", s.v)
 
 
 def length(y: Any) -> Any:
-    """|y|, not quite zero"""
+    """|y|, bounded away from zero."""
     square: Any = 0.0
     for x in y.leaves():
         square = square + x * x
@@ -43,54 +44,61 @@ def length(y: Any) -> Any:
 
 
 class Family:
-    """One family of rows. `y` stands for a vector over the rows of one block, or a number."""
+    """Family of constraint rows. `y` is a vector over the rows of one block, or a number."""
 
     name: str
 
     def blocks(self, s: Step) -> Iterator[tuple[Any, Row]]:
-        """Number and row of each."""
+        """Yield the index and row of each block."""
         raise NotImplementedError
 
-    def seen(self, s: Step, n: Any, row: Row, x: Motions) -> Any:
-        """J x"""
+    def jacobian_product(self, s: Step, n: Any, row: Row, x: Motions) -> Any:
+        """Return J x."""
         raise NotImplementedError
 
-    def respond(self, s: Step, n: Any, row: Row, y: Any) -> tuple[Any, Any]:
-        """(f, K) at y"""
+    def force_and_stiffness(self, s: Step, n: Any, row: Row, y: Any) -> tuple[Any, Any]:
+        """Return (f, K) at y."""
         raise NotImplementedError
 
     def times(self, K: Any, y: Any) -> Any:
+        """Return K y."""
         return K @ y
 
     def dot(self, a: Any, b: Any) -> Any:
+        """Return the inner product of two vectors over rows."""
         raise NotImplementedError
 
     def add_stiffness(self, s: Step, n: Any, row: Row) -> None:
-        """To the inertias of links (s.link.IA), to couplings, to the diagonal of joints."""
+        """Add J^T K J to the inertias of links (s.link.IA), to couplings, or to the diagonal of joints."""
         raise NotImplementedError
 
     def add_force(self, s: Step, n: Any, row: Row, f: Any) -> None:
-        """J^T f, off the forces that links need (s.link.F) and to the forces in joints."""
+        """Add J^T f: subtract it from the required forces of links (s.link.F), or add it to joint forces."""
         raise NotImplementedError
 
     def linear_force(self, row: Row) -> Any:
-        """f + K (y + ref): the force of the linearised law at rest"""
+        """Return f + K (y + ref), the force of the linearized law at zero acceleration."""
         return row.f + self.times(row.K, row.y + row.ref)
 
     def margin(self, s: Step, n: Any, row: Row) -> Any:
-        """How far the row is from another zone of its law, in accelerations."""
+        """Distance of the row to another regime of its law, in accelerations."""
         raise NotImplementedError
 
 
 class Block(Family):
-    """Rows at a point, on one moving link or between two. rubs: the coefficients of friction of its directions."""
+    """Family of rows at a point of one moving link or between two.
+
+    Attributes:
+        index: Position in `count`.
+        friction_names: Fields of the friction coefficients of its tangent directions.
+    """
 
     index: int
-    rubs: tuple[str, ...]
+    friction_names: tuple[str, ...]
 
-    def rub(self, row: Row) -> Rub:
-        """What the law of a contact reads of a row."""
-        return Rub(row.D, tuple(getattr(row, name) for name in self.rubs), row.reg)
+    def friction_row(self, row: Row) -> FrictionRow:
+        """Return the friction parameters of a contact row."""
+        return FrictionRow(row.D, tuple(getattr(row, name) for name in self.friction_names), row.reg)
 
     def _of(self, s: Step, what: str) -> Any:
         return getattr(s.constraints, f"{self.name}_{what}")
@@ -101,7 +109,7 @@ class Block(Family):
             yield n, table[n]
 
     def by_kind(self, s: Step, n: Any, contact: Any, held: Any) -> Any:
-        """One of two functions: for contacts, or for equalities; only what the model has is staged."""
+        """Return contact() or held(), for a contact or an equality; only what the model has is staged."""
         features = {"point": ("contact", "connect"), "wrench": ("patch", "weld")}[self.name]
         cases = {
             k: f
@@ -111,8 +119,8 @@ class Block(Family):
         return next(iter(cases.values()))() if len(cases) == 1 else switch(self._of(s, "kind")[n], cases)
 
     def on_links(self, s: Step, n: Any, one: Any, both: Any) -> Any:
-        """`one()` for a block of one moving link, `both()` for one between two."""
-        return switch(self._of(s, "two")[n], {0: one, 1: both}) if s.constraints.has("tied") else one()
+        """Return one() for a block on one moving link, both() for one between two."""
+        return switch(self._of(s, "two")[n], {0: one, 1: both}) if s.constraints.has("couplings") else one()
 
     def add_stiffness(self, s: Step, n: Any, row: Row) -> None:
         K, link_b = self._world_stiffness(row), self._of(s, "link_b")[n]
@@ -122,7 +130,7 @@ class Block(Family):
         def both() -> None:
             p_a = row.p_a
             s.link[self._of(s, "link_a")[n]].IA += self._own(K, p_a)
-            s.constraints.cross[self._of(s, "tie")[n]].C -= self._cross(K, p_a, p)
+            s.constraints.cross[self._of(s, "coupling")[n]].C -= self._cross(K, p_a, p)
 
         self.on_links(s, n, lambda: None, both)
 
@@ -135,7 +143,8 @@ class Block(Family):
 
         self.on_links(s, n, lambda: None, both)
 
-    # -- what the two kinds of blocks differ in ------------------------------------------------------------------------
+    # -- differences of the two kinds of blocks
+    # ------------------------------------------------------------------------------
     def _world_stiffness(self, row: Row) -> Any:
         raise NotImplementedError
 
@@ -150,9 +159,11 @@ class Block(Family):
 
 
 class PointFamily(Block):
-    name, index, rubs = "point", POINTS, ("slide", "slide2")
+    """Three rows at a point: contacts of condim 1 and 3, equalities `connect`."""
 
-    def seen(self, s: Step, n: Any, row: Row, x: Motions) -> Vec3:
+    name, index, friction_names = "point", POINTS, ("slide", "slide2")
+
+    def jacobian_product(self, s: Step, n: Any, row: Row, x: Motions) -> Vec3:
         def one() -> Vec3:
             return point_velocity(row.p, x.of(s, s.constraints.point_link_b[n]))
 
@@ -161,9 +172,9 @@ class PointFamily(Block):
 
         return row.R.T @ self.on_links(s, n, one, both)
 
-    def respond(self, s: Step, n: Any, row: Row, y: Vec3) -> tuple[Vec3, Sym3]:
+    def force_and_stiffness(self, s: Step, n: Any, row: Row, y: Vec3) -> tuple[Vec3, Sym3]:
         def contact() -> Sym3:
-            return _sym3(s.constraints.cone.stiffness(y.leaves(), self.rub(row)))
+            return _sym3(s.constraints.cone.stiffness(y.leaves(), self.friction_row(row)))
 
         def held() -> Sym3:
             return Sym3(row.D, row.D, row.D, 0.0, 0.0, 0.0)
@@ -172,14 +183,16 @@ class PointFamily(Block):
         return -(K @ y), K
 
     def linear_force(self, row: Row) -> Vec3:
-        """The law is homogeneous: f + K y = 0."""
+        """Return K ref: the law is homogeneous, f + K y = 0."""
         return row.K @ row.ref
 
     def dot(self, a: Vec3, b: Vec3) -> Any:
         return dot(a, b)
 
     def margin(self, s: Step, n: Any, row: Row) -> Any:
-        return self.by_kind(s, n, lambda: s.constraints.cone.margin(row.y.leaves(), self.rub(row)), lambda: BIG)
+        return self.by_kind(
+            s, n, lambda: s.constraints.cone.margin(row.y.leaves(), self.friction_row(row)), lambda: BIG
+        )
 
     def _world_stiffness(self, row: Row) -> Sym3:
         return in_world(row.R, row.K)
@@ -195,9 +208,11 @@ class PointFamily(Block):
 
 
 class WrenchFamily(Block):
-    name, index, rubs = "wrench", WRENCHES, ("slide", "slide2", "torsion", "roll", "roll2")
+    """Six rows at a point, translation and rotation: contacts of condim 4 and 6, equalities `weld`."""
 
-    def seen(self, s: Step, n: Any, row: Row, x: Motions) -> Six:
+    name, index, friction_names = "wrench", WRENCHES, ("slide", "slide2", "torsion", "roll", "roll2")
+
+    def jacobian_product(self, s: Step, n: Any, row: Row, x: Motions) -> Six:
         def one() -> Six:
             m = x.of(s, s.constraints.wrench_link_b[n])
             return Six(point_velocity(row.p, m), m.w)
@@ -209,9 +224,9 @@ class WrenchFamily(Block):
         moved = self.on_links(s, n, one, both)
         return Six(row.R.T @ moved.lin, row.E.T @ moved.ang)
 
-    def respond(self, s: Step, n: Any, row: Row, y: Six) -> tuple[Six, Stiff]:
+    def force_and_stiffness(self, s: Step, n: Any, row: Row, y: Six) -> tuple[Six, Stiff]:
         def contact() -> Stiff:
-            return _stiff(s.constraints.cone.stiffness(y.leaves(), self.rub(row)))
+            return _stiff(s.constraints.cone.stiffness(y.leaves(), self.friction_row(row)))
 
         def held() -> Stiff:
             D, T = row.D, row.D_turn
@@ -227,7 +242,9 @@ class WrenchFamily(Block):
         return dot(a.lin, b.lin) + dot(a.ang, b.ang)
 
     def margin(self, s: Step, n: Any, row: Row) -> Any:
-        return self.by_kind(s, n, lambda: s.constraints.cone.margin(row.y.leaves(), self.rub(row)), lambda: BIG)
+        return self.by_kind(
+            s, n, lambda: s.constraints.cone.margin(row.y.leaves(), self.friction_row(row)), lambda: BIG
+        )
 
     def _world_stiffness(self, row: Row) -> Stiff:
         return stiff_in_world(row.R, row.E, row.K)
@@ -243,9 +260,9 @@ class WrenchFamily(Block):
 
 
 class Scalar(Family):
-    """One row with a force between two bounds: f = clamp(-D y, low, high)."""
+    """Family of single rows with bounded force: f = clamp(-D y, low, high)."""
 
-    def respond(self, s: Step, n: Any, row: Row, y: Any) -> tuple[Any, Any]:
+    def force_and_stiffness(self, s: Step, n: Any, row: Row, y: Any) -> tuple[Any, Any]:
         wanted, low, high = -(row.D * y), row.low, row.high
         return clamp(wanted, low, high), select(wanted > low, select(wanted < high, row.D, 0.0), 0.0)
 
@@ -256,7 +273,7 @@ class Scalar(Family):
         return a * b
 
     def add_to(self, s: Step, n: Any, row: Row, b: Reals, f: Any) -> None:
-        """b += J^T f"""
+        """Add J^T f to b."""
         raise NotImplementedError
 
     def add_force(self, s: Step, n: Any, row: Row, f: Any) -> None:
@@ -270,13 +287,15 @@ class Scalar(Family):
 
 
 class SingleFamily(Scalar):
+    """Row on one degree of freedom: limits, dry friction, servo motors."""
+
     name = "single"
 
     def blocks(self, s: Step) -> Iterator[tuple[Any, Row]]:
         for n in loop(s.constraints.count[SINGLES]):
             yield n, s.constraints.single[n]
 
-    def seen(self, s: Step, n: Any, row: Row, x: Motions) -> Any:
+    def jacobian_product(self, s: Step, n: Any, row: Row, x: Motions) -> Any:
         return row.sign * x.x[s.constraints.single_dof[n]]
 
     def add_stiffness(self, s: Step, n: Any, row: Row) -> None:
@@ -288,49 +307,51 @@ class SingleFamily(Scalar):
         b[k] = b[k] + row.sign * f
 
 
-class ComboFamily(Scalar):
-    name = "combo"
+class MultiDofFamily(Scalar):
+    """Row on several degrees of freedom: coupled joints, ball limits, tendons."""
+
+    name = "multi_dof"
 
     def blocks(self, s: Step) -> Iterator[tuple[Any, Row]]:
-        for n in loop(s.constraints.combos):
-            yield n, s.constraints.combo[n]
+        for n in loop(s.constraints.multi_dofs):
+            yield n, s.constraints.multi_dof[n]
 
     def entries(self, s: Step, n: Any) -> Iterator[tuple[Any, Any]]:
-        """Degree of freedom and coefficient of each entry."""
+        """Yield the degree of freedom and coefficient of each entry."""
         problem = s.constraints
         for e in loop(problem.entry[n], problem.entry[n + 1]):
             yield problem.entry_dof[e], problem.coef[e]
 
-    def seen(self, s: Step, n: Any, row: Row, x: Motions) -> Any:
+    def jacobian_product(self, s: Step, n: Any, row: Row, x: Motions) -> Any:
         total = carry(0.0)
         for k, c in self.entries(s, n):
             total.value = total.value + c * x.x[k]
         return total.value
 
     def add_stiffness(self, s: Step, n: Any, row: Row) -> None:
-        """In `coupled`: it ties joints together."""
+        """Do nothing: `coupled` adds the stiffness, since it couples joints."""
 
     def add_to(self, s: Step, n: Any, row: Row, b: Reals, f: Any) -> None:
         for k, c in self.entries(s, n):
             b[k] = b[k] + c * f
 
 
-POINT, WRENCH, SINGLE, COMBO = PointFamily(), WrenchFamily(), SingleFamily(), ComboFamily()
+POINT, WRENCH, SINGLE, MULTI_DOF = PointFamily(), WrenchFamily(), SingleFamily(), MultiDofFamily()
 MEMBERS: dict[Family, tuple[str, ...]] = {
     POINT: ("contact", "connect"),
     WRENCH: ("patch", "weld"),
     SINGLE: ("limit", "dry", "motor"),
-    COMBO: COMBOS,
+    MULTI_DOF: MULTI_DOF_KINDS,
 }
 
 
 def families(s: Step) -> list[Family]:
-    """Those that the model may have rows of."""
+    """Return the families of rows that the model can have."""
     return [family for family, members in MEMBERS.items() if s.constraints.has(*members)]
 
 
 def every_row(s: Step) -> Iterator[tuple[Family, Any, Row]]:
-    """All rows, family by family."""
+    """Yield all rows, family by family."""
     for family in families(s):
         for n, row in family.blocks(s):
             yield family, n, row

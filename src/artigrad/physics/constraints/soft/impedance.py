@@ -1,10 +1,10 @@
-"""How a row is softened: from solref and solimp to stiffness, damping and impedance  (theory 9.1, 9.2).
+"""Compliance of a row: from solref and solimp to stiffness, damping and impedance  (theory 9.1, 9.2).
 
     aref = -b J v - k d r,      D = 1/R = d/(1 - d) / w
 
-r is the position of the row minus its margin, d(r) between d0 and d1 its impedance. Numbers out of range are brought into it
-as MuJoCo does, and have no gradient there. MuJoCo's solimp has five numbers, its solref two: a time constant and a damping
-ratio, or where they are negative a stiffness and a damping.
+r is the position of the row minus its margin, d(r) its impedance, between d0 and d1. Values out of range are clamped as
+in MuJoCo, and have no gradient there. MuJoCo's solimp has five values, its solref two: a time constant and a damping
+ratio, or, if negative, a stiffness and a damping.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 from ....compiler import Dual, Linear, clamp, exp, log, maximum, minimum, select, vjp_of
 
-LEAST = 1e-15  # below it a number is none
-LOW, HIGH = 1e-4, 0.9999  # of an impedance
+LEAST = 1e-15  # values below are treated as zero
+LOW, HIGH = 1e-4, 0.9999  # range of an impedance
 
 
 class SolRef(Linear):
-    """Time constant and damping ratio, or minus stiffness and minus damping."""
+    """Time constant (s) and damping ratio, or minus stiffness and minus damping."""
 
     t: float
     ratio: float
 
 
 class SolImp(Linear):
-    """Impedance at r = 0 and beyond the width, the width, and the shape of the curve between."""
+    """Impedance at r = 0 and beyond the width, the width, and the midpoint and power of the curve between."""
 
     d0: float
     d1: float
@@ -35,7 +35,7 @@ class SolImp(Linear):
 
 
 class Soft(Linear):
-    """What a step reads of both, all in range."""
+    """Stiffness, damping and impedance parameters of a row, all in range."""
 
     k: float
     b: float
@@ -47,7 +47,7 @@ class Soft(Linear):
 
 
 def _inside(x: Any, low: float, high: float) -> Any:
-    """1 where clamping x changes nothing, else 0"""
+    """Return 1 where clamping leaves x unchanged, else 0."""
     return select(x > low, select(x < high, 1.0, 0.0), 0.0)
 
 
@@ -65,9 +65,10 @@ def soften(ref: SolRef, imp: SolImp, least: float) -> Soft:
 
 @vjp_of(soften)
 def soften_vjp(ref: SolRef, imp: SolImp, least: float, y_bar: Soft) -> tuple[SolRef, SolImp, float]:
+    """Adjoint of `soften`."""
     y = soften(ref, imp, least)
     standard, springy = ref.t > 0.0, ref.ratio > 0.0
-    held = select(ref.t > least, 0.0, 1.0)  # t sits at its least value
+    held = select(ref.t > least, 0.0, 1.0)  # t is clamped at its least value
     t = select(standard, maximum(ref.t, least), 1.0)
     # t > 0: k ~ (d1 t ratio)^-2, b ~ (d1 t)^-1
     k_rate, b_rate = -2.0 * y.k * y_bar.k, -(y.b * y_bar.b)
@@ -98,7 +99,8 @@ class Curve(Linear):
 
 
 def _share(s: Soft, r: Any) -> tuple[Any, Any, Any]:
-    """x = |r|/width within [0, 1], the distance from the nearer end in units of its part, and whether x is below mid"""
+    """Return x = |r|/width within [0, 1], the distance from the nearer end relative to its part, and whether x is below
+    mid."""
     wide = s.width > LEAST
     x = minimum(select(wide, abs(r) / select(wide, s.width, 1.0), 1.0), 1.0)
     below = x <= s.mid
@@ -106,7 +108,7 @@ def _share(s: Soft, r: Any) -> tuple[Any, Any, Any]:
 
 
 def _power(u: Any, p: Any, square: bool) -> Any:
-    """u^(p-1) for 0 <= u <= 1"""
+    """Return u^(p-1) for 0 <= u <= 1."""
     if square and not isinstance(p, Dual):
         return u
     live = u > 0.0
@@ -114,7 +116,8 @@ def _power(u: Any, p: Any, square: bool) -> Any:
 
 
 def impedance(s: Soft, r: Any, square: bool) -> Curve:
-    """d = d0 + Y (d1 - d0),  Y = mid u^p below mid, 1 - (1 - mid) u^p above;  square: whether all powers are 2"""
+    """Impedance d = d0 + Y (d1 - d0) and its slope,  Y = mid u^p below mid, 1 - (1 - mid) u^p above. square: all powers
+    are 2."""
     x, u, below = _share(s, r)
     v = _power(u, s.power, square)  # u^(p-1)
     Y = select(below, s.mid * (u * v), 1.0 - (1.0 - s.mid) * (u * v))
@@ -127,7 +130,7 @@ def impedance(s: Soft, r: Any, square: bool) -> Curve:
 
 
 def impedance_vjp(s: Soft, r: Any, square: bool, d_bar: Any) -> Soft:
-    """The cotangents of the numbers in s for that of d alone; that of r is slope * d_bar. k and b are not read."""
+    """Cotangents of the parameters from that of d. That of r is slope * d_bar; k and b are not used."""
     x, u, below = _share(s, r)
     v = _power(u, s.power, square)
     wide, inside = s.width > LEAST, x < 1.0
@@ -144,13 +147,14 @@ def impedance_vjp(s: Soft, r: Any, square: bool, d_bar: Any) -> Soft:
 
 # -- mixing ------------------------------------------------------------------------------------------------------------
 def mix_ref(a: SolRef, b: SolRef, share: float) -> SolRef:
-    """share a + (1 - share) b where both are time constants, else the smaller of each number"""
+    """Weighted mean share a + (1 - share) b of two time constants; else the smaller of each value."""
     both = (a.t > 0.0) & (b.t > 0.0)
     return a.map(lambda x, y: select(both, share * x + (1.0 - share) * y, minimum(x, y)), b)
 
 
 @vjp_of(mix_ref)
 def mix_ref_vjp(a: SolRef, b: SolRef, share: float, y_bar: SolRef) -> tuple[SolRef, SolRef, float]:
+    """Adjoint of `mix_ref`."""
     both = (a.t > 0.0) & (b.t > 0.0)
     a_bar = y_bar.map(lambda g, x, y: select(both, share * g, select(x > y, 0.0, g)), a, b)
     b_bar = y_bar.map(lambda g, x, y: select(both, (1.0 - share) * g, select(x > y, g, 0.0)), a, b)
@@ -161,7 +165,7 @@ def mix_ref_vjp(a: SolRef, b: SolRef, share: float, y_bar: SolRef) -> tuple[SolR
 
 
 def mix_share(a: float, b: float) -> float:
-    """How much of a mixture is the first shape's, for weights (solmix) a and b: a/(a + b), all or nothing if one is zero"""
+    """Weight of the first shape for mixing weights (solmix) a and b: a/(a + b), or all or nothing if one is zero."""
     first, second = a >= LEAST, b >= LEAST
     total = select(first, a, 0.0) + select(second, b, 0.0)
     some = total > 0.0
@@ -170,6 +174,7 @@ def mix_share(a: float, b: float) -> float:
 
 @vjp_of(mix_share)
 def mix_share_vjp(a: float, b: float, y_bar: float) -> tuple[float, float]:
+    """Adjoint of `mix_share`."""
     both = select(a >= LEAST, select(b >= LEAST, 1.0, 0.0), 0.0)
     total = select(both > 0.5, a + b, 1.0)
     scale = both * y_bar / (total * total)

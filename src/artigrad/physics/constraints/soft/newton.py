@@ -2,10 +2,11 @@
 
     a = argmin  |a - a0|_M^2/2 + s(J a - aref):      H a' = tau + J^T (f + K J a),   H = M + J^T K J
 
-The first step, from a = 0, is taken whole; a state then has one answer to the bit, whatever led to it. After it there is z
-with M (a - a0) = J^T z, so that everything a line search asks of M is known from rows alone. A robot that is done is frozen.
+The first step, from a = 0, is taken in full, so a state has one solution to the bit, independent of history. Afterwards
+z with M (a - a0) = J^T z is known, so that the line search needs M through rows only. A SIMD lane that has converged is
+frozen.
 
-Tangents are those of one more whole step: from the solution it leads back to it, whatever changes it was reached with.
+Tangents are those of one additional full step: at the solution it returns to the solution for any perturbation.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from . import coupled
 from .factor import assemble, factor_solve
 from .families import Motions, every_row
 
-SEARCHES = 10  # evaluations of a line search
-LONGEST = 16.0  # whole steps that a search may go
-ENOUGH = 1e-2  # of the slope at its start, at which a search ends
-FINE = {"f64": 1e-10, "f32": 1e-5}  # |z - f| of |f| that counts as solved
-STILL = {"f64": 1e-4, "f32": 1e-2}  # m/s^2 or rad/s^2, the least size of accelerations
-LEAST = {"f64": 1e-4, "f32": 1e-1}  # m/s^2, at least as large as what every row answers; less is rounding
+SEARCHES = 10  # largest number of evaluations of a line search
+LONGEST = 16.0  # largest step length
+ENOUGH = 1e-2  # fraction of the initial slope at which a search ends
+FINE = {"f64": 1e-10, "f32": 1e-5}  # of |f|| |z - f| relative to |f| at convergence
+STILL = {"f64": 1e-4, "f32": 1e-2}  # m/s^2 or rad/s^2, floor of the size of accelerations
+LEAST = {"f64": 1e-4, "f32": 1e-1}  # m/s^2, floor of the response of a row; less is rounding
 
 
 class Along(NamedTuple):
-    """Sums over all rows along the step that is tried: z . Jd,  (z' - z) . Jd,  -f . Jd at its start and at its end."""
+    """Sums over all rows along the trial step: z . Jd,  (z' - z) . Jd,  -f . Jd at its start and at its end."""
 
     linear: Any
     quadratic: Any
@@ -37,7 +38,7 @@ class Along(NamedTuple):
 
 
 def newton(s: Step) -> None:
-    """problem.accel = the accelerations; rows keep their forces."""
+    """Compute the accelerations problem.accel and the forces of all rows."""
     problem = s.constraints
     for i in loop(s.model.nl):
         problem.base[i].F = s.link[i].F
@@ -47,11 +48,11 @@ def newton(s: Step) -> None:
     for family, n, row in every_row(s):
         y, D = -row.ref, row.D
         row.y, row.z = y, y * 0.0
-        row.f, row.K = family.respond(s, n, row, y)
+        row.f, row.K = family.force_and_stiffness(s, n, row, y)
         stiff.value = stiff.value + D * D
-    if problem.has("tied"):
+    if problem.has("couplings"):
         for _ in when_any(problem.coupled[0] > 0.5):
-            coupled.structure(s)
+            coupled.find_sparsity(s)
     going, first, left = carry(1.0), carry(1.0), carry(0.0)
     kind = target().dtype
     fine, floor = FINE[kind], LEAST[kind] * LEAST[kind] * stiff.value
@@ -63,7 +64,8 @@ def newton(s: Step) -> None:
             start = along.linear + along.at_start
             end = along.linear + along.quadratic + along.at_end
             enough, alpha = ENOUGH * abs(start), carry(1.0)
-            # the whole step, unless its slope says that the minimum is elsewhere; searching in rounding leads anywhere
+            # the full step, unless its slope shows a minimum elsewhere; a search within rounding error would be
+            # arbitrary
             rounding = 1e-13 if kind == "f64" else 1e-5
             noise = rounding * (abs(along.linear) + abs(along.at_start))
             elsewhere = select(abs(end) > enough, select(abs(start) > noise, going.value, 0.0), 0.0)
@@ -83,14 +85,14 @@ def newton(s: Step) -> None:
         factor_solve(s, problem.joint_force, problem.trial)
         _try(s)
         _move(s, 1.0)
-    # what is left over is said only of robots that did not get there
+    # the residual is reported for lanes that did not converge
     worst = select(going.value > 0.5, left.value, 0.0)
     status = problem.status
     status[0] = select(worst >= 0.0, maximum(status[0], worst), worst)
 
 
 def _iterations(count: int, going: carry) -> Iterator[None]:
-    """So many iterations, in blocks: those after the last one that a robot needs cost next to nothing."""
+    """Repeat `count` times, in blocks; after convergence of all lanes the remaining iterations cost almost nothing."""
     block = next(n for n in range(min(10, count), 0, -1) if count % n == 0)
     for _ in loop(count // block):
         for _ in when_any(going.value > 0.5):
@@ -99,16 +101,16 @@ def _iterations(count: int, going: carry) -> Iterator[None]:
 
 
 def _try(s: Step) -> Along:
-    """d, and the linearised forces, of every row for the step to problem.trial."""
+    """Compute d and the linearized forces of every row for the step to problem.trial."""
     sums = [carry(0.0) for _ in range(4)]
     trial = Motions("y", s.constraints.trial)
     for family, n, row in every_row(s):
         y, f = row.y, row.f
-        end = family.seen(s, n, row, trial) - row.ref
+        end = family.jacobian_product(s, n, row, trial) - row.ref
         d = end - y
         ahead = f - family.times(row.K, d)
         row.d, row.ahead = d, ahead
-        at_end, _ = family.respond(s, n, row, end)
+        at_end, _ = family.force_and_stiffness(s, n, row, end)
         z = row.z
         for total, force in zip(sums, (z, ahead - z, -f, -at_end), strict=True):
             total.value = total.value + family.dot(force, d)
@@ -116,19 +118,21 @@ def _try(s: Step) -> Along:
 
 
 def _slope(s: Step, alpha: Any) -> tuple[Any, Any]:
-    """-f . Jd and Jd . K Jd at a length of the step"""
+    """Return -f . Jd and Jd . K Jd at step length alpha."""
     total, curve = carry(0.0), carry(0.0)
     for family, n, row in every_row(s):
         d = row.d
-        f, K = family.respond(s, n, row, row.y + d * alpha)
+        f, K = family.force_and_stiffness(s, n, row, row.y + d * alpha)
         total.value = total.value - family.dot(f, d)
         curve.value = curve.value + family.dot(family.times(K, d), d)
     return total.value, curve.value
 
 
 def _search(s: Step, along: Along, of: tuple[Any, Any], needed: Any, alpha: carry) -> None:
-    """The zero of the slope along the step, which only rises: Newton's method within a bracket, which is halved where that does
-    not halve the slope, as beside the tip of a cone.  (theory 9.10)"""
+    """Find the zero of the increasing slope along the step by Newton's method with bisection  (theory 9.10).
+
+    The bracket is halved if an iteration does not halve the slope, as beside the apex of a cone.
+    """
     end, enough = of
     quadratic = maximum(along.quadratic, 0.0)
     low, high, value, open_ = carry(0.0), carry(LONGEST), carry(end), carry(needed)
@@ -149,11 +153,11 @@ def _search(s: Step, along: Along, of: tuple[Any, Any], needed: Any, alpha: carr
 
 
 def _move(s: Step, alpha: Any) -> tuple[Any, Any, Any, Any]:
-    """Take the step; |z - f|^2 and |f|^2 over all rows, |a' - a|^2 of the whole step and |a'|^2."""
+    """Take the step. Return |z - f|^2 and |f|^2 over all rows, |a' - a|^2 of the full step, and |a'|^2."""
     problem, error, size, change, whole = s.constraints, *(carry(0.0) for _ in range(4))
     for family, n, row in every_row(s):
         y, z = row.y + row.d * alpha, row.z + (row.ahead - row.z) * alpha
-        f, K = family.respond(s, n, row, y)
+        f, K = family.force_and_stiffness(s, n, row, y)
         row.y, row.z, row.f, row.K = y, z, f, K
         error.value = error.value + family.dot(z - f, z - f)
         size.value = size.value + family.dot(f, f)

@@ -1,12 +1,13 @@
-"""Sweeps against creep: friction without softness, after Newton's method, as MuJoCo's noslip iterations  (theory 9.14).
+"""Noslip sweeps: friction without compliance, after Newton's method, as MuJoCo's noslip iterations  (theory 9.14).
 
-The soft law lets what should stick creep. Normal forces and all others stay as they are; forces of friction are found anew, by
-projected Gauss-Seidel on directions of friction alone, without their softness:
+Under the soft law, contacts that should stick creep. Normal forces and all others stay; friction forces are recomputed
+by projected Gauss-Seidel on the directions of friction only, without compliance:
 
     f_i <- the f that makes y_i = (J a - ref)_i zero, within its bounds;      a <- a + M^-1 J_i^T (f_i' - f_i)
 
-Bounds are dry friction itself; of a pyramid mu_k times what the two edges along direction k press with; of a cone an ellipse.
-The sweeps are few and in MuJoCo's order. Those of one island (trees that rows tie together) end where one gains little.
+The bound is dry friction itself; of a pyramid mu_k times the pressure of the two edges along direction k; of a cone an
+ellipse. The sweeps are few and in MuJoCo's order. Those of one island (trees coupled by rows) end when a sweep improves
+little.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ from ...dynamics import articulated
 from ...spatial import Force, Motion, Vec3, at_point, power
 from .cones import pressed_edges
 from .ellipse import InEllipse, in_ellipse, inner
-from .families import BIG, COMBO, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row
+from .families import BIG, MULTI_DOF, POINT, SINGLE, WRENCH, Block, Family, Scalar, every_row
 from .limit_forces import SINGLE_KINDS
 from .slip_problem import CONE, FIRST, SCALAR, WIDE_CONE, WIDEST
-from .soft_problem import COMBOS, DRY, FREE_DRY, TENDON_DRY
+from .soft_problem import DRY, FREE_DRY, MULTI_DOF_KINDS, TENDON_DRY
 
-MANY_POINTS = 1e6  # more than all points that may touch
-LEAST = 1e-15  # what friction moves at least, 1/kg, and what presses at least, N
+MANY_POINTS = 1e6  # more than all candidate points
+LEAST = 1e-15  # lower bounds: inverse inertia of a row, 1/kg, and normal force, N
 
 
 def noslip(s: Step) -> None:
-    """problem.accel and the forces of friction, corrected; problem.stuck keeps the accelerations of Newton's method."""
+    """Correct problem.accel and the friction forces; problem.stuck keeps the accelerations of Newton's method."""
     problem, nv = s.constraints, s.model.nv
     copy(problem.accel, problem.stuck, nv)
     copy(problem.accel, problem.sliding, nv)
-    gather(s)
+    gather_friction_rows(s)
     find_islands(s)
     for k in loop(s.options.noslip):
         for _ in when_any(_any_going(s) > 0.5):
@@ -62,50 +63,50 @@ def noslip(s: Step) -> None:
 
 
 def row_of(s: Step, table: Reals, r: Any) -> Reals:
-    """Row r of J, M^-1 J^T or J_bar: nv numbers."""
+    """Row r of J, M^-1 J^T or J_bar: nv entries."""
     return table.shifted(r * s.model.nv)
 
 
-def along(s: Step, a: Reals, b: Reals) -> Any:
-    """a . b over all degrees of freedom"""
+def dot_dofs(s: Step, a: Reals, b: Reals) -> Any:
+    """Return a . b over all degrees of freedom."""
     total = carry(0.0)
     for k in loop(s.model.nv):
         total.value = total.value + a[k] * b[k]
     return total.value
 
 
-def add(s: Step, x: Reals, scale: Any, y: Reals) -> None:
-    """x += scale y"""
+def add_scaled(s: Step, x: Reals, scale: Any, y: Reals) -> None:
+    """Add scale y to x."""
     for k in loop(s.model.nv):
         x[k] = x[k] + scale * y[k]
 
 
 # -- the rows --------------------------------------------------------------------------------------------------------------
-class Way(NamedTuple):
-    """One of friction: its axis in the world, whether it is a turn, and its coefficient."""
+class FrictionDirection(NamedTuple):
+    """Direction of friction: its axis in the world, whether it is a rotation, and its coefficient."""
 
     axis: Vec3
     turns: bool
     mu: Any
 
     def force(self, p: Vec3, sign: float) -> Force:
-        """Of unit size along it, at a point."""
+        """Unit force or torque along it, at a point."""
         axis = self.axis * sign
         return Force(axis, Vec3.zero()) if self.turns else at_point(p, axis, Vec3.zero())
 
 
-def directions(family: Block, row: Row) -> list[Way]:
-    """Of a contact, in the order of its rows."""
+def friction_directions(family: Block, row: Row) -> list[FrictionDirection]:
+    """Directions of friction of a contact, in the order of its rows."""
     R = row.R
-    found = [Way(R.column(1), False, row.slide), Way(R.column(2), False, row.slide2)]
+    found = [FrictionDirection(R.column(1), False, row.slide), FrictionDirection(R.column(2), False, row.slide2)]
     if family is WRENCH:
         turns = (row.torsion, row.roll, row.roll2)
-        found += [Way(row.E.column(k), True, mu) for k, mu in enumerate(turns)]
+        found += [FrictionDirection(row.E.column(k), True, mu) for k, mu in enumerate(turns)]
     return found
 
 
-def gather(s: Step) -> None:
-    """Rows of friction, with J, M^-1 J^T, bounds and forces, and the units they are updated in."""
+def gather_friction_rows(s: Step) -> None:
+    """Collect the friction rows with J, M^-1 J^T, bounds and forces, and the units of an update."""
     problem = s.constraints
     joints.store_columns(s)
     articulated.factor(s)
@@ -115,13 +116,13 @@ def gather(s: Step) -> None:
     units, rows = counter(0), counter(FIRST)
     for family, _, n, row in dry_rows(s):
         _add_dry(s, family, n, row, (units, rows))
-    for block_family, n in touching(s):
+    for block_family, n in friction_contacts(s):
         _add_contact(s, block_family, n, (units, rows))
     problem.slip_count[0], problem.slip_count[1] = units.value, rows.value
 
 
 def _list_contacts(s: Step) -> None:
-    """Contacts with friction in MuJoCo's order; those without have the first rows, which are empty."""
+    """List the contacts with friction in MuJoCo's order; contacts without refer to the first, empty rows."""
     problem, end = s.constraints, counter(0)
     for r in range(FIRST):
         none = problem.slip[r]
@@ -131,7 +132,7 @@ def _list_contacts(s: Step) -> None:
 
             def note(w: int = w, family: Block = family, n: Any = n) -> None:
                 getattr(problem, f"{family.name}_slip")[n] = 0
-                for _ in loop(problem.rubs[getattr(problem, f"{family.name}_of")[n]]):
+                for _ in loop(problem.has_friction[getattr(problem, f"{family.name}_of")[n]]):
                     problem.found_row[end.value], problem.found_wide[end.value] = n, w
                     end.value = end.value + 1
 
@@ -144,11 +145,14 @@ def _list_contacts(s: Step) -> None:
             after = to_real(own[0] - other[0]) * MANY_POINTS + to_real(own[1] - other[1])
             for _ in when_any(after > 0.5):
                 place.value = place.value + 1
-        problem.rub_row[place.value], problem.rub_wide[place.value] = problem.found_row[a], problem.found_wide[a]
+        problem.friction_row[place.value], problem.friction_wide[place.value] = (
+            problem.found_row[a],
+            problem.found_wide[a],
+        )
 
 
 def _rank(s: Step, e: Any) -> tuple[Any, Any]:
-    """Of a contact that was found: that of its pair, and of its point in it."""
+    """Rank of a contact: that of its pair, and that of its point in the pair."""
     problem, out = s.constraints, (counter(0), counter(0))
     for _, family in _of_width(s, problem.found_wide[e]):
         n = problem.found_row[e]
@@ -158,22 +162,22 @@ def _rank(s: Step, e: Any) -> tuple[Any, Any]:
 
 
 def dry_rows(s: Step) -> Iterator[tuple[Scalar, int, Any, Row]]:
-    """Rows of dry friction, with their kind: of joints, then of free joints and tendons."""
+    """Yield the rows of dry friction with their kind: of joints, then of free joints and tendons."""
     problem = s.constraints
     if problem.has("dry"):
         for n, row in SINGLE.blocks(s):
             for _ in _if(problem.single_kind[n], DRY, [k for k, name in SINGLE_KINDS.items() if problem.has(name)]):
                 yield SINGLE, DRY, n, row
     for kind in (FREE_DRY, TENDON_DRY):
-        if problem.has(COMBOS[kind]):
-            for n, row in COMBO.blocks(s):
-                present = [k for k, name in enumerate(COMBOS) if problem.has(name)]
-                for _ in _if(problem.combo_kind[n], kind, present):
-                    yield COMBO, kind, n, row
+        if problem.has(MULTI_DOF_KINDS[kind]):
+            for n, row in MULTI_DOF.blocks(s):
+                present = [k for k, name in enumerate(MULTI_DOF_KINDS) if problem.has(name)]
+                for _ in _if(problem.multi_dof_kind[n], kind, present):
+                    yield MULTI_DOF, kind, n, row
 
 
 def _if(index: Any, value: int, present: list[int]) -> Iterator[Any]:
-    """Once if index is the value, else not at all."""
+    """Yield once if index equals value, else not at all."""
     if len(present) == 1:
         return iter((0,))
 
@@ -183,24 +187,24 @@ def _if(index: Any, value: int, present: list[int]) -> Iterator[Any]:
     return when_any(switch(index, {k: once(k) for k in present}) > 0.5)
 
 
-def touching(s: Step) -> Iterator[tuple[Block, Any]]:
-    """Contacts with friction in MuJoCo's order."""
+def friction_contacts(s: Step) -> Iterator[tuple[Block, Any]]:
+    """Yield the contacts with friction in MuJoCo's order."""
     problem = s.constraints
     if not _widths(s):
         return
     for e in loop(problem.slip_count[2]):
-        for _, family in _of_width(s, problem.rub_wide[e]):
-            yield family, problem.rub_row[e]
+        for _, family in _of_width(s, problem.friction_wide[e]):
+            yield family, problem.friction_row[e]
 
 
 def _widths(s: Step) -> list[tuple[int, Block]]:
-    """Families of contacts that the model may have, and whether they are wrenches."""
+    """Families of contacts that the model can have, with 1 for wrenches."""
     every: list[tuple[int, Block, str]] = [(0, POINT, "contact"), (1, WRENCH, "patch")]
     return [(w, family) for w, family, name in every if s.constraints.has(name)]
 
 
 def _of_width(s: Step, wide: Any) -> Iterator[tuple[int, Block]]:
-    """The family of a contact, once."""
+    """Yield the family of a contact, once."""
     widths = _widths(s)
     for w, family in widths:
         for _ in loop(wide if w else 1 - wide) if len(widths) > 1 else (0,):
@@ -208,6 +212,7 @@ def _of_width(s: Step, wide: Any) -> Iterator[tuple[int, Block]]:
 
 
 def _add_dry(s: Step, family: Scalar, n: Any, row: Row, counts: tuple[counter, counter]) -> None:
+    """Add a row of dry friction."""
     problem, r = s.constraints, counts[1].value
     J = row_of(s, problem.slip_J, r)
     for k in loop(s.model.nv):
@@ -221,17 +226,18 @@ def _add_dry(s: Step, family: Scalar, n: Any, row: Row, counts: tuple[counter, c
 
 
 def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]) -> None:
+    """Add the friction rows of a contact."""
     problem, first = s.constraints, counts[1].value
     row, wide = getattr(problem, family.name)[n], family is WRENCH
     getattr(problem, f"{family.name}_slip")[n] = first
-    ways = directions(family, row)
-    J, W = ([row_of(s, table, first + d) for d in range(len(ways))] for table in (problem.slip_J, problem.slip_W))
+    directions = friction_directions(family, row)
+    J, W = ([row_of(s, table, first + d) for d in range(len(directions))] for table in (problem.slip_J, problem.slip_W))
     for k in loop(s.model.nv):
         for x in (*J, *W):
             x[k] = 0.0
 
     def side(sign: float, link: Any, p: Vec3) -> None:
-        _path(s, link, tuple(way.force(p, sign) for way in ways), J, W)
+        _path(s, link, tuple(direction.force(p, sign) for direction in directions), J, W)
 
     def one() -> None:
         side(1.0, getattr(problem, f"{family.name}_link_b")[n], row.p)
@@ -244,22 +250,22 @@ def _add_contact(s: Step, family: Block, n: Any, counts: tuple[counter, counter]
     _outward(s, W)
     forces, refs = row.f.leaves(), row.ref.leaves()
     apart = s.options.cone == "pyramidal"
-    rub = family.rub(row)
-    presses = pressed_edges(row.y.leaves(), rub) if apart else [forces[0]] * len(ways)
-    bounds = [mu * N for mu, N in zip(rub.mu, presses, strict=True)] if apart else presses
-    for d, (bound, way) in enumerate(zip(bounds, ways, strict=True)):
-        _put_row(s, first + d, (forces[d + 1], refs[d + 1], bound, way.mu))
+    friction = family.friction_row(row)
+    presses = pressed_edges(row.y.leaves(), friction) if apart else [forces[0]] * len(directions)
+    bounds = [mu * N for mu, N in zip(friction.mu, presses, strict=True)] if apart else presses
+    for d, (bound, direction) in enumerate(zip(bounds, directions, strict=True)):
+        _put_row(s, first + d, (forces[d + 1], refs[d + 1], bound, direction.mu))
     tree = s.model.tree[getattr(problem, f"{family.name}_link_b")[n]]
     if apart:
-        for _ in ways:
+        for _ in directions:
             _add_unit(s, counts, SCALAR, tree, 1)
     else:
-        _fill_block(s, first, len(ways))
-        _add_unit(s, counts, WIDE_CONE if wide else CONE, tree, len(ways))
+        _fill_block(s, first, len(directions))
+        _add_unit(s, counts, WIDE_CONE if wide else CONE, tree, len(directions))
 
 
 def _path(s: Step, link: Any, forces: tuple[Force, ...], J: list[Reals], W: list[Reals]) -> None:
-    """Forces of unit size on a link, to the rows J and to the inward half of the solve of W, along the path to its root."""
+    """Add unit forces on a link to the rows J and to the inward half of the solve of W, along the path to its root."""
     root, passed = s.constraints.slip_root, carry(forces)
 
     def put(k: Any, entries: list[Any]) -> None:
@@ -273,7 +279,7 @@ def _path(s: Step, link: Any, forces: tuple[Force, ...], J: list[Reals], W: list
 
 
 def _outward(s: Step, W: list[Reals]) -> None:
-    """The outward half, of all rows of a contact at once."""
+    """Outward half of the solve, for all rows of a contact at once."""
     moved = s.constraints.slip_moved
 
     def at(i: Any, d: int) -> Any:
@@ -288,23 +294,24 @@ def _outward(s: Step, W: list[Reals]) -> None:
 
 
 def _put_row(s: Step, r: Any, of: tuple[Any, Any, Any, Any]) -> None:
-    """Row r, whose J and M^-1 J^T are there, with its force, its reference, its bound and its coefficient."""
+    """Set force, reference, bound and coefficient of row r, whose J and M^-1 J^T are computed."""
     slip = s.constraints.slip[r]
     J, W = row_of(s, s.constraints.slip_J, r), row_of(s, s.constraints.slip_W, r)
     slip.f, slip.ref, slip.bound, slip.mu = of
-    slip.inv = 1.0 / maximum(along(s, J, W), LEAST)
+    slip.inv = 1.0 / maximum(dot_dofs(s, J, W), LEAST)
 
 
 def _fill_block(s: Step, first: Any, n: int) -> None:
-    """The rows of A = J M^-1 J^T that a cone needs."""
+    """Compute the block of A = J M^-1 J^T of a cone."""
     problem = s.constraints
     for i in range(n):
         for j in range(n):
             J, W = row_of(s, problem.slip_J, first + i), row_of(s, problem.slip_W, first + j)
-            problem.slip_A[(first + i) * WIDEST + j] = along(s, J, W)
+            problem.slip_A[(first + i) * WIDEST + j] = dot_dofs(s, J, W)
 
 
 def _add_unit(s: Step, counts: tuple[counter, counter], kind: int, tree: Any, rows: int) -> None:
+    """Add a unit of `rows` rows."""
     problem, (units, filled) = s.constraints, counts
     u = units.value
     problem.unit_kind[u], problem.unit_row[u], problem.unit_tree[u] = kind, filled.value, tree
@@ -314,7 +321,7 @@ def _add_unit(s: Step, counts: tuple[counter, counter], kind: int, tree: Any, ro
 
 # -- islands ---------------------------------------------------------------------------------------------------------------
 def find_islands(s: Step) -> None:
-    """problem.island: a number for all trees that rows tie together; what the first sweep gains by there being no softness."""
+    """Compute problem.island, one number for all trees coupled by rows, and the gain of the first sweep from compliance."""
     problem, trees = s.constraints, s.model.nt + 1
     for t in loop(trees):
         problem.island[t], problem.going[t], problem.gain[t], problem.ran[t] = to_real(t), 1.0, 0.0, 0.0
@@ -325,8 +332,8 @@ def find_islands(s: Step) -> None:
             _scalar_island(s, family, n, row)
 
 
-def _tie(s: Step, a: Any, b: Any, active: Any) -> None:
-    """Two trees become one island."""
+def _merge_islands(s: Step, a: Any, b: Any, active: Any) -> None:
+    """Merge the islands of two trees."""
     island = s.constraints.island
     low, high = minimum(island[a], island[b]), maximum(island[a], island[b])
     for t in loop(s.model.nt + 1):
@@ -334,10 +341,11 @@ def _tie(s: Step, a: Any, b: Any, active: Any) -> None:
 
 
 def _block_island(s: Step, family: Block, n: Any, row: Row) -> None:
+    """Merge the trees of a block and add its compliance to the gain."""
     problem, tree = s.constraints, s.model.tree[getattr(s.constraints, f"{family.name}_link_b")[n]]
 
     def both() -> None:
-        _tie(s, tree, s.model.tree[getattr(problem, f"{family.name}_link_a")[n]], row.D > 0.0)
+        _merge_islands(s, tree, s.model.tree[getattr(problem, f"{family.name}_link_a")[n]], row.D > 0.0)
 
     family.on_links(s, n, lambda: None, both)
     held: Callable[[], Any] = lambda: -family.dot(row.f, row.y)  # noqa: E731
@@ -346,18 +354,19 @@ def _block_island(s: Step, family: Block, n: Any, row: Row) -> None:
 
 
 def _contact_softness(s: Step, family: Block, row: Row) -> Any:
-    """sum of f^2 R: of edges -f . y; of a cone directions of friction are (mu_k/mu)^2 as stiff as the normal"""
+    """Sum of f^2 R: of edges -f . y; of a cone, directions of friction are (mu_k/mu)^2 as stiff as the normal."""
     if s.options.cone == "pyramidal":
         return -family.dot(row.f, row.y)
-    f, rub = row.f.leaves(), family.rub(row)
+    f, friction = row.f.leaves(), family.friction_row(row)
     total = f[0] * f[0]
-    for x, mu in zip(f[1:], rub.mu, strict=True):
-        ratio = rub.reg / maximum(mu, LEAST)
+    for x, mu in zip(f[1:], friction.mu, strict=True):
+        ratio = friction.reg / maximum(mu, LEAST)
         total = total + select(mu > 0.0, x * x * ratio * ratio, 0.0)
-    return select(rub.D > 0.0, total / maximum(rub.D, 1e-30), 0.0)
+    return select(friction.D > 0.0, total / maximum(friction.D, 1e-30), 0.0)
 
 
 def _scalar_island(s: Step, family: Family, n: Any, row: Row) -> None:
+    """Merge the trees of a single row and add its compliance to the gain."""
     problem = s.constraints
     if family is SINGLE:
         tree = problem.dof_tree[problem.single_dof[n]]
@@ -365,13 +374,14 @@ def _scalar_island(s: Step, family: Family, n: Any, row: Row) -> None:
         first, end = problem.entry[n], problem.entry[n + 1]
         tree = problem.dof_tree[problem.entry_dof[first]]
         for e in loop(first + 1, end):
-            _tie(s, tree, problem.dof_tree[problem.entry_dof[e]], row.D > 0.0)
+            _merge_islands(s, tree, problem.dof_tree[problem.entry_dof[e]], row.D > 0.0)
     D, f = row.D, row.f
     soft = select(D > 0.0, f * f / maximum(D, 1.0 / BIG), 0.0)
     problem.gain[tree] = problem.gain[tree] + 0.5 * soft
 
 
 def _any_going(s: Step) -> Any:
+    """Return 1 if any island is still swept."""
     most = carry(0.0)
     for t in loop(s.model.nt + 1):
         most.value = maximum(most.value, s.constraints.going[t])
@@ -380,7 +390,7 @@ def _any_going(s: Step) -> Any:
 
 # -- the sweeps ------------------------------------------------------------------------------------------------------------
 def _sweep(s: Step, k: Any) -> None:
-    """Every unit once; then islands that gained little are done."""
+    """Update every unit once; then stop the islands that improved little."""
     problem, trees = s.constraints, s.model.nt + 1
     tape = problem.slip_tape.shifted(k * problem.slips)
     for u in loop(problem.slip_count[0]):
@@ -401,7 +411,7 @@ def _sweep(s: Step, k: Any) -> None:
 
 
 def by_unit(s: Step, u: Any, what: Callable[[Any, int], Any]) -> Any:
-    """what(first row, number of rows), 0 for one that stands by itself, of unit u."""
+    """Return what(first row, number of rows) of unit u; number 0 for a single row."""
     problem = s.constraints
     first = problem.unit_row[u]
     kinds = {SCALAR: 0}
@@ -413,7 +423,7 @@ def by_unit(s: Step, u: Any, what: Callable[[Any, int], Any]) -> Any:
 
 
 def _update(s: Step, going: Any, tape: Reals, first: Any, n: int) -> Any:
-    """One unit: its rows from `first` on; what it gains."""
+    """Update one unit, with rows from `first` on, and return its gain."""
     problem, count = s.constraints, max(n, 1)
     rows = [problem.slip[first + d] for d in range(count)]
     old = [row.f for row in rows]
@@ -425,7 +435,7 @@ def _update(s: Step, going: Any, tape: Reals, first: Any, n: int) -> Any:
     gained: Any = 0.0
     for d, (row, f, x) in enumerate(zip(rows, old, change, strict=True)):
         row.f = f + x
-        add(s, problem.sliding, x, row_of(s, problem.slip_W, first + d))
+        add_scaled(s, problem.sliding, x, row_of(s, problem.slip_W, first + d))
         gained = gained - x * y[d]
     if not n:
         return gained - 0.5 * change[0] * change[0] / rows[0].inv
@@ -437,37 +447,37 @@ def _update(s: Step, going: Any, tape: Reals, first: Any, n: int) -> Any:
 
 
 def residuals(s: Step, first: Any, count: int) -> list[Any]:
-    """y = J a - ref at the accelerations so far"""
+    """Return y = J a - ref at the current accelerations."""
     problem = s.constraints
     rows = [row_of(s, problem.slip_J, first + d) for d in range(count)]
-    return [along(s, J, problem.sliding) - problem.slip[first + d].ref for d, J in enumerate(rows)]
+    return [dot_dofs(s, J, problem.sliding) - problem.slip[first + d].ref for d, J in enumerate(rows)]
 
 
 def solve_row(row: Row, f: Any, y: Any) -> Any:
-    """Of a row by itself."""
+    """Updated force of a single row."""
     return clamp(f - y * row.inv, -row.bound, row.bound)
 
 
 def block(s: Step, first: Any, n: int) -> list[list[Any]]:
-    """A of the rows of a cone"""
+    """Block of A of the rows of a cone."""
     A = s.constraints.slip_A
     return [[A[(first + i) * WIDEST + j] for j in range(n)] for i in range(n)]
 
 
 def solve_cone(s: Step, first: Any, n: int, f: list[Any], y: list[Any]) -> InEllipse:
-    """Of the rows of a cone: at most mu_k times what presses, as an ellipse."""
+    """Updated forces of the rows of a cone: at most mu_k times the normal force, as an ellipse."""
     A, rows = block(s, first, n), [s.constraints.slip[first + d] for d in range(n)]
     b = [y[i] - inner(A[i], f) for i in range(n)]
     return in_ellipse(A, b, [row.mu for row in rows], rows[0].bound)
 
 
 def _write_back(s: Step) -> None:
-    """Forces to the rows they came from."""
+    """Copy the forces to the constraint rows."""
     problem, r = s.constraints, counter(FIRST)
     for _, _, _, row in dry_rows(s):
         row.f = problem.slip[r.value].f
         r.value = r.value + 1
-    for family, n in touching(s):
+    for family, n in friction_contacts(s):
         row, first = getattr(problem, family.name)[n], getattr(problem, f"{family.name}_slip")[n]
         f = row.f.leaves()
         row.f = type(row.f).from_leaves([f[0], *(problem.slip[first + d].f for d in range(len(f) - 1))])

@@ -1,13 +1,15 @@
-"""The adjoint of the sweeps against creep: exact for those that were run  (theory 9.15).
+"""Adjoint of the noslip sweeps, exact for the sweeps that were run  (theory 9.15).
 
-Backwards through the tape of forces before each update. With m = M^-1 a_bar, which each update moves by M^-1 J_i^T y_bar_i,
+It runs backwards through the tape of forces before each update. With m = M^-1 a_bar, to which each update adds M^-1
+J_i^T y_bar_i,
 
     J_bar_i = y_bar_i a + f_i mu  +  X_i,        M_bar = -mu a^T - sum of M^-1 J_i^T X_i^T / 2
 
-where a and f are those after the last sweep, mu is m before the first, and X_i gathers how far forces and accelerations were
-from these whenever row i was updated. The first two terms are those of any row under its force; X goes to poses along the paths
-of contacts, and to the mass matrix. What is left are cotangents of the forces that Newton's method found: J mu of every row,
-and more for friction and for what presses. They go through the adjoint of the soft law at its own solution.
+where a and f are those after the last sweep, mu is m before the first, and X_i accumulates the differences of forces
+and accelerations from these at each update of row i. The first two terms are those of any row under its force; X is
+propagated to poses along the paths of contacts, and to the mass matrix. There remain cotangents of the forces of
+Newton's method: J mu of every row, plus those of friction and of normal forces. They pass through the adjoint of the
+soft law at its own solution.
 """
 
 from __future__ import annotations
@@ -25,34 +27,46 @@ from ...dynamics.momentum import mass_times_vjp
 from ...kinematics import clear_pose_bars, kinematics_vjp
 from ...margin import keep_speed
 from ...spatial import Mat3, Motion, Vec3, contact_frame_vjp, cross
-from ...transmissions.transmission import clear_line_bars, lines_vjp, place
-from ..narrowphase import GapBars, contact_gap, gap_bars
+from ...transmissions.transmission import clear_line_bars, kinematics, lines_vjp
+from ..narrowphase import ContactBars, add_contact_bars, saved_geometry
 from ..paths import path_bars
-from .adhesion import stick
-from .adjoint import asked_of, soft_multipliers
-from .assemble_rows import start_rows
+from .adhesion import apply_adhesion
+from .adjoint import force_bar_or_zero, soft_multipliers
+from .assemble_rows import assemble_rows
 from .cones import pressed_edges
 from .ellipse import in_ellipse_vjp
 from .families import WRENCH, Block, Motions, every_row
 from .newton import newton
-from .noslip import add, along, block, by_unit, directions, dry_rows, noslip, residuals, row_of, solve_cone, touching
+from .noslip import (
+    add_scaled,
+    block,
+    by_unit,
+    dot_dofs,
+    dry_rows,
+    friction_contacts,
+    friction_directions,
+    noslip,
+    residuals,
+    row_of,
+    solve_cone,
+)
 from .slip_problem import FIRST
 from .soft_problem import FREE_DRY, TENDON_DRY
 
 
 def recompute(s: Step) -> None:
-    """Stages 1 to 4: the sweeps start from what Newton's method finds."""
-    place(s)
+    """Run stages 1 to 4: the sweeps start from the result of Newton's method."""
+    kinematics(s)
     forces(s)
-    start_rows(s)
-    stick(s)
+    assemble_rows(s)
+    apply_adhesion(s)
     newton(s)
     noslip(s)
 
 
 # -- the sweeps ------------------------------------------------------------------------------------------------------------
 def multipliers(s: Step, qdd_bar: Reals) -> None:
-    """ws.mu = mu; rows keep their last forces in f and -y_bar in d, and in `ahead` the cotangents of Newton's forces."""
+    """Compute ws.mu = mu. Rows store final forces in f, -y_bar in d, and the cotangents of Newton's forces in `ahead`."""
     problem, nv = s.constraints, s.model.nv
     articulated.factor(s)
     articulated.clear_forces(s)
@@ -72,7 +86,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
 
 
 def _start(s: Step) -> None:
-    """Cotangents of the last forces of friction, where a loss has some; nothing else yet."""
+    """Initialize the cotangents of the final friction forces, if the loss has any, and clear the others."""
     problem, r = s.constraints, counter(FIRST)
     for n in loop(FIRST, problem.slip_count[1]):
         slip, X = problem.slip[n], row_of(s, problem.slip_J_bar, n)
@@ -81,18 +95,18 @@ def _start(s: Step) -> None:
             X[k] = 0.0
     for family, n, row in every_row(s):
         row.z, row.d = row.f * 0.0, row.f * 0.0
-        row.ahead = asked_of(s, family, n, row)
+        row.ahead = force_bar_or_zero(s, family, n, row)
     for _, _, _, row in dry_rows(s):
         problem.slip[r.value].f_bar = row.ahead
         r.value = r.value + 1
-    for family, n in touching(s):
+    for family, n in friction_contacts(s):
         row, first = getattr(problem, family.name)[n], getattr(problem, f"{family.name}_slip")[n]
         for d, bar in enumerate(row.ahead.leaves()[1:]):
             problem.slip[first + d].f_bar = bar
 
 
 def _update_vjp(s: Step, ran: Any, tape: Reals, first: Any, n: int) -> None:
-    """One unit backwards, for the robots whose sweep it was."""
+    """Adjoint of the update of one unit, for the SIMD lanes that ran it."""
     problem, count = s.constraints, max(n, 1)
     rows = [problem.slip[first + d] for d in range(count)]
     J, W, X = (
@@ -101,8 +115,8 @@ def _update_vjp(s: Step, ran: Any, tape: Reals, first: Any, n: int) -> None:
     )
     old = [select(ran, tape[first + d], row.f) for d, row in enumerate(rows)]
     change = [row.f - f for row, f in zip(rows, old, strict=True)]
-    felt = [along(s, x, problem.slip_mu) for x in J]  # J m
-    f_bar = [row.f_bar + x for row, x in zip(rows, felt, strict=True)]
+    multiplier = [dot_dofs(s, x, problem.slip_mu) for x in J]  # J m
+    f_bar = [row.f_bar + x for row, x in zip(rows, multiplier, strict=True)]
     for k in loop(s.model.nv):
         m, back = problem.slip_mu[k], problem.sliding[k]
         for x, w, c in zip(X, W, change, strict=True):
@@ -123,14 +137,14 @@ def _update_vjp(s: Step, ran: Any, tape: Reals, first: Any, n: int) -> None:
             # y_bar = -x, and A_bar = -x change^T
             own[k] = own[k] - x * apart - x * pulled - c * moved
         problem.slip_mu[k] = problem.slip_mu[k] - moved
-    for row, f, x, bar, seen in zip(rows, old, x_of, started, felt, strict=True):
+    for row, f, x, bar, seen in zip(rows, old, x_of, started, multiplier, strict=True):
         row.y_bar = row.y_bar - x
         row.f_bar = select(ran, bar - seen, row.f_bar)
         row.f = f
 
 
 def _row_vjp(s: Step, row: Row, f: Any, y: Any, f_bar: Any, ran: Any) -> tuple[list[Any], list[Any]]:
-    """x = -y_bar, and the cotangent of the force before, of a row by itself; that of its bound is added."""
+    """Return x = -y_bar and the cotangent of the previous force of a single row; add that of its bound."""
     wanted, bound = f - y * row.inv, row.bound
     inside = abs(wanted) < bound
     free = select(ran & inside, f_bar, 0.0)
@@ -142,7 +156,7 @@ def _row_vjp(s: Step, row: Row, f: Any, y: Any, f_bar: Any, ran: Any) -> tuple[l
 def _cone_vjp(
     s: Step, first: Any, given: tuple[list[Any], list[Any]], f_bar: list[Any], ran: Any
 ) -> tuple[list[Any], list[Any]]:
-    """The same of the rows of a cone, with the cotangents of what presses and of the coefficients. given: f and y"""
+    """Adjoint of the update of a cone, with the cotangents of the normal force and of the coefficients. given: f and y."""
     f, y = given
     n = len(f)
     rows = [s.constraints.slip[first + d] for d in range(n)]
@@ -162,39 +176,39 @@ def _cone_vjp(
 
 
 def _finish(s: Step) -> None:
-    """What rows need of the sweeps: -y_bar of friction; and all cotangents of the forces that Newton's method found."""
+    """Compute the results of the sweeps for rows: -y_bar of friction, and all cotangents of Newton's forces."""
     problem, mu, r = s.constraints, Motions("y", s.ws.mu), counter(FIRST)
     for family, n, row in every_row(s):
-        row.ahead = row.ahead + family.seen(s, n, row, mu)
+        row.ahead = row.ahead + family.jacobian_product(s, n, row, mu)
     for family, kind, n, row in dry_rows(s):
         slip = problem.slip[r.value]
         _settle(s, r.value, row.f - slip.f)
         row.d = -slip.y_bar
-        row.ahead = family.seen(s, n, row, mu) + slip.f_bar
+        row.ahead = family.jacobian_product(s, n, row, mu) + slip.f_bar
         _dry_bound_bar(s, kind, n, slip.bound_bar)
         r.value = r.value + 1
-    for family, n in touching(s):
+    for family, n in friction_contacts(s):
         _finish_contact(s, family, n)
 
 
 def _settle(s: Step, r: Any, change: Any) -> None:
-    """X -= change mu: what forces changed by in all updates belongs to the last balance."""
-    add(s, row_of(s, s.constraints.slip_J_bar, r), -change, s.ws.mu)
+    """Compute X -= change mu: the total change of forces is part of the final equation of motion."""
+    add_scaled(s, row_of(s, s.constraints.slip_J_bar, r), -change, s.ws.mu)
 
 
 def _dry_bound_bar(s: Step, kind: int, n: Any, bar: Any) -> None:
-    """To the dry friction of a joint or a tendon."""
+    """Add to the cotangent of dry friction of a joint or a tendon."""
     problem, const = s.constraints, s.bars.const
     if const is None:
         return
     if kind == TENDON_DRY:
-        const.line[problem.combo_of[n]].dry += bar
+        const.line[problem.multi_dof_of[n]].dry += bar
     else:
-        const.dof[problem.combo_of[n] if kind == FREE_DRY else problem.single_dof[n]].dry += bar
+        const.dof[problem.multi_dof_of[n] if kind == FREE_DRY else problem.single_dof[n]].dry += bar
 
 
 def _finish_contact(s: Step, family: Block, n: Any) -> None:
-    """The same of a contact, whose bounds are made of what presses and of the coefficients."""
+    """Compute the results of the sweeps for a contact, whose bounds depend on the normal force and the coefficients."""
     problem = s.constraints
     row, first = getattr(problem, family.name)[n], getattr(problem, f"{family.name}_slip")[n]
     slips = [problem.slip[first + d] for d in range(len(row.f.leaves()) - 1)]
@@ -202,25 +216,25 @@ def _finish_contact(s: Step, family: Block, n: Any) -> None:
     for d, slip in enumerate(slips):
         _settle(s, first + d, last[d + 1] - slip.f)
     row.d = make([0.0, *(-slip.y_bar for slip in slips)])
-    seen = family.seen(s, n, row, Motions("y", s.ws.mu)).leaves()
+    seen = family.jacobian_product(s, n, row, Motions("y", s.ws.mu)).leaves()
     normal = row.ahead.leaves()[0]
     if s.options.cone == "elliptic":
         normal = normal + slips[0].bound_bar
     else:
-        rub = family.rub(row)
-        for slip, mu, N in zip(slips, rub.mu, pressed_edges(row.y.leaves(), rub), strict=True):
+        friction = family.friction_row(row)
+        for slip, mu, N in zip(slips, friction.mu, pressed_edges(row.y.leaves(), friction), strict=True):
             slip.mu_bar = select(mu > 0.0, slip.bound_bar * N, 0.0)
-            slip.bound_bar = slip.bound_bar * mu  # from here on that of what the two edges press with
+            slip.bound_bar = slip.bound_bar * mu  # from here on the cotangent of the pressure of the two edges
     row.ahead = make([normal, *(x + slip.f_bar for x, slip in zip(seen[1:], slips, strict=True))])
     if s.bars.const is not None:
         bar = s.bars.const.pair[getattr(problem, f"{family.name}_of")[n]]
-        for name, slip in zip(family.rubs, slips, strict=True):
+        for name, slip in zip(family.friction_names, slips, strict=True):
             setattr(bar, name, getattr(bar, name) + slip.mu_bar)
 
 
 # -- J and M of the sweeps -------------------------------------------------------------------------------------------------
 def sweep_bars(s: Step) -> None:
-    """X to poses, shapes and tendons, and to the mass matrix."""
+    """Propagate X to poses, shapes and tendons, and to the mass matrix."""
     problem, r = s.constraints, counter(FIRST)
     for n in loop(FIRST, problem.slip_count[1]):
         W, X = (row_of(s, table, n) for table in (problem.slip_W, problem.slip_J_bar))
@@ -232,11 +246,11 @@ def sweep_bars(s: Step) -> None:
         clear_line_bars(s)
     for _, kind, n, _ in dry_rows(s):
         if kind == TENDON_DRY:
-            X, t = row_of(s, problem.slip_J_bar, r.value), problem.combo_of[n]
+            X, t = row_of(s, problem.slip_J_bar, r.value), problem.multi_dof_of[n]
             for e in loop(s.model.line_entry[t], s.model.line_entry[t + 1]):
                 s.ws.moment_bar[e] = s.ws.moment_bar[e] + X[s.model.entry_dof[e]]
         r.value = r.value + 1
-    for family, n in touching(s):
+    for family, n in friction_contacts(s):
         _contact_jacobian_bars(s, family, n)
     kinematics_vjp(s)
     if problem.has("tendon_dry"):
@@ -244,22 +258,22 @@ def sweep_bars(s: Step) -> None:
 
 
 def _contact_jacobian_bars(s: Step, family: Block, n: Any) -> None:
-    """From X of the directions of friction of a contact to poses and shapes."""
+    """Propagate X of a contact's friction directions to poses and shapes."""
     problem = s.constraints
     row, first = getattr(problem, family.name)[n], getattr(problem, f"{family.name}_slip")[n]
     k, m = getattr(problem, f"{family.name}_of")[n], getattr(problem, f"{family.name}_at")[n]
-    ways = directions(family, row)
-    X = tuple(row_of(s, problem.slip_J_bar, first + d) for d in range(len(ways)))
+    directions = friction_directions(family, row)
+    X = tuple(row_of(s, problem.slip_J_bar, first + d) for d in range(len(directions)))
 
     def side(sign: float, link: Any, p: Vec3) -> tuple[Mat3, Vec3]:
-        """The cotangents of the frame and of the point."""
-        on = tuple(way.force(p, sign) for way in ways)
+        """Return the cotangents of the frame and of the point."""
+        on = tuple(direction.force(p, sign) for direction in directions)
         columns, p_bar = [Vec3.zero()] * 3, Vec3.zero()
-        moved = path_bars(s, link, on, (0.0,) * len(ways), X)
-        for c, way, V in zip((1, 2, 0, 1, 2), ways, moved, strict=False):
-            columns[c] = columns[c] + (V.w if way.turns else V.v + cross(V.w, p)) * sign
-            if not way.turns:
-                p_bar = p_bar + cross(way.axis * sign, V.w)
+        moved = path_bars(s, link, on, (0.0,) * len(directions), X)
+        for c, direction, V in zip((1, 2, 0, 1, 2), directions, moved, strict=False):
+            columns[c] = columns[c] + (V.w if direction.turns else V.v + cross(V.w, p)) * sign
+            if not direction.turns:
+                p_bar = p_bar + cross(direction.axis * sign, V.w)
         return Mat3.columns(*columns), p_bar
 
     def one() -> tuple[Mat3, Vec3, Vec3]:
@@ -273,14 +287,16 @@ def _contact_jacobian_bars(s: Step, family: Block, n: Any) -> None:
 
     frame_bar, p_b_bar, p_a_bar = family.on_links(s, n, one, both)
     which = (k, m, n if family is not WRENCH else problem.points + n)
-    found = contact_gap(s, *which)
+    found = saved_geometry(s, *which)
     n_bar, t_bar = contact_frame_vjp(found.n, found.t, frame_bar)
-    gap_bars(s, which, GapBars(0.0, p_a_bar, p_b_bar, n_bar, t_bar))
+    add_contact_bars(s, which, ContactBars(0.0, p_a_bar, p_b_bar, n_bar, t_bar))
 
 
-# -- what Newton's method found --------------------------------------------------------------------------------------------
+# -- solution of Newton's method
+# --------------------------------------------------------------------------------------------
 def at_newton(s: Step) -> Step:
-    """The step as Newton's method left it: its accelerations, no cotangents but those of its forces."""
+    """Return the step at the solution of Newton's method, with its accelerations and no cotangents but those of its
+    forces."""
     ws, problem = copy_of(s.ws), copy_of(s.constraints)
     ws.qdd = problem.stuck
     problem.force_bar = problem.report_bar = problem.limit_bar = problem.held_bar = None
@@ -289,7 +305,8 @@ def at_newton(s: Step) -> Step:
 
 
 def newton_multipliers(s: Step) -> None:
-    """ws.mu, for the cotangents of forces in `ahead`."""
+    """Solve for the adjoint multipliers ws.mu of Newton's solution, given the cotangents of its forces in `row.ahead`
+    only."""
     nothing = s.constraints.joint_force
     for k in loop(s.model.nv):
         nothing[k] = 0.0

@@ -1,9 +1,10 @@
-"""From what two shapes or an explicit pair say about their contact to what a step reads of the pair  (theory 9.5).
+"""Contact parameters of a pair, from those of two shapes or an explicit pair to those that a step uses  (theory 9.5).
 
     pyramidal   every edge has  R = 2 mu^2 R_n,  R_n = (1 - d)/d w (1 + mu_1^2)
     elliptic    the normal has R = (1 - d)/d w; friction rows follow by their coefficients (`cones`)
 
-w is the sum of the translational weights of the two bodies, mu = mu_1/sqrt(impratio). A step makes D = d/(1 - d) g of g.
+w is the sum of the translational inverse weights of the two bodies, mu = mu_1/sqrt(impratio). A step computes D = d/(1
+- d) g.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ LEAST_FRICTION = 1e-5
 
 
 class PairNumbers(Linear):
-    """What is said: five coefficients of friction, references, impedance, adhesion, margin, restitution."""
+    """Given parameters: five friction coefficients, references, impedance, adhesion, margin, restitution."""
 
     slide: float
     slide2: float
@@ -33,8 +34,19 @@ class PairNumbers(Linear):
 
 
 class PairSoft(Linear):
-    """What is read: friction as it was said (the hard law's), coefficients in use (zero: no such direction), the regularised
-    one, g with friction and without, references, adhesion and margin."""
+    """Parameters that a step uses.
+
+    Attributes:
+        friction: Given sliding friction, for the hard law.
+        slide, slide2, torsion, roll, roll2: Friction coefficients in use; zero: no such direction.
+        reg: Regularized coefficient.
+        g, g_alone: Inverse weights with friction and without.
+        soft: Stiffness, damping and impedance.
+        b_friction: Damping in directions of friction.
+        adhesion: Pull, N.
+        margin: m.
+        restitution: Coefficient of restitution.
+    """
 
     friction: float
     slide: float
@@ -53,7 +65,7 @@ class PairSoft(Linear):
 
 
 class SoftNumbers(NamedTuple):
-    """Of the options: the least time constant, 1/sqrt(impratio), and whether the cone is a pyramid (1 or 0)."""
+    """Options: least time constant, s; 1/sqrt(impratio); and 1 for the pyramidal cone."""
 
     least: Any
     root: Any
@@ -61,17 +73,18 @@ class SoftNumbers(NamedTuple):
 
 
 def _in_use(x: Any, condim: Any, needed: int) -> tuple[Any, Any]:
-    """A coefficient of friction, at least 1e-5, or zero if contact does not act in its direction; and its slope."""
+    """Return a friction coefficient, at least 1e-5, or zero if condim excludes its direction; and its slope."""
     used = to_real(condim) > needed - 0.5
     return select(used, maximum(x, LEAST_FRICTION), 0.0), select(used, select(x > LEAST_FRICTION, 1.0, 0.0), 0.0)
 
 
-NEEDED = (3, 3, 4, 6, 6)  # condim of each coefficient
+NEEDED = (3, 3, 4, 6, 6)  # least condim of each coefficient
 
 
 def pair_soft(x: PairNumbers, weight: Any, condim: Any, numbers: SoftNumbers) -> PairSoft:
-    said = (x.slide, x.slide2, x.torsion, x.roll, x.roll2)
-    mu = [_in_use(a, condim, n)[0] for a, n in zip(said, NEEDED, strict=True)]
+    """Compute the parameters that a step uses."""
+    given = (x.slide, x.slide2, x.torsion, x.roll, x.roll2)
+    mu = [_in_use(a, condim, n)[0] for a, n in zip(given, NEEDED, strict=True)]
     reg, w = mu[0] * numbers.root, maximum(weight, LEAST)
     soft, own = soften(x.ref, x.imp, numbers.least), _own_friction(x, numbers)
     edge = select(mu[0] > 0.0, 2.0 * (reg * reg) * (1.0 + mu[0] * mu[0]), 1.0)
@@ -83,16 +96,16 @@ def pair_soft(x: PairNumbers, weight: Any, condim: Any, numbers: SoftNumbers) ->
 
 
 def _own_friction(x: PairNumbers, numbers: SoftNumbers) -> Any:
-    """Whether directions of friction have a reference of their own; the edges of a pyramid have not."""
+    """Return True if directions of friction have a separate reference; edges of a pyramid have none."""
     return (abs(x.ref_friction.t) + abs(x.ref_friction.ratio)) * (1.0 - numbers.pyramid) > 0.0
 
 
 def pair_soft_vjp(
     x: PairNumbers, weight: Any, condim: Any, numbers: SoftNumbers, y_bar: PairSoft
 ) -> tuple[PairNumbers, Any]:
-    """The cotangents of what is said and of the weight."""
-    said = (x.slide, x.slide2, x.torsion, x.roll, x.roll2)
-    used = [_in_use(a, condim, n) for a, n in zip(said, NEEDED, strict=True)]
+    """Cotangents of the given parameters and of the inverse weight."""
+    given = (x.slide, x.slide2, x.torsion, x.roll, x.roll2)
+    used = [_in_use(a, condim, n) for a, n in zip(given, NEEDED, strict=True)]
     mu, reg, own = used[0][0], used[0][0] * numbers.root, _own_friction(x, numbers)
     w = maximum(weight, LEAST)
     edge = select(mu > 0.0, 2.0 * (reg * reg) * (1.0 + mu * mu), 1.0)

@@ -1,12 +1,13 @@
-"""What the soft law adds to a kernel: integers of the candidates, numbers of the options, scratch for the rows that are found.
+"""Kernel arguments of the soft law: integers of the candidates, real options, and scratch for the active rows.
 
-Rows come in four families:
+Rows belong to one of four families:
 
-    point    three rows at a point of one link or between two: contacts of condim 1 and 3, equalities `connect`
-    wrench   six rows, a shift and a turn: contacts of condim 4 and 6, equalities `weld`
-    single   one row on one degree of freedom: limits, dry friction, servo motors
-    combo    one row on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones; limits,
-             dry friction and couplings of tendons
+    point      three rows at a point of one link or between two: contacts of condim 1 and 3, equalities `connect`
+    wrench     six rows, translation and rotation: contacts of condim 4 and 6, equalities `weld`
+    single     one row on one degree of freedom: limits, dry friction, servo motors
+    multi_dof  one row on several degrees of freedom: coupled joints, limits of ball joints, dry friction of free ones;
+    limits,
+               dry friction and couplings of tendons
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ import numpy as np
 
 from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
 from ....model.model import Equality, Model
-from ...collision.candidates import Candidates, candidates, meeting_layout, meeting_sizes, slots_in
+from ...collision.candidates import Candidates, candidates, contact_layout, contact_sizes, slots_in
 from ...collision.convex.hull_tables import HULLS, hull_arguments
 from ...spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
 from ...tables import EQUALITIES
 from .cones import CONES, ConeLaw
 from .stiffness import Cross, Six, Stiff
 
-# Every row has: its reference, y = J x - ref, the step d that is tried, its force f at y, z with M (a - a0) = J^T z, z of the
-# whole step, and K, the slope of -f. Backwards d is kappa = K J nu and z is J nu.
+# Fields of every row: reference, y = J x - ref, trial step d, force f at y, z with M (a - a0) = J^T z, z of the whole
+# step, and K, the
+# negative slope of f. In backward passes d is kappa = K J nu and z is J nu.
 STEPS = ("ref", "y", "d", "f", "z", "ahead")
 _RUB = dict.fromkeys(("D", "r", "slide", "slide2", "reg"), float)
 _TURN = dict.fromkeys(("torsion", "roll", "roll2", "D_turn"), float)
@@ -38,69 +40,97 @@ TABLES = {
     "point": Layout(p=Vec3, p_a=Vec3, R=Mat3, K=Sym3, **dict.fromkeys(STEPS, Vec3), **_RUB),
     "wrench": Layout(p=Vec3, p_a=Vec3, R=Mat3, E=Mat3, K=Stiff, **dict.fromkeys(STEPS, Six), **_RUB, **_TURN),
     "single": Layout(sign=float, **_SCALAR),
-    "combo": Layout(**_SCALAR),
+    "multi_dof": Layout(**_SCALAR),
     "placed": Layout(
         X=Transform, at=Vec3
-    ),  # one row per shape: its pose, about the origin of its tree; its place in the world
-    "base": Layout(F=Force),  # one row per link: its force without rows
-    "composite": Layout(I=Articulated, F=Force),  # one row per link: stiffened inertia, and force, of all it carries
+    ),  # one row per shape: its pose about the origin of its tree, and its position in the world
+    "base": Layout(F=Force),  # one row per link: its force without constraint forces
+    "composite": Layout(I=Articulated, F=Force),  # one row per link: inertia with stiffness, and force, of its subtree
     "cross": Layout(C=Cross),  # one row per coupling of two moving links
 }
-COUNTS = ("points", "wrenches", "limits", "drys", "motors", "combos", "pairs", "stretches", "capacity", "wide_capacity")
-# Pairs in stretches, each a crowd or between crowds: the first of each; its crowd (from 1) and whether it has one; its shapes.
-STRETCHES = ("stretch", "stretch_crowd", "stretch_boxed", "stretch_shape", "stretch_shapes")
+COUNTS = (
+    "points",
+    "wrenches",
+    "limits",
+    "drys",
+    "motors",
+    "multi_dofs",
+    "pairs",
+    "pair_ranges",
+    "capacity",
+    "wide_capacity",
+)
+# Ranges of pairs, each a pair group or between pair groups: first pair of each; its pair group (from 1) and whether it
+# is one; its shapes.
+PAIR_RANGES = ("pair_range", "range_pair_group", "range_boxed", "range_shape", "range_shapes")
 INTEGERS: dict[str, ArgumentKind] = {
     **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
-    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_turned", "s_first_point", "s_wide", "s_two"), INTS),
-    **dict.fromkeys((f"s_{k}" for k in STRETCHES), INTS),
+    **dict.fromkeys(("s_routine", "s_a", "s_b", "s_swapped", "s_first_point", "s_wide", "s_two"), INTS),
+    **dict.fromkeys((f"s_{k}" for k in PAIR_RANGES), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_motor", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
-    **dict.fromkeys(("s_combo_kind", "s_combo_of", "s_entry", "s_entry_dof", "s_combo_q"), INTS),
-    **dict.fromkeys(("s_feature", "s_gap", "s_stretch_reach"), SHARED),
+    **dict.fromkeys(("s_multi_dof_kind", "s_multi_dof_of", "s_entry", "s_entry_dof", "s_multi_dof_q"), INTS),
+    **dict.fromkeys(("s_feature", "s_gap", "s_range_reach"), SHARED),
     **{f"s_{k}": kind for k, kind in HULLS.items()},
 }
-# what a pair whose points are found together has just met, and what its contacts keep of it: points, then wrenches
-MET = ("slots", "met")
-REALS = (*TABLES, *MET, "accel", "trial", "joint_force", "diagonal", "status", "H", "coef", "coupled", "stiff", "load")
-# Of each block: its links, which pair or equality it is, which point of a pair, its kind, whether two links move, and its
-# coupling (counted from 1).
-BLOCK = ("link_a", "link_b", "of", "at", "kind", "two", "tie")
+# slots of a jointly computed pair, and the records of contacts: points, then wrenches
+SCRATCH_TABLES = ("slots", "contact_records")
+REALS = (
+    *TABLES,
+    *SCRATCH_TABLES,
+    "accel",
+    "trial",
+    "joint_force",
+    "diagonal",
+    "status",
+    "H",
+    "coef",
+    "coupled",
+    "stiff",
+    "load",
+)
+# Per block: links; pair or equality; candidate point; kind; whether two links move; coupling, counted from 1.
+BLOCK = ("link_a", "link_b", "of", "at", "kind", "two", "coupling")
 SCRATCH = (
     *(f"point_{k}" for k in BLOCK),
     *(f"wrench_{k}" for k in BLOCK),
     *("single_dof", "single_link", "single_kind"),
-    *("tie_a", "tie_b", "count", "mark", "row_start", "row_end", "column"),
-    *("place", "near", "waiting", "fresh"),
+    *("coupling_a", "coupling_b", "count", "mark", "row_start", "row_end", "column"),
+    *("place", "adjacent", "queue", "unvisited"),
 )
-MANY = 16  # trees
-HEAVY = 1e6  # kg: the inverse of the weight of a row that is nearly rigid
-POINTS, WRENCHES, SINGLES, TIES = range(4)  # places in `count`
-CONTACT, HELD = range(2)  # kinds of blocks: between shapes, or an equality
+MANY = 16  # number of trees from which on their elimination order matters
+HEAVY = 1e6  # kg: effective mass (1 over inverse weight) above which a row is nearly rigid
+POINTS, WRENCHES, SINGLES, COUPLINGS = range(4)  # indices into `count`
+CONTACT, HELD = range(2)  # kinds of blocks: contact or equality
 LIMIT, DRY, MOTOR = range(3)  # kinds of single rows
-# kinds of combos, and what the features are called that have them
+# kinds of rows on several degrees of freedom, and the names of their features
 COUPLE, BALL, FREE_DRY, TENDON_LOW, TENDON_HIGH, TENDON_DRY, TENDON_COUPLE = range(7)
-COMBOS = ("couple", "ball", "free_dry", "tendon_low", "tendon_high", "tendon_dry", "tendon_couple")
+MULTI_DOF_KINDS = ("couple", "ball", "free_dry", "tendon_low", "tendon_high", "tendon_dry", "tendon_couple")
 
 
 _features: WeakKeyDictionary[Model, frozenset[str]] = WeakKeyDictionary()
 
 
 def soft_features(model: Model) -> frozenset[str]:
-    """Which kinds of rows a model may have, found once."""
+    """Return the kinds of rows that a model can have; cached."""
     if model not in _features:
         _features[model] = _find_features(model)
     return _features[model]
 
 
 def _find_features(model: Model) -> frozenset[str]:
-    """Which kinds of rows a model may have: what its kernels are compiled for.
+    """Return the kinds of rows that a model can have. Kernels are compiled for these.
 
-    contact, patch: of condim up to 3, and above; connect, weld, couple, tendon_couple: equalities; limit, dry, ball,
-    free_dry, motor: of joints; tendon_low, tendon_high, tendon_dry: of tendons;
-    crowd: there are many pairs between two links;
-    tied: rows may tie two moving links, or several joints, together; loose: there may be states without such rows; pile: so
-    many trees may be tied together that their order matters; stiff: some rows are nearly rigid (`stiff_rows`).
+    contact, patch                              contacts of condim up to 3, and above
+    connect, weld, couple, tendon_couple        equalities
+    limit, dry, ball, free_dry, motor           of joints
+    tendon_low, tendon_high, tendon_dry         of tendons
+    pair_group                                  there are many pairs between two links
+    couplings                                   rows can couple two moving links or several joints
+    uncoupled                                   there can be states without such rows
+    many_trees                                  more than MANY trees can be coupled: their elimination order matters
+    stiff                                       some rows are nearly rigid (`stiff_rows`)
     """
     shapes, links = model.shapes, model.links
     a, b = shapes.pair_array.T
@@ -108,8 +138,8 @@ def _find_features(model: Model) -> frozenset[str]:
     found = {("patch" if wide else "contact") for wide in np.unique(shapes.pair_condims(a, b) > 3).tolist()}
     found |= {{"joint": "couple", "tendon": "tendon_couple"}.get(e.kind, e.kind) for e in model.equalities}
     found |= {"motor"} if model.servos else set()
-    found |= {"crowd"} if candidates(model).crowd.any() else set()
-    found |= {COMBOS[kind] for kind, *_ in _tendon_stops(model)}
+    found |= {"pair_group"} if candidates(model).pair_group.any() else set()
+    found |= {MULTI_DOF_KINDS[kind] for kind, *_ in _tendon_stops(model)}
     for i in shapes.limited:
         joint = model.joint_kind(i)
         if np.isfinite(model.params.limit[i]).any():
@@ -121,14 +151,14 @@ def _find_features(model: Model) -> frozenset[str]:
     always = any(e.kind in ("joint", "tendon") or all(_ends(model, e)) for e in model.equalities if not _idle(model, e))
     always = bool(always or found & {"free_dry", "tendon_dry"})
     if always or found & {"ball", "tendon_low", "tendon_high"} or (link[a] * link[b]).any():
-        found.add("tied")
+        found.add("couplings")
         if model.links.trees > MANY:
-            found.add("pile")
-    return frozenset(found if always else found | {"loose"})
+            found.add("many_trees")
+    return frozenset(found if always else found | {"uncoupled"})
 
 
 def _least_weight(model: Model) -> float:
-    """The least weight of all contacts, of what holds bodies together, and of tendons with rows."""
+    """Return the smallest inverse weight of all contacts, equalities of bodies, and tendons with rows."""
     of_body = np.concatenate([model.params.body_weight, np.zeros((1, 2))])  # the world is -1
     held = [(e.a, e.b) for e in model.equalities if e.kind in ("connect", "weld") and not _idle(model, e)]
     turned = [(e.a, e.b) for e in model.equalities if e.kind == "weld" and not _idle(model, e)]
@@ -149,13 +179,13 @@ def _link(model: Model, body: int) -> int:
 
 
 def _dofs(model: Model) -> np.ndarray:
-    """The degrees of freedom of all links, link by link."""
+    """Degrees of freedom of all links, link by link."""
     links = model.links
     return np.concatenate([np.arange(v, v + n) for v, n in zip(links.v, links.nv, strict=True)])
 
 
 def _ends(model: Model, e: Equality) -> tuple[int, int]:
-    """The links that an equality holds; the second one moves."""
+    """Return the links of an equality; the second one moves."""
     if e.kind in ("joint", "tendon"):
         return 0, 0
     first, second = _link(model, e.a), _link(model, e.b)
@@ -163,14 +193,14 @@ def _ends(model: Model, e: Equality) -> tuple[int, int]:
 
 
 def _idle(model: Model, e: Equality) -> bool:
-    """Whether an equality is between parts of one link, or of the world: no motion changes it, and it has no rows."""
+    """Return True if an equality is between parts of one link or of the world. It has no rows."""
     if e.kind == "tendon":
         return not any(model.lines[0][t].dofs for t in (e.a, e.b) if t >= 0)
     return e.kind != "joint" and _link(model, e.a) == _link(model, e.b)
 
 
 def _tendon_stops(model: Model) -> list[tuple[int, int, int, list[int]]]:
-    """Combos of limits and dry friction of tendons."""
+    """Return the rows of limits and dry friction of tendons, as in `_multi_dof_rows`."""
     out: list[tuple[int, int, int, list[int]]] = []
     for t in model.stopped_tendons:
         dofs, limit = list(model.lines[0][t].dofs), model.params.tendon_limit[t]
@@ -181,9 +211,11 @@ def _tendon_stops(model: Model) -> list[tuple[int, int, int, list[int]]]:
     return out
 
 
-def _combos(model: Model) -> list[tuple[int, int, int, list[int]]]:
-    """(kind, what it is of, where its coordinates start, degrees of freedom) of each combo: an equality, a link, a dof, or a
-    tendon. Two coupled tendons have their entries one after the other."""
+def _multi_dof_rows(model: Model) -> list[tuple[int, int, int, list[int]]]:
+    """Return (kind, index of its equality, link, dof or tendon; first coordinate; degrees of freedom) of each row.
+
+    The entries of two coupled tendons are concatenated.
+    """
     out = _tendon_stops(model)
     for n, e in enumerate(model.equalities):
         if e.kind == "joint":
@@ -200,18 +232,20 @@ def _combos(model: Model) -> list[tuple[int, int, int, list[int]]]:
 
 
 def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str, Any]:
-    """The integer arguments of a kernel with the soft law; at most max_contacts points may touch at a time."""
+    """Return the integer and real arguments of a kernel with the soft law, for at most max_contacts contact points."""
     c, shapes = candidates(model), model.shapes
     a, b = c.a[:-1], c.b[:-1]
     gaps = _gaps(model, a, b)
     wide = shapes.pair_condims(a, b) > 3
     count = np.diff(c.first)
-    kinds = [EQUALITIES.index("joint" if _idle(model, e) else e.kind) for e in model.equalities]  # joints are no blocks
+    kinds = [
+        EQUALITIES.index("joint" if _idle(model, e) else e.kind) for e in model.equalities
+    ]  # joints have no blocks
     ends = [_ends(model, e) for e in model.equalities]
     limited = [i for i in shapes.limited if np.isfinite(model.params.limit[i]).any() and model.joint_kind(i).axial]
     rubbing = [i for i in shapes.limited if model.params.dry_friction[i] > 0 and not model.joint_kind(i).floating]
     dry = [model.joint_v[i] + k for i in rubbing for k in range(model.joint_kind(i).nv)]
-    combos = _combos(model)
+    multi_dofs = _multi_dof_rows(model)
     capacity = [min(int(count[wide == w].sum()), max_contacts) for w in (False, True)]
     links = model.links.of_body[np.array(shapes.body, int) + 1]
     of_dof = np.repeat(model.links.tree, model.links.nv)[np.argsort(_dofs(model), kind="stable")]
@@ -227,14 +261,14 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_limits": len(limited),
         "s_drys": len(dry),
         "s_motors": len(model.servos),
-        "s_combos": len(combos),
+        "s_multi_dofs": len(multi_dofs),
         "s_pairs": len(a),
-        **_stretches(c),
-        "s_stretch_reach": np.array([*_widest_gaps(c, gaps), 0.0], dtype),
+        **_pair_ranges(c),
+        "s_range_reach": np.array([*_widest_gaps(c, gaps), 0.0], dtype),
         "s_routine": c.routine,
         "s_a": c.a,
         "s_b": c.b,
-        "s_turned": c.turned,
+        "s_swapped": c.swapped,
         "s_first_point": c.first,
         "s_wide": ints(wide),
         "s_two": ints((links[a] > 0) & (links[b] > 0)),
@@ -253,21 +287,21 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_tree_dof": ints(np.argsort(of_dof, kind="stable")),
         "s_tree_at": ints(np.searchsorted(np.sort(of_dof), np.arange(model.links.trees + 2))),
         "s_dof_tree": ints(of_dof),
-        "s_combo_kind": ints(kind for kind, *_ in combos),
-        "s_combo_of": ints(of for _, of, _, _ in combos),
-        "s_combo_q": ints(q for _, _, q, _ in combos),
-        "s_entry": ints(np.cumsum([0, *(len(dofs) for *_, dofs in combos)])),
-        "s_entry_dof": ints(k for *_, dofs in combos for k in dofs),
+        "s_multi_dof_kind": ints(kind for kind, *_ in multi_dofs),
+        "s_multi_dof_of": ints(of for _, of, _, _ in multi_dofs),
+        "s_multi_dof_q": ints(q for _, _, q, _ in multi_dofs),
+        "s_entry": ints(np.cumsum([0, *(len(dofs) for *_, dofs in multi_dofs)])),
+        "s_entry_dof": ints(k for *_, dofs in multi_dofs for k in dofs),
         "s_gap": np.array([*gaps, 0.0], dtype),
         "s_feature": np.ascontiguousarray(c.feature.reshape(-1), dtype),
         **{f"s_{k}": x for k, x in hull_arguments(model, dtype).items()},
     }
 
 
-def _stretches(c: Candidates) -> dict[str, Any]:
-    """The pairs in stretches."""
-    count = len(c.crowd) - 1
-    first = [0, *(np.flatnonzero(np.diff(c.crowd[:count])) + 1).tolist()] if count else []
+def _pair_ranges(c: Candidates) -> dict[str, Any]:
+    """Return the arrays of the ranges of pairs."""
+    count = len(c.pair_group) - 1
+    first = [0, *(np.flatnonzero(np.diff(c.pair_group[:count])) + 1).tolist()] if count else []
     ends = [*first[1:], count] if first else []
     shapes = [np.union1d(c.a[i:j], c.b[i:j]).tolist() for i, j in zip(first, ends, strict=True)]
 
@@ -275,59 +309,59 @@ def _stretches(c: Candidates) -> dict[str, Any]:
         return np.array([*values, 0], np.int32)
 
     return {
-        "s_stretches": len(first),
-        "s_stretch": ints([*first, count]),
-        "s_stretch_crowd": ints(c.crowd[k] for k in first),
-        "s_stretch_boxed": ints(c.crowd[k] > 0 for k in first),
-        "s_stretch_shape": ints(np.cumsum([0, *map(len, shapes)])),
-        "s_stretch_shapes": ints(k for own in shapes for k in own),
+        "s_pair_ranges": len(first),
+        "s_pair_range": ints([*first, count]),
+        "s_range_pair_group": ints(c.pair_group[k] for k in first),
+        "s_range_boxed": ints(c.pair_group[k] > 0 for k in first),
+        "s_range_shape": ints(np.cumsum([0, *map(len, shapes)])),
+        "s_range_shapes": ints(k for own in shapes for k in own),
     }
 
 
 def _gaps(model: Model, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How far beyond its margin adhesion acts between the shapes of each pair; an explicit one has its own."""
+    """Range of adhesion beyond the margin of each pair of shapes, m; an explicit pair has its own."""
     shapes = model.shapes
     gap, own = np.array(shapes.gap, float), shapes.own_numbers(a, b)
     return np.where(own >= 0, np.array([*shapes.included_gap, 0.0])[own], gap[a] + gap[b])
 
 
 def _widest_gaps(c: Candidates, gaps: np.ndarray) -> list[float]:
-    """The largest gap beyond their margins that pairs of each stretch have."""
-    made = _stretches(c)
-    return [max(gaps[i:j]) for i, j in pairwise(made["s_stretch"][: made["s_stretches"] + 1])]
+    """Return the largest range of adhesion in each range of pairs, m."""
+    made = _pair_ranges(c)
+    return [max(gaps[i:j]) for i, j in pairwise(made["s_pair_range"][: made["s_pair_ranges"] + 1])]
 
 
 def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
-    """Sizes of the scratch."""
+    """Return the sizes of the scratch arrays."""
     nl, nv, features = len(model.links.parent), model.nv, soft_features(model)
-    tied, piled = "tied" in features, "pile" in features
-    points, wrenches, combos = (integers[f"s_{k}"] for k in ("points", "wrenches", "combos"))
+    tied, piled = "couplings" in features, "many_trees" in features
+    points, wrenches, multi_dofs = (integers[f"s_{k}"] for k in ("points", "wrenches", "multi_dofs"))
     singles = 2 * integers["s_limits"] + integers["s_drys"] + integers["s_motors"]
-    ties = (points + wrenches) * tied
-    rows = {"point": points, "wrench": wrenches, "single": singles, "combo": combos, "base": nl}
-    rows |= {"placed": len(model.shapes.names), "composite": nl * tied, "cross": ties + 1}
+    couplings = (points + wrenches) * tied
+    rows = {"point": points, "wrench": wrenches, "single": singles, "multi_dof": multi_dofs, "base": nl}
+    rows |= {"placed": len(model.shapes.names), "composite": nl * tied, "cross": couplings + 1}
     sizes = {name: n * TABLES[name].size for name, n in rows.items()}
-    sizes |= meeting_sizes(model, points + wrenches)
+    sizes |= contact_sizes(model, points + wrenches)
     sizes |= dict.fromkeys(("accel", "trial", "joint_force", "diagonal"), nv)
     sizes |= {
         "status": 3,
         "coupled": 1,
         "stiff": 1,
-        "coef": int(integers["s_entry"][combos]),
+        "coef": int(integers["s_entry"][multi_dofs]),
         "H": nv * nv * tied,
         "load": nv * tied,
     }
     for family, n in (("point", points), ("wrench", wrenches)):
         sizes |= {f"{family}_{k}": n for k in BLOCK}
-    sizes |= {f"single_{k}": singles for k in ("dof", "link", "kind")} | {f"tie_{k}": ties + 1 for k in "ab"}
+    sizes |= {f"single_{k}": singles for k in ("dof", "link", "kind")} | {f"coupling_{k}": couplings + 1 for k in "ab"}
     trees = (model.links.trees + 1) * piled
-    sizes |= {"place": nv * piled, "near": trees**2, "waiting": trees, "fresh": trees}
+    sizes |= {"place": nv * piled, "adjacent": trees**2, "queue": trees, "unvisited": trees}
     sizes |= {"count": 4, "mark": nv * nv * tied, "row_start": nv, "row_end": nv, "column": nv * (nv + 1) // 2 * tied}
     return {f"sw_{k}": max(n, 1) for k, n in sizes.items()}
 
 
 def soft_signature() -> dict[str, ArgumentKind]:
-    """What the soft law adds to the arguments of a kernel."""
+    """Return the arguments that the soft law adds to a kernel."""
     return {
         **INTEGERS,
         **{f"sw_{k}": WORK for k in REALS},
@@ -336,16 +370,16 @@ def soft_signature() -> dict[str, ArgumentKind]:
 
 
 class SoftProblem(SimpleNamespace):
-    """The rows of one step inside a kernel, under the soft law."""
+    """Constraint rows of one step inside a kernel, under the soft law."""
 
-    routines: frozenset[int]  # those of the model's pairs
-    solids: frozenset[int]  # kinds of shapes in pairs of any solids
+    routines: frozenset[int]  # of the model's pairs
+    solids: frozenset[int]  # types of shapes in pairs of general solids
     features: frozenset[str]
     cone: ConeLaw
-    square: bool  # whether all powers of solimp are 2
+    square: bool  # True if all powers of solimp are 2
     iterations: int
 
-    # integers of the model: how many there may be, pairs of shapes, limited joints, equalities, combos
+    # integers of the model: capacities, pairs of shapes, limited joints, equalities, rows on several dofs
     points: Any
     wrenches: Any
     capacity: Any
@@ -353,19 +387,19 @@ class SoftProblem(SimpleNamespace):
     limits: Any
     drys: Any
     motors: Any
-    combos: Any
+    multi_dofs: Any
     pairs: Any
-    stretches: Any
-    stretch: Any
-    stretch_crowd: Any
-    stretch_boxed: Any
-    stretch_shape: Any
-    stretch_shapes: Any
-    stretch_reach: Reals  # how far beyond margins adhesion acts in it
+    pair_ranges: Any
+    pair_range: Any
+    range_pair_group: Any
+    range_boxed: Any
+    range_shape: Any
+    range_shapes: Any
+    range_reach: Reals  # range of adhesion beyond margins, m
     routine: Any
     a: Any
     b: Any
-    turned: Any  # 1 where MuJoCo has a and b the other way round
+    swapped: Any  # 1 if MuJoCo orders a and b the other way round
     first: Any  # point of each pair
     wide: Any  # 1 for a pair whose contacts are wrenches
     two: Any  # 1 for a pair of two moving links
@@ -379,90 +413,90 @@ class SoftProblem(SimpleNamespace):
     couple_qa: Any  # coordinates of coupled joints
     couple_qb: Any
     couple_two: Any
-    tendon_a: Any  # tendons that are coupled
+    tendon_a: Any  # coupled tendons
     tendon_b: Any
-    combo_kind: Any
-    combo_of: Any
-    combo_q: Any
+    multi_dof_kind: Any
+    multi_dof_of: Any
+    multi_dof_q: Any
     tree_dof: Any  # degrees of freedom, tree by tree
-    tree_at: Any  # where each tree begins in it
+    tree_at: Any  # first entry of each tree in tree_dof
     dof_tree: Any
-    entry: Any  # first entry of each combo
+    entry: Any  # first entry of each row on several dofs
     entry_dof: Any
     feature: Reals
-    gap: Reals  # of each pair, how far beyond its margin adhesion acts
+    gap: Reals  # of each pair, range of adhesion beyond its margin, m
 
     # scratch
     point: Table
     wrench: Table
     single: Table
-    combo: Table
+    multi_dof: Table
     placed: Table
     base: Table
     composite: Table
     cross: Table
-    accel: Reals  # accelerations so far
-    trial: Reals  # and those of the whole step
-    joint_force: Reals  # forces in joints, those of rows included
+    accel: Reals  # current accelerations
+    trial: Reals  # accelerations after the whole step
+    joint_force: Reals  # joint forces, with those of rows
     diagonal: Reals  # stiffness of single rows
-    status: Reals  # worst residual, least margin, LOST or the number of a pair (`stiff_rows.name_pair`)
+    status: Reals  # worst residual, least margin, LOST or the index of a pair (`stiff_rows.name_pair`)
     H: Reals
-    coef: Reals  # coefficients of combos
-    coupled: Reals  # 1 for a robot whose rows tie links or joints together
-    stiff: Reals  # 1 for a robot with nearly rigid rows
+    coef: Reals  # coefficients of rows on several dofs
+    coupled: Reals  # 1 if rows couple links or joints
+    stiff: Reals  # 1 if some row is nearly rigid
     load: Reals
     single_dof: Any
     single_link: Any  # of a motor, its actuator
     single_kind: Any
-    tie_a: Any  # links of each coupling, counted from 1
-    tie_b: Any
+    coupling_a: Any  # links of each coupling, counted from 1
+    coupling_b: Any
     count: Any
     mark: Any
     row_start: Any
     row_end: Any
     column: Any
-    place: Any  # of each degree of freedom in the order of elimination
-    near: Any  # whether two trees are coupled
-    waiting: Any  # trees in their order
-    fresh: Any  # whether a tree is not yet among them
-    force_bar: Any  # Reals, if asked for: cotangents of the forces of contacts
-    report_bar: Any = None  # Table, if asked for: cotangents of the report of contacts
-    limit_bar: Any = None  # Reals, if asked for: cotangents of the forces of limits
-    held_bar: Any = None  # Table, if asked for: cotangents of the forces of equalities
-    edges: bool = False  # whether what single edges of pyramids press with has cotangents (`noslip_adjoint`)
+    place: Any  # position of each degree of freedom in the elimination order
+    adjacent: Any  # 1 if two trees are coupled
+    queue: Any  # trees in elimination order
+    unvisited: Any  # 1 if a tree is not yet in the queue
+    force_bar: Any  # Reals if requested: cotangents of contact forces
+    report_bar: Any = None  # Table if requested: cotangents of the contact output
+    limit_bar: Any = None  # Reals if requested: cotangents of limit forces
+    held_bar: Any = None  # Table if requested: cotangents of equality forces
+    edges: bool = False  # True if the pressure of single pyramid edges has cotangents (`noslip_adjoint`)
 
-    # of sweeps against creep (`slip_problem`), in models that have them
+    # of noslip sweeps (`slip_problem`)
     rank: Any  # of each pair in MuJoCo's order
-    backwards: Any  # 1 where it has the points of a pair the other way round
-    rubs: Any  # 1 for a pair with friction
-    slips: Any  # how many rows there may be
-    limit_gain: Any  # what a sweep must gain for another one
-    slip: Table  # rows of friction
+    backwards: Any  # 1 if MuJoCo orders the points of a pair the other way round
+    has_friction: Any  # 1 for a pair with friction
+    slips: Any  # capacity of friction rows
+    limit_gain: Any  # least improvement of a sweep to run another one
+    slip: Table  # friction rows
     slip_J: Reals
     slip_W: Reals  # M^-1 J^T
     slip_J_bar: Reals
-    slip_A: Reals  # rows of J M^-1 J^T of the contact each row belongs to
+    slip_A: Reals  # block of J M^-1 J^T of the contact of each row
     slip_tape: Reals  # forces before each update
     slip_root: Reals  # sqrt(1/d) of each degree of freedom
     slip_moved: Reals  # motions of links under the rows of one contact
     sliding: Reals  # accelerations so far
-    slip_mu: Reals  # and backwards M^-1 times their cotangent
-    stuck: Reals  # accelerations that Newton's method found
+    slip_mu: Reals  # in backward passes M^-1 times their cotangent
+    stuck: Reals  # accelerations of Newton's method
     island: Reals  # of each tree
-    going: Reals  # 1 while its sweeps go on
+    going: Reals  # 1 while the island is swept
     gain: Reals
     gained: Reals
-    ran: Reals  # how many sweeps it had
+    ran: Reals  # number of sweeps done
     unit_kind: Any
     unit_row: Any
     unit_tree: Any
-    point_slip: Any  # first row of friction of each contact
+    point_slip: Any  # first friction row of each contact
     wrench_slip: Any
-    found_row: Any  # contacts with friction as they were found: their number, and whether they are wrenches
+    found_row: Any  # contacts with friction in the order found: index, and 1 for wrenches
     found_wide: Any
-    rub_row: Any  # and in MuJoCo's order
-    rub_wide: Any
-    slip_count: Any  # units, rows, contacts with friction
+    friction_row: Any  # the same in MuJoCo's order
+    friction_wide: Any
+    slip_count: Any  # number of units, rows, contacts with friction
 
     @classmethod
     def take(
@@ -473,14 +507,21 @@ class SoftProblem(SimpleNamespace):
         method: tuple[str, bool, int],
         more: dict[str, Any],
     ) -> Any:
-        """Pick what belongs to the soft law out of a kernel's arguments. shapes: routines and solids; method: cone, square and
-        iterations; more: what else belongs to it."""
+        """Select the soft law's part of a kernel's arguments.
+
+        Args:
+            arguments: Arguments of the kernel; the soft law's are removed.
+            shapes: Routines and types of solids.
+            features: Kinds of rows.
+            method: Cone, whether all powers of solimp are 2, and number of iterations.
+            more: Further fields.
+        """
         (routines, solids), (cone, square, iterations) = shapes, method
         found = {k[2:]: arguments.pop(k) for k in INTEGERS}
         own = {k: arguments.pop(f"sw_{k}") for k in (*REALS, *SCRATCH)}
         own |= {k: Table(own[k].memory, layout) for k, layout in TABLES.items()}
         own["slots"] = slots_in(own["slots"].memory, routines, found["hull_ring"])
-        own["met"] = Table(own["met"].memory, meeting_layout(routines))
+        own["contact_records"] = Table(own["contact_records"].memory, contact_layout(routines))
         return cls(
             **found,
             **own,
@@ -496,14 +537,14 @@ class SoftProblem(SimpleNamespace):
 
     @property
     def all_points(self) -> Any:
-        """How many points may touch, of all pairs."""
+        """Number of candidate points of all pairs."""
         return self.first_point[self.pairs]
 
     @property
     def asked(self) -> bool:
-        """Whether contacts themselves have cotangents."""
+        """True if the contact output has cotangents."""
         return self.force_bar is not None or self.report_bar is not None
 
     def has(self, *features: str) -> bool:
-        """Whether the model may have any of these."""
+        """Return True if the model can have any of these kinds of rows."""
         return any(f in self.features for f in features)

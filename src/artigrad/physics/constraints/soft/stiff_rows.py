@@ -1,12 +1,12 @@
-"""Rows that are nearly rigid because their weight is nearly zero, and which of them no joint can relieve.
+"""Nearly rigid rows, whose inverse weight is about zero, and the removal of those that no joint can move.
 
-The weight of a row, the inverse mass that it is scaled with, is that of the model at rest. It is about zero where a center of
-mass lies on the axis of its joint: then D = d/(1 - d)/weight reaches 1e15. If joints can move such a row, it is only very
-stiff. If none can, its Jacobian is rounding, its force 1e18 N, and their product is a wrong acceleration. In exact arithmetic
-such a row has no effect, so it gets D = 0.
+The inverse weight that scales a row is that of the model at rest. It is about zero if a center of mass is on the axis
+of its joint: then D = d/(1 - d)/weight reaches 1e15. If joints can move such a row, it is only very stiff. If none can,
+its Jacobian is rounding error, its force 1e18 N, and their product a wrong acceleration. In exact arithmetic such a row
+has no effect, so it gets D = 0.
 
-Whether joints move a row is measured by a probe: joint velocities without special ratios. A row whose velocity under the probe
-is rounding, relative to those of its links, is one that no joint moves.
+Whether joints move a row is measured by a probe: joint velocities without special ratios. If the velocity of a row
+under the probe is rounding error relative to those of its links, no joint moves it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ...spatial import Motion, dot
 from .families import WRENCH, Block, Motions
 from .soft_problem import HEAVY
 
-ROUNDING = {"f64": 1.4e-14, "f32": 7.6e-6}  # of a velocity, relative to those it is a difference of
+ROUNDING = {"f64": 1.4e-14, "f32": 7.6e-6}  # rounding error of a difference of velocities, relative to them
 GOLDEN = 0.6180339887498949
 
 
 def start_probe(s: Step) -> None:
-    """Write the motions of all links under the probe to s.link.y; no row is stiff yet."""
+    """Write the motions of all links under the probe to s.link.y, and clear the flag of stiff rows."""
     problem, x = s.constraints, carry(1.0)
     problem.stiff[0] = 0.0
     for k in loop(s.model.nv):
@@ -37,11 +37,14 @@ def start_probe(s: Step) -> None:
         s.link[i].y = s.link[s.model.parent[i]].y + joints.apply(s, i, problem.trial)
 
 
-def relieve_contact(s: Step, family: Block, n: Any, row: Row, g: Any) -> Any:
-    """Set D = 0 if the contact is heavy, of inverse weight g, and no joint moves it. Return 1 if it is heavy and no joint moves
-    its normal, else 0."""
+def drop_immovable_contact(s: Step, family: Block, n: Any, row: Row, g: Any) -> Any:
+    """Set D = 0 if the contact is nearly rigid, of inverse weight 1/g, and no joint moves it.
+
+    Returns:
+        1 if it is nearly rigid and no joint moves its normal, else 0.
+    """
     seen, shift, turn = _probed(s, family, n, row)
-    mu = (1.0, *(getattr(row, name) for name in family.rubs))
+    mu = (1.0, *(getattr(row, name) for name in family.friction_names))
     size = shift + turn if family is WRENCH else shift
     heavy = (g > HEAVY) & (row.D > 0.0)
     idle = heavy & (_square([x * m for x, m in zip(seen, mu, strict=True)]) <= size)
@@ -50,8 +53,8 @@ def relieve_contact(s: Step, family: Block, n: Any, row: Row, g: Any) -> Any:
     return select(heavy & (seen[0] * seen[0] <= shift), 1.0, 0.0)
 
 
-def relieve_held(s: Step, family: Block, n: Any, row: Row, g: tuple[Any, Any]) -> None:
-    """The same for the shifts and, apart from them, the turns of an equality."""
+def drop_immovable_equality(s: Step, family: Block, n: Any, row: Row, g: tuple[Any, Any]) -> None:
+    """Set the stiffness of the translations and, separately, of the rotations of an equality to 0 likewise."""
     seen, shift, turn = _probed(s, family, n, row)
     heavy = g[0] > HEAVY
     row.D = select(heavy & (_square(seen[:3]) <= shift), 0.0, row.D)
@@ -62,8 +65,8 @@ def relieve_held(s: Step, family: Block, n: Any, row: Row, g: tuple[Any, Any]) -
         _note(s, heavy & (row.D_turn > 0.0))
 
 
-def relieve_combo(s: Step, n: Any, row: Row, g: Any, length: Any) -> None:
-    """The same for a row on several degrees of freedom, of a tendon of this length."""
+def drop_immovable_multi_dof(s: Step, n: Any, row: Row, g: Any, length: Any) -> None:
+    """Set the stiffness of a row on several degrees of freedom to 0 likewise. length: of its tendon."""
     problem, moved = s.constraints, carry(0.0)
     for e in loop(problem.entry[n], problem.entry[n + 1]):
         moved.value = maximum(moved.value, abs(problem.coef[e]))
@@ -73,24 +76,26 @@ def relieve_combo(s: Step, n: Any, row: Row, g: Any, length: Any) -> None:
 
 
 def name_pair(s: Step, k: Any, pressed: Any) -> None:
-    """Keep the number of pair k, from 1, if it presses where no joint moves."""
+    """Store the index of pair k, from 1, if it presses where no joint moves."""
     status = s.constraints.status
     status[2] = maximum(status[2], pressed * (to_real(k) + 1.0))
 
 
 def _probed(s: Step, family: Block, n: Any, row: Row) -> tuple[Sequence[Any], Any, Any]:
-    """Velocities of the rows of a block under the probe; squares of what is rounding of its shifts and of its turns."""
+    """Return the velocities of a block's rows under the probe, and the squared rounding errors of translations and
+    rotations."""
     problem, least = s.constraints, ROUNDING[target().dtype]
     shift: Any = 0.0
     turn: Any = 0.0
     for side, p in (("a", row.p_a), ("b", row.p)):
         y = s.link[getattr(problem, f"{family.name}_link_{side}")[n]].y
         shift, turn = shift + dot(y.v, y.v) + dot(y.w, y.w) * dot(p, p), turn + dot(y.w, y.w)
-    seen = family.seen(s, n, row, Motions("y", problem.trial)).leaves()
+    seen = family.jacobian_product(s, n, row, Motions("y", problem.trial)).leaves()
     return seen, least * least * shift, least * least * turn
 
 
 def _square(x: Sequence[Any]) -> Any:
+    """Sum of squares."""
     total: Any = 0.0
     for each in x:
         total = total + each * each
@@ -98,4 +103,5 @@ def _square(x: Sequence[Any]) -> Any:
 
 
 def _note(s: Step, stiff: Any) -> None:
+    """Set the flag of stiff rows."""
     s.constraints.stiff[0] = maximum(s.constraints.stiff[0], select(stiff, 1.0, 0.0))

@@ -1,9 +1,9 @@
-"""Surfaces that move while their shapes do not, as belts and turntables do; and the adjoint.
+"""Surface velocities of shapes at rest, such as conveyor belts and turntables, and their adjoint.
 
     sigma(x) = v + w x (x - o)     of a shape: v and w in its axes, o its origin
 
-A contact sees that of B against that of A along its tangents, and the turn about its normal; velocities along the normal are
-those of the bodies alone.
+A contact uses the surface velocity of B relative to A along its tangents, and the relative spin about its normal.
+Velocities along the normal are those of the bodies only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .stiffness import Six
 
 
 class _Surface:
-    """Of one shape of pair k, seen at a point about the origin of its link's tree, in world axes."""
+    """Surface velocity of one shape of pair k at a point about the origin of its link's tree, world axes."""
 
     def __init__(self, s: Step, shape: Any, p: Vec3):
         own = s.const.surface[shape]
@@ -27,7 +27,7 @@ class _Surface:
         self.velocity = self.v + cross(self.w, self.arm)
 
     def vjp(self, s: Step, force: Vec3, torque: Vec3) -> Vec3:
-        """From the cotangents of velocity and turn to the pose of the shape and to constants; gives that of the point."""
+        """Add the cotangents of velocity and spin to those of the shape's pose and constants; return that of the point."""
         w_bar = cross(self.arm, force) + torque
         o_bar = cross(self.w, force)
         zeta = Force(cross(self.v, force) + cross(self.w, w_bar) + cross(self.X.r, o_bar), o_bar)
@@ -45,7 +45,7 @@ def _both(s: Step, k: Any, row: Row) -> tuple[_Surface, _Surface]:
 
 
 def drift(s: Step, k: Any, row: Row, wide: bool) -> Any:
-    """How surfaces move where pair k touches, in the frame of the contact."""
+    """Relative surface velocity at a contact of pair k, in the contact frame."""
     A, B = _both(s, k, row)
     seen = row.R.T @ (B.velocity - A.velocity)
     lin = Vec3(0.0, seen.y, seen.z)
@@ -53,7 +53,7 @@ def drift(s: Step, k: Any, row: Row, wide: bool) -> Any:
 
 
 def drift_vjp(s: Step, k: Any, row: Row, bar: Any) -> tuple[Mat3, Vec3, Vec3]:
-    """Adds to the poses of links and to constants; gives the cotangents of the frame, and of the point seen from B and A."""
+    """Add to the cotangents of poses and constants; return those of the frame, and of the point as part of B and of A."""
     A, B = _both(s, k, row)
     wide = isinstance(bar, Six)
     lin, spin = (bar.lin, bar.ang.x) if wide else (bar, 0.0)

@@ -1,4 +1,4 @@
-"""Rows of tendons: limits, dry friction, couplings; and the adjoint.
+"""Rows of tendons: limits, dry friction, couplings; and their adjoint.
 
 low, high  r = +-(L - limit) - margin,  J = +-moment,  one way
 dry        y = moment . (a + b v),  a force within +-eta
@@ -13,31 +13,31 @@ from typing import Any
 
 from ....compiler import Row, carry, loop, select, switch
 from ...context import Step
-from .families import BIG, COMBO, velocities
+from .families import BIG, MULTI_DOF, velocities
 from .impedance import impedance
-from .limit_rows import coefficient_bar, stop_cotangents, stop_soft_bars
+from .limit_rows import coefficient_bar, softness_bars, spring_row_bars
 from .soft_problem import TENDON_COUPLE, TENDON_DRY, TENDON_HIGH, TENDON_LOW
-from .stiff_rows import relieve_combo
+from .stiff_rows import drop_immovable_multi_dof
 
 RowFunction = Callable[[Step, Any, Row], None]
 
 
 def _entries(s: Step, n: Any, t: Any, shift: Any = 0) -> Iterator[tuple[Any, Any, Any]]:
-    """(entry of combo n, entry of tendon t, degree of freedom), where the entries of the tendon begin `shift` behind the first
-    of the combo."""
+    """Yield (entry of row n, entry of tendon t, degree of freedom). shift: position of the tendon's entries within the
+    row."""
     start, first = s.model.line_entry[t], s.constraints.entry[n] + shift
     for e in loop(start, s.model.line_entry[t + 1]):
         yield first + e - start, e, s.model.entry_dof[e]
 
 
 def _take_moment(s: Step, n: Any, t: Any, scale: Any, shift: Any = 0) -> None:
-    """The coefficients of combo n: those of a tendon, scaled."""
+    """Set the coefficients of row n to the scaled moment of a tendon."""
     for c, e, _ in _entries(s, n, t, shift):
         s.constraints.coef[c] = scale * s.ws.moment[e]
 
 
 def _take_moment_vjp(s: Step, n: Any, row: Row, t: Any, of: tuple[Any, Any], shift: Any = 0) -> None:
-    """To the moment of a tendon and to v, for (scale, damping b of the row)."""
+    """Add the cotangents of a tendon's moment and of v, for (scale, damping b of the row)."""
     scale, b = of
     for _, e, k in _entries(s, n, t, shift):
         bar = coefficient_bar(s, row, k, b)
@@ -46,27 +46,30 @@ def _take_moment_vjp(s: Step, n: Any, row: Row, t: Any, of: tuple[Any, Any], shi
 
 
 def _relieve(s: Step, n: Any, row: Row, g: Any, length: Any) -> None:
+    """Set the stiffness to zero if the row is nearly rigid and no joint moves it."""
     if s.constraints.has("stiff"):
-        relieve_combo(s, n, row, g, length)
+        drop_immovable_multi_dof(s, n, row, g, length)
 
 
 # -- limits ----------------------------------------------------------------------------------------------------------------
 def _limit(sign: float, s: Step, n: Any, row: Row) -> None:
-    problem, t = s.constraints, s.constraints.combo_of[n]
+    """Limit of a tendon: lower (sign 1) or upper (-1)."""
+    problem, t = s.constraints, s.constraints.multi_dof_of[n]
     own = s.const.line[t]
     soft = own.limit
     _take_moment(s, n, t, sign)
     r = sign * (s.ws.length[t] - (own.low if sign > 0 else own.high)) - own.margin
     d = impedance(soft, r, problem.square).d
     row.r, row.D, row.low, row.high = r, select(r < 0.0, d / (1.0 - d) * own.g, 0.0), 0.0, BIG
-    row.ref = -(soft.b * COMBO.seen(s, n, row, velocities(s))) - soft.k * d * r
+    row.ref = -(soft.b * MULTI_DOF.jacobian_product(s, n, row, velocities(s))) - soft.k * d * r
     _relieve(s, n, row, own.g, s.ws.length[t])
 
 
 def _limit_bars(sign: float, s: Step, n: Any, row: Row) -> None:
-    t = s.constraints.combo_of[n]
+    """Adjoint of a limit."""
+    t = s.constraints.multi_dof_of[n]
     own, soft = s.const.line[t], s.const.line[t].limit
-    d_bar, r_bar, d = stop_cotangents(s, soft, row)
+    d_bar, r_bar, d = spring_row_bars(s, soft, row)
     _take_moment_vjp(s, n, row, t, (sign, soft.b))
     s.ws.length_bar[t] = s.ws.length_bar[t] + sign * r_bar
     if s.bars.const is not None:
@@ -76,34 +79,36 @@ def _limit_bars(sign: float, s: Step, n: Any, row: Row) -> None:
         else:
             bar.high += r_bar
         bar.margin -= r_bar
-        bar.limit += stop_soft_bars(s, soft, row, d_bar, (d, COMBO.seen(s, n, row, velocities(s))))
+        bar.limit += softness_bars(s, soft, row, d_bar, (d, MULTI_DOF.jacobian_product(s, n, row, velocities(s))))
         bar.g += select(row.D > 0.0, row.z * row.f / own.g, 0.0)
 
 
 # -- dry friction ------------------------------------------------------------------------------------------------------------
 def _dry(s: Step, n: Any, row: Row) -> None:
-    t = s.constraints.combo_of[n]
+    """Dry friction of a tendon."""
+    t = s.constraints.multi_dof_of[n]
     own = s.const.line[t]
     _take_moment(s, n, t, 1.0)
-    rate = COMBO.seen(s, n, row, velocities(s))
+    rate = MULTI_DOF.jacobian_product(s, n, row, velocities(s))
     row.ref, row.r, row.D, row.low, row.high = -(own.b * rate), 0.0, own.D, -own.dry, own.dry
     _relieve(s, n, row, own.g, s.ws.length[t])
 
 
 def _dry_bars(s: Step, n: Any, row: Row) -> None:
-    t = s.constraints.combo_of[n]
+    """Adjoint of dry friction."""
+    t = s.constraints.multi_dof_of[n]
     own, holds = s.const.line[t], row.K > 0.0
     _take_moment_vjp(s, n, row, t, (1.0, own.b))
     if s.bars.const is not None:
         bar = s.bars.const.line[t]
-        bar.b -= row.d * COMBO.seen(s, n, row, velocities(s))
+        bar.b -= row.d * MULTI_DOF.jacobian_product(s, n, row, velocities(s))
         bar.D -= select(holds, row.z * row.y, 0.0)
         bar.dry += select(holds, 0.0, select(row.y < 0.0, row.z, -row.z))
 
 
 # -- couplings ---------------------------------------------------------------------------------------------------------------
 def polynomial(s: Step, e: Any, x: Any) -> tuple[Any, Any, Any]:
-    """P, P' and P'' of equality e at x"""
+    """Return P, P' and P'' of equality e at x."""
     P = s.const.equality[e].polynomial
     value = P.c0 + x * (P.c1 + x * (P.c2 + x * (P.c3 + x * P.c4)))
     slope = P.c1 + x * (2.0 * P.c2 + x * (3.0 * P.c3 + x * (4.0 * P.c4)))
@@ -111,7 +116,7 @@ def polynomial(s: Step, e: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 def add_coefficient(s: Step, e: Any, j: int, more: Any) -> None:
-    """To the cotangent of coefficient j of the polynomial of equality e."""
+    """Add to the cotangent of coefficient j of the polynomial of equality e."""
     assert s.bars.const is not None
     bar = s.bars.const.equality[e]
     now = bar.polynomial
@@ -119,12 +124,13 @@ def add_coefficient(s: Step, e: Any, j: int, more: Any) -> None:
 
 
 def _behind(s: Step, a: Any) -> Any:
-    """Where the second tendon of a coupling begins: behind the entries of the first."""
+    """Position of the second tendon's entries in a coupling."""
     return s.model.line_entry[a + 1] - s.model.line_entry[a]
 
 
 def _couple(s: Step, n: Any, row: Row) -> None:
-    problem, e = s.constraints, s.constraints.combo_of[n]
+    """Coupling of two tendons, or of one with a constant."""
+    problem, e = s.constraints, s.constraints.multi_dof_of[n]
     own, soft, a, b = s.const.equality[e], s.const.equality[e].soft, problem.tendon_a[e], problem.tendon_b[e]
     _take_moment(s, n, a, 1.0)
 
@@ -137,14 +143,15 @@ def _couple(s: Step, n: Any, row: Row) -> None:
     r = s.ws.length[a] - value
     d = impedance(soft, r, problem.square).d
     row.r, row.D, row.low, row.high = r, d / (1.0 - d) * own.g, -BIG, BIG
-    row.ref = -(soft.b * COMBO.seen(s, n, row, velocities(s))) - soft.k * d * r
+    row.ref = -(soft.b * MULTI_DOF.jacobian_product(s, n, row, velocities(s))) - soft.k * d * r
     _relieve(s, n, row, own.g, s.ws.length[a])
 
 
 def _couple_bars(s: Step, n: Any, row: Row) -> None:
-    problem, e = s.constraints, s.constraints.combo_of[n]
+    """Adjoint of a coupling."""
+    problem, e = s.constraints, s.constraints.multi_dof_of[n]
     own, soft, a, b = s.const.equality[e], s.const.equality[e].soft, problem.tendon_a[e], problem.tendon_b[e]
-    d_bar, r_bar, d = stop_cotangents(s, soft, row)
+    d_bar, r_bar, d = spring_row_bars(s, soft, row)
     _take_moment_vjp(s, n, row, a, (1.0, soft.b))
     s.ws.length_bar[a] = s.ws.length_bar[a] + r_bar
 
@@ -153,7 +160,7 @@ def _couple_bars(s: Step, n: Any, row: Row) -> None:
         _, slope, bend = polynomial(s, e, x)
         _take_moment_vjp(s, n, row, b, (-slope, soft.b), _behind(s, a))
         slope_bar = -_moment_times_bars(s, n, row, b, soft.b)
-        if problem.limit_bar is not None:  # the row pulls along the second tendon by -P' f
+        if problem.limit_bar is not None:  # force along the second tendon: -P' f
             slope_bar = slope_bar - row.f * problem.limit_bar[s.model.nl + s.model.ntendon + b]
         s.ws.length_bar[b] = s.ws.length_bar[b] + slope_bar * bend - r_bar * slope
         if s.bars.const is not None:
@@ -169,12 +176,12 @@ def _couple_bars(s: Step, n: Any, row: Row) -> None:
     switch(problem.couple_two[e], {1: both, 0: alone})
     if s.bars.const is not None:
         bar = s.bars.const.equality[e]
-        bar.soft += stop_soft_bars(s, soft, row, d_bar, (d, COMBO.seen(s, n, row, velocities(s))))
+        bar.soft += softness_bars(s, soft, row, d_bar, (d, MULTI_DOF.jacobian_product(s, n, row, velocities(s))))
         bar.g += row.z * row.f / own.g
 
 
 def _moment_times_bars(s: Step, n: Any, row: Row, t: Any, b: Any) -> Any:
-    """The moment of a tendon times the cotangents of coefficients."""
+    """Return the moment of a tendon times the cotangents of its coefficients."""
     total = carry(0.0)
     for _, e, k in _entries(s, n, t):
         total.value = total.value + s.ws.moment[e] * coefficient_bar(s, row, k, b)

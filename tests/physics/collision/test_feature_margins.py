@@ -6,14 +6,14 @@ import pytest
 import artigrad as ag
 from artigrad.compiler.numpy_target import NumpyTarget
 from artigrad.compiler.values import staging_on
-from artigrad.physics.collision.analytic.box import box_capsule_level
+from artigrad.physics.collision.analytic.box import box_capsule_symmetric_margin
 from artigrad.physics.collision.analytic.cylinder import cylinder_ball, cylinder_ball_vjp
-from artigrad.physics.collision.convex.contact_record import found
-from artigrad.physics.collision.gap import FAR, Gap, Pose
+from artigrad.physics.collision.contact_geometry import FAR, ContactGeometry, Pose
+from artigrad.physics.collision.convex.contact_record import saved_geometry
 from artigrad.physics.collision.routines import BY_SHAPES, ROUTINES
 from artigrad.physics.spatial import Vec3
 
-from .beside_mujoco import KIND, matrices, meet, random_rotations, three, vectors
+from .beside_mujoco import KIND, collide_pair, matrices, random_rotations, three, vectors
 from .test_adjoints import CUBE, LYING, UPRIGHT, numbers, turn
 
 NEAR = 0.02
@@ -53,7 +53,7 @@ class Way:
         R, r = turn(t[:, None] * w) @ self.R0, self.r0 + t[:, None] * v
         A = Pose(matrices(np.tile(np.eye(3), (n, 1, 1))), vectors(np.zeros((n, 3))))
         B = Pose(matrices(R), vectors(r))
-        value, slope, room = np.zeros(n), np.zeros(n), np.full(n, FAR)
+        value, slope, margin = np.zeros(n), np.zeros(n), np.full(n, FAR)
         routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
 
         def rows(vector):
@@ -65,22 +65,25 @@ class Way:
                 total = np.where(inside > 0, self.weights @ numbers(gap, n), 0.0)
                 bars = inside**4 * self.weights[:, None]
                 bars[0] -= 4.0 / NEAR * inside**3 * total
-                pose = routine.vjp(*asked, Gap.from_leaves(list(bars))).B
+                pose = routine.vjp(*asked, ContactGeometry.from_leaves(list(bars))).B
                 force = rows(pose.f)
                 rate = (rows(pose.n) - np.cross(r, force)) @ w + force @ v
                 value, slope = value + inside**4 * total, slope + np.where(inside > 0, rate, 0.0)
-                room = np.where(inside > 0, np.minimum(room, own), room)
-        return value, slope, room
+                margin = np.where(inside > 0, np.minimum(margin, own), margin)
+        return value, slope, margin
 
 
 def points(routine, a, b, poses, n, near=NEAR):
     """(gap, what its adjoint is asked, room) of each point of a pair."""
     if routine.collide:
-        slots, _, solids = meet(a, b, *poses, near, n)
-        room = routine.room(*solids, near, slots)
-        return [(found(row), (*solids, row), room) for row in (slots.rows[k] for k in range(len(routine.features)))]
+        slots, _, solids = collide_pair(a, b, *poses, near, n)
+        margin = routine.margin(*solids, near, slots)
+        return [
+            (saved_geometry(row), (*solids, row), margin)
+            for row in (slots.rows[k] for k in range(len(routine.features)))
+        ]
     asked = [(poses[0], three(a[1]), poses[1], three(b[1]), Vec3(*at)) for at in routine.features]
-    return [(routine.forward(*of), of, routine.room(*of) if routine.room else FAR) for of in asked]
+    return [(routine.forward(*of), of, routine.margin(*of) if routine.margin else FAR) for of in asked]
 
 
 def kinks(value, slope):
@@ -106,18 +109,18 @@ WAYS = [(*pair, 24, 0) for pair in CLOSED] + [(*pair, 5, pair == ("ellipsoid", "
 
 @pytest.mark.parametrize(("a", "b", "ways", "seed"), WAYS)
 def test_every_kink_is_where_there_is_little_room(a, b, ways, seed):
-    rng, one, other, seen, rooms = np.random.default_rng(int(seed)), SHAPES[a], SHAPES[b], 0, []
+    rng, one, other, seen, margins = np.random.default_rng(int(seed)), SHAPES[a], SHAPES[b], 0, []
     for k in range(ways):
         way = Way(rng, one, other, k)
-        value, slope, room = way.along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
+        value, slope, margin = way.along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
         for i in kinks(value, slope):
             seen += 1
-            left, gone = min(room[i], room[i + 1]), abs(room[i] - room[i + 1])
-            assert left < 8 * STRIDE + 2 * gone, (k, i, room[i])
-        rooms.append(room[value != 0])
-    rooms = np.concatenate(rooms)
+            left, gone = min(margin[i], margin[i + 1]), abs(margin[i] - margin[i + 1])
+            assert left < 8 * STRIDE + 2 * gone, (k, i, margin[i])
+        margins.append(margin[value != 0])
+    margins = np.concatenate(margins)
     assert seen > 0
-    assert np.median(rooms) > 2e-3 and np.mean(rooms > 5e-4) > 0.8, np.quantile(rooms, (0.1, 0.2, 0.5))
+    assert np.median(margins) > 2e-3 and np.mean(margins > 5e-4) > 0.8, np.quantile(margins, (0.1, 0.2, 0.5))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +129,8 @@ def test_every_kink_is_where_there_is_little_room(a, b, ways, seed):
 def test_what_has_no_kinks_has_room(a, b):
     rng, one, other = np.random.default_rng(0), SHAPES[a], SHAPES[b]
     for k in range(4):
-        value, slope, room = Way(rng, one, other, k).along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
-        assert len(kinks(value, slope)) == 0 and room.min() > 0.01
+        value, slope, margin = Way(rng, one, other, k).along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
+        assert len(kinks(value, slope)) == 0 and margin.min() > 0.01
 
 
 def scene(kind):
@@ -188,15 +191,15 @@ def test_level_capsule_over_both_rims_of_a_box_has_room_but_for_being_level():
     assert room_of(box, capsule, LYING, at, 0.0) > 1e-3
     with staging_on(NumpyTarget("f64", 1)):
         A, B = level
-        assert abs(float(np.ravel(box_capsule_level(A, three(box[1]), B, three(capsule[1])))[0])) < 1e-12
+        assert abs(float(np.ravel(box_capsule_symmetric_margin(A, three(box[1]), B, three(capsule[1])))[0])) < 1e-12
 
 
 def test_ball_on_the_axis_over_the_end_of_a_cylinder_has_the_gradient_of_a_face():
-    size, bar = Vec3(0.1, 0.05, 0.0), Gap(0.3, Vec3(0.5, -0.7, 0.2), Vec3(0.4, 0.6, -0.1), Vec3.zero())
+    size, bar = Vec3(0.1, 0.05, 0.0), ContactGeometry(0.3, Vec3(0.5, -0.7, 0.2), Vec3(0.4, 0.6, -0.1), Vec3.zero())
 
     def loss(x, y):
-        met = cylinder_ball(size, Vec3(np.float64(x), np.float64(y), np.float64(0.09)), 0.05)
-        return sum(u * w for u, w in zip(met.leaves(), bar.leaves(), strict=True))
+        collided = cylinder_ball(size, Vec3(np.float64(x), np.float64(y), np.float64(0.09)), 0.05)
+        return sum(u * w for u, w in zip(collided.leaves(), bar.leaves(), strict=True))
 
     with staging_on(NumpyTarget("f64", 1)):
         _, c_bar, _ = cylinder_ball_vjp(size, Vec3(np.float64(0.0), np.float64(0.0), np.float64(0.09)), 0.05, bar)

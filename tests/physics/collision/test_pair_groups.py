@@ -16,9 +16,9 @@ STEPS = 60
 HEIGHTS = (0.33, 0.37, 0.45, 1.0, 3.0)  # from near to never
 
 
-def crowd(margin=0.01):
+def pair_group(margin=0.01):
     """A plate with four balls over four boxes, and a ball beside it over a plane: 16 pairs in a crowd, and others."""
-    b = ag.ModelBuilder("crowd")
+    b = ag.ModelBuilder("pair_group")
     b.body("plate", joint="free", mass=2.0, inertia=(0.02, 0.03, 0.04))
     b.body("ball", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01))
     b.sphere("ball", 0.1, group=1, touches=2)
@@ -38,24 +38,24 @@ def starts(model):
 
 
 def test_a_crowd_changes_neither_motion_nor_gradient(monkeypatch):
-    found = []
-    for least in (candidates.CROWD, 1000):
-        monkeypatch.setattr(candidates, "CROWD", least)
-        model = crowd()
-        assert ("crowd" in soft_features(model)) == (least < 1000)
+    saved_geometry = []
+    for least in (candidates.GROUP_SIZE, 1000):
+        monkeypatch.setattr(candidates, "GROUP_SIZE", least)
+        model = pair_group()
+        assert ("pair_group" in soft_features(model)) == (least < 1000)
         sim, start = ag.Simulator(model), starts(model)
         trajectory = sim.rollout(start, steps=STEPS)
         bars = sim.vjp(trajectory, q_bar=np.ones_like(start.q))
-        found.append((trajectory.q, bars.q0, bars.v0, bars.params.flat))
-    lowest = found[0][0][:, :, 2].min(axis=1)
+        saved_geometry.append((trajectory.q, bars.q0, bars.v0, bars.params.flat))
+    lowest = saved_geometry[0][0][:, :, 2].min(axis=1)
     assert (lowest[:2] > 0.2).all() and (lowest[3:] > 0.5).all()  # some came to rest on boxes, some were never near
-    for one, other in zip(*found, strict=True):
+    for one, other in zip(*saved_geometry, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 def test_a_robot_near_a_crowd_is_no_other_beside_robots_far_from_it(dtype):
-    model = crowd()
+    model = pair_group()
     sim, start = ag.Simulator(model, dtype=dtype), starts(model)
     together = sim.rollout(start, steps=STEPS)
     for k in range(len(HEIGHTS)):
@@ -65,7 +65,7 @@ def test_a_robot_near_a_crowd_is_no_other_beside_robots_far_from_it(dtype):
 
 def test_the_box_of_a_crowd_has_its_margins():
     """Contacts at a distance: a crowd that is within its margin alone."""
-    model = crowd(margin=0.1)
+    model = pair_group(margin=0.1)
     sim = ag.Simulator(model, 0.001)
     q = starts(model).q[0]
     q[2] = 0.2 + 0.1 + 0.08
@@ -74,7 +74,7 @@ def test_the_box_of_a_crowd_has_its_margins():
 
 
 def test_numpy_agrees_with_native():
-    model = crowd()
+    model = pair_group()
     with np.errstate(all="ignore"):
         native, slow = (
             ag.Simulator(model, backend=backend).rollout(starts(model), steps=2).q for backend in ("native", "numpy")
@@ -83,7 +83,7 @@ def test_numpy_agrees_with_native():
 
 
 def test_it_is_staged_for_a_gpu():
-    device, model = Recorder(), crowd()
+    device, model = Recorder(), pair_group()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "device", lambda number: device)
         for kept in (array._copy_rows, total._loaded):
@@ -103,8 +103,8 @@ def test_adhesion_acts_across_the_gap_of_a_crowd(monkeypatch):
     text = f"""<mujoco><worldbody>{boxes}<body name="plate" pos="0 0 .33"><freejoint/>{balls}</body></worldbody>
       <actuator><adhesion body="plate" ctrlrange="0 1" gain="5"/></actuator></mujoco>"""
     falls = []
-    for least in (candidates.CROWD, 1000):
-        monkeypatch.setattr(candidates, "CROWD", least)
+    for least in (candidates.GROUP_SIZE, 1000):
+        monkeypatch.setattr(candidates, "GROUP_SIZE", least)
         sim = ag.Simulator(ag.load(text), 0.001)
         falls += [sim.rollout(sim.reset(), [[u]]).final.v[2] for u in (0.0, 1.0)]
     free, pulled, *others = falls
