@@ -1,4 +1,5 @@
-"""What one step knows. Every function of the physics takes a Step first, then only what it adds to it."""
+"""Step: inputs, constants, workspace and cotangent buffers of one simulation step; the first argument of every physics
+function."""
 
 from __future__ import annotations
 
@@ -12,16 +13,24 @@ from .tables import Bars, Constants, Topology, Workspace
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A step of one robot (or of a pack of them) while it is staged.
+    """A step of one robot, or of one per SIMD lane, while it is staged.
 
-    model: integers of the model. const: what a step reads of Params. options: the method. dt: of the step; damping_dt: over
-    which damping acts in the factor of the mass matrix; slows: what the integrator takes at the end of the step (`rates`).
-    q, v, act, u: state (act: of models with activations) and control. ws: scratch. wrench: on bodies, if there are any.
-    constraints: rows of contacts, limits and the like, for a model that can have some. lines: what of lines (`lines`) the model
-    has; extras: forces that not every model has (`Model.extras`).
-
-    Backwards: bars, where cotangents are added; v_next, the velocities the step led to; filled, whether ws holds what the
-    adjoint reads of this step already.
+    Attributes:
+        model: Integers of the model.
+        const: Constants computed from Params.
+        options: Options of the simulator.
+        dt: Step size, s.
+        damping_dt: Step size by which damping enters the factor of the mass matrix, s.
+        implicit_terms: Forces that the integrator evaluates at the end of the step (`implicit_forces`).
+        ws: Scratch.
+        q, v, act, u: State (act: of models with activations) and control.
+        wrench: External wrenches on bodies, if any.
+        constraints: Constraint rows, for models that can have some.
+        lines: Kinds of transmissions of the model.
+        extras: Forces that not every model has (`Model.extras`).
+        bars: Buffers of cotangents, in backward passes.
+        v_next: Velocities after the step, in backward passes.
+        filled: True if ws already holds what the adjoint reads of this step.
     """
 
     model: Topology
@@ -44,18 +53,18 @@ class Step:
     filled: bool = False
 
     def at(self, **changes: Any) -> Self:
-        """The same step with something in another place: another state, another place for cotangents."""
+        """Return a copy of the step with other fields, such as another state or other cotangent buffers."""
         return replace(self, **changes)
 
     @property
     def state(self) -> list[tuple[str, Reals, Any]]:
-        """The parts of the state: name, where it is, size."""
+        """Parts of the state: name, memory, size."""
         parts = [("q", self.q, self.model.nq), ("v", self.v, self.model.nv)]
         return [*parts, ("act", self.act, self.model.na)] if "activation" in self.extras else parts
 
     @property
     def state_bars(self) -> list[tuple[str, Reals, Any]]:
-        """The same of their cotangents."""
+        """Cotangents of the state: name, memory, size."""
         return [(name, getattr(self.bars, name), n) for name, _, n in self.state]
 
     @property
@@ -70,10 +79,10 @@ class Step:
 
     @property
     def field(self) -> Table:
-        """Rows of links, backwards: cotangents of poses, and another field of motions."""
+        """Rows of links in backward passes: cotangents of poses, and a second motion field."""
         return self.ws.field
 
     @property
     def tree(self) -> Table:
-        """Rows of trees, backwards: cotangents of their origins."""
+        """Rows of trees in backward passes: cotangents of their origins."""
         return self.ws.tree

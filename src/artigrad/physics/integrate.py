@@ -1,7 +1,7 @@
 """Stage 5: integrators, each above its adjoint. Rotations advance by the exponential map  (theory 7.1, 7.3-7.6).
 
-An integrator is given how accelerations are found, and how they are differentiated. The adjoints find the velocities that the
-step led to in s.v_next: they are kept anyway, and spare a solve.
+An integrator is given the computation of accelerations and its adjoint. The adjoints read the velocities after the step
+from s.v_next: they are stored anyway, and this saves a solve.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from .transmissions.transmission import kinematics
 
 
 class Accelerations(NamedTuple):
-    """How accelerations are found (ws.qdd), and differentiated: recompute(s) fills the workspace, vjp(s, qdd_bar) adds."""
+    """Computation of accelerations.
+
+    Attributes:
+        find: Computes ws.qdd.
+        recompute: Fills the workspace for the adjoint.
+        vjp: Called as vjp(s, qdd_bar); adds the cotangents.
+    """
 
     find: Callable[[Step], None]
     recompute: Callable[[Step], None]
@@ -30,7 +36,13 @@ class Accelerations(NamedTuple):
 
 
 class Integrator(NamedTuple):
-    """slows: which forces are taken at the end of the step, see `rates`."""
+    """Integrator.
+
+    Attributes:
+        forward: One step.
+        backward: Its adjoint.
+        implicit_terms: Forces evaluated at the end of the step, see `implicit_forces`.
+    """
 
     forward: Callable[[Step, Accelerations], None]
     backward: Callable[[Step, Accelerations], None]
@@ -39,7 +51,7 @@ class Integrator(NamedTuple):
 
 # -- Euler -----------------------------------------------------------------------------------------------------------------
 def euler(s: Step, accelerations: Accelerations) -> None:
-    """v+ = v + dt w,   q+ = q (+) dt v+;   w: accelerations, slowed down by what acts at the end of the step"""
+    """v+ = v + dt w,   q+ = q (+) dt v+.  w: accelerations with implicit forces."""
     _find_implicit(s, accelerations)
     activation.advance(s)
     _advance(s, s.v, s.ws.qdd)
@@ -47,13 +59,14 @@ def euler(s: Step, accelerations: Accelerations) -> None:
 
 
 def euler_vjp(s: Step, accelerations: Accelerations) -> None:
+    """Adjoint of `euler`."""
     _start_backward(s, accelerations)
     coordinates.integrate_vjp(s, s.q, s.v_next, s.bars.q, s.bars.v)
     _implicit_vjp(s, accelerations)
 
 
 def explicit(s: Step, accelerations: Accelerations) -> None:
-    """q+ = q (+) dt v,   v+ = v + dt w"""
+    """q+ = q (+) dt v,   v+ = v + dt w."""
     _find_implicit(s, accelerations)
     activation.advance(s)
     coordinates.integrate(s, s.q, s.v)
@@ -61,27 +74,32 @@ def explicit(s: Step, accelerations: Accelerations) -> None:
 
 
 def explicit_vjp(s: Step, accelerations: Accelerations) -> None:
+    """Adjoint of `explicit`."""
     _start_backward(s, accelerations)
-    for k in loop(s.model.nv):  # of v+, before the coordinates add to that of v
+    for k in loop(s.model.nv):  # that of v+, before the coordinates add to that of v
         s.ws.qdd_bar[k] = s.dt * s.bars.v[k]
     coordinates.integrate_vjp(s, s.q, s.v, s.bars.q, s.bars.v)
     _implicit_vjp(s, accelerations, found=True)
 
 
 def _advance(s: Step, v: Reals, a: Reals) -> None:
+    """Add dt a to v."""
     for k in loop(s.model.nv):
         v[k] = v[k] + s.dt * a[k]
 
 
 def _find_implicit(s: Step, accelerations: Accelerations) -> None:
+    """Compute the accelerations with implicit forces."""
     accelerations.find(s)
     if s.implicit_terms is not None:
         apply_implicit_forces(s)
 
 
 def _start_backward(s: Step, accelerations: Accelerations) -> None:
-    """No cotangent of q yet, those of activations at the start; what the adjoint reads of the step; and its accelerations, read
-    off the velocities it led to:  w = (v+ - v)/dt  (rounding: eps |v|/dt)."""
+    """Initialize a backward pass: clear the cotangent of q, recompute the step, and differentiate activations.
+
+    The accelerations are derived from the velocities after the step:  w = (v+ - v)/dt  (rounding: eps |v|/dt).
+    """
     rate = 1.0 / s.dt
     for k in loop(s.model.nv):
         s.bars.tangent[k] = 0.0
@@ -92,7 +110,7 @@ def _start_backward(s: Step, accelerations: Accelerations) -> None:
 
 
 def _implicit_vjp(s: Step, accelerations: Accelerations, found: bool = False) -> None:
-    """From w_bar = dt v+_bar, unless it is in ws.qdd_bar already, to everything."""
+    """Propagate w_bar = dt v+_bar to all inputs. found: w_bar is already in ws.qdd_bar."""
     if not found:
         for k in loop(s.model.nv):
             s.ws.qdd_bar[k] = s.dt * s.bars.v[k]
@@ -105,16 +123,19 @@ def _implicit_vjp(s: Step, accelerations: Accelerations, found: bool = False) ->
 
 
 # -- Runge-Kutta -------------------------------------------------------------------------------------------------------------
-# weight of stage k in the sum, and how far along stage k-1 its state is taken
+# weight of stage k, and the time at which its state is taken, relative to dt
 _WEIGHT = {0: lambda: 1 / 6, 1: lambda: 1 / 3, 2: lambda: 1 / 3, 3: lambda: 1 / 6}
 _NODE = {0: lambda: 0.0, 1: lambda: 0.5, 2: lambda: 0.5, 3: lambda: 1.0}
 
 
 def rk4(s: Step, accelerations: Accelerations) -> None:
-    """The method of order four of Runge and Kutta, on coordinates in the way of Munthe-Kaas  (theory 7.4): every stage is
-    reached in one move from where the step began, and its velocities v_k become rates r_k of that move.
+    """Runge-Kutta method of order four, on coordinates by the method of Munthe-Kaas  (theory 7.4).
 
-    q_k = q (+) dt n_k r_(k-1),   v_k = v + dt n_k a_(k-1);      q+ = q (+) dt sum w_k r_k,   v+ = v + dt sum w_k a_k
+    Every stage is reached in one displacement from the initial state, and its velocities v_k become rates r_k of that
+    displacement:
+
+        q_k = q (+) dt n_k r_(k-1),   v_k = v + dt n_k a_(k-1);      q+ = q (+) dt sum w_k r_k,   v+ = v + dt sum w_k
+        a_k
     """
     _rk4_stages(s, accelerations)
     _lengths_at_start(s)
@@ -125,8 +146,11 @@ def rk4(s: Step, accelerations: Accelerations) -> None:
 
 
 def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
-    """The four stages, and the means of what moves them. Stage k has row k of ws.q_stage and ws.v_stage, and row k + 1 of
-    ws.rate_stage and ws.a_stage, whose row 0 is that of no motion."""
+    """Compute the four stages and the weighted means of rates and accelerations.
+
+    Stage k is in row k of ws.q_stage and ws.v_stage, and in row k + 1 of ws.rate_stage and ws.a_stage, whose row 0 is
+    zero.
+    """
     nq, nv, ws = s.model.nq, s.model.nv, s.ws
     for i in loop(nv):
         ws.rate_mean[i], ws.a_mean[i], ws.rate_stage[i], ws.a_stage[i] = 0.0, 0.0, 0.0, 0.0
@@ -152,13 +176,13 @@ def _rk4_stages(s: Step, accelerations: Accelerations) -> None:
 
 
 def _lengths_at_start(s: Step) -> None:
-    """Lengths where the step began, beside which activations of servos that turn are taken."""
+    """Compute lengths at the initial state, to which activations of angular servos are wrapped."""
     if "activation" in s.extras and s.lines & ANGULAR_GEARS.keys():
         kinematics(s)
 
 
 def _activation_stage(s: Step, stage: Step, k: Any, dt: Any, weight: Any) -> None:
-    """Activations of stage k, and their rates: row k of ws.act_stage, row k + 1 of ws.act_rate."""
+    """Activations of stage k and their rates: row k of ws.act_stage, row k + 1 of ws.act_rate."""
     na, ws = s.model.na, s.ws
     for i in loop(na):
         stage.act[i] = s.act[i] + dt * ws.act_rate[k * na + i]
@@ -169,8 +193,8 @@ def _activation_stage(s: Step, stage: Step, k: Any, dt: Any, weight: Any) -> Non
 
 
 def _activation_stage_vjp(s: Step, stage: Step, dt: Any, weight: Any) -> None:
-    """bars.act has what the forces of the stage say; adds what its rates say, and takes all to the start and to the rates of
-    the stage before."""
+    """Adjoint of `_activation_stage`: from bars.act and the cotangents of rates to the initial state and the stage
+    before."""
     ws, bars = s.ws, s.bars
     for i in loop(s.model.na):
         activation.rate_vjp(stage, i, weight * ws.act_mean_bar[i] + ws.act_rate_bar[i])
@@ -179,18 +203,22 @@ def _activation_stage_vjp(s: Step, stage: Step, dt: Any, weight: Any) -> None:
 
 
 def _stage(s: Step, k: Any) -> Step:
+    """The step at stage k."""
     here = s.at(q=s.ws.q_stage.shifted(k * s.model.nq), v=s.ws.v_stage.shifted(k * s.model.nv))
     return here.at(act=s.ws.act_stage.shifted(k * s.model.na)) if "activation" in s.extras else here
 
 
 def _partly(s: Step, k: Any) -> Step:
-    """The step as far as stage k is along it."""
+    """The step with dt up to stage k."""
     return s.at(dt=s.dt * switch(k, _NODE))
 
 
 def rk4_vjp(s: Step, accelerations: Accelerations) -> None:
-    """Stages backwards. (ws.rate_bar, ws.a_bar): what stage k+1 says to the rates and accelerations of stage k;
-    (ws.q_start_bar, ws.v_start_bar): what all of them say to the state that the step began with."""
+    """Adjoint of `rk4`, stage by stage backwards.
+
+    ws.rate_bar, ws.a_bar: cotangents of the rates and accelerations of stage k from stage k+1. ws.q_start_bar,
+    ws.v_start_bar: cotangents of the initial state from all stages.
+    """
     nq, nv, ws, bars = s.model.nq, s.model.nv, s.ws, s.bars
     _rk4_stages(s, accelerations)
     for i in loop(nv):
@@ -244,8 +272,14 @@ INTEGRATORS = {
 
 
 def implicit_terms(model: Model, options: Options, damped: bool, in_factor: bool) -> str | None:
-    """What the integrator takes at the end of the step, see `rates`; damped: whether there may be damping; in_factor: whether
-    damping is in the factor of the mass matrix instead."""
+    """Return the forces that the integrator evaluates at the end of the step, see `implicit_forces`.
+
+    Args:
+        model: Model.
+        options: Options.
+        damped: True if there may be damping.
+        in_factor: True if damping is in the factor of the mass matrix instead.
+    """
     wanted = INTEGRATORS[options.integrator].implicit_terms
     if wanted == "damping":
         return "damping" if damped and options.implicit_damping and not in_factor else None

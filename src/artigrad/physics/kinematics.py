@@ -1,7 +1,7 @@
-"""Stage 1: poses, joint axes, velocities and inertias of all links, from the roots to the tips; and the adjoint.
+"""Stage 1: poses, joint axes, velocities and inertias of all links, root to tip; and the adjoint.
 
-Everything is in world axes, with positions and moments about the origin of the link's tree. A recursion along the tree
-is then a plain sum, and a column of the Jacobian is S itself.
+All quantities are in world axes, with positions and moments about the origin of the link's tree. A recursion along the
+tree is then a plain sum, and a column of the Jacobian is S itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from .spatial import Force, Motion, Transform, Vec3, cross_force, force_to_child
 
 
 def link_kinematics(s: Step) -> None:
-    """X_i = X_p X_T X_J(q),   v_i = v_p + S_i v,   I_i in world axes.
+    """Compute X_i = X_p X_T X_J(q),   v_i = v_p + S_i v,   I_i in world axes.
 
-    One loop for each part, so that the parts which do not wait for the parent overlap from link to link. One loop for all of
-    them is 7 % slower on one quadruped.
+    One loop per part, so that the parts that do not depend on the parent overlap between links. A single loop is 7 %
+    slower on one quadruped.
     """
     world = s.link[0]
     world.X, world.v = Transform.identity(), Motion.zero()
@@ -35,14 +35,14 @@ def link_kinematics(s: Step) -> None:
 
 
 def origin(s: Step, t: Any) -> Vec3:
-    """The origin of tree t in the world."""
+    """Origin of tree t in the world."""
     fixed = s.const.tree[t]
     cases = {0: lambda: fixed.origin, 1: lambda: s.q.struct(s.model.tree_q[t], Vec3)}
     return switch(s.model.tree_free[t], cases)
 
 
 def clear_pose_bars(s: Step, velocity_bar: str = "v_bar") -> None:
-    """zeta = 0 and the cotangent of velocities = 0 for every link, o_bar = 0 for every tree, ready to be added to."""
+    """Set zeta and the cotangent of velocities to zero for every link, and o_bar for every tree."""
     for i in loop(s.model.nl):
         s.field[i].zeta = Force.zero()
         setattr(s.field[i] if velocity_bar == "w_bar" else s.link[i], velocity_bar, Force.zero())
@@ -51,15 +51,16 @@ def clear_pose_bars(s: Step, velocity_bar: str = "v_bar") -> None:
 
 
 def kinematics_vjp(s: Step) -> None:
-    """Adds to the cotangents of q (tangent) and v what the cotangents `zeta` of poses and `v_bar` of velocities say.
+    """Add to the cotangents of q (tangent) and v, given those of poses (`zeta`) and velocities (`v_bar`) of links.
 
-    zeta_i: force of a rigid motion of link i and what is fixed to it, about the tree's origin. Moving joint i moves all
-    it carries, and turns its velocity relative to the parent's  (theory 0.3, 5.16):  xi_i = zeta_i - v_0 x* v_bar_i.
-    o_bar: of the tree's origin, which a free joint and the placement of a root move without changing anything else.
+    zeta_i is the cotangent of a rigid motion of link i and what is fixed to it, about the tree's origin. A motion of
+    joint i moves its subtree, and rotates its velocity relative to the parent's  (theory 0.3, 5.16):  xi_i = zeta_i -
+    v_0 x* v_bar_i. o_bar is the cotangent of the tree's origin, which a free joint and the placement of a root move
+    without any other effect.
     """
     for i in loop(1, s.model.nl):
         link = s.link[i]
-        s.field[i].zeta += cross_force(link.v, link.v_bar)  # v_i is in world axes: it turns with its link
+        s.field[i].zeta += cross_force(link.v, link.v_bar)  # v_i is in world axes: it rotates with its link
     for i in loop(1, s.model.nl, inwards=True):
         p = s.model.parent[i]
         link, parent = s.link[i], s.link[p]
@@ -74,7 +75,7 @@ def kinematics_vjp(s: Step) -> None:
 
 
 def add_placement_bar(s: Step, i: Any, xi: Force, o_bar: Vec3) -> None:
-    """To the cotangent of the placement of link i, in the frame of its parent; of a root, about the tree's origin."""
+    """Add to the cotangent of the placement of link i, in the frame of its parent; of a root, about the tree's origin."""
     if s.bars.const is None:
         return
     X_p = s.link[s.model.parent[i]].X

@@ -1,5 +1,7 @@
-"""The margin of a backward pass: the least speed, of all steps, by which something would have had to move otherwise for a
-derivative to jump. Constraints hold it; a model that can have none has no margin."""
+"""Switch margin of a backward pass: the smallest change of velocity in any step that would have made a derivative jump.
+
+It is stored with the constraint rows; a model without constraints has no margin.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +13,12 @@ from .context import Step
 
 
 def keep_speed(s: Step, speed: Any, where: Any = None) -> None:
-    """Keep a speed, where asked."""
+    """Reduce the margin to a speed, m/s, if `where` holds."""
     if s.constraints is not None:
         status = s.constraints.status
         status[1] = minimum(status[1], speed if where is None else select(where, speed, FAR))
 
 
 def keep_distance(s: Step, distance: Any, where: Any = None) -> None:
-    """Keep the speed at which a distance of positions to a kink closes within a step."""
+    """Reduce the margin to the speed that closes a distance to a kink within one step."""
     keep_speed(s, maximum(distance, 0.0) / s.dt, where)

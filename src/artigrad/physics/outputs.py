@@ -1,6 +1,6 @@
-"""What losses are built on: poses and velocities of bodies and sites, centre of mass, energies; and their adjoints.
+"""Outputs for losses: poses and velocities of bodies and sites, center of mass, energies; and their adjoint.
 
-Reads what kinematics left in the workspace. Frames are the bodies, then the sites.
+Reads the result of kinematics in the workspace. Frames are the bodies, then the sites.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from .spatial.vectors import axial
 from .transmissions.transmission import clear_line_bars, lines_vjp
 
 FRAME = Layout(p=Vec3, R=Mat3, v=Vec3, w=Vec3)
-# after the frames
+# entries after the frames
 COM, KINETIC, POTENTIAL, TOTALS = 0, 3, 4, 5
 
 
 def outputs_size(nb: Any, ns: Any) -> Any:
+    """Number of entries of the output."""
     return (nb + ns) * FRAME.size + TOTALS
 
 
 def outputs(s: Step, out: Reals) -> None:
-    """Fill `out`: a row of FRAME for each body and site, then centre of mass, kinetic and potential energy."""
+    """Fill `out`: a row of FRAME for each body and site, then center of mass, kinetic and potential energy."""
     frames = Table(out.memory, FRAME, out.start)
     for k in loop(s.model.nb + s.model.ns):
         i = s.model.frame_link[k]
@@ -77,12 +78,12 @@ def outputs(s: Step, out: Reals) -> None:
 
 
 def _world_inertia(s: Step) -> None:
-    """Bodies that are fixed to the world count in the centre of mass and the potential energy."""
+    """Include bodies fixed to the world in the center of mass and the potential energy."""
     s.link[0].I = s.const.link[0].I
 
 
 def outputs_vjp(s: Step, out_bar: Reals) -> None:
-    """Adds to the cotangents of q (tangent), v and constants."""
+    """Add to the cotangents of q (tangent), v and constants."""
     frames, const_bar = Table(out_bar.memory, FRAME, out_bar.start), s.bars.const
     totals = out_bar.shifted((s.model.nb + s.model.ns) * FRAME.size)
     assert const_bar is not None
@@ -109,7 +110,7 @@ def outputs_vjp(s: Step, out_bar: Reals) -> None:
 
 
 def _totals_vjp(s: Step, bar: Reals) -> None:
-    """com = N/m with N = sum (h_i + m_i o),  T = sum v_i . I_i v_i / 2,  V = -g . N"""
+    """Adjoint of com = N/m with N = sum (h_i + m_i o),  T = sum v_i . I_i v_i / 2,  V = -g . N."""
     const_bar = s.bars.const
     assert const_bar is not None
     _world_inertia(s)
@@ -134,7 +135,7 @@ def _totals_vjp(s: Step, bar: Reals) -> None:
 
 
 def _joint_energies_vjp(s: Step, bar: Reals) -> None:
-    """T = armature v^2 / 2,  V = stiffness (q - reference)^2 / 2"""
+    """Adjoint of T = armature v^2 / 2,  V = stiffness (q - reference)^2 / 2."""
     t_bar, u_bar, const_bar = bar[KINETIC], bar[POTENTIAL], s.bars.const
     assert const_bar is not None
     for i in loop(1, s.model.nl):

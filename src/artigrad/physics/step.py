@@ -1,15 +1,15 @@
-"""One step, and the same step backwards. Read this first.
+"""One step and its adjoint. Read this first.
 
     stage           reads           writes                                 where
-    1 kinematics    q, v            poses, axes, velocities, inertias      kinematics.py, lines.py
+    1 kinematics    q, v            poses, axes, velocities, inertias      kinematics.py, transmissions/
     2 forces        q, v, u         forces on links and in joints          dynamics/
-    3 collide       poses           which rows there are: gaps, frames     collision/, constraints/
+    3 collide       poses           active constraint rows                 collision/, constraints/
     4 constrain     forces, rows    accelerations                          constraints/law.py
     5 integrate     q, v, qdd       the next q and v, and activations      integrate.py
 
-A step updates the state in place; its adjoint turns the cotangents of the next state into those of the present one, in
-place. Only the state and u of a step are kept: the adjoint runs what it needs of stages 1 to 4 again. A model that can touch
-nothing has no stage 3, and stage 4 is one solve.
+A step updates the state in place; its adjoint replaces the cotangents of the next state by those of the present one, in
+place. Only the state and u of a step are stored: the adjoint recomputes what it needs of stages 1 to 4. A model without
+constraints has no stage 3, and its stage 4 is one solve.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .transmissions.transmission import clear_line_bars, kinematics, lines_vjp
 
 
 def accelerations(s: Step) -> None:
-    """ws.qdd at (q, v, u)"""
+    """Compute ws.qdd at (q, v, u)."""
     law = law_of(s)
     kinematics(s)  # 1
     forces(s)  # 2
@@ -35,15 +35,16 @@ def accelerations(s: Step) -> None:
 
 
 def recompute(s: Step) -> None:
-    """Fill the workspace with what the adjoint of `accelerations` reads of them, but for ws.qdd."""
+    """Fill the workspace with everything the adjoint of `accelerations` reads, except ws.qdd."""
     law_of(s).recompute(s)
 
 
 def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
-    """Adds to the cotangents of q (tangent), v, u and constants. ws.qdd is known, and what `recompute` leaves.
+    """Add to the cotangents of q (tangent), v, u and constants, given ws.qdd and the result of `recompute`.
 
-    One solve gives multipliers mu of the balance of forces; then the adjoint of that balance, whose outward half finds what
-    forces on links mean, and whose inward half takes everything to the joints. Rows and wrenches speak in between.
+    Solves once for the multipliers mu of the equation of motion, then runs the adjoint of inverse dynamics: a
+    root-to-tip sweep for the cotangents of link forces and a tip-to-root sweep onto the joints. Constraint rows and
+    external wrenches add theirs between the sweeps.
     """
     law = law_of(s)
     _balance_vjp(s, law, qdd_bar)
@@ -53,7 +54,7 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
 
 
 def _balance_vjp(s: Step, law: Law, qdd_bar: Reals) -> None:
-    """The adjoint of the balance of forces under one law."""
+    """Adjoint of the equation of motion under one law."""
     in_world = law.bars is not None or s.wrench is not None or bool(s.extras & {"compensation", "fluid"})
     if in_world:
         moving_fields(s, law.field(s) if law.field is not None else None)
@@ -74,13 +75,12 @@ def _balance_vjp(s: Step, law: Law, qdd_bar: Reals) -> None:
 
 
 def step(s: Step) -> None:
-    """(q, v, act) <- the state one dt later under control u"""
+    """Replace (q, v, act) by the state one dt later under control u."""
     INTEGRATORS[s.options.integrator].forward(s, ACCELERATIONS)  # 5
 
 
 def step_vjp(s: Step) -> None:
-    """(bars.q, bars.v, bars.act): those of the next state come in, those of the present one go out; adds to bars.u and
-    bars.const."""
+    """Replace (bars.q, bars.v, bars.act) of the next state by those of the present one; add to bars.u and bars.const."""
     INTEGRATORS[s.options.integrator].backward(s, ACCELERATIONS)  # 5
 
 

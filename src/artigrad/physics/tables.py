@@ -1,4 +1,4 @@
-"""The kernels' view of a model: integer tables, constants made from Params, and the workspace of one step.
+"""Kernel view of a model: integer tables, constants computed from Params, and the workspace of one step.
 
 Sizes are run-time integers, so one compiled kernel serves every robot.
 """
@@ -64,32 +64,33 @@ TOPOLOGY: dict[str, ArgumentKind] = {
         ),
         INTS,
     ),
-    # lines: of actuators (from 1) and whether there is one; kind, where it is, its entries and pieces; of pieces
+    # transmissions: of actuators (from 1) and whether there is one; kind, site, entries and segments; of segments
     **dict.fromkeys(
         ("act_line", "act_on_line", "line_kind", "line_at", "line_other", "line_entry", "entry_dof", "line_piece"), INTS
     ),
     **dict.fromkeys(("piece_a", "piece_b", "piece_kind", "piece_around", "piece_side", "piece_sided"), INTS),
-    **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),  # rows of surroundings: links, bodies, the fluid itself
+    # sizes for gravity compensation and fluids: links, bodies, the fluid itself
+    **dict.fromkeys(("nlifted", "nfluid", "nmedium"), INT),
     "nslope": INT,  # actuators, if the gain of any has a slope
     "nservo": INT,  # actuators, if any is a servo motor
-    "nspring": INT,  # links, if any has a spring that is round or curved
-    "neffort": INT,  # degrees of freedom, if any has a limit of the force of its actuators
-    "dof_lifts": INTS,  # 1 for those whose actuators compensate weight
+    "nspring": INT,  # links, if any has a rotational or nonlinear spring
+    "neffort": INT,  # degrees of freedom, if any has an effort limit
+    "dof_lifts": INTS,  # 1 for those whose actuators compensate gravity
     "fluid_body": INTS,
-    # bodies with adhesion: how many; of each actuator and shape, which (from 1)
+    # bodies with adhesion: number; index of each actuator and shape, from 1
     "nadhesion": INT,
     **dict.fromkeys(("act_adhesion", "shape_adhesion"), INTS),
-    "nsurface": INT,  # shapes, if the surface of any moves by itself
-    "nwet": INT,  # shapes that a fluid feels as ellipsoids
+    "nsurface": INT,  # shapes, if the surface of any has a velocity
+    "nwet": INT,  # shapes treated as ellipsoids in a fluid
     "wet_shape": INTS,
-    # activations and muscles: how many; of actuators, what their gain multiplies, their activation, whether and which muscle
+    # activations and muscles: numbers; of actuators, input of the gain, activation, whether and which muscle
     **dict.fromkeys(("na", "nmuscle"), INT),
     **dict.fromkeys(
         ("act_input", "act_state", "act_is_muscle", "act_muscle", "state_actuator", "state_dynamics"), INTS
     ),
 }
 
-# what only the making of constants reads
+# integers used only by the computation of constants
 STRUCTURE: dict[str, ArgumentKind] = {
     **dict.fromkeys(("body_parent", "body_joint", "shape_body", "face_corner", "act_kind", "slots"), INTS),
     **dict.fromkeys(("body_v", "body_nv", "body_moves", "dof_counts"), INTS),
@@ -107,7 +108,7 @@ _kept: WeakKeyDictionary[Model, dict[str, Any]] = WeakKeyDictionary()
 
 
 def topology_arguments(model: Model) -> dict[str, Any]:
-    """The integer arguments of every kernel, for one model; made once."""
+    """Return the integer arguments of every kernel, for one model; cached."""
     found = _kept.get(model)
     if found is None:
         found = _kept[model] = _topology(model)
@@ -169,11 +170,11 @@ def _topology(model: Model) -> dict[str, Any]:
 
 CONTROL, ACTIVATION, EARLY = range(
     3
-)  # what a gain multiplies: the control, the activation, that at the end of the step
+)  # input of a gain: the control, the activation, or the activation at the end of the step
 
 
 def _adhesion(model: Model) -> dict[str, Any]:
-    """Bodies that actuators pull to what they touch, counted from 1."""
+    """Bodies with adhesion actuators, counted from 1."""
     bodies = [on.a if on.kind == "body" else None for on in model.transmissions]
     adhesive = {body: k + 1 for k, body in enumerate(dict.fromkeys(b for b in bodies if b is not None))}
     return {
@@ -184,7 +185,7 @@ def _adhesion(model: Model) -> dict[str, Any]:
 
 
 def _activations(model: Model) -> dict[str, Any]:
-    """Activations and muscles, and which actuator has which."""
+    """Activations and muscles, and their actuators."""
     gain_input, state, muscle = [CONTROL] * model.nu, [0] * model.nu, [0] * model.nu
     for k, (j, _, early) in enumerate(model.activations):
         gain_input[j], state[j] = EARLY if early else ACTIVATION, k
@@ -203,7 +204,7 @@ def _activations(model: Model) -> dict[str, Any]:
 
 
 def _surroundings(model: Model) -> dict[str, Any]:
-    """Links whose weight is compensated (all or none); bodies with a box in the fluid, counted from 1."""
+    """Links with gravity compensation (all or none); bodies with a box in the fluid, counted from 1."""
     fluid = "fluid" in model.extras
     wet = [b + 1 for b in range(model.nb) if fluid and model.params.fluid_box[b].any() and model.links.of_body[b + 1]]
     lifted = len(model.links.parent) if "compensation" in model.extras else 0
@@ -220,7 +221,7 @@ def _surroundings(model: Model) -> dict[str, Any]:
 
 
 def _lines(model: Model) -> dict[str, Any]:
-    """Lines: entries are the degrees of freedom they move; a piece is a coordinate, or two frames."""
+    """Transmissions: entries are the degrees of freedom that they move; a segment is a coordinate, or two frames."""
     lines, of_actuator = model.lines
     pieces = [piece for line in lines for piece in line.pieces]
     frames = [[model.joint_q[p.a], 0] if p.kind == "joint" else [model.nb + p.a, model.nb + p.b] for p in pieces]
@@ -246,8 +247,10 @@ def _lines(model: Model) -> dict[str, Any]:
 
 
 def line_features(model: Model) -> frozenset[str]:
-    """What of lines a model has: kinds of lines, shapes they wrap around, "tendon" if any is a tendon, "pulled" if an actuator
-    acts on one."""
+    """Return the kinds of transmissions of a model, and the shapes that they wrap around.
+
+    "tendon": there are tendons. "pulled": an actuator acts on a transmission.
+    """
     lines, of_actuator = model.lines
     found = {line.kind for line in lines} | ({"tendon"} if model.tendons else set())
     found |= {piece.kind for line in lines for piece in line.pieces if piece.around >= 0}
@@ -255,13 +258,13 @@ def line_features(model: Model) -> frozenset[str]:
 
 
 def lone_links(model: Model) -> np.ndarray:
-    """Whether a link is free and carries no other."""
+    """Return True for free links without children."""
     links = model.links
     return np.array([i > 0 and MOVING[k].floating and i not in links.parent for i, k in enumerate(links.kind)])
 
 
 def _carried(parent: np.ndarray) -> dict[str, np.ndarray]:
-    """The links that each link carries, itself the first, outwards: all in one list, and where each begins in it."""
+    """Return the subtrees of all links, each beginning with the link itself, root to tip, and their first positions."""
     carried: list[list[int]] = [[i] for i in range(len(parent))]
     for i in range(1, len(parent)):
         above = int(parent[i])
@@ -273,16 +276,18 @@ def _carried(parent: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def _last_of_each(parent: np.ndarray) -> list[bool]:
-    """Whether no later link has the same parent: an inward pass meets that one first."""
+    """Return True for links without a later sibling: an inward pass reaches these first."""
     return [p not in parent[i + 1 :] for i, p in enumerate(parent)]
 
 
 def dof_rows(model: Model) -> dict[str, np.ndarray]:
-    """How a matrix over degrees of freedom is stored along the tree: where each row starts, how deep each one is, and
-    the parent of each (counted from 1, 0 for none)."""
+    """Return the storage of a matrix over degrees of freedom along the tree.
+
+    Keys: first entry and depth of each row, and parent of each degree of freedom (counted from 1, 0 for none).
+    """
     links = model.links
     parent, depth = np.zeros(model.nv + 1, int), np.zeros(model.nv, int)
-    last = {0: 0}  # the outermost degree of freedom of each link, counted from 1
+    last = {0: 0}  # last degree of freedom of each link, counted from 1
     for i in range(1, len(links.parent)):
         above = last[int(links.parent[i])]
         for k in range(int(links.v[i]), int(links.v[i] + links.nv[i])):
@@ -295,7 +300,8 @@ def dof_rows(model: Model) -> dict[str, np.ndarray]:
 
 
 def structure_arguments(model: Model) -> dict[str, Any]:
-    """The integers that `constants` reads: bodies (row 0 the world), actuators, and where each field of Params starts."""
+    """Return the integers for `constants`: bodies (row 0 the world), actuators, and the first entry of each field of
+    Params."""
     return {
         "body_parent": _ints([0, *(p + 1 for p in model.parent)]),
         "body_joint": _ints([0, *(JOINT_INDEX[t] for t in model.joint_type)]),
@@ -315,9 +321,11 @@ def structure_arguments(model: Model) -> dict[str, Any]:
 
 
 def _pair_structure(model: Model) -> dict[str, Any]:
-    """Of each pair of shapes, in the order of the candidates: its shapes, its number among the explicit pairs (from 1; 0: it
-    is not), which shape decides alone (1 or 2; 0: both), and in how many directions it acts; of each crowd, its first pair and
-    where it ends."""
+    """Integers of each pair of shapes, in the order of the candidates, and of pair groups.
+
+    Of a pair: its shapes; its index among explicit pairs (from 1; 0: none); the shape that decides alone (1 or 2; 0:
+    both); condim. Of a pair group: first pair and end.
+    """
     c, shapes = candidates(model), model.shapes
     a, b = c.a[:-1], c.b[:-1]
     own = {frozenset((a, b)): k + 1 for k, (a, b, _) in enumerate(shapes.included)}
@@ -336,14 +344,19 @@ def _pair_structure(model: Model) -> dict[str, Any]:
 
 
 def held_bodies(model: Model, e: Equality) -> tuple[int, int]:
-    """The bodies A and B of a connect or weld (-1: the world): rows see B move against A. B is the equality's first one, or its
-    second if only that moves."""
+    """Return bodies A and B of a connect or weld (-1: the world): rows are those of B relative to A.
+
+    B is the equality's first body, or its second if only that moves.
+    """
     return (e.b, e.a) if model.links.of_body[e.a + 1] else (e.a, e.b)
 
 
 def _equality_structure(model: Model) -> dict[str, Any]:
-    """Of each equality: its kind; the bodies it holds (from 1, 0 the world), the second of which moves, and which side of the
-    equality each is; the degrees of freedom of its joints (from 1), and its tendons (from 1)."""
+    """Integers of each equality.
+
+    These are its kind; its bodies (from 1, 0 the world), of which the second moves, and the side of the equality of
+    each; the degrees of freedom of its joints (from 1), and its tendons (from 1).
+    """
     rows = []
     for e in model.equalities:
         if e.kind == "joint":
@@ -366,7 +379,7 @@ def _ints(values: Any) -> np.ndarray:
 
 
 class Topology(SimpleNamespace):
-    """The integers of a model inside a kernel: sizes, and tables indexed by link, body, site or actuator."""
+    """Integers of a model inside a kernel: sizes, and tables indexed by link, body, site or actuator."""
 
     nl: Any  # links, the world included
     nt: Any  # trees
@@ -379,7 +392,7 @@ class Topology(SimpleNamespace):
     nvertex: Any
     nheight: Any
     nface: Any
-    npair: Any  # candidates for contact
+    npair: Any  # candidate pairs
     npair_group: Any
     nequality: Any
     parent: Any
@@ -388,36 +401,36 @@ class Topology(SimpleNamespace):
     link_v: Any
     link_nv: Any
     tree: Any
-    first_inwards: Any  # 1 for the link that an inward pass meets first of those with its parent
-    is_tip: Any  # 1 for a link that carries no other
-    is_root: Any  # 1 for a link on the world
+    first_inwards: Any  # 1 for the first child of its parent in an inward pass
+    is_tip: Any  # 1 for a link without children
+    is_root: Any  # 1 for a child of the world
     dof_row: Any
     dof_depth: Any
     dof_parent: Any
     link_of_body: Any
     shape_link: Any
     shape_kind: Any
-    shape_vertex: Any  # first of each shape, and the number of all
+    shape_vertex: Any  # first of each shape, and the total number
     shape_height: Any  # first of each height field, its rows and columns
     shape_rows: Any
     shape_cols: Any
     frame_link: Any  # link of each body, then of each site
     site_body: Any
     tree_free: Any  # 1 if the tree's root is free
-    tree_q: Any  # where its position is in q, if so
+    tree_q: Any  # first entry of its position in q
     act_q: Any
     act_v: Any
-    ntendon: Any  # tendons are the first lines
+    ntendon: Any  # tendons are the first transmissions
     nline: Any
     npiece: Any
-    act_line: Any  # line of each actuator, from 1, and whether it has one
+    act_line: Any  # transmission of each actuator, from 1, and whether it has one
     act_on_line: Any
     line_kind: Any
     line_at: Any
     line_other: Any
-    line_entry: Any  # first entry of each line, and the degree of freedom of each entry
+    line_entry: Any  # first entry of each transmission, and the degree of freedom of each entry
     entry_dof: Any
-    line_piece: Any  # first piece of each line
+    line_piece: Any  # first segment of each transmission
     piece_a: Any  # coordinate, or frame
     piece_b: Any
     piece_kind: Any  # of PIECES
@@ -450,12 +463,12 @@ class Topology(SimpleNamespace):
 
     @classmethod
     def take(cls, arguments: dict[str, Any]) -> Topology:
-        """Pick the topology out of a kernel's arguments."""
+        """Select the topology from a kernel's arguments."""
         return cls(**{name: arguments.pop(name) for name in TOPOLOGY})
 
 
 class Polynomial(Linear):
-    """c0 + c1 x + .. + c4 x^4"""
+    """Polynomial c0 + c1 x + .. + c4 x^4."""
 
     c0: float
     c1: float
@@ -465,8 +478,16 @@ class Polynomial(Linear):
 
 
 class Muscle(Linear):
-    """How strong a muscle is: normal lengths at the ends of its range, peak force, shortest and longest normal length, fastest
-    shortening, passive force, force at fastest lengthening."""
+    """Parameters of a muscle.
+
+    Attributes:
+        low, high: Normalized lengths at the ends of its range.
+        force: Peak force, N.
+        shortest, longest: Bounds of the normalized length.
+        speed: Fastest shortening, normalized lengths per second.
+        passive: Passive force, relative to the peak force.
+        lengthening: Force at fast lengthening, relative to the peak force.
+    """
 
     low: float
     high: float
@@ -490,23 +511,24 @@ _LINK: dict[str, type] = {
     "high": float,
     "limit_margin": float,
     "limit": Soft,
-    "limit_g": float,  # 1/weight
+    "limit_g": float,  # 1/inverse weight
 }
 _DOF: dict[str, type] = {"dry": float, "b": float, "D": float}
 _PAIR: dict[str, type] = dict(PairSoft.parts)
 _EQUALITY: dict[str, type] = {
-    "A": Transform,  # the frames that are held together, in their links; that of B moves
+    "A": Transform,  # aligned frames, in their links; that of B moves
     "B": Transform,
     "torque_scale": float,
     "polynomial": Polynomial,
     "soft": Soft,
-    "g": float,  # 1/weight of shifts, or of joints
+    "g": float,  # 1/inverse weight of translations, or of joints
     "g_turn": float,
 }
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
-# radius: of the sphere around it; centre, extent: of the box around its core, in its own frame; inner: a point of the core; not
+# radius: of the bounding sphere; center, extent: of the core's bounding box, in its own frame; inner: a point of the
+# core; not
 # differentiated
 _SHAPE: dict[str, type] = {
     "X": Transform,
@@ -514,13 +536,12 @@ _SHAPE: dict[str, type] = {
     "radius": float,
     **dict.fromkeys(("center", "extent", "inner"), Vec3),
 }
-# around all shapes of a crowd on either side, their margins included, in the frames of the two links; not differentiated
+# bounding boxes of all shapes of a pair group on either side, margins included, in the frames of the two links; not
+# differentiated
 _PAIR_GROUP: dict[str, type] = dict.fromkeys(("a_center", "a_extent", "b_center", "b_extent"), Vec3)
 _VERTEX: dict[str, type] = {"p": Vec3}
 _HEIGHT: dict[str, type] = {"z": float}
-_FACE: dict[str, type] = {
-    "n": Vec3
-}  # normal of a face of a hull, outwards, in the frame of its shape; not differentiated
+_FACE: dict[str, type] = {"n": Vec3}  # outward normal of a hull's face, in the frame of its shape; not differentiated
 _ACTUATOR: dict[str, type] = dict.fromkeys(
     ("gear", "gain", "b0", "b1", "b2", "low", "high", "force_low", "force_high", "drive"), float
 )
@@ -528,31 +549,31 @@ _LINE: dict[str, type] = {
     **dict.fromkeys(("stiffness", "damping", "rest_low", "rest_high", "low", "high", "margin", "g"), float),
     "limit": Soft,
     **dict.fromkeys(("dry", "b", "D"), float),
-    "force": Vec3,  # of an actuator's own line, per unit of its force
+    "force": Vec3,  # of an actuator's transmission, per unit of its force
     "torque": Vec3,
     "rod": float,  # of a slider-crank
-    **dict.fromkeys(("c1", "c2", "d1", "d2"), float),  # what is not linear of a tendon's spring and damper
+    **dict.fromkeys(("c1", "c2", "d1", "d2"), float),  # nonlinear coefficients of a tendon's spring and damper
 }
 _PIECE: dict[str, type] = {"scale": float, "radius": float}
-_LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its moment
+_LIFTED: dict[str, type] = {"m": float, "h": Vec3}  # compensated mass of a link, and its first moment
 _FLUID: dict[str, type] = {"X": Transform, "box": Vec3}
 _SLOPE: dict[str, type] = {"on_length": float, "on_velocity": float}
-# of a servo motor: velocity wanted per unit of control, whether the position counts, speed and force limits, stiffness
+# servo motor: target velocity per unit of control, whether it controls position, speed and force limits, stiffness
 _SERVO: dict[str, type] = dict.fromkeys(("gain", "on_length", "top", "low", "high", "D"), float)
-# of a joint: spring of a ball or free one, what is not linear of springs and dampers, and the pose that a free one rests in
+# joint: spring of a ball or free one, nonlinear coefficients of springs and dampers, and the rest pose of a free one
 _SPRING: dict[str, type] = {**dict.fromkeys(("k", "c1", "c2", "d1", "d2"), float), "rest": Vec3, "turn": Quat}
 _EFFORT: dict[str, type] = {"low": float, "high": float}
-# of a shape that a fluid feels as an ellipsoid
+# shape treated as an ellipsoid in a fluid
 _WET: dict[str, type] = dict.fromkeys(("blunt", "slender", "angular", "kutta", "magnus"), float)
 _WET |= {"mass": Vec3, "inertia": Vec3}
-_SURFACE: dict[str, type] = {"v": Vec3, "w": Vec3}  # velocities of the surface of a shape, in its axes
+_SURFACE: dict[str, type] = {"v": Vec3, "w": Vec3}  # surface velocity and spin of a shape, in its axes
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 _ACTIVATION: dict[str, type] = dict.fromkeys(("rise", "fall", "width", "low", "high"), float)
 _MUSCLE: dict[str, type] = {"gain": Muscle, "bias": Muscle, "low": float, "high": float}
 
 
 def _bars(fields: dict[str, type]) -> dict[str, type]:
-    """The cotangents of a row: a transform's is the force of its twist, everything else has its own type."""
+    """Types of the cotangents of a row: a transform's is a Force, others keep their type."""
     return {name: Force if kind is Transform else kind for name, kind in fields.items()}
 
 
@@ -566,7 +587,7 @@ _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
 
 
 class Constants:
-    """What a step reads of Params, ready to use: inertias and placements of links, frames on links, actuators."""
+    """Constants of a step, computed from Params: inertias and placements of links, frames on links, actuators."""
 
     def __init__(self, topology: Any, reals: Reals, bars: bool = False):
         layouts = _BAR_LAYOUTS if bars else _LAYOUTS
@@ -611,10 +632,15 @@ class Constants:
 
 
 class Bars(NamedTuple):
-    """Where the adjoint of a step adds cotangents: of v, u, constants (None: not wanted), wrenches and activations (None: there
-    are none).
+    """Buffers to which the adjoint of a step adds cotangents.
 
-    Those of q are added on the tangent space; q is where they end, ambient.
+    Those of q are accumulated on the tangent space (`tangent`); q holds the final, ambient ones.
+
+    Attributes:
+        q, tangent, v, u: Of the state and the control.
+        const: Of the constants; None if not required.
+        wrench: Of external wrenches; None if there are none.
+        act: Of activations; None if there are none.
     """
 
     q: Reals
@@ -630,7 +656,7 @@ _sizes: WeakKeyDictionary[Model, dict[bool, int]] = WeakKeyDictionary()
 
 
 def constants_size(model: Model, bars: bool = False) -> int:
-    """How many numbers the constants of one robot (or their cotangents) are; found once."""
+    """Number of entries of the constants of one robot, or of their cotangents; cached."""
     known = _sizes.setdefault(model, {})
     if bars not in known:
         known[bars] = _constants_size(model, bars)
@@ -647,13 +673,13 @@ def _constants_size(model: Model, bars: bool) -> int:
 LINK = Layout(
     X=Transform,  # pose
     v=Motion,  # velocity
-    a=Motion,  # acceleration, gravity included
+    a=Motion,  # acceleration, including gravity
     I=Inertia,  # inertia of the link
-    F=Force,  # force on the link; after an inward pass that of all it carries
-    IA=Articulated,  # inertia as felt with the joints beyond it free
-).overlay(  # once the factor is made: cotangents of the backward pass
+    F=Force,  # force on the link; after an inward pass that of its subtree
+    IA=Articulated,  # articulated inertia
+).overlay(  # after the factor: cotangents of the backward pass
     "IA",
-    y=Motion,  # of F; while solving, the acceleration that is found
+    y=Motion,  # of F; while solving, the acceleration
     a_bar=Force,
     v_bar=Force,
 )
@@ -664,20 +690,20 @@ DOF = Layout(
     dinv=float,  # 1 / (S . U + armature + dt damping)
     u=float,
 ).overlay("U", sin=float, cos=float)  # before the factor: of a revolute joint's angle
-DOF.overlay("U", y=Motion)  # without a factor: sum over the row of a cotangent of M
+DOF.overlay("U", y=Motion)  # without a factor: weighted sum over a row of a cotangent of M
 
 
 FIELD = Layout(  # one row per link, on the backward pass
     zeta=Force,  # cotangent of the pose
-    w=Motion,  # another field of velocities: that the step led to
+    w=Motion,  # second velocity field: the velocities after the step
     w_bar=Force,
 )
-COMPOSITE = Layout(I=Inertia)  # of a link and all it carries; on the backward pass, what was paired with it
+COMPOSITE = Layout(I=Inertia)  # of a subtree; in backward passes, accumulated pairings
 ORIGIN = Layout(o_bar=Vec3)  # one row per tree: cotangent of positions in the world
 
 
 class Workspace:
-    """Scratch of one step: nobody reads it after. `sizes` says what a kernel must bring, `Workspace(...)` dresses it."""
+    """Scratch of one step, not read after it. `sizes` lists the arrays of a kernel, `Workspace(...)` wraps them."""
 
     link: Table
     dof: Table
@@ -691,14 +717,14 @@ class Workspace:
     v: Reals
     act: Reals
     u: Reals
-    x: Reals  # a query's other input, and its result
+    x: Reals  # a query's further input, and its result
     out: Reals
     tau: Reals  # joint forces
     qdd: Reals  # joint accelerations
     wrench: Reals  # on bodies, if the kernel was staged with any
 
-    v_after: Reals  # backwards: the velocities the step led to, where they must be copied
-    mu: Reals  # cotangents, named after what they are of
+    v_after: Reals  # in backward passes: velocities after the step, where they must be copied
+    mu: Reals  # cotangents
     q_bar: Reals
     v_bar: Reals
     act_bar: Reals
@@ -708,22 +734,23 @@ class Workspace:
     tangent_bar: Reals
     wrench_bar: Reals
 
-    rate: Reals  # what slows down: diagonal of B, slowed accelerations, their multipliers
+    rate: Reals  # implicit forces: diagonal of B, accelerations, their multipliers
     implicit_accel: Reals
     implicit_mu: Reals
     upper: Reals  # `velocity_matrix`: entries above the diagonal, columns of C, other velocities
     columns: Reals
     v_aside: Reals
 
-    effort: Reals  # joint forces of actuators before their limits, and what is left of a cotangent behind these
+    effort: Reals  # actuator forces before effort limits, and the cotangent behind these
     effort_bar: Reals
-    lift: Reals  # weight that actuators compensate, or a cotangent of it
+    lift: Reals  # gravity compensation by actuators, or its cotangent
 
     adhesion_force: Reals  # adhesion: forces, numbers of points and cotangents, of bodies counted from 1
     adhesion_count: Reals
     adhesion_bar: Reals
 
-    length: Reals  # lines: lengths, moments of their entries, a row over all degrees of freedom, rates; cotangents
+    # transmissions: lengths, moments of their entries, a row over all degrees of freedom, rates; cotangents
+    length: Reals
     moment: Reals
     dense: Reals
     line_rate: Reals
@@ -731,7 +758,7 @@ class Workspace:
     moment_bar: Reals
     dense_bar: Reals
 
-    q_stage: Reals  # rk4: states of the stages, what moves them, the means of this, and cotangents
+    q_stage: Reals  # rk4: states of the stages, their rates, weighted means of these, and cotangents
     v_stage: Reals
     rate_stage: Reals
     a_stage: Reals
@@ -762,7 +789,7 @@ class Workspace:
 
     @staticmethod
     def sizes(model: Model, options: Options, backward: bool, wrench: bool) -> dict[str, int]:
-        """The scratch arrays of a step and how many numbers each has for one robot."""
+        """Return the scratch arrays of a step and the number of entries of each for one robot."""
         nl, nq, nv, nu, nb, na = len(model.links.parent), model.nq, model.nv, model.nu, model.nb, model.na
         sizes = {"link": nl * LINK.size, "dof": nv * DOF.size}
         sizes |= {"q": nq, "v": nv, "u": nu} | dict.fromkeys(("tau", "qdd"), nv)

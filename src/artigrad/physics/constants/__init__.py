@@ -1,1 +1,1 @@
-"""What a step reads of Params, ready to use; made once per call, not once per step, each part above its adjoint."""
+"""Constants of a step computed from Params, once per call; each part above its adjoint."""

@@ -1,4 +1,4 @@
-"""Actuators: servos become one affine law."""
+"""Constants of actuators: servos as one affine law."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from ..tables import Muscle
 from .constants_context import NO_LIMIT, ConstantsContext, Fields
 
 _SERVO = {POSITION: lambda: (1.0, 0.0), VELOCITY: lambda: (0.0, 1.0)}
-_SERVO |= dict.fromkeys((DIRECT, SERVO, SPEED), lambda: (0.0, 0.0))  # servo motors are rows: `servo_constants`
+_SERVO |= dict.fromkeys(
+    (DIRECT, SERVO, SPEED), lambda: (0.0, 0.0)
+)  # servo motors are constraint rows: `servo_constants`
 
 
-# parts of a row of constants, and fields of Params in their order
+# fields of a row of constants, for each field of Params
 _ACTIVATION = {"activation_time": ("rise", "fall", "width"), "activation_range": ("low", "high")}
 
 
 def activations(m: ConstantsContext) -> None:
-    """Their numbers as they are, and those of muscles."""
+    """Parameters of activations, and those of muscles."""
     for k in loop(m.model.na) if "activation" in m.extras else ():
         for field, parts in _ACTIVATION.items():
             for n, part in enumerate(parts):
@@ -30,6 +32,7 @@ def activations(m: ConstantsContext) -> None:
 
 
 def activations_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `activations`."""
     for k in loop(m.model.na) if "activation" in m.extras else ():
         for field, parts in _ACTIVATION.items():
             for n, part in enumerate(parts):
@@ -62,6 +65,7 @@ def actuators(m: ConstantsContext) -> None:
 
 
 def actuators_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `actuators`."""
     fields, bars = m.fields, m.bars
     for j in loop(m.model.nu):
         bar = m.out_bar.actuator[j]
@@ -86,7 +90,7 @@ def actuators_vjp(m: ConstantsContext) -> None:
 
 
 def efforts(m: ConstantsContext) -> None:
-    """Limits of the force of all actuators, for every degree of freedom."""
+    """Limits of the total actuator force, for every degree of freedom."""
     for i in loop(1, m.model.nb + 1):
         for k in loop(m.structure.body_v[i], m.structure.body_v[i] + m.structure.body_nv[i]):
             row = m.out.effort[k]
@@ -94,6 +98,7 @@ def efforts(m: ConstantsContext) -> None:
 
 
 def efforts_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `efforts`."""
     for i in loop(1, m.model.nb + 1):
         for k in loop(m.structure.body_v[i], m.structure.body_v[i] + m.structure.body_nv[i]):
             bar = m.out_bar.effort[k]
@@ -103,7 +108,7 @@ def efforts_vjp(m: ConstantsContext) -> None:
 
 
 def _speed_limit(fields: Fields, j: Any) -> tuple[Any, Any]:
-    """Whether actuator j has a speed limit, and that limit (0 if it has none, so that nothing infinite is multiplied)."""
+    """Return whether actuator j has a speed limit, and that limit (0 if none, which avoids products with infinity)."""
     top = fields.real("max_velocity", j)
     limited = top < NO_LIMIT
     return limited, select(limited, top, 0.0)

@@ -15,7 +15,7 @@ from .transmission_constants import lines, lines_vjp
 
 
 def constants(m: ConstantsContext) -> None:
-    """out = constants(params)"""
+    """Compute out = constants(params)."""
     m.out.gravity = m.fields.struct("gravity", 0, Vec3)
     bodies(m)
     sites(m)
@@ -37,7 +37,7 @@ def constants(m: ConstantsContext) -> None:
 
 
 def constants_vjp(m: ConstantsContext) -> None:
-    """The cotangent of params from that of the constants; the forward pass is run again for the frames of the bodies."""
+    """Compute the cotangent of params from that of the constants; repeats the forward pass for the frames of bodies."""
     constants(m)
     m.bars.put("gravity", 0, m.out_bar.gravity)
     for i in loop(m.model.nb + 1):

@@ -1,4 +1,4 @@
-"""What the making of constants knows."""
+"""Arguments of the kernels that precompute constants from Params, and of their adjoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..constraints.soft.pair_numbers import SoftNumbers
 from ..spatial import Force, Transform
 from ..tables import FIELD_INDEX, Constants, Topology
 
-# scratch, one row per body with the world first: the body frame in its link, and its cotangent
+# scratch, one row per body, the world first: the body frame in its link, and its cotangent
 BODY = Layout(B=Transform, B_bar=Force)
 NO_LIMIT = 1e30
 
@@ -38,9 +38,20 @@ class Fields:
 
 
 class ConstantsContext(NamedTuple):
-    """What the making of constants knows: integers of the model, the parameters, the frames of bodies, and the constants;
-    backwards also the cotangents of the constants and of the parameters. lines: whether the model has any;
-    extras: other forces that not every model has."""
+    """Arguments of the computation of constants.
+
+    Attributes:
+        model: Integers of the model.
+        structure: Further integers, for this computation only.
+        fields: Parameters.
+        bodies: Frames of bodies in their links.
+        out: Constants.
+        numbers: Options of the soft law.
+        lines: True if the model has transmissions.
+        extras: Forces that not every model has.
+        out_bar: Cotangents of the constants, in an adjoint.
+        bars: Cotangents of the parameters, in an adjoint.
+    """
 
     model: Topology
     structure: Any
@@ -55,7 +66,7 @@ class ConstantsContext(NamedTuple):
 
 
 def add_invweight_bar(m: ConstantsContext, name: str, at: Any, g: Any, g_bar: Any) -> None:
-    """To the cotangent of a weight w for that of g = 1/w."""
+    """Add to the cotangent of an inverse weight w, given that of g = 1/w."""
     w = m.fields.real(name, at)
     bar = select(w > LEAST, -(g * g) * g_bar, 0.0)
     m.bars.put_real(name, at, m.bars.real(name, at) + bar)

@@ -1,4 +1,4 @@
-"""Surroundings: compensated masses of links, boxes in a fluid, and the fluid."""
+"""Constants of gravity compensation and fluids: compensated masses of links, boxes in a fluid, and the fluid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COEFFICIENTS = ("blunt", "slender", "angular", "kutta", "magnus")
 
 
 def fluid_and_gravcomp(m: ConstantsContext) -> None:
-    """m = sum of share mass,  h = sum of share mass c;  boxes in the frames of their links"""
+    """m = sum of fraction mass,  h = sum of fraction mass c;  boxes in the frames of their links."""
     fields = m.fields
     if "compensation" in m.extras:
         for i in loop(m.model.nl):
@@ -73,7 +73,7 @@ def fluid_and_gravcomp_vjp(m: ConstantsContext) -> None:
 
 
 def compensated_masses_vjp(m: ConstantsContext) -> None:
-    """Adds to the cotangents of masses, once `bodies_vjp` has put its own."""
+    """Add to the cotangents of masses, after `bodies_vjp` has set them."""
     if "compensation" in m.extras:
         for b in loop(m.model.nb):
             more = _compensated_mass_bar(m, b) * m.fields.real("gravity_compensation", b)
@@ -81,15 +81,17 @@ def compensated_masses_vjp(m: ConstantsContext) -> None:
 
 
 def _compensated_mass(m: ConstantsContext, b: Any) -> Any:
+    """Compensated mass of body b."""
     return m.fields.real("mass", b) * m.fields.real("gravity_compensation", b)
 
 
 def _compensated_mass_bar(m: ConstantsContext, b: Any) -> Any:
+    """Cotangent of the compensated mass of body b."""
     bar = m.out_bar.lifted[m.model.link_of_body[b + 1]]
     return bar.m + dot(bar.h, m.out.body[b].com)
 
 
 def _axes(m: ConstantsContext, b: Any) -> tuple[Transform, Transform]:
-    """The axes of body b (counted from 1) in its link, and those of its box in the body."""
+    """Axes of body b (counted from 1) in its link, and those of its box in the body."""
     own = pose(Vec3.zero(), m.fields.struct("fluid_rotation", b - 1, Quat))
     return Transform(m.bodies[b].B.R, Vec3.zero()), own

@@ -1,8 +1,8 @@
-"""Bodies, sites and shapes, in the frames of their links.
+"""Constants of bodies, sites and shapes, in the frames of their links.
 
-Bodies on fixed joints are merged into their link, whose frame sits at the joint's anchor with the joint's axis along z.
-`position` and `rotation` of a free joint have no effect on the dynamics (they only give the default state) unless it has a
-spring, so their gradient is zero here; `spring_constants` adds to it.
+Bodies on fixed joints are merged into their link, whose frame is at the joint's anchor with the joint's axis along z.
+`position` and `rotation` of a free joint do not affect the dynamics (they only define the default state) unless it has
+a spring, so their gradient is zero here; `spring_constants` adds to it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from .constants_context import NO_LIMIT, ConstantsContext, Fields, add_invweight
 
 # -- bodies ----------------------------------------------------------------------------------------------------------------
 def bodies(m: ConstantsContext) -> None:
-    """Frames, placements and joints of bodies, merged into links; masses."""
+    """Compute frames, placements and joint constants of bodies, merged into links; masses."""
     out, fields = m.out, m.fields
     for i in loop(m.model.nl):
         row = out.link[i]
@@ -74,6 +74,7 @@ def bodies(m: ConstantsContext) -> None:
 
 
 def bodies_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `bodies`."""
     fields, bars = m.fields, m.bars
     for i in loop(1, m.model.nb + 1, inwards=True):
         row, link_bar = m.bodies[i], m.out_bar.link[m.model.link_of_body[i]]
@@ -96,13 +97,16 @@ def bodies_vjp(m: ConstantsContext) -> None:
 
 
 def _joint_frame(fields: Fields, i: Any, joint: Joint) -> Transform:
-    """The link frame in the body frame: at the anchor; for an axis, with z along it."""
+    """Link frame in the body frame: at the anchor; for an axial joint, with z along the axis."""
     R = axis_frame(normalise(fields.struct("axis", i, Vec3))) if joint.axial else Mat3.identity()
     return Transform(R, fields.struct("anchor", i, Vec3))
 
 
 def _body_frame(m: ConstantsContext, i: Any, joint: Joint, Y: Transform) -> None:
-    """Body i, at Y in the link before it, in its own link; and the placement and joint constants of a link that begins here."""
+    """Compute the frame of body i in its link, and placement and joint constants of a link that begins with it.
+
+    Y: pose of the body in the link before it.
+    """
     fields, row = m.fields, m.bodies[i]
     link, tree = m.out.link[m.model.link_of_body[i]], m.model.tree[m.model.link_of_body[i]]
     if not joint.nv:
@@ -115,7 +119,7 @@ def _body_frame(m: ConstantsContext, i: Any, joint: Joint, Y: Transform) -> None
     L = _joint_frame(fields, i - 1, joint)
     T = Y @ L
 
-    def root() -> None:  # the tree's origin is where its root joint sits
+    def root() -> None:  # the tree's origin is at its root joint
         m.out.tree[tree].origin = T.r
         link.placement = Transform(T.R, Vec3.zero())
 
@@ -135,7 +139,7 @@ def _body_frame(m: ConstantsContext, i: Any, joint: Joint, Y: Transform) -> None
 
 
 def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> Force:
-    """The cotangent of X, the pose of body i in its parent; puts those of its joint."""
+    """Return the cotangent of X, the pose of body i in its parent; set those of its joint."""
     fields, bars, B_bar = m.fields, m.bars, m.bodies[i].B_bar
     link, parent = m.model.link_of_body[i], m.bodies[m.structure.body_parent[i]]
     own = m.out_bar.link[link]
@@ -145,7 +149,7 @@ def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> 
         parent.B_bar += P_bar
     elif not joint.floating:
         L = _joint_frame(fields, i - 1, joint)
-        # a root's placement has its translation in the tree's origin, and its force is taken about that origin
+        # the translation of a root's placement is the tree's origin, and its force is taken about that origin
         T_bar = force_to_child(m.out.link[link].placement, own.placement)
         Y = parent.B @ X
         Y_bar, L_bar = compose_vjp(Y, L, T_bar)
@@ -179,12 +183,14 @@ def _body_frame_vjp(m: ConstantsContext, i: Any, joint: Joint, X: Transform) -> 
 
 # -- sites -----------------------------------------------------------------------------------------------------------------
 def sites(m: ConstantsContext) -> None:
+    """Frames of sites."""
     for s in loop(m.model.ns):
         X = pose(m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat))
         m.out.frame[m.model.nb + s].X = m.bodies[m.model.site_body[s]].B @ X
 
 
 def sites_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `sites`."""
     for s in loop(m.model.ns):
         position, rotation = m.fields.struct("site_position", s, Vec3), m.fields.struct("site_rotation", s, Quat)
         body = m.bodies[m.model.site_body[s]]
@@ -197,6 +203,7 @@ def sites_vjp(m: ConstantsContext) -> None:
 
 # -- shapes ----------------------------------------------------------------------------------------------------------------
 def shapes(m: ConstantsContext) -> None:
+    """Poses, sizes, vertices, heights and bounds of shapes."""
     fields = m.fields
     for s in loop(m.model.nshape):
         row = m.out.shape[s]
@@ -221,6 +228,7 @@ def shapes(m: ConstantsContext) -> None:
 
 
 def shapes_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `shapes`."""
     fields, bars = m.fields, m.bars
     for s in loop(m.model.nshape):
         position, rotation = fields.struct("shape_position", s, Vec3), fields.struct("shape_rotation", s, Quat)
@@ -242,8 +250,7 @@ def shapes_vjp(m: ConstantsContext) -> None:
 
 
 def _radius(m: ConstantsContext, s: Any) -> Any:
-    """Of the sphere about the frame of shape s that holds all of it (a plane has none). Not differentiated: it decides
-    only which pairs are looked at."""
+    """Radius of the bounding sphere of shape s about its frame (0 for a plane). Not differentiated: it only culls pairs."""
     size = m.out.shape[s].size
 
     def points() -> Any:
@@ -272,7 +279,7 @@ def _radius(m: ConstantsContext, s: Any) -> Any:
 
 
 def _field_box(m: ConstantsContext, s: Any) -> tuple[Vec3, Vec3]:
-    """Centre and half sizes of the box around a height field."""
+    """Center and half extents of a height field's bounding box."""
     size, first = m.out.shape[s].size, m.model.shape_height[s]
     top = carry(-size.z)
     for k in loop(first, first + m.model.shape_rows[s] * m.model.shape_cols[s]):
@@ -281,8 +288,10 @@ def _field_box(m: ConstantsContext, s: Any) -> tuple[Vec3, Vec3]:
 
 
 def _box_around(m: ConstantsContext, s: Any) -> tuple[Vec3, Vec3, Vec3]:
-    """Centre and half sizes of the box around the core of shape s (`collision/solids.py`), and a point of the core, all in its
-    frame. Not differentiated: they say where a search starts and when it ends."""
+    """Center and half extents of the bounding box of a shape's core, and a point of the core, all in its frame.
+
+    See `collision/convex/solids.py`. Not differentiated: they only set where a search starts and when it ends.
+    """
     size, nothing = m.out.shape[s].size, Vec3.zero()
 
     def points() -> tuple[Vec3, Vec3, Vec3]:

@@ -1,4 +1,4 @@
-"""Rows of the soft law: dry friction, pairs of shapes, equalities."""
+"""Constants of constraint rows: dry friction, contact parameters of pairs, pair groups and equalities."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from .transmission_constants import add_tendon_invweight_bar, tendon_invweight
 
 
 def _dry_soft(m: ConstantsContext, i: Any) -> tuple[SolRef, SolImp]:
+    """Reference and impedance parameters of dry friction."""
     return m.fields.struct("dry_solref", i, SolRef), m.fields.struct("dry_solimp", i, SolImp)
 
 
 def dry_friction(m: ConstantsContext) -> None:
-    """Bound, damping and stiffness D = d/(1 - d)/w of the dry friction of every degree of freedom; d is that at r = 0"""
+    """Bound, damping and stiffness D = d/(1 - d)/w of the dry friction of every degree of freedom; d is that at r = 0."""
     for i in loop(1, m.model.nb + 1):
         soft = soften(*_dry_soft(m, i - 1), m.numbers.least)
         d = impedance(soft, 0.0, True).d
@@ -43,6 +44,7 @@ def dry_friction(m: ConstantsContext) -> None:
 
 
 def dry_friction_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `dry_friction`."""
     for i in loop(1, m.model.nb + 1):
         ref, imp = _dry_soft(m, i - 1)
         soft = soften(ref, imp, m.numbers.least)
@@ -65,7 +67,7 @@ _SHAPE_FRICTION = ("friction", "torsional_friction", "rolling_friction")
 
 
 def _shape_parameters(m: ConstantsContext, s: Any) -> PairNumbers:
-    """What one shape says about its contacts."""
+    """Contact parameters of one shape: friction, solref, solimp, adhesion, margin, restitution."""
     slide, turn, roll = (m.fields.real(name, s) for name in _SHAPE_FRICTION)
     ref, imp = m.fields.struct("solref", s, SolRef), m.fields.struct("solimp", s, SolImp)
     pull, margin, e = (m.fields.real(name, s) for name in ("adhesion", "margin", "restitution"))
@@ -73,7 +75,7 @@ def _shape_parameters(m: ConstantsContext, s: Any) -> PairNumbers:
 
 
 def _add_shape_bars(m: ConstantsContext, s: Any, bar: PairNumbers) -> None:
-    """To the cotangents of what a shape says."""
+    """Add to the cotangents of a shape's contact parameters."""
     frictions = (bar.slide + bar.slide2, bar.torsion, bar.roll + bar.roll2)
     reals = dict(zip(_SHAPE_FRICTION, frictions, strict=True))
     reals |= {"adhesion": bar.adhesion, "margin": bar.margin, "restitution": bar.restitution}
@@ -84,7 +86,7 @@ def _add_shape_bars(m: ConstantsContext, s: Any, bar: PairNumbers) -> None:
 
 
 def _pair_parameters(m: ConstantsContext, k: Any) -> PairNumbers:
-    """What is said about pair k: by itself, by the shape of higher priority, or by both."""
+    """Contact parameters of pair k: its own, those of the shape of higher priority, or the mix of both."""
     a, b = m.structure.pair_a[k], m.structure.pair_b[k]
 
     def own() -> PairNumbers:
@@ -113,12 +115,12 @@ def _pair_parameters(m: ConstantsContext, k: Any) -> PairNumbers:
 
 
 def _is_own(m: ConstantsContext, k: Any) -> Any:
-    """1 for an explicit pair, else 0."""
+    """Return 1 for an explicit pair, else 0."""
     return m.structure.pair_explicit[k]
 
 
 def _larger(x: Any, y: Any) -> Any:
-    """max(x, y); it changes with half of each if they are equal."""
+    """max(x, y); for equal values its derivative is half of each."""
     if not target().tangents:
         return maximum(x, y)
     share = _share_of(x, y)
@@ -126,12 +128,12 @@ def _larger(x: Any, y: Any) -> Any:
 
 
 def _share_of(x: Any, y: Any) -> Any:
-    """How much of max(x, y) is x's: all, nothing, or half if they are equal."""
+    """Weight of x in max(x, y): 1, 0, or 1/2 if they are equal."""
     return select(x > y, 1.0, select(x < y, 0.0, 0.5))
 
 
 def _pair_parameters_vjp(m: ConstantsContext, k: Any, bar: PairNumbers) -> None:
-    """The adjoint of `_pair_parameters`."""
+    """Adjoint of `_pair_parameters`."""
     a, b = m.structure.pair_a[k], m.structure.pair_b[k]
     x, y = _shape_parameters(m, a), _shape_parameters(m, b)
     zero = PairNumbers.zero()
@@ -178,7 +180,7 @@ def _pair_parameters_vjp(m: ConstantsContext, k: Any, bar: PairNumbers) -> None:
 
 
 def _pair_invweight(m: ConstantsContext, k: Any) -> Any:
-    """The sum of the translational weights of the two bodies."""
+    """Sum of the translational inverse weights of the two bodies."""
     total = 0.0
     for s in (m.structure.pair_a[k], m.structure.pair_b[k]):
         total = total + _body_invweight(m, m.structure.shape_body[s], 0)
@@ -186,13 +188,15 @@ def _pair_invweight(m: ConstantsContext, k: Any) -> Any:
 
 
 def _body_invweight(m: ConstantsContext, body: Any, k: int) -> Any:
-    """Of a body, counted from 1; of the world none."""
+    """Inverse weight of a body, counted from 1; zero for the world."""
     return switch(
         m.structure.body_moves[body], {0: lambda: 0.0, 1: lambda: m.fields.real("body_weight", body - 1, 2, k)}
     )
 
 
 def _add_body_invweight_bar(m: ConstantsContext, body: Any, k: int, bar: Any) -> None:
+    """Adjoint of `_body_invweight`."""
+
     def add() -> None:
         m.bars.put_real("body_weight", body - 1, m.bars.real("body_weight", body - 1, 2, k) + bar, 2, k)
 
@@ -200,7 +204,7 @@ def _add_body_invweight_bar(m: ConstantsContext, body: Any, k: int, bar: Any) ->
 
 
 def pairs(m: ConstantsContext) -> None:
-    """What a step reads of every pair of shapes that may touch."""
+    """Contact parameters of every candidate pair of shapes."""
     for k in loop(m.model.npair):
         made = pair_soft(_pair_parameters(m, k), _pair_invweight(m, k), m.structure.pair_dim[k], m.numbers)
         for name in PairSoft.parts:
@@ -208,7 +212,7 @@ def pairs(m: ConstantsContext) -> None:
 
 
 def pair_groups(m: ConstantsContext) -> None:
-    """The boxes around what many pairs of two links are made of."""
+    """Bounding boxes of both sides of each pair group."""
     for n in loop(m.model.npair_group):
         first, end = m.structure.pair_group_first[n], m.structure.pair_group_end[n]
         for side, shape in (("a", m.structure.pair_a), ("b", m.structure.pair_b)):
@@ -224,6 +228,7 @@ def pair_groups(m: ConstantsContext) -> None:
 
 
 def pairs_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `pairs`."""
     for k in loop(m.model.npair):
         given, weight, dim = _pair_parameters(m, k), _pair_invweight(m, k), m.structure.pair_dim[k]
         made_bar = PairSoft(*(getattr(m.out_bar.pair[k], name) for name in PairSoft.parts))
@@ -240,13 +245,13 @@ def _held_frame(m: ConstantsContext, e: Any, side: Any) -> tuple[Vec3, Quat]:
 
 
 def _sides(m: ConstantsContext, e: Any) -> tuple[tuple[str, Any, Any], ...]:
-    """Name of the frame, body and side of the equality, of both ends."""
+    """Name of the frame, body and side of the equality, for both ends."""
     it = m.structure
     return ("A", it.eq_a[e], it.eq_side_a[e]), ("B", it.eq_b[e], it.eq_side_b[e])
 
 
 def _equality_invweights(m: ConstantsContext, e: Any) -> tuple[Any, Any]:
-    """Of shifts (or joints) and of turns, the sum of both sides."""
+    """Inverse weights of translations (or joints) and of rotations, the sum of both sides."""
     a, b = m.structure.eq_a[e], m.structure.eq_b[e]
 
     def bodies() -> tuple[Any, Any]:
@@ -264,12 +269,12 @@ def _equality_invweights(m: ConstantsContext, e: Any) -> tuple[Any, Any]:
 
 
 def _dof_invweight(m: ConstantsContext, k: Any) -> Any:
-    """Of a degree of freedom, counted from 1; 0 is none."""
+    """Inverse weight of a degree of freedom, counted from 1; zero for 0."""
     return switch(m.structure.dof_counts[k], {0: lambda: 0.0, 1: lambda: m.fields.real("dof_weight", k - 1)})
 
 
 def equalities(m: ConstantsContext) -> None:
-    """Frames that are held, in their links; numbers."""
+    """Frames of equalities in their links, and their parameters."""
     for e in loop(m.model.nequality):
         row = m.out.equality[e]
         for name, body, side in _sides(m, e):
@@ -283,6 +288,7 @@ def equalities(m: ConstantsContext) -> None:
 
 
 def equalities_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `equalities`."""
     bars = m.bars
     for e in loop(m.model.nequality):
         row, bar = m.out.equality[e], m.out_bar.equality[e]
@@ -307,6 +313,8 @@ def equalities_vjp(m: ConstantsContext) -> None:
 
 
 def _add_equality_invweight_bars(m: ConstantsContext, e: Any, shift_bar: Any, turn_bar: Any) -> None:
+    """Adjoint of `_equality_invweights`."""
+
     def bodies() -> None:
         for body in (m.structure.eq_a[e], m.structure.eq_b[e]):
             _add_body_invweight_bar(m, body, 0, shift_bar)

@@ -1,4 +1,4 @@
-"""Servo motors: what their rows read, and the adjoint. They have no force of the affine law."""
+"""Constants of servo motors' constraint rows, and the adjoint. Servo motors have no force of the affine law."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from ...model.model import SERVO, SPEED
 from ..constraints.soft.impedance import LEAST
 from .constants_context import NO_LIMIT, ConstantsContext, add_invweight_bar
 
-# In a step the velocity comes this near to what is wanted, as long as the force suffices.
+# Fraction of the velocity error that is removed in a step, if the force suffices.
 IMPEDANCE = 0.99
 STIFFNESS = IMPEDANCE / (1.0 - IMPEDANCE)
 
 
 def _of_servos(m: ConstantsContext, j: Any, servo: Any) -> None:
-    """`servo(on_length)` if actuator j is a servo motor; on_length: 1 for one that goes to a position, else 0."""
+    """Call servo(on_length) if actuator j is a servo motor. on_length: 1 for position control, else 0."""
     others = dict.fromkeys(range(SERVO), lambda: None)
     switch(m.structure.act_kind[j], {**others, SERVO: lambda: servo(1.0), SPEED: lambda: servo(0.0)})
 
 
 def servos(m: ConstantsContext) -> None:
-    """Gain, limits, and the stiffness D = d/(1 - d)/w of the row of every servo motor"""
+    """Gain, limits, and the stiffness D = d/(1 - d)/w of the row of every servo motor."""
     fields = m.fields
     for j in loop(m.model.nu):
 
@@ -38,7 +38,10 @@ def servos(m: ConstantsContext) -> None:
 
 
 def servos_vjp(m: ConstantsContext) -> None:
-    """After that of the affine law, whose numbers servo motors do not read; `gear` and `control_range` are of both."""
+    """Adjoint of `servos`, after that of the affine law, whose parameters servo motors do not use.
+
+    `gear` and `control_range` belong to both.
+    """
     bars = m.bars
     for j in loop(m.model.nu):
 

@@ -1,4 +1,4 @@
-"""Springs of ball and free joints, and those and dampers that are not linear: a row for every link."""
+"""Constants of springs of ball and free joints, and of nonlinear springs and dampers: a row for every link."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _CURVES = {
 
 
 def springs(m: ConstantsContext) -> None:
+    """Springs and dampers of all joints."""
     if "spring" not in m.extras:
         return
     for i in loop(m.model.nl):
@@ -43,7 +44,7 @@ def _spring(m: ConstantsContext, i: Any, joint: Joint) -> None:
 
 
 def springs_vjp(m: ConstantsContext) -> None:
-    """Adds to the cotangents of bodies, once `bodies_vjp` has put its own."""
+    """Add to the cotangents of bodies, after `bodies_vjp` has set them."""
     if "spring" not in m.extras:
         return
     for i in loop(1, m.model.nb + 1):

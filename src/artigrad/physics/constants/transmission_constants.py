@@ -1,4 +1,4 @@
-"""Lines: tendons, their pieces, and what actuators act along."""
+"""Constants of transmissions: tendons, their segments, and gears of actuators."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ _RANGES = _CURVES | {("rest_low", "rest_high"): "tendon_rest", ("low", "high"): 
 
 
 def _softness(m: ConstantsContext, t: Any, name: str) -> tuple[SolRef, SolImp]:
+    """Reference and impedance parameters of the limit or dry friction of a tendon."""
     return m.fields.struct(f"tendon_{name}_solref", t, SolRef), m.fields.struct(f"tendon_{name}_solimp", t, SolImp)
 
 
 def lines(m: ConstantsContext) -> None:
-    """What a step reads of tendons, of pieces, and of the gears of actuators with a line of their own."""
+    """Constants of tendons, of segments, and of the gears of actuators with a transmission."""
     for t in loop(m.model.nline):
         row = m.out.line[t]
         for name in (*_NUMBERS, "g", "b", "D", "rest_low", "rest_high", "rod", "c1", "c2", "d1", "d2"):
@@ -47,6 +48,7 @@ def lines(m: ConstantsContext) -> None:
 
 
 def lines_vjp(m: ConstantsContext) -> None:
+    """Adjoint of `lines`."""
     bars = m.bars
     for t in loop(m.model.ntendon):
         row, bar = m.out.line[t], m.out_bar.line[t]
@@ -80,11 +82,13 @@ def lines_vjp(m: ConstantsContext) -> None:
 
 
 def tendon_invweight(m: ConstantsContext, t: Any) -> Any:
-    """Of a tendon, counted from 1; 0 is none."""
+    """Inverse weight of a tendon, counted from 1; zero for 0."""
     return switch(m.structure.tendon_counts[t], {0: lambda: 0.0, 1: lambda: m.fields.real("tendon_weight", t - 1)})
 
 
 def add_tendon_invweight_bar(m: ConstantsContext, t: Any, bar: Any) -> None:
+    """Adjoint of `tendon_invweight`."""
+
     def add() -> None:
         m.bars.put_real("tendon_weight", t - 1, m.bars.real("tendon_weight", t - 1) + bar)
 

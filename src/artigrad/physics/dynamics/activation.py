@@ -1,11 +1,12 @@
-"""Activations: states of actuators that follow their control, and what a gain multiplies.
+"""Activations: actuator states that follow the control, and the input of an actuator's gain.
 
     integrator   a' = u
     filter       a' = (u - a)/tau
-    muscle       a' = (u - a)/tau,  tau between those of rise and fall, which depend on a
+    muscle       a' = (u - a)/tau,  tau between rise and fall times, which depend on a
 
-u is the control within its range. After a step  a+ = a + dt a',  of filterexact  a + tau (1 - exp(-dt/tau)) a',  within its
-range. Neither depends on the motion, but for the whole turns by which that of a servo that turns is moved (`circle`).
+u is the control within its range. After a step  a+ = a + dt a',  for filterexact  a + tau (1 - exp(-dt/tau)) a',
+within its range. Neither depends on the motion, except for the full turns by which that of an angular servo is wrapped
+(`circle`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ INTEGRATOR, FILTER, FILTEREXACT, MUSCLE = range(4)  # of DYNAMICS
 
 
 def control(s: Step, j: Any) -> Any:
-    """The control of actuator j within its range."""
+    """Control of actuator j, within its range."""
     row = s.const.actuator[j]
     return clamp(s.u[j], row.low, row.high)
 
 
 def control_vjp(s: Step, j: Any, bar: Any) -> None:
+    """Adjoint of `control`."""
     row = s.const.actuator[j]
     u_bar, low_bar, high_bar = bounded_vjp(s.u[j], row.low, row.high, bar)
     s.bars.u[j] = s.bars.u[j] + u_bar
@@ -37,9 +39,10 @@ def control_vjp(s: Step, j: Any, bar: Any) -> None:
         s.bars.const.actuator[j].high += high_bar
 
 
-# -- what a gain multiplies ------------------------------------------------------------------------------------------------
+# -- input of the gain
+# -------------------------------------------------------------------------------------------------------
 def gain_input(s: Step, j: Any) -> Any:
-    """The control of actuator j, or its activation."""
+    """Input of the gain of actuator j: its control, or its activation."""
     if "activation" not in s.extras:
         return control(s, j)
     k = s.model.act_state[j]
@@ -52,6 +55,7 @@ def gain_input(s: Step, j: Any) -> Any:
 
 
 def gain_input_vjp(s: Step, j: Any, bar: Any) -> None:
+    """Adjoint of `gain_input`."""
     if "activation" not in s.extras:
         return control_vjp(s, j, bar)
     k = s.model.act_state[j]
@@ -69,7 +73,7 @@ def gain_input_vjp(s: Step, j: Any, bar: Any) -> None:
 
 # -- rates -----------------------------------------------------------------------------------------------------------------
 def rate(s: Step, k: Any) -> Any:
-    """a' of activation k"""
+    """Derivative a' of activation k."""
     u, a = control(s, s.model.state_actuator[k]), s.act[k]
 
     def filtered() -> Any:
@@ -84,7 +88,7 @@ def rate(s: Step, k: Any) -> Any:
 
 
 def rate_vjp(s: Step, k: Any, bar: Any) -> None:
-    """Adds to the cotangents of act, u and constants."""
+    """Add to the cotangents of act, u and constants."""
     j = s.model.state_actuator[k]
     u, a, own = control(s, j), s.act[k], s.const.activation[k]
 
@@ -119,8 +123,11 @@ def rate_vjp(s: Step, k: Any, bar: Any) -> None:
 
 
 class _Muscle:
-    """The time constant of a muscle: it rises the slower, and falls the faster, the more active it is (slow); between both
-    goes a share that changes over a width of u - a, at once if that is zero."""
+    """Time constant of a muscle.
+
+    The higher the activation (slow), the slower it rises and the faster it falls. Between both, a smooth share changes
+    over a width of u - a, at once if the width is zero.
+    """
 
     def __init__(self, s: Step, k: Any, u: Any, a: Any):
         own = s.const.activation[k]
@@ -134,7 +141,7 @@ class _Muscle:
 
 # -- steps -----------------------------------------------------------------------------------------------------------------
 def _reach(s: Step, k: Any) -> tuple[Any, Any]:
-    """By what a rate counts over a step, and how that changes with the time constant."""
+    """Return the factor of a rate over a step, and its derivative with respect to the time constant."""
     rise = s.const.activation[k].rise
 
     def exact() -> tuple[Any, Any]:
@@ -149,13 +156,13 @@ def _reach(s: Step, k: Any) -> tuple[Any, Any]:
 
 
 def advanced(s: Step, k: Any, rate: Any) -> Any:
-    """a+ of activation k"""
+    """Activation k after the step, a+."""
     own = s.const.activation[k]
     return wrap_angle(s, s.model.state_actuator[k], clamp(s.act[k] + _reach(s, k)[0] * rate, own.low, own.high))
 
 
 def advanced_vjp(s: Step, k: Any, rate: Any, bar: Any) -> tuple[Any, Any]:
-    """The cotangents of a and of its rate; adds to those of constants."""
+    """Return the cotangents of a and of its rate; add to those of constants."""
     own, (reach, slope) = s.const.activation[k], _reach(s, k)
     reached = s.act[k] + reach * rate
     wrap_angle_vjp(s, s.model.state_actuator[k], clamp(reached, own.low, own.high), bar)
@@ -169,14 +176,14 @@ def advanced_vjp(s: Step, k: Any, rate: Any, bar: Any) -> tuple[Any, Any]:
 
 
 def advance(s: Step) -> None:
-    """s.act <- the activations at the end of the step"""
+    """Advance the activations s.act to the end of the step."""
     if "activation" in s.extras:
         for k in loop(s.model.na):
             s.act[k] = advanced(s, k, rate(s, k))
 
 
 def advance_vjp(s: Step) -> None:
-    """bars.act: that of the next state comes in, that of the present one goes out."""
+    """Replace bars.act of the next state by that of the present one."""
     if "activation" in s.extras:
         for k in loop(s.model.na):
             s.bars.act[k], rate_bar = advanced_vjp(s, k, rate(s, k), s.bars.act[k])

@@ -1,15 +1,15 @@
-"""Actuators: torque motors, servos and muscles by one law with limits.
+"""Actuators: motors, servos and muscles by one law with limits.
 
     length = gear q,   velocity = gear v,   c: the control, or the activation (`activation`)
     drive  = clamp(gain c + b0 + b1 length, +-b2 max_velocity)
     force  = clamp(drive + b2 velocity + slope . (length, velocity) c + muscle, force range),   tau = gear force
 
-A motor has gain alone; a position servo b1 = -gain and its damping in b2; a velocity servo b2 = -gain; a muscle has an active
-force times c and a passive one (`muscle`). The limit on `drive` is the speed limit of a servo: driven that hard, damping
-balances it at max_velocity. Gradients of a clamped quantity go to the limit it sits on. A position
-servo that turns takes c within half a turn of the length (`circle`). q and v are those of a joint with
-one axis, or of a line (`lines`). The sum of tau over all actuators is within the limits of effort of a joint; where the
-actuators of a joint compensate weight (`lifting`), that counts too.
+A motor has a gain only; a position servo b1 = -gain and its damping in b2; a velocity servo b2 = -gain; a muscle has an
+active force times c and a passive one (`muscle`). The limit on `drive` is the speed limit of a servo: at that drive,
+damping balances it at max_velocity. Gradients of a clamped quantity go to the active limit. An angular position servo
+wraps c to within half a turn of the length (`circle`). q and v are those of an axial joint or of a transmission. The
+sum of tau over all actuators is within the effort limit of a joint; gravity compensation by actuators counts too
+(`gravity_compensation`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .muscle import active, active_slope, passive, passive_vjp
 
 
 def by_transmission(s: Step, j: Any, joint: Callable[[], Any], line: Callable[[Any], Any]) -> Any:
-    """`joint()` for an actuator on a joint with one axis, `line(t)` for one on line t."""
+    """Return joint() for an actuator on an axial joint, line(t) for one on transmission t."""
     if "pulled" not in s.lines:
         return joint()
     t = s.model.act_line[j] - 1
@@ -37,12 +37,12 @@ def by_transmission(s: Step, j: Any, joint: Callable[[], Any], line: Callable[[A
 
 
 def along_actuator(s: Step, j: Any, x: Reals) -> Any:
-    """What actuator j sees of a vector over the degrees of freedom, but for its gear."""
+    """Project a vector over the degrees of freedom onto actuator j, without its gear."""
     return by_transmission(s, j, lambda: x[s.model.act_v[j]], lambda t: along(s, t, x))
 
 
 def add_actuator_bars(s: Step, j: Any, x_bar: Any, rate_bar: Any) -> None:
-    """From the cotangents of the position and velocity that actuator j sees."""
+    """Add the cotangents of the position and velocity of actuator j to those of q and v."""
     bars, va = s.bars, s.model.act_v[j]
 
     def on_joint() -> None:
@@ -57,7 +57,7 @@ def add_actuator_bars(s: Step, j: Any, x_bar: Any, rate_bar: Any) -> None:
 
 
 def with_muscle(s: Step, j: Any, absent: Any, muscle: Callable[[Any], Any]) -> Any:
-    """`muscle(row)` if actuator j is a muscle, or else `absent`."""
+    """Return muscle(row) if actuator j is a muscle, else `absent`."""
     if "muscle" not in s.extras:
         return absent
     return switch(
@@ -66,21 +66,21 @@ def with_muscle(s: Step, j: Any, absent: Any, muscle: Callable[[Any], Any]) -> A
 
 
 class Drive(NamedTuple):
-    """The way from a control to a force."""
+    """Intermediate results from a control to a force."""
 
-    x: Any  # what is seen of the joint or line, but for the gear
+    x: Any  # position of the joint or transmission, without gear
     rate: Any
     length: Any
     velocity: Any
     gain_input: Any  # control or activation
-    c: Any  # the same, of a servo that turns within half a turn of the length
+    c: Any  # the same, wrapped for an angular servo
     wanted: Any  # before the limits of the drive, and of the force
     raw: Any
     force: Any
 
 
 def drive_of(s: Step, j: Any) -> Drive:
-    """Of actuator j."""
+    """Compute the force of actuator j."""
     row = s.const.actuator[j]
     x = by_transmission(s, j, lambda: s.q[s.model.act_q[j]], lambda t: s.ws.length[t])
     rate = along_actuator(s, j, s.v)
@@ -102,7 +102,7 @@ def drive_of(s: Step, j: Any) -> Drive:
 
 
 def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
-    """The cotangents of what actuator j sees, position and velocity; adds to those of u, act and constants."""
+    """Return the cotangents of the position and velocity of actuator j; add to those of u, act and constants."""
     row, const = s.const.actuator[j], s.bars.const
     raw_bar, force_low_bar, force_high_bar = bounded_vjp(d.raw, row.force_low, row.force_high, force_bar)
     wanted_bar, down_bar, up_bar = bounded_vjp(d.wanted, -row.drive, row.drive, raw_bar)
@@ -134,7 +134,7 @@ def force_vjp(s: Step, j: Any, d: Drive, force_bar: Any) -> tuple[Any, Any]:
 
 
 def _muscle_vjp(s: Step, j: Any, d: Drive, m: Any, bar: Any) -> tuple[Any, Any, Any]:
-    """The cotangents of c, length and velocity, of a muscle's force."""
+    """Cotangents of c, length and velocity from that of a muscle's force."""
     ends = m.low, m.high
     gain, y_bars = pullback(active, m.gain, *ends, d.length, d.velocity)
     gain_bar, low_bar, high_bar, length_bar, velocity_bar = y_bars(bar * d.c)
@@ -149,7 +149,7 @@ def _muscle_vjp(s: Step, j: Any, d: Drive, m: Any, bar: Any) -> tuple[Any, Any, 
 
 
 def actuation(s: Step, tau: Reals) -> None:
-    """tau += the forces of all actuators, within the limits of effort of joints"""
+    """Add the forces of all actuators to tau, within the effort limits of joints."""
     if "effort" not in s.extras:
         return _pull(s, tau)
     efforts(s)
@@ -159,7 +159,7 @@ def actuation(s: Step, tau: Reals) -> None:
 
 
 def efforts(s: Step) -> None:
-    """ws.effort = the forces of all actuators, and the weight that they compensate, before these limits"""
+    """Compute ws.effort, the forces of all actuators with gravity compensation, before these limits."""
     for k in loop(s.model.nv):
         s.ws.effort[k] = 0.0
     _pull(s, s.ws.effort)
@@ -168,7 +168,11 @@ def efforts(s: Step) -> None:
 
 
 def effort_limit_vjp(s: Step, tau_bar: Reals) -> Reals:
-    """What is left of a cotangent of tau behind the limits of effort, which have the rest."""
+    """VJP of clamping actuator torques to `effort_limit`.
+
+    Returns:
+        Cotangent of the unclamped torques; those of the limits are added to s.bars.const.
+    """
     if "effort" not in s.extras:
         return tau_bar
     efforts(s)
@@ -184,7 +188,7 @@ def effort_limit_vjp(s: Step, tau_bar: Reals) -> Reals:
 
 
 def _pull(s: Step, tau: Reals) -> None:
-    """tau += the forces of all actuators"""
+    """Add the forces of all actuators to tau."""
     for j in loop(s.model.nu):
         pull, va = s.const.actuator[j].gear * drive_of(s, j).force, s.model.act_v[j]
 
@@ -198,7 +202,7 @@ def _pull(s: Step, tau: Reals) -> None:
 
 
 def actuation_vjp(s: Step, tau_bar: Reals) -> None:
-    """Adds to the cotangents of q (tangent), v, act, u and constants."""
+    """Add to the cotangents of q (tangent), v, act, u and constants."""
     tau_bar = effort_limit_vjp(s, tau_bar)
     for j in loop(s.model.nu):
         d, gear, t = drive_of(s, j), s.const.actuator[j].gear, along_actuator(s, j, tau_bar)
@@ -212,8 +216,10 @@ def actuation_vjp(s: Step, tau_bar: Reals) -> None:
 
 
 def keep_force_range_margin(s: Step, j: Any, d: Drive) -> None:
-    """Keep in the margin the speed of what actuator j acts along by which its force would have come to the end of its range, or
-    its drive to that of its own. What the control alone decides has none."""
+    """Reduce the switch margin to the speed at which the force or drive of actuator j would reach a limit.
+
+    Limits that depend on the control only have no margin.
+    """
     row = s.const.actuator[j]
     by_position = abs(row.gear * row.b1) * s.dt
     rate = by_position + abs(row.gear * row.b2)
@@ -225,9 +231,10 @@ def keep_force_range_margin(s: Step, j: Any, d: Drive) -> None:
         keep_speed(s, minimum(abs(x - low), abs(high - x)) / select(moves, by, 1.0), moves & (low < high))
 
 
-# -- how forces change with velocities ---------------------------------------------------------------------------------------
+# -- velocity derivatives of forces
+# ----------------------------------------------------------------------------------------------
 def depends_on_velocity(s: Step, j: Any, d: Drive) -> Any:
-    """1 if the force of actuator j changes with its velocity, 0 at a limit of it or of its joint (ws.effort: `efforts`)."""
+    """Return 1 if the force of actuator j depends on velocity, 0 at a limit of it or of its joint (ws.effort: `efforts`)."""
     row, k = s.const.actuator[j], s.model.act_v[j]
     free = select((d.raw > row.force_low) & (d.raw < row.force_high), 1.0, 0.0)
     if "effort" not in s.extras:
@@ -241,7 +248,7 @@ def depends_on_velocity(s: Step, j: Any, d: Drive) -> Any:
 
 
 def velocity_gain(s: Step, j: Any, d: Drive) -> Any:
-    """How the force of actuator j changes with its velocity."""
+    """Derivative of the force of actuator j with respect to its velocity."""
     gain = s.const.actuator[j].b2
     if "slope" in s.extras:
         gain = gain + s.const.slope[j].on_velocity * d.c
@@ -253,7 +260,7 @@ def velocity_gain(s: Step, j: Any, d: Drive) -> Any:
 
 
 def velocity_gain_vjp(s: Step, j: Any, d: Drive, bar: Any) -> None:
-    """Adds to the cotangents of q, v, u, act and constants."""
+    """Add to the cotangents of q, v, u, act and constants."""
     const, c_bar = s.bars.const, 0.0
     if const is not None:
         const.actuator[j].b2 += bar

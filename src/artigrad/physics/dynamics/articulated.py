@@ -1,4 +1,4 @@
-"""The articulated-body recursion as factor and solve, O(n)  (theory 3.4-3.6, world axes).
+"""Articulated-body recursion as factor and solve, O(n)  (theory 3.4-3.6, world axes).
 
 In world axes the inertia that a joint passes inwards is a plain sum: there is no congruence.
 """
@@ -14,30 +14,30 @@ from ..context import Step
 from ..joints.joint import Extra
 from ..spatial import Articulated, Force, Motion
 
-Diagonal = Callable[[Step, Any], Extra]  # what a joint has on the diagonal beside S^T I S
+Diagonal = Callable[[Step, Any], Extra]  # diagonal terms of a joint besides S^T I S
 
 
 def damped(s: Step, i: Any) -> Extra:
-    """armature + damping_dt * damping"""
+    """Diagonal terms armature + damping_dt * damping."""
     own = s.const.link[i]
     extra = own.armature + s.damping_dt * own.damping
     return lambda k: extra
 
 
 def factor(s: Step, diagonal: Diagonal = damped) -> None:
-    """Mt = M + diagonal;  IA_p += what joint i leaves of IA_i"""
+    """Factor Mt = M + diagonal;  IA_p += what joint i passes of IA_i."""
     for i in loop(1, s.model.nl, inwards=True):
         _eliminate(s, i, diagonal)
 
 
 def clear_forces(s: Step) -> None:
-    """No forces on links, for a solve of its own."""
+    """Clear the forces on links, for an independent solve."""
     for i in loop(s.model.nl):
         s.link[i].F = Force.zero()
 
 
 def solve(s: Step, b: Reals, x: Reals) -> None:
-    """Mt x = b - S^T F, with the forces on links that s.link.F holds (they are used up)."""
+    """Solve Mt x = b - S^T F, with the forces on links s.link.F, which are overwritten."""
     solve_inward(s, b)
     solve_outward(s, x)
 
@@ -56,13 +56,13 @@ def factor_solve_inward(s: Step, b: Reals) -> None:
 
 
 def solve_inward(s: Step, b: Reals) -> None:
-    """The inward half of `solve`: s.dof.u = d^-1 L (b - S^T F)"""
+    """Inward half of `solve`: s.dof.u = d^-1 L (b - S^T F)."""
     for i in loop(1, s.model.nl, inwards=True):
         _solve_inward(s, i, b)
 
 
 def solve_outward(s: Step, x: Reals) -> None:
-    """The outward half of `solve`: x = L^T u; leaves the motions y of links under x."""
+    """Outward half of `solve`: x = L^T u; leaves the motions y of links under x."""
     s.link[0].y = Motion.zero()
     for i in loop(1, s.model.nl):
         s.link[i].y = joints.solve_outward(s, i, s.link[s.model.parent[i]].y, x)
@@ -86,7 +86,7 @@ def _eliminate(s: Step, i: Any, diagonal: Diagonal) -> None:
 
 
 def _felt(s: Step, i: Any) -> Articulated:
-    """The inertia of link i, and what the joints it carries have left of theirs in IA."""
+    """Articulated inertia of link i: its own, plus what the joints it carries have passed."""
     link = s.link[i]
     tip: Callable[[], Articulated] = lambda: Articulated.of(link.I)  # noqa: E731
     inner: Callable[[], Articulated] = lambda: Articulated.of(link.I) + link.IA  # noqa: E731

@@ -1,13 +1,13 @@
-"""Servos that turn: a command and an angle that differ by more than half a turn go the other way round.
+"""Angle wrapping of position servos on ball joints and relative sites, whose length is an angle.
 
-The length of a ball joint, or of a site seen from another one, is an angle times the norm g of its gear. A position servo on
-it, force = gain (c - length) + .., takes the error within +-pi g:
+The length of a ball joint, or of a site relative to another, is an angle times the norm g of its gear. A position servo
+on it, force = gain (c - length) + .., uses the error within +-pi g:
 
-    c  ->  c - 2 pi g n,   n: the whole number next to (c - length)/(2 pi g),
+    c  ->  c - 2 pi g n,   n: the integer nearest to (c - length)/(2 pi g)
 
-and so are activations moved after a step; a filter takes its control so beside its activation. As in MuJoCo, a servo is an
-actuator whose bias on the length is exactly -gain; a gear that also shifts has no turns. n is not differentiated: where it
-changes, c jumps by a turn and the force with it.
+Activations are wrapped likewise after a step; a filter wraps its control relative to its activation. As in MuJoCo, a
+servo is an actuator whose bias on the length is exactly -gain; a gear with a translational part is not wrapped. n is
+not differentiated: where it changes, c jumps by a full turn and the force with it.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ ANGULAR_GEARS = {
     "ball": "force",
     "ball_in_parent": "force",
     "relative": "torque",
-}  # kinds of lines, and where their gear is
+}  # kinds of transmissions, and the field with their gear
 
 
 def full_turns(s: Step, j: Any, c: Any, beside: Any = None) -> tuple[Any, Any]:
-    """Whole turns from the length of actuator j, or from what c is beside, to c, a command or an activation; and how long a
-    turn is. (0, 0) unless it is a servo that turns."""
+    """Return the number of full turns from the length of actuator j (or from `beside`) to c, and the length of a turn.
+
+    Both are 0 unless the actuator is an angular servo.
+    """
     if not s.lines & ANGULAR_GEARS.keys():
         return 0.0, 0.0
     row, t = s.const.actuator[j], s.model.act_line[j] - 1
@@ -51,13 +53,13 @@ def full_turns(s: Step, j: Any, c: Any, beside: Any = None) -> tuple[Any, Any]:
 
 
 def wrap_angle(s: Step, j: Any, c: Any, beside: Any = None) -> Any:
-    """c - turn n"""
+    """Return c - turn n."""
     n, turn = full_turns(s, j, c, beside)
     return c - turn * n
 
 
 def wrap_angle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> None:
-    """From the cotangent of c within half a turn, which is that of c, to those of the gear."""
+    """Add the cotangent of the gear, given that of the wrapped c, which equals that of c."""
     const = s.bars.const
     if const is None or not s.lines & ANGULAR_GEARS.keys():
         return
@@ -79,12 +81,12 @@ def wrap_angle_vjp(s: Step, j: Any, c: Any, bar: Any, beside: Any = None) -> Non
 
 
 def _kinds(s: Step) -> list[tuple[int, str | None]]:
-    """Of every kind of line there is, its number and where the gear is that turns, if any."""
+    """Return the index of every kind of transmission, with the field of its angular gear, if any."""
     return [(k, ANGULAR_GEARS.get(name)) for k, name in enumerate(LINES) if name in s.lines]
 
 
 def _gear(s: Step, t: Any) -> tuple[Any, Vec3]:
-    """The norm of the gear of line t, 0 if it has no turns; and that gear."""
+    """Return the norm of the gear of transmission t, 0 if it is not angular, and the gear."""
     own = s.const.line[t]
 
     def norm(part: str | None) -> tuple[Any, Vec3]:

@@ -1,15 +1,17 @@
-"""Shapes that a fluid feels as ellipsoids: added mass, lift and drag; and the adjoint.
+"""Shapes treated as ellipsoids in a fluid: added mass, lift and drag; and the adjoint.
 
-In the axes of a shape with half axes a, velocities (v, w) against the wind, density rho and viscosity mu:
+In the axes of a shape with half axes a, velocities (v, w) relative to the wind, density rho and viscosity mu:
 
-    force    p x w + c_magnus rho V w x v + c_kutta rho g (n x v) x v - (mu l + rho |v| (c_blunt A + c_slender (A_max - A))) v
+    force    p x w + c_magnus rho V w x v + c_kutta rho g (n x v) x v - (mu l + rho |v| (c_blunt A + c_slender (A_max -
+    A))) v
     torque   p x v + h x w - (mu t + rho |m|) w
 
     p = rho virtual_mass * v,  h = rho virtual_inertia * w,  n_i = q_i v_i,  q_i = (a_j a_k)^2
-    A = pi sqrt(sum q_i^2 v_i^2 / sum q_i v_i^2) the area that v sees,  g = (sum q_i v_i^2 / (|v| sum q_i^2 v_i^2)) A
+    A = pi sqrt(sum q_i^2 v_i^2 / sum q_i v_i^2) the projected area along v,  g = (sum q_i v_i^2 / (|v| sum q_i^2
+    v_i^2)) A
     m_i = w_i (c_angular I_i + c_slender (I_max - I_i)),  I_i = 8/15 pi a_i max(a_j, a_k)^4
 
-V, A_max, I_max, l and t are of the half axes alone (`_Form`).
+V, A_max, I_max, l and t depend on the half axes only (`_Form`).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ..context import Step
 from ..spatial import Force, Transform, Vec3, at_point, compose, cross, cross_force, dot, force_to_child, point_velocity
 
 LEAST = 1e-15
-# m^4 m^2/s^2 and m^8 m^3/s^3: at rest; thin shapes of a centimeter are far below LEAST
+# m^4 m^2/s^2 and m^8 m^3/s^3: lower bounds at rest; those of thin shapes of a centimeter are far below LEAST
 LEAST_SHOWN = {"f64": 1e-140, "f32": 1e-18}
 LEAST_LIFT = {"f64": 1e-140, "f32": 1e-30}
 ROUND = 8.0 / 15.0 * math.pi
@@ -35,7 +37,7 @@ def _fourth(x: Any) -> Any:
 
 
 def half_axes(kind: Any, size: Vec3) -> Vec3:
-    """Of the ellipsoid that a shape counts as."""
+    """Half axes of the ellipsoid that represents a shape."""
     x, y = size.x, size.y
     cases = {k: (lambda: size) for k in range(len(SHAPES))}
     cases |= {SPHERE: lambda: Vec3(x, x, x), CAPSULE: lambda: Vec3(x, x, x + y), CYLINDER: lambda: Vec3(x, x, y)}
@@ -43,6 +45,7 @@ def half_axes(kind: Any, size: Vec3) -> Vec3:
 
 
 def half_axes_vjp(kind: Any, bar: Vec3) -> Vec3:
+    """Adjoint of `half_axes`."""
     b1, b2, b3 = bar.leaves()
     cases = {k: (lambda: bar) for k in range(len(SHAPES))}
     cases |= {
@@ -54,7 +57,7 @@ def half_axes_vjp(kind: Any, bar: Vec3) -> Vec3:
 
 
 class _Form:
-    """What follows from half axes."""
+    """Quantities derived from half axes."""
 
     def __init__(self, a: Vec3):
         self.a = x = a.leaves()
@@ -69,7 +72,7 @@ class _Form:
         self.inertia = [ROUND * x[i] * _fourth(maximum(x[(i + 1) % 3], x[(i + 2) % 3])) for i in range(3)]
 
     def vjp(self, volume: Any, area: Any, q: list[Any], width: Any, top: Any, inertia: list[Any]) -> Vec3:
-        """The cotangent of the half axes."""
+        """Cotangent of the half axes."""
         x, out = self.a, [0.0, 0.0, 0.0]
         mid_bar = math.pi * self.most * area + ROUND * _fourth(self.most) * top
         most_bar = math.pi * self.mid * area + 4.0 * ROUND * self.mid * (self.most * self.most * self.most) * top
@@ -84,7 +87,7 @@ class _Form:
             slope = 4.0 * ROUND * x[i] * (wide * wide * wide) * inertia[i]
             out[j] = out[j] + select(x[j] < x[k], 0.0, slope)
             out[k] = out[k] + select(x[j] < x[k], slope, 0.0)
-        # most, mid and least each are one of the three
+        # most, mid and least are a permutation of the three
         first = [select(x[0] < x[1], 0.0, 1.0) * select(x[0] < x[2], 0.0, 1.0)]
         first.append((1.0 - first[0]) * select(x[1] < x[2], 0.0, 1.0))
         first.append(1.0 - first[0] - first[1])
@@ -97,7 +100,7 @@ class _Form:
 
 
 class Ellipsoid:
-    """One shape in the fluid: its link, its pose, its velocities in it, and the wrench on it."""
+    """Shape in a fluid: its link, its pose, its velocities in its own axes, and the wrench on it."""
 
     def __init__(self, s: Step, n: Any):
         self.shape = s.model.wet_shape[n]
@@ -113,11 +116,11 @@ class Ellipsoid:
 
     @property
     def velocity(self) -> tuple[Vec3, Vec3]:
-        """Against the wind, in its axes."""
+        """Velocity and angular velocity relative to the wind, in its axes."""
         return self.v, self.w
 
     def moving(self, v: Vec3, w: Vec3) -> Ellipsoid:
-        """The same with other velocities."""
+        """Return a copy with other velocities."""
         other = copy(self)
         other.v, other.w = v, w
         other.f, other.t = other._law()
@@ -148,7 +151,7 @@ class Ellipsoid:
 
 
 def ellipsoid_vjp(s: Step, n: Any) -> None:
-    """As of a box: with y and v turned along, a rigid motion of the link changes the wind alone."""
+    """Adjoint of an ellipsoid. As for a box, with y and v rotated along, a rigid motion changes the relative wind only."""
     e = Ellipsoid(s, n)
     link, R, p = s.link[e.link], e.X.R, e.X.r
     y, wind, bars = link.y, s.const.medium[0].wind, s.bars.const
@@ -165,7 +168,7 @@ def ellipsoid_vjp(s: Step, n: Any) -> None:
 
 
 def add_ellipsoid_bars(s: Step, n: Any, e: Ellipsoid, own: dict[str, Any]) -> None:
-    """What `law_vjp` found of constants, to these."""
+    """Add the cotangents of constants from `law_vjp`."""
     assert s.bars.const is not None
     shape, medium, row = s.bars.const.shape[e.shape], s.bars.const.medium[0], s.bars.const.wet[n]
     shape.size += half_axes_vjp(s.model.shape_kind[e.shape], own["axes"])
@@ -176,7 +179,7 @@ def add_ellipsoid_bars(s: Step, n: Any, e: Ellipsoid, own: dict[str, Any]) -> No
 
 
 def law_vjp(e: Ellipsoid, f: Vec3, t: Vec3) -> tuple[Vec3, Vec3, dict[str, Any]]:
-    """The cotangents of v and w, and of all else, for those of force and torque."""
+    """Return the cotangents of v and w, and of all parameters, given those of force and torque."""
     v, w, form, row, rho, mu = e.v, e.w, e.form, e.row, e.rho, e.mu
     x, z = v.leaves(), w.leaves()
     # force = p x w + magnus + kutta - drag v,  torque = p x v + h x w - twist w
@@ -257,11 +260,13 @@ def law_vjp(e: Ellipsoid, f: Vec3, t: Vec3) -> tuple[Vec3, Vec3, dict[str, Any]]
 
 
 def subtract_ellipsoids(s: Step) -> None:
+    """Subtract the wrenches from the required forces of links."""
     for n in loop(s.model.nwet):
         e = Ellipsoid(s, n)
         s.link[e.link].F -= e.wrench
 
 
 def ellipsoids_vjp(s: Step) -> None:
+    """Adjoint of `subtract_ellipsoids`."""
     for n in loop(s.model.nwet):
         ellipsoid_vjp(s, n)

@@ -1,11 +1,11 @@
-"""What surrounds bodies: compensation of their weight, and a fluid that drags on them; and the adjoint.
+"""Forces of the environment on links: gravity compensation and fluid drag; and the adjoint.
 
-    compensation   the weight of a body, times its share, acts upwards at its centre of mass
-    fluid          each body is a box with edges b, in whose axes (v, w) are its velocities against the wind:
+    compensation   the weight of a body, times its fraction, acts upwards at its center of mass
+    fluid          each body is a box with edges b, in whose axes (v, w) are its velocities relative to the wind:
                    f_i = -3 pi d viscosity v_i - density b_j b_k |v_i| v_i / 2,                        d = mean of b
                    t_i = -pi d^3 viscosity w_i - density b_i (b_j^4 + b_k^4) |w_i| w_i / 64
 
-Shapes that it feels as ellipsoids are in `ellipsoids`. All are forces on links; a kernel is staged with those that a model
+Shapes treated as ellipsoids are in `ellipsoids`. All are forces on links; a kernel is staged with those that its model
 has.
 """
 
@@ -33,7 +33,7 @@ from .ellipsoids import ellipsoids_vjp, subtract_ellipsoids
 
 
 def subtract_fluid_and_gravcomp(s: Step) -> None:
-    """F_i -= the forces on link i"""
+    """Subtract these forces from the required forces of links."""
     if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
             s.link[i].F -= gravcomp_force(s, i)
@@ -46,8 +46,10 @@ def subtract_fluid_and_gravcomp(s: Step) -> None:
 
 
 def fluid_and_gravcomp_vjp(s: Step) -> None:
-    """Adds what these forces, whose cotangent is -s.link.y, say to poses (s.field.zeta), velocities (s.link.v_bar) and
-    constants."""
+    """Add the cotangents of poses (s.field.zeta), velocities (s.link.v_bar) and constants.
+
+    The cotangent of the forces is -s.link.y.
+    """
     if "compensation" in s.extras:
         for i in loop(1, s.model.nl):
             s.field[i].zeta += gravcomp_force_vjp(s, i, -s.link[i].y)
@@ -60,19 +62,19 @@ def fluid_and_gravcomp_vjp(s: Step) -> None:
 
 # -- compensation ------------------------------------------------------------------------------------------------------------
 def _moment(s: Step, i: Any) -> Vec3:
-    """Of the mass that is compensated, about the origin of the tree."""
+    """First moment of the compensated mass about the origin of the tree."""
     X, own = s.link[i].X, s.const.lifted[i]
     return X.r * own.m + X.R @ own.h
 
 
 def gravcomp_force(s: Step, i: Any) -> Force:
-    """The force on link i that compensates its weight."""
+    """Force on link i that compensates its weight."""
     up = -s.const.gravity
     return Force(cross(_moment(s, i), up), up * s.const.lifted[i].m)
 
 
 def gravcomp_force_vjp(s: Step, i: Any, bar: Motion) -> Force:
-    """What a rigid motion of link i, with the cotangent `bar` of its lift turned along, says to its pose; adds to those of
+    """Return the cotangent of a rigid motion of link i, with the cotangent `bar` rotated along; add to those of
     constants."""
     own, up, P, X = s.const.lifted[i], -s.const.gravity, _moment(s, i), s.link[i].X
     P_bar = cross(up, bar.w)
@@ -86,7 +88,7 @@ def gravcomp_force_vjp(s: Step, i: Any, bar: Motion) -> Force:
 
 # -- fluid -------------------------------------------------------------------------------------------------------------------
 class Drag(NamedTuple):
-    """Coefficients of one axis: viscous and inertial, of shifts and of turns."""
+    """Coefficients of one axis: viscous and quadratic, of translation and of rotation."""
 
     v1: Any
     v2: Any
@@ -95,6 +97,7 @@ class Drag(NamedTuple):
 
 
 def _coefficients(b: Vec3, density: Any, viscosity: Any) -> list[Drag]:
+    """Drag coefficients of a box."""
     edges = b.leaves()
     d = (edges[0] + edges[1] + edges[2]) / 3.0
     out = []
@@ -108,7 +111,7 @@ def _coefficients(b: Vec3, density: Any, viscosity: Any) -> list[Drag]:
 
 
 class Box:
-    """One body in the fluid: its link, the pose of its box, its velocities in it, and the wrench on it."""
+    """Body in a fluid: its link, the pose of its box, its velocities in the axes of the box, and the wrench on it."""
 
     def __init__(self, s: Step, n: Any):
         own, medium = s.const.fluid[n], s.const.medium[0]
@@ -125,7 +128,7 @@ class Box:
 
 
 def _box_vjp(s: Step, n: Any) -> None:
-    """With y and v turned along, a rigid motion of the link changes the wind alone."""
+    """Adjoint of a box. With y and v rotated along, a rigid motion of the link changes the relative wind only."""
     box = Box(s, n)
     link, R, p = s.link[box.link], box.X.R, box.X.r
     y, v, wind = link.y, link.v, s.const.medium[0].wind
@@ -148,6 +151,7 @@ def _box_vjp(s: Step, n: Any) -> None:
 
 
 def coefficients_vjp(s: Step, n: Any, bars: list[Drag]) -> tuple[Vec3, Any, Any]:
+    """Cotangents of the box, the density and the viscosity."""
     edges, medium = s.const.fluid[n].box.leaves(), s.const.medium[0]
     density, viscosity = medium.density, medium.viscosity
     d = (edges[0] + edges[1] + edges[2]) / 3.0

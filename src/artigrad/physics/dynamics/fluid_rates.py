@@ -1,8 +1,9 @@
-"""How the drag of a fluid changes with velocities: B has  J^T D J  of each box or ellipsoid, J the velocities of its frame in
-its own axes, D = -d(force)/d(velocity) there.
+"""Velocity derivatives of fluid drag: B has  J^T D J  of each box or ellipsoid, J the velocities of its frame in its own
+axes.
 
-Of a box D is diagonal: that of a force -(k1 + k2 |v|) v is  k1 + 2 k2 |v|. Of an ellipsoid it is a matrix; `implicitfast`
-(`lone`) takes its symmetric part but for lone free bodies, as MuJoCo does.
+D = -d(force)/d(velocity) in these axes. For a box D is diagonal: that of a force -(k1 + k2 |v|) v is  k1 + 2 k2 |v|.
+For an ellipsoid it is a matrix; `implicitfast` (`lone`) uses its symmetric part, except for lone free bodies, as MuJoCo
+does.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .link_motion import add_path_bars, motion_of
 
 
 class _Rates:
-    """D of something in the fluid, and its frame."""
+    """Derivative D of the drag on a body, and its frame."""
 
     def __init__(self, at: Box | Ellipsoid):
         self.at, self.link, self.R, self.p = at, at.link, at.X.R, at.X.r
@@ -29,11 +30,11 @@ class _Rates:
         return self.R.T @ point_velocity(self.p, W), self.R.T @ W.w
 
     def wrench(self, v: Vec3, w: Vec3) -> Force:
-        """The force on the link that has these parts in the axes of the frame."""
+        """Wrench about the tree's origin of a force v and a torque w given in the drag frame's axes."""
         return at_point(self.p, self.R @ v, self.R @ w)
 
     def times(self, W: Motion, transposed: bool = False) -> Force:
-        """J^T D J of a motion, or J^T D^T J"""
+        """Return J^T D J, or J^T D^T J, times a motion."""
         raise NotImplementedError
 
 
@@ -61,7 +62,7 @@ class _EllipsoidRates(_Rates):
         for unit in (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0)):
             rows.append(law_vjp(ellipsoid, none, unit))
         D = [[-x for x in (*v.leaves(), *w.leaves())] for v, w, _ in rows]
-        self.share: Any = 0.0  # of the transposed matrix
+        self.share: Any = 0.0  # weight of the transposed matrix
         if s.implicit_terms == "lone":
             self.share = switch(s.model.is_lone[self.link], {0: lambda: 0.5, 1: lambda: 0.0})
         self.D = [[D[i][j] + self.share * (D[j][i] - D[i][j]) for j in range(6)] for i in range(6)]
@@ -75,7 +76,7 @@ class _EllipsoidRates(_Rates):
 
 
 def add_fluid_rates(s: Step) -> None:
-    """To ws.M and ws.upper: h J^T D J. Uses s.dof.S."""
+    """Add h J^T D J to ws.M and ws.upper. Uses s.dof.S."""
     for n in loop(s.model.nfluid):
         _add(s, _BoxRates(s, n))
     if "ellipsoid" in s.extras:
@@ -96,8 +97,10 @@ def _add(s: Step, rates: _Rates) -> None:
 
 
 def fluid_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
-    """Adds the cotangents of  -h sum y . D z  to those of q (tangent), v and constants: y, z and the velocities that D depends
-    on are what three fields of joint velocities, mu, x and v, make of the frame of a box or ellipsoid."""
+    """Add the cotangents of  -h sum y . D z  to those of q (tangent), v and constants.
+
+    y, z and the velocities on which D depends are those of a drag frame under three joint velocity fields: mu, x and v.
+    """
     for n in loop(s.model.nfluid):
         _box_rates_vjp(s, n, x, mu)
     if "ellipsoid" in s.extras:
@@ -127,12 +130,12 @@ def _box_rates_vjp(s: Step, n: Any, x: Reals, mu: Reals) -> None:
 
 
 def _ellipsoid_rates_vjp(s: Step, n: Any, x: Reals, mu: Reals) -> None:
-    """-y . D z = y . F'(V) z,  and its gradient in V and all else is how that of  y . F  changes along z. In the
-    symmetric part y and z are exchanged, too."""
+    """Adjoint for an ellipsoid: -y . D z = y . F'(V) z, whose gradient is the derivative of that of  y . F  along z.
+
+    In the symmetric part y and z are also exchanged.
+    """
     if target().tangents:
-        raise StagingError(
-            "fluids that feel ellipsoids under implicit integrators have no second derivatives: use euler"
-        )
+        raise StagingError("ellipsoids in a fluid have no second derivatives under implicit integrators: use euler")
     rates = _EllipsoidRates(s, n)
     Y, Z = motion_of(s, rates.link, mu), motion_of(s, rates.link, x)
     ways = [(Y, Z, (1.0 - rates.share) * s.dt)]
@@ -159,8 +162,11 @@ def _ellipsoid_rates_vjp(s: Step, n: Any, x: Reals, mu: Reals) -> None:
 def _motion_bars(
     s: Step, rates: _Rates, fields: tuple[Reals, Reals], motions: tuple[Motion, Motion], bars: tuple[Vec3, Vec3]
 ) -> Force:
-    """To q (tangent), v and the wind, from the pairing of the two motions by -h D, and from the cotangents of the velocities
-    that D depends on, in axes of the frame; gives that of the frame in its link."""
+    """Return the cotangent of the frame in its link; add those of q (tangent), v and the wind.
+
+    They follow from the pairing of the two motions by -h D, and from the cotangents of the velocities on which D
+    depends, in frame axes.
+    """
     (x, mu), (Y, Z), V, wind = fields, motions, s.link[rates.link].v, s.const.medium[0].wind
     y_bar, z_bar, v_bar = rates.times(Z) * -s.dt, rates.times(Y, transposed=True) * -s.dt, rates.wrench(*bars)
     blow = rates.R @ bars[0]

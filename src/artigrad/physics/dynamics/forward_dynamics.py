@@ -1,11 +1,11 @@
 """Forward dynamics, (M + armature + h damping) qdd = tau - ID(q, v, 0), and its adjoint  (theory 3.1-3.3).
 
-The adjoint never differentiates M or its factor: one solve with the factor at hand gives multipliers mu, then comes the
-adjoint of the balance of forces,
+The adjoint never differentiates M or its factor: one solve with the factor gives multipliers mu; then follows the
+adjoint of the equation of motion,
 
     ID(q, v, qdd) + damping and springs - actuators - wrenches - constraints = 0,
 
-in the order outward half, what the world does to links, inward half, joints.
+in the order outward half, forces of the environment on links, inward half, joints.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ FACTOR: dict[str, ModuleType] = {"articulated": articulated, "sparse": sparse}
 
 
 def forces(s: Step) -> None:
-    """Stage 2: forces on links (s.link.F: bias, less wrenches and surroundings) and in joints (ws.tau: springs, damping,
-    actuators)."""
+    """Stage 2: forces on links (s.link.F: bias minus wrenches, fluid and gravity compensation) and in joints (ws.tau).
+
+    ws.tau has springs, damping and actuators.
+    """
     link_forces(s, None)
     subtract_wrenches(s)
     subtract_fluid_and_gravcomp(s)
@@ -43,20 +45,20 @@ def forces(s: Step) -> None:
 
 
 def free_accelerations(s: Step) -> None:
-    """ws.qdd = the joint accelerations under these forces alone; keeps the factor."""
+    """Compute ws.qdd, the joint accelerations under these forces only; keeps the factor."""
     FACTOR[s.options.factor].factor_solve(s, s.ws.tau, s.ws.qdd)
 
 
 def free_multipliers(s: Step, qdd_bar: Reals) -> None:
-    """ws.mu = Mt^-1 qdd_bar  (theory 3.2)"""
-    if s.implicit_terms is not None:  # the integrator has used another factor since
+    """Compute ws.mu = Mt^-1 qdd_bar  (theory 3.2)."""
+    if s.implicit_terms is not None:  # the integrator has overwritten the factor
         FACTOR[s.options.factor].factor(s)
     articulated.clear_forces(s)
     FACTOR[s.options.factor].solve(s, qdd_bar, s.ws.mu)
 
 
 def moving_fields(s: Step, x: Reals | None) -> None:
-    """w_i = w_p + S_i x, zero without x; and no cotangents of poses and of w yet."""
+    """Compute w_i = w_p + S_i x, zero without x, and clear the cotangents of poses and of w."""
     clear_pose_bars(s, "w_bar")
     s.field[0].w = Motion.zero()
     for i in loop(1, s.model.nl):
@@ -65,7 +67,7 @@ def moving_fields(s: Step, x: Reals | None) -> None:
 
 
 def joint_forces_vjp(s: Step) -> None:
-    """The adjoint of what acts in joints, at multipliers ws.mu: actuators, springs, damping, and the diagonal of Mt."""
+    """Adjoint of joint forces at multipliers ws.mu: actuators, springs, damping, and the diagonal of Mt."""
     diagonal_bars(s, s.ws.qdd, s.ws.mu)
     actuation_vjp(s, s.ws.mu)
     subtract_actuator_gravcomp_vjp(s, s.ws.mu)
@@ -75,7 +77,7 @@ def joint_forces_vjp(s: Step) -> None:
 
 
 def diagonal_bars(s: Step, qdd: Reals, tau_bar: Reals) -> None:
-    """Of what stands on the diagonal of Mt: armature_bar -= tau_bar qdd,  damping_bar -= damping_dt tau_bar qdd"""
+    """Adjoint of the diagonal of Mt: armature_bar -= tau_bar qdd,  damping_bar -= damping_dt tau_bar qdd."""
     if s.bars.const is None:
         return
     for i in loop(1, s.model.nl):

@@ -1,7 +1,8 @@
-"""Weight that the actuators of a joint compensate: it is an actuator force, within the limits of effort of the joint.
+"""Gravity compensation by the actuators of a joint: an actuator force, within the effort limit of the joint.
 
-Compensation is a force on links (`surroundings`), and so acts in every joint. In those whose actuators do it, it is taken away
-again (`subtract_actuator_gravcomp`) and added to the forces of actuators (`add_actuator_gravcomp`), before they are limited.
+Compensation is a force on links (`fluid_and_gravcomp`), and so acts on every joint. On joints whose actuators provide
+it, it is subtracted again (`subtract_actuator_gravcomp`) and added to the actuator forces (`add_actuator_gravcomp`),
+before these are limited.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from .link_motion import add_path_bars, motion_of
 
 
 def _of_actuators(s: Step, k: Any, x: Any) -> Any:
+    """Return x for a degree of freedom whose actuators compensate gravity, else 0."""
     return switch(s.model.dof_lifts[k], {0: lambda: 0.0, 1: lambda: x})
 
 
 def _fill(s: Step) -> None:
-    """ws.lift = S^T of the lift of all links, of degrees of freedom whose actuators do it; 0 of others"""
+    """Compute ws.lift = S^T of the compensation of all links, for degrees of freedom whose actuators provide it; else 0."""
     for k in loop(s.model.nv):
         s.ws.lift[k] = 0.0
     for i in loop(1, s.model.nl):
@@ -32,14 +34,14 @@ def _fill(s: Step) -> None:
 
 
 def add_actuator_gravcomp(s: Step, tau: Reals, sign: float = 1.0) -> None:
-    """tau += the weight that actuators compensate"""
+    """Add the gravity compensation by actuators to tau."""
     _fill(s)
     for k in loop(s.model.nv):
         tau[k] = tau[k] + sign * s.ws.lift[k]
 
 
 def add_actuator_gravcomp_vjp(s: Step, tau_bar: Reals, sign: float = 1.0) -> None:
-    """Adds to the cotangents of q (tangent) and constants."""
+    """Add to the cotangents of q (tangent) and constants."""
     ws = s.ws
     for k in loop(s.model.nv):
         ws.lift[k] = _of_actuators(s, k, sign * tau_bar[k])
@@ -49,10 +51,12 @@ def add_actuator_gravcomp_vjp(s: Step, tau_bar: Reals, sign: float = 1.0) -> Non
 
 
 def subtract_actuator_gravcomp(s: Step, tau: Reals) -> None:
+    """Subtract the part of gravity compensation that actuators provide from tau."""
     if "lifting" in s.extras:
         add_actuator_gravcomp(s, tau, -1.0)
 
 
 def subtract_actuator_gravcomp_vjp(s: Step, tau_bar: Reals) -> None:
+    """Adjoint of `subtract_actuator_gravcomp`."""
     if "lifting" in s.extras:
         add_actuator_gravcomp_vjp(s, tau_bar, -1.0)

@@ -1,10 +1,10 @@
-"""Forces that change with velocities, taken at the end of the step by the integrators that say so  (theory 7.6).
+"""Velocity-dependent forces evaluated at the end of the step, for integrators that request them  (theory 7.6).
 
     (M + h B) w = M a,       B = -d(forces)/dv
 
-a are the accelerations of the step, w those that are integrated. B is that of joint damping (`damping`), of this and of
-actuators (`fast`), both on the diagonal; or also that of lines, of a fluid and of gyroscopic and Coriolis forces, of lone free
-bodies (`lone`) or of all (`full`), which make it a matrix (`velocity_matrix`).
+a are the accelerations of the step, w those that are integrated. B contains joint damping (`damping`); joint damping
+and actuators (`fast`), both on the diagonal; or also transmissions, a fluid, and gyroscopic and Coriolis forces of lone
+free bodies (`lone`) or of all (`full`), which make it a matrix (`velocity_matrix`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MATRIX = ("lone", "full")
 
 
 def apply_implicit_forces(s: Step) -> None:
-    """ws.qdd: a becomes w;  with a diagonal B  w = a - (M + h B)^-1 h B a"""
+    """Replace ws.qdd = a by w;  with a diagonal B  w = a - (M + h B)^-1 h B a."""
     ws, nv = s.ws, s.model.nv
     velocity_derivatives(s, ws.rate)
     if s.implicit_terms in MATRIX:
@@ -46,8 +46,10 @@ def apply_implicit_forces(s: Step) -> None:
 
 
 def apply_implicit_forces_vjp(s: Step, w_bar: Reals) -> None:
-    """Backwards: ws.qdd holds w and becomes a = w + M^-1 h B w;  w_bar becomes a_bar = M mu, where (M + h B)^T mu = w_bar.
-    ws.slowed keeps w and ws.slow_mu mu, for `implicit_force_bars`."""
+    """Replace ws.qdd = w by a = w + M^-1 h B w, and w_bar by a_bar = M mu, where (M + h B)^T mu = w_bar.
+
+    ws.implicit_accel keeps w and ws.implicit_mu mu, for `implicit_force_bars`.
+    """
     ws, nv, mu = s.ws, s.model.nv, s.ws.implicit_mu
     velocity_derivatives(s, ws.rate)
     copy(ws.qdd, ws.implicit_accel, nv)
@@ -72,7 +74,7 @@ def apply_implicit_forces_vjp(s: Step, w_bar: Reals) -> None:
 
 
 def implicit_force_bars(s: Step) -> None:
-    """What is left of the adjoint: that of  mu . (M (a - w) - h B w)  at fixed a, w and mu."""
+    """Remaining part of the adjoint: that of  mu . (M (a - w) - h B w)  at fixed a, w and mu."""
     ws, mu = s.ws, s.ws.implicit_mu
     for k in loop(s.model.nv):
         ws.rate[k] = -(s.dt * mu[k] * ws.implicit_accel[k])
@@ -95,7 +97,7 @@ def implicit_force_bars(s: Step) -> None:
 
 # -- the diagonal of B -----------------------------------------------------------------------------------------------------
 def velocity_derivatives(s: Step, rate: Reals) -> None:
-    """Joint damping; for `fast` and `full` also the velocity gains of actuators that are not at a limit of their force."""
+    """Diagonal of B: joint damping; for `fast` and `full` also velocity gains of actuators not at a limit of their force."""
     for i in loop(1, s.model.nl):
         va, damping = s.model.link_v[i], s.const.link[i].damping
         for k in loop(va, va + s.model.link_nv[i]):
@@ -120,14 +122,16 @@ def velocity_derivatives(s: Step, rate: Reals) -> None:
 
 
 def _transmission_damping(s: Step) -> None:
-    """ws.line_rate: damping of tendons; other lines have none."""
+    """Compute ws.line_rate, the damping of tendons; other transmissions have none."""
     for t in loop(s.model.nline):
         s.ws.line_rate[t] = tendon_rate(s, t, along(s, t, s.v) if "curve" in s.extras else 0.0)
 
 
 def velocity_derivatives_vjp(s: Step, rate_bar: Reals) -> None:
-    """Adds to the cotangents of constants (and of q, v, act and u, if gains change with the motion); those of the rates of
-    lines are in ws.line_rate. Whether an actuator is at its limit is not differentiated."""
+    """Add to the cotangents of constants, and of q, v, act and u if gains depend on the motion.
+
+    Those of the rates of transmissions are in ws.line_rate. Whether an actuator is at its limit is not differentiated.
+    """
     if s.bars.const is not None:
         for i in loop(1, s.model.nl):
             va, bar = s.model.link_v[i], s.bars.const.link[i]
@@ -165,7 +169,7 @@ def _plain_diagonal(s: Step, i: Any) -> Extra:
 
 
 def _factor_solve(s: Step, diagonal: articulated.Diagonal, x: Reals) -> None:
-    """x <- (M + diagonal)^-1 x"""
+    """Compute x <- (M + diagonal)^-1 x."""
     clear_forces(s)
     articulated.factor(s, diagonal)
     articulated.solve(s, x, x)

@@ -1,7 +1,7 @@
-"""Inverse dynamics, tau = ID(q, v, a): Newton-Euler outwards and inwards, and its adjoint  (theory 2.1-2.6, world axes).
+"""Inverse dynamics, tau = ID(q, v, a): recursive Newton-Euler, and its adjoint  (theory 2.1-2.6, world axes).
 
-The adjoint is two halves, outward and inward. Whoever has more to say about the forces on links (wrenches, contacts) does it
-between them. Armature, damping and springs are not here but in `passive` and `forward_dynamics`.
+The adjoint has two halves, outward and inward. Further forces on links (wrenches, contacts) are differentiated between
+them. Armature, damping and springs are in `passive` and `forward_dynamics`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ..spatial import Force, Motion, Vec3, cross_force, cross_motion, inertia_pa
 
 
 def start_forces(s: Step) -> None:
-    """The world: falling upwards is gravity, and nothing presses on it."""
+    """Initialize the world link: gravity as an upward acceleration, no force."""
     world = s.link[0]
     world.a, world.F = Motion(Vec3.zero(), -s.const.gravity), Force.zero()
 
 
 def link_force(s: Step, i: Any, qdd: Reals | None) -> None:
-    """a_i = a_p + S_i qdd + v_0 x v_i,   F_i = I_i a_i + v_i x* I_i v_i.   Without qdd the bias alone.
+    """Compute a_i = a_p + S_i qdd + v_0 x v_i,   F_i = I_i a_i + v_i x* I_i v_i.   Without qdd the bias only.
 
-    v_0 is the motion in which the joint's axes are fixed: the parent's, but for free joints.
+    v_0 is the motion in which the joint's axes are fixed: the parent's, except for free joints.
     """
     link, parent = s.link[i], s.link[s.model.parent[i]]
     v, I = link.v, link.I
@@ -36,14 +36,14 @@ def link_force(s: Step, i: Any, qdd: Reals | None) -> None:
 
 
 def link_forces(s: Step, qdd: Reals | None) -> None:
-    """Outwards: the force that each link needs for its own motion."""
+    """Outward pass: the force that each link requires for its own motion."""
     start_forces(s)
     for i in loop(1, s.model.nl):
         link_force(s, i, qdd)
 
 
 def joint_forces(s: Step, tau: Reals) -> None:
-    """Inwards:  tau_i = S_i^T F_i,   F_p += F_i"""
+    """Inward pass:  tau_i = S_i^T F_i,   F_p += F_i."""
     for k in loop(s.model.nv):
         tau[k] = 0.0
     for i in loop(1, s.model.nl, inwards=True):
@@ -53,20 +53,22 @@ def joint_forces(s: Step, tau: Reals) -> None:
 
 
 def inverse_dynamics(s: Step, qdd: Reals, tau: Reals) -> None:
-    """tau = ID(q, v, qdd); kinematics has been run."""
+    """Compute tau = ID(q, v, qdd), after kinematics."""
     link_forces(s, qdd)
     joint_forces(s, tau)
 
 
 def inverse_dynamics_vjp(s: Step, qdd: Reals, tau_bar: Reals) -> None:
-    """Adds the cotangents of q (tangent), v and constants at the cotangent tau_bar of tau. That of qdd is M tau_bar:
-    S^T a_bar, for a caller that wants it."""
+    """Add to the cotangents of q (tangent), v and constants, given tau_bar.
+
+    That of qdd is M tau_bar = S^T a_bar, for callers that need it.
+    """
     outward_vjp(s, qdd, tau_bar, 1.0)
     inward_vjp(s)
 
 
 def outward_vjp(s: Step, qdd: Reals, tau_bar: Reals, sign: float) -> None:
-    """Forces of links, and their cotangents y, a_bar, v_bar, at the cotangent sign * tau_bar of tau."""
+    """Forces of links, and their cotangents y, a_bar, v_bar, for the cotangent sign * tau_bar of tau."""
     start_forces(s)
     root = s.link[0]
     root.y, root.a_bar, root.v_bar = Motion.zero(), Force.zero(), Force.zero()
@@ -76,7 +78,7 @@ def outward_vjp(s: Step, qdd: Reals, tau_bar: Reals, sign: float) -> None:
 
 
 def link_bars(s: Step, i: Any, tau_bar: Reals, sign: float) -> None:
-    """y_i = y_p + S_i tau_bar (cotangent of F_i),   a_bar = I y,   v_bar = -I (v x y) - y x* I v"""
+    """y_i = y_p + S_i tau_bar (cotangent of F_i),   a_bar = I y,   v_bar = -I (v x y) - y x* I v."""
     link = s.link[i]
     v, I = link.v, link.I
     y = s.link[s.model.parent[i]].y + joints.apply(s, i, tau_bar) * sign
@@ -86,14 +88,14 @@ def link_bars(s: Step, i: Any, tau_bar: Reals, sign: float) -> None:
 
 
 def inward_vjp(s: Step, in_world: bool = False, moves: bool = True) -> None:
-    """Inwards, sums over what each joint carries; with y_0, a_0, v_0 before the joint:
+    """Inward pass, sums over the subtree of each joint; with y_0, a_0, v_0 before the joint:
 
-    v_bar    += S^T (v_bar_i - v_0 x* a_bar_i)
-    v_bar_i  += (v_i - v_0) x* a_bar_i
-    xi_i      = -y_0 x* F_i - a_0 x* a_bar_i - v_0 x* v_bar_i          q_bar += S^T xi_i
+        v_bar    += S^T (v_bar_i - v_0 x* a_bar_i)
+        v_bar_i  += (v_i - v_0) x* a_bar_i
+        xi_i      = -y_0 x* F_i - a_0 x* a_bar_i - v_0 x* v_bar_i          q_bar += S^T xi_i
 
-    In a world that acts on links, poses and another field w of motions have cotangents too, as in `kinematics_vjp`:
-    xi_i += zeta_i - w_0 x* w_bar_i,  and if w is a field of velocities (moves)  v_bar += S^T w_bar_i.
+    If the environment acts on links (in_world), poses and a second motion field w have cotangents too, as in
+    `kinematics_vjp`: xi_i += zeta_i - w_0 x* w_bar_i,  and if w is a velocity field (moves)  v_bar += S^T w_bar_i.
     """
     const_bar = s.bars.const
     for i in loop(1, s.model.nl, inwards=True):
@@ -125,7 +127,7 @@ def inward_vjp(s: Step, in_world: bool = False, moves: bool = True) -> None:
 
 
 def inertia_bars(s: Step, i: Any) -> None:
-    """I_bar += par(a, y) - par(v, v x y), in the link's own frame"""
+    """I_bar += par(a, y) - par(v, v x y), in the frame of the link."""
     assert s.bars.const is not None
     link, y = s.link[i], s.link[i].y
     X, v = link.X, to_child(link.X, link.v)

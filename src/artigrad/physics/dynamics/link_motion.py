@@ -1,4 +1,4 @@
-"""Motions of one link under joint velocities, and what a pairing with a force says to the joints before it."""
+"""Motion of one link under joint velocities, and the adjoint of its pairing with a force."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..spatial import Force, Motion, Vec3, cross_force
 
 
 def motion_of(s: Step, link: Any, x: Reals) -> Motion:
-    """The motion of a link under joint velocities x."""
+    """Motion of a link under joint velocities x."""
     total = carry(Motion.zero())
     for i in climb(s.model.parent, link):
         total.value = total.value + joints.apply(s, i, x)
@@ -20,8 +20,10 @@ def motion_of(s: Step, link: Any, x: Reals) -> Motion:
 
 
 def add_path_bars(s: Step, link: Any, x: Reals, W: Motion, F: Force, zeta: Force) -> None:
-    """To the poses of all joints before a link, for the pairing of its motion W under x with F; zeta is what a rigid motion of
-    the link with W turned along does."""
+    """Add to the cotangents of the poses of all joints before a link, for the pairing of its motion W under x with F.
+
+    zeta is the cotangent of a rigid motion of the link with W rotated along.
+    """
     rest = carry(W)
     for i in climb(s.model.parent, link):
         own = rest.value

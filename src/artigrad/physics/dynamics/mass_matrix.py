@@ -1,7 +1,7 @@
-"""The mass matrix by the composite-rigid-body algorithm, stored along the tree, and its adjoint  (theory 4.1, 4.2).
+"""Mass matrix by the composite-rigid-body algorithm, stored along the tree, and its adjoint  (theory 4.1, 4.2).
 
-Row k of M has one entry per ancestor degree of freedom of k, itself included: entry `depth` of `M[row[k] + depth]`.
-Entries between different branches are zero and have no place.
+Row k of M has one entry per ancestor degree of freedom of k, itself included, at `M[row[k] + depth]`. Entries between
+different branches are zero and not stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..spatial import Force, Inertia, Motion, cross_force, force_to_child, inert
 
 
 def composite_inertias(s: Step) -> None:
-    """Ic_p += Ic_i: the inertia of a link and all it carries."""
+    """Ic_p += Ic_i: the inertia of a link and its subtree."""
     s.ws.composite[0].I = Inertia.zero()
     for i in loop(1, s.model.nl):
         s.ws.composite[i].I = s.link[i].I
@@ -24,7 +24,7 @@ def composite_inertias(s: Step) -> None:
 
 
 def mass_matrix(s: Step) -> None:
-    """M[k, j] = S_j . Ic S_k for j = k and its ancestors, plus armature + damping_dt * damping on the diagonal"""
+    """M[k, j] = S_j . Ic S_k for j = k and its ancestors, plus armature + damping_dt * damping on the diagonal."""
     composite_inertias(s)
     joints.store_columns(s)
     for i in loop(1, s.model.nl):
@@ -41,17 +41,17 @@ def mass_matrix(s: Step) -> None:
 
 
 def mass_matrix_vjp(s: Step, M_bar: Reals) -> None:
-    """Adds the cotangents of q (tangent) and constants, for cotangents of the stored entries  (theory 4.2, world axes).
+    """Add the cotangents of q (tangent) and constants, given those of the stored entries  (theory 4.2, world axes).
 
-    With F_k = Ic S_k and y_k = sum of M_bar[k, j] S_j over k and its ancestors, the pairing is sum_k y_k . F_k. For k at or
-    beyond joint n, turning all that n carries is turning the rest of y_k the other way:  xi = -(y_k before n) x* F_k.
-    For k before n, the part Ic_n of its inertia turns:  xi = -y_k x* Ic_n S_k - S_k x* Ic_n y_k. The shifts of a free
-    joint are before its own rotation.
-    Ic is a sum, so the cotangent of a link's inertia gathers  par(y_k, S_k)  from every joint that carries it.
+    With F_k = Ic S_k and y_k = sum of M_bar[k, j] S_j over k and its ancestors, the pairing is sum_k y_k . F_k. For k
+    at or beyond joint n, a rotation of the subtree of n equals the opposite rotation of the rest of y_k:  xi = -(y_k
+    before n) x* F_k. For k before n, the part Ic_n of its inertia rotates:  xi = -y_k x* Ic_n S_k - S_k x* Ic_n y_k.
+    The translations of a free joint are before its own rotation. Ic is a sum, so the cotangent of a link's inertia is
+    the sum of  par(y_k, S_k)  over all joints that carry it.
     """
 
     def part(row: Any, first: Any, end: Any) -> Motion:
-        """The share of y_k that some neighbouring degrees of freedom have."""
+        """Part of y_k from a range of adjacent degrees of freedom."""
         total = carry(Motion.zero())
         for j in loop(first, end):
             total.value = total.value + s.dof[j].S * M_bar[row + s.model.dof_depth[j]]
@@ -73,7 +73,7 @@ def mass_matrix_vjp(s: Step, M_bar: Reals) -> None:
             s.dof[k].y = y
             s.ws.paired[i].I += inertia_pairing(y, S)
             turn(i, above.value, own, F)
-            shift = joints.before(s, i, Motion.zero(), S)  # what of S the joint itself does not turn
+            shift = joints.before(s, i, Motion.zero(), S)  # part of S that the joint itself does not rotate
             s.field[i].zeta -= cross_force(shift, Ic @ y)
             for n in climb(s.model.parent, s.model.parent[i]):
                 here = part(row, s.model.link_v[n], s.model.link_v[n] + s.model.link_nv[n])

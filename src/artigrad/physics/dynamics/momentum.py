@@ -10,7 +10,7 @@ from ..spatial import Force, Motion, Vec3, cross_force, inertia_pairing, to_chil
 
 
 def mass_times(s: Step, x: Reals, out: Reals) -> None:
-    """out = M x, armature included; kinematics has been run. Uses s.link.y and s.link.F."""
+    """Compute out = M x, armature included, after kinematics. Uses s.link.y and s.link.F."""
     s.link[0].y, s.link[0].F = Motion.zero(), Force.zero()
     for i in loop(1, s.model.nl):
         link = s.link[i]
@@ -27,10 +27,10 @@ def mass_times(s: Step, x: Reals, out: Reals) -> None:
 
 
 def mass_times_vjp(s: Step, x: Reals, y: Reals) -> None:
-    """Adds the cotangents of q (tangent) and constants of y . M(q) x.
+    """Add the cotangents of q (tangent) and constants of y . M(q) x.
 
-    Turning what joint n carries turns the rest of both motions the other way:  xi = -y_0 x* F - x_0 x* G,  with F and G the
-    momenta under x and y of all that n carries. Uses s.link.y, F, a and a_bar.
+    A rotation of the subtree of joint n rotates the rest of both motions the other way:  xi = -y_0 x* F - x_0 x* G,
+    with F and G the momenta of the subtree under x and y. Uses s.link.y, F, a and a_bar.
     """
     world = s.link[0]
     world.y, world.a, world.F, world.a_bar = Motion.zero(), Motion.zero(), Force.zero(), Force.zero()

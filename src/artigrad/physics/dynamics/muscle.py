@@ -1,9 +1,9 @@
-"""Muscles: force as a function of length and velocity, as MuJoCo has it.
+"""Muscles: force as a function of length and velocity, MuJoCo's model.
 
     L = low + (length - first)/L0,   V = velocity/(L0 speed),   L0 = (last - first)/(high - low)
     active gain  -force FL(L) FV(V),      passive force  -force passive FP(L)
 
-first, last: the ends of the range of its length. The adjoints are derived while staging.
+first, last: bounds of its length. The adjoints are derived while staging.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ LEAST = 1e-15
 
 
 def _optimal_length(m: Muscle, first: Any, last: Any) -> Any:
-    """L0, m"""
+    """Optimal length L0, m."""
     return maximum(LEAST, (last - first) / maximum(LEAST, m.high - m.low))
 
 
 def _force_length(m: Muscle, L: Any) -> Any:
-    """FL, a bell of parabolas with its top at L = 1 that ends at the shortest and the longest length."""
+    """Force-length curve FL: parabolas with the maximum at L = 1, zero at the shortest and the longest length."""
     left = L < 1.0
     half = maximum(LEAST, 0.5 * select(left, 1.0 - m.shortest, m.longest - 1.0))
     z = select(left, 1.0 - L, L - 1.0) / half
@@ -31,7 +31,7 @@ def _force_length(m: Muscle, L: Any) -> Any:
 
 
 def _force_velocity(m: Muscle, V: Any) -> Any:
-    """FV: 0 at the fastest shortening, 1 at rest, `lengthening` at fast lengthening."""
+    """Force-velocity curve FV: 0 at the fastest shortening, 1 at rest, `lengthening` at fast lengthening."""
     y = m.lengthening - 1.0
     shortens = select(V < -1.0, 0.0, (V + 1.0) * (V + 1.0))
     lengthens = m.lengthening - (y - V) * (y - V) / maximum(LEAST, y)
@@ -39,21 +39,21 @@ def _force_velocity(m: Muscle, V: Any) -> Any:
 
 
 def _force_velocity_slope(m: Muscle, V: Any) -> Any:
-    """dFV/dV"""
+    """Derivative dFV/dV."""
     y = m.lengthening - 1.0
     shortens = select(V < -1.0, 0.0, 2.0 * (V + 1.0))
     return select(V < 0.0, shortens, select(y > V, 2.0 * (y - V) / maximum(LEAST, y), 0.0))
 
 
 def active(m: Muscle, first: float, last: float, length: float, velocity: float) -> float:
-    """-force FL(L) FV(V)"""
+    """Active gain -force FL(L) FV(V)."""
     L0 = _optimal_length(m, first, last)
     V = velocity / maximum(LEAST, L0 * m.speed)
     return -(m.force * _force_length(m, m.low + (length - first) / L0) * _force_velocity(m, V))
 
 
 def active_slope(m: Muscle, first: float, last: float, length: float, velocity: float) -> float:
-    """d active / d velocity"""
+    """Derivative of `active` with respect to velocity."""
     L0 = _optimal_length(m, first, last)
     top = maximum(LEAST, L0 * m.speed)
     FL = _force_length(m, m.low + (length - first) / L0)
@@ -61,7 +61,7 @@ def active_slope(m: Muscle, first: float, last: float, length: float, velocity: 
 
 
 def passive(m: Muscle, first: float, last: float, length: float) -> float:
-    """-force passive FP(L); FP grows from L = 1, as a parabola, then straight."""
+    """Passive force -force passive FP(L); FP increases from L = 1, first as a parabola, then linearly."""
     L = m.low + (length - first) / _optimal_length(m, first, last)
     x = maximum(L - 1.0, 0.0) / maximum(LEAST, 0.5 * (m.longest - 1.0))
     return -(m.force * m.passive * select(x < 1.0, 0.5 * x * x, x - 0.5))

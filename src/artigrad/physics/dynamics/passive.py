@@ -1,5 +1,5 @@
-"""Forces of joints and tendons themselves: springs, and damping at the present velocity  (its implicit part is in the
-factor)."""
+"""Passive forces of joints and tendons: springs, and damping at the present velocity. (Implicit damping is in the
+factor.)"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..transmissions.transmission import add_along, add_moment_bars, add_velocit
 
 
 def passive(s: Step, tau: Reals) -> None:
-    """tau = -damping v - stiffness (q - reference)"""
+    """Set tau = -damping v - stiffness (q - reference)."""
     for i in loop(1, s.model.nl):
         own, qa, va = s.const.link[i], s.model.link_q[i], s.model.link_v[i]
         damping, stiffness, reference = own.damping, own.stiffness, own.reference
@@ -21,7 +21,7 @@ def passive(s: Step, tau: Reals) -> None:
 
 
 def passive_vjp(s: Step, tau_bar: Reals) -> None:
-    """Adds to the cotangents. Springs are on axial joints only, whose tangent is q itself."""
+    """Add to the cotangents. Springs are on axial joints only, whose tangent is q itself."""
     bars = s.bars
     for i in loop(1, s.model.nl):
         own, qa, va = s.const.link[i], s.model.link_q[i], s.model.link_v[i]
@@ -38,15 +38,17 @@ def passive_vjp(s: Step, tau_bar: Reals) -> None:
 
 
 def stretch_of(s: Step, t: Any) -> Any:
-    """How far tendon t is beyond the lengths at which its spring rests."""
+    """Stretch of tendon t beyond its rest lengths."""
     own, length = s.const.line[t], s.ws.length[t]
     beyond = select(length >= own.rest_high, length - own.rest_high, 0.0)
     return select(length < own.rest_low, length - own.rest_low, beyond)
 
 
 def stretch_bars(s: Step, t: Any, bar: Any) -> None:
-    """To the length of tendon t and to the lengths at which its spring rests. One that rests at one length alone has a slope
-    there."""
+    """Add to the cotangents of the length of tendon t and of its rest lengths.
+
+    A tendon with a single rest length is differentiable there.
+    """
     own, length = s.const.line[t], s.ws.length[t]
     below = length < own.rest_low
     low_bar, high_bar = select(below, -bar, 0.0), select(below, 0.0, select(length >= own.rest_high, -bar, 0.0))
@@ -59,7 +61,7 @@ def stretch_bars(s: Step, t: Any, bar: Any) -> None:
 
 
 def tendons(s: Step, tau: Reals) -> None:
-    """tau += moment f,   f = -v (damping + d1 |v| + d2 v^2) - x (stiffness + c1 x + c2 x^2),   x the stretch, v the velocity"""
+    """tau += moment f,   f = -v (damping + d1 |v| + d2 v^2) - x (stiffness + c1 x + c2 x^2),   x: stretch, v: velocity."""
     if "tendon" not in s.lines:
         return
     for t in loop(s.model.ntendon):
@@ -67,19 +69,20 @@ def tendons(s: Step, tau: Reals) -> None:
 
 
 def tendon_force(s: Step, t: Any) -> Any:
+    """Force along tendon t."""
     own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
     f = -(own.damping * v + own.stiffness * x)
     return f - v * (own.d1 * abs(v) + own.d2 * (v * v)) - x * (x * (own.c1 + own.c2 * x)) if "curve" in s.extras else f
 
 
 def tendon_rate(s: Step, t: Any, v: Any) -> Any:
-    """How a tendon slows down with its velocity: damping + 2 d1 |v| + 3 d2 v^2"""
+    """Derivative of a tendon's damping force: damping + 2 d1 |v| + 3 d2 v^2."""
     own = s.const.line[t]
     return own.damping + (2.0 * own.d1 * abs(v) + 3.0 * own.d2 * (v * v)) if "curve" in s.extras else own.damping
 
 
 def tendon_rate_vjp(s: Step, t: Any, bar: Any) -> None:
-    """Adds to the cotangents of constants, and of the velocity if it counts."""
+    """Add to the cotangents of constants, and of the velocity if the rate depends on it."""
     const, own = s.bars.const, s.const.line[t]
     if const is not None:
         const.line[t].damping += bar
@@ -99,7 +102,7 @@ def tendon_energy(s: Step, t: Any) -> Any:
 
 
 def tendon_energy_vjp(s: Step, t: Any, bar: Any) -> None:
-    """Adds to the cotangents of lines and constants."""
+    """Add to the cotangents of transmissions and constants."""
     own, x, const = s.const.line[t], stretch_of(s, t), s.bars.const
     pull = own.stiffness * x
     if "curve" in s.extras:
@@ -113,7 +116,7 @@ def tendon_energy_vjp(s: Step, t: Any, bar: Any) -> None:
 
 
 def tendons_vjp(s: Step, tau_bar: Reals) -> None:
-    """Adds to the cotangents of lines, v and constants."""
+    """Add to the cotangents of transmissions, v and constants."""
     if "tendon" not in s.lines:
         return
     for t in loop(s.model.ntendon):
@@ -123,7 +126,7 @@ def tendons_vjp(s: Step, tau_bar: Reals) -> None:
 
 
 def tendon_force_vjp(s: Step, t: Any, f_bar: Any) -> None:
-    """Adds to the cotangents of lines, v and constants."""
+    """Add to the cotangents of transmissions, v and constants."""
     own, x, v = s.const.line[t], stretch_of(s, t), along(s, t, s.v)
     stiffness = own.stiffness
     if "curve" in s.extras:

@@ -1,4 +1,4 @@
-"""The sparse factor L^T D L of the mass matrix along the tree, and its solve  (Featherstone 2008, chapter 6).
+"""Sparse factor L^T D L of the mass matrix along the tree, and its solve  (Featherstone 2008, chapter 6).
 
 Rows are contiguous (`mass_matrix`), so the inner loop of the elimination is a plain update of one row by another.
 """
@@ -12,7 +12,7 @@ from .mass_matrix import mass_matrix
 
 
 def factor(s: Step) -> None:
-    """Mt = M + armature + damping_dt * damping = L^T D L, in place: L below the diagonal, 1/D on it."""
+    """Factor Mt = M + armature + damping_dt * damping = L^T D L in place: L below the diagonal, 1/D on it."""
     mass_matrix(s)
     m, M = s.model, s.ws.M
     for k in loop(m.nv, inwards=True):
@@ -29,7 +29,7 @@ def factor(s: Step) -> None:
 
 
 def solve(s: Step, b: Reals, x: Reals) -> None:
-    """Mt x = b - S^T F, with the forces on links that s.link.F holds (they are used up)."""
+    """Solve Mt x = b - S^T F, with the forces on links s.link.F, which are overwritten."""
     m, M, load = s.model, s.ws.M, s.ws.load
     joint_forces(s, load)
     for k in loop(m.nv):

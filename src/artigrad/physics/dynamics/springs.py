@@ -1,11 +1,11 @@
-"""Springs of ball and free joints, and springs and dampers that are not linear; and the adjoint.
+"""Springs of ball and free joints, and nonlinear springs and dampers; and the adjoint.
 
-    hinge, slide   tau = -x (c1 x + c2 x^2)                     beside the linear part in `passive`,  x = q - reference
+    hinge, slide   tau = -x (c1 x + c2 x^2)                     besides the linear part in `passive`,  x = q - reference
     ball           tau = -x (k + c1 |x| + c2 |x|^2)             x: the rotation vector
-    free           the same, of its shift and of its turn from the pose that it rests in
-    dampers        tau = -v (d1 |v| + d2 v^2)                   beside the linear part, on each velocity
+    free           the same, of its position and its rotation relative to the rest pose
+    dampers        tau = -v (d1 |v| + d2 v^2)                   besides the linear part, on each velocity
 
-A kernel is staged with them if its model has any.
+A kernel is staged with these if its model has any.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..joints.table import MOVING
 from ..spatial import Quat, Vec3, dot, quat_log, quat_matrix, quat_normalise
 from ..spatial.rotations import quat_to_ambient, rotation_vector_rate_vjp
 
-LEAST = 1e-30  # of a squared length
+LEAST = 1e-30  # lower bound of a squared length
 
 
 def springs(s: Step, tau: Reals) -> None:
-    """Adds to tau."""
+    """Add to tau."""
     if "spring" not in s.extras:
         return
     for i in loop(1, s.model.nl):
@@ -37,7 +37,7 @@ def springs(s: Step, tau: Reals) -> None:
 
 
 def springs_vjp(s: Step, tau_bar: Reals) -> None:
-    """Adds to the cotangents of q (tangent), v and constants."""
+    """Add to the cotangents of q (tangent), v and constants."""
     if "spring" not in s.extras:
         return
     for i in loop(1, s.model.nl):
@@ -53,17 +53,19 @@ def springs_vjp(s: Step, tau_bar: Reals) -> None:
 
 
 def _by_kind(s: Step, i: Any, call: Callable[[Joint], None]) -> None:
+    """Call with the joint of link i."""
     switch(s.model.kind[i], {k: partial(call, joint) for k, joint in enumerate(MOVING)})
 
 
 # -- dampers at the end of the step --------------------------------------------------------------------------------------
 def curved_rate(s: Step, i: Any, v: Any) -> Any:
-    """How the force of a damper that is not linear changes with the velocity: 2 d1 |v| + 3 d2 v^2"""
+    """Derivative of a nonlinear damper's force with respect to velocity: 2 d1 |v| + 3 d2 v^2."""
     own = s.const.spring[i]
     return 2.0 * own.d1 * abs(v) + 3.0 * own.d2 * (v * v)
 
 
 def curved_rate_vjp(s: Step, i: Any, k: Any, rate_bar: Any) -> None:
+    """Adjoint of `curved_rate`."""
     own, v = s.const.spring[i], s.v[k]
     s.bars.v[k] = s.bars.v[k] + rate_bar * (select(v < 0.0, -2.0, 2.0) * own.d1 + 6.0 * own.d2 * v)
     if s.bars.const is not None:
@@ -74,31 +76,34 @@ def curved_rate_vjp(s: Step, i: Any, k: Any, rate_bar: Any) -> None:
 
 # -- springs -------------------------------------------------------------------------------------------------------------
 def _stretch(s: Step, i: Any) -> Any:
+    """Deviation of an axial joint from its reference."""
     return s.q[s.model.link_q[i]] - s.const.link[i].reference
 
 
 def _shift(s: Step, i: Any) -> Vec3:
-    """Of a free joint, from where it rests."""
+    """Displacement of a free joint from its rest position."""
     return s.q.struct(s.model.link_q[i], Vec3) - s.const.spring[i].rest
 
 
 def _turned(s: Step, i: Any, joint: Joint) -> Quat:
-    """The turn from where it rests: of a ball joint that is none."""
+    """Rotation from the rest pose; that of a ball joint is the identity."""
     q = quat_normalise(s.q.struct(s.model.link_q[i] + joint.straight, Quat))
     return quat_normalise(s.const.spring[i].turn).conjugate @ q if joint.floating else q
 
 
 def _length(x: Vec3) -> Any:
+    """Length of a vector."""
     return sqrt(maximum(dot(x, x), LEAST))
 
 
 def _pull(s: Step, i: Any, x: Vec3) -> Vec3:
+    """Force of the spring at displacement x."""
     own, a = s.const.spring[i], _length(x)
     return x * -(own.k + own.c1 * a + own.c2 * (a * a))
 
 
 def _pull_vjp(s: Step, i: Any, x: Vec3, bar: Vec3) -> Vec3:
-    """The cotangent of x."""
+    """Cotangent of x."""
     own, a, along = s.const.spring[i], _length(x), dot(x, bar)
     if s.bars.const is not None:
         const = s.bars.const.spring[i]
@@ -109,6 +114,7 @@ def _pull_vjp(s: Step, i: Any, x: Vec3, bar: Vec3) -> Vec3:
 
 
 def _spring(s: Step, i: Any, tau: Reals, joint: Joint) -> None:
+    """Add the spring of the joint of link i."""
     va, own = s.model.link_v[i], s.const.spring[i]
     if joint.axial:
         x = _stretch(s, i)
@@ -121,6 +127,7 @@ def _spring(s: Step, i: Any, tau: Reals, joint: Joint) -> None:
 
 
 def _spring_vjp(s: Step, i: Any, tau_bar: Reals, joint: Joint) -> None:
+    """Adjoint of `_spring`."""
     va, own = s.model.link_v[i], s.const.spring[i]
     if joint.axial:
         x, t = _stretch(s, i), tau_bar[va]
@@ -151,7 +158,7 @@ def _add_shift_bar(s: Step, i: Any, bar: Vec3) -> None:
 
 
 def _add_turn_bar(s: Step, i: Any, joint: Joint, phi: Vec3, phi_bar: Vec3) -> None:
-    """A turn of the rest pose by th is one of the joint by -R^T th, R the turn between them."""
+    """Add to the cotangents of rotations. A rotation of the rest pose by th equals one of the joint by -R^T th."""
     at = s.model.link_v[i] + joint.straight
     _, turn_bar = rotation_vector_rate_vjp(phi, Vec3.zero(), phi_bar)
     s.bars.tangent.put(at, s.bars.tangent.struct(at, Vec3) + turn_bar)
@@ -162,7 +169,7 @@ def _add_turn_bar(s: Step, i: Any, joint: Joint, phi: Vec3, phi_bar: Vec3) -> No
 
 # -- energies ------------------------------------------------------------------------------------------------------------
 def spring_energy(s: Step, i: Any) -> Any:
-    """Of the joint of link i, beside k x^2/2 of a hinge or slide."""
+    """Energy of the springs of the joint of link i, besides k x^2/2 of a hinge or slide."""
     own = s.const.spring[i]
 
     def of(joint: Joint) -> Any:
@@ -181,7 +188,7 @@ def _round_energy(s: Step, i: Any, x: Vec3) -> Any:
 
 
 def spring_energy_vjp(s: Step, i: Any, bar: Any) -> None:
-    """The cotangent of a place is minus the force there."""
+    """Adjoint of `spring_energy`: the cotangent of a position is minus the force there."""
 
     def of(joint: Joint) -> None:
         if joint.axial:

@@ -1,6 +1,6 @@
-"""How forces along lines change with velocities: B has  rate moment moment^T  of each line, on the entries that the tree has.
+"""Velocity derivatives of forces along transmissions: B has  rate moment moment^T  of each, on the entries of the tree.
 
-Entries between different branches are left out, as MuJoCo does.
+Entries between different branches are left out, as in MuJoCo.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from ..transmissions.attachment import entries
 
 
 def _spread(s: Step, t: Any) -> None:
-    """ws.dense = the moment of line t over its degrees of freedom and their ancestors."""
+    """Set ws.dense to the moment of transmission t over its degrees of freedom and their ancestors."""
     _clear(s, t, s.ws.dense)
     for e, k in entries(s, t):
         s.ws.dense[k] = s.ws.dense[k] + s.ws.moment[e]
 
 
 def _clear(s: Step, t: Any, x: Reals) -> None:
-    """x = 0 for the degrees of freedom of line t and their ancestors."""
+    """Set x to zero for the degrees of freedom of transmission t and their ancestors."""
     for _, k in entries(s, t):
         for j in climb(s.model.dof_parent, k + 1):
             x[j - 1] = 0.0
 
 
 def _pairs(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
-    """(degree of freedom k of line t, an ancestor j of it): the entries beside the diagonal that the tree has."""
+    """Yield (degree of freedom k of transmission t, an ancestor j of it): the stored off-diagonal entries."""
     for _, k in entries(s, t):
         for j in climb(s.model.dof_parent, s.model.dof_parent[k + 1]):
             yield k, j - 1
 
 
 def add_line_rates(s: Step) -> None:
-    """To ws.M and ws.upper: h rate moment moment^T"""
+    """Add h rate moment moment^T to ws.M and ws.upper."""
     m, M, upper, dense = s.model, s.ws.M, s.ws.upper, s.ws.dense
     for t in loop(m.nline):
         _spread(s, t)
@@ -49,7 +49,7 @@ def add_line_rates(s: Step) -> None:
 
 
 def line_rates_vjp(s: Step, w: Reals, mu: Reals) -> None:
-    """Adds the cotangents of  -h mu . B w  to those of moments; those of rates go to ws.line_rate."""
+    """Add the cotangents of  -h mu . B w  to those of moments; those of rates go to ws.line_rate."""
     m, c, bar = s.model, s.ws.dense, s.ws.dense_bar
     for t in loop(m.nline):
         _spread(s, t)

@@ -1,7 +1,7 @@
-"""M + h (B + C), where C = d(bias)/dv: how gyroscopic and Coriolis forces change with velocities  (theory 7.6).
+"""Matrix M + h (B + C), where C = d(bias)/dv is the velocity derivative of gyroscopic and Coriolis forces  (theory 7.6).
 
-Entries between degrees of freedom of different branches are zero. The others are stored along the tree, as those of the mass
-matrix: row k has one entry per ancestor of k, those below the diagonal (and on it) in ws.M, those above it in ws.upper.
+Entries between degrees of freedom of different branches are zero. The others are stored along the tree, as those of the
+mass matrix: row k has one entry per ancestor of k, those on and below the diagonal in ws.M, those above it in ws.upper.
 Elimination from the last degree of freedom to the first keeps that pattern.
 """
 
@@ -21,11 +21,11 @@ from .transmission_rates import add_line_rates
 
 
 def _column(s: Step, i: Any, j: Any, out: Reals) -> None:
-    """out = C e_j: how bias forces change as velocity j, of link i, changes. Only what link i carries is moved by it:
+    """Compute out = C e_j, the change of bias forces with velocity j of link i. Only the subtree of link i moves:
 
-    dv = S_j,   da_k = da_p + dv_0 x v_k + v_0 x dv,   dF_k = I da_k + dv x* I v_k + v_k x* I dv
+        dv = S_j,   da_k = da_p + dv_0 x v_k + v_0 x dv,   dF_k = I da_k + dv x* I v_k + v_k x* I dv
 
-    For links outside, s.link.y (dv), a (da) and F (dF) are zero, and are left so. Uses s.dof.S.
+    For links outside, s.link.y (dv), a (da) and F (dF) are zero before and after. Uses s.dof.S.
     """
     m = s.model
     first, end = m.carried_at[i], m.carried_at[i + 1]
@@ -48,6 +48,7 @@ def _column(s: Step, i: Any, j: Any, out: Reals) -> None:
 
 
 def _move(s: Step, k: Any, dv: Motion) -> None:
+    """Change of acceleration and force of link k for a change dv of its velocity."""
     link, parent = s.link[k], s.link[s.model.parent[k]]
     v, I = link.v, link.I
     da = parent.a + cross_motion(joints.before(s, k, parent.y, dv), v)
@@ -57,9 +58,11 @@ def _move(s: Step, k: Any, dv: Motion) -> None:
 
 
 def bias_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
-    """Adds the cotangents of  -h mu . C x  to those of q (tangent), v and constants. Bias forces are of second degree in v,
-    so that  h C x = (bias(v + h x) - bias(v - h x))/2:  two adjoints of inverse dynamics. Those move the links at velocities
-    of their own; where the workspace serves further directions (s.filled), links get those of the step back."""
+    """Add the cotangents of  -h mu . C x  to those of q (tangent), v and constants.
+
+    Bias forces are quadratic in v, so  h C x = (bias(v + h x) - bias(v - h x))/2:  two adjoints of inverse dynamics.
+    These move the links at other velocities; if the workspace is used again (s.filled), those of the step are restored.
+    """
     ws, nv = s.ws, s.model.nv
     if s.implicit_terms == "lone":
         for i in loop(1, s.model.nl):
@@ -80,7 +83,7 @@ def bias_rates_vjp(s: Step, x: Reals, mu: Reals) -> None:
 
 
 def fill(s: Step, rate: Reals) -> None:
-    """ws.M and ws.upper, with the diagonal `rate` of B; of C all, or for `lone` the columns of lone free bodies."""
+    """Compute ws.M and ws.upper, with the diagonal `rate` of B; all of C, or for `lone` its columns of lone free bodies."""
     m, ws = s.model, s.ws
     mass_matrix(s)
     for k in loop(m.nv * m.nv):
@@ -106,7 +109,7 @@ def fill(s: Step, rate: Reals) -> None:
 
 
 def times(s: Step, x: Reals, out: Reals) -> None:
-    """out = A x, before A is factored"""
+    """Compute out = A x, before A is factored."""
     m, ws = s.model, s.ws
     for k in loop(m.nv):
         out[k] = 0.0
@@ -120,7 +123,7 @@ def times(s: Step, x: Reals, out: Reals) -> None:
 
 
 def factor(s: Step) -> None:
-    """A = U D L in place, U and L with ones on their diagonals: L in ws.M below the diagonal, 1/D on it, U in ws.upper."""
+    """Factor A = U D L in place, with unit diagonals: L in ws.M below the diagonal, 1/D on it, U in ws.upper."""
     m, M, upper = s.model, s.ws.M, s.ws.upper
     for k in loop(m.nv, inwards=True):
         row_k = m.dof_row[k]
@@ -138,12 +141,12 @@ def factor(s: Step) -> None:
 
 
 def solve(s: Step, x: Reals) -> None:
-    """x <- A^-1 x"""
+    """Compute x <- A^-1 x."""
     _substitute(s, x, s.ws.upper, s.ws.M)
 
 
 def solve_transposed(s: Step, x: Reals) -> None:
-    """x <- A^-T x"""
+    """Compute x <- A^-T x."""
     _substitute(s, x, s.ws.M, s.ws.upper)
 
 

@@ -1,6 +1,6 @@
-"""External wrenches on bodies: force, then torque, in world axes at the body's centre of mass (as MuJoCo's xfrc_applied).
+"""External wrenches on bodies: force, then torque, in world axes at the body's center of mass (as MuJoCo's xfrc_applied).
 
-A kernel is staged with them only when a call passes some.
+A kernel is staged with them only if a call passes some.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from ..spatial import Force, Vec3, at_point, at_point_vjp, cross, cross_force
 
 
 def _centre(s: Step, b: Any) -> Vec3:
-    """The centre of mass of body b (counted from 0), about the origin of its tree."""
+    """Center of mass of body b (counted from 0), about the origin of its tree."""
     X = s.link[s.model.link_of_body[b + 1]].X
     return X.r + X.R @ s.const.body[b].com
 
 
 def subtract_wrenches(s: Step) -> None:
-    """F_i -= the wrenches on the bodies of link i"""
+    """Subtract the wrenches on the bodies of link i from F_i."""
     if s.wrench is None:
         return
     for b in loop(s.model.nb):
@@ -28,7 +28,7 @@ def subtract_wrenches(s: Step) -> None:
 
 
 def wrenches_vjp(s: Step) -> None:
-    """Adds to s.field.zeta what the wrenches, whose forces F have the cotangent s.link.y, say to the poses of links."""
+    """Add the cotangents of the poses of links to s.field.zeta, given that of the wrenches' forces, s.link.y."""
     if s.wrench is None:
         return
     wrench_bar = s.bars.wrench
@@ -40,7 +40,7 @@ def wrenches_vjp(s: Step) -> None:
         p_bar, force_bar, torque_bar = at_point_vjp(p, force, torque, -y)
         wrench_bar.put(b * 6, wrench_bar.struct(b * 6, Vec3) + force_bar)
         wrench_bar.put(b * 6 + 3, wrench_bar.struct(b * 6 + 3, Vec3) + torque_bar)
-        # the arm moves with the link; the wrench itself does not turn with it  (theory 2.7)
+        # the arm moves with the link; the wrench itself does not rotate with it  (theory 2.7)
         s.field[link].zeta += Force(cross(p, p_bar), p_bar) - cross_force(y, at_point(p, force, torque))
         if s.bars.const is not None:
             s.bars.const.body[b].com += s.link[link].X.R.T @ p_bar

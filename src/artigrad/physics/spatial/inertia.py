@@ -1,4 +1,4 @@
-"""Inertias: of a rigid body (ten numbers about the frame's origin) and articulated (a symmetric 6x6 matrix)."""
+"""Inertias: of a rigid body (ten parameters about the frame's origin) and articulated (a symmetric 6x6 matrix)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def inertia_pairing(x: Motion, y: Motion) -> Inertia:
 
 
 def inertia_at_origin(m: float, c: Vec3, Ic: Sym3) -> Inertia:
-    """(m, c, Ic about the centre of mass) -> (m, m c, Ic + m (|c|^2 1 - c c^T))  (1.13)"""
+    """(m, c, Ic about the center of mass) -> (m, m c, Ic + m (|c|^2 1 - c c^T))  (1.13)"""
     d = dot(c, c)
     point = Sym3(d - c.x * c.x, d - c.y * c.y, d - c.z * c.z, -(c.x * c.y), -(c.x * c.z), -(c.y * c.z))
     return Inertia(m, c * m, Ic + point * m)

@@ -11,7 +11,7 @@ ACROSS = {"f64": 1e-16, "f32": 1e-6}  # squared length below which a component o
 
 
 class Quat(Linear):
-    """A quaternion; a rotation once normalised."""
+    """Quaternion (w, u); a rotation once normalized."""
 
     w: float
     x: float

@@ -1,7 +1,8 @@
-"""What lines pull at: frames on links, and the joints between them and the world.
+"""Attachments of transmissions: sites on links, and projection of forces there onto joints.
 
-A line with forces F on links has the moment that these are for the joints. Backwards, with x the cotangent of the moment and W
-the motions of links under the joint velocities x,  moment . x  is the sum of  W . F,  whose adjoint is here.
+A transmission with forces F on links has the moment that these exert on the joints. In backward passes, with x the
+cotangent of the moment and W the motions of links under the joint velocities x,  moment . x  is the sum of  W . F,
+whose adjoint is here.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ..spatial import Force, Motion, Transform, Vec3, at_point, compose, cross, 
 
 
 def entries(s: Step, t: Any) -> Iterator[tuple[Any, Any]]:
-    """(entry, degree of freedom) of line t."""
+    """Yield (entry, degree of freedom) of transmission t."""
     for e in loop(s.model.line_entry[t], s.model.line_entry[t + 1]):
         yield e, s.model.entry_dof[e]
 
 
 class End:
-    """A site that a line pulls at: its link, its pose about the origin of its tree, and where it is in the world."""
+    """Site at which a transmission pulls: its link, its pose about the origin of its tree, and its position in the world."""
 
     def __init__(self, s: Step, frame: Any):
         self.frame, self.link = frame, s.model.frame_link[frame]
@@ -32,7 +33,7 @@ class End:
 
 
 def clear_path(s: Step, link: Any) -> None:
-    """ws.dense = 0 for all joints between a link and the world."""
+    """Set ws.dense to zero for all joints between a link and the world."""
     for i in climb(s.model.parent, link):
         va = s.model.link_v[i]
         for k in loop(va, va + s.model.link_nv[i]):
@@ -40,13 +41,13 @@ def clear_path(s: Step, link: Any) -> None:
 
 
 def project(s: Step, link: Any, F: Force) -> None:
-    """ws.dense += what a force on a link is for all joints between it and the world."""
+    """Add to ws.dense the joint forces of a force on a link."""
     for i in climb(s.model.parent, link):
         joints.add_projection(s, i, F, s.ws.dense)
 
 
 def motion(s: Step, link: Any) -> Motion:
-    """The motion of a link under the joint velocities ws.dense."""
+    """Motion of a link under the joint velocities ws.dense."""
     total = carry(Motion.zero())
     for i in climb(s.model.parent, link):
         total.value = total.value + joints.apply(s, i, s.ws.dense)
@@ -54,14 +55,17 @@ def motion(s: Step, link: Any) -> Motion:
 
 
 def spread(s: Step, t: Any) -> None:
-    """ws.dense = the cotangents of the moment."""
+    """Set ws.dense to the cotangents of the moment."""
     for e, k in entries(s, t):
         s.ws.dense[k] = s.ws.moment_bar[e]
 
 
 def add_bars(s: Step, link: Any, W: Motion, F: Force, zeta: Force, o_bar: Vec3) -> None:
-    """To the poses of all joints before a link, for the pairing W . F: zeta is what a rigid motion of the link with all that is
-    on it (W turned along) does to it explicitly; each joint takes away the part of W that is before it."""
+    """Add to the cotangents of the poses of all joints before a link, for the pairing W . F.
+
+    zeta is the explicit cotangent of a rigid motion of the link with all that is on it (W rotated along); each joint
+    subtracts the part of W before it.
+    """
     rest = carry(W)
     for i in climb(s.model.parent, link):
         own = rest.value
@@ -73,15 +77,17 @@ def add_bars(s: Step, link: Any, W: Motion, F: Force, zeta: Force, o_bar: Vec3) 
 
 
 def add_frame_bars(s: Step, end: End, W: Motion, F: Force, moved: Force, o_bar: Vec3) -> None:
-    """For the pairing W . F of a force that is not fixed to the link, and whatever else depends on where `end` is: `moved` is
-    the cotangent of a rigid motion of that frame, o_bar the part of it that shifts of the tree's origin have too."""
+    """Add the cotangents for the pairing W . F of a force that is not fixed to the link, and for the pose of `end`.
+
+    moved: Cotangent of a rigid motion of the frame `end`. o_bar: its part for displacements of the tree's origin.
+    """
     add_bars(s, end.link, W, F, moved + cross_force(W, F), o_bar)
     if s.bars.const is not None:
         s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
 
 
 def add_end_bars(s: Step, end: End, W: Motion, force: Vec3, o_bar: Vec3) -> None:
-    """The same of a force at the site, whose place in the world has the cotangent o_bar."""
+    """Add the cotangents of a force at the site, whose world position has the cotangent o_bar."""
     p = end.X.r
     p_bar = o_bar + cross(force, W.w)  # point_velocity = v + w x p
     add_frame_bars(s, end, W, at_point(p, force, Vec3.zero()), Force(cross(p, p_bar), p_bar), o_bar)

@@ -1,11 +1,12 @@
-"""Lines of actuators at sites, alone and between two.
+"""Transmissions of actuators at sites: at one site, and between two.
 
     site      L = 0                                            a wrench, gear in the axes of the site
-    relative  L = gear . (shift, turn) seen from another site  the same wrench, in the axes of that site, on both
+    relative  L = gear . (position, rotation) from the reference site   the same wrench, in the axes of that site, on
+    both
     crank     L = a . d - sqrt((a . d)^2 + rod^2 - d . d)      moment = dL/dq
 
-d goes from the slider (or the other site) to the site, a is the slider's axis z. Degrees of freedom that carry both sites of a
-relative line are not moved by it and are none of its entries.
+d is the vector from the slider (or the reference site) to the site, a the slider's axis z. Degrees of freedom that
+carry both sites of a relative transmission do not move it and are not among its entries.
 """
 
 from __future__ import annotations
@@ -31,17 +32,20 @@ from .attachment import End, add_bars, add_frame_bars, clear_path, entries, moti
 
 
 def _take_moment(s: Step, t: Any) -> None:
+    """Copy the projected forces to the moment."""
     for e, k in entries(s, t):
         s.ws.moment[e] = s.ws.dense[k]
 
 
 # -- a wrench at one site ------------------------------------------------------------------------------------------------
 def _wrench(s: Step, t: Any) -> tuple[End, Force]:
+    """Site of a transmission and its wrench."""
     end, own = End(s, s.model.line_at[t]), s.const.line[t]
     return end, at_point(end.X.r, end.X.R @ own.force, end.X.R @ own.torque)
 
 
 def site(s: Step, t: Any) -> None:
+    """Wrench at a site."""
     end, F = _wrench(s, t)
     clear_path(s, end.link)
     project(s, end.link, F)
@@ -50,7 +54,7 @@ def site(s: Step, t: Any) -> None:
 
 
 def site_vjp(s: Step, t: Any) -> None:
-    """The wrench turns with its link, so a rigid motion of both it and W leaves W . F as it is."""
+    """Adjoint of `site`. The wrench rotates with its link, so a rigid motion of both it and W leaves W . F unchanged."""
     spread(s, t)
     end, F = _wrench(s, t)
     W = motion(s, end.link)
@@ -62,9 +66,10 @@ def site_vjp(s: Step, t: Any) -> None:
         s.bars.const.frame[end.frame].X -= force_to_child(X, cross_force(W, F))
 
 
-# -- seen from another site ----------------------------------------------------------------------------------------------
+# -- relative to a reference site
+# ---------------------------------------------------------------------------------------------
 class _Relative:
-    """A site, the one it is seen from, and the wrench between them in world axes."""
+    """Site, reference site, and the wrench between them in world axes."""
 
     def __init__(self, s: Step, t: Any):
         own = s.const.line[t]
@@ -75,10 +80,12 @@ class _Relative:
         self.length = dot(self.force, self.d) + dot(own.torque, self.turn)
 
     def wrench_at(self, end: End) -> Force:
+        """Wrench at one of the sites."""
         return at_point(end.X.r, self.force, self.torque)
 
 
 def relative(s: Step, t: Any) -> None:
+    """Wrench between two sites."""
     line = _Relative(s, t)
     for end in (line.a, line.b):
         clear_path(s, end.link)
@@ -89,7 +96,7 @@ def relative(s: Step, t: Any) -> None:
 
 
 def relative_vjp(s: Step, t: Any) -> None:
-    """Of  length_bar L + W_a . F_a - W_b . F_b,  where both wrenches turn with b."""
+    """Adjoint of `relative`, for  length_bar L + W_a . F_a - W_b . F_b,  where both wrenches rotate with b."""
     line, length_bar = _Relative(s, t), s.ws.length_bar[t]
     a, b, force, torque = line.a, line.b, line.force, line.torque
     for end in (a, b):
@@ -113,7 +120,7 @@ def relative_vjp(s: Step, t: Any) -> None:
 
 # -- a slider-crank --------------------------------------------------------------------------------------------------------
 def _root(d: Vec3, a: Vec3, rod: float) -> tuple[Any, Any, Any]:
-    """Whether the rod is long enough, a . d, and the root of what is left of it (1, if it is not)."""
+    """Return whether the rod reaches the axis, a . d, and the square root of the rest (1 if it does not)."""
     along = dot(a, d)
     left = along * along + rod * rod - dot(d, d)
     reaches = left > 0.0
@@ -121,13 +128,14 @@ def _root(d: Vec3, a: Vec3, rod: float) -> tuple[Any, Any, Any]:
 
 
 def crank_length(d: Vec3, a: Vec3, rod: float) -> float:
-    """L = a . d - sqrt((a . d)^2 + rod^2 - d . d),  or  a . d  where the rod does not reach the axis"""
+    """L = a . d - sqrt((a . d)^2 + rod^2 - d . d),  or  a . d  if the rod does not reach the axis."""
     reaches, along, root = _root(d, a, rod)
     return along - select(reaches, root, 0.0)
 
 
 @vjp_of(crank_length)
 def crank_length_vjp(d: Vec3, a: Vec3, rod: float, y_bar: float) -> tuple[Vec3, Vec3, Any]:
+    """Adjoint of `crank_length`."""
     reaches, along, root = _root(d, a, rod)
     share = y_bar * (1.0 - select(reaches, along / root, 0.0))
     over = select(reaches, y_bar / root, 0.0)
@@ -135,7 +143,7 @@ def crank_length_vjp(d: Vec3, a: Vec3, rod: float, y_bar: float) -> tuple[Vec3, 
 
 
 def crank_rate(d: Vec3, a: Vec3, rod: float, d_rate: Vec3, a_rate: Vec3) -> float:
-    """How fast L changes while d and a do."""
+    """Rate of L under rates of d and a."""
     d_bar, a_bar, _ = crank_length_vjp(d, a, rod, 1.0)
     return dot(d_bar, d_rate) + dot(a_bar, a_rate)
 
@@ -144,7 +152,7 @@ def crank_rate(d: Vec3, a: Vec3, rod: float, d_rate: Vec3, a_rate: Vec3) -> floa
 def crank_rate_vjp(
     d: Vec3, a: Vec3, rod: float, d_rate: Vec3, a_rate: Vec3, y_bar: float
 ) -> tuple[Vec3, Vec3, Any, Vec3, Vec3]:
-    """Of  along' - N/root,  N = along along' - d . d'"""
+    """Adjoint of `crank_rate`."""
     reaches, along, root = _root(d, a, rod)
     rate = dot(a, d_rate) + dot(d, a_rate)
     N = along * rate - dot(d, d_rate)
@@ -157,7 +165,7 @@ def crank_rate_vjp(
 
 
 class _Crank:
-    """The site of the crank, that of the slider, and how the length changes with d, with a and with the rod."""
+    """Sites of crank and slider, and the derivatives of the length with respect to d, a and the rod."""
 
     def __init__(self, s: Step, t: Any):
         self.crank, self.slider = End(s, s.model.line_at[t]), End(s, s.model.line_other[t])
@@ -167,14 +175,17 @@ class _Crank:
 
     @property
     def on_crank(self) -> Force:
+        """Force on the crank per unit of force."""
         return at_point(self.crank.X.r, self.by_d, Vec3.zero())
 
     @property
     def on_slider(self) -> Force:
+        """Force on the slider per unit of force."""
         return at_point(self.slider.X.r, -self.by_d, cross(self.axis, self.by_axis))
 
 
 def crank(s: Step, t: Any) -> None:
+    """Slider-crank."""
     line = _Crank(s, t)
     for end in (line.crank, line.slider):
         clear_path(s, end.link)
@@ -185,7 +196,7 @@ def crank(s: Step, t: Any) -> None:
 
 
 def crank_vjp(s: Step, t: Any) -> None:
-    """Of  length_bar L  and of the rate of L under the motions W."""
+    """Adjoint of `crank`, for length_bar L and the rate of L under the motions W."""
     line, length_bar = _Crank(s, t), s.ws.length_bar[t]
     spread(s, t)
     at, slider = line.crank, line.slider

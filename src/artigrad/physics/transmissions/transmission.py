@@ -1,16 +1,16 @@
-"""Lines: lengths that forces act along, their moments, and the adjoint.
+"""Transmissions: lengths along which forces act, their moments, and the adjoint.
 
-A line has a length L(q) and a moment over the degrees of freedom it moves, its entries: a force f along it is  tau = moment f,
-its velocity is  moment . v.
+A transmission has a length L(q) and a moment over the degrees of freedom that it moves, its entries: a force f along it
+is tau = moment f, its velocity is moment . v.
 
     fixed     L = sum of scale q                      moment = scales
     spatial   L = sum of scale |x_b - x_a|            moment = dL/dq      (or around a shape, `wrapping`)
     ball      L = gear . rotation vector              moment = gear, in the axes of the body or of the parent
     free      L = 0                                   moment = gear
     site      L = 0                                   moment = that of a wrench, gear in the axes of the site
-    relative, crank: between two sites (`site_lines`);   adhesion: without any, its force acts in contacts
+    relative, crank: between two sites (`site_transmissions`);   adhesion: none, its force acts in contacts
 
-Who uses a line reads ws.length and ws.moment, and adds cotangents to ws.length_bar and ws.moment_bar.
+Users of a transmission read ws.length and ws.moment, and add cotangents to ws.length_bar and ws.moment_bar.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ NO_LENGTH = 1e-15  # m
 
 
 def _by_kind(s: Step, t: Any, functions: dict[str, Callable[[Step, Any], None]]) -> None:
+    """Call the function of the transmission's kind."""
     cases = {k: partial(functions[name], s, t) for k, name in enumerate(LINES) if name in s.lines}
     switch(s.model.line_kind[t], cases) if len(cases) > 1 else next(iter(cases.values()))()
 
 
 def kinematics(s: Step) -> None:
-    """Stage 1: kinematics, then length and moment of all lines."""
+    """Stage 1: kinematics of links, then lengths and moments of transmissions."""
     link_kinematics(s)
     if s.lines:
         for t in loop(s.model.nline):
@@ -57,7 +58,7 @@ def kinematics(s: Step) -> None:
 
 
 def clear_line_bars(s: Step) -> None:
-    """No cotangents of lengths and moments yet."""
+    """Clear the cotangents of lengths and moments."""
     if not s.lines:
         return
     for t in loop(s.model.nline):
@@ -67,7 +68,7 @@ def clear_line_bars(s: Step) -> None:
 
 
 def lines_vjp(s: Step) -> None:
-    """Adds what ws.length_bar and ws.moment_bar say to the cotangents of q (tangent) and constants."""
+    """Add to the cotangents of q (tangent) and constants, given ws.length_bar and ws.moment_bar."""
     if not s.lines:
         return
     for t in loop(s.model.nline):
@@ -75,7 +76,7 @@ def lines_vjp(s: Step) -> None:
 
 
 def along(s: Step, t: Any, x: Reals) -> Any:
-    """moment . x"""
+    """Return moment . x."""
     total = carry(0.0)
     for e, k in entries(s, t):
         total.value = total.value + s.ws.moment[e] * x[k]
@@ -83,34 +84,36 @@ def along(s: Step, t: Any, x: Reals) -> Any:
 
 
 def add_along(s: Step, t: Any, f: Any, tau: Reals) -> None:
-    """tau += moment f"""
+    """Add moment f to tau."""
     for e, k in entries(s, t):
         tau[k] = tau[k] + s.ws.moment[e] * f
 
 
 def force_bar_along(s: Step, t: Any, tau_bar: Reals) -> Any:
-    """The cotangent of a force along line t for that of tau."""
+    """Cotangent of a force along transmission t from that of tau."""
     return along(s, t, tau_bar)
 
 
 def add_moment_bars(s: Step, t: Any, x: Reals, bar: Any) -> None:
-    """Of moment . x, for its cotangent."""
+    """Add the cotangent of the moment in moment . x, whose cotangent is `bar`."""
     for e, k in entries(s, t):
         s.ws.moment_bar[e] = s.ws.moment_bar[e] + x[k] * bar
 
 
 def add_velocity_bars(s: Step, t: Any, bar: Any) -> None:
-    """Of the velocity of line t: to v and to its moment."""
+    """Add the cotangents of v and of the moment from that of the velocity of transmission t."""
     add_along(s, t, bar, s.bars.v)
     add_moment_bars(s, t, s.v, bar)
 
 
 # -- sums of joint positions ---------------------------------------------------------------------------------------------
 def _pieces(s: Step, t: Any) -> Iterator[Any]:
+    """Yield the segments of transmission t."""
     yield from loop(s.model.line_piece[t], s.model.line_piece[t + 1])
 
 
 def _fixed(s: Step, t: Any) -> None:
+    """Sum of joint positions."""
     total, shift = carry(0.0), s.model.line_entry[t] - s.model.line_piece[t]
     for n in _pieces(s, t):
         scale = s.const.piece[n].scale
@@ -120,6 +123,7 @@ def _fixed(s: Step, t: Any) -> None:
 
 
 def _fixed_vjp(s: Step, t: Any) -> None:
+    """Adjoint of `_fixed`."""
     shift, length_bar = s.model.line_entry[t] - s.model.line_piece[t], s.ws.length_bar[t]
     for n in _pieces(s, t):
         e = n + shift
@@ -132,12 +136,12 @@ def _fixed_vjp(s: Step, t: Any) -> None:
 
 # -- paths between sites -------------------------------------------------------------------------------------------------
 def _direction(a: End, b: End) -> tuple[Any, Vec3]:
-    """Length and direction of a straight piece."""
+    """Length and direction of a straight segment."""
     return _pull(b.world - a.world)
 
 
 def _pull(d: Vec3) -> tuple[Any, Vec3]:
-    """Length and direction of a vector; one without length counts as along x, as MuJoCo has it."""
+    """Length and direction of a vector; without length its direction is x, as in MuJoCo."""
     square = dot(d, d)
     long = sqrt(maximum(square, 1e-30))
     some = long > NO_LENGTH
@@ -145,17 +149,18 @@ def _pull(d: Vec3) -> tuple[Any, Vec3]:
 
 
 def _by_piece(s: Step, n: Any, straight: Callable[[], Any], around: Callable[[bool], Any]) -> Any:
-    """`straight()`, or `around(cylinder)` for a piece that wraps around a shape."""
+    """Return straight(), or around(cylinder) for a segment that wraps around a shape."""
     cases = {0: straight}
     cases |= {k: partial(around, name == "cylinder") for k, name in enumerate(PIECES) if k and name in s.lines}
     return switch(s.model.piece_kind[n], cases) if len(cases) > 1 else straight()
 
 
 def _spatial(s: Step, t: Any) -> None:
+    """Length and moment of a path between sites."""
     ws, total = s.ws, carry(0.0)
     for _, k in entries(
         s, t
-    ):  # pieces also pull at joints that carry both of their links, which are no entries and not read
+    ):  # segments also act on joints that carry both of their links; these are no entries and are not read
         ws.dense[k] = 0.0
     for n in _pieces(s, t):
         long = _by_piece(s, n, partial(_straight, s, n), partial(_around, s, n))
@@ -166,12 +171,12 @@ def _spatial(s: Step, t: Any) -> None:
 
 
 def _ends(s: Step, n: Any) -> tuple[End, End, Any]:
-    """Both ends of piece n, and how it counts."""
+    """Both ends of segment n, and its scale."""
     return End(s, s.model.piece_a[n]), End(s, s.model.piece_b[n]), s.const.piece[n].scale
 
 
 def _clear_paths(s: Step, n: Any) -> None:
-    """ws.dense = 0 for all joints that move an end of piece n, or the shape that it wraps around."""
+    """Set ws.dense to zero for all joints that move an end of segment n, or its wrapping shape."""
 
     def clear(*frames: Any) -> None:
         for frame in frames:
@@ -182,7 +187,7 @@ def _clear_paths(s: Step, n: Any) -> None:
 
 
 def _straight(s: Step, n: Any) -> Any:
-    """The length of a straight piece; its force goes to ws.dense."""
+    """Length of a straight segment; its force is added to ws.dense."""
     a, b, scale = _ends(s, n)
     long, direction = _direction(a, b)
     for end, sign in ((a, -1.0), (b, 1.0)):
@@ -191,8 +196,10 @@ def _straight(s: Step, n: Any) -> Any:
 
 
 class _Wrapped:
-    """A piece around a shape, or straight where that is not in its way: what goes from a to the shape, or to b; and from the
-    shape to b, if it wraps."""
+    """Segment around a shape, or straight if the shape is not in its way.
+
+    The first part leads from a to the shape, or to b; the second from the shape to b, if the segment wraps.
+    """
 
     def __init__(self, s: Step, n: Any, cylinder: bool):
         self.a, self.b, self.scale = _ends(s, n)
@@ -213,14 +220,14 @@ class _Wrapped:
         self.long = select(self.on, touch.long, self.l0)
 
     def force_on_shape(self, scale: Any) -> Force:
-        """That of a pull along the string."""
+        """Force on the shape of a pull along the path."""
         at, pull = self.g.X.r, Vec3.zero()
         F = at_point(at + self.first, self.d0 * scale, pull) - at_point(at + self.last, self.d1 * scale, pull)
         return select(self.on, F, Force.zero())
 
 
 def _around(s: Step, n: Any, cylinder: bool) -> Any:
-    """The same of a piece that wraps around a shape."""
+    """Length of a segment around a shape; its forces are added to ws.dense."""
     w = _Wrapped(s, n, cylinder)
     project(s, w.a.link, at_point(w.a.X.r, w.d0 * -w.scale, Vec3.zero()))
     project(s, w.b.link, at_point(w.b.X.r, w.d1 * w.scale, Vec3.zero()))
@@ -229,8 +236,10 @@ def _around(s: Step, n: Any, cylinder: bool) -> Any:
 
 
 def _spatial_vjp(s: Step, t: Any) -> None:
-    """Of  length_bar L + moment . x, where x is the cotangent of the moment: with W the motions under x, moment . x is the sum
-    of  scale n . (W_b at b - W_a at a)."""
+    """Adjoint of `_spatial`, for  length_bar L + moment . x,  x the cotangent of the moment.
+
+    With W the motions under x, moment . x is the sum of  scale n . (W_b at b - W_a at a).
+    """
     for n in _pieces(s, t):
         _clear_paths(s, n)
     spread(s, t)
@@ -240,6 +249,7 @@ def _spatial_vjp(s: Step, t: Any) -> None:
 
 
 def _straight_vjp(s: Step, n: Any, length_bar: Any) -> None:
+    """Adjoint of `_straight`."""
     a, b, scale = _ends(s, n)
     long, direction = _direction(a, b)
     W_a, W_b = motion(s, a.link), motion(s, b.link)
@@ -253,8 +263,11 @@ def _straight_vjp(s: Step, n: Any, length_bar: Any) -> None:
 
 
 def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
-    """The path is as short as it can be, so that its length changes with the places of ends and shape as if the points of touch
-    were fixed to the shape; its moment does not, since the points move along."""
+    """Adjoint of `_around`.
+
+    The path is of minimal length, so its length changes with the positions of ends and shape as if the points of
+    contact were fixed to the shape; its moment does not, since these points move.
+    """
     w = _Wrapped(s, n, cylinder)
     a, b, g, on, scale = w.a, w.b, w.g, w.on, w.scale
     W_a, W_b, W_g = (motion(s, end.link) for end in (a, b, g))
@@ -286,24 +299,29 @@ def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
 
 # -- actuators on ball and free joints -----------------------------------------------------------------------------------
 def _put_moment(s: Step, t: Any, x: Vec3, shift: int = 0) -> None:
+    """Set three entries of the moment."""
     s.ws.moment.put(s.model.line_entry[t] + shift, x)
 
 
 def _moment_bar(s: Step, t: Any, shift: int = 0) -> Vec3:
+    """Cotangent of three entries of the moment."""
     return s.ws.moment_bar.struct(s.model.line_entry[t] + shift, Vec3)
 
 
 def _turned(s: Step, t: Any) -> Quat:
+    """Rotation of a ball or free joint."""
     return quat_normalise(s.q.struct(s.model.line_at[t], Quat))
 
 
 def _ball(s: Step, t: Any, in_parent: bool = False) -> None:
+    """Transmission of a ball joint, gear in the axes of the body or of the parent."""
     gear, q = s.const.line[t].force, _turned(s, t)
     s.ws.length[t] = dot(gear, quat_log(q))
     _put_moment(s, t, quat_matrix(q).T @ gear if in_parent else gear)
 
 
 def _ball_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
+    """Adjoint of `_ball`."""
     gear, q, length_bar = s.const.line[t].force, _turned(s, t), s.ws.length_bar[t]
     k, phi = s.model.entry_dof[s.model.line_entry[t]], quat_log(q)
     _, turn_bar = rotation_vector_rate_vjp(phi, Vec3.zero(), gear * length_bar)
@@ -314,7 +332,7 @@ def _ball_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
 
 
 def _turned_vjp(q: Quat, gear: Vec3, bar: Vec3, in_parent: bool) -> tuple[Vec3, Vec3]:
-    """The cotangents of the gear and of a turn in body axes, of  R^T gear  or of the gear as it is."""
+    """Cotangents of the gear and of a rotation in body axes, for R^T gear or for the gear itself."""
     if not in_parent:
         return bar, Vec3.zero()
     R = quat_matrix(q)
@@ -322,6 +340,7 @@ def _turned_vjp(q: Quat, gear: Vec3, bar: Vec3, in_parent: bool) -> tuple[Vec3, 
 
 
 def _free(s: Step, t: Any, in_parent: bool = False) -> None:
+    """Transmission of a free joint, gear in the axes of the body or of the parent."""
     own = s.const.line[t]
     s.ws.length[t] = 0.0
     _put_moment(s, t, own.force)
@@ -329,6 +348,7 @@ def _free(s: Step, t: Any, in_parent: bool = False) -> None:
 
 
 def _free_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
+    """Adjoint of `_free`."""
     own, k = s.const.line[t], s.model.entry_dof[s.model.line_entry[t] + 3]
     torque_bar, more = _turned_vjp(_turned(s, t), own.torque, _moment_bar(s, t, 3), in_parent)
     s.bars.tangent.put(k, s.bars.tangent.struct(k, Vec3) + more)
@@ -339,6 +359,7 @@ def _free_vjp(s: Step, t: Any, in_parent: bool = False) -> None:
 
 
 def _without_length(s: Step, t: Any) -> None:
+    """Transmission without length and moment."""
     s.ws.length[t] = 0.0
 
 

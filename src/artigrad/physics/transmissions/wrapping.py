@@ -1,13 +1,14 @@
-"""Wrapping: where a string between two points touches a sphere or a cylinder that is in its way, and the adjoint.
+"""Wrapping of a string around a sphere or a cylinder between two points, and its adjoint.
 
-In the plane across the cylinder, or through the centre of the sphere and both points, with normal n, a string touches a
-circle of radius r at
+In the plane across the cylinder, or through the center of the sphere and both points, with normal n, the string touches
+a circle of radius r at
 
-    w = (r^2 p + k r sqrt(p.p - r^2) n x p)/(p.p)        k = 1 or -1, for each end p, from the centre
+    w = (r^2 p + k r sqrt(p.p - r^2) n x p)/(p.p)        k = 1 or -1, for each end p, from the center
 
-and goes around it by the angle between. Inside a hollow shape it touches at one point, where it is reflected. Along the axis of
-a cylinder it rises evenly. Whether it wraps, and on which side, is MuJoCo's choice, and is not differentiated. Nor is the
-point of touch of an end within 5e-9 r of the surface, where its derivative grows without bound.
+and follows it by the angle between. Inside a hollow shape it touches at one point, where it is reflected. Along the
+axis of a cylinder it rises uniformly. Whether it wraps, and on which side, is MuJoCo's choice, and is not
+differentiated. Neither is the point of contact of an end within 5e-9 r of the surface, where its derivative is
+unbounded.
 """
 
 from __future__ import annotations
@@ -19,15 +20,22 @@ from ..spatial import Vec3, cross, dot
 
 TINY = 1e-15
 TAU = 6.283185307179586
-ON_AXIS = 1e-12  # m: a side site nearer to the axis of a cylinder is on it, and counts as on the x axis
-ROUNDS = 20  # of Newton's method for a string inside
-CLEAR = 1.0 + 1e-12  # share of r beyond which an end is outside of a hollow shape
-NEAR = 1e-8  # share of r^2 by which |p|^2 exceeds it: nearer, the point of touch is taken as fixed
+ON_AXIS = 1e-12  # m: a side site nearer to a cylinder's axis is on it, and is treated as on the x axis
+ROUNDS = 20  # Newton iterations for a string inside
+CLEAR = 1.0 + 1e-12  # multiple of r beyond which an end is outside a hollow shape
+NEAR = 1e-8  # fraction of r^2 by which |p|^2 must exceed it for the point of contact to be differentiated
 
 
 class Around(NamedTuple):
-    """A shape to wrap around. axes: x, y, z of its frame; radius; side: a point from the centre, which decides the way around
-    if `sided`. cylinder: whether it is one, around z; constant while staging."""
+    """Wrapping shape.
+
+    Attributes:
+        cylinder: True for a cylinder around z, False for a sphere; constant while staging.
+        axes: x, y, z of its frame.
+        radius: m.
+        side: A point from the center that decides the side, if `sided`.
+        sided: 1 if there is a side site.
+    """
 
     cylinder: bool
     axes: tuple[Vec3, Vec3, Vec3]
@@ -37,8 +45,14 @@ class Around(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """on: whether the string wraps. first, last: where it touches, from the centre; arc: the angle between; long: its length
-    from end to end."""
+    """Contact of a string and a shape.
+
+    Attributes:
+        on: Whether the string wraps.
+        first, last: First and last point of contact, from the center.
+        arc: Angle between them, rad.
+        long: Length of the string from end to end, m.
+    """
 
     on: Any
     first: Vec3
@@ -61,12 +75,12 @@ def _norm(x: Vec3) -> Any:
 
 
 def _turned(n: Vec3, a: Vec3, b: Vec3) -> Any:
-    """(a x b) . n"""
+    """Return (a x b) . n."""
     return dot(n, cross(a, b))
 
 
 class _Plane:
-    """The ends in the plane of the circle, and its normal."""
+    """Projections of the ends onto the plane of the circle, and its normal."""
 
     def __init__(self, shape: Around, u: Vec3, v: Vec3):
         self.shape, self.ends = shape, (u, v)
@@ -81,7 +95,7 @@ class _Plane:
         self.u, self.v = (p - self.n * z for p, z in zip((u, v), self.heights, strict=True))
 
     def vjp(self, u_bar: Vec3, v_bar: Vec3, n_bar: Vec3, heights_bar: tuple[Any, Any]) -> tuple[Vec3, Vec3, Vec3]:
-        """The cotangents of both ends and of the axis."""
+        """Cotangents of both ends and of the axis."""
         (u, v), n = self.ends, self.n
         if self.shape.cylinder:
             out = []
@@ -95,7 +109,7 @@ class _Plane:
 
 
 def _across(u: Vec3, axes: tuple[Vec3, Vec3, Vec3]) -> Vec3:
-    """A unit vector across u, where both ends are on one line through the centre of a sphere."""
+    """A unit vector perpendicular to u, for ends on one line through the center of a sphere."""
     x, y, z = (maximum(a, -a) for a in (dot(u, axis) for axis in axes))
     most_y, most_z = (y > x) & (y > z), (z > x) & (z > y)
     other = select(most_y, axes[0] + axes[2], select(most_z, axes[0] + axes[1], axes[1] + axes[2]))
@@ -115,7 +129,7 @@ def _tangent(p: Vec3, n: Vec3, r: Any, k: Any) -> Vec3:
 
 
 def _tangent_vjp(p: Vec3, n: Vec3, r: Any, k: Any, w_bar: Vec3) -> tuple[Vec3, Vec3, Any]:
-    """The cotangents of p, n and r."""
+    """Cotangents of p, n and r."""
     square = maximum(dot(p, p), 1e-30)
     s, m = _free(p, r), cross(n, p)
     over_s = select(s * s > NEAR * (r * r), 1.0 / s, 0.0)
@@ -127,14 +141,14 @@ def _tangent_vjp(p: Vec3, n: Vec3, r: Any, k: Any, w_bar: Vec3) -> tuple[Vec3, V
 
 
 def _angle(y: Any, x: Any) -> Any:
-    """Of (x, y), within pi either way."""
+    """Angle of (x, y), within pi."""
     a = arctan2(maximum(y, -y), maximum(maximum(x, -x), 1e-30))
     a = select(x < 0.0, 0.5 * TAU - a, a)
     return select(y < 0.0, -a, a)
 
 
 def _arc_vjp(n: Vec3, first: Vec3, last: Vec3, k: Any, bar: Any) -> tuple[Vec3, Vec3, Vec3]:
-    """The cotangents of n, the first and the last point."""
+    """Cotangents of n, the first and the last point."""
     y, x = _turned(n, first, last), dot(first, last)
     size = maximum(x * x + y * y, 1e-30)
     y_bar, x_bar = k * x / size * bar, -(k * y / size * bar)
@@ -143,10 +157,10 @@ def _arc_vjp(n: Vec3, first: Vec3, last: Vec3, k: Any, bar: Any) -> tuple[Vec3, 
 
 
 def _outside(plane: _Plane, shape: Around) -> tuple[Any, Any, Any]:
-    """Whether the string wraps, whether it goes the long way, and the angle between the points of touch.
+    """Return whether the string wraps, whether it goes the long way, and the angle between the points of contact.
 
-    It goes the long way where the side site lies in the wedge opposite to both ends. Otherwise it goes the short way, if the
-    straight line meets the circle: if the ends are farther apart, seen from the centre, than both tangents span.
+    It goes the long way if the side site is in the wedge opposite to both ends. Otherwise it goes the short way, if the
+    straight line meets the circle: if the angle between the ends at the center exceeds that of both tangents.
     """
     n, u, v, r = plane.n, plane.u, plane.v, shape.radius
     d = v - u
@@ -163,13 +177,17 @@ def _outside(plane: _Plane, shape: Around) -> tuple[Any, Any, Any]:
 
 
 def select_not(mask: Any) -> Any:
+    """Negation of a mask."""
     return select(mask, 0.0, 1.0) > 0.5
 
 
 def _inside(plane: _Plane, r: Any) -> tuple[Any, Vec3]:
-    """Whether a string inside wraps, and where it is reflected: it meets the wall at the angle x to the radius with
-    asin(A sin x) + asin(B sin x) - 2 x + G = 0,  A = r/|u|, B = r/|v|, G between both ends. The left side falls and is concave,
-    so that Newton's method from pi/2 comes down to the solution."""
+    """Return whether a string inside wraps, and its point of reflection.
+
+    It meets the wall at the angle x to the radius with asin(A sin x) + asin(B sin x) - 2 x + G = 0,  A = r/|u|, B =
+    r/|v|, G the angle between both ends. The left side is decreasing and concave, so Newton's method from pi/2
+    converges monotonically.
+    """
     n, u, v = plane.n, plane.u, plane.v
     a, b, d = _norm(u), _norm(v), v - u
     square = dot(d, d)
@@ -182,7 +200,7 @@ def _inside(plane: _Plane, r: Any) -> tuple[Any, Vec3]:
     shares = [(r / p, (p - r) * (p + r) / (p * p)) for p in (a, b)]  # A and 1 - A^2
 
     def angles(sine: Any, cos: Any) -> list[tuple[Any, Any]]:
-        """asin(A sin x) and its derivative."""
+        """Return asin(A sin x) and its derivative, for both ends."""
         roots = [sqrt(maximum(cos * cos + rest * (sine * sine), 1e-30)) for _, rest in shares]
         return [(arctan2(w * sine, root), w * cos / root) for (w, _), root in zip(shares, roots, strict=True)]
 
@@ -200,9 +218,11 @@ def _inside(plane: _Plane, r: Any) -> tuple[Any, Vec3]:
 
 
 def _inside_vjp(plane: _Plane, r: Any, w: Vec3, w_bar: Vec3) -> tuple[Vec3, Vec3, Vec3, Any]:
-    """The cotangents of both ends, n and r, where the path is reflected: with e = w/r and t = n x e,
-    g = t . (a + b) = 0  for the directions a and b from the ends to w. In a sphere also  n . (a + b) = 0,  so that w does not
-    depend on the plane, which both ends in one direction leave open."""
+    """Cotangents of both ends, n and r, for a reflected path.
+
+    With e = w/r and t = n x e,  g = t . (a + b) = 0  for the directions a and b from the ends to w. In a sphere also  n
+    . (a + b) = 0,  so that w does not depend on the plane, which two ends in one direction leave undetermined.
+    """
     n, e = plane.n, w / r
     t = cross(n, e)
     parts = []
@@ -214,13 +234,13 @@ def _inside_vjp(plane: _Plane, r: Any, w: Vec3, w_bar: Vec3) -> tuple[Vec3, Vec3
     pressed = -dot(e, total)
 
     def over(x: Vec3) -> Vec3:
-        """(1 - a a^T) x/|a| + (1 - b b^T) x/|b|"""
+        """Return (1 - a a^T) x/|a| + (1 - b b^T) x/|b|."""
         return sum(((x - d * dot(d, x)) / long for d, long in parts), Vec3.zero())
 
     turn = r * dot(t, over(t)) + pressed
     lam = -(r * dot(t, w_bar)) / select(maximum(turn, -turn) > TINY, turn, 1.0)
     moved = t * lam
-    # n: w stays across it; what of w changes along the axis is of no length
+    # n: w stays perpendicular to it; its change along the axis does not affect the length
     n_bar = -(e * (r * dot(n, w_bar))) + (cross(e, total) - e * dot(n, over(t) * r)) * lam
     if not plane.shape.cylinder:
         tilt = r * (1.0 / parts[0][1] + 1.0 / parts[1][1]) + pressed
@@ -232,7 +252,7 @@ def _inside_vjp(plane: _Plane, r: Any, w: Vec3, w_bar: Vec3) -> tuple[Vec3, Vec3
 
 # -- both ----------------------------------------------------------------------------------------------------------------------
 class _Path:
-    """All that is known of a string; off where it does not wrap, with ends that harm nobody."""
+    """Path of a string; if it does not wrap, harmless ends replace the given ones."""
 
     def __init__(self, shape: Around, u: Vec3, v: Vec3):
         r = shape.radius
@@ -264,6 +284,7 @@ class _Path:
         self.f0, self.f1 = self.A / self.P, (self.A + r * self.arc) / self.P
 
     def touch(self) -> Touch:
+        """Points of contact and length."""
         n, z0 = self.plane.n, self.plane.heights[0]
         first, last = self.first, self.last
         if self.shape.cylinder:
@@ -271,7 +292,7 @@ class _Path:
         return Touch(self.on, first, last, self.arc, sqrt(self.P * self.P + self.rise * self.rise))
 
     def directions(self) -> tuple[Vec3, Vec3]:
-        """Of the string between its ends and the shape, unit vectors from the first end on; at the surface along it."""
+        """Unit directions of the string between its ends and the shape, from the first end on; at the surface, along it."""
         n, r = self.plane.n, self.r
         first = select(self.hollow, -(self.a / self.A), cross(n, self.first) * (self.k / r))
         last = select(self.hollow, self.c / self.C, cross(n, self.last) * (self.k / r))
@@ -281,13 +302,13 @@ class _Path:
         return (first * self.P + n * self.rise) / size, (last * self.P + n * self.rise) / size
 
     def by_radius(self) -> Any:
-        """How the length changes with the radius: by the arc, or inside by what the wall is pushed."""
+        """Derivative of the length with respect to the radius: the arc, or inside the displacement of the wall."""
         push = dot(self.point / self.r, -(self.a / self.A) - self.c / self.C)
         planar = select(self.hollow, push, self.arc)
         return planar * (self.P / sqrt(self.P * self.P + self.rise * self.rise))
 
     def vjp(self, first_bar: Vec3, last_bar: Vec3) -> TouchBars:
-        """From the cotangents of both points."""
+        """Cotangents from those of both points of contact."""
         first_bar, last_bar = (select(self.on, x, Vec3.zero()) for x in (first_bar, last_bar))
         plane, r, n = self.plane, self.r, self.plane.n
         u_bar, v_bar, n_bar = Vec3.zero(), Vec3.zero(), Vec3.zero()
@@ -322,5 +343,5 @@ class _Path:
 
 
 def path_around(shape: Around, u: Vec3, v: Vec3) -> _Path:
-    """The path of a string between two points, from the centre of the shape."""
+    """Path of a string between two points, relative to the center of the shape."""
     return _Path(shape, u, v)

@@ -307,7 +307,7 @@ class PlacedHull(NamedTuple):
     ) -> tuple[Any, Any]:
         """Return the first face at a vertex to which d is parallel with a sine below `most`, and 1 if there is one.
 
-        A face whose normal has a cosine above looks[1] with the direction looks[0] has priority. Evaluated where `asked`.
+        A face whose normal has a cosine above priority[1] with the direction priority[0] has priority. Evaluated where `asked`.
         """
         best = carry((0.0 * d.x, 0.0 * d.x))
         for _ in when_any(asked):
