@@ -2,12 +2,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint docs bench browser clean
+.PHONY: demo test lowest lint docs bench browser clean
 
 demo: .venv/.demo
 	$(BIN)/artigrad demo
 
-test: .venv/.dev lint docs browser
+test: .venv/.dev lint docs browser lowest
 	$(BIN)/python -m pytest -n auto
 
 # The viewer is tested in chromium. Where it cannot be installed those tests are skipped and say so.
@@ -15,6 +15,15 @@ browser:
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	&& { timeout 300 apt-get install -y -qq chromium || { apt-get update -qq && apt-get install -y -qq chromium; }; } >/dev/null 2>&1; } \
 	|| echo "no chromium: the viewer is not tested in a browser (apt-get install chromium)"
+
+# The lowest versions that pyproject.toml allows, in an environment of their own.
+lowest: .venv-lowest/.ready
+	.venv-lowest/bin/python tests/first_hour.py > .venv-lowest/first_hour.log || { cat .venv-lowest/first_hour.log; exit 1; }
+
+.venv-lowest/.ready: pyproject.toml tests/lowest.txt | .venv/bin/python
+	$(BIN)/python -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --requirement tests/lowest.txt --editable .
+	touch $@
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -42,8 +51,9 @@ bench: .venv/.dev
 	touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --editable '.[all,ray,robots]' --group dev
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv site results .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-results
+	rm -rf .venv .venv-lowest site results .pytest_cache .mypy_cache .ruff_cache .hypothesis demo-results

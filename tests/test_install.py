@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -51,6 +52,15 @@ assert told.exit_code == 1 and "pip install 'artigrad[optimize]'" in " ".join(to
 from pathlib import Path
 assert not Path("thrown").exists()
 """
+
+
+def test_the_lowest_versions_are_those_that_are_tested():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    bounds = dict(re.fullmatch(r"([a-z]+)>=([0-9.]+)(?:,<.*)?", text).groups() for text in project["dependencies"])
+    tested = dict(line.split("==") for line in (ROOT / "tests" / "lowest.txt").read_text().split())
+    assert tested.keys() == bounds.keys()
+    for name, bound in bounds.items():
+        assert f"{tested[name]}.".startswith(f"{bound}."), f"{name}: {tested[name]} is tested, {bound} is allowed"
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,5 @@
-"""Command line: `artigrad demo`, `run TASK`, `train TASK`, `play FILE`, `info FILE`, `check FILE`, `view FILE`; one file
-per command."""
+"""Command line: `artigrad demo`, `run TASK`, `train TASK`, `play FILE`, `info FILE`, `check FILE`, `view FILE`, `doctor`,
+`cache`; one file per command."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
+from .cache import cache
 from .check import check
 from .demo import demo
+from .doctor import doctor
 from .info import info
 from .play import play
 from .run import run
@@ -34,5 +36,5 @@ def main(
     """Differentiable simulation of articulated bodies."""
 
 
-for command in (demo, run, train, play, info, check, view):
+for command in (demo, run, train, play, info, check, view, doctor, cache):
     app.command()(command)

@@ -1,6 +1,7 @@
 """The disk cache of compiled code. Safe against two processes at once and against a damaged file.
 
-`ARTIGRAD_CACHE` names another folder; `ARTIGRAD_CACHE=off` keeps everything in memory.
+`ARTIGRAD_CACHE` names another folder; `ARTIGRAD_CACHE=off` keeps everything in memory. Above LIMIT the files that were not
+used for the longest time are removed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..files import replacing
+
+LIMIT = 2_000_000_000  # bytes
+DIGITS = set("0123456789abcdef")
 
 
 def folder() -> Path | None:
@@ -35,6 +39,8 @@ def read(where: Path | None, key: str) -> bytes | None:
         data = (where / key).read_bytes()
     except OSError:
         return None
+    with suppress(OSError):
+        os.utime(where / key)  # in use: removed last
     digest, payload = data[:32], data[32:]
     return payload if payload and _digest(key, payload) == digest else None
 
@@ -52,3 +58,43 @@ def write(where: Path | None, key: str, payload: bytes) -> None:
         where.mkdir(parents=True, exist_ok=True)
         with replacing(where / key) as unfinished:
             unfinished.write_bytes(_digest(key, payload) + payload)
+        _remove_oldest(where)
+
+
+def _files(where: Path) -> list[tuple[float, int, Path]]:
+    """Time of last use, size and path of all compiled code in a folder; other files are not ours to remove."""
+    found = []
+    with suppress(OSError), os.scandir(where) as entries:
+        for entry in entries:
+            if len(entry.name) >= 32 and set(entry.name) <= DIGITS:
+                with suppress(OSError):
+                    about = entry.stat()
+                    found.append((about.st_mtime, about.st_size, Path(entry.path)))
+    return found
+
+
+def _remove_oldest(where: Path) -> None:
+    """Remove files until a tenth of LIMIT is free again, if it is exceeded."""
+    found = _files(where)
+    left = sum(size for _, size, _ in found)
+    if left <= LIMIT:
+        return
+    for _, size, path in sorted(found):
+        with suppress(OSError):
+            path.unlink()
+        left -= size
+        if left <= 0.9 * LIMIT:
+            return
+
+
+def usage(where: Path) -> tuple[int, int]:
+    """Return the number of files of compiled code in a folder and their size in bytes."""
+    found = _files(where)
+    return len(found), sum(size for _, size, _ in found)
+
+
+def clear(where: Path) -> None:
+    """Remove all compiled code from a folder."""
+    for _, _, path in _files(where):
+        with suppress(OSError):
+            path.unlink()

@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def native(function: F) -> F:
     """A function that `torch.compile` leaves alone: it breaks the graph, calls it, and goes on."""
-    return torch.compiler.disable(function, reason="artigrad runs its own compiled code")
+    return torch.compiler.disable(function)
 
 
 def tensor(sim: Simulator, name: str, x: Any) -> Tensor:
