@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 import typer
@@ -71,8 +72,8 @@ def reference_run(dtype: str) -> str:
     """
     sim = Simulator(robots.quadruped(), dtype=dtype)
     # inverse weights come from NumPy's linear algebra, whose last bits depend on the processor
-    names = [name for name in sim.params if "weight" in name]
-    params = sim.params.replace(**{n: np.asarray(getattr(sim.params, n), np.float32).astype(float) for n in names})
+    rounded: dict[str, Any] = {n: np.float32(sim.params[n]).astype(float) for n in sim.params if "weight" in n}
+    params = sim.params.replace(**rounded)
     u = 0.25 * (np.arange(STEPS * sim.model.nu).reshape(STEPS, -1) % 7 - 3)
     traj = sim.rollout(sim.reset(), u, params=params)
     gradient = sim.vjp(traj, q_bar=np.ones(sim.model.nq))
