@@ -10,7 +10,7 @@ import artigrad as ag
 import artigrad.jax as aj
 import artigrad.torch as at
 from artigrad.jax import native_calls, xla_handler
-from artigrad.simulate import differentiable
+from artigrad.simulate import function
 
 jax.config.update("jax_enable_x64", True)
 MODEL = ag.robots.laikago()
@@ -74,15 +74,15 @@ def test_vmap_is_one_native_call(inputs, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11)
 
     batches = []
-    for name in ("_forward", "_backward"):
-        plain = getattr(differentiable, name)
+    for name in ("_evaluate", "_pull_back"):
+        plain = getattr(function, name)
 
         def counted(sim, call, rows, *rest, plain=plain):
             if call.name == "rollout":
                 batches.append(len(rows["u"]))
             return plain(sim, call, rows, *rest)
 
-        monkeypatch.setattr(differentiable, name, counted)
+        monkeypatch.setattr(function, name, counted)
     monkeypatch.setattr(native_calls, "available", lambda on_host: False)
     jax.block_until_ready(jax.jit(lambda *x: mapped(*x))(*inputs))
     assert batches == [BATCH, BATCH]

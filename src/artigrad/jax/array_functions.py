@@ -19,8 +19,8 @@ from ..errors import InputError
 from ..model.params import Params
 from ..model.state import State
 from ..simulate.arrays import Axes
-from ..simulate.differentiable import Call
 from ..simulate.framework_api import Functions
+from ..simulate.function import Call
 from ..simulate.results import Outputs
 from ..simulate.simulator import Simulator
 from . import operations

@@ -17,11 +17,12 @@ from ..kernels.rollout import rollout_kernel, rollout_vjp_kernel
 from ..model.state import State
 from ..physics.collision.contact_geometry import FAR
 from ..physics.constraints.narrowphase import LOST
-from ..simulate import differentiable
 from ..simulate.arrays import Axes
-from ..simulate.differentiable import Call
 from ..simulate.engine import Inputs
+from ..simulate.function import Call
 from ..simulate.simulator import Simulator
+from ..simulate.state_functions import output_views, stored_entry_of
+from ..simulate.step_functions import no_vjp
 from . import gpu_handler, native_params, xla_handler
 from .gpu_call import call_on
 from .native_params import Sets, any_params, const_bar_place, const_places, fixed, sets_of
@@ -161,14 +162,6 @@ def _inputs(sim: Simulator, batch: int, wrench: bool, own: Sets) -> Inputs:
 
 
 # -- functions of a state --------------------------------------------------------------------------------------------------
-QUERY_OF = {  # the kernel of each function, and what it reads beside the state
-    "outputs": ("outputs", None),
-    "mass_matrix": ("mass_matrix", None),
-    "inverse_dynamics": ("inverse_dynamics", "a"),
-    "forward_dynamics": ("acceleration", "u"),
-}
-
-
 def _query_inputs(sim: Simulator, name: str) -> list[Place]:
     sizes = (*_sizes(sim), ("x", max(1, QUERIES[name].x_size(sim.model))))
     return [Place(k, lambda size, n=n: (n,), k, finite=True) for k, n in sizes]  # type: ignore[misc]
@@ -228,9 +221,15 @@ def _query_vjp(sim: Simulator, name: str, own: Sets, with_params: bool) -> Nativ
     return call
 
 
+def _kernel(call: Call) -> str:
+    """Name of the kernel of a function of a state."""
+    assert call.function.query is not None
+    return call.function.query
+
+
 def _query_operands(call: Call, x: dict[str, Array]) -> tuple[Axes, list[Array]]:
     """Leading axes; q, v and what else a query reads, one zero if that is nothing."""
-    extra, lead = QUERY_OF[call.name][1], x["q"].shape[:-1]
+    extra, lead = call.function.argument, x["q"].shape[:-1]
     empty = extra is None or not x[extra].shape[-1]
     state = [x[k] for k, _ in _sizes(call.sim)]
     return lead, [*state, jnp.zeros((*lead, 1), x["q"].dtype) if empty or extra is None else x[extra]]
@@ -240,16 +239,16 @@ def _unpacked(call: Call, rows: Array) -> list[Array]:
     """What a kernel wrote, as the function gives it; linear."""
     lead, sim = rows.shape[:-1], call.sim
     if call.name == "outputs":
-        views = sim._outputs_of(rows.reshape(prod(lead), rows.shape[-1]))
+        views = output_views(sim.model, rows.reshape(prod(lead), rows.shape[-1]))
         return [views[name].reshape(*lead, *shape) for name, shape in call.outputs.items()]
     if call.name == "mass_matrix":
         none = jnp.zeros((*lead, 1), rows.dtype)
-        return [jnp.concatenate([rows, none], -1)[..., sim._stored_entry_of]]
+        return [jnp.concatenate([rows, none], -1)[..., stored_entry_of(sim.engine)]]
     return [rows]
 
 
 def _query_forward(call: Call, x: dict[str, Array]) -> list[Array]:
-    name, (lead, operands), (own, const) = QUERY_OF[call.name][0], _query_operands(call, x), _given_params(call, x)
+    name, (lead, operands), (own, const) = _kernel(call), _query_operands(call, x), _given_params(call, x)
     (rows,) = _query(call.sim, name, own)(lead, QUERIES[name].size(call.sim.model), *operands, *const)
     return _unpacked(call, rows)
 
@@ -257,7 +256,7 @@ def _query_forward(call: Call, x: dict[str, Array]) -> list[Array]:
 def _query_backward(
     call: Call, known: dict[str, Array], bars: dict[str, Array], wanted: tuple[str, ...]
 ) -> dict[str, Array]:
-    (name, extra), (lead, operands) = QUERY_OF[call.name], _query_operands(call, known)
+    name, extra, (lead, operands) = _kernel(call), call.function.argument, _query_operands(call, known)
     (own, const), with_params = _given_params(call, known, wanted), "params" in wanted
     size, dtype = QUERIES[name].size(call.sim.model), operands[0].dtype
     given = [bars.get(k, jnp.zeros((*lead, *shape), dtype)) for k, shape in call.outputs.items()]
@@ -273,8 +272,8 @@ def _query_backward(
 # -- what JAX calls ------------------------------------------------------------------------------------------------------
 def serves(call: Call, on_host: bool) -> bool:
     """Whether there is a native call for this, where XLA runs it."""
-    known = call.name in ("step", "rollout", "linearize", *QUERY_OF) and call.sim.backend == "native"
-    return known and call.sim.checks.on_host == on_host and call.options is None and available(on_host)
+    known = (call.name in ("step", "rollout", "linearize") or call.function.query) and call.sim.backend == "native"
+    return bool(known) and call.sim.checks.on_host == on_host and call.options is None and available(on_host)
 
 
 def _sets(call: Call, x: dict[str, Array], wanted: tuple[str, ...]) -> Sets:
@@ -307,7 +306,7 @@ def available(on_host: bool = True) -> bool:
 
 def forward(call: Call, x: dict[str, Array], *, wanted: tuple[str, ...]) -> list[Array]:
     """The outputs of a function."""
-    if call.name in QUERY_OF:
+    if call.function.query is not None:
         return _query_forward(call, x)
     lead, state = x["q"].shape[:-1], [x[k] for k, _ in _sizes(call.sim)]
     own, const = _given_params(call, x)
@@ -326,8 +325,8 @@ def forward(call: Call, x: dict[str, Array], *, wanted: tuple[str, ...]) -> list
 def backward(call: Call, known: dict[str, Array], bars: dict[str, Array], *, wanted: tuple[str, ...]) -> list[Array]:
     """The cotangents of its inputs."""
     if call.name == "linearize":
-        differentiable.no_vjp(call, {}, {}, False)
-    if call.name in QUERY_OF:
+        no_vjp(call, {}, {}, False)
+    if call.function.query is not None:
         of_inputs = _query_backward(call, known, bars, wanted)
         return [of_inputs[name] for name in wanted]
     names = [k for k, _ in _sizes(call.sim)]

@@ -24,9 +24,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from ..errors import InputError
-from ..simulate import differentiable, function_jvp
+from ..simulate import function
 from ..simulate.arrays import Axes
-from ..simulate.differentiable import Call
+from ..simulate.function import Call
 from . import native_calls
 from .xla_call import collecting
 
@@ -101,7 +101,7 @@ class Operation:
         some = next(x for x, (name, _) in zip(operands, self._axes(call, names), strict=True) if name != "params")
         if self.gives == "outputs":
             return [_result(some, (*lead, *shape)) for shape in call.outputs.values()]
-        shapes, flat = input_shapes(call), self.split(operands, names)[0].get("params")
+        shapes, flat = call.input_shapes, self.split(operands, names)[0].get("params")
         return [
             _result(flat, (*lead[: flat.ndim - 1], flat.shape[-1]))  # type: ignore[union-attr]
             if name == "params"
@@ -203,20 +203,12 @@ def _is_there(x: Any) -> bool:
     return x is not None and not isinstance(x, ad.Zero)
 
 
-def input_shapes(call: Call) -> dict[str, Axes]:
-    """The own shape of each input of a call."""
-    m, T = call.sim.model, call.steps
-    one = {"u": (m.nu,), "wrench": (m.nb, 6), "a": (m.nv,)}
-    timed = {name: (T, *shape) if call.inputs.get(name, 0) > len(shape) else shape for name, shape in one.items()}
-    return {"q": (m.nq,), "v": (m.nv,), "act": (m.na,)} | timed
-
-
 # -- the operations ----------------------------------------------------------------------------------------------------
-apply = Operation("apply", ("inputs",), "outputs", differentiable.forward, native_calls.forward)
-tangent = Operation("tangent", ("kept", "inputs"), "outputs", function_jvp.forward_jvp)
-adjoint = Operation("adjoint", ("kept", "outputs"), "inputs", differentiable.backward, native_calls.backward)
+apply = Operation("apply", ("inputs",), "outputs", function.evaluate, native_calls.forward)
+tangent = Operation("tangent", ("kept", "inputs"), "outputs", function.push_forward)
+adjoint = Operation("adjoint", ("kept", "outputs"), "inputs", function.pull_back, native_calls.backward)
 adjoint_tangent = Operation(
-    "adjoint_tangent", ("kept", "outputs", "kept", "outputs"), "inputs", function_jvp.backward_jvp
+    "adjoint_tangent", ("kept", "outputs", "kept", "outputs"), "inputs", function.push_pull_back
 )
 
 
@@ -253,7 +245,7 @@ def _as(x: Array, aval: Any) -> Array:
 
 
 def _adjoint_jvp(primals: Any, tangents: Any, *, call: Call, names: Names, wanted: tuple[str, ...]) -> Any:
-    function_jvp.check_second(call)
+    call.check_second()
     (kept, bars), (d_kept, d_bars) = adjoint.split(primals, names), adjoint.split(tangents, names)
     return adjoint(call, kept, bars, wanted=wanted), adjoint_tangent(call, kept, bars, d_kept, d_bars, wanted=wanted)
 

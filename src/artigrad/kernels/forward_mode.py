@@ -69,3 +69,12 @@ def query_tangent_kernel(key: KernelKey, name: str) -> Kernel:
 @cache
 def query_vjp_tangent_kernel(key: KernelKey, name: str) -> Kernel:
     return _moving(query_vjp_kernel(key, name), key, *_BARS)
+
+
+TANGENTS: dict[Any, Any] = {  # the forward-mode kernel of each kernel with the same arguments
+    rollout_vjp_kernel: rollout_vjp_tangent_kernel,
+    jacobian_kernel: jacobian_tangent_kernel,
+    contacts_kernel: contacts_tangent_kernel,
+    query_kernel: query_tangent_kernel,
+    query_vjp_kernel: query_vjp_tangent_kernel,
+}

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..model.param_checks import check_signs
 from ..model.params import Params
-from .simulator import Simulator
+
+if TYPE_CHECKING:
+    from .simulator import Simulator
 
 Axes = tuple[int, ...]
 DIFFERENCE = 1e-4  # by how much the differences of a check of gradients may leave what robots have

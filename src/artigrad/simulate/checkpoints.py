@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import InputError
 
@@ -19,6 +19,25 @@ class Checkpoints(Protocol):
         """(block, snapshots): steps go in blocks, and the first states of at most so many blocks are kept at a time. If
         there is room for all of them that is all; else a binomial schedule says which, and what is run again."""
         ...
+
+
+class Plan(NamedTuple):
+    """A rollout in blocks of steps, of which the first states of at most `snapshots` are kept at a time."""
+
+    block: int
+    blocks: int
+    snapshots: int
+
+    @property
+    def keeps_all(self) -> bool:
+        """True if the first state of every block is kept."""
+        return self.snapshots >= self.blocks
+
+
+def plan_of(checkpoints: Checkpoints, steps: int, state_bytes: int) -> Plan:
+    """Return the plan for so many steps, with the states of a batch of this size."""
+    block, snapshots = checkpoints.plan(steps, state_bytes)
+    return Plan(block, -(-steps // block), snapshots)
 
 
 @dataclass(frozen=True)

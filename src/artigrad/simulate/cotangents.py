@@ -8,13 +8,15 @@ from typing import Any, NamedTuple
 
 from ..arguments import is_number
 from ..errors import InputError, is_whole
-from ..kernels.derived_constants import prepare_vjp
+from ..kernels.derived_constants import prepare_vjp, prepare_vjp_jvp
+from ..kernels.forward_mode import TANGENTS
 from ..kernels.rollout import rollout_vjp_kernel
 from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.contact_geometry import FAR
 from ..physics.tables import constants_size
-from .engine import Engine, Inputs
+from .checkpoints import Plan, reverse
+from .engine import Direction, Engine, Inputs
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,28 @@ class Cotangents:
 
         self.engine.sliced("strided", whole, self.inputs.batch * self.stretch, stretches)
 
+    def rollout(self, kept: dict[int, State], plan: Plan) -> None:
+        """Differentiate all steps of a rollout, from the states that its plan kept; those behind the first block are dropped
+        on the way, to stay within memory."""
+        engine, inputs, (block, blocks, snapshots), T = self.engine, self.inputs, plan, self.inputs.steps
+        if plan.keeps_all:
+            self.segment(kept[0], 0, T)
+            return
+        status = engine.new_status(inputs.batch)
+
+        def block_vjp(state: State, b: int) -> None:
+            first, end = b * block, min((b + 1) * block, T)
+            self.segment(engine.states(inputs, state, (first, end), 1, status), first, end)
+
+        def advance(state: State, a: int, b: int) -> State:
+            return engine.advance(inputs, state, (a * block, b * block), status)
+
+        left = dict(kept)
+        for b in left:
+            if b:
+                kept.pop(b, None)
+        reverse(blocks, snapshots, left, advance, block_vjp)
+
     def _call(self, first: int, end: int, **states: Any) -> None:
         engine, inputs = self.engine, self.inputs
         self.kernel(
@@ -233,3 +257,75 @@ class Cotangents:
     def gradient(self) -> StepsGradient:
         """All of it."""
         return StepsGradient(self.state_bar, self.u_bar, self.wrench_bar, self.params_gradient())
+
+
+def vjp_tangent(
+    engine: Engine,
+    inputs: Inputs,
+    states: tuple[State, State],
+    bars: tuple[LossBars, LossBars],
+    d: Direction,
+    with_params: bool,
+) -> tuple[StepsGradient, Any]:
+    """Return the tangent of the gradient of a rollout, and the least margin.
+
+    Args:
+      states: States and their tangents; q may lack the last row.
+      bars: Cotangents of the loss, and their tangents.
+      d: Direction of the inputs.
+    """
+    batch, T = inputs.batch, inputs.steps
+    back, d_back = (Cotangents(engine, inputs, x, with_params) for x in _alike(engine, inputs, bars))
+    flags = back.flags(with_params)
+    flags["with_params"] |= d.params is not None
+    moving = d.params is not None
+    maker = TANGENTS[rollout_vjp_kernel]
+    kernel = engine.bound(maker, inputs, True, back.scratch, **flags, moving_params=moving)
+    more = engine.constants_along(inputs.params, batch, d)
+    if engine.constrained:
+        more["health"] = back.health
+    if flags["with_params"] and not with_params:
+        shape = kernel.kernel.packed_shape(batch, constants_size(engine.model, bars=True))
+        more |= {name: engine.device.packed_zeros(shape) for name in ("const_bar", "d_const_bar")}
+
+    def run(a: int, b: int) -> None:  # counted from the end
+        first, end = T - b, T - a
+        rows, d_rows = (x.map(lambda y: y[:, first:]).named() for x in states)
+        given = engine.along(rows | engine.inputs_of(inputs, first, end), d._replace(**d_rows), first, end)
+        d_bars = {f"d_{name}": x for name, x in d_back.bars(first, end).items()}
+        kernel(
+            batch, engine.threads, every=back.every, length=b - a, **given, **back.bars(first, end), **d_bars, **more
+        )
+
+    engine.sliced("tangent backward", T, batch, run)
+    params = None
+    if with_params:
+        setting = (engine.options, batch, engine.threads, engine.device)
+        params = prepare_vjp_jvp(inputs.params, d.params, *setting, back.const_bar, d_back.const_bar)
+    return StepsGradient(d_back.state_bar, d_back.u_bar, d_back.wrench_bar, params), back.health[:, 1]
+
+
+def _alike(engine: Engine, inputs: Inputs, bars: tuple[LossBars, LossBars]) -> list[LossBars]:
+    """Return cotangents and their tangents, both of all states or both of the last, and both of forces if one is."""
+    m, batch, rows = engine.model, inputs.batch, inputs.steps + 1
+    every = any(x is not None and x.ndim == 3 for own in bars for x in own[:3])
+    force = next((x.shape for own in bars if (x := own.force) is not None), None)
+
+    def spread(x: Any, n: int) -> Any:
+        if x is None:
+            return engine.device.zeros((batch, rows, n) if every else (batch, n))
+        if not every or x.ndim == 3:
+            return x
+        whole = engine.device.zeros((batch, rows, n))
+        whole[:, -1] = x
+        return whole
+
+    return [
+        LossBars(
+            spread(own.q, m.nq),
+            spread(own.v, m.nv),
+            spread(own.act, m.na),
+            own.force if force is None or own.force is not None else engine.device.zeros(force),
+        )
+        for own in bars
+    ]

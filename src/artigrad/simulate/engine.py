@@ -15,8 +15,9 @@ import numpy as np
 
 from ..compiler import Kernel
 from ..errors import ContactError, warn
-from ..kernels.derived_constants import prepare, prepare_vjp
+from ..kernels.derived_constants import prepare, prepare_jvp, prepare_vjp, prepare_vjp_jvp
 from ..kernels.devices import Device, Host
+from ..kernels.forward_mode import TANGENTS, rollout_tangent_kernel
 from ..kernels.jacobian import jacobian_kernel
 from ..kernels.key import KernelKey
 from ..kernels.queries import QUERIES, query_kernel, query_vjp_kernel, query_work
@@ -34,7 +35,8 @@ from ..physics.constraints.report import REPORT
 from ..physics.constraints.soft.slip_problem import slip_arguments
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
 from ..physics.integrate import INTEGRATORS, implicit_terms
-from ..physics.tables import Workspace, constants_size, line_features, topology_arguments
+from ..physics.tables import Workspace, constants_size, dof_rows, line_features, topology_arguments
+from .checkpoints import Plan, forward_snapshots
 
 SLICE = 0.05  # s, of native work at a time
 TOUCHED = 1 << 25  # bytes of new memory at a time
@@ -53,6 +55,30 @@ class Inputs(NamedTuple):
     @property
     def steps(self) -> int:
         return self.u.shape[-2]
+
+
+class Direction(NamedTuple):
+    """Tangents of the inputs of a call, with a batch axis; None is zero.
+
+    Attributes:
+      q, v, act: Of the state, (B, n), or of rows of states, (B, rows, n).
+      u, wrench: Of the inputs of all steps, (B, T, nu) and (B, T, nb, 6).
+      params: Of flat parameters, (n,), or (B, n) where every batch element has its own.
+      x: Of the input of a query, (B, n).
+    """
+
+    q: Any = None
+    v: Any = None
+    act: Any = None
+    u: Any = None
+    wrench: Any = None
+    params: np.ndarray | None = None
+    x: Any = None
+
+    @property
+    def flags(self) -> dict[str, Any]:
+        """Flags of a kernel along it."""
+        return dict.fromkeys(("with_params", "moving_params"), self.params is not None)
 
 
 class QueryBars(NamedTuple):
@@ -94,6 +120,14 @@ class Engine:
                 self._constants.popitem(last=False)
         return found[1]
 
+    def constants_along(self, params: Params, batch: int, d: Direction | None) -> dict[str, Any]:
+        """Constants as arguments of a kernel, with their tangents where parameters have some."""
+        found = {"const": self.constants(params, batch)}
+        if d is not None and d.params is not None:
+            with self.device.settled():
+                found["d_const"] = prepare_jvp(params, d.params, self.options, batch, self.threads, self.device)
+        return found
+
     def check(self, params: Params) -> None:
         """Refuse numbers that no physics can be made of, and what the model has no rows for."""
         check_params(params)
@@ -106,6 +140,19 @@ class Engine:
             if params.flat.shape == flat.shape and np.array_equal(params.flat, flat):
                 return params
         return None
+
+    @cached_property
+    def matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""
+        parent = dof_rows(self.model)["dof_parent"]
+        rows, columns = [], []
+        for k in range(self.model.nv):
+            chain = [k]
+            while parent[chain[0] + 1]:
+                chain.insert(0, int(parent[chain[0] + 1]) - 1)
+            rows += [k] * len(chain)
+            columns += chain
+        return np.array(rows, int), np.array(columns, int)
 
     # -- kernels -----------------------------------------------------------------------------------------------------
     @cached_property
@@ -231,6 +278,23 @@ class Engine:
             out["wrench"] = batch_first(inputs.wrench[..., first:end, :, :], 3)
         return out
 
+    def along(self, arguments: dict[str, Any], d: Direction | None, first: int = 0, end: int = 1) -> dict[str, Any]:
+        """Arguments of a kernel of the steps first .. end, with their tangents along a direction, if there is one."""
+        if d is None:
+            return arguments
+        found = dict(arguments)
+        for name, x in arguments.items():
+            own = getattr(d, name)
+            if own is not None and name in ("u", "wrench"):
+                own = own[:, first:end]
+            found[f"d_{name}"] = self.device.zeros(x.shape) if own is None else own
+        return found
+
+    def room(self, d: Direction | None, **shapes: tuple[int, ...]) -> dict[str, Any]:
+        """Uninitialized arrays for results, and for their tangents along a direction, if there is one."""
+        names = [*shapes] if d is None else [*shapes, *(f"d_{name}" for name in shapes)]
+        return {name: self.device.empty(shapes[name.removeprefix("d_")]) for name in names}
+
     def sliced(self, what: str, count: int, robot_steps: int, run: Callable[[int, int], None]) -> None:
         """run(a, b) over 0 .. count in slices of about SLICE seconds, between which Ctrl-C is heard; robot_steps: steps of all
         robots in each of `count`. A GPU is not waited for, and NumPy listens anyway."""
@@ -288,6 +352,18 @@ class Engine:
         """The state at the end of span = (first, end) from that at its beginning."""
         return self.states(inputs, start, span, max(1, span[1] - span[0]), status).map(lambda x: x[:, -1].copy())
 
+    def rollout(self, inputs: Inputs, start: State, plan: Plan, status: Any) -> tuple[dict[int, State], State]:
+        """States that a plan keeps, by block, and a copy of the last; see `Trajectory.kept`."""
+        block, T, kept = plan.block, inputs.steps, dict[int, State]()
+        if plan.keeps_all:
+            kept[0] = self.states(inputs, start, (0, T), block, status)
+            return kept, kept[0].map(lambda x: x[:, -1].copy())
+        at, last = start, 0
+        for b in forward_snapshots(plan.blocks, plan.snapshots):  # `advance` makes copies
+            at, last = self.advance(inputs, at, (last * block, b * block), status), b
+            kept[b] = at
+        return kept, self.advance(inputs, at, (last * block, T), status)
+
     def _rollout(self, inputs: Inputs, states: State, first: int, stretches: tuple[int, int], status: Any) -> None:
         """Rows of the states after the first, at step `first`; stretches: how many, and steps of each."""
         count, length = stretches
@@ -339,68 +415,120 @@ class Engine:
             "for; make the Simulator with a larger max_contacts, or fewer shapes that may touch"
         )
 
-    def jacobian(self, inputs: Inputs, state: State) -> tuple[Any, Any, Any]:
-        """A and B of the first step, and its violation."""
-        m, status = self.model, self.new_status(inputs.batch)
-        n = 2 * m.nv + m.na
-        A, B = (self.device.empty((inputs.batch, n, k)) for k in (n, m.nu))
-        scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
-        self.bound(jacobian_kernel, inputs, True, scratch)(
-            inputs.batch,
-            self.threads,
-            const=self.constants(inputs.params, inputs.batch),
-            **state.named(),
-            A=A,
-            B=B,
-            **({"status": status} if self.constrained else {}),
-            **self.inputs_of(inputs, 0, 1),
-        )
-        self.check_table(status)
-        return A, B, status[:, 0]
+    def rollout_jvp(self, inputs: Inputs, states: State, d: Direction) -> State:
+        """Tangents (B, T+1, n) of all states of a rollout."""
+        batch, T = inputs.batch, inputs.steps
+        moved = states.map(lambda x: self.device.zeros((batch, T + 1, x.shape[-1])))
+        for first, whole in zip(d[:3], moved, strict=False):
+            if first is not None:
+                whole[:, 0] = first
+        kernel = self.bound(rollout_tangent_kernel, inputs, False, **d.flags)
+        const = self.constants_along(inputs.params, batch, d)
 
-    def contacts(self, inputs: Inputs, states: State) -> Any:
-        """A row of REPORT for every point that may touch and every step, (B, T, points, 16)."""
-        points, T = len(self.contact_names), inputs.steps
-        out = self.device.empty((inputs.batch, T, points, REPORT.size))
-        self.bound(contacts_kernel, inputs, False, {"row": points * REPORT.size})(
-            inputs.batch,
+        def run(a: int, b: int) -> None:
+            here = d._replace(**moved.map(lambda x: x[:, a:]).named())
+            given = states.map(lambda x: x[:, a:]).named() | self.inputs_of(inputs, a, b)
+            kernel(batch, self.threads, steps=b - a, **self.along(given, here, a, b), **const)
+
+        self.sliced("tangent", T, batch, run)
+        return moved
+
+    def jacobian(self, inputs: Inputs, state: State, d: Direction | None = None) -> tuple[Any, Any, Any]:
+        """A and B of the first step, or their tangents along a direction, and its violation."""
+        m, batch, status = self.model, inputs.batch, self.new_status(inputs.batch)
+        n = 2 * m.nv + m.na
+        scratch = {"direction": n, "q_next": m.nq} | ({"act_next": m.na} if m.na else {})
+        found = self.room(d, A=(batch, n, n), B=(batch, n, m.nu))
+        self._bound_along(jacobian_kernel, inputs, True, scratch, d)(
+            batch,
+            self.threads,
+            **self.along(state.named() | self.inputs_of(inputs, 0, 1), d),
+            **self.constants_along(inputs.params, batch, d),
+            **found,
+            **({"status": status} if self.constrained else {}),
+        )
+        if d is not None:
+            return found["d_A"], found["d_B"], status[:, 0]
+        self.check_table(status)
+        return found["A"], found["B"], status[:, 0]
+
+    def contacts(self, inputs: Inputs, states: State, d: Direction | None = None) -> Any:
+        """A row of REPORT for every point that may touch and every step, (B, T, points, 16); or their tangents."""
+        points, T, batch = len(self.contact_names), inputs.steps, inputs.batch
+        found = self.room(d, out=(batch, T, points, REPORT.size))
+        self._bound_along(contacts_kernel, inputs, False, {"row": points * REPORT.size}, d)(
+            batch,
             self.threads,
             steps=T,
-            const=self.constants(inputs.params, inputs.batch),
-            **states.map(lambda x: x[:, :T]).named(),
-            out=out,
-            **self.inputs_of(inputs, 0, T),
+            **self.along(states.map(lambda x: x[:, :T]).named() | self.inputs_of(inputs, 0, T), d, 0, T),
+            **self.constants_along(inputs.params, batch, d),
+            **found,
         )
-        return out
+        return found["out" if d is None else "d_out"]
+
+    def _bound_along(
+        self, maker: Any, inputs: Inputs, backward: bool, scratch: dict[str, int], d: Direction | None
+    ) -> Any:
+        """A bound kernel, or its forward mode along a direction."""
+        if d is None:
+            return self.bound(maker, inputs, backward, scratch)
+        return self.bound(TANGENTS[maker], inputs, backward, scratch, **d.flags)
 
     # -- queries -----------------------------------------------------------------------------------------------------
-    def query(self, name: str, state: State, x: Any, params: Params) -> Any:
-        """A function of many states at once, (n, size): one row per state."""
-        inputs = Inputs(len(state.q), None, None, params)
-        out = self.device.empty((inputs.batch, QUERIES[name].size(self.model)))
-        self.query_kernel(query_kernel, name, inputs.batch, params)(
-            inputs.batch, self.threads, **self._query_arguments(state, x, inputs), out=out
-        )
-        return out
+    def query(self, name: str, state: State, x: Any, params: Params, d: Direction | None = None) -> Any:
+        """A function of many states, (n, size), or its tangent along a direction."""
+        count = len(state.q)
+        found = self.room(d, out=(count, QUERIES[name].size(self.model)))
+        maker, flags = query_kernel, dict[str, Any]()
+        if d is not None:
+            maker, flags = TANGENTS[query_kernel], {"moving_params": d.params is not None}
+        bound = self.query_kernel(maker, name, count, params, **flags)
+        bound(count, self.threads, **self._query_arguments(state, x, params, d), **found)
+        return found["out" if d is None else "d_out"]
 
     def query_vjp(
         self, name: str, state: State, x: Any, params: Params, out_bar: Any, with_params: bool = True
     ) -> QueryBars:
-        """Its adjoint."""
-        inputs, m, device = Inputs(len(state.q), None, None, params), self.model, self.device
-        count = inputs.batch
-        bound = self.query_vjp_kernel(query_vjp_kernel, name, count, params, with_params=with_params)
-        state_bar, x_bar = self.empty_states(count), device.empty((count, QUERIES[name].x_size(m)))
-        const_bar = dict[str, Any]()
-        if with_params:
+        """The adjoint of a query."""
+        return self._query_vjp(name, (state, x, params), (out_bar,), None, with_params)
+
+    def query_vjp_jvp(
+        self, name: str, given: tuple[State, Any, Params], bars: tuple[Any, Any], d: Direction, with_params: bool
+    ) -> QueryBars:
+        """Tangents of the cotangents of a query, along a direction of its inputs and of its cotangent; bars: that and its
+        tangent."""
+        return self._query_vjp(name, given, bars, d, with_params)
+
+    def _query_vjp(
+        self,
+        name: str,
+        given: tuple[State, Any, Params],
+        bars: tuple[Any, ...],
+        d: Direction | None,
+        with_params: bool,
+    ) -> QueryBars:
+        (state, x, params), m, device = given, self.model, self.device
+        count, maker, flags = len(state.q), query_vjp_kernel, dict[str, Any]()
+        if d is not None:
+            maker, flags = TANGENTS[query_vjp_kernel], {"moving_params": d.params is not None}
+        constant = with_params or d is not None  # tangents have no scratch for cotangents of constants
+        bound = self.query_vjp_kernel(maker, name, count, params, with_params=constant, **flags)
+        sizes = {f"{k}_bar": (count, y.shape[-1]) for k, y in state.named().items()}
+        found = self.room(d, **sizes, x_bar=(count, QUERIES[name].x_size(m)))
+        arguments = dict(zip(("out_bar", "d_out_bar"), bars, strict=False))
+        const_bars: list[Any] = []
+        if constant:
             shape = bound.kernel.packed_shape(count, constants_size(m, bars=True))
-            const_bar["const_bar"] = device.packed_zeros(shape)
-        bars = {"x_bar": x_bar, **state_bar.named("_bar")}
-        bound(count, self.threads, **self._query_arguments(state, x, inputs), out_bar=out_bar, **const_bar, **bars)
-        params_bar = None
-        if with_params:
-            params_bar = prepare_vjp(params, self.options, count, self.threads, device, const_bar["const_bar"])
-        return QueryBars(state_bar, x_bar, params_bar)
+            const_bars = [device.packed_zeros(shape) for _ in bars]
+            arguments |= dict(zip(("const_bar", "d_const_bar"), const_bars, strict=False))
+        bound(count, self.threads, **self._query_arguments(state, x, params, d), **arguments, **found)
+        params_bar, setting = None, (self.options, count, self.threads, device)
+        if with_params and d is None:
+            params_bar = prepare_vjp(params, *setting, *const_bars)
+        elif with_params and d is not None:
+            params_bar = prepare_vjp_jvp(params, d.params, *setting, *const_bars)
+        first = "" if d is None else "d_"
+        return QueryBars(State(*(found[first + k] for k in sizes)), found[f"{first}x_bar"], params_bar)
 
     def query_vjp_kernel(
         self,
@@ -416,9 +544,10 @@ class Engine:
         scratch = {} if with_params else {"const_bar": constants_size(self.model, bars=True)}
         return self.query_kernel(maker, name, batch, params, scratch, with_params=with_params, **flags)
 
-    def _query_arguments(self, state: State, x: Any, inputs: Inputs) -> dict[str, Any]:
-        x = self.device.zeros((inputs.batch, 1)) if x is None else x
-        return {"const": self.constants(inputs.params, inputs.batch), "x": x, **state.named()}
+    def _query_arguments(self, state: State, x: Any, params: Params, d: Direction | None) -> dict[str, Any]:
+        count = len(state.q)
+        x = self.device.zeros((count, 1)) if x is None else x
+        return self.along(state.named() | {"x": x}, d) | self.constants_along(params, count, d)
 
     def query_kernel(
         self,

@@ -1,7 +1,7 @@
 """The calls of a Simulator as functions of a framework's arrays, under the same names and with the same arguments.
 
-A framework says what its arrays are and how a described function (`differentiable`) becomes one that it can differentiate;
-`artigrad.torch` and `artigrad.jax` do. Everything else is here, once.
+A framework subclasses `Functions`: it defines its arrays and how a record of a function (`function`) becomes one that it can
+differentiate. `artigrad.torch` and `artigrad.jax` do; all else is here.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from .arrays import Axes, flatten
 from .checkpoints import Checkpoints, check_checkpoints
 from .checks import parts_of
 from .cotangents import GradientOptions, active_options
-from .differentiable import Call, call_of
+from .function import Call, call_of
 from .results import Contacts, Outputs
 from .simulator import Simulator
+from .state_functions import FORWARD_DYNAMICS, INVERSE_DYNAMICS, MASS_MATRIX, OUTPUTS, SENSORS, WEIGHTS
+from .step_functions import CHECKPOINTED_ROLLOUT, CONTACTS, LINEARIZE, ROLLOUT, STEP
 
 
 class Functions(ABC):
@@ -43,7 +45,7 @@ class Functions(ABC):
     def step(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None, wrench: Any = None) -> State:
         """The state one dt later, under controls u (..., nu) and external wrenches (..., nb, 6)."""
         given = self._inputs(sim, state, u, wrench)
-        return State(*self._call(call_of("step", sim), given, params))
+        return State(*self._call(call_of(STEP, sim), given, params))
 
     @moved_arguments(gradient_options=GradientOptions)
     @checked
@@ -85,7 +87,7 @@ class Functions(ABC):
         if options is not None and checkpoints is not None:
             raise InputError("gradient_options need all states: leave checkpoints out")
         steps = given["u"].shape[-2]
-        call = call_of("rollout" if checkpoints is None else "last", sim, steps, checkpoints, options, hold)
+        call = call_of(ROLLOUT if checkpoints is None else CHECKPOINTED_ROLLOUT, sim, steps, checkpoints, options, hold)
         return State(*self._call(call, given, params))
 
     @checked
@@ -97,20 +99,20 @@ class Functions(ABC):
         through but the last, `State(q[..., :-1, :], v[..., :-1, :])`, and its controls."""
         if not sim.contact_names:
             raise InputError(f"'{sim.model.name}' has no shapes that may touch")
-        return Contacts(*self._call(call_of("contacts", sim), self._inputs(sim, state, u, wrench), params))
+        return Contacts(*self._call(call_of(CONTACTS, sim), self._inputs(sim, state, u, wrench), params))
 
     @checked
     def linearize(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> tuple[Any, Any]:
         """(A, B): Jacobians (..., n, n) and (..., n, nu) of one step on the tangent space, dx' = A dx + B du with
         x = (q, v, act), n = 2 nv + na. They have no gradient themselves."""
-        A, B = self._call(call_of("linearize", sim), self._inputs(sim, state, u), params)
+        A, B = self._call(call_of(LINEARIZE, sim), self._inputs(sim, state, u), params)
         return A, B
 
     # -- functions of a state ------------------------------------------------------------------------------------------
     @checked
     def outputs(self, sim: Simulator, state: Any, *, params: Any = None) -> Outputs:
         """Poses and velocities of bodies and sites, centre of mass and energies."""
-        return Outputs(*self._call(call_of("outputs", sim), self.given(sim, state), params)).of(sim.model)
+        return Outputs(*self._call(call_of(OUTPUTS, sim), self.given(sim, state), params)).of(sim.model)
 
     @checked
     def sites(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
@@ -121,13 +123,13 @@ class Functions(ABC):
     def sensors(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> dict[str, Any]:
         """What the model's sensors read, by name: (..., n). u: the controls of the coming step, over which an accelerometer
         takes its mean."""
-        call = call_of("sensors", sim)
+        call = call_of(SENSORS, sim)
         return dict(zip(call.outputs, self._call(call, self._inputs(sim, state, u), params), strict=True))
 
     @checked
     def mass_matrix(self, sim: Simulator, state: Any, *, params: Any = None) -> Any:
         """M(q) (..., nv, nv), armature included."""
-        (M,) = self._call(call_of("mass_matrix", sim), self.given(sim, state), params)
+        (M,) = self._call(call_of(MASS_MATRIX, sim), self.given(sim, state), params)
         return M
 
     def reweighted(self, sim: Simulator, params: Any) -> dict[str, Any]:
@@ -139,9 +141,9 @@ class Functions(ABC):
         slots = {name: sim.params._slot(name)[1] for name in fields}
         leads = [tuple(x.shape[: x.ndim - len(slots[name])]) for name, x in fields.items()]
         lead = max(leads, key=len, default=())
-        state = State(self._zeros(sim, (*lead, sim.model.nq)), self._zeros(sim, (*lead, sim.model.nv)))
-        call = call_of("weights", sim)
-        return {**fields, **dict(zip(call.outputs, self._call(call, self.given(sim, state), fields), strict=True))}
+        call = call_of(WEIGHTS, sim)
+        found = self._apply(call, (self._zeros(sim, lead), self.flat(sim, fields, lead)))
+        return {**fields, **dict(zip(call.outputs, found, strict=True))}
 
     @checked
     def inverse_dynamics(self, sim: Simulator, state: Any, a: Any, *, params: Any = None) -> Any:
@@ -149,14 +151,14 @@ class Functions(ABC):
         if a is None:
             raise InputError("a, the joint accelerations, are needed: zeros for a robot that moves on evenly")
         given = self.given(sim, state, a=(a, (sim.model.nv,)))
-        (force,) = self._call(call_of("inverse_dynamics", sim), given, params)
+        (force,) = self._call(call_of(INVERSE_DYNAMICS, sim), given, params)
         return force
 
     @checked
     def forward_dynamics(self, sim: Simulator, state: Any, u: Any = None, *, params: Any = None) -> Any:
         """Joint accelerations (..., nv) under controls u (..., nu), all damping explicit; contact, limits and dry friction are
         left out."""
-        (a,) = self._call(call_of("forward_dynamics", sim), self._inputs(sim, state, u), params)
+        (a,) = self._call(call_of(FORWARD_DYNAMICS, sim), self._inputs(sim, state, u), params)
         return a
 
     # -- what a framework says -----------------------------------------------------------------------------------------

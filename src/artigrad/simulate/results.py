@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
 from ..errors import InputError
 from ..files import as_path
+from ..kernels.devices import Host
 from ..model.params import Params
 from ..model.state import State
 from .checkpoints import Checkpoints
+from .engine import Engine
 from .named import JointMotion, NamedFrame, OfModel, control, frame, joint_motion
 
 if TYPE_CHECKING:
@@ -86,6 +89,12 @@ class Contacts(NamedTuple):
     along: np.ndarray
     normal: np.ndarray
     torque: np.ndarray
+
+
+def contact_fields(rows: Any) -> Contacts:
+    """Contacts from rows of `REPORT`."""
+    parts = (rows[..., a:b] for a, b in ((7, 10), (10, 13), (13, 16)))
+    return Contacts(rows[..., :3], rows[..., 3:6], rows[..., 6], *parts)
 
 
 class StateGradientFields(NamedTuple):
@@ -294,3 +303,45 @@ class Trajectory:
     def _shown(self, x: Any) -> Any:
         x = self.simulator.engine.device.shown(x)
         return x if self.batched else x[0]
+
+
+# -- results on a device -------------------------------------------------------------------------------------------------
+class OnDevice(Protocol):
+    """An object with an engine."""
+
+    engine: Engine
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound=OnDevice)
+
+
+def presented(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """Decorate a public method of a simulator: arrays of a GPU are used where they are, and results are of the same kind."""
+
+    @wraps(method)
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        device = self.engine.device
+        if isinstance(device, Host):
+            return method(self, *args, **kwargs)
+        with device.working(list(_arrays((args, kwargs)))):
+            out: Any = method(self, *args, **kwargs)
+            if isinstance(out, Trajectory):
+                return replace(out, final=device.given(out.final), violation=device.given(out.violation))  # type: ignore[return-value]
+            return device.given(out)
+
+    return call
+
+
+def _arrays(x: Any) -> Iterator[Any]:
+    """All arrays among the arguments of a call; those of a trajectory first."""
+    if isinstance(x, Trajectory):
+        yield from _arrays((x.u, x.wrench, *x.kept.values()))
+    elif isinstance(x, dict):
+        yield from _arrays(tuple(x.values()))
+    elif isinstance(x, tuple | list):
+        for item in x:
+            yield from _arrays(item)
+    elif hasattr(x, "shape"):
+        yield x

@@ -24,15 +24,13 @@ from ..model.sealed import Sealed
 from ..model.state import State
 from ..physics.constraints.soft.soft_problem import soft_features
 from . import sensors
-from .checkpoints import Checkpoints, EveryStep, check_checkpoints, forward_snapshots, reverse
+from .checkpoints import Checkpoints, EveryStep, Plan, check_checkpoints, plan_of
 from .checks import Checks, check_options
-from .cotangents import Cotangents, GradientOptions, LossBars, StepsGradient, active_options
-from .device_boundary import presented
-from .engine import Engine, Inputs
-from .kernel_jvp import Direction, rollout_jvp, rollout_vjp_jvp
+from .cotangents import Cotangents, GradientOptions, LossBars, StepsGradient, active_options, vjp_tangent
+from .engine import Direction, Engine, Inputs
 from .kinks import parameter_kinks
 from .policy_loop import Network, policy_backward, policy_forward
-from .results import Contacts, Gradient, Health, StateGradient, Trajectory
+from .results import Contacts, Gradient, Health, StateGradient, Trajectory, contact_fields, presented
 from .sensor_distances import stage_options
 from .state_functions import StateFunctions
 from .trajectory_files import read
@@ -286,20 +284,10 @@ class Simulator(StateFunctions, Sealed):
         inputs, start, batched = self._inputs(state, u, steps, wrench, params)
         if hold > 1:
             inputs = self._held(inputs, hold)
-        engine, status, T = self.engine, self.engine.new_status(inputs.batch), inputs.steps
-        block, blocks, snapshots = self._plan(checkpoints, T, inputs.batch)
-        kept: dict[int, State] = {}
-        if snapshots >= blocks:
-            kept[0] = engine.states(inputs, start, (0, T), block, status)
-            final = kept[0].map(lambda x: x[:, -1])
-        else:
-            at, last = start, 0
-            for b in forward_snapshots(blocks, snapshots):  # `advance` makes copies
-                at, last = engine.advance(inputs, at, (last * block, b * block), status), b
-                kept[b] = at
-            final = engine.advance(inputs, at, (last * block, T), status)
-        final = final.map(lambda x: x.copy())
-        self.checks.motion(final, batched, status, kept[0], block)
+        status, T = self.engine.new_status(inputs.batch), inputs.steps
+        plan = self._plan(checkpoints, T, inputs.batch)
+        kept, final = self.engine.rollout(inputs, start, plan, status)
+        self.checks.motion(final, batched, status, kept[0], plan.block)
         final = final if batched else final.map(_first)
         mark = self.checks.fingerprint(inputs.u, inputs.wrench)
         return Trajectory(
@@ -378,11 +366,9 @@ class Simulator(StateFunctions, Sealed):
 
         return inputs._replace(u=repeat(inputs.u, -2), wrench=repeat(inputs.wrench, -3))
 
-    def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> tuple[int, int, int]:
-        """Steps of a block, how many blocks there are, and the first states of how many are kept at a time."""
+    def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> Plan:
         size = batch * (self.model.nq + self.model.nv + self.model.na) * self.real.itemsize
-        block, snapshots = checkpoints.plan(steps, size)
-        return block, -(-steps // block), snapshots
+        return plan_of(checkpoints, steps, size)
 
     @property
     def contact_names(self) -> tuple[tuple[str, str], ...]:
@@ -405,9 +391,7 @@ class Simulator(StateFunctions, Sealed):
         self.checks.trajectory(traj)
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
-        rows = self.engine.contacts(_inputs_of(traj), traj.every_state())
-        parts = (rows[..., a:b] for a, b in ((7, 10), (10, 13), (13, 16)))
-        found = Contacts(rows[..., :3], rows[..., 3:6], rows[..., 6], *parts)
+        found = contact_fields(self.engine.contacts(_inputs_of(traj), traj.every_state()))
         return found if traj.batched else Contacts(*(x[0] for x in found))
 
     # -- backward ----------------------------------------------------------------------------------------------------
@@ -449,31 +433,15 @@ class Simulator(StateFunctions, Sealed):
             )
         q_bar, v_bar, act_bar = self._state_bars(traj, q_bar, v_bar, act_bar)
         bars = LossBars(q_bar, v_bar, act_bar, checks.force_bar(force_bar, len(self.contact_names), traj))
-        inputs, T = _inputs_of(traj), traj.steps
+        inputs = _inputs_of(traj)
         if options is not None:
             back = Cotangents(engine, inputs, bars, with_params, options=options, hold=traj.hold)
-            back.segment(traj.every_state(), 0, T)
+            back.segment(traj.every_state(), 0, traj.steps)
             return self._gradient(traj, back.gradient(), back.health[:, 1])
-        block, blocks, snapshots = self._plan(traj.checkpoints, T, traj.batch)
-        all_kept = snapshots >= blocks
-        back = Cotangents(engine, inputs, bars, with_params, stretch=block if all_kept else 1)
-        if all_kept:
-            back.segment(traj.kept[0], 0, T)
-        else:
-            status = engine.new_status(traj.batch)
-
-            def block_vjp(state: State, b: int) -> None:
-                first, end = b * block, min((b + 1) * block, T)
-                back.segment(engine.states(inputs, state, (first, end), 1, status), first, end)
-
-            def advance(state: State, a: int, b: int) -> State:
-                return engine.advance(inputs, state, (a * block, b * block), status)
-
-            kept = dict(traj.kept)
-            for b in kept:  # used up on the way, to stay within memory; that of block 0 stays with the trajectory
-                if b:
-                    traj.kept.pop(b, None)
-            reverse(blocks, snapshots, kept, advance, block_vjp)
+        plan = self._plan(traj.checkpoints, traj.steps, traj.batch)
+        stretch = plan.block if plan.keeps_all else 1
+        back = Cotangents(engine, inputs, bars, with_params, stretch=stretch)
+        back.rollout(traj.kept, plan)
         return self._gradient(traj, back.gradient(), back.health[:, 1])
 
     def _state_bars(self, traj: Trajectory, q_bar: Any, v_bar: Any, act_bar: Any) -> list[Any]:
@@ -556,7 +524,7 @@ class Simulator(StateFunctions, Sealed):
         change. For a trajectory that kept its states.
         """
         direction = self._direction(traj, (dq, dv, dact), du, dwrench, dparams)
-        found = rollout_jvp(self.engine, _inputs_for(traj, direction), traj.every_state(), direction)
+        found = self.engine.rollout_jvp(_inputs_for(traj, direction), traj.every_state(), direction)
         self.checks.finite([*found], traj.batch)
         self.checks.warn_if_unsolved(traj.violation)
         return found if traj.batched else found.map(_first)
@@ -598,8 +566,8 @@ class Simulator(StateFunctions, Sealed):
             )
             for d, given in (("", (q_bar, v_bar, act_bar)), ("d", (dq_bar, dv_bar, dact_bar)))
         ]
-        moved = rollout_jvp(self.engine, inputs, states, direction)
-        back = rollout_vjp_jvp(self.engine, inputs, (states, moved), (bars[0], bars[1]), direction, with_params)
+        moved = self.engine.rollout_jvp(inputs, states, direction)
+        back = vjp_tangent(self.engine, inputs, (states, moved), (bars[0], bars[1]), direction, with_params)
         return self._gradient(traj, *back)
 
     def _direction(

@@ -1,9 +1,14 @@
-"""Functions of one state, for states with any leading axes: outputs, accelerations, inverse dynamics, mass matrix."""
+"""Records of the functions of a state, and the methods of Simulator that follow from them.
+
+Outputs, accelerations, inverse dynamics and the mass matrix are queries: one kernel computes rows of numbers, which `unpack`
+makes into outputs and `pack` makes from their cotangents. Sensors are read on the host. Constraint weights are a function of
+parameters alone.
+"""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,30 +19,224 @@ from ..model.model import Model
 from ..model.params import Params
 from ..model.state import State
 from ..physics.outputs import COM, FRAME, KINETIC, POTENTIAL, outputs_size
-from ..physics.tables import dof_rows
+from .arrays import Axes
 from .checks import Checks, parts_of
-from .device_boundary import presented
 from .engine import Engine
-from .results import Outputs, StateGradient
+from .function import CONTROL, PARAMS, STATE, Call, Function, Rows, Shape, call_of, direction_of, state_of
+from .results import Outputs, StateGradient, presented
+
+Unpack = Callable[[Call, Any], tuple[Any, ...]]
+Pack = Callable[[Call, Rows, int], Any]
 
 
-class StateQuery(NamedTuple):
-    """A function of one state that is asked for many: rows of states, of what else it needs, and the parameters of each row.
-    lead: the leading axes that were given."""
+# -- queries -------------------------------------------------------------------------------------------------------------
+def _query(
+    function: str,
+    kernel: str,
+    argument: dict[str, Shape],
+    outputs: dict[str, Shape],
+    unpack: Unpack | None = None,
+    pack: Pack | None = None,
+) -> Function:
+    """Return the record of a query.
 
-    name: str
-    state: State
-    x: Any
-    params: Params
-    lead: tuple[int, ...]
+    Args:
+      function: Name of the function.
+      kernel: Name of the query in `kernels.queries`.
+      argument: Shape of its input beside the state, by name, if it has one.
+      outputs: Shapes of the outputs.
+      unpack: unpack(call, rows) returns the outputs; without it they are the rows.
+      pack: pack(call, bars, count) returns rows of cotangents.
+    """
+    name = next(iter(argument), None)
 
-    @property
-    def rows(self) -> int:
-        return len(self.state.q)
+    def own(call: Call, x: Rows) -> Any:
+        """The input beside the state; one number where there are none."""
+        if name is None or x[name] is None:
+            return None
+        return x[name] if x[name].shape[-1] else call.sim.engine.device.zeros((len(x[name]), 1))
+
+    def rows_of(call: Call, bars: Rows, count: int) -> Any:
+        if pack is not None:
+            return pack(call, bars, count)
+        (bar,) = bars.values()
+        return call.sim.engine.device.zeros((count, call.sim.model.nv)) if bar is None else bar
+
+    def named(x: Rows, found: Any) -> Rows:
+        """Cotangents by name; that of an input without entries is empty."""
+        empty = {} if name is None else {name: found.x if found.x.shape[-1] else x[name]}
+        return found.state.named() | {"params": found.params} | empty
+
+    def forward(call: Call, x: Rows) -> tuple[Any, ...]:
+        rows = call.sim.engine.query(kernel, state_of(x), own(call, x), x["params"])
+        return (rows,) if unpack is None else unpack(call, rows)
+
+    def vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+        bar, engine = rows_of(call, bars, len(x["q"])), call.sim.engine
+        found = engine.query_vjp(kernel, state_of(x), own(call, x), x["params"], bar, with_params)
+        call.sim.checks.finite([*found.state, found.x], len(x["q"]))
+        return named(x, found)
+
+    def jvp(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
+        along = direction_of(d, x=own(call, d))
+        rows = call.sim.engine.query(kernel, state_of(x), own(call, x), x["params"], along)
+        return (rows,) if unpack is None else unpack(call, rows)
+
+    def vjp_jvp(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:
+        both = rows_of(call, bars, len(x["q"])), rows_of(call, d_bars, len(x["q"]))
+        along = direction_of(d, x=own(call, d))
+        given = state_of(x), own(call, x), x["params"]
+        return named(x, call.sim.engine.query_vjp_jvp(kernel, given, both, along, with_params))
+
+    inputs = STATE | argument | PARAMS
+    return Function(function, inputs, outputs, tuple(inputs), forward, vjp, jvp, vjp_jvp, kernel, name)
 
 
+FRAMES: dict[str, tuple[str, Shape]] = {
+    "position": ("p", (3,)),
+    "rotation": ("R", (3, 3)),
+    "velocity": ("v", (3,)),
+    "angular_velocity": ("w", (3,)),
+}
+OUTPUT_SHAPES: dict[str, Shape] = {
+    **{f"{what}_{k}": (n, *shape) for what, n in (("body", "nb"), ("site", "ns")) for k, (_, shape) in FRAMES.items()},
+    "com": (3,),
+    "kinetic_energy": (),
+    "potential_energy": (),
+}
+
+
+def output_views(model: Model, rows: Any) -> dict[str, Any]:
+    """Views of rows of outputs (n, size) by name."""
+    nb, ns, n = model.nb, model.ns, len(rows)
+    frames = rows[:, : (nb + ns) * FRAME.size].reshape(n, nb + ns, FRAME.size)
+    totals = rows[:, (nb + ns) * FRAME.size :]
+    views = {}
+    for what, part in (("body", frames[:, :nb]), ("site", frames[:, nb:])):
+        for name, (field_name, shape) in FRAMES.items():
+            start, kind = FRAME.fields[field_name]
+            view = part[..., start : start + size_of(kind)]
+            views[f"{what}_{name}"] = view.reshape(*view.shape[:-1], *shape) if len(shape) > 1 else view
+    energies = {"kinetic_energy": totals[:, KINETIC], "potential_energy": totals[:, POTENTIAL]}
+    return views | {"com": totals[:, COM : COM + 3]} | energies
+
+
+def _unpack_outputs(call: Call, rows: Any) -> tuple[Any, ...]:
+    return tuple(output_views(call.sim.model, rows).values())
+
+
+def _pack_outputs(call: Call, bars: Rows, count: int) -> Any:
+    m = call.sim.model
+    rows = call.sim.engine.device.zeros((count, outputs_size(m.nb, m.ns)))
+    for name, view in output_views(m, rows).items():
+        if bars.get(name) is not None:
+            view[...] = bars[name].reshape(view.shape)
+    return rows
+
+
+def stored_entry_of(engine: Engine) -> np.ndarray:
+    """Index of the stored entry of each entry of the mass matrix, (nv, nv); one past the last where it is zero."""
+    (rows, columns), nv = engine.matrix_entries, engine.model.nv
+    found = np.full((nv, nv), len(rows))
+    found[rows, columns] = found[columns, rows] = np.arange(len(rows))
+    return found
+
+
+def _unpack_matrix(call: Call, stored: Any) -> tuple[Any, ...]:
+    device, nv, (rows, columns) = call.sim.engine.device, call.sim.model.nv, call.sim.engine.matrix_entries
+    M = np.zeros((len(stored), nv, nv), device.dtype)
+    M[:, rows, columns] = M[:, columns, rows] = device.host(stored)
+    return (device.array(M),)
+
+
+def _pack_matrix(call: Call, bars: Rows, count: int) -> Any:
+    """Cotangents of stored entries for those of whole matrices."""
+    device, nv, (rows, columns) = call.sim.engine.device, call.sim.model.nv, call.sim.engine.matrix_entries
+    bar = bars["M"]
+    full = np.zeros((count, nv, nv)) if bar is None else device.host(bar).reshape(count, nv, nv)
+    return device.array(full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows]))
+
+
+# -- sensors -------------------------------------------------------------------------------------------------------------
+def _sensor_shapes(call: Call) -> dict[str, Axes]:
+    return {name: y.shape for name, y in call.sim.sensors(call.sim.state()).items()}
+
+
+def _sensors(call: Call, x: Rows) -> tuple[Any, ...]:
+    readings = call.sim.sensors(state_of(x), x["u"], params=x["params"])
+    return tuple(y.astype(call.sim.real, copy=False) if call.sim.checks.on_host else y for y in readings.values())
+
+
+def _sensors_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    given = {name: bar for name, bar in bars.items() if bar is not None}
+    found = call.sim.sensors_vjp(state_of(x), given, x["u"], params=x["params"])._asdict()
+    return {name: found[name] for name in (*state_of(x).named(), "u", "params")}
+
+
+def _sensors_jvp(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
+    """By the adjoint, number by number: readings are few, and their adjoints are short. On the host."""
+    sim, device, count = call.sim._on_host, call.sim.engine.device, len(x["q"])
+    given = {k: device.host(x[k]) for k in (*State._fields, "u") if k in x}
+    moved = {k: device.host(d[k]) for k in given if d[k] is not None and d[k].shape[-1]}
+    found = []
+    for name, (n,) in call.outputs.items():
+        rows = {k: np.repeat(y, n, 0) for k, y in given.items()}
+        bars = {name: np.tile(np.eye(n), (count, 1))}
+        # one set of parameters per row, so that each row has a gradient of its own
+        own = _repeated(x["params"], n if x["params"].batch is not None else count * n)
+        grad = sim.sensors_vjp(state_of(rows), bars, rows["u"], params=own)
+        pieces = [(getattr(grad, k), y) for k, y in moved.items()]
+        if d["params"] is not None:
+            assert grad.params is not None
+            pieces.append((grad.params.flat, np.broadcast_to(d["params"], (count, sim.model.param_size))))
+        total = sum((g * np.repeat(y, n, 0)).sum(1) for g, y in pieces)
+        found.append(device.array(np.full(count * n, total, sim.real).reshape(count, n)))
+    return tuple(found)
+
+
+def _repeated(params: Params, n: int) -> Params:
+    """Each set of parameters n times."""
+    return Params(params.model, np.repeat(np.atleast_2d(params.flat), n, 0), checked=params.checked)
+
+
+# -- weights of constraints ------------------------------------------------------------------------------------------------
+def _weights(call: Call, x: Rows) -> tuple[Any, ...]:
+    made, rows, device = x["params"].reweighted(), len(x["batch"]), call.sim.engine.device
+    return tuple(
+        device.array(np.broadcast_to(made[name], (rows, *shape)).copy()) for name, shape in call.outputs.items()
+    )
+
+
+def _weights_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
+    p, host = x["params"], call.sim.engine.device.host
+    zero = Params(p.model, np.zeros_like(p.flat))
+    given = {name: np.asarray(host(bar), float) for name, bar in bars.items() if bar is not None}
+    given = {name: bar.sum(0) if p.batch is None else bar for name, bar in given.items()}
+    return {"params": p.reweighted_vjp(zero.replace(unchecked=True, **given))} if with_params else {}
+
+
+def _weight_shapes(call: Call) -> dict[str, Axes]:
+    m = call.sim.model
+    return {"body_weight": (m.nb, 2), "dof_weight": (m.nv,), "tendon_weight": (len(m.tendons),)}
+
+
+# -- records -------------------------------------------------------------------------------------------------------------
+OUTPUTS = _query("outputs", "outputs", {}, OUTPUT_SHAPES, _unpack_outputs, _pack_outputs)
+MASS_MATRIX = _query("mass_matrix", "mass_matrix", {}, {"M": ("nv", "nv")}, _unpack_matrix, _pack_matrix)
+INVERSE_DYNAMICS = _query("inverse_dynamics", "inverse_dynamics", {"a": ("nv",)}, {"force": ("nv",)})
+FORWARD_DYNAMICS = _query("forward_dynamics", "acceleration", CONTROL, {"a": ("nv",)})
+SENSED = STATE | CONTROL | PARAMS
+SENSORS = Function("sensors", SENSED, _sensor_shapes, tuple(SENSED), _sensors, _sensors_vjp, _sensors_jvp)
+WEIGHTS = Function("weights", {"batch": ()} | PARAMS, _weight_shapes, ("batch", "params"), _weights, _weights_vjp)
+
+
+# -- methods of Simulator --------------------------------------------------------------------------------------------------
 class StateFunctions:
-    """What a Simulator can say about a state, each with its adjoint, which leaves out the parameters with with_params=False."""
+    """Functions of a state as methods of a Simulator, for states with any leading axes.
+
+    `f_vjp` returns the gradients of a loss from its cotangent with respect to `f`; None there is zero. with_params=False leaves
+    out the gradient of the parameters.
+    """
 
     model: Model
     engine: Engine
@@ -45,52 +244,44 @@ class StateFunctions:
 
     @presented
     def outputs(self, state: State, *, params: Params | None = None) -> Outputs:
-        """Poses and velocities of bodies and sites, centre of mass and energies, for states with any leading axes."""
-        query = self._query("outputs", state, None, params)
-        views = self._outputs_of(self._ask(query))
-        return Outputs(**{k: x.reshape(query.lead + x.shape[1:]) for k, x in views.items()}).of(self.model)
+        """Return poses and velocities of bodies and sites, center of mass and energies.
+
+        Args:
+          state: q (..., nq), v (..., nv), act (..., na).
+          params: One set, or one for each entry of the first leading axis.
+        """
+        return Outputs(*self._evaluate(OUTPUTS, state, None, params)).of(self.model)
 
     @presented
     def outputs_vjp(
         self, state: State, bars: Outputs, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
-        """Gradients of a loss whose cotangents with respect to `outputs(state)` are `bars`; None there means zero."""
-        query = self._query("outputs", state, None, params)
+        """Return gradients of a loss from its cotangents with respect to `outputs(state)`.
+
+        Args:
+          state: As in `outputs`.
+          bars: Cotangents, each shaped as the output; None is zero.
+          params: As in `outputs`.
+          with_params: False leaves out the gradient of the parameters.
+        """
         if not isinstance(bars, Outputs):
             raise InputError(f"bars is an Outputs with the cotangents, not {type(bars).__name__}")
-        given, lead = dict[str, Any](), query.lead
-        for name, view in self._outputs_of(self.engine.device.empty((1, self._outputs_size))).items():
-            bar = getattr(bars, name)
-            if bar is not None:
-                bar = given[name] = self.checks.numbers(name, bar if _shape(bar) else [bar]).reshape(_shape(bar))
-                if bar.shape != lead + view.shape[1:]:
-                    raise InputError(f"the cotangent of {name} is {lead + view.shape[1:]}, not {bar.shape}")
-        return self._state_gradient(query, self._rows_of_outputs(given, query.rows), with_params)
-
-    @property
-    def _outputs_size(self) -> int:
-        return outputs_size(self.model.nb, self.model.ns)
-
-    def _rows_of_outputs(self, given: dict[str, Any], count: int) -> Any:
-        """Outputs, or cotangents of them, of so many states as rows of the kernel; what is not given is zero."""
-        flat = self.engine.device.zeros((count, self._outputs_size))
-        for name, view in self._outputs_of(flat).items():
-            if given.get(name) is not None:
-                view[...] = given[name].reshape(view.shape)
-        return flat
+        return self._pull_back(OUTPUTS, state, None, bars._asdict(), params, with_params)
 
     def sites(self, state: State, *, params: Params | None = None) -> Any:
-        """Positions of all sites in the world, (..., ns, 3)."""
+        """Return positions of all sites, m, world frame, (..., ns, 3)."""
         return self.outputs(state, params=params).site_position
 
     @presented
     def jacobian(self, state: State, of: str, *, params: Params | None = None) -> Any:
-        """J (..., 6, nv) of a site, or else a body, by its name: J v is the velocity of the origin of its frame and the angular
-        velocity, world axes."""
+        """Return the Jacobian J (..., 6, nv) of a site, or else a body, by name.
+
+        J v is the velocity of the origin of its frame, then its angular velocity, in world axes.
+        """
         if not isinstance(of, str):
             raise InputError(f"jacobian takes the name of a site or a body, not {type(of).__name__}")
-        m, query = self.model, self._query("outputs", state, None, params)
-        q, v = (x.reshape(*query.lead, x.shape[-1]) for x in query.state[:2])
+        m, (_, rows, lead) = self.model, self._given(OUTPUTS, state, None, params)
+        q, v = (rows[name].reshape(*lead, rows[name].shape[-1]) for name in ("q", "v"))
         kind, k = ("site", m.site(of)) if of in m.sites else ("body", m.body(of))
         each = np.broadcast_to(np.eye(m.nv, dtype=self.engine.device.dtype), (*v.shape[:-1], m.nv, m.nv))
         q = np.broadcast_to(self.engine.device.host(q)[..., None, :], (*q.shape[:-1], m.nv, m.nq))
@@ -101,145 +292,98 @@ class StateFunctions:
 
     @presented
     def acceleration(self, state: State, u: Any = None, *, params: Params | None = None) -> Any:
-        """Joint accelerations (..., nv) under controls u (..., nu): forward dynamics, all damping explicit. Contact, limits,
-        dry friction and servo motors are left out; with them, (step(state, u).v - v) / dt is the mean over a step."""
-        query = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
-        return self._ask(query).reshape(*query.lead, self.model.nv)
+        """Return joint accelerations (..., nv) under controls u (..., nu): forward dynamics, with all damping explicit.
+
+        Contact, limits, dry friction and servo motors are left out. With them, (step(state, u).v - v) / dt is the mean
+        acceleration over a step.
+        """
+        return self._evaluate(FORWARD_DYNAMICS, state, u, params)[0]
 
     @presented
     def acceleration_vjp(
         self, state: State, u: Any, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
-        """Gradients of a loss whose cotangent with respect to `acceleration(state, u)` is `bar`."""
-        query = self._query("acceleration", state, self._like("u", u, state, self.model.nu), params)
-        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), with_params, "u")
+        """Return gradients of a loss from its cotangent `bar` (..., nv) with respect to `acceleration(state, u)`."""
+        return self._pull_back(FORWARD_DYNAMICS, state, u, {"a": bar}, params, with_params)
 
     @presented
     def inverse_dynamics(self, state: State, a: Any, *, params: Params | None = None) -> Any:
-        """Joint forces M a + c(q, v) (..., nv) for accelerations a: gravity, inertia and armature; no damping or springs.
+        """Return joint forces M a + c(q, v) (..., nv) for accelerations a (..., nv): gravity, inertia and armature.
 
         MuJoCo's `mj_inverse` has springs, damping, fluid, contact and limits too. Without the last two, it is
         `mass_matrix(state) @ (a - acceleration(state))` for motors without bias.
         """
-        query = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
-        return self._ask(query).reshape(*query.lead, self.model.nv)
+        return self._evaluate(INVERSE_DYNAMICS, state, a, params)[0]
 
     @presented
     def inverse_dynamics_vjp(
         self, state: State, a: Any, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
-        """Gradients of a loss whose cotangent with respect to `inverse_dynamics(state, a)` is `bar`."""
-        query = self._query("inverse_dynamics", state, self._like("a", a, state, self.model.nv), params)
-        return self._state_gradient(query, self._like("bar", bar, state, self.model.nv), with_params, "a")
+        """Return gradients of a loss from its cotangent `bar` (..., nv) with respect to `inverse_dynamics(state, a)`."""
+        return self._pull_back(INVERSE_DYNAMICS, state, a, {"force": bar}, params, with_params)
 
     @presented
     def mass_matrix(self, state: State, *, params: Params | None = None) -> Any:
-        """M(q) (..., nv, nv), armature included."""
-        query = self._query("mass_matrix", state, None, params)
-        return self._matrix_of(self._ask(query)).reshape(*query.lead, self.model.nv, self.model.nv)
-
-    def _matrix_of(self, stored: Any) -> Any:
-        """Matrices (n, nv, nv) whose stored entries are rows."""
-        device, nv, (rows, columns) = self.engine.device, self.model.nv, self._matrix_entries()
-        M = np.zeros((len(stored), nv, nv), device.dtype)
-        M[:, rows, columns] = M[:, columns, rows] = device.host(stored)
-        return device.array(M)
+        """Return the mass matrix M(q) (..., nv, nv), with armature."""
+        return self._evaluate(MASS_MATRIX, state, None, params)[0]
 
     @presented
     def mass_matrix_vjp(
         self, state: State, bar: Any, *, params: Params | None = None, with_params: bool = True
     ) -> StateGradient:
-        """Gradients of a loss whose cotangent with respect to `mass_matrix(state)` is `bar` (..., nv, nv)."""
-        query, nv = self._query("mass_matrix", state, None, params), self.model.nv
-        bar = self.checks.numbers("bar", bar)
-        if bar.shape != (*query.lead, nv, nv):
-            raise InputError(f"bar, the cotangent of the mass matrix, is {(*query.lead, nv, nv)}, not {bar.shape}")
-        return self._state_gradient(query, self._rows_of_matrix(bar, query.rows), with_params)
+        """Return gradients of a loss from its cotangent `bar` (..., nv, nv) with respect to `mass_matrix(state)`."""
+        return self._pull_back(MASS_MATRIX, state, None, {"M": bar}, params, with_params)
 
-    def _rows_of_matrix(self, bar: Any, count: int) -> Any:
-        """The cotangents of stored entries for those of whole matrices; None is zero."""
-        device, nv, (rows, columns) = self.engine.device, self.model.nv, self._matrix_entries()
-        full = np.zeros((count, nv, nv)) if bar is None else device.host(bar).reshape(count, nv, nv)
-        return device.array(full[:, rows, columns] + np.where(rows == columns, 0, full[:, columns, rows]))
+    def _evaluate(self, function: Function, state: State, x: Any, params: Params | None) -> tuple[Any, ...]:
+        """The outputs of a function of a state."""
+        call, rows, lead = self._given(function, state, x, params)
+        return tuple(y.reshape(lead + y.shape[1:]) for y in call.function.forward(call, rows))
 
-    @cached_property
-    def _stored_entry_of(self) -> np.ndarray:
-        """Which stored entry each entry of the mass matrix is, (nv, nv); one past the last where it is zero."""
-        rows, columns = self._matrix_entries()
-        found = np.full((self.model.nv, self.model.nv), len(rows))
-        found[rows, columns] = found[columns, rows] = np.arange(len(rows))
-        return found
+    def _pull_back(
+        self, function: Function, state: State, x: Any, bars: dict[str, Any], params: Params | None, with_params: bool
+    ) -> StateGradient:
+        """The gradient of a function of a state, from cotangents of its outputs."""
+        call, rows, lead = self._given(function, state, x, params)
+        count = len(rows["q"])
+        only = "the " + function.name.replace("_", " ") if len(bars) == 1 else ""
+        flat = {k: self._array(f"the cotangent of {only or k}", bars[k], lead + n) for k, n in call.outputs.items()}
+        bar_rows = {k: None if y is None else y.reshape(count, *y.shape[len(lead) :]) for k, y in flat.items()}
+        found = call.function.vjp(call, rows, bar_rows, truth("with_params", with_params))
+        params_bar = found.pop("params")
+        if params_bar is not None and params_bar.batch is not None and len(lead) > 1:
+            params_bar = Params(self.model, params_bar.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
+        own = {k: y.reshape(*lead, y.shape[-1]) for k, y in found.items() if y.shape[-1] or k in State._fields}
+        return StateGradient(params=params_bar, **own).of(self.model)
 
-    def _matrix_entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of each stored entry of the mass matrix: a row has one entry per ancestor, root first."""
-        parent = dof_rows(self.model)["dof_parent"]
-        rows, columns = [], []
-        for k in range(self.model.nv):
-            chain = [k]
-            while parent[chain[0] + 1]:
-                chain.insert(0, int(parent[chain[0] + 1]) - 1)
-            rows += [k] * len(chain)
-            columns += chain
-        return np.array(rows, int), np.array(columns, int)
-
-    def _query(self, name: str, state: State, x: Any, params: Params | None) -> StateQuery:
-        """A query with its inputs looked at."""
-        q, v, act = parts_of(state)
-        q, v = self.checks.numbers("q", q), self.checks.numbers("v", v)
-        lead, m = q.shape[:-1], self.model
+    def _given(self, function: Function, state: State, x: Any, params: Params | None) -> tuple[Call, Rows, Axes]:
+        """A function of a state, its validated inputs as rows, and their leading axes."""
+        (q, v, act), m, checks = parts_of(state), self.model, self.checks
+        call: Call = call_of(function, self)  # type: ignore[arg-type]
+        q, v = checks.numbers("q", q), checks.numbers("v", v)
+        lead = q.shape[:-1]
         if q.shape != (*lead, m.nq) or v.shape != (*lead, m.nv):
             raise InputError(f"'{m.name}' has q (..., {m.nq}) and v (..., {m.nv}); got {q.shape} and {v.shape}")
-        rows = int(np.prod(lead))
-        found = State(q, v, self.checks.activations(act, lead))
-        flat, _ = self.checks.state(found.map(lambda x: x.reshape(rows, x.shape[-1])) if lead else found)
-        params = self.checks.params(params, lead[0] if lead else 1)
-        if params.batch is not None and len(lead) > 1:  # one set per robot, many states of each
-            params = Params(self.model, np.repeat(params.flat, rows // params.batch, 0))
-        return StateQuery(name, flat, x, params, lead)
+        count = int(np.prod(lead))
+        found = State(q, v, checks.activations(act, lead))
+        flat, _ = checks.state(found.map(lambda y: y.reshape(count, y.shape[-1])) if lead else found)
+        rows = flat.named()
+        if call.function.argument is not None:
+            n = call.input_shapes[call.function.argument]
+            given = self._array(call.function.argument, x, lead + n)
+            rows[call.function.argument] = (
+                self.engine.device.zeros((count, *n)) if given is None else given.reshape(count, *n)
+            )
+        params = checks.params(params, lead[0] if lead else 1)
+        if params.batch is not None and len(lead) > 1:  # one set for each entry of the first axis
+            params = Params(self.model, np.repeat(params.flat, count // params.batch, 0))
+        return call, rows | {"params": params}, lead
 
-    def _ask(self, query: StateQuery) -> Any:
-        """One row per state."""
-        return self.engine.query(query.name, query.state, query.x, query.params)
-
-    def _like(self, name: str, x: Any, state: State, n: int) -> Any:
-        """x (..., n) with the leading axes of the state, as rows; None is zero."""
-        lead, device = _shape(parts_of(state)[0])[:-1], self.engine.device
-        x = device.zeros((*lead, n)) if x is None else self.checks.numbers(name, x)
-        if x.shape != (*lead, n):
-            raise InputError(f"{name} is {(*lead, n)} for these states, not {x.shape}")
-        return x.reshape(-1, n) if n else device.zeros((int(np.prod(lead)), 1))
-
-    def _state_gradient(
-        self, query: StateQuery, out_bar: Any, with_params: bool, x_name: str | None = None
-    ) -> StateGradient:
-        """x_name: which of its fields is the cotangent of what else the query needs."""
-        with_params = truth("with_params", with_params)
-        bars = self.engine.query_vjp(query.name, query.state, query.x, query.params, out_bar, with_params)
-        self.checks.finite([*bars.state, bars.x], query.rows)
-        lead, params = query.lead, bars.params
-        if params is not None and params.batch is not None and len(lead) > 1:
-            params = Params(self.model, params.flat.reshape(lead[0], -1, self.model.param_size).sum(1))
-        state = bars.state.map(lambda x: x.reshape(*lead, x.shape[-1]))
-        own = {x_name: bars.x.reshape(*lead, bars.x.shape[-1])} if x_name and bars.x.shape[-1] else {}
-        return StateGradient(state.q, state.v, params, **own, act=state.act).of(self.model)
-
-    def _outputs_of(self, flat: Any) -> dict[str, Any]:
-        """Views of a flat array of outputs (n, size) by name."""
-        m, n = self.model, len(flat)
-        frames = flat[:, : (m.nb + m.ns) * FRAME.size].reshape(n, m.nb + m.ns, FRAME.size)
-        totals = flat[:, (m.nb + m.ns) * FRAME.size :]
-        names = (("position", "p"), ("rotation", "R"), ("velocity", "v"), ("angular_velocity", "w"))
-        views = {}
-        for what, part in (("body", frames[:, : m.nb]), ("site", frames[:, m.nb :])):
-            for name, field_name in names:
-                start, kind = FRAME.fields[field_name]
-                view = part[..., start : start + size_of(kind)]
-                views[f"{what}_{name}"] = view.reshape(*view.shape[:-1], 3, 3) if name == "rotation" else view
-        views |= {"com": totals[:, COM : COM + 3]}
-        views |= {"kinetic_energy": totals[:, KINETIC], "potential_energy": totals[:, POTENTIAL]}
-        return views
-
-
-def _shape(x: Any) -> tuple[int, ...]:
-    """The shape of an array of any library, of a list or a number."""
-    return tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
+    def _array(self, name: str, x: Any, shape: Axes) -> Any:
+        """An array of this shape, validated; None is zero."""
+        if x is None:
+            return None
+        given = tuple(x.shape) if hasattr(x, "shape") else np.shape(x)
+        x = self.checks.numbers(name, x if given else [x]).reshape(given)
+        if x.shape != shape:
+            raise InputError(f"{name} is {shape} for these states, not {x.shape}")
+        return x

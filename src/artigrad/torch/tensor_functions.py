@@ -17,10 +17,10 @@ from torch.autograd import forward_ad
 
 from ..arguments import numbers
 from ..errors import InputError
-from ..simulate import differentiable, function_jvp
+from ..simulate import function
 from ..simulate.arrays import Axes
-from ..simulate.differentiable import Call
 from ..simulate.framework_api import Functions
+from ..simulate.function import Call
 from ..simulate.simulator import Simulator
 from .tensor_checks import DTYPES, FIRST_ONLY, as_tensor, device_of, memory, native, tensor
 
@@ -30,7 +30,7 @@ class _Forward(torch.autograd.Function):
 
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
-        return _tensors(differentiable.forward(call, _arrays(call, call.inputs, given)))
+        return _tensors(function.evaluate(call, _arrays(call, call.inputs, given)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -75,7 +75,7 @@ class _Backward(_Once):
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
         kept, bars = _split(call, given, call.kept_axes)
-        return _needed(differentiable.backward(call, kept, bars, needed[-1]), needed)
+        return _needed(function.pull_back(call, kept, bars, needed[-1]), needed)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -101,7 +101,7 @@ class _ForwardJvp(_Once):
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
         kept, moved = _split(call, given, call.kept_axes, call.inputs)
-        return _tensors(function_jvp.forward_jvp(call, kept, moved))
+        return _tensors(function.push_forward(call, kept, moved))
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
@@ -117,7 +117,7 @@ class _BackwardJvp(_Once):
         half = len(given) // 2
         kept, bars = _split(call, given[:half], call.kept_axes)
         moved, moved_bars = _split(call, given[half:], call.kept_axes)
-        return _needed(function_jvp.backward_jvp(call, kept, bars, moved, moved_bars, needed[-1]), needed)
+        return _needed(function.push_pull_back(call, kept, bars, moved, moved_bars, needed[-1]), needed)
 
     @staticmethod
     def vmap(
