@@ -21,7 +21,7 @@ class Checkpoints(Protocol):
         ...
 
 
-class Plan(NamedTuple):
+class CheckpointPlan(NamedTuple):
     """A rollout in blocks of steps, of which the first states of at most `snapshots` are kept at a time."""
 
     block: int
@@ -34,10 +34,10 @@ class Plan(NamedTuple):
         return self.snapshots >= self.blocks
 
 
-def plan_of(checkpoints: Checkpoints, steps: int, state_bytes: int) -> Plan:
+def plan_of(checkpoints: Checkpoints, steps: int, state_bytes: int) -> CheckpointPlan:
     """Return the plan for so many steps, with the states of a batch of this size."""
     block, snapshots = checkpoints.plan(steps, state_bytes)
-    return Plan(block, -(-steps // block), snapshots)
+    return CheckpointPlan(block, -(-steps // block), snapshots)
 
 
 @dataclass(frozen=True)

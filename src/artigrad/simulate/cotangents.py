@@ -15,7 +15,7 @@ from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.contact_geometry import FAR
 from ..physics.tables import constants_size
-from .checkpoints import Plan, reverse
+from .checkpoints import CheckpointPlan, reverse
 from .engine import Direction, Engine, Inputs
 
 
@@ -200,7 +200,7 @@ class Cotangents:
 
         self.engine.sliced("strided", whole, self.inputs.batch * self.stretch, stretches)
 
-    def rollout(self, kept: dict[int, State], plan: Plan) -> None:
+    def rollout(self, kept: dict[int, State], plan: CheckpointPlan) -> None:
         """Differentiate all steps of a rollout, from the states that its plan kept; those behind the first block are dropped
         on the way, to stay within memory."""
         engine, inputs, (block, blocks, snapshots), T = self.engine, self.inputs, plan, self.inputs.steps

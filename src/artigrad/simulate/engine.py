@@ -36,7 +36,7 @@ from ..physics.constraints.soft.slip_problem import slip_arguments
 from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
 from ..physics.integrate import INTEGRATORS, implicit_terms
 from ..physics.tables import Workspace, constants_size, dof_rows, line_features, topology_arguments
-from .checkpoints import Plan, forward_snapshots
+from .checkpoints import CheckpointPlan, forward_snapshots
 
 SLICE = 0.05  # s, of native work at a time
 TOUCHED = 1 << 25  # bytes of new memory at a time
@@ -352,7 +352,9 @@ class Engine:
         """The state at the end of span = (first, end) from that at its beginning."""
         return self.states(inputs, start, span, max(1, span[1] - span[0]), status).map(lambda x: x[:, -1].copy())
 
-    def rollout(self, inputs: Inputs, start: State, plan: Plan, status: Any) -> tuple[dict[int, State], State]:
+    def rollout(
+        self, inputs: Inputs, start: State, plan: CheckpointPlan, status: Any
+    ) -> tuple[dict[int, State], State]:
         """States that a plan keeps, by block, and a copy of the last; see `Trajectory.kept`."""
         block, T, kept = plan.block, inputs.steps, dict[int, State]()
         if plan.keeps_all:

@@ -1,8 +1,8 @@
 """Record of a differentiable function of a simulator, and its evaluation on arrays with any leading axes.
 
-A `Function` names its inputs and outputs with their shapes, and holds four callables: the function, its adjoint (vjp), its
-forward mode (jvp) and the forward mode of its adjoint (vjp_jvp). They take rows: arrays by name with one axis for the batch,
-validated, on the simulator's device; parameters are a `Params`. The records are in `state_functions` and
+A `FunctionRecord` names its inputs and outputs with their shapes, and holds four callables: the function, its adjoint (vjp),
+its forward mode (jvp) and the forward mode of its adjoint (vjp_jvp). They take rows: arrays by name with one axis for the
+batch, validated, on the simulator's device; parameters are a `Params`. The records are in `state_functions` and
 `step_functions`; methods of `Simulator`, `artigrad.torch` and `artigrad.jax` follow from them.
 
 `evaluate`, `pull_back`, `push_forward` and `push_pull_back` apply the four to arrays of a framework. A cotangent or tangent
@@ -41,7 +41,7 @@ PARAMS: dict[str, Shape] = {"params": ("param_size",)}
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class FunctionRecord:
     """Record of a differentiable function.
 
     Attributes:
@@ -78,7 +78,7 @@ class Call:
       options: Conditioning of the backward pass, before each control step of `hold` steps.
     """
 
-    function: Function
+    function: FunctionRecord
     sim: Simulator
     steps: int = 1
     checkpoints: Checkpoints | None = None
@@ -150,7 +150,7 @@ class Call:
 CALLS = 256  # calls kept with a simulator: making one takes as long as a short step
 
 
-def call_of(function: Function, sim: Simulator, *static: Any) -> Call:
+def call_of(function: FunctionRecord, sim: Simulator, *static: Any) -> Call:
     """Return a call with these static arguments, the same object each time."""
     known, key = sim.engine.calls, (function, *static)
     try:

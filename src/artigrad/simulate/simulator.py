@@ -24,7 +24,7 @@ from ..model.sealed import Sealed
 from ..model.state import State
 from ..physics.constraints.soft.soft_problem import soft_features
 from . import sensors
-from .checkpoints import Checkpoints, EveryStep, Plan, check_checkpoints, plan_of
+from .checkpoints import CheckpointPlan, Checkpoints, EveryStep, check_checkpoints, plan_of
 from .checks import Checks, check_options
 from .cotangents import Cotangents, GradientOptions, LossBars, StepsGradient, active_options, vjp_tangent
 from .engine import Direction, Engine, Inputs
@@ -366,7 +366,7 @@ class Simulator(StateFunctions, Sealed):
 
         return inputs._replace(u=repeat(inputs.u, -2), wrench=repeat(inputs.wrench, -3))
 
-    def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> Plan:
+    def _plan(self, checkpoints: Checkpoints, steps: int, batch: int) -> CheckpointPlan:
         size = batch * (self.model.nq + self.model.nv + self.model.na) * self.real.itemsize
         return plan_of(checkpoints, steps, size)
 

@@ -22,7 +22,7 @@ from ..physics.outputs import COM, FRAME, KINETIC, POTENTIAL, outputs_size
 from .arrays import Axes
 from .checks import Checks, parts_of
 from .engine import Engine
-from .function import CONTROL, PARAMS, STATE, Call, Function, Rows, Shape, call_of, direction_of, state_of
+from .function import CONTROL, PARAMS, STATE, Call, FunctionRecord, Rows, Shape, call_of, direction_of, state_of
 from .results import Outputs, StateGradient, presented
 
 Unpack = Callable[[Call, Any], tuple[Any, ...]]
@@ -37,7 +37,7 @@ def _query(
     outputs: dict[str, Shape],
     unpack: Unpack | None = None,
     pack: Pack | None = None,
-) -> Function:
+) -> FunctionRecord:
     """Return the record of a query.
 
     Args:
@@ -89,7 +89,7 @@ def _query(
         return named(x, call.sim.engine.query_vjp_jvp(kernel, given, both, along, with_params))
 
     inputs = STATE | argument | PARAMS
-    return Function(function, inputs, outputs, tuple(inputs), forward, vjp, jvp, vjp_jvp, kernel, name)
+    return FunctionRecord(function, inputs, outputs, tuple(inputs), forward, vjp, jvp, vjp_jvp, kernel, name)
 
 
 FRAMES: dict[str, tuple[str, Shape]] = {
@@ -226,8 +226,8 @@ MASS_MATRIX = _query("mass_matrix", "mass_matrix", {}, {"M": ("nv", "nv")}, _unp
 INVERSE_DYNAMICS = _query("inverse_dynamics", "inverse_dynamics", {"a": ("nv",)}, {"force": ("nv",)})
 FORWARD_DYNAMICS = _query("forward_dynamics", "acceleration", CONTROL, {"a": ("nv",)})
 SENSED = STATE | CONTROL | PARAMS
-SENSORS = Function("sensors", SENSED, _sensor_shapes, tuple(SENSED), _sensors, _sensors_vjp, _sensors_jvp)
-WEIGHTS = Function("weights", {"batch": ()} | PARAMS, _weight_shapes, ("batch", "params"), _weights, _weights_vjp)
+SENSORS = FunctionRecord("sensors", SENSED, _sensor_shapes, tuple(SENSED), _sensors, _sensors_vjp, _sensors_jvp)
+WEIGHTS = FunctionRecord("weights", {"batch": ()} | PARAMS, _weight_shapes, ("batch", "params"), _weights, _weights_vjp)
 
 
 # -- methods of Simulator --------------------------------------------------------------------------------------------------
@@ -334,13 +334,19 @@ class StateFunctions:
         """Return gradients of a loss from its cotangent `bar` (..., nv, nv) with respect to `mass_matrix(state)`."""
         return self._pull_back(MASS_MATRIX, state, None, {"M": bar}, params, with_params)
 
-    def _evaluate(self, function: Function, state: State, x: Any, params: Params | None) -> tuple[Any, ...]:
+    def _evaluate(self, function: FunctionRecord, state: State, x: Any, params: Params | None) -> tuple[Any, ...]:
         """The outputs of a function of a state."""
         call, rows, lead = self._given(function, state, x, params)
         return tuple(y.reshape(lead + y.shape[1:]) for y in call.function.forward(call, rows))
 
     def _pull_back(
-        self, function: Function, state: State, x: Any, bars: dict[str, Any], params: Params | None, with_params: bool
+        self,
+        function: FunctionRecord,
+        state: State,
+        x: Any,
+        bars: dict[str, Any],
+        params: Params | None,
+        with_params: bool,
     ) -> StateGradient:
         """The gradient of a function of a state, from cotangents of its outputs."""
         call, rows, lead = self._given(function, state, x, params)
@@ -355,7 +361,7 @@ class StateFunctions:
         own = {k: y.reshape(*lead, y.shape[-1]) for k, y in found.items() if y.shape[-1] or k in State._fields}
         return StateGradient(params=params_bar, **own).of(self.model)
 
-    def _given(self, function: Function, state: State, x: Any, params: Params | None) -> tuple[Call, Rows, Axes]:
+    def _given(self, function: FunctionRecord, state: State, x: Any, params: Params | None) -> tuple[Call, Rows, Axes]:
         """A function of a state, its validated inputs as rows, and their leading axes."""
         (q, v, act), m, checks = parts_of(state), self.model, self.checks
         call: Call = call_of(function, self)  # type: ignore[arg-type]

@@ -9,10 +9,10 @@ from typing import Any
 
 from ..errors import InputError
 from ..model.state import State
-from .checkpoints import Plan, plan_of
+from .checkpoints import CheckpointPlan, plan_of
 from .cotangents import Cotangents, LossBars, vjp_tangent
 from .engine import Inputs
-from .function import CONTROL, PARAMS, STATE, Call, Function, Rows, direction_of, state_of
+from .function import CONTROL, PARAMS, STATE, Call, FunctionRecord, Rows, direction_of, state_of
 from .results import Contacts, contact_fields
 
 PARTS = State._fields
@@ -138,7 +138,7 @@ def _tangent_through_one_step(
 
 
 # -- the last state ------------------------------------------------------------------------------------------------------
-def _checkpointed(call: Call, x: Rows) -> tuple[Plan, dict[int, State], State, Any]:
+def _checkpointed(call: Call, x: Rows) -> tuple[CheckpointPlan, dict[int, State], State, Any]:
     """The plan of a rollout, the states that it keeps, the last state and the status."""
     assert call.checkpoints is not None
     sim, inputs = call.sim, _inputs(x)
@@ -228,15 +228,15 @@ POINTS = dict.fromkeys(Contacts._fields, ("points", 3)) | {"gap": ("points",)}
 NEXT, LAST = ({f"{name}_{what}": shape for name, shape in STATE.items()} for what in ("next", "last"))
 ALL = {f"{name}_all": ("T+1", *shape) for name, shape in STATE.items()}
 
-STEP = Function("step", ONE_STEP, NEXT, (*ONE_STEP, "v_next"), _step, _step_vjp, _step_jvp, _step_vjp_jvp)
-ROLLOUT = Function(
+STEP = FunctionRecord("step", ONE_STEP, NEXT, (*ONE_STEP, "v_next"), _step, _step_vjp, _step_jvp, _step_vjp_jvp)
+ROLLOUT = FunctionRecord(
     "rollout", STEPS, ALL, (*ALL, "u", "wrench", "params"), _rollout, _rollout_vjp, _rollout_jvp, _rollout_vjp_jvp
 )
-CHECKPOINTED_ROLLOUT = Function("last", STEPS, LAST, tuple(STEPS), _last, _last_vjp, _last_jvp)
-CONTACTS = Function(
+CHECKPOINTED_ROLLOUT = FunctionRecord("last", STEPS, LAST, tuple(STEPS), _last, _last_vjp, _last_jvp)
+CONTACTS = FunctionRecord(
     "contacts", ONE_STEP, POINTS, tuple(ONE_STEP), _contacts, _contacts_vjp, _contacts_jvp, _contacts_vjp_jvp
 )
-LINEARIZE = Function(
+LINEARIZE = FunctionRecord(
     "linearize",
     STATE | CONTROL | PARAMS,
     {"A": ("n", "n"), "B": ("n", "nu")},
