@@ -1,7 +1,8 @@
 """Many bodies, pairs, meshes, tendons: `python -m benchmarks.scale [--quick] [--only PART] [--out FOLDER]`.
 
 A step of ours beside `mj_step` at its best settings (Newton, sparse or dense and islands as MuJoCo chooses, warm start), from
-the same state, one robot, f64, one thread. Every round times every row of a scene once, so that ratios are of the same moment.
+the same state, one robot, f64, one thread. Every round times every row of a scene once, so that
+ratios are of the same moment, in seconds of the core it ran on.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import artigrad as ag
 
 from . import report
 from .report import Sheet, at_most
-from .rows import FORWARD, GRADIENT, WITH_PARAMS, Row
+from .rows import FORWARD, GRADIENT, WITH_PARAMS, CoreRow, Row
 from .scale_scenes import Scene, scenes
 
 STEPS = 10
@@ -100,7 +101,7 @@ def measure(scene: Scene, rounds: int, sample: float, params: bool) -> Found:
     first = {name: timed(call)[0] for name, call in calls.items()}
     theirs()
     ahead = float(np.abs(forward().final.q - d.qpos).max())
-    rows = [Row(name, call, STEPS) for name, call in calls.items()]
+    rows: list[Row] = [CoreRow(name, call, STEPS) for name, call in calls.items()]
     for row in rows:
         row.call()
         row.repeats = max(1, round(sample / max(row.time(), 1e-7)))

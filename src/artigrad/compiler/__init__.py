@@ -8,7 +8,7 @@ from .pairs import PAIRS, Pair, vjp_of
 from .reverse_mode import derived_vjp, pullback
 from .struct import Linear, Struct
 from .tangent_kernel import TangentKernel
-from .values import Dual, StagingError, change, clamp, maximum, minimum, select, sqrt, steady, target, to_real
+from .values import Dual, StagingError, change, clamp, maximum, minimum, select, sqrt, steady, target, to_int, to_real
 
 __all__ = [
     "INT",
@@ -61,6 +61,7 @@ __all__ = [
     "tanh",
     "switch",
     "target",
+    "to_int",
     "to_real",
     "vjp_of",
     "when_any",

@@ -76,6 +76,10 @@ class NumpyTarget:
         return int(np.any(mask))
 
     @staticmethod
+    def integers(x: Any) -> list[int]:
+        return [int(one) for one in np.atleast_1d(x)]
+
+    @staticmethod
     def to_real(x: int) -> float:
         return float(x)
 

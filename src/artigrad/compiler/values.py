@@ -404,6 +404,13 @@ def to_real(x: Any) -> Any:
     return target().to_real(x)
 
 
+def to_int(x: Any) -> Any:
+    """The integer part of a real that is not negative, in a kernel of one lane."""
+    if target().lanes > 1:
+        raise StagingError("an integer is the same for all robots of a pack: to_int is for kernels of one lane")
+    return target().integers(steady(x))[0]
+
+
 def sqrt(x: Any) -> Any:
     """The square root; at zero it is taken not to change."""
     if isinstance(x, Traced):

@@ -527,13 +527,13 @@ _EQUALITY: dict[str, type] = {
 _TREE: dict[str, type] = {"origin": Vec3}
 _FRAME: dict[str, type] = {"X": Transform}
 _BODY: dict[str, type] = {"com": Vec3}
-# radius: of the bounding sphere; center, extent: of the core's bounding box, in its own frame; inner: a point of the
-# core; not
+# radius: of the bounding sphere; reach: half of the largest margin of its pairs, m; center, extent: of the core's bounding
+# box, in its own frame; inner: a point of the core; not
 # differentiated
 _SHAPE: dict[str, type] = {
     "X": Transform,
     "size": Vec3,
-    "radius": float,
+    **dict.fromkeys(("radius", "reach"), float),
     **dict.fromkeys(("center", "extent", "inner"), Vec3),
 }
 # bounding boxes of all shapes of a pair group on either side, margins included, in the frames of the two links; not

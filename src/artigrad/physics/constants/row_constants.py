@@ -205,10 +205,15 @@ def _add_body_invweight_bar(m: ConstantsContext, body: Any, k: int, bar: Any) ->
 
 def pairs(m: ConstantsContext) -> None:
     """Contact parameters of every candidate pair of shapes."""
+    for i in loop(m.model.nshape):
+        m.out.shape[i].reach = 0.0
     for k in loop(m.model.npair):
         made = pair_soft(_pair_parameters(m, k), _pair_invweight(m, k), m.structure.pair_dim[k], m.numbers)
         for name in PairSoft.parts:
             setattr(m.out.pair[k], name, getattr(made, name))
+        for i in (m.structure.pair_a[k], m.structure.pair_b[k]):
+            shape = m.out.shape[i]
+            shape.reach = maximum(shape.reach, 0.5 * made.margin)
 
 
 def pair_groups(m: ConstantsContext) -> None:

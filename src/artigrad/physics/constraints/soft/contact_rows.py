@@ -26,6 +26,7 @@ from ...spatial import (
     dot,
     point_velocity,
 )
+from ..broadphase import has_broad_phase, near_pairs
 from ..narrowphase import (
     LOST,
     ContactBars,
@@ -58,6 +59,11 @@ def add_contact_rows(s: Step, counts: tuple[counter, ...]) -> None:
     """
     problem = s.constraints
     if not problem.has("contact", "patch"):
+        return
+    if has_broad_phase(s):
+        place_shapes(s)
+        for k in near_pairs(s, lambda k: s.const.pair[k].margin + _adhesion_gap(s, k)):
+            _add_pair_rows(s, k, counts)
         return
     if not problem.has("pair_group"):
         place_shapes(s)

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ....compiler import INT, INT_WORK, INTS, SHARED, WORK, ArgumentKind, Layout, Reals, Table
-from ....model.model import Equality, Model
+from ....model.model import HEIGHT_FIELD, PLANE, Equality, Model
 from ...collision.candidates import Candidates, candidates, contact_layout, contact_sizes, slots_in
 from ...collision.convex.hull_tables import HULLS, hull_arguments
 from ...spatial import Articulated, Force, Mat3, Sym3, Transform, Vec3
@@ -47,6 +47,7 @@ TABLES = {
     "base": Layout(F=Force),  # one row per link: its force without constraint forces
     "composite": Layout(I=Articulated, F=Force),  # one row per link: inertia with stiffness, and force, of its subtree
     "cross": Layout(C=Cross),  # one row per coupling of two moving links
+    "sphere": Layout(at=Vec3, radius=float, end=float),  # of `broadphase`, sorted by their ends along an axis
 }
 COUNTS = (
     "points",
@@ -60,18 +61,20 @@ COUNTS = (
     "capacity",
     "wide_capacity",
 )
+BROAD_PHASE = ("spheres", "endless", "digits", "near_room")
 # Ranges of pairs, each a pair group or between pair groups: first pair of each; its pair group (from 1) and whether it
 # is one; its shapes.
 PAIR_RANGES = ("pair_range", "range_pair_group", "range_boxed", "range_shape", "range_shapes")
 INTEGERS: dict[str, ArgumentKind] = {
-    **dict.fromkeys((f"s_{k}" for k in COUNTS), INT),
+    **dict.fromkeys((f"s_{k}" for k in (*COUNTS, *BROAD_PHASE)), INT),
+    **dict.fromkeys(("s_sphere_shape", "s_endless_pair", "s_pair_of", "s_pair_low", "s_pair_high"), INTS),
     **dict.fromkeys(("s_routine", "s_a", "s_b", "s_swapped", "s_first_point", "s_wide", "s_two"), INTS),
     **dict.fromkeys((f"s_{k}" for k in PAIR_RANGES), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_motor", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
     **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
     **dict.fromkeys(("s_multi_dof_kind", "s_multi_dof_of", "s_entry", "s_entry_dof", "s_multi_dof_q"), INTS),
-    **dict.fromkeys(("s_feature", "s_gap", "s_range_reach"), SHARED),
+    **dict.fromkeys(("s_feature", "s_gap", "s_range_reach", "s_widest_gap"), SHARED),
     **{f"s_{k}": kind for k, kind in HULLS.items()},
 }
 # slots of a jointly computed pair, and the records of contacts: points, then wrenches
@@ -98,8 +101,11 @@ SCRATCH = (
     *("single_dof", "single_link", "single_kind"),
     *("coupling_a", "coupling_b", "count", "mark", "row_start", "row_end", "column"),
     *("place", "adjacent", "queue", "unvisited"),
+    *("bucket", "sphere_bucket", "sphere_order", "near_pair", "near_sorted", "digit_count"),
 )
 MANY = 16  # number of trees from which on their elimination order matters
+MANY_PAIRS = 400  # number of pairs of shapes from which on there is a broad phase
+NEAR_EACH = 64  # number of pairs per shape that can be near at a time; if there are more, all are visited
 HEAVY = 1e6  # kg: effective mass (1 over inverse weight) above which a row is nearly rigid
 POINTS, WRENCHES, SINGLES, COUPLINGS = range(4)  # indices into `count`
 CONTACT, HELD = range(2)  # kinds of blocks: contact or equality
@@ -127,6 +133,7 @@ def _find_features(model: Model) -> frozenset[str]:
     limit, dry, ball, free_dry, motor           of joints
     tendon_low, tendon_high, tendon_dry         of tendons
     pair_group                                  there are many pairs between two links
+    sweep                                       there are many pairs of shapes
     couplings                                   rows can couple two moving links or several joints
     uncoupled                                   there can be states without such rows
     many_trees                                  more than MANY trees can be coupled: their elimination order matters
@@ -139,6 +146,7 @@ def _find_features(model: Model) -> frozenset[str]:
     found |= {{"joint": "couple", "tendon": "tendon_couple"}.get(e.kind, e.kind) for e in model.equalities}
     found |= {"motor"} if model.servos else set()
     found |= {"pair_group"} if candidates(model).pair_group.any() else set()
+    found |= {"sweep"} if len(shapes.pairs) >= MANY_PAIRS else set()
     found |= {MULTI_DOF_KINDS[kind] for kind, *_ in _tendon_stops(model)}
     for i in shapes.limited:
         joint = model.joint_kind(i)
@@ -264,6 +272,8 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_multi_dofs": len(multi_dofs),
         "s_pairs": len(a),
         **_pair_ranges(c),
+        **_broad_phase(model, c),
+        "s_widest_gap": np.array([0.5 * max(gaps, default=0.0)], dtype),
         "s_range_reach": np.array([*_widest_gaps(c, gaps), 0.0], dtype),
         "s_routine": c.routine,
         "s_a": c.a,
@@ -318,6 +328,33 @@ def _pair_ranges(c: Candidates) -> dict[str, Any]:
     }
 
 
+def _broad_phase(model: Model, c: Candidates) -> dict[str, Any]:
+    """What `broadphase` reads: shapes with a sphere around them; pairs without; the pair of two shapes, from 1; both digits of
+    the number of a pair."""
+    shapes = model.shapes
+    sweep, count = "sweep" in soft_features(model), len(c.a) - 1
+    a, b = (x[:-1] * sweep for x in (c.a, c.b))
+    endless = np.isin(np.array(shapes.kind, int), (PLANE, HEIGHT_FIELD))
+    without = np.flatnonzero(endless[a] | endless[b]) if sweep else np.zeros(0, int)
+    spheres = np.setdiff1d(np.union1d(a, b), np.flatnonzero(endless)) if sweep else np.zeros(0, int)
+    pair_of = np.zeros((len(shapes.names),) * 2 if sweep else (1, 1), np.int32)
+    if sweep:
+        pair_of[a, b] = pair_of[b, a] = np.arange(1, count + 1)
+    digits = int(np.ceil(count**0.5)) + 1
+    low, high = (x.astype(np.int32) for x in np.divmod(np.arange(count * sweep + 1), digits)[::-1])
+    return {
+        "s_spheres": len(spheres),
+        "s_endless": len(without),
+        "s_digits": digits * sweep,
+        "s_near_room": min(count, NEAR_EACH * len(shapes.names)) * sweep,
+        "s_sphere_shape": np.append(spheres, 0).astype(np.int32),
+        "s_endless_pair": np.append(without, 0).astype(np.int32),
+        "s_pair_of": pair_of.reshape(-1),
+        "s_pair_low": low,
+        "s_pair_high": high,
+    }
+
+
 def _gaps(model: Model, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Range of adhesion beyond the margin of each pair of shapes, m; an explicit pair has its own."""
     shapes = model.shapes
@@ -341,6 +378,10 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
     rows = {"point": points, "wrench": wrenches, "single": singles, "multi_dof": multi_dofs, "base": nl}
     rows |= {"placed": len(model.shapes.names), "composite": nl * tied, "cross": couplings + 1}
     sizes = {name: n * TABLES[name].size for name, n in rows.items()}
+    rows_of_spheres, room = integers["s_spheres"], integers["s_near_room"]
+    sizes |= {"sphere": rows_of_spheres * TABLES["sphere"].size}
+    sizes |= dict.fromkeys(("sphere_bucket", "sphere_order"), rows_of_spheres) | {"bucket": rows_of_spheres + 2}
+    sizes |= dict.fromkeys(("near_pair", "near_sorted"), room) | {"digit_count": integers["s_digits"] + 2}
     sizes |= contact_sizes(model, points + wrenches)
     sizes |= dict.fromkeys(("accel", "trial", "joint_force", "diagonal"), nv)
     sizes |= {
@@ -396,6 +437,16 @@ class SoftProblem(SimpleNamespace):
     range_shape: Any
     range_shapes: Any
     range_reach: Reals  # range of adhesion beyond margins, m
+    spheres: Any  # number of shapes with a bounding sphere, and which (`broadphase`)
+    sphere_shape: Any
+    endless: Any  # pairs of which one shape has none
+    endless_pair: Any
+    pair_of: Any  # pair of two shapes, from 1; 0: none
+    digits: Any  # base in which the number of a pair has two digits
+    pair_low: Any
+    pair_high: Any
+    near_room: Any  # capacity of the list of near pairs
+    widest_gap: Reals  # half of the largest range of adhesion beyond margins, m
     routine: Any
     a: Any
     b: Any
@@ -459,6 +510,13 @@ class SoftProblem(SimpleNamespace):
     adjacent: Any  # 1 if two trees are coupled
     queue: Any  # trees in elimination order
     unvisited: Any  # 1 if a tree is not yet in the queue
+    sphere: Table
+    bucket: Any  # first sphere of each bucket
+    sphere_bucket: Any  # bucket of each sphere; once sorted, the end of those that can overlap it
+    sphere_order: Any  # shapes in the order of their spheres
+    near_pair: Any  # near pairs
+    near_sorted: Any
+    digit_count: Any
     force_bar: Any  # Reals if requested: cotangents of contact forces
     report_bar: Any = None  # Table if requested: cotangents of the contact output
     limit_bar: Any = None  # Reals if requested: cotangents of limit forces
