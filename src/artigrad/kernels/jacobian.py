@@ -11,7 +11,7 @@ from typing import Any
 
 from ..compiler import ROBOTS, WORK, ArgumentKind, Kernel, copy, loop, target
 from ..physics.joints import coordinates
-from ..physics.step import step, step_vjp
+from ..physics.step import prepare_adjoint, step, step_vjp
 from .key import KernelKey
 
 
@@ -41,6 +41,8 @@ def jacobian_kernel(key: KernelKey) -> Kernel:
 
         shared = key.options.integrator != "rk4" and not key.taped and not key.options.noslip
         here = s.at(v_next=after["v"], bars=bars, filled=shared)
+        if shared:
+            prepare_adjoint(here)
         for k in loop(n):
             for i in loop(n):
                 direction[i] = 0.0

@@ -39,6 +39,13 @@ def recompute(s: Step) -> None:
     law_of(s).recompute(s)
 
 
+def prepare_adjoint(s: Step) -> None:
+    """After a step, the rest of what `recompute` leaves."""
+    law = law_of(s)
+    if law.prepare is not None:
+        law.prepare(s)
+
+
 def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
     """Add to the cotangents of q (tangent), v, u and constants, given ws.qdd and the result of `recompute`.
 

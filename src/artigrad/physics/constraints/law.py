@@ -40,6 +40,7 @@ class Law(NamedTuple):
         moves: True if that vector is a velocity.
         rest: Adds the remaining cotangents afterwards.
         corrects: Step and law of an inner solution that this law corrects, for its own adjoint.
+        prepare: Does after a step what `recompute` does beyond the step itself.
     """
 
     collide: Callable[[Step], None]
@@ -51,6 +52,7 @@ class Law(NamedTuple):
     moves: bool = True
     rest: Callable[[Step], None] | None = None
     corrects: tuple[Callable[[Step], Step], Law] | None = None
+    prepare: Callable[[Step], None] | None = None
 
 
 def law_of(s: Step) -> Law:
@@ -145,11 +147,25 @@ def recompute_impulses(s: Step, tape: bool = False) -> None:
 
 def _recompute(s: Step, tape: bool = False) -> None:
     recompute_impulses(s, tape)
+    _prepare(s)
+
+
+def _prepare(s: Step) -> None:
+    if s.options.solver == "hybrid":
+        solver.factor_at_solution(s.constraints)
     keep_speed(s, solver.margin(s.constraints))
 
 
 HARD = {
-    "implicit": Law(gather, _hard_constrain, _recompute, implicit.multipliers, implicit.bars, field=lambda s: s.v_next),
+    "implicit": Law(
+        gather,
+        _hard_constrain,
+        _recompute,
+        implicit.multipliers,
+        implicit.bars,
+        field=lambda s: s.v_next,
+        prepare=_prepare,
+    ),
     "reverse": Law(
         gather,
         _hard_constrain,

@@ -121,3 +121,26 @@ def test_targets_agree():
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(a).max())
     alone = sims[1].rollout(ag.State(state.q[1], state.v[1]), u)
     np.testing.assert_array_equal(alone.v, trajs[1].v[1])  # neighbours in a pack do not change its bits
+
+
+@pytest.mark.parametrize("load", [None, 10.0, 1000.0])
+@pytest.mark.parametrize("v", [1.0, 0.01])
+def test_sliding_has_the_derivative_at_its_solution(load, v):
+    """A ball, bare and under a load on a stop: sweeps are far from where it ends up sliding."""
+    b = ag.ModelBuilder("sled")
+    b.plane(friction=0.3)
+    b.body("a", joint="free", mass=1.0, inertia=(0.006,) * 3, position=(0, 0, 0.0999))
+    b.sphere("a", 0.1, friction=0.3)
+    if load:
+        b.body("w", "a", joint="prismatic", axis=(0, 0, 1), mass=load, inertia=(0.01 * load,) * 3, limit=(0, 1))
+    model = b.build()
+    sim, state = hard(model, **CONE), None
+    state = sim.reset()
+    state.v[0] = v
+    if load:
+        state.q[7] = -1e-4
+    moved = [sim.step(ag.State(state.q, state.v + h * np.eye(model.nv)[1])).v[1] for h in (1e-5 * v, -1e-5 * v)]
+    slope = (moved[0] - moved[1]) / (2e-5 * v)
+    grad = sim.vjp(sim.rollout(state, steps=1), v_bar=np.eye(model.nv)[1])
+    assert abs(grad.v0[1] - slope) < 1e-6
+    assert abs(sim.linearize(state)[0][model.nv + 1, model.nv + 1] - slope) < 1e-6

@@ -155,6 +155,18 @@ def hybrid(problem: ContactProblem, tolerance: Any) -> None:
             factor(problem, start, end)
 
 
+def factor_at_solution(problem: ContactProblem) -> None:
+    """Leave in K the factor of the active set at the impulses found. A law of friction that is not linear is solved by Newton's
+    method, whose last set is that of the step before the solution: its derivative is not the one there."""
+    if problem.friction.LINEAR:
+        return
+    for g in loop(problem.groups):
+        start, end = problem.group[g], problem.group[g + 1]
+        name_active_set(problem, start, end, 1.0)
+        build(problem, start, end)
+        factor(problem, start, end)
+
+
 def accelerated_sweeps(problem: ContactProblem, start: Any, end: Any, go: Any, sweeps: Any, most: Any) -> None:
     """So many sweeps, at most `most`, for the robots with go > 1/2. Each but the last goes on along what those before it have
     added, by as much as changes become smaller: nonlinear conjugate gradients, begun anew where they become larger."""
