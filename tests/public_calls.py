@@ -31,6 +31,7 @@ HARD = {
     "correction_speed": 1.0,
     "slop": 1e-4,
     "softness": 1e-6,
+    "absolute_softness": 0.0,
     "bounce_threshold": 0.01,
     "tolerance": 1e-8,
 }

@@ -62,7 +62,9 @@ class Options:
     correction_speed: m/s (rad/s for limits of revolute joints), at most so fast is depth taken back, so that what starts deep
         comes out slowly whatever dt is.
     slop: m, the depth at which contacts rest, so that they do not sit on a kink of the law.
-    softness: 1/kg, added to the diagonal of the contact problem; what makes redundant contacts share their load.
+    softness: how much contacts give way, as a share of the inverse masses that the model gives the two bodies (`body_weight`,
+        `dof_weight`); what makes redundant contacts share their load.
+    absolute_softness: 1/kg (1/(kg m^2) for revolute joints), the same as a number for all contacts; the paper's.
     bounce_threshold: m/s, slower contacts do not bounce.
     tolerance: m/s, what a solver accepts as solved.
     """
@@ -81,6 +83,7 @@ class Options:
     correction_speed: float = 1.0
     slop: float = 1e-4
     softness: float = 1e-6
+    absolute_softness: float = 0.0
     bounce_threshold: float = 1e-2
     tolerance: float = 1e-8
     max_contacts: int | None = None
@@ -134,6 +137,8 @@ class Options:
             mistaken = [name for name in given if name in names and law != changed.law]
             if mistaken:
                 raise InputError(f"{mistaken[0]} is an option of law='{law}', and this is law='{changed.law}'")
+        if "sweeps" in given and changed.solver != "gauss_seidel":
+            raise InputError("sweeps is an option of solver='gauss_seidel'; solver='hybrid' makes as many as it needs")
         return changed
 
     @property
@@ -173,6 +178,7 @@ NUMBERS = (
     "softness",
     "bounce_threshold",
     "tolerance",
+    "absolute_softness",
 )
 ONLY = {
     "hard": ("solver", "sweeps", "gradient", *NUMBERS),

@@ -74,6 +74,9 @@ def _check_hard(model: Model) -> None:
                 f"law='hard' has limits and dry friction of {EITHER_AXIAL} joints, not of '{model.joints[i]}', which is "
                 f"{model.joint_type[i]}: use law='soft'"
             )
+    early = [model.shapes.names[i] for i in np.flatnonzero(model.params.margin > 0)]
+    if early:
+        warn(f"law='hard' has no margins of contact, as shape '{early[0]}' has: contact begins at the surface")
     pairs, names = model.shapes.pair_array, model.shapes.names
     wide = pairs[model.shapes.pair_condims(*pairs.T) > 3]
     if len(wide):

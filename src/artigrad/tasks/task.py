@@ -58,6 +58,11 @@ class Task(ABC):
     lower: np.ndarray
     upper: np.ndarray
 
+    @property
+    def contact(self) -> dict[str, Any]:
+        """Options of contact of the Simulator: the law, and under the hard one the softness of the published experiments."""
+        return {"law": self.law} | ({"softness": 0.0, "absolute_softness": 1e-6} if self.law == "hard" else {})
+
     @abstractmethod
     def start(self, rng: np.random.Generator, starts: int) -> np.ndarray:
         """Return initial guesses (starts, n)."""

@@ -57,9 +57,9 @@ def test_what_is_not_a_number_is_not_solved(solver):
 @pytest.mark.parametrize("solver", ["hybrid", "gauss_seidel"])
 def test_numpy_agrees_with_native(solver):
     state, u = inputs(3, 4)
-    results = []
+    results, sweeps = [], {"sweeps": 8} if solver == "gauss_seidel" else {}
     for backend in ("numpy", "native"):
-        arrays, params = run(hard(MODEL, backend=backend, solver=solver, sweeps=8), state, u)
+        arrays, params = run(hard(MODEL, backend=backend, solver=solver, **sweeps), state, u)
         results.append([*arrays, params])
     for a, b in zip(*results, strict=True):
         assert np.isfinite(a).all()

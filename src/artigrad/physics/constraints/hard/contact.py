@@ -114,6 +114,19 @@ def rows(s: Step, c: Any) -> tuple[Vec3, Vec3]:
     return seen, free.value
 
 
+def inverse_mass(s: Step, c: Any) -> Any:
+    """The sum of the inverse masses that the model gives the two bodies."""
+    return 1.0 / s.const.pair[s.constraints.pair[c]].g_alone
+
+
+def inverse_mass_bar(s: Step, c: Any, bar: Any) -> None:
+    """The adjoint of `inverse_mass`."""
+    k = s.constraints.pair[c]
+    g = s.const.pair[k].g_alone
+    assert s.bars.const is not None
+    s.bars.const.pair[k].g_alone -= bar / (g * g)
+
+
 def approach(s: Step, c: Any) -> Any:
     """The normal velocity of contact c at the start of the step."""
     problem = s.constraints
@@ -127,7 +140,8 @@ def report(s: Step, c: Any, table: Table) -> None:
     problem = s.constraints
     row, at = problem.row[c], table[problem.source[c]]
     tree = s.model.tree[problem.link_b[c]]
-    at.force, at.along, at.normal = world_force(row.R, row.lam) * (1.0 / s.dt), row.lam * (1.0 / s.dt), row.R.column(0)
+    at.force, at.along, at.normal = world_force(row.R, row.lam) * (1.0 / s.dt), row.lam * (1.0 / s.dt), row.R.column(2)
+    at.tangent = row.R.column(0)
     at.point, at.gap = row.p + origin(s, tree), minimum(row.phi, problem.options.near)
 
 

@@ -157,7 +157,7 @@ class ContactOptions:
 
     def __init__(self, numbers: Reals):
         self.near, self.erp, self.out, self.slop, self.softness = (numbers[k] for k in range(5))
-        self.threshold, self.tolerance = numbers[5], numbers[6]
+        self.threshold, self.tolerance, self.absolute_softness = numbers[5], numbers[6], numbers[7]
 
 
 class ContactProblem(SimpleNamespace):

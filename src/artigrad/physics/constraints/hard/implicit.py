@@ -12,11 +12,12 @@ from __future__ import annotations
 from ....compiler import Reals, loop
 from ...context import Step
 from ...dynamics import articulated
+from ...spatial import dot
 from ..paths import seen_by
 from . import solver
 from .contact import along_rows
 from .kinds import of_kind
-from .rows import apply_impulses, scale_free_motion
+from .rows import apply_impulses, scale_free_motion, softness_bars
 
 
 def multipliers(s: Step, qdd_bar: Reals) -> None:
@@ -44,3 +45,5 @@ def bars(s: Step) -> None:
     """Between the two halves of the adjoint of inverse dynamics: what all contacts say to poses, velocities, parameters."""
     for c in loop(s.constraints.count):
         of_kind("bars", s, c)
+        row = s.constraints.row[c]
+        softness_bars(s, c, -dot(row.nu, row.lam) / s.dt)

@@ -57,6 +57,19 @@ def rows(s: Step, c: Any) -> tuple[Vec3, Vec3]:
     return Vec3(R.xx * s.v[k], s.v[k], 0.0), free.value
 
 
+def inverse_mass(s: Step, c: Any) -> Any:
+    """The inverse mass that the model gives the degree of freedom."""
+    return 1.0 / s.const.link[s.constraints.link_b[c]].limit_g
+
+
+def inverse_mass_bar(s: Step, c: Any, bar: Any) -> None:
+    """The adjoint of `inverse_mass`."""
+    i = s.constraints.link_b[c]
+    g = s.const.link[i].limit_g
+    assert s.bars.const is not None
+    s.bars.const.link[i].limit_g -= bar / (g * g)
+
+
 def bars(s: Step, c: Any) -> None:
     """phi = +-(q - limit);  row 0 sees +-v, row 1 sees v"""
     problem = s.constraints

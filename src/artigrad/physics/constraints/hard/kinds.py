@@ -16,16 +16,24 @@ from . import contact, joint_rows
 class RowKind(NamedTuple):
     """A kind of contact: a block of up to three rows.
 
-    gather(s, g, count, kind): those of group g that are near. rows(s, c): J v and J of the free accelerations, Z left in its
-    table. spare: how much of the second diagonal entry of A a third row without use takes. report(s, c, table): what
-    `sim.contacts` gives. force_bar(s, c): the cotangent of the force that is reported. bars(s, c): the adjoint at the
-    solution, to poses, velocities and parameters; jacobian_bars(s, c): that of the sweeps.
+    Attributes:
+        gather: Called as gather(s, g, count, kind); appends the contacts of group g that are near.
+        rows: Called as rows(s, c); returns J v and J of the free accelerations, and writes Z.
+        bars: Adds the cotangents of contact c at the solution to those of poses, velocities and parameters.
+        jacobian_bars: The same for the adjoint of the sweeps.
+        inverse_mass: Returns the inverse mass that softness is a share of, 1/kg or 1/(kg m^2).
+        inverse_mass_bar: Called as inverse_mass_bar(s, c, bar); adds its cotangent to those of the constants.
+        report: Called as report(s, c, table); writes a row of `sim.contacts`.
+        force_bar: Returns the cotangent of the force that is reported.
+        spare: Share of the second diagonal entry of A that an unused third row takes.
     """
 
     gather: Callable[[Step, Any, counter, int], None]
     rows: Callable[[Step, Any], tuple[Vec3, Vec3]]
     bars: Callable[[Step, Any], None]
     jacobian_bars: Callable[[Step, Any], None]
+    inverse_mass: Callable[[Step, Any], Any]
+    inverse_mass_bar: Callable[[Step, Any, Any], None]
     report: Callable[[Step, Any, Table], None] = lambda s, c, table: None
     force_bar: Callable[[Step, Any], Vec3] = lambda s, c: Vec3.zero()
     spare: float = 0.0
@@ -37,10 +45,20 @@ KINDS = (
         contact.rows,
         contact.bars,
         contact.jacobian_bars,
+        contact.inverse_mass,
+        contact.inverse_mass_bar,
         contact.report,
         contact.force_bar,
     ),
-    RowKind(joint_rows.gather, joint_rows.rows, joint_rows.bars, joint_rows.jacobian_bars, spare=1.0),
+    RowKind(
+        joint_rows.gather,
+        joint_rows.rows,
+        joint_rows.bars,
+        joint_rows.jacobian_bars,
+        joint_rows.inverse_mass,
+        joint_rows.inverse_mass_bar,
+        spare=1.0,
+    ),
 )
 
 

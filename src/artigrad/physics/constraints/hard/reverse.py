@@ -26,7 +26,7 @@ from ..paths import along_paths, seen_by
 from .contact import along_rows, rows_of
 from .contact_problem import ContactProblem
 from .kinds import of_kind
-from .rows import apply_impulses, scale_free_motion, spare_vjp
+from .rows import apply_impulses, scale_free_motion, softness_bars, spare_vjp
 from .update import Tangents, Update
 
 
@@ -115,6 +115,8 @@ def jacobian_and_mass_matrix_bars(s: Step) -> None:
     clear_pose_bars(s)
     for c in loop(problem.count):
         of_kind("jacobian_bars", s, c)
+        A_bar = problem.K.struct(problem.block(c, c), Mat3)
+        softness_bars(s, c, A_bar.xx + A_bar.yy + A_bar.zz)
     kinematics_vjp(s)
     joints.store_columns(s)
     composite_inertias(s)

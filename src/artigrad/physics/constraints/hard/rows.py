@@ -1,11 +1,17 @@
-"""Rows of the contact problem: the velocities they see, and  A = J Mt^-1 J^T + softness = Z^T Z + softness."""
+"""Rows of the contact problem: the velocities they see, and  A = J Mt^-1 J^T + softness = Z^T Z + softness.
+
+The softness of a contact is a share of the inverse masses that the model gives its two bodies (of a joint: its degree
+of freedom), so that it does not depend on units. They are parameters and have cotangents. Rows without such a mass (a
+wheel on an axle) have a share of the diagonal of A, and rows that can move nothing a small share of the largest diagonal
+that is possible there; these two are not differentiated.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from ....compiler import carry, loop, sqrt, switch
+from ....compiler import carry, climb, loop, maximum, sqrt, switch, target
 from ...context import Step
 from ...spatial import Mat3, Vec3, dot
 from ...spatial.vectors import outer
@@ -13,6 +19,8 @@ from ..paths import along_paths
 from .contact_problem import A_SIDE, B_SIDE, ContactProblem
 from .kinds import KINDS, of_kind
 from .target_velocity import target_velocity
+
+SHARE, IDLE = 1e-3, {"f64": 1e-6, "f32": 1e-2}
 
 
 def rows(s: Step) -> None:
@@ -36,7 +44,7 @@ def scale_free_motion(s: Step) -> None:
 
 def delassus(s: Step) -> None:
     """A for all pairs of contacts of a group, and the inverse of its diagonal."""
-    problem, softness, nl = s.constraints, s.constraints.options.softness, s.model.nl
+    problem, nl = s.constraints, s.model.nl
     for c in loop(problem.count):
         for d in loop(problem.start[c], c + 1):
             total = carry(Mat3.zero())
@@ -51,9 +59,35 @@ def delassus(s: Step) -> None:
             problem.A.put(problem.block(d, c), total.value.T)
         at = problem.block(c, c)
         own = problem.A.struct(at, Mat3)
-        full = own + Mat3(softness, 0.0, 0.0, 0.0, softness, 0.0, 0.0, 0.0, softness + own.yy * spare(problem, c))
+        full = own + Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, own.yy * spare(problem, c))
+        softness = softness_of(s, c, full)
+        full = full + Mat3(softness, 0.0, 0.0, 0.0, softness, 0.0, 0.0, 0.0, softness)
         problem.A.put(at, full)
         problem.row[c].inv = problem.friction.steps(full)
+
+
+def softness_of(s: Step, c: Any, A: Mat3) -> Any:
+    """The softness of contact c, 1/kg. A: its block of the diagonal without it."""
+    problem, most = s.constraints, carry(0.0)
+    row, options = problem.row[c], problem.options
+    for side, p in ((A_SIDE, row.p_a), (B_SIDE, row.p)):
+        for n in climb(s.model.parent, problem.link(c, side)):
+            va = s.model.link_v[n]
+            for k in loop(va, va + s.model.link_nv[n]):
+                most.value = most.value + problem.root[k] * problem.root[k] * dot(p, p)
+    mass = maximum(of_kind("inverse_mass", s, c), least_mass(A, most.value))
+    return options.softness * mass + options.absolute_softness
+
+
+def least_mass(A: Mat3, most: Any) -> Any:
+    """The inverse mass that a contact has at least. A: its block of the diagonal; most: what that could be."""
+    return maximum(SHARE * (A.xx + A.yy + A.zz), IDLE[target().dtype] * most)
+
+
+def softness_bars(s: Step, c: Any, bar: Any) -> None:
+    """The adjoint of the part that parameters decide."""
+    if s.bars.const is not None:
+        of_kind("inverse_mass_bar", s, c, bar * s.constraints.options.softness)
 
 
 def spare(problem: ContactProblem, c: Any) -> Any:
