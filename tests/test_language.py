@@ -16,6 +16,7 @@ import artigrad
 ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
 DONE = (
+    "arguments.py",
     "camera",
     "cli",
     "compiler",
@@ -28,9 +29,26 @@ DONE = (
     "jobs.py",
     "kernels",
     "learn",
+    "model",
     "optimize",
-    "robots",
+    "physics/collision",
+    "physics/constants",
+    "physics/constraints/law.py",
+    "physics/constraints/narrowphase.py",
+    "physics/constraints/report.py",
+    "physics/constraints/soft",
+    "physics/context.py",
+    "physics/dynamics",
+    "physics/integrate.py",
     "physics/joints",
+    "physics/kinematics.py",
+    "physics/margin.py",
+    "physics/outputs.py",
+    "physics/spatial",
+    "physics/step.py",
+    "physics/tables.py",
+    "physics/transmissions",
+    "robots",
     "tasks",
 )
 PAGES = (

@@ -1,6 +1,6 @@
-"""Checks of arguments that users give, from the annotations of the functions that take them.
+"""Checks of users' arguments, derived from the annotations of the functions that take them.
 
-`checked` is for functions that are called now and then: builders, files, control, training. What a step takes is checked in
+`checked` is for functions that are called rarely: builders, files, control, training. Arguments of steps are checked in
 `simulate/checks.py`, where an array costs less than a microsecond.
 """
 
@@ -21,16 +21,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def is_number(value: object) -> bool:
-    """Return whether this is one real number of Python's or NumPy's, infinity included; True and NaN are none."""
+    """Return True for a real number of Python or NumPy, infinity included; False for True and NaN."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool) and value == value
 
 
 def is_truth(value: object) -> bool:
-    """Return whether this is True or False, or a 1 or 0 in place of them."""
+    """Return True for True or False, or for 1 or 0 in place of them."""
     return isinstance(value, bool | np.bool_) or (isinstance(value, int) and value in (0, 1))
 
 
-KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {  # annotation: what it is called, and its check
+KINDS: dict[str, tuple[str, Callable[[object], bool]]] = {  # annotation: its name in messages, and its check
     "str": ("a str", lambda x: isinstance(x, str)),
     "bool": ("True or False", is_truth),
     "int": ("a whole number", lambda x: is_whole(x, -(2**63))),
@@ -64,14 +64,14 @@ def _is_a(name: str, value: object) -> bool:
 
 
 def truth(name: str, value: object) -> bool:
-    """Return True or False; an error that names the argument for what is neither."""
+    """Return the value as a bool, or raise an error that names the argument."""
     if not is_truth(value):
         raise InputError(f"{name} is True or False, not {shown(value)}")
     return bool(value)
 
 
 def numbers(name: str, value: object, *, finite: bool = True) -> np.ndarray:
-    """Return an array of float64, of any shape; an error that names the argument for what is none."""
+    """Return an array of float64 of any shape, or raise an error that names the argument."""
     try:
         given = np.asarray(value)
         if given.dtype.kind not in "fiuO" or np.ma.isMaskedArray(value):
@@ -85,7 +85,7 @@ def numbers(name: str, value: object, *, finite: bool = True) -> np.ndarray:
 
 
 def _check_of(annotation: str) -> tuple[str, Callable[[object], bool]] | None:
-    """Return what an annotation asks for and its check; None if it leaves that open."""
+    """Return the description and the check of an annotation; None if it is not checked."""
     words, checks = list[str](), list[Callable[[object], bool]]()
     for part in re.split(r" \| (?![^\[]*\])", annotation.strip()):
         head = part.partition("[")[0]
@@ -108,16 +108,18 @@ def _check_of(annotation: str) -> tuple[str, Callable[[object], bool]] | None:
 
 
 def checked(function: Function) -> Function:
-    """Refuse arguments of another kind than annotated, with an InputError that names the argument.
+    """Decorate a function to refuse arguments of other types than annotated, with an InputError that names the argument.
 
-    Annotations are read as text, so that they may name what is imported for type checking only. Those with other names than
-    `KINDS` and `CLASSES` (arrays, Any) are left to the function.
+    Annotations are read as text, so that they may name types imported for type checking only. Annotations other than
+    `KINDS` and `CLASSES` (arrays, Any) are not checked.
     """
     return _checked(function, InputError, ())
 
 
 def checked_model(function: Function) -> Function:
-    """The same for functions that make models, with a ModelError; numbers are left to the function, which names the part."""
+    """Decorate a function that makes models likewise, with a ModelError. Numbers are left to the function, which names
+    the
+    part."""
     return _checked(function, ModelError, ("float", "int"))
 
 
@@ -143,7 +145,7 @@ def _checked(function: Function, error: type[Exception], left: tuple[str, ...]) 
 
 
 def check_fields(record: Any) -> None:
-    """Refuse fields of a dataclass of another kind than annotated, with an InputError that names the field."""
+    """Refuse fields of a dataclass of other types than annotated, with an InputError that names the field."""
     for field in dataclasses.fields(record):
         check, value = _check_of(str(field.type)), getattr(record, field.name)
         if check is not None and not check[1](value):
@@ -151,7 +153,7 @@ def check_fields(record: Any) -> None:
 
 
 def shown(value: object) -> str:
-    """Return how an error shows a value: short ones as they are, others by their type."""
+    """Return a value as shown in messages: short ones in full, others by their type."""
     plain = isinstance(value, int | float | str | bytes | np.number | list | tuple | dict) or value is None
     text = repr(value) if plain else ""
     return text if text and len(text) <= 40 else type(value).__name__

@@ -1,4 +1,4 @@
-"""Errors a user may see. Each message names the culprit and says what to do."""
+"""Exceptions and warnings for users. Each message names the culprit and the remedy."""
 
 from __future__ import annotations
 
@@ -12,23 +12,29 @@ import numpy as np
 
 
 class ModelError(ValueError):
-    """A robot description that no physics can be made of."""
+    """Invalid robot description."""
 
 
 class InputError(ValueError):
-    """An array or argument of a call that does not fit the model: shape, type, value."""
+    """Array or argument that does not fit the model: shape, type, value."""
 
 
 class ContactError(RuntimeError):
-    """More contacts at once than a simulator has room for."""
+    """More simultaneous contacts than the capacity of a simulator."""
 
 
 class DeviceError(RuntimeError):
-    """Something about the GPU or its driver: none there, out of memory, too old."""
+    """Failure of the GPU or its driver: absent, out of memory, too old."""
 
 
 def need(package: str, what: str, extra: str) -> None:
-    """Raise one sentence where a package that only some of the library needs is not installed."""
+    """Raise a one-sentence error if an optional package is not installed.
+
+    Args:
+        package: Name of the package.
+        what: Beginning of the message, such as "viewing needs mujoco".
+        extra: Extra of artigrad that installs it.
+    """
     try:
         importlib.import_module(package)
     except ModuleNotFoundError as e:
@@ -40,12 +46,12 @@ def need(package: str, what: str, extra: str) -> None:
 
 
 def is_whole(value: object, least: int) -> bool:
-    """Whether this is a whole number of Python's or NumPy's, at least so large, within 64 bits; True and 2.0 are none."""
+    """Return True for an integer of Python or NumPy of at least `least`, within 64 bits; False for True and 2.0."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value < 2**63)
 
 
 def near(name: object, names: Sequence[str], most: int = 20) -> str:
-    """The end of a sentence about a wrong name: those that are like it, and all there are, or the first of many."""
+    """Return the end of a message about a wrong name: similar names, and all names, or the first `most` of them."""
     like = difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
     guess = f"did you mean {' or '.join(repr(x) for x in like)}? " if like else ""
     more = f", ... ({len(names)} in all)" if len(names) > most else ""

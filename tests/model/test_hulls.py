@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from artigrad.model.hulls import hull_of, neighbours_of, triangles
+from artigrad.model.hulls import hull_of, neighbors_of, triangles
 
 rng = np.random.default_rng(0)
 BALL = rng.normal(size=(150, 3))
@@ -45,5 +45,5 @@ def test_what_is_flat_around_a_bump_stays_joined_to_it():
     points = np.array([*outer, *(np.array(outer) * 0.3), (0, 0, 0.1), (0, 0, -1)])
     sides = [(k, (k + 1) % 4) for k in range(4)]
     faces = [f for i, j in sides for f in ((i, j, 4 + i), (j, 4 + j, 4 + i), (4 + i, 4 + j, 8), (j, i, 9))]
-    near = neighbours_of(points, np.array(faces))
+    near = neighbors_of(points, np.array(faces))
     assert all(set(near[4 + k]) & {0, 1, 2, 3} and 8 in near[4 + k] for k in range(4))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..model.hulls import Hull, hull_of, neighbours_of, thinned
+from ..model.hulls import Hull, hull_of, neighbors_of, thinned
 
 MOST = 64  # corners of what touches nothing
 
@@ -30,4 +30,4 @@ def hull_in(m: Any, k: int) -> tuple[np.ndarray, Hull]:
     for f in range(int(m.mesh_polyadr[k]), int(m.mesh_polyadr[k] + m.mesh_polynum[k])):
         at = int(m.mesh_polyvertadr[f])
         faces.append(tuple(number[m.mesh_polyvert[at : at + m.mesh_polyvertnum[f]]].tolist()))
-    return vertices[corners], Hull(neighbours_of(vertices[corners], triangles), tuple(faces))
+    return vertices[corners], Hull(neighbors_of(vertices[corners], triangles), tuple(faces))

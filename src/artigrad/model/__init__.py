@@ -1,1 +1,1 @@
-"""Nouns without physics: what a robot is made of, its parameters, its states, and how a step is made."""
+"""Data without physics: the structure of a robot, its parameters, its states, and the options of a step."""

@@ -1,14 +1,20 @@
-"""What of a robot's file is not simulated as it says: one finding a line, for people to read."""
+"""Differences between a robot's file and its simulation, as a printable list of findings."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-SHOWN = 4  # names written out per finding
+SHOWN = 4  # names listed per finding
 
 
 class Finding(NamedTuple):
-    """what: the feature of the file. where: the names of the parts that use it. effect: what happens instead."""
+    """Feature of a file that is simulated differently or not at all.
+
+    Attributes:
+        what: The feature.
+        where: Names of the parts that use it.
+        effect: The behavior instead.
+    """
 
     what: str
     where: tuple[str, ...]
@@ -21,7 +27,7 @@ class Finding(NamedTuple):
 
 
 class Report(tuple[Finding, ...]):
-    """Findings, printed one a line."""
+    """Findings, printed one per line."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Height fields: how many cells of a grid another shape can be over at a time. Kernels look at a window of that many."""
+"""Height fields: the number of cells that another shape can cover at a time. Kernels process a window of that size."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..errors import InputError
 from .model import BOX, CAPSULE, CYLINDER, ELLIPSOID, HEIGHT_FIELD, POINTS, SPHERE, Model
 from .params import Params
 
-MARGIN = 1.001  # by which windows are larger than they need be, so that differences of sizes fit
-MOST = 2**23  # heights: how far f32 counts
+MARGIN = 1.001  # factor by which windows are larger than necessary, to allow for changed sizes
+MOST = 2**23  # heights: largest integer that f32 represents
 
 
 def reach(model: Model, params: Any, s: int) -> float:
-    """The radius around the box of shape s, in metres; the largest of all robots. A plane's or a field's is nothing here."""
+    """Radius of the bounding box of shape s, m; the largest over the batch. Zero for a plane or a field."""
     size = params.shape_size[..., s, :]
     x, y = size[..., 0], size[..., 1]
     kind = model.shapes.kind[s]
@@ -31,7 +31,7 @@ def reach(model: Model, params: Any, s: int) -> float:
 
 
 def window(model: Model, params: Any, field: int, other: int) -> tuple[int, int]:
-    """Rows and columns of the cells of a height field that another shape can be over at a time."""
+    """Return the numbers of rows and columns of cells of a height field that another shape can cover at a time."""
     _, rows, cols = model.shapes.grids[field]
     wide = 2 * reach(model, params, other) * MARGIN
     half = params.shape_size[..., field, :]
@@ -41,7 +41,7 @@ def window(model: Model, params: Any, field: int, other: int) -> tuple[int, int]
 
 
 def check_windows(params: Params) -> None:
-    """Refuse sizes with which a shape reaches beyond the window that its model was built with."""
+    """Refuse sizes with which a shape exceeds the window that its model was built with."""
     model, shapes = params.model, params.model.shapes
     if HEIGHT_FIELD not in shapes.kind or params.flat is model.params.flat:
         return
@@ -59,7 +59,7 @@ def check_windows(params: Params) -> None:
 
 
 def _check_base(params: Params, field: int) -> None:
-    """Heights are above the base."""
+    """Refuse heights that are not above the base."""
     first, rows, cols = params.model.shapes.grids[field]
     heights, base = params.height[..., first : first + rows * cols], params.shape_size[..., field, 2:]
     if (heights <= -base).any():

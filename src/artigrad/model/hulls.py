@@ -1,7 +1,7 @@
-"""Convex hulls: which of many points are corners, and how these hang together.
+"""Convex hulls: vertices among many points, and their connectivity.
 
-A kernel finds the furthest corner in a direction by going from corner to corner, so it needs to know neighbours; what lies
-flat on something is a face. Both are integers of the model. Where corners are is in `params.vertex`.
+A kernel finds the vertex furthest along a direction by moving from vertex to vertex, so it needs neighbors; contact
+patches need faces. Both are integers of the model. The positions of vertices are in `params.vertex`.
 """
 
 from __future__ import annotations
@@ -10,24 +10,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-FLAT = 1e-10  # of the size of the points: what is this near to a plane lies in it
-FLAT_EDGE = 1e-7  # and this near, that it does not matter which corner is the furthest
-EVEN = 1e-5  # and this near, that it is one face
-LARGE = 8  # corners of a face
-DIRECTIONS = 512  # in which the surface of few corners is compared with that of all
+FLAT = 1e-10  # relative to the size of the points: distance within which a point is in a plane
+FLAT_EDGE = 1e-7  # distance within which it does not matter which vertex is the furthest
+EVEN = 1e-5  # distance within which triangles form one face
+LARGE = 8  # largest number of vertices of a face
+DIRECTIONS = 512  # directions in which the hull of few vertices is compared with that of all
 
 
 class Hull(NamedTuple):
-    """By numbers of corners: the neighbours of each, and the corners of each face, counter-clockwise seen from outside. A point
-    inside has no neighbours. Fewer than three points have one face, a flat ring has two."""
+    """Connectivity of a hull, by indices of points.
+
+    Attributes:
+        neighbors: Neighbors of each vertex; a point inside the hull has none.
+        faces: Vertices of each face, counter-clockwise seen from outside. Fewer than three points have one face, a flat
+            polygon has two.
+    """
 
     neighbors: tuple[tuple[int, ...], ...] = ()
     faces: tuple[tuple[int, ...], ...] = ()
 
 
 def triangles(points: np.ndarray) -> np.ndarray:
-    """The surface of the convex hull (n, 3), outwards; none if all points lie in a plane. One point after the other: where it
-    sees triangles from outside, these make way for a cone from their rim to it."""
+    """Return the triangles (n, 3) of the convex hull, oriented outwards; none if all points are in a plane.
+
+    Points are added one at a time: the triangles visible from a point are replaced by a cone from their boundary to it.
+    """
     start = _tetrahedron(points)
     if start is None:
         return np.zeros((0, 3), int)
@@ -57,7 +64,7 @@ def _normals(points: np.ndarray, faces: np.ndarray) -> np.ndarray:
 
 
 def _tetrahedron(points: np.ndarray) -> list[int] | None:
-    """Four points that are far apart, or None where all lie in a plane."""
+    """Four points far apart, or None if all are in a plane."""
     size = float(np.ptp(points, axis=0).max())
     a = int(np.argmin(points[:, 0]))
     b = int(np.argmax(np.linalg.norm(points - points[a], axis=1)))
@@ -69,16 +76,19 @@ def _tetrahedron(points: np.ndarray) -> list[int] | None:
 
 
 def hull_of(points: np.ndarray) -> Hull:
-    """How the corners among some points hang together."""
+    """Compute the connectivity of the convex hull of some points."""
     faces = triangles(points)
     if len(faces) == 0:
         return _flat(points)
-    return Hull(neighbours_of(points, faces), tuple(_faces(points, faces, EVEN)))
+    return Hull(neighbors_of(points, faces), tuple(_faces(points, faces, EVEN)))
 
 
-def neighbours_of(points: np.ndarray, faces: np.ndarray) -> tuple[tuple[int, ...], ...]:
-    """Of each point, on a surface of triangles (n, 3). Edges inside of what is flat are left out: none is needed on the way up.
-    Around a large face there are ways that pass over 2, 4, 8, ... corners, so that it takes few steps."""
+def neighbors_of(points: np.ndarray, faces: np.ndarray) -> tuple[tuple[int, ...], ...]:
+    """Return the neighbors of each point on a surface of triangles (n, 3).
+
+    Edges inside flat faces are omitted: the ascent needs none. Around a large face there are shortcuts over 2, 4, 8,
+    ... vertices, so that it takes few steps.
+    """
     near: list[set[int]] = [set() for _ in points]
     for ring in _faces(points, faces, FLAT_EDGE):
         n = len(ring)
@@ -91,15 +101,17 @@ def neighbours_of(points: np.ndarray, faces: np.ndarray) -> tuple[tuple[int, ...
 
 
 def _faces(points: np.ndarray, faces: np.ndarray, flat: float) -> list[tuple[int, ...]]:
-    """The outlines of what is flat, within this share of the size, on a surface of triangles. What is flat around something
-    that sticks out stays triangles."""
+    """Return the outlines of flat faces, within this fraction of the size, on a surface of triangles.
+
+    Flat areas around a protruding vertex stay triangles.
+    """
     size, count = float(np.ptp(points, axis=0).max()), len(points)
     normal = _normals(points, faces)
     corner = faces.ravel()
     ahead, behind = np.roll(faces, -1, axis=1).ravel(), np.roll(faces, 1, axis=1).ravel()
     key, back = corner * count + ahead, ahead * count + corner
     order = np.argsort(key)
-    twin = order[np.searchsorted(key[order], back)]  # of each edge, by its number: the same one of the triangle beside
+    twin = order[np.searchsorted(key[order], back)]  # adjacent triangle of each edge
     own = np.arange(len(corner)) // 3
     height = np.abs(np.sum(normal[own] * (points[behind[twin]] - points[corner]), 1))
     level = (height <= flat * size) & (height[twin] <= flat * size)
@@ -134,8 +146,8 @@ def _within(d: np.ndarray, normal: np.ndarray, height: float) -> bool:
 
 
 def _outlines(faces: np.ndarray) -> list[tuple[int, ...]]:
-    """The corners around some triangles that hang together: one ring, or several if there is a hole in them, or where they hang
-    together in a corner alone."""
+    """Return the boundary of some connected triangles: one polygon, or several if it has a hole or meets itself at a
+    vertex."""
     edges = {(f[i], f[(i + 1) % 3]) for f in faces.tolist() for i in range(3)}
     after: dict[int, list[int]] = {}
     for i, j in edges:
@@ -156,7 +168,7 @@ def _outlines(faces: np.ndarray) -> list[tuple[int, ...]]:
 
 
 def _flat(points: np.ndarray) -> Hull:
-    """Of points in a plane: the corners of their outline, one after the other; of those on a line the two ends."""
+    """Return the outline of points in a plane, in order; of points on a line, the two ends."""
     around = points - points.mean(0)
     axes = np.linalg.svd(around)[2]
     x, y = around @ axes[0], around @ axes[1]
@@ -175,7 +187,7 @@ def _flat(points: np.ndarray) -> Hull:
 
 
 def _outline(x: np.ndarray, y: np.ndarray) -> list[int]:
-    """The corners of a convex outline, counter-clockwise (Andrew's chain)."""
+    """Return the vertices of a convex outline, counter-clockwise (Andrew's monotone chain)."""
     order = np.lexsort((y, x)).tolist()
     level = FLAT * float(np.ptp(x)) ** 2
 
@@ -194,9 +206,9 @@ def _outline(x: np.ndarray, y: np.ndarray) -> list[int]:
 
 
 def thinned(points: np.ndarray, most: int) -> np.ndarray:
-    """Few of many points, by adding the one that sticks out most.
+    """Reduce many points to few, by repeatedly adding the one that protrudes most.
 
-    h(d) = max_i d . x_i is where the surface is in direction d: it is compared in many directions.
+    The support function h(d) = max_i d . x_i is compared in many directions.
     """
     i = np.arange(DIRECTIONS) + 0.5
     z, angle = 1 - 2 * i / DIRECTIONS, np.pi * (1 + 5**0.5) * i

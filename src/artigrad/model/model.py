@@ -1,7 +1,7 @@
-"""Model: the topology of a robot. Integers and names, not to be changed; every float is in `model.params`.
+"""Model: topology of a robot, immutable integers and names; all real parameters are in `model.params`.
 
-Users see bodies: each has one joint that connects it to its parent. The physics sees links: bodies joined by fixed
-joints are one link, and link 0 is the world.
+Users work with bodies: each has one joint that connects it to its parent. The physics works with links: bodies
+connected by fixed joints are one link, and link 0 is the world.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ from .state import State
 from .transmissions import Line, Tendon, Transmission, lines_of
 from .visuals import Mount, Visual
 
-# what an actuator's gain multiplies: the control, its distance to the length, or to the velocity
-# what a control is: a force, or where or how fast a joint shall be; the last two are servo motors, which hold a velocity as
-# constraints do
+# input of a gain: the control, its distance to the length, or to the velocity; meaning of a control: a force, or a
+# target position or
+# velocity. The last two are servo motors, which track a velocity as constraints do.
 ACTUATORS = ("force", "position", "velocity", "servo", "speed")
 DIRECT, POSITION, VELOCITY, SERVO, SPEED = range(5)
-# how an activation follows the control
+# dynamics of activations
 DYNAMICS = ("integrator", "filter", "filterexact", "muscle")
-# shapes for contact, in MuJoCo's order: the normal of a contact points from the earlier to the later one
+# collision shapes, in MuJoCo's order: the normal of a contact points from the earlier to the later one
 PLANE, HEIGHT_FIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, POINTS = range(8)
 SHAPES = ("plane", "height_field", "sphere", "capsule", "ellipsoid", "cylinder", "box", "points")
 
-REPLACED = ("params", "options", "visuals", "name")  # what `Model.replace` takes
+REPLACED = ("params", "options", "visuals", "name")  # arguments of `Model.replace`
 OPTIONS = tuple(f.name for f in fields(Options))
-RESERVED = ("zero", "reference")  # keyframes that every model has by itself
-DEFAULTS = ("home", "reference", "zero")  # keyframes, the first of which a reset takes
+RESERVED = ("zero", "reference")  # keyframes that every model has
+DEFAULTS = ("home", "reference", "zero")  # default keyframes, in order of priority
 
 
 @dataclass(frozen=True)
 class Links:
-    """The tree the physics runs on, as integer tables. Row 0 is the world."""
+    """Kinematic tree of the physics, as integer tables. Row 0 is the world."""
 
     parent: np.ndarray
     kind: np.ndarray
     q: np.ndarray  # first entry of the link's joint in q
     v: np.ndarray  # first entry in v
-    nv: np.ndarray  # how many
-    tree: np.ndarray  # which tree the link belongs to; 0 for the world
-    body: np.ndarray  # the body whose joint this is, counted from 1
+    nv: np.ndarray  # number of velocities
+    tree: np.ndarray  # tree of the link; 0 for the world
+    body: np.ndarray  # body of the link's joint, counted from 1
     of_body: np.ndarray  # link of each body, counted from 1 (row 0: the world)
     trees: int
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Triangles that rays meet: vertices (n, 3) in the axes of the shape, m, and faces (n, 3), their corners."""
+    """Triangle mesh for ray casting: vertices (n, 3) in the axes of the shape, m, and faces (n, 3)."""
 
     vertices: np.ndarray
     faces: np.ndarray
@@ -78,29 +78,29 @@ class Surface:
 
 @dataclass(frozen=True)
 class Shapes:
-    """Shapes for contact and which of them may touch."""
+    """Collision shapes and candidate pairs."""
 
     names: tuple[str, ...] = ()
     kind: tuple[int, ...] = ()
     body: tuple[int, ...] = ()  # -1 is the world
-    vertices: tuple[tuple[int, int], ...] = ()  # first vertex and how many
-    hulls: tuple[Hull, ...] = ()  # how these hang together
-    grids: tuple[tuple[int, int, int], ...] = ()  # of a height field: first height, rows, columns
-    masks: tuple[tuple[int, int], ...] = ()  # group and touches
-    condim: tuple[int, ...] = ()  # directions in which contact acts: 1, 3, 4 or 6
-    priority: tuple[int, ...] = ()  # the higher of a pair decides alone
-    gap: tuple[float, ...] = ()  # m, how far beyond their margins adhesion acts; those of a pair add up
-    pairs: tuple[tuple[int, int], ...] = ()  # candidates, filtered and in the order of their kinds
-    excluded: tuple[tuple[int, int], ...] = ()  # bodies that never touch, -1 is the world
-    included: tuple[tuple[int, int, int], ...] = ()  # shapes that touch with numbers of their own, and their condim
-    included_gap: tuple[float, ...] = ()  # m, as gap, of these
+    vertices: tuple[tuple[int, int], ...] = ()  # first vertex and number of vertices
+    hulls: tuple[Hull, ...] = ()  # their connectivity
+    grids: tuple[tuple[int, int, int], ...] = ()  # height field: first height, rows, columns
+    masks: tuple[tuple[int, int], ...] = ()  # collision bit masks: group and touches
+    condim: tuple[int, ...] = ()  # contact dimension: 1, 3, 4 or 6
+    priority: tuple[int, ...] = ()  # the shape of higher priority alone sets the contact parameters
+    gap: tuple[float, ...] = ()  # m, range of adhesion beyond the margin; those of a pair add up
+    pairs: tuple[tuple[int, int], ...] = ()  # candidate pairs, filtered and in the order of their types
+    excluded: tuple[tuple[int, int], ...] = ()  # pairs of bodies excluded from contact, -1 is the world
+    included: tuple[tuple[int, int, int], ...] = ()  # explicit pairs, which have their own parameters, and their condim
+    included_gap: tuple[float, ...] = ()  # m, as gap, of explicit pairs
     limited: tuple[int, ...] = ()  # bodies whose joint has a limit or dry friction
-    parents_touch: bool = False  # whether bodies touch those that carry them, unless they have a rule of their own
-    touching_parents: tuple[int, ...] = ()  # bodies that do
-    surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays meet in its place
-    unseen: tuple[int, ...] = ()  # shapes that rays pass through
-    wet: tuple[int, ...] = ()  # shapes that a fluid feels as ellipsoids
-    measured: bool = False  # whether pairs are asked how far apart they are, and nothing else
+    parents_touch: bool = False  # True if bodies collide with their parents, unless excluded
+    touching_parents: tuple[int, ...] = ()  # bodies that collide with their parents
+    surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays intersect instead
+    unseen: tuple[int, ...] = ()  # shapes ignored by rays
+    wet: tuple[int, ...] = ()  # shapes treated as ellipsoids in a fluid
+    measured: bool = False  # True if only distances of the pairs are computed
 
     @cached_property
     def pair_array(self) -> np.ndarray:
@@ -109,12 +109,11 @@ class Shapes:
 
     @cached_property
     def included_number(self) -> dict[frozenset[int], int]:
-        """Where in `included` a pair is, the first time."""
+        """Index into `included` of each explicit pair, the first occurrence."""
         return {frozenset((a, b)): k for k, (a, b, _) in reversed(list(enumerate(self.included)))}
 
     def pair_condim(self, a: int, b: int) -> int:
-        """In how many directions contact of two shapes acts: an explicit pair says, or the shape of higher priority, or the
-        larger number of the two."""
+        """Contact dimension of two shapes: that of an explicit pair, of the shape of higher priority, or the larger one."""
         own = self.included_number.get(frozenset((a, b)))
         if own is not None:
             return self.included[own][2]
@@ -123,7 +122,7 @@ class Shapes:
         return max(self.condim[a], self.condim[b])
 
     def pair_condims(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The same of many pairs."""
+        """Contact dimensions of many pairs, see `pair_condim`."""
         condim, priority = np.array(self.condim, int), np.array(self.priority, int)
         first, second = condim[a], condim[b]
         alone = np.where(priority[a] > priority[b], first, second)
@@ -132,7 +131,7 @@ class Shapes:
         return np.where(own >= 0, np.array([*(d for *_, d in self.included), 0])[own], out)
 
     def own_numbers(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Where in `included` each of many pairs is; -1: nowhere."""
+        """Index into `included` of each of many pairs; -1 if absent."""
         size = len(self.names)
         known = {min(pair) * size + max(pair): k for pair, k in self.included_number.items()}
         codes = np.array(sorted(known), int)
@@ -143,8 +142,13 @@ class Shapes:
 
 
 class Equality(NamedTuple):
-    """What is held. kind: "connect" and "weld" hold two bodies (-1: the world), "joint" two joints and "tendon" two tendons
-    (second -1: one alone)."""
+    """Equality constraint.
+
+    Attributes:
+        name: Name.
+        kind: "connect" or "weld" (two bodies), "joint" (two joints) or "tendon" (two tendons).
+        a, b: Indices; a body -1 is the world, a second joint or tendon -1 is a constant.
+    """
 
     name: str
     kind: str
@@ -153,8 +157,13 @@ class Equality(NamedTuple):
 
 
 class Activated(NamedTuple):
-    """A state of an actuator. actuator: its index. dynamics: one of DYNAMICS. early: whether its force has the activation at
-    the end of the step."""
+    """Activation state of an actuator.
+
+    Attributes:
+        actuator: Its index.
+        dynamics: One of DYNAMICS.
+        early: True if its force uses the activation at the end of the step.
+    """
 
     actuator: int
     dynamics: str
@@ -162,7 +171,7 @@ class Activated(NamedTuple):
 
 
 class Keyframe(NamedTuple):
-    """A state and controls. mocap: position and quaternion of each mocap body, one after the other."""
+    """State and controls. mocap: position and quaternion of each mocap body, concatenated."""
 
     q: np.ndarray
     v: np.ndarray
@@ -172,32 +181,46 @@ class Keyframe(NamedTuple):
 
 
 class Zone(NamedTuple):
-    """Where a sensor feels, about its site. shape: sphere, capsule, ellipsoid, cylinder or box; size: as MuJoCo's."""
+    """Volume of a touch sensor, about its site. shape: sphere, capsule, ellipsoid, cylinder or box; size: as MuJoCo's."""
 
     shape: str
     size: tuple[float, float, float]
 
 
 class ContactSide(NamedTuple):
-    """One side of what a sensor reads between two. what: "shape", "body", "subtree", a body with all it carries, or "" for
-    anything; which: its index (-1: the world)."""
+    """One side of a contact or distance sensor.
+
+    Attributes:
+        what: "shape", "body", "subtree" (a body with its descendants), or "" for any.
+        which: Index; -1: the world.
+    """
 
     what: str = ""
     which: int = -1
 
 
 class Stage(NamedTuple):
-    """Where a distance is measured. model: of the shapes of both sides alone; shapes: which of the robot's these are."""
+    """Reduced model in which a distance is measured. model: the shapes of both sides; shapes: their indices in the robot."""
 
     model: Model
     shapes: tuple[int, ...]
 
 
 class Sensor(NamedTuple):
-    """What `sim.sensors` reads. kind: one of `artigrad.sensors.KINDS`; on: index of the joint, site, body, tendon or actuator
-    it reads; ref: of the site that a frame is seen from (-1: the world); cutoff: the largest reading (0: any); zone: of
-    touch, contact and insidesite. data: which numbers a rangefinder or contact sensor gives; between: the two sides of
-    contacts or of a distance; reduce, num: which contacts are given, and how many at most; stage: of a distance."""
+    """Sensor, read by `sim.sensors`.
+
+    Attributes:
+        name: Name.
+        kind: One of `artigrad.sensors.KINDS`.
+        on: Index of its joint, site, body, tendon or actuator.
+        ref: Index of the reference site of a frame sensor; -1: the world.
+        cutoff: Largest reading; 0: unlimited.
+        zone: Volume of touch, contact and insidesite sensors.
+        data: Fields returned by a rangefinder or contact sensor.
+        between: Both sides of contacts or of a distance.
+        reduce, num: Selection of contacts, and their largest number.
+        stage: Reduced model of a distance sensor.
+    """
 
     name: str
     kind: str
@@ -216,20 +239,30 @@ class Model(Sealed):
     """A robot, or several: bodies, joints, sites and actuators by name, and their default parameters.
 
     Body i is moved by joint i; `parent[i]` is a body index or -1 for the world. Built by `ModelBuilder` or `ag.load`.
-
-    nq, nv, na, nu: lengths of q, v, act and u; nb, ns: how many bodies and sites there are. bodies, joints, sites, actuators:
-    names, in the order of their rows in `params`. joint_type: of each joint. joint_q, joint_v: where its coordinates start in
-    q and its velocities in v. keyframes: (q, v, u, act, mocap) by name. reference: q in which the weights of constraints are
-    derived, MuJoCo's qpos0. mocap: bodies that are where params put them.
-    lifting: joints whose actuators compensate weight. shapes: what may touch, with its names. sensors: what `sim.sensors`
-    reads. tendons: what pulls along a path or couples joints; transmissions: what each actuator acts on; activations: whose
-    state `act` is; muscles: actuators that are one. params: the default parameters.
-
-    options: what a Simulator starts from. visuals: what bodies look like. cameras: where cameras are, for `artigrad.camera`. Of
-    a loaded file, unsupported: what is not simulated; notes: what is simulated differently, such as another integrator; print
-    them to read them.
-
     Attributes cannot be set: `replace` makes a copy with other parameters, options, visuals or another name.
+
+    Attributes:
+        nq, nv, na, nu: Lengths of q, v, act and u.
+        nb, ns: Numbers of bodies and sites.
+        bodies, joints, sites, actuators: Names, in the order of their rows in `params`.
+        joint_type: Type of each joint.
+        joint_q, joint_v: First entry of each joint's coordinates in q, and of its velocities in v.
+        keyframes: (q, v, u, act, mocap) by name.
+        reference: q in which the inverse weights of constraints are computed, MuJoCo's qpos0.
+        mocap: Bodies placed by params.
+        lifting: Joints whose actuators compensate gravity.
+        shapes: Collision shapes.
+        sensors: Sensors, read by `sim.sensors`.
+        tendons: Tendons.
+        transmissions: Target of each actuator.
+        activations: Actuators whose states are in `act`.
+        muscles: Actuators that are muscles.
+        params: Default parameters.
+        options: Default options of a Simulator.
+        visuals: Visual shapes.
+        cameras: Cameras, for `artigrad.camera`.
+        unsupported: Features of the loaded file that are not simulated; printable.
+        notes: Features that are simulated differently, such as another integrator; printable.
     """
 
     CALLED = "a Model"
@@ -303,7 +336,7 @@ class Model(Sealed):
         self._seal()
 
     def _remedy(self, name: str) -> str:
-        """Simulators, kernels and caches are made of a model as it is."""
+        """Return the way to change an attribute: simulators, kernels and caches depend on the model as it is."""
         if name in REPLACED:
             return f"model.replace({name}=...) makes another one"
         if name in FIELDS:
@@ -328,7 +361,7 @@ class Model(Sealed):
                 raise InputError(f"{what} of a Model is {kind.__name__}, not {type(given).__name__}")
         if params is not None and (params.model is not self or params.batch is not None):
             raise InputError(
-                f"params of a Model are one set of its own: take those of '{self.name}', model.params.replace"
+                f"params of a Model are one set of this model: take those of '{self.name}', model.params.replace"
             )
         if visuals is not None and not (
             isinstance(visuals, list | tuple) and all(isinstance(v, Visual) for v in visuals)
@@ -347,7 +380,7 @@ class Model(Sealed):
         return out
 
     def _zero_q(self) -> np.ndarray:
-        """All joints at zero; free bodies where they were placed."""
+        """All joints at zero; free bodies at their initial pose."""
         q = np.zeros(self.nq)
         for i, a in enumerate(self.joint_q):
             joint = self.joint_kind(i)
@@ -356,7 +389,7 @@ class Model(Sealed):
         return q
 
     def _reference_q(self, reference: Sequence[float]) -> np.ndarray:
-        """The reference pose: joints with one axis at these positions, others as placed."""
+        """Reference pose: axial joints at these positions, others as placed."""
         q = self._zero_q()
         for i, x in enumerate(reference):
             if self.joint_kind(i).axial:
@@ -365,38 +398,38 @@ class Model(Sealed):
         return q
 
     def _mocap_poses(self) -> np.ndarray:
-        """Where mocap bodies are: position and quaternion of each."""
+        """Position and quaternion of each mocap body."""
         own, p = list(self.mocap), self.params
         return np.concatenate([p.position[own], p.rotation[own]], axis=1).ravel()
 
     def shape_fluid(self, k: int) -> tuple[np.ndarray, ...] | None:
-        """How a fluid feels shape k, for the builder; None if not as an ellipsoid."""
+        """Return the fluid coefficients of shape k, for the builder; None if it is not treated as an ellipsoid."""
         if k not in self.shapes.wet:
             return None
         n, p = self.shapes.wet.index(k), self.params
         return p.fluid_coefficients[n], p.virtual_mass[n], p.virtual_inertia[n]
 
     def joint_kind(self, i: int) -> Joint:
-        """The record of joint i: its sizes and what it can have."""
+        """Return the record of joint i: its sizes and features."""
         return JOINTS[self.joint_type[i]]
 
     def keyframe(self, name: str | None = None) -> State:
-        """The named state; without a name the first there is of 'home', 'reference' (how a file places the robot) and
-        'zero' (all joints at zero)."""
+        """Return the named state; by default the first of 'home', 'reference' (the pose in the file) and 'zero' (all
+        joints at zero)."""
         found = self._keyframe(name)
         return State(found.q.copy(), found.v.copy(), found.act.copy())
 
     @property
     def default_keyframe(self) -> str:
-        """The name of the one that a reset takes."""
+        """Name of the default keyframe."""
         return next(k for k in DEFAULTS if k in self.keyframes)
 
     def keyframe_control(self, name: str | None = None) -> np.ndarray:
-        """The controls of the named keyframe."""
+        """Return the controls of the named keyframe."""
         return self._keyframe(name).u.copy()
 
     def keyframe_params(self, name: str | None = None) -> Params:
-        """The default parameters with mocap bodies where the named keyframe has them."""
+        """Return the default parameters with mocap bodies as in the named keyframe."""
         places = self._keyframe(name).mocap.reshape(-1, 7)
         position, rotation = np.array(self.params.position), np.array(self.params.rotation)
         position[list(self.mocap)], rotation[list(self.mocap)] = places[:, :3], places[:, 3:]
@@ -409,40 +442,40 @@ class Model(Sealed):
         return self.keyframes[name]
 
     def body(self, name: str) -> int:
-        """The index of a body."""
+        """Return the index of a body."""
         return self._index(name, self.bodies, "body")
 
     def joint(self, name: str) -> int:
-        """The index of a joint: that of the body it moves."""
+        """Return the index of a joint: that of the body it moves."""
         return self._index(name, self.joints, "joint")
 
     def site(self, name: str) -> int:
-        """The index of a site."""
+        """Return the index of a site."""
         return self._index(name, self.sites, "site")
 
     def actuator(self, name: str) -> int:
-        """The index of an actuator: its place in u."""
+        """Return the index of an actuator in u."""
         return self._index(name, self.actuators, "actuator")
 
     def camera(self, name: str) -> Mount:
-        """The camera of this name."""
+        """Return the camera of this name."""
         names = tuple(c.name for c in self.cameras)
         return self.cameras[self._index(name, names, "camera fixed to a body")]
 
     def tendon(self, name: str) -> int:
-        """The index of a tendon: its row in params.tendon_stiffness and the like."""
+        """Return the index of a tendon: its row in params.tendon_stiffness etc."""
         return self._index(name, tuple(t.name for t in self.tendons), "tendon")
 
     def shape(self, name: str) -> int:
-        """The index of a shape: its row in params.friction, params.shape_size and the like."""
+        """Return the index of a shape: its row in params.friction, params.shape_size etc."""
         return self._index(name, tuple(self.shapes.names), "shape")
 
     def sensor(self, name: str) -> int:
-        """The index of a sensor: its place in `sensors`."""
+        """Return the index of a sensor in `sensors`."""
         return self._index(name, tuple(s.name for s in self.sensors), "sensor")
 
     def equality(self, name: str) -> int:
-        """The index of an equality: its row in params.equality_anchor and the like."""
+        """Return the index of an equality: its row in params.equality_anchor etc."""
         return self._index(name, tuple(e.name for e in self.equalities), "equality")
 
     def _index(self, name: str, names: tuple[str, ...], what: str) -> int:
@@ -453,21 +486,27 @@ class Model(Sealed):
 
     @property
     def has_contact(self) -> bool:
-        """Whether a step may have rows: contacts, limits, dry friction, equalities, servo motors."""
+        """True if a step can have constraint rows: contacts, limits, dry friction, equalities, servo motors."""
         some = self.shapes.pairs or self.shapes.limited or self.equalities or self.stopped_tendons
         return bool(some or self.servos)
 
     @cached_property
     def servos(self) -> tuple[int, ...]:
-        """The actuators that are servo motors."""
+        """Indices of actuators that are servo motors."""
         return tuple(j for j, kind in enumerate(self.actuator_kind) if kind in (SERVO, SPEED))
 
     @cached_property
     def extras(self) -> frozenset[str]:
-        """Forces that not every model has, as built: "compensation" of weight, a "fluid", gains of actuators with a "slope",
-        a "spring" that is not linear or of a ball or free joint, a tendon with a "curve", motors that are a "servo",
-        "activation" of actuators, "muscle"s, "adhesion"; limits of "effort", and "lifting" of weight within these; a
-        "surface" that moves by itself."""
+        """Forces that not every model has, as built.
+
+        compensation   gravity compensation              lifting       by actuators
+        fluid          a fluid                           ellipsoid     shapes treated as ellipsoids in it
+        spring         nonlinear or rotational springs   curve         nonlinear springs of tendons
+        slope          gains with a slope                effort        effort limits
+        servo          servo motors                      activation    activations of actuators
+        muscle         muscles                           adhesion      adhesion actuators
+        sticky         adhesive contacts                 surface       surface velocities
+        """
         found = {what for what, names in EXTRAS.items() if any(self.params[n].any() for n in names)}
         if any(k and not self.joint_kind(i).axial for i, k in enumerate(self.params.stiffness)):
             found.add("spring")
@@ -484,26 +523,26 @@ class Model(Sealed):
 
     @property
     def actuator_joint(self) -> tuple[int, ...]:
-        """The joint that each actuator acts on, or -1."""
+        """Joint that each actuator acts on, or -1."""
         return tuple(t.a if t.kind.startswith("joint") else -1 for t in self.transmissions)
 
     @cached_property
     def lines(self) -> tuple[tuple[Line, ...], tuple[int, ...]]:
-        """Tendons and what actuators act along where it is not one joint axis; and the line of each actuator, from 1."""
+        """Transmissions of tendons and of actuators not on axial joints; and the index of each actuator's, from 1."""
         lines, of_actuator = lines_of(self)
         return tuple(lines), tuple(of_actuator)
 
     @cached_property
     def links(self) -> Links:
-        """The tree of moving links, derived from bodies and joints."""
+        """Tree of moving links, derived from bodies and joints."""
         moving = [t in KIND for t in self.joint_type]
-        above: list[int] = []  # the nearest body outwards of the world that moves, itself included; -1 is the world
+        above: list[int] = []  # nearest moving ancestor of each body, itself included; -1 is the world
         depth: list[int] = []
         for i, p in enumerate(self.parent):
             inner, inner_depth = (-1, 0) if p < 0 else (above[p], depth[p])
             above.append(i if moving[i] else inner)
             depth.append(inner_depth + moving[i])
-        # by depth, so that neighbours in a loop belong to different branches and need not wait for each other
+        # sorted by depth: consecutive links are in different branches and do not depend on each other
         order = sorted((i for i in range(self.nb) if moving[i]), key=lambda i: depth[i])
         link = {-1: 0} | {i: k for k, i in enumerate(order, start=1)}
         rows: list[tuple[int, ...]] = [(0,) * 7]
@@ -520,7 +559,7 @@ class Model(Sealed):
         return Links(parent_, kind, q, v, nv, tree_, body, of_body, trees)
 
     def _repr_html_(self) -> str:
-        """A table of the joints, for notebooks."""
+        """Return a table of the joints, for notebooks."""
         heads = ("body", "on", "joint", "type", "limit", "mass (kg)")
         rows = []
         for i, body in enumerate(self.bodies):

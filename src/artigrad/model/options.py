@@ -1,4 +1,4 @@
-"""Options: about the method, not about the robot."""
+"""Options of the simulation method, independent of the robot."""
 
 from __future__ import annotations
 
@@ -23,50 +23,50 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Options:
-    """How a step is made.
+    """Options of a simulation step.
 
-    dt: time step, s.
-    integrator: "euler" (velocity first, then position with the new velocity; joint damping acts at the end of the step),
-        "implicitfast" (so do the velocity gains of actuators: for stiff servos), "implicit" (so do gyroscopic and Coriolis
-        forces: for what spins fast), "rk4" (fourth order where nothing touches; damping explicit), or "explicit" (position
-        with the old velocity). The first four are MuJoCo's of these names. law="hard" steps by euler.
-    implicit_damping: False takes joint damping at the present velocity also under euler and explicit.
-    factor: how the mass matrix is inverted: "articulated" (articulated-body recursion, O(n)) or "sparse" (L^T D L along
-        the tree). Same result to rounding; `docs/design/dynamics.md` has the figures behind the default. Contact works
-        on the articulated one.
-
-    Constraints (`docs/laws.md`):
-    law: "soft" (MuJoCo's: convex, always solvable, for contacts, limits, dry friction and equalities) or "hard" (the ICML
-        2021 paper's: contacts that do not give way, with restitution; limits and dry friction of joints with one axis).
-    cone: of friction: "pyramidal" (each of two tangents by itself) or "elliptic" (the same in all directions).
-    max_contacts: how many points between shapes that may push each other may be near at a time; more is an error. None: as
-        many as there can be, but at most 512, or 64 under the hard law.
-
-    Of the soft law alone:
-    impratio: how much stiffer friction is than the normal direction.
-    refsafe: whether time constants are at least two steps, as in MuJoCo.
-    iterations: of Newton's method, at most; what is left over is in `violation`.
-    noslip: sweeps after it against the creep of friction, MuJoCo's noslip_iterations; 0: none.
-    noslip_tolerance: kg m^2/s^4, what a sweep must gain to be followed by another: MuJoCo's, which is relative, times its mean
-        inertia and the number of degrees of freedom.
-
-    Of the hard law alone (`docs/design/contact.md`):
-    solver: "hybrid" (sweeps name the active set, an exact solve, a check of every row) or "gauss_seidel" (projected
-        Gauss-Seidel sweeps until nothing moves by more than `tolerance`, at most `sweeps` of them).
-    sweeps: of Gauss-Seidel, at most; exactly so many with tolerance=0.
-    gradient: of contact: "implicit", at the solution, by its active set; or "reverse", the exact derivative of the sweeps that
-        were run, converged or not (needs solver="gauss_seidel").
-    search_distance: m (rad for limits of revolute joints), how near shapes must be to be looked at, beside what they approach
-        by in one step at their present speed.
-    error_reduction: share of the error in depth that is taken back per step, 0 to switch position correction off.
-    correction_speed: m/s (rad/s for limits of revolute joints), at most so fast is depth taken back, so that what starts deep
-        comes out slowly whatever dt is.
-    slop: m, the depth at which contacts rest, so that they do not sit on a kink of the law.
-    softness: how much contacts give way, as a share of the inverse masses that the model gives the two bodies (`body_weight`,
-        `dof_weight`); what makes redundant contacts share their load.
-    absolute_softness: 1/kg (1/(kg m^2) for revolute joints), the same as a number for all contacts; the paper's.
-    bounce_threshold: m/s, slower contacts do not bounce.
-    tolerance: m/s, what a solver accepts as solved.
+    Attributes:
+        dt: Time step, s.
+        integrator: "euler" (velocity first, then position with the new velocity; joint damping at the end of the step),
+            "implicitfast" (also velocity gains of actuators: for stiff servos), "implicit" (also gyroscopic and
+            Coriolis forces: for fast spins), "rk4" (fourth order without contact; explicit damping), or "explicit"
+            (position with the old velocity). The first four are MuJoCo's of these names. law="hard" steps by euler.
+        implicit_damping: False evaluates joint damping at the present velocity also under euler and explicit.
+        factor: Solver of the mass matrix: "articulated" (articulated-body recursion, O(n)) or "sparse" (L^T D L along
+            the tree). Same result to rounding; `docs/design/dynamics.md` has the measurements behind the default.
+            Constraints require the articulated one.
+        law: Constraint law (`docs/laws.md`): "soft" (MuJoCo's: convex, always solvable, for contacts, limits, dry
+            friction and equalities) or "hard" (that of the ICML 2021 paper: rigid contacts with restitution; limits and
+            dry friction of axial joints).
+        cone: Friction cone: "pyramidal" (two independent tangents) or "elliptic" (isotropic).
+        max_contacts: Capacity of the contact buffer, in points; ContactError if exceeded. Soft law: for the whole
+            model, separately for condim 1/3 and 4/6. Hard law: per group of trees that can collide. On the CPU it is
+            shared by the robots of a SIMD vector. None: the number of candidate points, at most 512 (soft) or 64
+            (hard).
+        impratio: Soft law: ratio of frictional to normal impedance.
+        refsafe: Soft law: keep time constants at two steps or more, as MuJoCo does.
+        iterations: Soft law: largest number of Newton iterations; the residual is in `violation`.
+        noslip: Soft law: number of noslip sweeps against the creep of friction, MuJoCo's noslip_iterations; 0: none.
+        noslip_tolerance: Soft law: improvement of a sweep, kg m^2/s^4, below which the sweeps end: MuJoCo's, which is
+            relative, times its mean inertia and the number of degrees of freedom.
+        solver: Hard law (`docs/design/contact.md`): "hybrid" (sweeps identify the active set, then an exact solve and a
+            check of every row) or "gauss_seidel" (projected Gauss-Seidel sweeps until no update exceeds `tolerance`, at
+            most `sweeps` of them).
+        sweeps: Hard law: largest number of Gauss-Seidel sweeps; exactly that number with tolerance=0.
+        gradient: Hard law: "implicit", at the solution, by its active set; or "reverse", the exact derivative of the
+            sweeps that were run, converged or not (requires solver="gauss_seidel").
+        search_distance: Hard law: distance, m (rad for limits of revolute joints), within which shapes are candidates,
+            besides the distance that they approach in one step at their present speed.
+        error_reduction: Hard law: fraction of the penetration error corrected per step; 0 switches position correction
+            off.
+        correction_speed: Hard law: largest speed of position correction, m/s (rad/s for limits of revolute joints), so
+            that deep initial penetration is resolved slowly for any dt.
+        slop: Hard law: penetration depth of resting contacts, m, so that they are not at a kink of the law.
+        softness: Hard law: compliance of contacts, as a fraction of the inverse weights of the two bodies
+            (`body_weight`, `dof_weight`); it distributes the load of redundant contacts.
+        absolute_softness: Hard law: compliance of all contacts, 1/kg (1/(kg m^2) for revolute joints), as in the paper.
+        bounce_threshold: Hard law: speed below which contacts do not bounce, m/s.
+        tolerance: Hard law: tolerance of the solvers, m/s.
     """
 
     dt: float = 1e-3
@@ -120,12 +120,12 @@ class Options:
         for name in ("implicit_damping", "refsafe"):
             if not isinstance(getattr(self, name), bool | np.bool_):
                 raise InputError(f"{name} is True or False, not {getattr(self, name)!r}")
-        for f in fields(self):  # NumPy's numbers become Python's
+        for f in fields(self):  # convert NumPy scalars to Python's
             if isinstance(getattr(self, f.name), np.generic):
                 object.__setattr__(self, f.name, getattr(self, f.name).item())
 
     def changed(self, given: dict[str, Any]) -> Options:
-        """These options with some replaced; an unknown one is named."""
+        """Return a copy with some options replaced; an unknown option raises an error that names it."""
         if not isinstance(given, dict):
             raise InputError(f"options are given by name, as {{'dt': 0.01}}, not {type(given).__name__}")
         known = [f.name for f in fields(self)]
@@ -143,22 +143,23 @@ class Options:
 
     @property
     def contact_limit(self) -> int:
-        """How many points may be near at a time."""
+        """Capacity of the contact buffer, in points."""
         return MOST_CONTACTS[self.law] if self.max_contacts is None else self.max_contacts
 
     @property
     def contact_numbers(self) -> list[float]:
-        """The numbers of contact that kernels read at run time."""
+        """Options of the hard law that kernels read at run time."""
         return [float(getattr(self, name)) for name in NUMBERS]
 
     @property
     def soft_numbers(self) -> list[float]:
-        """What of the soft law goes into the constants: least time constant, 1/sqrt(impratio), and 1 for pyramidal cones."""
+        """Options of the soft law that enter the constants: least time constant, 1/sqrt(impratio), and 1 for pyramidal
+        cones."""
         return [2.0 * self.dt if self.refsafe else 0.0, self.impratio**-0.5, float(self.cone == "pyramidal")]
 
     @property
     def structure(self) -> Options:
-        """The options that shape a kernel, the others at their defaults: what kernels are compiled for."""
+        """The options for which kernels are compiled; all others at their defaults."""
         shaping = {
             name: getattr(self, name) for name in (*CHOICES, "sweeps", "iterations", "implicit_damping", "noslip")
         }

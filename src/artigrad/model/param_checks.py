@@ -1,4 +1,4 @@
-"""Which Params a simulation refuses: what is no number, what no robot has, and what a model was built without."""
+"""Validation of Params before a simulation: invalid numbers, unphysical values, and features a model was built without."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ SIDES = {
     "box": 3,
     "ellipsoid": 3,
     "height_field": 3,
-}  # numbers of a size that count
+}  # number of sizes used
 THROUGH = " (replace(..., unchecked=True) lets an optimiser or a difference through)"
 
 
 def check_params(params: Params) -> None:
-    """Refuse numbers that no physics can be made of: NaN, infinity, axes without direction; and unless they are `unchecked`,
-    those that no robot has."""
+    """Refuse invalid values: NaN, infinity, axes without direction; and unphysical values, unless `unchecked`."""
     _check_numbers(params)
     for name in DIRECTIONS:
         x = params[name]
@@ -33,7 +32,7 @@ def check_params(params: Params) -> None:
 
 
 def _check_numbers(params: Params) -> None:
-    """All numbers at once; which one it is, if there is one that is none."""
+    """Check all values at once; if one is invalid, name it."""
     bad = ~np.isfinite(params.flat)
     for name in MAY_BE_INFINITE:
         start, shape = params.model.param_slots[name]
@@ -47,8 +46,10 @@ def _check_numbers(params: Params) -> None:
 
 
 def check_signs(params: Params, slack: float = 0.0) -> None:
-    """Refuse numbers that no robot has, but for those that the model came with: a file may drive a joint by negative damping.
-    slack: how far beyond they may be, for the steps of differences."""
+    """Refuse unphysical values, except those that the model came with: a file may drive a joint by negative damping.
+
+    slack: Tolerance, for steps of finite differences.
+    """
     for name in (*POSITIVE, *RANGES, "restitution"):
         x = params[name]
         _check_sign(name, x, x != params.model.params[name], slack)
@@ -65,13 +66,13 @@ def _check_sign(name: str, x: np.ndarray, new: np.ndarray, slack: float) -> None
     elif name in RANGES:
         low, high, changed = x[..., 0], x[..., 1], new.any(-1)
         _refuse(name, x, changed & (low > high + slack), "the lowest comes before the highest" + THROUGH)
-        _refuse(name, x, changed & ((low == np.inf) | (high == -np.inf)), "no number lies between these" + THROUGH)
+        _refuse(name, x, changed & ((low == np.inf) | (high == -np.inf)), "the interval is empty" + THROUGH)
     else:
         _refuse(name, x, (x < -slack) | (x > 1 + slack), "it is between 0 and 1" + THROUGH)
 
 
 def _check_inertias(params: Params) -> None:
-    """No principal moment is negative, and none larger than the sum of the others, unless the model came with such a one."""
+    """Refuse negative principal moments, and those larger than the sum of the others, unless the model came with one."""
     x, known = params.inertia, params.model.params.inertia
     new = (x != known).any(-1)
     _refuse("inertia", x, new & ~_resists_all_turns(x), "its principal moments cannot be negative" + THROUGH)
@@ -80,13 +81,13 @@ def _check_inertias(params: Params) -> None:
 
 
 def _of_a_body(x: np.ndarray) -> np.ndarray:
-    """Whether tr(I)/2 - I has no negative principal moment."""
+    """Return True where tr(I)/2 - I has no negative principal moment."""
     half = x[..., :3].sum(-1, keepdims=True) / 2
     return _resists_all_turns(np.concatenate([half - x[..., :3], -x[..., 3:]], -1))
 
 
 def _check_sizes(params: Params) -> None:
-    """Shapes, and what tendons wrap around, have a size."""
+    """Refuse shapes and wrapping shapes without size."""
     model = params.model
     x, sides = params.shape_size, [SIDES.get(SHAPES[kind], 0) for kind in model.shapes.kind]
     new = (x != model.params.shape_size) & (np.arange(3) < np.array(sides, int).reshape(-1, 1))
@@ -97,7 +98,7 @@ def _check_sizes(params: Params) -> None:
 
 
 def _check_solrefs(params: Params) -> None:
-    """Two numbers above zero, or none, but not both zero."""
+    """Refuse a solref unless both numbers are positive, or none is and they are not both zero."""
     for name in SOLREFS:
         x = params[name]
         new = (x != params.model.params[name]).any(-1)
@@ -109,13 +110,13 @@ def _check_solrefs(params: Params) -> None:
 
 
 def _check_gains(params: Params) -> None:
-    """A servo pulls towards what is wanted."""
+    """Refuse negative gains of servos."""
     x, servo = params.gain, np.array(params.model.actuator_kind, int) != DIRECT
     _refuse("gain", x, servo & (x != params.model.params.gain) & (x < 0), "a servo has no negative gain" + THROUGH)
 
 
 def _resists_all_turns(x: np.ndarray) -> np.ndarray:
-    """Whether no principal moment of inertias xx, yy, zz, xy, xz, yz is negative, by the principal minors of the matrix."""
+    """Return True where inertias xx, yy, zz, xy, xz, yz have no negative principal moment, by the principal minors."""
     xx, yy, zz, xy, xz, yz = np.moveaxis(x, -1, 0)
     size = np.abs(x).max(-1, initial=0.0)
     slack = 1e-9 * size
@@ -126,7 +127,7 @@ def _resists_all_turns(x: np.ndarray) -> np.ndarray:
 
 
 def check_structure(params: Params, law: str) -> None:
-    """Refuse what a law has no rows for: it would be left out in silence."""
+    """Refuse parameters for which the law has no rows, which would be ignored."""
     model = params.model
     if law == "soft" and (params.restitution > 0).any():
         shape = model.shapes.names[int(np.argwhere(params.restitution > 0)[0][-1])]
@@ -141,7 +142,7 @@ def check_structure(params: Params, law: str) -> None:
         _check_carried(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
-    if law == "hard":  # one row serves both
+    if law == "hard":  # one row for both
         had = dict.fromkeys(had, had["limit"] | had["dry_friction"])
     for name in had:
         new = has[name] & ~had[name]
@@ -154,7 +155,7 @@ def check_structure(params: Params, law: str) -> None:
 
 
 def _check_tendons(params: Params) -> None:
-    """Rows of tendons are those that the model was built with."""
+    """Refuse tendon limits and friction that the model was built without."""
     model = params.model
     for name in ("tendon_limit", "tendon_dry_friction"):
         had, has = (
@@ -169,7 +170,7 @@ def _check_tendons(params: Params) -> None:
 
 
 def _check_servos(params: Params) -> None:
-    """Servo motors have no bias and no slope of a gain."""
+    """Refuse a bias or a gain slope of servo motors."""
     for j in params.model.servos:
         name = params.model.actuators[j]
         for key in ("bias", "gain_slope"):
@@ -180,7 +181,7 @@ def _check_servos(params: Params) -> None:
 
 
 def _check_carried(params: Params) -> None:
-    """Every joint moves some mass; what has an inertia has a mass, unless the model came so."""
+    """Refuse a joint that moves no mass, and an inertia without mass, unless the model came with it."""
     m, carried = params.model, np.array(params.mass)
     new = (params.mass != m.params.mass) | (params.inertia != m.params.inertia).any(-1)
     _refuse("mass", params.mass, new & (params.mass == 0) & params.inertia.any(-1), "a body with an inertia has a mass")
@@ -196,7 +197,7 @@ def _check_carried(params: Params) -> None:
 
 
 def _check_extras(params: Params) -> None:
-    """Forces, and limits of them, that not every model has are those that it was built with."""
+    """Refuse optional forces and force limits that the model was built without."""
     model = params.model
     if model.nu and np.isfinite(params.effort_limit).any() and "effort" not in model.extras:
         raise InputError(

@@ -1,7 +1,7 @@
-"""Params: every float that physics reads, in one flat array with named views.
+"""Params: all real parameters of the physics, in one flat array with named views.
 
-One set for all robots has shape (n,), one set per robot (batch, n); a gradient comes back as the same type. Params are
-read-only values: `params.replace(mass=...)` makes a changed copy.
+One set for the whole batch has shape (n,), one set per batch element (batch, n); a gradient is of the same type. Params
+are read-only: `params.replace(mass=...)` makes a changed copy.
 """
 
 from __future__ import annotations
@@ -17,77 +17,89 @@ from ..errors import InputError, near
 if TYPE_CHECKING:
     from .model import Model
 
-# name: (counted per, shape of one entry, unit and meaning)
+# name: (type of part, shape of one entry, unit and meaning)
 FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "gravity": ("world", (3,), "m/s^2, acceleration of free fall, world axes"),
     "mass": ("body", (), "kg"),
-    "com": ("body", (3,), "m, centre of mass in the body frame"),
-    "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the centre of mass, body axes"),
+    "com": ("body", (3,), "m, center of mass in the body frame"),
+    "inertia": ("body", (6,), "kg m^2, xx yy zz xy xz yz about the center of mass, body axes"),
     "position": (
         "body",
         (3,),
-        "m, body frame in the parent body's frame at q = 0; of a free joint: where its spring rests",
+        "m, body frame in the parent body's frame at q = 0; of a free joint: rest position of its spring",
     ),
     "rotation": (
         "body",
         (4,),
-        "unit quaternion w x y z, body axes in the parent body's axes at q = 0; of a free joint: as its spring rests",
+        "unit quaternion w x y z, body axes in the parent body's axes at q = 0; of a free joint: rest rotation of its spring",
     ),
     "anchor": ("body", (3,), "m, a point on the joint's axis, in the body frame"),
     "axis": ("body", (3,), "unit vector, axis of a revolute or prismatic joint, in the body frame"),
     "damping": ("body", (), "N m s/rad or N s/m, on each velocity of the joint that moves the body"),
     "armature": ("body", (), "kg m^2 or kg, added to the diagonal of the mass matrix for that joint"),
-    "stiffness": ("body", (), "N m/rad or N/m, spring of a joint; of a free one both"),
-    "spring_reference": ("body", (), "rad or m, where the spring of a revolute or prismatic joint rests"),
-    "stiffness_curve": ("body", (2,), "N m/rad^2 and N m/rad^3, or N/m^2 and N/m^3: what x^2 and x^3 add to its force"),
-    "damping_curve": ("body", (2,), "N m s^2/rad^2 and N m s^3/rad^3, or with m: what v abs(v) and v^3 add to damping"),
+    "stiffness": ("body", (), "N m/rad or N/m, spring stiffness of a joint; both for a free one"),
+    "spring_reference": ("body", (), "rad or m, rest position of the spring of a revolute or prismatic joint"),
+    "stiffness_curve": (
+        "body",
+        (2,),
+        "N m/rad^2 and N m/rad^3, or N/m^2 and N/m^3: coefficients of x^2 and x^3 in the spring force",
+    ),
+    "damping_curve": (
+        "body",
+        (2,),
+        "N m s^2/rad^2 and N m s^3/rad^3, or with m: coefficients of v abs(v) and v^3 in the damping force",
+    ),
     "limit": (
         "body",
         (2,),
         "rad or m, lowest and highest position of a joint; of a ball joint: 0 and its largest angle",
     ),
-    "limit_margin": ("body", (), "rad or m, how far before a limit its row begins to act"),
+    "limit_margin": ("body", (), "rad or m, distance before a limit at which its row becomes active"),
     "limit_solref": ("body", (2,), "s and 1, time constant and damping ratio of a limit (below zero: 1/s^2, 1/s)"),
     "limit_solimp": (
         "body",
         (5,),
         "impedance of a limit: at the limit, beyond the width, width (rad or m), midpoint, power",
     ),
-    "effort_limit": ("body", (2,), "N m or N, lowest and highest force of all actuators together on a joint"),
+    "effort_limit": ("body", (2,), "N m or N, lowest and highest total actuator force on a joint"),
     "velocity_limit": ("body", (), "rad/s or m/s, for controllers to read; nothing enforces it"),
     "dry_friction": ("body", (), "N m or N, largest force of dry friction on each velocity of a joint"),
     "dry_solref": ("body", (2,), "s and 1, time constant and damping ratio of dry friction"),
-    "dry_solimp": ("body", (5,), "impedance of dry friction, of which the first number counts"),
-    "gravity_compensation": ("body", (), "share of the weight of a body that is taken away"),
-    "fluid_box": ("body", (3,), "m, edges of the box that the fluid feels, about the centre of mass"),
+    "dry_solimp": ("body", (5,), "impedance of dry friction, of which the first number is used"),
+    "gravity_compensation": ("body", (), "fraction of the weight of a body that is compensated"),
+    "fluid_box": ("body", (3,), "m, edges of the equivalent box in the fluid, about the center of mass"),
     "fluid_rotation": ("body", (4,), "unit quaternion w x y z, axes of that box in the body's"),
-    "body_weight": ("body", (2,), "1/kg and 1/(kg m^2), how easily a body moves and turns in the reference pose"),
-    "dof_weight": ("dof", (), "1/kg or 1/(kg m^2), how easily a degree of freedom moves in the reference pose"),
+    "body_weight": (
+        "body",
+        (2,),
+        "1/kg and 1/(kg m^2), translational and rotational inverse weight of a body in the reference pose",
+    ),
+    "dof_weight": ("dof", (), "1/kg or 1/(kg m^2), inverse weight of a degree of freedom in the reference pose"),
     "shape_position": ("shape", (3,), "m, in the body frame"),
     "shape_rotation": ("shape", (4,), "unit quaternion w x y z, in the body frame"),
     "shape_size": (
         "shape",
         (3,),
         "m, sphere: radius; capsule, cylinder: radius, half length; box, ellipsoid: half edges, half axes; height field: half "
-        "extents along x and y, depth of its base; plane: half extents that rangefinders see",
+        "extents along x and y, depth of its base; plane: half extents for rangefinders",
     ),
-    "friction": ("shape", (), "coefficient of sliding friction; a pair has the larger of its two"),
-    "torsional_friction": ("shape", (), "m, coefficient of friction against turning about the normal"),
+    "friction": ("shape", (), "coefficient of sliding friction; a pair uses the larger of its two"),
+    "torsional_friction": ("shape", (), "m, coefficient of friction against rotation about the normal"),
     "rolling_friction": ("shape", (), "m, coefficient of friction against rolling"),
-    "restitution": ("shape", (), "coefficient of restitution, 0 to 1; a pair has the larger of its two"),
+    "restitution": ("shape", (), "coefficient of restitution, 0 to 1; a pair uses the larger of its two"),
     "solref": ("shape", (2,), "s and 1, time constant and damping ratio of contact (below zero: 1/s^2, 1/s)"),
     "solimp": ("shape", (5,), "impedance of contact: at the surface, beyond the width, width (m), midpoint, power"),
-    "solmix": ("shape", (), "weight of this shape where solref and solimp of two are mixed"),
-    "margin": ("shape", (), "m, how far above its surface a shape begins to push; those of a pair add up"),
+    "solmix": ("shape", (), "mixing weight of this shape for solref and solimp of a pair"),
+    "margin": ("shape", (), "m, distance from its surface at which a contact becomes active; those of a pair add up"),
     "adhesion": (
         "shape",
         (),
-        "N, how much a contact of the shape pulls before it breaks; those of a pair add up, or that of higher priority counts",
+        "N, pull at which a contact of the shape breaks; those of a pair add up, or that of higher priority is used",
     ),
     "surface_velocity": (
         "shape",
         (6,),
-        "m/s and rad/s, velocity of its surface, and angular velocity of it about the shape's origin, as contacts see it",
+        "m/s and rad/s, surface velocity at contacts, and its angular velocity about the shape's origin",
     ),
     "pair_friction": ("pair", (5,), "two of sliding, torsional (m), two of rolling (m), of an explicit pair"),
     "pair_solref": ("pair", (2,), "as solref, of an explicit pair"),
@@ -95,13 +107,13 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "pair_solimp": ("pair", (5,), "as solimp, of an explicit pair"),
     "pair_margin": ("pair", (), "m, as margin, of an explicit pair"),
     "pair_adhesion": ("pair", (), "N, as adhesion, of an explicit pair"),
-    "equality_anchor": ("equality", (2, 3), "m, the point of each of two bodies that is held, in its frame"),
+    "equality_anchor": ("equality", (2, 3), "m, anchor on each of two bodies, in its frame"),
     "equality_rotation": (
         "equality",
         (2, 4),
-        "unit quaternions w x y z, the axes in each of two bodies that are held (weld)",
+        "unit quaternions w x y z, the axes on each of two bodies that are aligned (weld)",
     ),
-    "equality_torque_scale": ("equality", (), "m, how much a turn counts beside a shift (weld)"),
+    "equality_torque_scale": ("equality", (), "m, weight of rotation relative to translation (weld)"),
     "equality_polynomial": ("equality", (5,), "q of the first joint (rad or m) as a polynomial of that of the second"),
     "equality_solref": ("equality", (2,), "s and 1, time constant and damping ratio (below zero: 1/s^2, 1/s)"),
     "equality_solimp": (
@@ -109,15 +121,19 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
         (5,),
         "impedance: at no error, beyond the width, width (rad or m), midpoint, power",
     ),
-    "tendon_stiffness": ("tendon", (), "N/m or N m/rad, spring of a tendon"),
-    "tendon_damping": ("tendon", (), "N s/m or N m s/rad, damper of a tendon"),
-    "tendon_stiffness_curve": ("tendon", (2,), "N/m^2 and N/m^3, or with rad: what x^2 and x^3 add to its force"),
+    "tendon_stiffness": ("tendon", (), "N/m or N m/rad, spring stiffness of a tendon"),
+    "tendon_damping": ("tendon", (), "N s/m or N m s/rad, damping of a tendon"),
+    "tendon_stiffness_curve": (
+        "tendon",
+        (2,),
+        "N/m^2 and N/m^3, or with rad: coefficients of x^2 and x^3 in the spring force",
+    ),
     "tendon_damping_curve": (
         "tendon",
         (2,),
-        "N s^2/m^2 and N s^3/m^3, or with rad: what v abs(v) and v^3 add to damping",
+        "N s^2/m^2 and N s^3/m^3, or with rad: coefficients of v abs(v) and v^3 in the damping force",
     ),
-    "tendon_rest": ("tendon", (2,), "m or rad, lengths between which that spring rests"),
+    "tendon_rest": ("tendon", (2,), "m or rad, interval of lengths without spring force"),
     "tendon_limit": ("tendon", (2,), "m or rad, shortest and longest length"),
     "tendon_limit_margin": ("tendon", (), "m or rad, how far before a limit its row begins to act"),
     "tendon_limit_solref": ("tendon", (2,), "as limit_solref, of a tendon"),
@@ -125,11 +141,11 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "tendon_dry_friction": ("tendon", (), "N or N m, largest force of dry friction along a tendon"),
     "tendon_dry_solref": ("tendon", (2,), "as dry_solref, of a tendon"),
     "tendon_dry_solimp": ("tendon", (5,), "as dry_solimp, of a tendon"),
-    "tendon_weight": ("tendon", (), "how easily the length of a tendon changes in the reference pose"),
-    "piece_scale": ("piece", (), "by which a joint position, or the length of a straight piece, counts in a tendon"),
-    "piece_radius": ("piece", (), "m, of the sphere or cylinder that a piece of a tendon wraps around"),
+    "tendon_weight": ("tendon", (), "inverse weight of a tendon in the reference pose"),
+    "piece_scale": ("piece", (), "factor of a joint position, or of the length of a straight segment, in a tendon"),
+    "piece_radius": ("piece", (), "m, radius of the sphere or cylinder that a segment of a tendon wraps around"),
     "vertex": ("vertex", (3,), "m, point of a convex point set, in the shape's frame"),
-    "height": ("height", (), "m, of a height field, row after row along y, in the shape's frame"),
+    "height": ("height", (), "m, heights of a height field, row by row along y, in the shape's frame"),
     "site_position": ("site", (3,), "m, in the body frame"),
     "site_rotation": ("site", (4,), "unit quaternion w x y z, in the body frame"),
     "gear": ("actuator", (), "joint torque per unit of actuator force; actuator length = gear * joint position"),
@@ -140,32 +156,32 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
     ),
     "crank_length": ("actuator", (), "m, rod of one on a slider-crank"),
     "gain": ("actuator", (), "actuator force per unit of control (servos: per unit of error; servo motors: 1/s)"),
-    "gain_slope": ("actuator", (2,), "how the gain changes with length and velocity, as that of a damper does"),
+    "gain_slope": ("actuator", (2,), "derivatives of the gain with respect to length and velocity"),
     "bias": ("actuator", (3,), "actuator force = ... + bias . (1, length, velocity)"),
     "control_range": ("actuator", (2,), "lowest and highest control"),
     "force_range": ("actuator", (2,), "lowest and highest actuator force"),
-    "max_velocity": ("actuator", (), "rad/s or m/s, the speed a servo or servo motor drives at most"),
+    "max_velocity": ("actuator", (), "rad/s or m/s, speed limit of a servo or servo motor"),
     "activation_time": (
         "activation",
         (3,),
-        "s, time constant of a filter; of a muscle those of rise and fall, and over which width of control they change",
+        "s, time constant of a filter; of a muscle those of rise and fall, and the width of control over which they change",
     ),
     "activation_range": ("activation", (2,), "lowest and highest activation"),
     "muscle_gain": (
         "muscle",
         (8,),
-        "of active force: normal lengths at the ends of its range, N, shortest and longest normal length, 1/s fastest "
+        "of active force: normalized lengths at the ends of its range, N, shortest and longest normalized length, 1/s fastest "
         "shortening, passive force, force at fastest lengthening",
     ),
-    "muscle_bias": ("muscle", (8,), "the same of passive force, which has no shortest length and no speeds"),
+    "muscle_bias": ("muscle", (8,), "of passive force, likewise, without shortest length and speeds"),
     "muscle_length_range": ("muscle", (2,), "m or rad, ends of the range of its length"),
-    "magnetic": ("world", (3,), "magnetic flux that magnetometers read, world axes"),
+    "magnetic": ("world", (3,), "magnetic flux for magnetometers, world axes"),
     "fluid_coefficients": (
         "wet",
         (5,),
-        "of a shape that the fluid feels as an ellipsoid: blunt, slender and angular drag, lift by circulation and by spin",
+        "of a shape treated as an ellipsoid: blunt, slender and angular drag, lift by circulation and by spin",
     ),
-    "virtual_mass": ("wet", (3,), "m^3, volume of fluid that moves along with it, in its axes"),
+    "virtual_mass": ("wet", (3,), "m^3, volume of fluid that moves with it, in its axes"),
     "virtual_inertia": ("wet", (3,), "m^5, moments of that volume"),
     "density": ("world", (), "kg/m^3, of the fluid around bodies"),
     "viscosity": ("world", (), "Pa s, of that fluid"),
@@ -174,14 +190,19 @@ FIELDS: dict[str, tuple[str, tuple[int, ...], str]] = {
 
 
 class Facts(NamedTuple):
-    """What of Params shapes a kernel. damped: whether any joint has damping; square: whether all powers of impedances are 2."""
+    """Properties of Params on which the compiled kernel depends.
+
+    Attributes:
+        damped: True if any joint has damping.
+        square: True if all powers of impedances are 2.
+    """
 
     damped: bool
     square: bool
 
 
 class PartParams:
-    """The parameters of one part of a model, by attribute; each with the batch axis of the Params it is of, if there is one."""
+    """Parameters of one part of a model, by attribute; each with the batch axis of its Params, if there is one."""
 
     def __init__(self, params: Params, per: str, row: int):
         self.__dict__.update(_params=params, _per=per, _row=row)
@@ -205,7 +226,8 @@ class PartParams:
 
 
 class Params(Mapping[str, np.ndarray]):
-    """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per robot."""
+    """All physical parameters of a model. `params.mass` is an array (bodies,), or (batch, bodies) for one set per batch
+    element."""
 
     __slots__ = ("__weakref__", "_facts", "checked", "flat", "model")
     _facts: Facts | None
@@ -214,7 +236,13 @@ class Params(Mapping[str, np.ndarray]):
     model: Model
 
     def __init__(self, model: Model, flat: np.ndarray, *, checked: bool = False):
-        """flat: all numbers. checked: whether a simulation refuses negative masses, reversed limits and the like among them."""
+        """Wrap a flat array of all parameters.
+
+        Args:
+            model: Model.
+            flat: All values, (n,) or (batch, n).
+            checked: True if a simulation refuses unphysical values such as negative masses and reversed limits.
+        """
         if not hasattr(model, "param_size"):
             raise InputError(f"model is a Model, not {type(model).__name__}")
         flat = np.array(_numbers(f"params of '{model.name}'", flat))
@@ -227,18 +255,18 @@ class Params(Mapping[str, np.ndarray]):
 
     @classmethod
     def of(cls, model: Model, flat: Any) -> Params:
-        """Params on an array of whatever library, unchecked: how JAX takes them apart and puts them together again."""
+        """Wrap an array of any library, unchecked; used by JAX to flatten and restore."""
         params = object.__new__(cls)
         params._set(model, flat, False)
         return params
 
     def _set(self, model: Model, flat: Any, checked: bool, facts: Facts | None = None) -> None:
-        """Set all slots, which nothing else does."""
+        """Set all slots."""
         for name, value in (("model", model), ("flat", flat), ("checked", checked), ("_facts", facts)):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse: parameters are replaced, never changed in place."""
+        """Raise an error: parameters are replaced, never changed in place."""
         if name in FIELDS:
             raise AttributeError(
                 f"params cannot be changed in place: use replace, params.replace({name}=...), which is a copy"
@@ -253,7 +281,7 @@ class Params(Mapping[str, np.ndarray]):
 
     @property
     def batch(self) -> int | None:
-        """How many sets there are, or None for one set shared by all robots."""
+        """Number of sets, or None for one set shared by the batch."""
         return None if self.flat.ndim == 1 else self.flat.shape[0]
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -285,7 +313,7 @@ class Params(Mapping[str, np.ndarray]):
 
     @property
     def facts(self) -> Facts:
-        """Found once: Params do not change."""
+        """Properties on which kernels depend; cached, since Params are immutable."""
         if self._facts is None:
             powers = [self[f"{name}solimp"][..., 4] for name in ("", "pair_", "limit_", "equality_", "tendon_limit_")]
             square = all(bool((x == 2.0).all()) for x in powers)
@@ -296,35 +324,35 @@ class Params(Mapping[str, np.ndarray]):
 
     # -- by name ---------------------------------------------------------------------------------------------------------
     def body(self, name: str) -> PartParams:
-        """The parameters of one body: `params.body("hand").mass`."""
+        """Return the parameters of one body: `params.body("hand").mass`."""
         return PartParams(self, "body", self.model.body(name))
 
     def joint(self, name: str) -> PartParams:
-        """Those of the body that a joint moves, among them the joint's: `params.joint("knee").damping`."""
+        """Return the parameters of the body that a joint moves, including the joint's: `params.joint("knee").damping`."""
         return PartParams(self, "body", self.model.joint(name))
 
     def shape(self, name: str) -> PartParams:
-        """Those of one shape: `params.shape("foot").friction`."""
+        """Return the parameters of one shape: `params.shape("foot").friction`."""
         return PartParams(self, "shape", self.model.shape(name))
 
     def site(self, name: str) -> PartParams:
-        """Those of one site."""
+        """Return the parameters of one site."""
         return PartParams(self, "site", self.model.site(name))
 
     def actuator(self, name: str) -> PartParams:
-        """Those of one actuator."""
+        """Return the parameters of one actuator."""
         return PartParams(self, "actuator", self.model.actuator(name))
 
     def tendon(self, name: str) -> PartParams:
-        """Those of one tendon."""
+        """Return the parameters of one tendon."""
         return PartParams(self, "tendon", self.model.tendon(name))
 
     def equality(self, name: str) -> PartParams:
-        """Those of one equality."""
+        """Return the parameters of one equality."""
         return PartParams(self, "equality", self.model.equality(name))
 
     def _row(self, field: str, name: str) -> int:
-        """The row of a field that belongs to a name; fields of joints know names of joints first."""
+        """Return the row of a field for a name; for fields of joints, joint names have priority over body names."""
         per, m = FIELDS[field][0], self.model
         if per == "body":
             of_joint = name in m.joints and (field in OF_JOINTS or name not in m.bodies)
@@ -334,11 +362,11 @@ class Params(Mapping[str, np.ndarray]):
         return int(getattr(m, per)(name))
 
     def replace(self, *, unchecked: bool = False, **fields: Any) -> Params:
-        """A copy with some fields changed; a field with a leading batch axis makes one set per robot. A dictionary by name
-        changes some rows of a field: `mass={"hand": 0.8}`.
+        """Return a copy with some fields changed; a field with a leading batch axis makes one set per batch element.
 
-        What no robot has (a negative mass, reversed limits, a restitution above 1) is refused when it is simulated with;
-        unchecked=True lets it through, for an optimiser or a difference that steps a little beyond.
+        A dictionary by name changes some rows of a field: `mass={"hand": 0.8}`. Unphysical values (a negative mass,
+        reversed limits, a restitution above 1) are refused when simulated; unchecked=True allows them, for an optimizer
+        or a finite difference that exceeds a bound slightly.
         """
         if unchecked is not True and unchecked is not False:
             raise InputError(f"unchecked is True or False, not {type(unchecked).__name__}")
@@ -364,22 +392,27 @@ class Params(Mapping[str, np.ndarray]):
         return Params(self.model, flat, checked=not unchecked)
 
     def reweighted(self) -> Params:
-        """The same with the weights of constraints (`body_weight`, `dof_weight`, `tendon_weight`) made anew of masses,
-        inertias, places, axes and armatures, as building or saving and loading would. `replace` leaves them as they are, as
-        MuJoCo does with changed masses until `mj_setConst`."""
+        """Return a copy with the inverse weights of constraints (`body_weight`, `dof_weight`, `tendon_weight`)
+        recomputed.
+
+        They follow from masses, inertias, placements, axes and armatures, as in building or loading. `replace` leaves
+        them unchanged, as MuJoCo does with changed masses until `mj_setConst`.
+        """
         from ..simulate.constraint_weights import reweighted
 
         return reweighted(self)
 
     def reweighted_vjp(self, bar: Params) -> Params:
-        """The gradient with respect to these parameters, of that with respect to `reweighted()`: what weights have in it goes
-        to what they are made of."""
+        """Return the gradient with respect to these parameters, given that with respect to `reweighted()`.
+
+        The gradient of inverse weights is propagated to the parameters that they are computed from.
+        """
         from ..simulate.constraint_weights import reweighted_vjp
 
         return reweighted_vjp(self, bar)
 
     def _with_rows(self, field: str, rows: Mapping[str, Any]) -> np.ndarray:
-        """A field with the rows of some names changed, each (entry) or (batch, entry)."""
+        """Return a field with the rows of some names changed, each (entry) or (batch, entry)."""
         self._slot(field)
         shape, new = FIELDS[field][1], np.array(self[field])
         for name, value in rows.items():
@@ -409,7 +442,7 @@ class Params(Mapping[str, np.ndarray]):
 
 
 def _numbers(name: str, value: Any) -> np.ndarray:
-    """An array of f64; an error for what is no number."""
+    """Return an array of f64, or raise an error that names the argument."""
     if np.ma.isMaskedArray(value):
         raise InputError(f"{name} is a masked array: fill its gaps first, as by .filled(0.0)")
     try:
@@ -421,8 +454,8 @@ def _numbers(name: str, value: Any) -> np.ndarray:
         raise InputError(f"{name} must be an array of real numbers, not {type(value).__name__}") from None
 
 
-NAMED = ("shape", "site", "actuator", "tendon", "equality")  # counted per what has a name of its own
-# fields of a body that are its joint's
+NAMED = ("shape", "site", "actuator", "tendon", "equality")  # types of parts with names
+# fields of a body that belong to its joint
 OF_JOINTS = (
     *(
         "axis",
@@ -439,7 +472,7 @@ OF_JOINTS = (
     ),
     *("limit", "limit_margin", "limit_solref", "limit_solimp", "effort_limit", "velocity_limit"),
 )
-# what cannot be negative
+# fields that cannot be negative
 POSITIVE = (
     *("mass", "damping", "armature", "stiffness", "dry_friction", "friction", "torsional_friction", "rolling_friction"),
     *(
@@ -455,7 +488,7 @@ POSITIVE = (
     *("tendon_stiffness", "tendon_damping", "tendon_dry_friction", "tendon_weight", "adhesion", "pair_adhesion"),
     "piece_radius",
 )
-# what a model is built with or without, and which params say so
+# features that a model is built with or without, and the params that indicate them
 EXTRAS = {
     "compensation": ("gravity_compensation",),
     "fluid": ("density", "viscosity"),
@@ -483,7 +516,7 @@ MAY_BE_INFINITE = (
 
 
 def param_slots(counts: dict[str, int]) -> tuple[dict[str, tuple[int, tuple[int, ...]]], int]:
-    """Where each field lies in the flat array, and the length of that array."""
+    """Return the first entry of each field in the flat array, and the length of that array."""
     slots, start = {}, 0
     for name, (per, shape, _) in FIELDS.items():
         full = shape if per == "world" else (counts[per], *shape)

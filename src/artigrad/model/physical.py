@@ -1,9 +1,10 @@
-"""Coordinates theta in which a parameter stays physical whatever they are: the one place for `ag.fit` and `artigrad.torch`.
+"""Unconstrained coordinates theta in which a parameter stays physical, for `ag.fit` and `artigrad.torch`.
 
-    added       x = x0 + unit theta                whatever may have either sign
-    positive    x = x0 exp(theta)                  masses, sizes, frictions: positive ones stay positive, zero ones stay zero
-    share       x = s(s^-1(x0) + theta)            restitution: within 0 and 1; s is the logistic function
-    inertia     S = A A^T, A = A0 L(theta)         S = tr(I)/2 - I stays positive semidefinite, so that I is that of a body
+    added      x = x0 + unit theta              parameters of either sign
+    positive   x = x0 exp(theta)                masses, sizes, frictions: positive ones stay positive, zero ones stay
+    zero
+    share      x = s(s^-1(x0) + theta)          restitution: within 0 and 1; s is the logistic function
+    inertia    S = A A^T, A = A0 L(theta)       S = tr(I)/2 - I stays positive semidefinite, so that I is that of a body
 
 All are x0 at theta = 0. Each function stands above its adjoint; arrays of any leading axes.
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 from .params import POSITIVE
 
-EDGE = 1e-6  # how near to 0 and 1 a share starts
+EDGE = 1e-6  # distance of a share's initial value from 0 and 1
 _ROWS, _COLUMNS = (0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2)  # of xx yy zz xy xz yz
 
 
@@ -48,7 +49,7 @@ def share_vjp(x0: Any, theta: Any, x_bar: Any) -> Any:
 
 
 def inertia(x0: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """I = tr(S) 1 - S: principal moments are positive and none is more than the sum of the two others"""
+    """I = tr(S) 1 - S: principal moments are positive, and none exceeds the sum of the two others."""
     A = _root(x0) @ _factor(theta)
     S = A @ np.swapaxes(A, -1, -2)
     I = np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S
@@ -67,7 +68,7 @@ def inertia_vjp(x0: np.ndarray, theta: np.ndarray, x_bar: np.ndarray) -> np.ndar
 
 
 def _factor(theta: np.ndarray) -> np.ndarray:
-    """L(theta): lower triangular, positive on the diagonal, 1 at zero"""
+    """L(theta): lower triangular with positive diagonal, the identity at zero."""
     L = np.zeros((*theta.shape[:-1], 3, 3))
     L[..., _ROWS[:3], _COLUMNS[:3]] = np.exp(theta[..., :3])
     L[..., _COLUMNS[3:], _ROWS[3:]] = theta[..., 3:]
@@ -75,7 +76,7 @@ def _factor(theta: np.ndarray) -> np.ndarray:
 
 
 def _root(x0: np.ndarray) -> np.ndarray:
-    """A0 with A0 A0^T = tr(I)/2 1 - I, the second moments of the body's mass about its centre"""
+    """A0 with A0 A0^T = tr(I)/2 1 - I, the second moments of the body's mass about its center."""
     I = np.zeros((*x0.shape[:-1], 3, 3))
     I[..., _ROWS, _COLUMNS] = I[..., _COLUMNS, _ROWS] = x0
     moments, axes = np.linalg.eigh(np.trace(I, axis1=-2, axis2=-1)[..., None, None] / 2 * np.eye(3) - I)
@@ -83,7 +84,7 @@ def _root(x0: np.ndarray) -> np.ndarray:
 
 
 class Coordinates(NamedTuple):
-    """x(x0, theta), and theta_bar(x0, theta, x_bar)."""
+    """Coordinates of a parameter: x(x0, theta), and theta_bar(x0, theta, x_bar)."""
 
     value: Callable[..., Any]
     vjp: Callable[..., Any]
@@ -98,5 +99,5 @@ OF_FIELD: dict[str, Coordinates] = {
 
 
 def coordinates_of(field: str) -> Coordinates:
-    """Those in which a field of Params stays physical."""
+    """Return the coordinates in which a field of Params stays physical."""
     return OF_FIELD.get(field, ADDED)

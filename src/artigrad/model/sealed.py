@@ -1,4 +1,4 @@
-"""Refuse attributes that would be set without effect: of models, parameters and simulators."""
+"""Base class that refuses to set attributes without effect; for models, parameters and simulators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import near
 class Sealed:
     """Base of classes whose attributes cannot be set once `_seal` was called.
 
-    Properties with a setter can be set. A subclass may set attributes of its own, under names that the base does not use.
+    Properties with a setter can be set. A subclass may set its attributes under names that the base does not use.
     """
 
     __slots__ = ()
@@ -21,7 +21,7 @@ class Sealed:
         self.__dict__["_sealed"] = True
 
     def _remedy(self, name: str) -> str:
-        """Return how to get the effect that was wanted of setting an attribute the class has, or of the like."""
+        """Return how to obtain the intended effect of setting an attribute, or an empty string."""
         return ""
 
     def _refuse(self, name: str) -> None:
@@ -52,6 +52,6 @@ class Sealed:
         object.__delattr__(self, name)
 
     def _has_own(self, name: str) -> bool:
-        """Return whether a name is private, or one of a subclass that a user derived and not one of the base."""
+        """Return True for a private name, or one of a user's subclass that the base does not have."""
         derived = not type(self).__module__.startswith(f"{__name__.partition('.')[0]}.")
         return name.startswith("_") or (derived and not self._remedy(name))

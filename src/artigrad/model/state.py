@@ -1,4 +1,4 @@
-"""State: what is carried from one step to the next."""
+"""State: the quantities carried from one step to the next."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from typing import Any
 class State(tuple[Any, ...]):
     """Positions, velocities and activations of one robot, or of a batch (batch axis first).
 
-    q: (nq,) in MuJoCo's order: free joint = position (world, m) and unit quaternion w x y z; ball = quaternion; others
-       one angle (rad) or length (m).
-    v: (nv,) free joint = linear velocity (world axes, m/s), then angular velocity (body axes, rad/s); ball = angular
-       velocity (body axes); others the rate of q.
-    act: (na,) activations of those actuators that have them, in their order; left out for a model that has some, zero.
+    Attributes:
+        q: (nq,) in MuJoCo's order: free joint = position (world, m) and unit quaternion w x y z; ball = quaternion;
+            others one angle (rad) or
+        length (m).
+        v: (nv,) free joint = linear velocity (world axes, m/s), then angular velocity (body axes, rad/s); ball =
+            angular velocity (body axes);
+        others the rate of q.
+        act: (na,) activations of the actuators that have them, in their order; zero if omitted for a model that has
+            some.
 
-    It is a tuple: (q, v) of a model without activations, whose act has no entries, and (q, v, act) of one with.
+    It is a tuple: (q, v) of a model without activations, whose act is empty, and (q, v, act) of one with activations.
     """
 
     __slots__ = ()
-    _fields = ("q", "v", "act")  # by which PyTorch knows that it is made of its parts
+    _fields = ("q", "v", "act")  # lets PyTorch reconstruct the tuple from its parts
 
     def __new__(cls, q: Any, v: Any, act: Any = None) -> State:
         shape = getattr(act, "shape", None)
@@ -39,11 +43,11 @@ class State(tuple[Any, ...]):
         return self[2] if len(self) > 2 else self[0][..., :0]
 
     def map(self, function: Callable[[Any], Any]) -> State:
-        """The same function of each of its arrays."""
+        """Return a State with a function applied to each array."""
         return State(*(function(x) for x in self))
 
     def named(self, what: str = "") -> dict[str, Any]:
-        """Its arrays by name, and what is put behind each name."""
+        """Return the arrays by name, with a suffix added to each name."""
         return {name + what: x for name, x in zip(self._fields, self, strict=False)}
 
     @classmethod

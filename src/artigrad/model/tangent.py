@@ -1,7 +1,7 @@
-"""Cotangents of q: ambient (one number per entry of q) and tangent (one per entry of v), and the way between.
+"""Cotangents of q: ambient (one entry per entry of q) and tangent (one per entry of v), and conversions.
 
-A tangent direction moves a quaternion by q (x) exp(th/2), th in body axes; everything else adds. Ambient cotangents
-are what PyTorch and JAX expect; tangent ones have no redundant direction (linearisation, Gauss-Newton).
+A tangent direction moves a quaternion by q (x) exp(th/2), th in body axes; all other coordinates add. PyTorch and JAX
+expect ambient cotangents; tangent ones have no redundant direction (linearization, Gauss-Newton).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def quaternions(model: Model) -> list[tuple[int, int]]:
 
 
 def _straight(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Indices in q and in v of the entries that simply add."""
+    """Return the indices in q and in v of the additive entries."""
     q, v = np.ones(model.nq, bool), np.ones(model.nv, bool)
     for a, k in quaternions(model):
         q[a : a + 4], v[k : k + 3] = False, False
@@ -30,7 +30,7 @@ def _straight(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _row(model: Model, name: str, x: Any, n: int) -> np.ndarray:
-    """An array (..., n)."""
+    """Return an array (..., n)."""
     try:
         x = np.asarray(x)
     except ValueError:
@@ -50,7 +50,7 @@ def _left(q: np.ndarray) -> np.ndarray:
 
 @checked
 def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
-    """(..., nq) -> (..., nv): the tangent cotangent of an ambient one."""
+    """Convert an ambient cotangent (..., nq) to a tangent one (..., nv)."""
     q, q_bar = _row(model, "q", q, model.nq), _row(model, "q_bar", q_bar, model.nq)
     a, k = _straight(model)
     out = np.empty((*q_bar.shape[:-1], model.nv), q_bar.dtype)
@@ -62,7 +62,7 @@ def to_tangent(model: Model, q: np.ndarray, q_bar: np.ndarray) -> np.ndarray:
 
 @checked
 def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarray:
-    """(..., nv) -> (..., nq): the ambient cotangent, orthogonal to each quaternion, of a tangent one."""
+    """Convert a tangent cotangent (..., nv) to the ambient one (..., nq), orthogonal to each quaternion."""
     q, tangent_bar = _row(model, "q", q, model.nq), _row(model, "tangent_bar", tangent_bar, model.nv)
     a, k = _straight(model)
     out = np.empty((*tangent_bar.shape[:-1], model.nq), tangent_bar.dtype)
@@ -76,7 +76,7 @@ def to_ambient(model: Model, q: np.ndarray, tangent_bar: np.ndarray) -> np.ndarr
 
 @checked
 def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
-    """q (+) d: the positions reached from q by the tangent displacement d (..., nv)."""
+    """Return q (+) d: the positions reached from q by the tangent displacement d (..., nv)."""
     q, d = _row(model, "q", q, model.nq), _row(model, "d", d, model.nv)
     a, k = _straight(model)
     lead = np.broadcast_shapes(q.shape[:-1], d.shape[:-1])
@@ -93,8 +93,10 @@ def move(model: Model, q: np.ndarray, d: np.ndarray) -> np.ndarray:
 
 @checked
 def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
-    """q_to (-) q_from: the tangent displacement d (..., nv) for which move(model, q_from, d) is q_to; the shorter way round.
-    Quaternions of any length stand for their rotations."""
+    """Return q_to (-) q_from: the tangent displacement d (..., nv) with move(model, q_from, d) = q_to.
+
+    Rotations take the shorter way. Quaternions of any length represent their rotations.
+    """
     q_from, q_to = _row(model, "q_from", q_from, model.nq), _row(model, "q_to", q_to, model.nq)
     out = chord(model, q_from, q_to)
     for i, j in quaternions(model):
@@ -110,8 +112,8 @@ def difference(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray
 def difference_jacobian(model: Model, d: np.ndarray) -> np.ndarray:
     """Jacobian (..., nv, nv) of d = difference(model, q_from, q_to) with respect to a tangent displacement of q_to.
 
-    The identity, but for rotation vectors th: the inverse of the right Jacobian of the exponential map,
-    I + hat(th)/2 + (1 - (t/2) cot(t/2))/t^2 hat(th)^2 with t = |th|. Not differentiable at half turns.
+    It is the identity, except for rotation vectors th: the inverse of the right Jacobian of the exponential map, I +
+    hat(th)/2 + (1 - (t/2) cot(t/2))/t^2 hat(th)^2 with t = |th|. Not differentiable at half turns.
     """
     d = _row(model, "d", d, model.nv)
     out = np.zeros((*d.shape, model.nv))
@@ -130,7 +132,7 @@ def difference_jacobian(model: Model, d: np.ndarray) -> np.ndarray:
 
 
 def chord(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
-    """q_to (-) q_from, (..., nv): linear in q_to, for quaternions 2 sin(t/2) in place of the angle t between them."""
+    """Return q_to (-) q_from, (..., nv), linear in q_to: for quaternions 2 sin(t/2) replaces the angle t between them."""
     a, k = _straight(model)
     out = np.empty((*np.broadcast_shapes(q_from.shape[:-1], q_to.shape[:-1]), model.nv))
     out[..., k] = q_to[..., a] - q_from[..., a]
@@ -141,7 +143,7 @@ def chord(model: Model, q_from: np.ndarray, q_to: np.ndarray) -> np.ndarray:
 
 
 def chord_vjp(model: Model, q_from: np.ndarray, q_to: np.ndarray, d_bar: np.ndarray) -> np.ndarray:
-    """(..., nv) -> (..., nq): the ambient cotangent of q_to; that of q_from is not made."""
+    """Return the ambient cotangent (..., nq) of q_to, given that of the chord (..., nv). That of q_from is not computed."""
     a, k = _straight(model)
     out = np.empty((*d_bar.shape[:-1], model.nq))
     out[..., a] = d_bar[..., k]
@@ -152,6 +154,6 @@ def chord_vjp(model: Model, q_from: np.ndarray, q_to: np.ndarray, d_bar: np.ndar
 
 
 def _same_side(q_from: np.ndarray, q_to: np.ndarray, i: int) -> np.ndarray:
-    """1, or -1 where the two quaternions that start at entry i have opposite signs; (..., 1)"""
+    """Return 1, or -1 where the quaternions that start at entry i have opposite signs; (..., 1)."""
     dot = np.sum(q_from[..., i : i + 4] * q_to[..., i : i + 4], -1, keepdims=True)
     return np.where(dot < 0, -1.0, 1.0)

@@ -1,5 +1,8 @@
-"""Lines: numbers of a pose that a force acts along. Tendons are lines, and so is what an actuator on a ball joint, a free
-joint, sites or a slider-crank pulls; an actuator on a joint with one axis needs none."""
+"""Transmissions: scalar lengths L(q) with moment arms over the dofs.
+
+Tendons have them, and actuators on ball and free joints, sites and slider-cranks (L = 0 for free joints and single
+sites). Actuators on axial joints need none.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,16 @@ if TYPE_CHECKING:
 
 
 class Piece(NamedTuple):
-    """A piece of a tendon. kind: "joint" (its position counts; a is the joint), "straight" (between sites a and b), or "sphere"
-    or "cylinder" (the same, around a shape where that is in the way: `around` is the site of its frame, `side` that on whose
-    side to go, or -1)."""
+    """Segment of a tendon.
+
+    Attributes:
+        kind: "joint" (adds the position of joint a), "straight" (between sites a and b), or "sphere" or "cylinder" (the
+            same, around a shape if
+        it is in the way).
+        a, b: Joint or sites.
+        around: Site of the shape's frame, or -1.
+        side: Site that decides on which side to pass, or -1.
+    """
 
     kind: str
     a: int
@@ -22,48 +32,61 @@ class Piece(NamedTuple):
 
 
 class Tendon(NamedTuple):
-    """A tendon: its length is the sum of its pieces, each times its `piece_scale`."""
+    """Tendon: its length is the sum of its segments, each times its `piece_scale`."""
 
     name: str
     pieces: tuple[Piece, ...]
 
     @property
     def fixed(self) -> bool:
-        """Whether it is a sum of joint positions, not a path between sites."""
+        """True for a sum of joint positions, False for a path between sites."""
         return all(piece.kind == "joint" for piece in self.pieces)
 
 
 class Transmission(NamedTuple):
-    """What an actuator acts on. kind: "joint" or "jointinparent" (axes of the parent) with a the joint, "tendon" with a the
-    tendon, "site" with a the site and b the one that it is seen from (-1: none), "crank" with a the site of the crank and b
-    that of the slider, or "body" with a the body that it pulls to whatever it touches."""
+    """Target of an actuator.
+
+    Attributes:
+        kind: "joint" or "jointinparent" (axes of the parent), "tendon", "site", "crank" (slider-crank), or "body"
+            (adhesion).
+        a: Joint, tendon, site, site of the crank, or body.
+        b: Reference site, or site of the slider; -1: none.
+    """
 
     kind: str
     a: int
     b: int = -1
 
 
-PIECES = ("straight", "sphere", "cylinder")  # kinds of pieces of a path
-LINES = (  # kinds of lines
+PIECES = ("straight", "sphere", "cylinder")  # kinds of segments of a path
+LINES = (  # kinds of transmissions with a length or moment
     *("fixed", "spatial", "ball", "ball_in_parent", "free", "free_in_parent", "site", "relative", "crank"),
     "adhesion",
 )
 
 
 class Line(NamedTuple):
-    """kind: one of LINES. at: first coordinate of the joint, or frame of the site (bodies first). dofs: what it moves.
-    other: frame of another site."""
+    """Transmission with a length or a moment over several degrees of freedom.
+
+    Attributes:
+        kind: One of LINES.
+        pieces: Segments of a tendon.
+        at: First coordinate of the joint, or frame of the site (bodies first).
+        dofs: Degrees of freedom that it moves.
+        actuator: Actuator that it belongs to, or -1.
+        other: Frame of a second site.
+    """
 
     kind: str
     pieces: tuple[Piece, ...]
     at: int
     dofs: tuple[int, ...]
-    actuator: int = -1  # whose own line it is
+    actuator: int = -1  # of an actuator alone
     other: int = 0
 
 
 def lines_of(model: Model) -> tuple[list[Line], list[int]]:
-    """All lines, those of tendons first, and of each actuator the number of its line from 1 (0: it has none)."""
+    """Return all transmissions, those of tendons first, and the index of each actuator's, from 1 (0: none)."""
     lines = [_of_tendon(model, tendon) for tendon in model.tendons]
     of_actuator = []
     for j, on in enumerate(model.transmissions):
@@ -75,20 +98,21 @@ def lines_of(model: Model) -> tuple[list[Line], list[int]]:
 
 
 def _of_tendon(model: Model, tendon: Tendon) -> Line:
+    """Transmission of a tendon."""
     if tendon.fixed:
         return Line("fixed", tendon.pieces, 0, tuple(model.joint_v[piece.a] for piece in tendon.pieces))
     dofs: set[int] = set()
-    for piece in tendon.pieces:  # what moves all ends of a piece alike does not change its length
+    for piece in tendon.pieces:  # a joint that moves all ends of a segment alike does not change its length
         paths = [set(_path(model, model.site_body[k])) for k in (piece.a, piece.b, piece.around) if k >= 0]
         dofs |= paths[0].union(*paths) - paths[0].intersection(*paths)
     return Line("spatial", tendon.pieces, 0, tuple(sorted(dofs)))
 
 
 def _of_actuator(model: Model, on: Transmission) -> Line | None:
-    """The own line of an actuator, if it needs one."""
+    """Transmission of an actuator, if it needs one."""
     kind, a, b = on
     if kind == "body":
-        return Line("adhesion", (), 0, ())  # its force acts where the body touches
+        return Line("adhesion", (), 0, ())  # its force acts at contacts of the body
     if kind == "site" and b < 0:
         return Line("site", (), model.nb + a, _path(model, model.site_body[a]))
     if kind in ("site", "crank"):
@@ -104,7 +128,7 @@ def _of_actuator(model: Model, on: Transmission) -> Line | None:
 
 
 def _path(model: Model, *bodies: int) -> tuple[int, ...]:
-    """The degrees of freedom that move any of these bodies."""
+    """Return the degrees of freedom that move any of these bodies."""
     found: set[int] = set()
     for body in bodies:
         while body >= 0:

@@ -1,4 +1,4 @@
-"""Visual: what a body looks like; Mount: from where a camera looks. Physics never reads them."""
+"""Visual: appearance of a body; Mount: pose of a camera. Physics does not use them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-# kinds and what `size` means, in metres
+# kinds, and the meaning of `size`, m
 KINDS = {
     "plane": "half extents along x and y, 0 for endless",
     "sphere": "radius",
@@ -21,11 +21,16 @@ KINDS = {
 
 @dataclass(frozen=True, eq=False)
 class Visual:
-    """One thing to draw, fixed to a body.
+    """Visual shape fixed to a body.
 
-    body: index into `model.bodies`, -1 for the world. kind: one of KINDS. size: what KINDS says, metres. position (3,) in
-    metres and quaternion (4,) w x y z: of its frame in the body frame. rgba: each 0 to 1. mesh: vertices (n, 3) in
-    metres, in its own frame, and faces (m, 3), indices of vertices; of a mesh only.
+    Attributes:
+        body: Index into `model.bodies`, -1 for the world.
+        kind: One of KINDS.
+        size: See KINDS, m.
+        position: (3,) m, of its frame in the body frame.
+        quaternion: (4,) w x y z, of its frame in the body frame.
+        rgba: Each 0 to 1.
+        mesh: Vertices (n, 3) in m, in its own frame, and faces (m, 3), indices of vertices; of a mesh only.
     """
 
     body: int
@@ -38,8 +43,15 @@ class Visual:
 
 
 class Mount(NamedTuple):
-    """A camera fixed to a body (-1: the world). position: m, and quaternion w x y z of its frame in the body's; it looks along
-    -z and y is up. fov: degrees from top to bottom."""
+    """Camera fixed to a body; it views along -z, with y up.
+
+    Attributes:
+        name: Name.
+        body: Index into `model.bodies`, -1 for the world.
+        position: m, in the body frame.
+        quaternion: w x y z, in the body frame.
+        fov: Vertical field of view, degrees.
+    """
 
     name: str
     body: int
