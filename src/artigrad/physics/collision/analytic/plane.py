@@ -30,7 +30,7 @@ def _collide(A: Pose, B: Pose, l: Vec3, r: float) -> ContactGeometry:
     return plane_ball(A.r, A.R.column(2), B.r + B.R @ l, r)
 
 
-def plane_point_vjp(A: Pose, B: Pose, l: Vec3, r: float, y_bar: ContactGeometry) -> tuple[PairBars, Vec3, float]:
+def plane_point_bars(A: Pose, B: Pose, l: Vec3, r: float, y_bar: ContactGeometry) -> tuple[PairBars, Vec3, float]:
     """Return the cotangents of both poses, of l and of r."""
     n, c = A.R.column(2), B.r + B.R @ l
     o_bar, n_bar, c_bar, r_bar = plane_ball_vjp(A.r, n, c, r, y_bar)
@@ -51,7 +51,7 @@ def plane_sphere(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3) ->
 @vjp_of(plane_sphere)
 def plane_sphere_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3, y_bar: ContactGeometry) -> PairBars:
     """Adjoint of `plane_sphere`."""
-    bars, _, r = plane_point_vjp(A, B, ZERO, size_b.x, y_bar)
+    bars, _, r = plane_point_bars(A, B, ZERO, size_b.x, y_bar)
     return bars._replace(size_b=Vec3(r, 0.0, 0.0))
 
 
@@ -64,7 +64,7 @@ def plane_capsule(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3) -
 @vjp_of(plane_capsule)
 def plane_capsule_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3, y_bar: ContactGeometry) -> PairBars:
     """Adjoint of `plane_capsule`."""
-    bars, l, r = plane_point_vjp(A, B, Vec3(0.0, 0.0, feature.z * size_b.y), size_b.x, y_bar)
+    bars, l, r = plane_point_bars(A, B, Vec3(0.0, 0.0, feature.z * size_b.y), size_b.x, y_bar)
     B_bar = bars.B + axis_to_pose_bar(B.R.column(2), y_bar.t)
     return bars._replace(B=B_bar, size_b=Vec3(r, feature.z * l.z, 0.0), feature=Vec3(0.0, 0.0, size_b.y * l.z))
 
@@ -86,7 +86,7 @@ def plane_box_vjp(A: Pose, size_a: Vec3, B: Pose, size_b: Vec3, feature: Vec3, y
     l = feature.map(lambda f, s: f * s, size_b)
     above = dot(A.R.column(2), B.R @ l) > 0.0
     seen = ContactGeometry(select(above, 0.0, y_bar.phi), y_bar.p, y_bar.n, ZERO)
-    bars, l_bar, _ = plane_point_vjp(A, B, l, 0.0, seen)
+    bars, l_bar, _ = plane_point_bars(A, B, l, 0.0, seen)
     return bars._replace(size_b=feature.map(lambda f, x: f * x, l_bar), feature=size_b.map(lambda s, x: s * x, l_bar))
 
 
@@ -113,7 +113,7 @@ def plane_ellipsoid_vjp(
     k = m.map(lambda x, a: x * a, size_b)
     inverse = 1.0 / norm(k)
     l = k.map(lambda x, a: x * a, size_b) * -inverse
-    bars, l_bar, _ = plane_point_vjp(A, B, l, 0.0, y_bar)
+    bars, l_bar, _ = plane_point_bars(A, B, l, 0.0, y_bar)
     # l = -D k/|k|,  k = D m
     scaled = l_bar.map(lambda x, a: x * a, size_b)
     k_bar = (k * (dot(k, scaled) * inverse * inverse) - scaled) * inverse

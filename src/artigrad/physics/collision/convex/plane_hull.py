@@ -10,7 +10,7 @@ from typing import Any
 
 from ....compiler import Linear, Row, carry, maximum, minimum, select
 from ...spatial import Vec3, dot
-from ..analytic.plane import plane_point_vjp
+from ..analytic.plane import plane_point_bars
 from ..contact_geometry import FAR, ZERO, ContactGeometry, PairBars, chord
 from .contact_record import CornerBars, Slots
 from .hull_tables import Corner, PlacedHull
@@ -72,7 +72,7 @@ def _collide(plane: Solid, solid: Solid, sign: float, slots: Slots) -> None:
 
 def _collide_vjp(plane: Solid, solid: Solid, sign: float, row: Row, y_bar: ContactGeometry) -> tuple[PairBars, Vec3]:
     """Return the cotangents of both poses, the plane's first, and of the vertex."""
-    bars, corner_bar, _ = plane_point_vjp(
+    bars, corner_bar, _ = plane_point_bars(
         plane.X, solid.X, row.corner, 0.0, ContactGeometry(y_bar.phi, y_bar.p, y_bar.n * sign, ZERO)
     )
     return bars, corner_bar
