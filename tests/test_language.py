@@ -17,6 +17,7 @@ ROOT = Path(artigrad.__file__).parent
 REPOSITORY = ROOT.parent.parent
 DONE = (
     "arguments.py",
+    "build",
     "camera",
     "cli",
     "compiler",

@@ -1,1 +1,1 @@
-"""Models: builder, editor, scenes, validation and inverse weights."""
+"""Model construction: builder, editor, scenes, validation and inverse weights."""

@@ -1,4 +1,4 @@
-"""ModelBuilder: a robot, body by body. What no physics can be made of is refused here, with the part and the rule."""
+"""ModelBuilder: construction of a robot, body by body. Invalid input is refused with the part and the rule."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from .validate import (
     vector,
 )
 
-# fields of Params that a joint has beside its axis and anchor
+# fields of Params of a joint, besides its axis and anchor
 JOINT_NUMBERS = (
     *("damping", "armature", "stiffness", "spring_reference", "stiffness_curve", "damping_curve"),
     *("dry_friction", "dry_solref", "dry_solimp"),
@@ -62,23 +62,24 @@ JOINT_NUMBERS = (
 ACTIVATION_NUMBERS = ("activation_time", "activation_range")
 MUSCLE_NUMBERS = ("muscle_gain", "muscle_bias", "muscle_length_range")
 SURROUNDED = ("gravity_compensation", "fluid_box", "fluid_rotation")
-# sensors of frames that may be seen from another one
+# frame sensors that accept a reference site
 ZONES = ("sphere", "capsule", "ellipsoid", "cylinder", "box")
-ZONED = {"touch": True, "insidesite": True, "contact": False}  # sensors that may have a zone, and whether they must
-DATA = {"rangefinder": (RANGE_DATA, ("dist",)), "contact": (CONTACT_DATA, ("found",))}  # what each may give, and gives
-SIDES = {"shape": "shape", "body": "body", "subtree": "body", "": ""}  # what contacts are between
-DISTANCE_SIDES = ("shape", "body")  # and distances
+ZONED = {"touch": True, "insidesite": True, "contact": False}  # sensors that accept a zone, and whether it is required
+# fields that each sensor can return, and returns by default
+DATA = {"rangefinder": (RANGE_DATA, ("dist",)), "contact": (CONTACT_DATA, ("found",))}
+SIDES = {"shape": "shape", "body": "body", "subtree": "body", "": ""}  # sides of contact sensors
+DISTANCE_SIDES = ("shape", "body")  # sides of distance sensors
 SEEN_FROM = ("framepos", "framequat", "framexaxis", "frameyaxis", "framezaxis", "framelinvel", "frameangvel")
 
 
 class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
-    """Collects bodies, sites, tendons and actuators; `build()` gives the Model.
+    """Collects bodies, sites, tendons and actuators; `build()` returns the Model.
 
-        b = ModelBuilder("pendulum")
-        b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
-        b.site("tip", "rod", position=(0, 0, -1.0))
-        b.motor("motor", "rod")
-        model = b.build()
+            b = ModelBuilder("pendulum")
+            b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
+            b.site("tip", "rod", position=(0, 0, -1.0))
+            b.motor("motor", "rod")
+            model = b.build()
 
     A universal or planar joint is a chain of massless bodies with one axis each.
     """
@@ -94,7 +95,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         self._sites: dict[str, dict[str, Any]] = {}
         self._actuators: dict[str, dict[str, Any]] = {}
         self._keyframes: dict[str, Keyframe] = {}
-        # those of models that were put in, by what the numbers are of: ("q", joint), ("v", joint), ("u", actuator)
+        # entries of attached models, by origin: ("q", joint), ("v", joint), ("u", actuator)
         self._keyframe_parts: dict[str, dict[tuple[str, str], np.ndarray]] = {}
         self._sensors: dict[str, dict[str, Any]] = {}
         self.magnetic = np.zeros(3)
@@ -102,19 +103,25 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         self._visuals: list[tuple[str, Visual]] = []
         self._cameras: dict[str, tuple[str, Mount]] = {}
         self.options = Options()
-        self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if a file has them
+        self.weights: dict[str, Any] = {}  # body_weight and dof_weight, if given by a file
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
         self._seal()
 
     def _remedy(self, name: str) -> str:
-        """Parts are added by calls; options are one record."""
+        """Return the way to set an attribute: parts are added by calls; options are one record."""
         if name in OPTIONS:
             return f"set b.options = b.options.changed({{'{name}': ...}})"
         return "call it" if hasattr(type(self), name) else ""
 
     def fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:
-        """A fluid around all bodies with a `fluid_box`. density: kg/m^3. viscosity: Pa s. wind: m/s, its velocity."""
+        """Set a fluid around all bodies with a `fluid_box`.
+
+        Args:
+            density: kg/m^3.
+            viscosity: Pa s.
+            wind: Velocity of the fluid, m/s, world axes.
+        """
         numbers = {"density": number(density, "density"), "viscosity": number(viscosity, "viscosity")}
         if min(numbers.values()) < 0:
             raise ModelError("density and viscosity of a fluid are zero or more")
@@ -122,8 +129,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @checked_model
     def universal(self, name: str, parent: str = WORLD, *, axes: Any = ((1, 0, 0), (0, 1, 0)), **options: Any) -> str:
-        """Add a body on a universal joint: two turns about `axes`, the first of which stays with the parent, the second with
-        the body. It is two revolute joints, `name:1` and `name`, with a massless body between; options as of `body`."""
+        """Add a body on a universal joint: two rotations about `axes`, the first fixed to the parent, the second to the
+        body.
+
+        It consists of two revolute joints, `name:1` and `name`, with a massless body between; options as of `body`.
+        """
         if not isinstance(axes, list | tuple | np.ndarray) or np.shape(axes)[:1] != (2,):
             raise ModelError(f"axes of '{name}' are two directions, not {shown(axes)}")
         first, second = axes
@@ -168,27 +178,44 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         lifts: bool = False,
         mocap: bool = False,
     ) -> str:
-        """Add a body and the joint that connects it to `parent`, a body added before or "world". Returns its name.
+        """Add a body and the joint that connects it to `parent`.
 
-        joint: fixed, revolute, prismatic, spherical or free. joint_name: by default the body's. position, rotation: of the
-        body frame in the parent's frame, joints at zero; m, and a quaternion w x y z. axis, anchor: of the joint, in the
-        body frame. mass: kg. com: centre of mass in the body frame, m. inertia: about the centre of mass in body axes,
-        kg m2: three principal moments, six numbers xx yy zz xy xz yz, or a 3x3 matrix.
+        Args:
+            name: Name.
+            parent: A body added before, or "world".
+            joint: fixed, revolute, prismatic, spherical or free.
+            joint_name: Name of the joint; by default the body's.
+            position, rotation: Body frame in the parent's frame, joints at zero; m, and a quaternion w x y z.
+            axis, anchor: Of the joint, in the body frame; anchor in m.
+            mass: kg.
+            com: Center of mass in the body frame, m.
+            inertia: About the center of mass in body axes, kg m^2: three principal moments, six numbers xx yy zz xy xz
+                yz, or a 3x3 matrix.
+            damping: Damping of the joint, N m s/rad or N s/m.
+            armature: Rotor inertia, kg m^2 or kg.
+            stiffness, spring_reference: Spring and its rest position. Springs of spherical joints rest at zero, those
+                of free joints at `position`
+            and `rotation`.
+            stiffness_curve, damping_curve: Coefficients of x^2 and x^3 in the spring force, of v |v| and v^3 in the
+                damping force.
+            limit: (lower, upper), of a spherical joint (0, largest angle); for revolute, prismatic and spherical
+                joints.
+            limit_margin, limit_solref, limit_solimp: Compliance of limits under the soft law (`docs/laws.md`).
+            effort_limit: (lower, upper) of the total actuator force, for revolute and prismatic joints.
+            velocity_limit: rad/s or m/s, for use by controllers; not enforced.
+            reference: Position of a revolute or prismatic joint in the reference pose, in which inverse weights are
+                computed (MJCF's `ref`).
+            dry_friction: Largest force of dry friction, N m or N (MuJoCo frictionloss).
+            dry_solref, dry_solimp: Compliance of dry friction under the soft law.
+            gravity_compensation: Fraction of the weight that is compensated.
+            fluid_box, fluid_rotation: Edges (m) and axes (quaternion) of the equivalent box about the center of mass in
+                a fluid.
+            lifts: Actuators of this joint provide the gravity compensation of its subtree, within its effort_limit
+                (MuJoCo actuatorgravcomp).
+            mocap: Body fixed to the world and placed by params.position and params.rotation, for welds and contacts.
 
-        Of the joint, in N, m or rad, s: damping (force per velocity), armature (inertia of its rotor), stiffness and
-        spring_reference (a spring and where it is at rest), limit (lower, upper; of a spherical joint (0, largest angle)),
-        dry_friction (the most force that rubbing takes up). Springs of spherical joints rest where the joint is at zero, those
-        of free ones at `position` and `rotation`; limits are for revolute, prismatic and spherical joints.
-        stiffness_curve, damping_curve: what x^2 and x^3 add to the force of a spring, v |v| and v^3 to that of a damper.
-        limit_margin, limit_solref, limit_solimp, dry_solref, dry_solimp: how soft the soft law takes limits and dry friction
-        (`docs/laws.md`). effort_limit: (lower, upper) of the force of all actuators together, of revolute and prismatic joints.
-        velocity_limit: rad/s or m/s, for controllers to read; nothing enforces it. reference: position of a revolute or
-        prismatic joint in the reference pose, in which the weights of constraints are derived (MJCF's `ref`).
-
-        gravity_compensation: share of its weight that is taken away; lifts: whether actuators of this joint do that for all
-        it carries, within its effort_limit. fluid_box, fluid_rotation: m and a quaternion, edges and axes of the box about its
-        centre of mass that a fluid feels (`ModelBuilder.fluid`). mocap: a body fixed to the world that is wherever
-        params.position and params.rotation put it, for others to be welded to or to touch.
+        Returns:
+            Its name.
         """
         what = f"body '{name}'"
         self._new(name, self._bodies, "body")
@@ -246,7 +273,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             "joint_name": joint_name,
             "mocap": bool(mocap),
             "lifts": bool(lifts) and JOINTS[joint].nv > 0,
-            "touches_parent": None,  # as `parents_touch` has it
+            "touches_parent": None,  # default: `parents_touch`
             "velocity_limit": velocity_limit,
             "com": vector(com, 3, f"com of {what}"),
             "inertia": inertia_of(inertia, what, numbers["mass"]),
@@ -270,9 +297,9 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return name
 
     def _check_angles(self, joint: str, limit: Any, what: str) -> None:
-        """Warn of limits that look like degrees."""
+        """Warn of limits that are probably in degrees."""
         if self._lenient:
-            return  # files have units of their own
+            return  # files state their units
         found = np.abs(bounds(limit, f"limit of {what}"))
         turns = found[np.isfinite(found) & (found > 4 * np.pi) & (found <= 720)]
         if JOINTS[joint].nv and (JOINTS[joint].angular or not JOINTS[joint].axial) and len(turns):
@@ -282,7 +309,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     def site(
         self, name: str, body: str, *, position: Any = (0.0, 0.0, 0.0), rotation: Any = (1.0, 0.0, 0.0, 0.0)
     ) -> str:
-        """Add a named point, fixed to a body or to "world"."""
+        """Add a site: a named frame fixed to a body or to "world"."""
         self._new(name, self._sites, "site")
         if not isinstance(body, str) or (body != WORLD and body not in self._bodies):
             raise ModelError(f"site '{name}' is on body '{body}', which does not exist")
@@ -297,7 +324,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     def motor(
         self, name: str, joint: str, *, gear: float = 1.0, control_range: Any = None, max_force: float = INF
     ) -> str:
-        """A torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
+        """Add a torque (or force) motor: joint torque = gear * clamp(u), within +-max_force before the gear."""
         return self.actuator(name, joint, gear=gear, control_range=control_range, force_range=symmetric(max_force))
 
     @checked_model
@@ -313,8 +340,10 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         gear: float = 1.0,
         control_range: Any = None,
     ) -> str:
-        """A servo to a position: force = gain (u - length) - damping velocity, at most max_force; the drive is limited so
-        that the joint is not driven faster than max_velocity (needs damping)."""
+        """Add a position servo: force = gain (u - length) - damping velocity, at most max_force.
+
+        The drive is limited so that the joint is not driven faster than max_velocity (requires damping).
+        """
         damping = number(damping, f"damping of actuator '{name}'")
         not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
         not_negative(damping, f"damping of actuator '{name}'")
@@ -342,7 +371,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         gear: float = 1.0,
         control_range: Any = None,
     ) -> str:
-        """A servo to a velocity: force = gain (u - velocity), at most max_force, the command within +-max_velocity."""
+        """Add a velocity servo: force = gain (u - velocity), at most max_force, the command within +-max_velocity."""
         not_negative(number(gain, f"gain of actuator '{name}'"), f"gain of actuator '{name}', a servo,")
         return self.actuator(
             name,
@@ -368,10 +397,18 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         gear: float = 1.0,
         control_range: Any = None,
     ) -> str:
-        """A motor that holds a velocity, with at most max_force, as a constraint of the step: implicit, stable with any gain.
+        """Add a motor that tracks a velocity with at most max_force, as a constraint: implicit, stable for any gain.
 
-        target: what u is. "position": the velocity is gain (u - length) at the end of the step, gain in 1/s; "velocity": it
-        is gain u. Both within +-max_velocity.
+        Args:
+            name: Name.
+            joint: Revolute or prismatic joint.
+            target: Meaning of u. "position": the velocity is gain (u - length) at the end of the step, gain in 1/s;
+                "velocity": it is gain u.
+            gain: See target.
+            max_force: Largest force, before the gear.
+            max_velocity: Bound of the velocity.
+            gear: Gear ratio.
+            control_range: (lower, upper) of u.
         """
         kinds = {"position": "servo", "velocity": "speed"}
         if target not in kinds:
@@ -411,23 +448,39 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         muscle_bias: Any = None,
         muscle_length_range: Any = (0.0, 1.0),
     ) -> str:
-        """The general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
+        """Add a general affine actuator: force = gain (u - x) + bias . (1, length, velocity).
 
-        It acts on a joint, on a tendon, at a site, or on a slider-crank. kind: what u is: a "force" (x = 0), or the "position"
-        (x = length) or "velocity" that is wanted; "servo" and "speed" are of `servo_motor`. Of a joint with one axis and of a
-        tendon, length and velocity are its own times `gear`, and the force on it is gear times this one. Of a spherical joint
-        gear is three numbers, of a free one or a site six, a force and a torque per unit of actuator force, in the axes of the
-        site, or of a joint in those of its body (shifts of a free one: the world's); in_parent: turns in the axes of the
-        parent. seen_from: another site; forces are then in its axes and act on it too, and length is how far, and turned, the
-        site is from there. crank, slider: sites, joined by a rod of crank_length; length is where the slider is on its axis z.
-        body: it pulls this body to whatever it touches, its force shared by all points (under the soft law). control_range,
-        force_range: (lower, upper) of u and of the force. max_velocity: at which the drive and its damping balance.
-        gain_slope: how much the gain on u grows with length and velocity; (0, -1) is a damper whose strength is u.
+        It acts on a joint, a tendon, a site, a slider-crank or a body. On an axial joint or a tendon, length and
+        velocity are its own times `gear`, and its force is gear times this one.
 
-        dynamics: with one of "integrator", "filter", "filterexact" or "muscle" it has an activation, which follows u, and the
-        gain multiplies that in place of u; early: as it is at the end of the step. activation_time: s, of a filter the first
-        number, of a muscle those of rise and fall and a width of u over which they change. activation_range: (lower, upper).
-        muscle_gain, muscle_bias, muscle_length_range: as the params of these names; an easier way to one is `muscle`.
+        Args:
+            name: Name.
+            joint, tendon, site: Target.
+            seen_from: Reference site (MuJoCo refsite): the wrench is in its axes and reacts on it; length = gear .
+                (relative position, rotation
+            vector).
+            body: Body of an adhesion actuator (soft law): its force is distributed over all its contacts.
+            crank, slider, crank_length: Sites and rod length (m) of a slider-crank; length is the slider's position on
+                its axis z.
+            in_parent: Torque axes of a ball or free joint in the parent's frame.
+            kind: Meaning of u: a "force" (x = 0), or a target "position" (x = length) or "velocity"; "servo" and
+                "speed": see `servo_motor`.
+            gain: Gain.
+            gain_slope: Derivatives of the gain with respect to length and velocity; (0, -1) is a damper whose
+                coefficient is u.
+            bias: Constant, length and velocity coefficients.
+            gear: A number; three numbers for a spherical joint; six for a free joint or a site: force and torque per
+                unit of actuator force, in the
+            axes of the site or of the joint's body (translations of a free joint: world axes).
+            control_range, force_range: (lower, upper) of u and of the force.
+            max_velocity: Velocity at which drive and damping balance.
+            dynamics: "integrator", "filter", "filterexact" or "muscle": the gain multiplies an activation that follows
+                u.
+            activation_time: s; of a filter the first number, of a muscle rise time, fall time and the width of u over
+                which they change.
+            activation_range: (lower, upper).
+            early: The force uses the activation at the end of the step (MuJoCo actearly).
+            muscle_gain, muscle_bias, muscle_length_range: As the params of these names; see `muscle`.
         """
         what = f"actuator '{name}'"
         self._new(name, self._actuators, "actuator")
@@ -475,7 +528,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @staticmethod
     def _check_servo_motor(what: str, on: tuple[str, ...], axes: Any, numbers: tuple[float, Any], zero: Any) -> None:
-        """A servo motor drives one axis of a joint, by a gain alone."""
+        """Refuse a servo motor that does not act on an axial joint, or has more than a gain."""
         if on[0] != "joint" or axes is not None:
             raise ModelError(
                 f"{what} is a servo motor: it drives a {EITHER_AXIAL} joint, not a {on[0]} of another kind"
@@ -517,10 +570,23 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         smooth: float = 0.0,
         control_range: Any = (0.0, 1.0),
     ) -> str:
-        """A muscle as MuJoCo has it, with an activation. force: N, its peak. length_range: m or rad, the ends of the range of
-        its length, which are `range` in units of its best length; its active force ends at lmin and lmax in these units. vmax:
-        1/s, fastest shortening; fpmax: passive force at lmax, fvmax: active force at fastest lengthening, both as shares of
-        `force`. time: s, of rise and fall of its activation, which change over the width `smooth` of control."""
+        """Add a muscle with an activation, MuJoCo's model.
+
+        Args:
+            name: Name.
+            joint, tendon: Target.
+            force: Peak force, N.
+            length_range: Bounds of its length, m or rad, which correspond to `range`.
+            gear: Gear ratio.
+            range: Bounds of its length in units of the optimal length.
+            lmin, lmax: Bounds of active force, in these units.
+            vmax: Fastest shortening, 1/s.
+            fpmax: Passive force at lmax, relative to `force`.
+            fvmax: Active force at fastest lengthening, relative to `force`.
+            time: Rise and fall time of its activation, s.
+            smooth: Width of control over which these change.
+            control_range: (lower, upper) of u.
+        """
         shape = (*vector(range, 2, f"range of muscle '{name}'"), force, lmin, lmax, vmax, fpmax, fvmax)
         return self.actuator(
             name,
@@ -539,7 +605,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     def _acted_on(
         self, what: str, given: dict[str, str | None], others: dict[str, str | None], in_parent: bool, gear: Any
     ) -> tuple[tuple[str, ...], np.ndarray | None]:
-        """(kind of transmission, name, perhaps another name), and the six numbers of its gear if one does not say it."""
+        """Return (kind of transmission, name, perhaps a second name), and the six numbers of a gear that is not one
+        number."""
         given = {key: name for key, name in given.items() if name is not None}
         if len(given) != 1:
             raise ModelError(f"{what} acts on one joint, tendon, site, slider-crank or body")
@@ -572,9 +639,15 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     def keyframe(
         self, name: str, q: Any = None, v: Any = None, u: Any = None, act: Any = None, mocap: Any = None
     ) -> str:
-        """A named state and control for `sim.reset(name)`; what is left out is zero (q, mocap: as the model is placed). mocap:
-        position and quaternion of each mocap body, one after the other, for `model.keyframe_params(name)`. Every model has the
-        keyframes "zero" and "reference" by itself."""
+        """Add a named state and control for `sim.reset(name)`.
+
+        Omitted parts are zero (q, mocap: as the model is placed). Every model has the keyframes "zero" and "reference".
+
+        Args:
+            name: Name.
+            q, v, u, act: State and control.
+            mocap: Position and quaternion of each mocap body, concatenated, for `model.keyframe_params(name)`.
+        """
         self._new_keyframe(name)
         self._keyframes[name] = Keyframe(q, v, u, act, mocap)
         return name
@@ -588,7 +661,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @checked_model
     def idle(self, name: str) -> str:
-        """An actuator that does nothing and keeps its place in u: for one of a file that is not supported."""
+        """Add an actuator without effect that keeps its index in u: for an unsupported one of a file."""
         self._new(name, self._actuators, "actuator")
         moving = [b for b in self._bodies.values() if JOINTS[b["joint"]].nv]
         if not moving:
@@ -629,20 +702,33 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         reduce: str = "none",
         num: int = 1,
     ) -> str:
-        """Something for `sim.sensors` to read, with MuJoCo's names. kind: of a joint jointpos, jointvel, ballquat, ballangvel,
-        jointactfrc, jointlimitpos, jointlimitvel or jointlimitfrc; of a site framepos, framequat, framexaxis (y, z),
-        framelinvel, frameangvel, framelinacc, frameangacc, velocimeter, gyro, accelerometer, magnetometer, force, torque,
-        touch, rangefinder or insidesite; of a body subtreecom, subtreelinvel or subtreeangmom; of a tendon tendonpos,
-        tendonvel, tendonactfrc, tendonlimitpos, tendonlimitvel or tendonlimitfrc; of an actuator actuatorpos, actuatorvel or
-        actuatorfrc; of the model e_potential, e_kinetic, clock or contact; and of how two shapes or bodies are apart, as far as
-        the cutoff, geomdist, geomnormal or geomfromto. on: the part that it reads.
+        """Add a sensor, read by `sim.sensors`, with MuJoCo's names.
 
-        ref: a site from which a frame is seen, or that is inside a zone. cutoff: the largest reading. zone: of touch,
-        insidesite and contact, ("sphere", (radius, 0, 0)) or another shape about the site. data: of a rangefinder those of
-        dist, dir, origin, point and depth that it gives; of contact those of found, force, torque, dist, pos, normal,
-        tangent, linvel and angvel. between: the two sides of contacts, each ("shape" or "body" or "subtree", name), or
-        ("", "") for anything; those of a distance, shapes or bodies. reduce, num: which contacts (none, mindist, maxforce,
-        netforce), and how many."""
+        Args:
+            name: Name.
+            kind: Of a joint jointpos, jointvel, ballquat, ballangvel, jointactfrc, jointlimitpos, jointlimitvel or
+                jointlimitfrc; of a site
+            framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, framelinacc, frameangacc, velocimeter,
+                gyro, accelerometer,
+            magnetometer, force, torque, touch, rangefinder or insidesite; of a body subtreecom, subtreelinvel or
+                subtreeangmom; of a tendon
+            tendonpos, tendonvel, tendonactfrc, tendonlimitpos, tendonlimitvel or tendonlimitfrc; of an actuator
+                actuatorpos, actuatorvel or
+            actuatorfrc; of the model e_potential, e_kinetic, clock or contact; of the distance of two shapes or bodies,
+                up to the cutoff,
+            geomdist, geomnormal or geomfromto.
+            on: Part of the model that it is attached to.
+            ref: Reference site of a frame sensor, or the site inside a zone.
+            cutoff: Largest reading; 0: unlimited.
+            zone: Volume of touch, insidesite and contact, ("sphere", (radius, 0, 0)) or another shape about the site.
+            data: Fields to return: of a rangefinder dist, dir, origin, point and depth; of contact found, force,
+                torque, dist, pos, normal, tangent,
+            linvel and angvel.
+            between: Both sides of contacts, each ("shape" or "body" or "subtree", name), or ("", "") for any; both
+                sides of a distance, shapes or
+            bodies.
+            reduce, num: Selection of contacts (none, mindist, maxforce, netforce), and their number.
+        """
         self._new(name, self._sensors, "sensor")
         if kind not in KINDS:
             raise ModelError(f"sensor '{name}': kinds are {', '.join(KINDS)}; not '{kind}'")
@@ -681,14 +767,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @staticmethod
     def _data(name: str, kind: str, data: Any) -> tuple[str, ...]:
-        """The numbers that a sensor gives, in their order."""
+        """Return the fields that a sensor returns, in their order."""
         known, default = DATA.get(kind, ((), ()))
         if not set(data) <= set(known):
             raise ModelError(f"sensor '{name}' ({kind}) gives {', '.join(known) or 'one thing'}; not {', '.join(data)}")
         return tuple(x for x in known if x in data) or default
 
     def _between(self, name: str, kind: str, between: Any) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The two sides of contacts or of a distance, looked at."""
+        """Validate both sides of contacts or of a distance."""
         one, other = ((what, part) for what, part in between)
         for what, part in (one, other):
             sides = SIDES if kind == "contact" else DISTANCE_SIDES if kind in DISTANCES else ("",)
@@ -704,7 +790,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @checked_model
     def visual(self, body: str, kind: str, **looks: Any) -> None:
-        """Something to draw on a body or "world": the fields of `Visual` after the body."""
+        """Add a visual shape to a body or "world"; arguments as the fields of `Visual` after the body."""
         if body != WORLD and body not in self._bodies:
             raise ModelError(f"something to draw is on body '{body}', which does not exist")
         self._visuals.append((body, Visual(-1, kind, **looks)))
@@ -719,9 +805,14 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         rotation: Any = (1.0, 0.0, 0.0, 0.0),
         fov: float = 45.0,
     ) -> str:
-        """A camera for `artigrad.camera`, fixed to a body or "world": it looks along -z of its frame, y is up.
+        """Add a camera for `artigrad.camera`, fixed to a body or "world"; it views along -z of its frame, with y up.
 
-        rotation: quaternion w x y z. fov: degrees from top to bottom.
+        Args:
+            name: Name.
+            body: Body or "world".
+            position: m, in the body frame.
+            rotation: Quaternion w x y z, in the body frame.
+            fov: Vertical field of view, degrees.
         """
         if name in self._cameras:
             raise ModelError(f"there is a camera '{name}' already")
@@ -738,7 +829,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return -1 if name == WORLD else list(self._bodies).index(name)
 
     def _sensed(self, kind: str, on: str) -> int:
-        """The index of what a sensor reads."""
+        """Return the index of a sensor's part."""
         what = KINDS[kind].on
         if what == "model" or (what == "zone" and not on):
             return -1
@@ -761,12 +852,12 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return Sensor(name, s["kind"], self._sensed(s["kind"], s["on"]), ref, between=(one, other), **more)
 
     def _side_index(self, what: str, part: str) -> int:
-        """The index of a side of contacts."""
+        """Return the index of one side of contacts."""
         return list(self._shapes).index(part) if what == "shape" else self._body_index(part) if what else -1
 
     @staticmethod
     def _check_servo_sensors(model: Model) -> None:
-        """The force of a servo motor is found with all rows of a step; sensors read forces before it."""
+        """Refuse sensors of servo motor forces, which are computed with all rows of a step, after sensors are read."""
         joints = [model.transmissions[j].a for j in model.servos]
         for s in model.sensors:
             if (s.kind == "actuatorfrc" and s.on in model.servos) or (s.kind == "jointactfrc" and s.on in joints):
@@ -780,7 +871,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 )
 
     def _check_adhesion(self) -> None:
-        """What an adhesion actuator does to joints is found with the rows of a step, behind limits of effort."""
+        """Refuse adhesion with effort limits: its joint forces are computed with the rows of a step, after the limits."""
         adhesive = [name for name, a in self._actuators.items() if a["on"][0] == "body"]
         limited = [b["joint_name"] for b in self._bodies.values() if np.isfinite(b["effort_limit"]).any()]
         if adhesive and limited:
@@ -790,7 +881,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             )
 
     def _check_lifting(self, model: Model) -> None:
-        """Without any actuator nothing lifts, as in MuJoCo."""
+        """Warn of gravity compensation by actuators in a model without actuators: it has no effect, as in MuJoCo."""
         lifting = [model.joints[i] for i in model.lifting]
         if lifting and not self._lenient and not model.nu and "compensation" in model.extras:
             warn(
@@ -799,7 +890,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             )
 
     def build(self) -> Model:
-        """The finished model."""
+        """Return the finished model."""
         if not self._bodies:
             raise ModelError(f"'{self.name}' has no bodies")
         self._check_adhesion()
@@ -873,7 +964,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @staticmethod
     def _weight(name: str, x: Any) -> np.ndarray:
-        """Weights that were given in place of those of the reference pose."""
+        """Return given inverse weights, or those of the reference pose."""
         x = np.asarray(x, float)
         if not (x >= 0).all():
             raise ModelError(f"{name} has {x.min():g}; weights are zero or more")
@@ -895,7 +986,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @staticmethod
     def _normalize(model: Model, name: str, frame: dict[str, np.ndarray]) -> None:
-        """Make the quaternions of a keyframe unit ones."""
+        """Normalize the quaternions of a keyframe."""
         kinds = [model.joint_kind(i) for i in range(model.nb)]
         starts = [("q", a + kind.straight) for a, kind in zip(model.joint_q, kinds, strict=True) if kind.quaternion]
         starts += [("mocap", 7 * k + 3) for k in range(len(model.mocap))]
@@ -907,7 +998,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
     @staticmethod
     def _place_in(model: Model, letter: str, part: str) -> int:
-        """Where the numbers of a joint, an actuator or a mocap body begin in q, v, u, act or mocap."""
+        """Return the first entry of a joint, an actuator or a mocap body in q, v, u, act or mocap."""
         if letter == "mocap":
             return 7 * model.mocap.index(model.body(part))
         if letter in "qv":
@@ -917,8 +1008,10 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
 
 
 def stage_of(robot: Model, s: Sensor) -> Stage:
-    """The shapes of the two sides of a distance, which touch as far apart as the cutoff; planes and height fields, and with
-    them their side, are fixed to the world."""
+    """Return the reduced model of a distance sensor: both sides, with margins up to the cutoff.
+
+    Planes and height fields, and with them their side, are fixed to the world.
+    """
     shapes = robot.shapes
     sides = [
         [k for k, body in enumerate(shapes.body) if (k if side.what == "shape" else body) == side.which]

@@ -1,4 +1,4 @@
-"""ag.edit: a model as a builder that holds all of its parts, to add to, remove, rename, and join with other models."""
+"""ag.edit: a builder with all parts of a model, to add, remove and rename parts, and to attach other models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .validate import INF, bounds, quaternion, vector
 
 LEFT_OUT = "left out: add one of the merged model"
 Rename = Callable[[str, str], str]  # of a part and a name
-# fields of a body that it has for the sake of its joint, and what a fixed one has there
+# fields of a body that belong to its joint, and those of a fixed one
 JOINTLESS: dict[str, Any] = {
     "damping": 0.0,
     "armature": 0.0,
@@ -35,7 +35,7 @@ JOINTLESS: dict[str, Any] = {
     "velocity_limit": INF,
 }
 JOINTLESS |= {"stiffness_curve": np.zeros(2), "damping_curve": np.zeros(2)}
-# part: where the builder has its records
+# part: attribute of the builder with its records
 RECORDS = {part: f"_{part}s" for part in ("site", "shape", "actuator", "tendon", "sensor", "camera", "keyframe")}
 RECORDS |= {"body": "_bodies", "equality": "_equalities"}
 OWNER = {
@@ -44,21 +44,21 @@ OWNER = {
     "u": "actuator",
     "act": "actuator",
     "mocap": "body",
-}  # of the numbers of a keyframe
+}  # of the entries of a keyframe
 ACTUATOR_NUMBERS = ("gain", "gain_slope", "bias", "control_range", "force_range", "max_velocity")
 
 
 @checked_model
 def edit(model: Model) -> Editor:
-    """A builder that holds all parts of a model; `build()` makes the changed one. The model itself stays as it is.
+    """Return a builder with all parts of a model; `build()` returns the changed model. The model itself does not change.
 
-        b = ag.edit(ag.load("arm.urdf"))
-        b.body("payload", "hand", position=(0, 0, 0.1), mass=0.5, inertia=(1e-3, 1e-3, 1e-3))
-        b.site("tip", "hand", position=(0, 0, 0.2))
-        b.remove("joint", "wrist")
-        model = b.build()
+            b = ag.edit(ag.load("arm.urdf"))
+            b.body("payload", "hand", position=(0, 0, 0.1), mass=0.5, inertia=(1e-3, 1e-3, 1e-3))
+            b.site("tip", "hand", position=(0, 0, 0.2))
+            b.remove("joint", "wrist")
+            model = b.build()
 
-    All calls of `ModelBuilder` are there, and those of `Editor`. Keyframes stay; joints that are new are at zero in them.
+    It has all methods of `ModelBuilder`, and those of `Editor`. Keyframes are kept; new joints are at zero in them.
     """
     if not isinstance(model, Model):
         raise ModelError(f"ag.edit takes a Model, not {type(model).__name__}")
@@ -71,7 +71,7 @@ def edit(model: Model) -> Editor:
 
 
 class Placement:
-    """Where a model is put: in the frame of which body, and how its world lies in it."""
+    """Placement of an attached model: body that it is fixed to, and pose of its world there."""
 
     def __init__(self, body: str = WORLD, position: Any = (0.0, 0.0, 0.0), rotation: Any = IDENTITY):
         self.body = body
@@ -85,12 +85,14 @@ class Placement:
 
 
 class Editor(LenientBuilder):
-    """A `ModelBuilder` that can also attach models, and remove and rename parts. Parts are "body", "joint", "shape", "site",
-    "actuator", "tendon", "equality", "sensor", "camera" and "keyframe"."""
+    """A `ModelBuilder` that can also attach models, and remove and rename parts.
+
+    Parts are "body", "joint", "shape", "site", "actuator", "tendon", "equality", "sensor", "camera" and "keyframe".
+    """
 
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
         super().__init__(name, gravity=gravity)
-        self._defaults: dict[tuple[str, str], np.ndarray] = {}  # of models that were placed: their default keyframes
+        self._defaults: dict[tuple[str, str], np.ndarray] = {}  # default keyframes of attached models
         self._lenient = False
 
     # -- several models ---------------------------------------------------------------------------------------------------
@@ -98,13 +100,17 @@ class Editor(LenientBuilder):
     def attach(
         self, model: Model, to: str = WORLD, *, prefix: str, position: Any = (0.0, 0.0, 0.0), rotation: Any = IDENTITY
     ) -> None:
-        """Add all parts of another model, named behind a prefix, such as "gripper/".
+        """Add all parts of another model, with names behind a prefix, such as "gripper/".
 
-        to: the body or "world" that it is fixed to. position, rotation: of its world in the frame of that body. A free base
-        is fixed if `to` is a body, its frame at `position`. Floors (planes that the model has fixed to its world) are left out,
-        and so are sensors of them and of its whole world (`notes` lists them); what else it has there comes with it. Options,
-        gravity and fluid stay; a warning names those of the model that are others. Keyframes are joined by name, where it has
-        none of a name with its default one.
+        Floors (planes fixed to its world) are omitted, and so are sensors of them and of its whole world (`notes` lists
+        them); other parts of its world are kept. Options, gravity and fluid do not change; a warning names those of the
+        model that differ. Keyframes are joined by name; a model without one of a name contributes its default one.
+
+        Args:
+            robot: Model.
+            prefix: Prefix of its names.
+            to: Body or "world" that it is fixed to. A free base is fixed if `to` is a body, its frame at `position`.
+            position, rotation: Its world in the frame of that body, m and quaternion w x y z.
         """
         if not isinstance(model, Model):
             raise ModelError(f"attach takes a Model, not {type(model).__name__}")
@@ -121,7 +127,7 @@ class Editor(LenientBuilder):
         self.place(model, prefix, Placement(to, position, rotation))
 
     def _compare(self, model: Model, prefix: str) -> None:
-        """Warn of options, gravity and fluid of a model that are not those here, nor the defaults."""
+        """Warn of options, gravity and fluid of a model that differ from those here and from the defaults."""
         own, p, standard = vars(self.options), model.params, Options()
         pairs = {name: (x, own[name]) for name, x in vars(model.options).items() if x != getattr(standard, name)}
         here = {"gravity": self.gravity, **self._fluid}
@@ -137,7 +143,7 @@ class Editor(LenientBuilder):
             )
 
     def place(self, robot: Model, prefix: str, at: Placement, *, whole: bool = False) -> None:
-        """All parts of a model under a prefix. whole: it is what this builder begins with, so that its world is the world."""
+        """Add all parts of a model behind a prefix. whole: the builder begins with it, so that its world is the world."""
         self._lenient = True
         self._place(robot, prefix, at, whole)
         self._lenient = False
@@ -149,7 +155,7 @@ class Editor(LenientBuilder):
             return at.body if i < 0 else prefix + robot.bodies[i]
 
         def pose(i: int, position: Any, rotation: Any) -> dict[str, Any]:
-            """Of something on body i; what is on the robot's world moves."""
+            """Pose of something on body i; parts on the robot's world are moved."""
             position, rotation = np.asarray(position, float), np.asarray(rotation, float)
             moved = {"position": at.point(position), "rotation": at.turned(rotation)}
             return moved if i < 0 else {"position": position, "rotation": rotation}
@@ -170,7 +176,7 @@ class Editor(LenientBuilder):
         for sensor in robot.sensors:
             own = sensor.on >= 0 or any(side.which >= 0 for side in sensor.between)
             known = all(side.what != "shape" or side.which in shapes for side in sensor.between)
-            if (own or whole) and known:  # what a sensor reads of the whole world is no longer one robot's
+            if (own or whole) and known:  # a sensor of the whole world is no longer that of one robot
                 self._add_sensor(robot, sensor, prefix)
             else:
                 left_out.append(prefix + sensor.name)
@@ -216,7 +222,7 @@ class Editor(LenientBuilder):
         p, (kind, a, _) = robot.params, robot.transmissions[j]
         name = prefix + robot.actuators[j]
         if kind.startswith("joint") and not self._moves(prefix + robot.joints[a]):
-            return  # of a base that was free
+            return  # of a formerly free base
         if not (p.gear[j] or p.gain[j] or p.gain_slope[j].any()):
             self.idle(name)
             return
@@ -235,7 +241,7 @@ class Editor(LenientBuilder):
         self.sensor(prefix + sensor.name, sensor.kind, on, ref=ref, between=sides, **more)
 
     def _add_keyframes(self, robot: Model, prefix: str, at: Placement) -> None:
-        """Join by name; who has none of a name has its default there."""
+        """Join keyframes by name; a model without one of a name contributes its default one."""
         default = robot.keyframes[robot.default_keyframe]
         for key in robot.keyframes:
             if key not in RESERVED:
@@ -247,7 +253,7 @@ class Editor(LenientBuilder):
     def _parts_of(
         self, robot: Model, frame: tuple[np.ndarray, ...], prefix: str, at: Placement
     ) -> dict[tuple[str, str], np.ndarray]:
-        """A keyframe by joints and actuators, with free bodies moved to where the robot is."""
+        """Split a keyframe by joints and actuators, with free bodies moved with the robot."""
         q, v, u, act, mocap = frame
         parts: dict[tuple[str, str], np.ndarray] = {}
         for i, name in enumerate(robot.joints):
@@ -267,7 +273,7 @@ class Editor(LenientBuilder):
         return parts | {("u", name): u[j : j + 1] for j, name in driven}
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
-        """Pairs of the model that was put in are in its report already."""
+        """Report pairs without a collision routine, except those of attached models, which are in their reports."""
         told = {pair for finding in self.unsupported for pair in finding.where}
         new = {kinds: [pair for pair in pairs if pair not in told] for kinds, pairs in missing.items()}
         if any(new.values()):
@@ -276,9 +282,11 @@ class Editor(LenientBuilder):
     # -- parts ------------------------------------------------------------------------------------------------------------
     @checked_model
     def remove(self, part: str, name: str) -> None:
-        """Take a part out, with what needs it: a body takes with it the bodies that it carries, those that are nothing but a
-        joint of it, all that is fixed to them and what acts on that; a joint leaves its body, fixed where it is with the joint
-        at zero."""
+        """Remove a part, with the parts that depend on it.
+
+        A body takes with it its subtree, bodies that only add joints to it, all parts fixed to these and what acts on
+        them. Removing a joint fixes its body at the joint's zero position.
+        """
         self._known(part, name)
         gone, before = {(part, name)}, 0
         while len(gone) > before:
@@ -301,7 +309,7 @@ class Editor(LenientBuilder):
         self._count_joints()
 
     def _left_alone(self, gone: set[str]) -> set[str]:
-        """Bodies that are nothing but a joint of one that goes."""
+        """Return the bodies that only add a joint to a removed one."""
         names, alone = list(self._bodies), self._groups().alone
         return {
             b["parent"]
@@ -311,7 +319,7 @@ class Editor(LenientBuilder):
 
     @checked_model
     def rename(self, part: str, old: str, new: str) -> None:
-        """Give a part another name, wherever it is mentioned."""
+        """Rename a part, in all references to it."""
         self._known(part, old)
         self._new(new, dict.fromkeys(self._names(part)), part)
         if part == "keyframe":
@@ -351,7 +359,7 @@ class Editor(LenientBuilder):
             raise ModelError(f"'{self.name}' has no {part} '{name}'; {near(name, names)}")
 
     def _needs(self) -> Iterator[tuple[str, str, set[tuple[str, str]]]]:
-        """Each part with what it cannot be without."""
+        """Return each part with the parts that it depends on."""
         for kind, attribute in RECORDS.items():
             for name, record in getattr(self, attribute).items():
                 needed: set[tuple[str, str]] = set()
@@ -359,7 +367,7 @@ class Editor(LenientBuilder):
                 yield kind, name, needed
 
     def _fix(self, joint: str) -> None:
-        """Make a joint a fixed one, which has its body's name."""
+        """Replace a joint by a fixed one with its body's name."""
         body = next(name for name, b in self._bodies.items() if b["joint_name"] == joint)
         unlimited = dict.fromkeys(("limit", "effort_limit"), bounds(None, ""))
         self._bodies[body] |= JOINTLESS | {"joint": "fixed", "anchor": np.zeros(3), "lifts": False} | unlimited
@@ -371,12 +379,12 @@ class Editor(LenientBuilder):
 
 
 def _plain(x: Any) -> Any:
-    """For a sentence."""
+    """Format for a message."""
     return x.tolist() if isinstance(x, np.ndarray) else x
 
 
 def _active(robot: Model, j: int) -> dict[str, Any]:
-    """Activation and muscle of actuator j, for the builder."""
+    """Return activation and muscle of actuator j, for the builder."""
     own: dict[str, Any] = {}
     for k, a in enumerate(robot.activations):
         if a.actuator == j:
@@ -388,7 +396,7 @@ def _active(robot: Model, j: int) -> dict[str, Any]:
 
 
 def _mapped(kind: str, record: Any, f: Rename) -> Any:
-    """A record of a builder with f(part, name) in place of each name of another part."""
+    """Return a record of a builder with f(part, name) in place of each name of another part."""
 
     def name(part: str, x: Any) -> Any:
         return x if x is None else f(part, x)
@@ -426,14 +434,14 @@ def _mapped(kind: str, record: Any, f: Rename) -> Any:
 
 
 def parts_by_name(model: Model) -> dict[str, Sequence[str]]:
-    """The names of what sensors read; the body behind the last is the world."""
+    """Return the names of sensors' parts; the body after the last is the world."""
     bodies, tendons = (*model.bodies, WORLD), [t.name for t in model.tendons]
     parts: dict[str, Sequence[str]] = {"joint": model.joints, "site": model.sites, "body": bodies, "tendon": tendons}
     return parts | {"actuator": model.actuators, "model": [""], "zone": model.sites}
 
 
 def side_name(model: Model, side: ContactSide, prefix: str = "") -> str:
-    """The name of one side of contacts."""
+    """Return the name of one side of contacts."""
     if not side.what:
         return ""
     return (
@@ -442,7 +450,7 @@ def side_name(model: Model, side: ContactSide, prefix: str = "") -> str:
 
 
 def acted_on(robot: Model, j: int, prefix: str) -> dict[str, Any]:
-    """What actuator j acts on, and its gear, for the builder."""
+    """Return the target of actuator j and its gear, for the builder."""
     kind, a, b = robot.transmissions[j]
     p, wide = robot.params, any(line.actuator == j for line in robot.lines[0])
     if kind == "tendon":

@@ -1,4 +1,4 @@
-"""Equalities: the part of `ModelBuilder` that holds bodies, joints or tendons together, and so closes loops."""
+"""Equality constraints of `ModelBuilder`: between bodies, joints or tendons, for closed loops and couplings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIELDS = ("anchor", "rotation", "torque_scale", "polynomial", "solref", "solimp"
 
 
 class EqualityBuilder:
-    """Collects equalities."""
+    """Collects equality constraints."""
 
     _bodies: dict[str, dict[str, Any]]
     _joints: dict[str, int]
@@ -44,8 +44,15 @@ class EqualityBuilder:
         solref: Any = SOLREF,
         solimp: Any = SOLIMP,
     ) -> str:
-        """Hold a point of a body (anchor, m, in its frame) at a point of another body or the world (other_anchor; by default
-        where it is with all joints at zero): a ball joint that closes a loop. solref, solimp: how soft (`docs/laws.md`)."""
+        """Constrain a point of a body to a point of another body or the world: a ball joint that closes a loop.
+
+        Args:
+            body, other: Bodies; `other` may be "world".
+            anchor: Point of the body, m, in its frame.
+            other_anchor: Point of the other body, m; by default coincident with all joints at zero.
+            name: Name.
+            solref, solimp: Compliance (`docs/laws.md`).
+        """
         return self._equality("connect", body, other, name, (anchor, other_anchor), (solref, solimp))
 
     @checked_model
@@ -63,8 +70,10 @@ class EqualityBuilder:
         solref: Any = SOLREF,
         solimp: Any = SOLIMP,
     ) -> str:
-        """Hold a frame of a body (anchor and rotation, in its frame) at one of another body or the world (by default where it
-        is with all joints at zero). torque_scale: m, how much a turn counts beside a shift."""
+        """Constrain a frame of a body to one of another body or the world; by default aligned with all joints at zero.
+
+        anchor, rotation: frame of the body, in its frame. torque_scale: weight of rotation relative to translation, m.
+        """
         name = self._equality("weld", body, other, name, (anchor, other_anchor), (solref, solimp))
         own, what = self._equalities[name], f"weld '{name}'"
         other_turn = None if other_rotation is None else quaternion(other_rotation, f"other_rotation of {what}")
@@ -83,8 +92,11 @@ class EqualityBuilder:
         solref: Any = SOLREF,
         solimp: Any = SOLIMP,
     ) -> str:
-        """Hold the position of a joint at a polynomial of that of another one, c0 + c1 q + .. + c4 q^4: gears, mimic joints.
-        Without another joint it is held at c0."""
+        """Constrain the position of a joint to a polynomial of another joint's, c0 + c1 q + .. + c4 q^4: gears, mimic
+        joints.
+
+        Without another joint the position is c0.
+        """
         name = name or f"{joint}:{other or 'held'}"
         what = f"coupling '{name}'"
         self._new(name, self._equalities, "equality")  # type: ignore[attr-defined]
@@ -107,7 +119,7 @@ class EqualityBuilder:
         solref: Any = SOLREF,
         solimp: Any = SOLIMP,
     ) -> str:
-        """Hold the length of a tendon at a polynomial of that of another one, or without another at c0."""
+        """Constrain the length of a tendon to a polynomial of another tendon's, or to c0 without another."""
         name = name or f"{tendon}:{other or 'held'}"
         self._new(name, self._equalities, "equality")  # type: ignore[attr-defined]
         for one in (tendon, other) if other is not None else (tendon,):
@@ -162,8 +174,10 @@ class EqualityBuilder:
         return name
 
     def add_equalities(self, robot: Model, prefix: str, body: Callable[[int], str], pose: Callable[..., Any]) -> None:
-        """The equalities of another model under a prefix; body(i) is the name of its body i here, and pose(i, position,
-        rotation) where something on it is here."""
+        """Add the equalities of another model behind a prefix.
+
+        body(i) is the name of its body i here, and pose(i, position, rotation) the pose of something on it.
+        """
         for k, (name, kind, a, b) in enumerate(robot.equalities):
             own = {key: robot.params[f"equality_{key}"][k] for key in FIELDS}
             soft = {"name": prefix + name, "solref": own["solref"], "solimp": own["solimp"]}
@@ -199,7 +213,7 @@ class EqualityBuilder:
         ]
 
     def _equality_values(self, model: Model) -> dict[str, Any]:
-        """The equalities' part of Params; what was left to the pose at rest is found from it."""
+        """Return the values of the equalities' fields of Params; defaults follow from the zero pose."""
         if not self._equalities:
             return {}
         R, r = poses(model)

@@ -1,7 +1,7 @@
-"""How easily bodies and degrees of freedom move in the reference pose: what the soft law scales its rows with.
+"""Inverse weights of bodies and degrees of freedom in the reference pose, which scale the rows of the soft law.
 
-MuJoCo derives these once from the pose at rest (invweight0). The inverse of the mass matrix is not formed: the inverse inertia
-of each link, as felt by a force on it, follows outwards from its parent's, in linear time.
+MuJoCo computes these once (invweight0). The inverse of the mass matrix is not formed: the inverse articulated inertia
+of each link follows outwards from its parent's, in linear time.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def poses(model: Model, q: np.ndarray | None = None) -> tuple[np.ndarray, np.nda
 
 
 def _columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """S of joint i in world axes about the root of its tree, which is at the origin; r is from there."""
+    """Motion subspace S of joint i in world axes about the root of its tree, at the origin; r is from there."""
     joint, p = model.joint_kind(i), model.params
     own = joint.motions(p.axis[i], p.anchor[i])
-    if joint.floating:  # shifts along the world's axes, then turns
+    if joint.floating:  # translations along the world's axes, then rotations
         own = np.concatenate([own[:, 3:], own[:, :3]], 1)
         own[3:, :3] = R.T
     w, v = R @ own[:3], R @ own[3:]
@@ -47,8 +47,15 @@ def _columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
 
 
 class _Factor(NamedTuple):
-    """Articulated inertias factored joint by joint. S: columns of each joint, (6, n); U: IA S; D: the inverse of what the joint
-    feels. Spatial vectors in world axes, about the root of the tree."""
+    """Articulated-body factor, joint by joint.
+
+    Attributes:
+        S: Columns of each joint, (6, n).
+        U: IA S.
+        D: Inverse of S^T IA S.
+
+    Spatial vectors are in world axes, about the root of the tree.
+    """
 
     R: np.ndarray
     r: np.ndarray
@@ -85,8 +92,11 @@ def _factor(model: Model, q: np.ndarray) -> _Factor:
 
 
 def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
-    """body_weight (nb, 2): of translation and rotation at the centre of mass. dof_weight (nv,), equal within a joint. With
-    every joint at zero, or axial joints at q."""
+    """Return body_weight (nb, 2), of translation and rotation at the center of mass, and dof_weight (nv,), equal within a
+    joint.
+
+    All joints are at zero, or axial joints at q.
+    """
     f, nb = _factor(model, model.reference if q is None else q), model.nb
     inverse = np.zeros((nb, 6, 6))
     dof = np.zeros(model.nv)
@@ -106,7 +116,7 @@ def weights(model: Model, q: np.ndarray | None = None) -> dict[str, Any]:
 
 
 def _inverse(model: Model, i: int, D: np.ndarray) -> np.ndarray:
-    """Of what the joint of body i feels once all joints beyond it are free."""
+    """Inverse inertia at the joint of body i with all joints beyond it free."""
     try:
         return np.linalg.inv(D)
     except np.linalg.LinAlgError:
@@ -117,16 +127,16 @@ def _inverse(model: Model, i: int, D: np.ndarray) -> np.ndarray:
 
 
 def tendon_lengths(model: Model, q: np.ndarray) -> np.ndarray:
-    """Lengths of tendons with axial joints at q, others at zero."""
+    """Return the lengths of tendons with axial joints at q, others at zero."""
     return _Pulls(model, q).lengths
 
 
 def tendon_weights(model: Model) -> np.ndarray:
-    """moment M^-1 moment of each tendon in the reference pose, along the joints that move it."""
+    """Return moment M^-1 moment of each tendon in the reference pose, along the joints that move it."""
     f, pulls = _factor(model, model.reference), _Pulls(model, model.reference)
     out = np.zeros(len(model.tendons))
     for t, moments in enumerate(pulls.moments(f)):
-        below: dict[int, Any] = {}  # force on each body of what it carries
+        below: dict[int, Any] = {}  # force on each body of its subtree
         while moments or below:
             i = max(*moments, *below, -1)
             e = moments.pop(i, np.zeros(f.S[i].shape[1])) - f.S[i].T @ (p := below.pop(i, np.zeros(6)))
@@ -137,7 +147,7 @@ def tendon_weights(model: Model) -> np.ndarray:
 
 
 class _Pulls:
-    """Lengths of tendons with axial joints at q, others at zero, and the forces of a pull along each."""
+    """Lengths of tendons with axial joints at q, others at zero, and the forces of a unit pull along each."""
 
     def __init__(self, model: Model, q: np.ndarray):
         self.model, self.q = model, q
@@ -160,18 +170,18 @@ class _Pulls:
         np.add.at(self.lengths, self.of, self.scale * long)
 
     def _place(self, site: int) -> tuple[np.ndarray, int]:
-        """Where a site is, and its body."""
+        """Position of a site, and its body."""
         x, b = self.model.params.site_position[site], self.model.site_body[site]
         return (x if b < 0 else self.r[b] + self.R[b] @ x), b
 
     def _straight(self, piece: Piece) -> tuple[float, list[Any]]:
         (a, body_a), (b, body_b) = self.at[piece.a], self.at[piece.b]
         long = float(np.linalg.norm(b - a))
-        d = (b - a) / long if long > 1e-15 else np.array([1.0, 0.0, 0.0])  # as a step has it
+        d = (b - a) / long if long > 1e-15 else np.array([1.0, 0.0, 0.0])  # as in a step
         return long, [(a, body_a, -d), (b, body_b, d)]
 
     def _wrapped(self) -> dict[int, tuple[float, list[Any]]]:
-        """Length and forces of all pieces that touch the shape in their way, all of one kind at once."""
+        """Length and forces of all segments that wrap around a shape, of one kind at once."""
         out: dict[int, tuple[float, list[Any]]] = {}
         for kind in ("sphere", "cylinder"):
             own = [n for n, piece in enumerate(self.pieces) if piece.kind == kind and piece.around >= 0]
@@ -198,7 +208,7 @@ class _Pulls:
         return turn if body < 0 else self.R[body] @ turn
 
     def moments(self, f: _Factor) -> Iterator[dict[int, np.ndarray]]:
-        """Of each tendon, by the bodies of the joints that it moves."""
+        """Moments of each tendon, by the bodies of the joints that it moves."""
         start, ends = self.r - f.r, np.searchsorted(self.of, np.arange(len(self.model.tendons) + 1))
         for t in range(len(self.model.tendons)):
             out: dict[int, np.ndarray] = {}
@@ -216,15 +226,17 @@ class _Pulls:
 
 
 def _world_columns(model: Model, i: int, R: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """S of joint i in world axes about the world's origin."""
+    """Motion subspace S of joint i in world axes about the world's origin."""
     S = _columns(model, i, R, r)
-    if model.joint_kind(i).floating:  # its shifts are free of the place; its turns are about its own origin
+    if model.joint_kind(
+        i
+    ).floating:  # its translations do not depend on the position; its rotations are about its origin
         S[3:, 3:] = hat(r) @ S[:3, 3:]
     return S
 
 
 def mean_inertia(model: Model, q: np.ndarray) -> float:
-    """The mean of the diagonal of the mass matrix with axial joints at q, others at zero."""
+    """Mean diagonal entry of the mass matrix with axial joints at q, others at zero."""
     p, (R, r) = model.params, poses(model, q)
     I, total = np.zeros((model.nb, 6, 6)), 0.0
     for i in reversed(range(model.nb)):

@@ -1,4 +1,4 @@
-"""A builder for models that were made before: from files, or into scenes."""
+"""Builder with MuJoCo's tolerance, for models from files and in scenes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from .validate import six_numbers
 
 
 class LenientBuilder(ModelBuilder):
-    """Files give an inertia to frames without mass that are fixed to a link, or one that no body can have: what counts is
-    whether all that moves together resists every motion, which is checked in the end. A joint may be driven by negative
-    damping, or held out of balance by a negative stiffness. What else MuJoCo accepts and reads in its own way is read so."""
+    """A `ModelBuilder` that accepts what MuJoCo accepts.
+
+    Files give an inertia to frames without mass that are fixed to a link, or an impossible one: only the inertia of
+    everything that moves together is checked, in the end. A joint may be driven by negative damping, or destabilized by
+    a negative stiffness. Other input is interpreted as MuJoCo does.
+    """
 
     _lenient = True
 

@@ -1,7 +1,8 @@
-"""Which bodies are one solid, and which carries which: what decides whether two bodies may touch, as in MuJoCo.
+"""Welded groups of bodies and their parents, which decide whether two bodies may collide, as in MuJoCo.
 
-Bodies on fixed joints are one with what carries them. A body that is nothing but a joint of the next one (no mass, no shape,
-one moving body on it) is passed over: in MuJoCo a body has several joints, here one each, and both have the same parent.
+Bodies on fixed joints belong to the group of their parent. A body that only adds a joint to the next one (no mass, no
+shape, one moving child) is skipped: in MuJoCo a body can have several joints, here one each, and both have the same
+parent.
 """
 
 from __future__ import annotations
@@ -13,8 +14,13 @@ WORLD = -1
 
 
 class Bond(NamedTuple):
-    """Of one body. parent: index, or -1 for the world. moves: whether it has a joint that moves, or is a mocap body.
-    bare: whether it has neither mass nor shapes nor a free joint."""
+    """Connection of a body.
+
+    Attributes:
+        parent: Index, or -1 for the world.
+        moves: True if its joint moves, or it is a mocap body.
+        bare: True if it has neither mass nor shapes nor a free joint.
+    """
 
     parent: int
     moves: bool
@@ -22,24 +28,28 @@ class Bond(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """By body. welded: the moving body that it is fixed to, itself if it moves, or -1 for the world. above: that of the body
-    which carries this group, bodies that are nothing but a joint passed over."""
+    """Welded groups, by body.
+
+    Attributes:
+        welded: Moving body that it is fixed to, itself if it moves, or -1 for the world.
+        above: The same of the parent of this group, skipping bodies that only add a joint.
+    """
 
     welded: tuple[int, ...]
     above: tuple[int, ...]
-    alone: tuple[bool, ...]  # whether a body is nothing but a joint
+    alone: tuple[bool, ...]  # True for a body that only adds a joint
 
     def root(self, body: int) -> int:
-        """Return what a body is welded to; the world is welded to itself."""
+        """Return the body that a body is welded to; the world is welded to itself."""
         return WORLD if body < 0 else self.welded[body]
 
     def carries(self, one: int, other: int) -> bool:
-        """Return whether group `one` carries group `other`, neither being the world."""
+        """Return True if group `one` is the parent of group `other`, neither being the world."""
         return self.above[other] == one
 
 
 def groups(bonds: Sequence[Bond]) -> Groups:
-    """Return the groups of bodies that come after their parents."""
+    """Return the groups of bodies, which are sorted parents first."""
     children: list[list[int]] = [[] for _ in bonds]
     for i, b in enumerate(bonds):
         if b.parent >= 0:

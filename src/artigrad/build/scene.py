@@ -1,4 +1,4 @@
-"""Several robots in one world."""
+"""Scenes of several robots."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..model.model import Model
 from .edit import Editor
 
-ALL = -1  # all 32 bits: a mask that meets every other but zero
+ALL = -1  # all 32 bits: a mask that matches every other except zero
 
 
 @checked_model
@@ -25,14 +25,19 @@ def scene(
     friction: float = 1.0,
     name: str = "scene",
 ) -> Model:
-    """One model of several: robot k keeps its names behind "k/", q, v and u follow each other in the order of `robots`.
+    """Return one model of several robots: robot k keeps its names behind "k/"; q, v and u are concatenated in order.
 
-    positions: (n, 3), where each robot's origin is put; by default a metre apart along y. rotations: (n, 4), quaternions
-    w x y z, how each is turned there; by default not at all. floor: a plane at z = 0; planes that a robot has fixed to its
-    world (its own floor) are left out, what else it has there comes with it. Keyframes are joined by name, and a
-    robot without one of a name has its default one there. Options, gravity and fluid are the first robot's; a warning names
-    those of the others that differ. Sensors of a robot's whole world or of its floor are left out, and listed in `notes`.
-    Robots touch each other if the masks of their shapes let them; robots that cannot touch cost the sum of their parts.
+    Keyframes are joined by name; a robot without one of a name contributes its default one. Options, gravity and fluid
+    are the first robot's; a warning names those of the others that differ.
+
+    Args:
+        robots: Models.
+        positions: (n, 3), positions of the robots' origins, m; by default one meter apart along y.
+        rotations: (n, 4), quaternions w x y z; by default none.
+        floor: Add a plane at z = 0 that collides with every shape. Planes fixed to a robot's world (its floor) are
+            omitted, other parts of its
+        world are kept.
+        name: Name of the scene.
     """
     if not isinstance(robots, list | tuple) or not robots or not all(isinstance(r, Model) for r in robots):
         raise ModelError("a scene is made of a list of one or more Models")

@@ -1,4 +1,4 @@
-"""Shapes for contact: the part of `ModelBuilder` that collects them and finds which pairs may touch."""
+"""Collision shapes of `ModelBuilder`, and the selection of candidate pairs."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from .pair_filter import Bond, Groups, groups
 from .validate import mask, meaningful, not_negative, number, quaternion, soft_reference, vector, whole
 
 WORLD = "world"
-SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's own
-# fields of Params that a shape has beside its place and size, and an explicit pair
+SOLREF, SOLIMP = (0.02, 1.0), (0.9, 0.95, 0.001, 0.5, 2.0)  # MuJoCo's defaults
+# fields of Params of a shape, besides its pose and size, and of an explicit pair
 NUMBERS = (
     *("friction", "torsional_friction", "rolling_friction", "restitution", "solref", "solimp", "solmix", "margin"),
     *("surface_velocity", "adhesion"),
@@ -43,76 +43,103 @@ PAIR_NUMBERS = ("friction", "solref", "solref_friction", "solimp", "margin", "ad
 
 
 class ShapeBuilder:
-    """Collects shapes on the bodies of a model."""
+    """Collects collision shapes."""
 
     name: str
     _bodies: dict[str, dict[str, Any]]
-    _lenient = False  # whether numbers of a file are given, of which MuJoCo accepts more
+    _lenient = False  # True for input from files, of which MuJoCo accepts more
 
     def __init__(self) -> None:
         self._shapes: dict[str, dict[str, Any]] = {}
-        self.parents_touch = False  # whether all bodies touch those that carry them
-        self.measured = False  # whether they are asked how far apart they are, and nothing else
+        self.parents_touch = False  # True if all bodies collide with their parents
+        self.measured = False  # True if only distances are computed
         self._excluded: set[frozenset[str]] = set()
         self._included: list[tuple[str, str, dict[str, Any]]] = []
 
     @checked_model
     def plane(self, body: str = WORLD, half_extents: Any = (0.0, 0.0), **options: Any) -> str:
-        """A half space: everything below z = 0 of its frame is inside. half_extents: how far to either side along x and y
-        rangefinders see it, 0 for everywhere; contact has no end.
+        """Add a half space: everything below z = 0 of its frame is inside.
 
-        Options of all shapes: name, position, rotation; friction, torsional_friction, rolling_friction, restitution; condim:
-        in how many directions contact acts, 1 (normal alone), 3 (with sliding friction), 4 (with torsional) or 6 (with
-        rolling); solref, solimp, solmix, margin: how soft it is (`docs/laws.md`); gap: m, how far beyond margins adhesion acts;
-        adhesion: N, with which its contacts pull; surface_velocity: of a belt or turntable (`params.surface_velocity`);
-        priority: the higher one of a pair decides alone; the masks `group`, `touches` (bits: a pair is a candidate if the group
-        of one is in the touches of the other); seen: whether rangefinders see it; and fluid: (coefficients, virtual mass,
-        virtual inertia), with which a fluid feels it as an ellipsoid (`params.fluid_coefficients`)."""
+        Args:
+            body: Body or "world".
+            half_extents: Extents along x and y for rangefinders, 0 for infinite; contact is unbounded.
+            options: Options of all shapes, see below.
+
+        Options of all shapes:
+
+            name, position, rotation: Name, and frame in the body (m, quaternion w x y z).
+            friction, torsional_friction, rolling_friction, restitution: Coefficients, as the params of these names.
+            condim: Contact dimension: 1 (normal only), 3 (sliding friction), 4 (torsional) or 6 (rolling).
+            solref, solimp, solmix, margin: Compliance (`docs/laws.md`).
+            gap: Range of adhesion beyond margins, m.
+            adhesion: Pull of its contacts, N.
+            surface_velocity: Of a conveyor belt or turntable (`params.surface_velocity`).
+            priority: The shape of higher priority alone sets the contact parameters of a pair.
+            group, touches: Collision bit masks (MuJoCo contype, conaffinity); two shapes may collide if a.group &
+            b.touches or b.group & a.touches is not zero.
+            seen: True if rays intersect it.
+            fluid: (coefficients, virtual mass, virtual inertia) of its ellipsoid in a fluid
+            (`params.fluid_coefficients`).
+        """
         return self._shape(body, PLANE, (*vector(half_extents, 2, "half extents of a plane"), 0.0), **options)
 
     @checked_model
     def sphere(self, body: str, radius: float, **options: Any) -> str:
-        """A ball around the shape's origin."""
+        """Add a sphere centered at the shape's origin."""
         return self._shape(body, SPHERE, (radius, 0.0, 0.0), **options)
 
     @checked_model
     def capsule(self, body: str, radius: float, half_length: float, **options: Any) -> str:
-        """A ball moved along z from -half_length to half_length."""
+        """Add a capsule: a ball swept along z from -half_length to half_length."""
         return self._shape(body, CAPSULE, (radius, half_length, 0.0), **options)
 
     @checked_model
     def box(self, body: str, half_sizes: Any, **options: Any) -> str:
-        """A box with the given half edge lengths."""
+        """Add a box with the given half edge lengths."""
         return self._shape(body, BOX, half_sizes, **options)
 
     @checked_model
     def cylinder(self, body: str, radius: float, half_length: float, **options: Any) -> str:
-        """A cylinder along z."""
+        """Add a cylinder along z."""
         return self._shape(body, CYLINDER, (radius, half_length, 0.0), **options)
 
     @checked_model
     def ellipsoid(self, body: str, half_axes: Any, **options: Any) -> str:
-        """An ellipsoid with the given half axes."""
+        """Add an ellipsoid with the given half axes."""
         return self._shape(body, ELLIPSOID, half_axes, **options)
 
     @checked_model
     def points(self, body: str, vertices: Any, *, half_axes: Any = (0.0, 0.0, 0.0), **options: Any) -> str:
-        """The convex hull of points. surface: (vertices, faces), the triangles that rangefinders see of it. half_axes: of the
-        ellipsoid that a fluid feels, if it does."""
+        """Add the convex hull of points.
+
+        Args:
+            body: Body or "world".
+            vertices: (n, 3), m, in the shape's frame.
+            half_axes: Of its ellipsoid in a fluid, if any, m.
+            options: As of `plane`, and surface: (vertices, faces), triangles for rangefinders.
+        """
         half_axes = half_axes if options.get("fluid") is not None else (0.0, 0.0, 0.0)
         return self._shape(body, POINTS, half_axes, vertices=vertices, **options)
 
     @checked_model
     def height_field(self, body: str, heights: Any, half_extents: Any, base: float = 0.1, **options: Any) -> str:
-        """Ground of given heights, in metres over the shape's origin: heights[i, j] stands at row i along y and column j along
-        x of a grid that reaches half_extents = (x, y) to either side. Each cell is two triangles that share the diagonal
-        from (i, j) to (i + 1, j + 1), solid down to `base` metres below the origin."""
+        """Add a height field.
+
+        Each cell is two triangles that share the diagonal from (i, j) to (i + 1, j + 1), solid down to `base`.
+
+        Args:
+            body: Body or "world".
+            heights: m above the shape's origin; heights[i, j] is at row i along y and column j along x.
+            half_extents: Half extents (x, y) of the grid, m.
+            base: Depth of the base below the origin, m.
+            options: As of `plane`.
+        """
         x, y = vector(half_extents, 2, "half extents of a height field")
         return self._shape(body, HEIGHT_FIELD, (x, y, base), heights=heights, **options)
 
     @checked_model
     def exclude(self, body: str, other: str) -> None:
-        """No contact between two bodies."""
+        """Exclude contact between two bodies."""
         for b in (body, other):
             if b != WORLD and b not in self._bodies:
                 raise ModelError(f"excluded body '{b}' does not exist")
@@ -120,9 +147,17 @@ class ShapeBuilder:
 
     @checked_model
     def include(self, shape: str, other: str, *, condim: int | None = None, **numbers: Any) -> None:
-        """Let two shapes touch whatever masks, parents and exclusions say, with numbers of their own: condim, friction (five:
-        two of sliding, torsional, two of rolling), solref, solref_friction, solimp, margin, gap, adhesion. The rest is mixed of
-        those of the two shapes as they are now."""
+        """Add an explicit pair: two shapes collide regardless of masks, parents and exclusions, with parameters of their
+        own.
+
+        Parameters not given are those of the two shapes, mixed.
+
+        Args:
+            shape, other: Shapes.
+            condim: Contact dimension.
+            numbers: friction (five: two of sliding, torsional, two of rolling), solref, solref_friction, solimp,
+                margin, gap, adhesion.
+        """
         for s in (shape, other):
             if s not in self._shapes:
                 raise ModelError(f"included shape '{s}' does not exist; there are: {', '.join(self._shapes) or 'none'}")
@@ -143,8 +178,10 @@ class ShapeBuilder:
         self._included.append((shape, other, mixed))
 
     def _check_pair(self, shape: str, other: str, own: dict[str, Any], what: str) -> None:
-        """Refuse numbers of an explicit pair that mean nothing; MuJoCo takes coefficients below zero as zero, and a solref that
-        means nothing as its default."""
+        """Refuse invalid parameters of an explicit pair.
+
+        From files, negative coefficients become zero and an invalid solref the default, as in MuJoCo.
+        """
         if self._lenient:
             own["friction"] = np.maximum(own["friction"], 0.0)
             own["solref"], own["solref_friction"] = meaningful(own["solref"]), meaningful(own["solref_friction"])
@@ -158,7 +195,7 @@ class ShapeBuilder:
             soft_reference(own["solref_friction"], f"the friction of {what}")
 
     def pairs(self) -> list[tuple[str, str]]:
-        """The pairs of shapes that may touch, as things stand."""
+        """Return the candidate pairs of the shapes added so far."""
         names = list(self._shapes)
         return [(names[a], names[b]) for a, b in self._candidates().tolist()]
 
@@ -248,8 +285,10 @@ class ShapeBuilder:
     def add_shapes(
         self, robot: Model, prefix: str, kept: list[int], body: Callable[[int], str], pose: Callable[..., Any]
     ) -> None:
-        """Some shapes of another model under a prefix; body(i) is the name of its body i here, and pose(i, position, rotation)
-        where something on it is here."""
+        """Add some shapes of another model behind a prefix.
+
+        body(i) is the name of its body i here, and pose(i, position, rotation) the pose of something on it.
+        """
         p, shapes = robot.params, robot.shapes
         for k in kept:
             first, count = shapes.vertices[k]
@@ -281,7 +320,7 @@ class ShapeBuilder:
                 self.include(prefix + shapes.names[a], prefix + shapes.names[c], condim=condim, **numbers)
 
     def _shape_values(self) -> dict[str, Any]:
-        """The shapes' part of Params."""
+        """Return the values of the shapes' fields of Params."""
         shapes = list(self._shapes.values())
         keys = ("shape_position", "shape_rotation", "shape_size", *NUMBERS)
         values: dict[str, Any] = {key: [s[key] for s in shapes] for key in keys} if shapes else {}
@@ -328,12 +367,12 @@ class ShapeBuilder:
 
     @staticmethod
     def _pair(names: Iterable[str], known: list[str], first: int = 0) -> tuple[int, int]:
-        """Two names as indices, the lower one first; a pair of one name is that twice."""
+        """Convert two names to indices, the lower one first; a pair of one name has it twice."""
         indices = sorted(known.index(name) + first for name in names)
         return indices[0], indices[-1]
 
     def _candidates(self) -> np.ndarray:
-        """Pairs of shapes that may touch, (n, 2); those without a routine are reported."""
+        """Return the candidate pairs (n, 2); pairs without a routine are reported."""
         shapes, own = list(self._shapes.values()), self._groups()
         index = {name: i for i, name in enumerate(self._bodies)} | {WORLD: -1}
         body = np.array([index[s["body"]] for s in shapes], int)
@@ -369,7 +408,7 @@ class ShapeBuilder:
                 kinds = " and ".join(sorted((SHAPES[kind[i]], SHAPES[kind[k]])))
                 missing.setdefault(kinds, []).append(f"{list(self._shapes)[i]} - {list(self._shapes)[k]}")
             j = j[known]
-            # as MuJoCo has them, by their kinds, then by their order; but the second one moves
+            # in MuJoCo's order, by type and index; but the second one moves
             turned = np.where(kind[i] <= kind[j], unmoved[j], ~unmoved[i])
             found.append(np.stack([np.where(turned, j, i), np.where(turned, i, j)], 1))
         if missing:
@@ -377,11 +416,11 @@ class ShapeBuilder:
         return np.concatenate(found) if found else np.zeros((0, 2), int)
 
     def _parents_apart(self, own: Groups) -> np.ndarray:
-        """Of each body, by the first of its group: whether it does not touch the group that carries it; the world last."""
+        """Return, by group, whether it is excluded from contact with its parent group; the world last."""
         return np.array([not self._touches_parent(b) for b in self._bodies.values()] + [False], bool)
 
     def _excluded_shapes(self, index: dict[str, int], body: np.ndarray) -> dict[int, list[int]]:
-        """By a shape, the later ones of bodies that never touch its own."""
+        """Return, by shape, the later shapes of bodies excluded from contact with its body."""
         on: dict[int, list[int]] = {}
         for k, b in enumerate(body.tolist()):
             on.setdefault(b, []).append(k)
@@ -395,7 +434,7 @@ class ShapeBuilder:
         return out
 
     def _together(self) -> dict[int, list[int]]:
-        """By a shape, the later ones that form an explicit pair with it."""
+        """Return, by shape, the later shapes of its explicit pairs."""
         number = {name: k for k, name in enumerate(self._shapes)}
         out: dict[int, list[int]] = {}
         for one, other, _ in self._included:
@@ -405,7 +444,7 @@ class ShapeBuilder:
         return out
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
-        """Tell of pairs that should touch and have no routine: names of pairs by their kinds of shapes."""
+        """Report candidate pairs that have no routine: names of pairs by types of shapes."""
         warnings.warn(
             f"'{self.name}': no contact between {', '.join(sorted(missing))}: these pairs have no routine; "
             "exclude them or use other shapes",
@@ -417,7 +456,7 @@ class ShapeBuilder:
         return self.parents_touch if own is None else bool(own)
 
     def _groups(self) -> Groups:
-        """The groups of bodies that are welded together."""
+        """Return the groups of welded bodies."""
         index = {WORLD: -1} | {name: i for i, name in enumerate(self._bodies)}
         shaped = {s["body"] for s in self._shapes.values()}
         bonds = []
@@ -447,7 +486,9 @@ def _corners(vertices: Any, what: str) -> np.ndarray:
 
 def _fluid(fluid: Any, kind: int, size: np.ndarray, what: str) -> tuple[np.ndarray, ...]:
     if kind in (PLANE, HEIGHT_FIELD) or not (np.array(size) > 0).any():
-        raise ModelError(f"{what} has no half axes for a fluid to feel")
+        raise ModelError(
+            f"{what}: fluid coefficients need half axes; planes, height fields and points without half_axes have none"
+        )
     return tuple(vector(x, n, f"{key} of {what}") for x, key, n in zip(fluid, FLUID, (5, 3, 3), strict=True))
 
 
@@ -483,7 +524,7 @@ def _condim(condim: Any, what: str) -> int:
 
 
 def _mixed(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """The numbers of a pair from those of its two shapes, as MuJoCo mixes them."""
+    """Mix the parameters of two shapes, as MuJoCo does."""
     margin, gap, both = (a[key] + b[key] for key in ("margin", "gap", "adhesion"))
     if a["priority"] != b["priority"]:
         a = b = a if a["priority"] > b["priority"] else b

@@ -1,4 +1,4 @@
-"""Tendons: the part of `ModelBuilder` that couples joints by a sum of their positions, or pulls along a path between sites."""
+"""Tendons of `ModelBuilder`: sums of joint positions, or paths between sites."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ FIELDS = (
 
 
 class TendonPart(NamedTuple):
-    """Of a tendon: kind, joint or site, the other site, how it counts; the site of a shape it wraps around, that of its side,
-    and its radius."""
+    """Segment of a tendon: kind, joint or site, other site, scale; site of its wrapping shape, side site, and radius."""
 
     kind: str
     a: str
@@ -59,13 +58,22 @@ class TendonBuilder:
 
     @checked_model
     def fixed_tendon(self, name: str, joints: Mapping[str, float], **options: Any) -> str:
-        """A tendon whose length is a sum of joint positions, each times its coefficient: {"knee": 0.5, "hip": 1.0}.
+        """Add a tendon whose length is a sum of joint positions, each times its coefficient: {"knee": 0.5, "hip": 1.0}.
 
-        Options of all tendons: stiffness, damping and rest (a spring that rests at a length, or between two; by default
-        where the tendon is with all joints at zero), stiffness_curve and damping_curve (what x^2 and x^3 add to the force of
-        the spring, v |v| and v^3 to that of the damper), limit (shortest, longest) with limit_margin, limit_solref and
-        limit_solimp, dry_friction with dry_solref and dry_solimp; weight: how easily its length changes, by default
-        found from the model.
+        Args:
+            name: Name.
+            joints: Coefficients by joint.
+            options: Options of all tendons, see below.
+
+        Options of all tendons:
+
+            stiffness, damping: Spring and damper.
+            rest: Rest length of the spring, or an interval; by default the length with all joints at zero.
+            stiffness_curve, damping_curve: Coefficients of x^2 and x^3 in the spring force, of v |v| and v^3 in the
+            damping force.
+            limit: (shortest, longest), with limit_margin, limit_solref and limit_solimp.
+            dry_friction: Largest force, with dry_solref and dry_solimp.
+            weight: Inverse weight; by default computed from the model.
         """
         for joint in joints:
             if joint not in self._joints:
@@ -84,11 +92,18 @@ class TendonBuilder:
 
     @checked_model
     def spatial_tendon(self, name: str, path: Sequence[Any], **options: Any) -> str:
-        """A tendon along straight lines between sites: ["shoulder", "elbow", "wrist"]. A number in the path is a pulley: the
-        line ends before it and a new one begins after it, whose length counts divided by that number. A tuple ("sphere" or
-        "cylinder", site, radius), or with the name of another site behind, is a shape to wrap around between two sites: with
-        its centre, and its axis along z, at that of the site; the other site says on which side to go, and inside the shape
-        that the tendon stays inside. Options as of `fixed_tendon`."""
+        """Add a tendon along straight lines between sites: ["shoulder", "elbow", "wrist"].
+
+        Args:
+            name: Name.
+            path: Sites. A number is a pulley: the path ends before it and a new one begins after it, whose length is
+                divided by that number. A tuple
+            ("sphere" or "cylinder", site, radius), optionally with a second site, is a wrapping shape between two
+                sites, centered at its site with
+            axis z; the second site decides on which side to pass, or, if inside the shape, that the tendon stays
+                inside.
+            options: As of `fixed_tendon`.
+        """
         if not isinstance(path, list | tuple):
             raise ModelError(
                 f"path of tendon '{name}' is a list of sites, pulleys and shapes, not {type(path).__name__}"
@@ -112,7 +127,7 @@ class TendonBuilder:
         return self._tendon(name, pieces, options)
 
     def _wrapped(self, name: str, given: tuple[Any, ...], between: bool) -> dict[str, Any]:
-        """A shape to wrap around."""
+        """Parse a wrapping shape."""
         kind, around, radius, *side = given
         if kind not in ("sphere", "cylinder") or not between:
             raise ModelError(f"tendon '{name}': it wraps around a sphere or a cylinder, between two sites")
@@ -151,7 +166,7 @@ class TendonBuilder:
         return name
 
     def add_tendons(self, robot: Model, prefix: str) -> None:
-        """The tendons of another model under a prefix."""
+        """Add the tendons of another model behind a prefix."""
         at = 0
         for t, tendon in enumerate(robot.tendons):
             names, pieces = robot.joints if tendon.fixed else robot.sites, list[TendonPart]()
@@ -175,13 +190,13 @@ class TendonBuilder:
         return [Tendon(name, tuple(map(piece, t["pieces"]))) for name, t in self._tendons.items()]
 
     def _stopped_tendons(self) -> list[int]:
-        """Those with a limit or dry friction."""
+        """Return the tendons with a limit or dry friction."""
         return [
             k for k, t in enumerate(self._tendons.values()) if np.isfinite(t["limit"]).any() or t["dry_friction"] > 0
         ]
 
     def _tendon_values(self) -> dict[str, Any]:
-        """The tendons' part of Params, but for what follows from the pose at rest."""
+        """Return the values of the tendons' fields of Params, except those that follow from the zero pose."""
         if not self._tendons:
             return {}
         own = list(self._tendons.values())
@@ -191,7 +206,7 @@ class TendonBuilder:
         return values | {f"piece_{key}": [getattr(part, key) for part in pieces] for key in ("scale", "radius")}
 
     def _resting_tendons(self, model: Model) -> dict[str, Any]:
-        """And what does: lengths at rest and weights that were not given."""
+        """Return the rest lengths and inverse weights that were not given."""
         if not self._tendons:
             return {}
         own = list(self._tendons.values())

@@ -1,4 +1,4 @@
-"""Checks of the numbers a model is made of: each names the part and the rule."""
+"""Validation of values of a model; each message names the part and the rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def whole(x: Any, what: str) -> int:
 
 
 def mask(x: Any, what: str) -> int:
-    """A mask of 32 bits."""
+    """Return a mask of 32 bits."""
     x = whole(x, what)
     if isinstance(x, bool) or not -(2**31) <= x < 2**31:
         raise ModelError(f"{what} is {x}; it is a mask of 32 bits: 0 to 2147483647, or -1 for all of them")
@@ -91,7 +91,7 @@ def symmetric(limit: Any) -> tuple[float, float]:
 
 
 def six_numbers(x: Any, what: str) -> np.ndarray:
-    """xx yy zz xy xz yz of an inertia"""
+    """Return xx yy zz xy xz yz of an inertia."""
     try:
         x = np.array(x, dtype=np.float64)
     except (TypeError, ValueError):
@@ -108,13 +108,13 @@ def six_numbers(x: Any, what: str) -> np.ndarray:
 
 
 def possible(moments: np.ndarray) -> bool:
-    """Whether a body can have these moments of inertia, in rising order, but for rounding."""
+    """Return True if a body can have these moments of inertia, in ascending order, up to rounding."""
     slack = 1e-9 * abs(float(moments[2]))
     return bool(moments[0] >= -slack and moments[0] + moments[1] >= moments[2] - slack)
 
 
 def inertia_of(x: Any, what: str, mass: float) -> np.ndarray:
-    """Six numbers; refused if no body of positive mass density can have them."""
+    """Return six numbers; refused if no body of positive mass density can have them."""
     x = six_numbers(x, what)
     xx, yy, zz, xy, xz, yz = x
     a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -131,10 +131,10 @@ def inertia_of(x: Any, what: str, mass: float) -> np.ndarray:
 
 
 def check_mass_matrix(model: Model) -> None:
-    """Every joint must feel some inertia: with all joints at zero, what it carries must resist each of its motions.
+    """Refuse a joint that can move without moving mass, which makes the mass matrix singular.
 
-    For each moving body, the 6x6 inertia of all it carries (origin of its frame, its axes) is pressed on the joint's
-    motions; a joint that can move without moving mass makes the mass matrix singular.
+    For each moving body, with all joints at zero, the 6x6 inertia of its subtree (origin of its frame, its axes) is
+    projected onto the joint's motions.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         _check_joints(model)
@@ -155,7 +155,7 @@ def _check_joints(model: Model) -> None:
             D = S.T @ inertia[i] @ S + p.armature[i] * np.eye(S.shape[1])
             if not np.isfinite(D).all():
                 raise ModelError(
-                    f"what joint '{model.joints[i]}' carries is too far away or too heavy to compute with: look at its numbers"
+                    f"the inertia that joint '{model.joints[i]}' carries is not finite: check positions, masses and inertias there"
                 )
             least = float(np.linalg.eigvalsh(D).min())
             if least <= 1e-12 * max(1e-6, float(np.abs(D).max())):
@@ -170,8 +170,10 @@ def _check_joints(model: Model) -> None:
 
 
 def soft_reference(value: Any, what: str, zero: bool = False) -> np.ndarray:
-    """Return a solref: a time constant and a damping ratio, or minus a stiffness and minus a damping. zero: whether both may be
-    zero, which is a row without any force."""
+    """Return a solref: a time constant and a damping ratio, or minus a stiffness and minus a damping.
+
+    zero: allow both to be zero, which is a row without force.
+    """
     ref = vector(value, 2, f"solref of {what}")
     if (ref[0] > 0) != (ref[1] > 0) or not (zero or ref.any()):
         raise ModelError(
@@ -182,5 +184,5 @@ def soft_reference(value: Any, what: str, zero: bool = False) -> np.ndarray:
 
 
 def meaningful(solref: np.ndarray, default: Any = (0.02, 1.0)) -> np.ndarray:
-    """Return a solref, or in place of one whose two numbers have different signs MuJoCo's default, as MuJoCo does."""
+    """Return a solref, or MuJoCo's default if its two numbers have different signs, as MuJoCo does."""
     return solref if (solref[0] > 0) == (solref[1] > 0) else np.array(default)
