@@ -39,7 +39,7 @@ BAD = {
     "too far": (
         b"<mujoco><worldbody><body><freejoint/><geom size='1'/><body pos='0 1e308 0'><joint/><geom size='1'/></body></body>"
         b"</worldbody></mujoco>",
-        "too far away or too heavy",
+        "is not finite: check positions, masses",
     ),
     "an empty anchor": (
         b"<mujoco><worldbody><body name='a'><freejoint/><geom size='1'/></body></worldbody>"

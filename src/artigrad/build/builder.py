@@ -194,8 +194,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             damping: Damping of the joint, N m s/rad or N s/m.
             armature: Rotor inertia, kg m^2 or kg.
             stiffness, spring_reference: Spring and its rest position. Springs of spherical joints rest at zero, those
-                of free joints at `position`
-            and `rotation`.
+                of free joints at `position` and `rotation`.
             stiffness_curve, damping_curve: Coefficients of x^2 and x^3 in the spring force, of v |v| and v^3 in the
                 damping force.
             limit: (lower, upper), of a spherical joint (0, largest angle); for revolute, prismatic and spherical
@@ -457,8 +456,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             name: Name.
             joint, tendon, site: Target.
             seen_from: Reference site (MuJoCo refsite): the wrench is in its axes and reacts on it; length = gear .
-                (relative position, rotation
-            vector).
+                (relative position, rotation vector).
             body: Body of an adhesion actuator (soft law): its force is distributed over all its contacts.
             crank, slider, crank_length: Sites and rod length (m) of a slider-crank; length is the slider's position on
                 its axis z.
@@ -470,8 +468,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
                 coefficient is u.
             bias: Constant, length and velocity coefficients.
             gear: A number; three numbers for a spherical joint; six for a free joint or a site: force and torque per
-                unit of actuator force, in the
-            axes of the site or of the joint's body (translations of a free joint: world axes).
+                unit of actuator force, in the axes of the site or of the joint's body (translations of a free joint:
+                world axes).
             control_range, force_range: (lower, upper) of u and of the force.
             max_velocity: Velocity at which drive and damping balance.
             dynamics: "integrator", "filter", "filterexact" or "muscle": the gain multiplies an activation that follows
@@ -707,26 +705,20 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         Args:
             name: Name.
             kind: Of a joint jointpos, jointvel, ballquat, ballangvel, jointactfrc, jointlimitpos, jointlimitvel or
-                jointlimitfrc; of a site
-            framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, framelinacc, frameangacc, velocimeter,
-                gyro, accelerometer,
-            magnetometer, force, torque, touch, rangefinder or insidesite; of a body subtreecom, subtreelinvel or
-                subtreeangmom; of a tendon
-            tendonpos, tendonvel, tendonactfrc, tendonlimitpos, tendonlimitvel or tendonlimitfrc; of an actuator
-                actuatorpos, actuatorvel or
-            actuatorfrc; of the model e_potential, e_kinetic, clock or contact; of the distance of two shapes or bodies,
-                up to the cutoff,
-            geomdist, geomnormal or geomfromto.
+                jointlimitfrc; of a site framepos, framequat, framexaxis (y, z), framelinvel, frameangvel, framelinacc,
+                frameangacc, velocimeter, gyro, accelerometer, magnetometer, force, torque, touch, rangefinder or
+                insidesite; of a body subtreecom, subtreelinvel or subtreeangmom; of a tendon tendonpos, tendonvel,
+                tendonactfrc, tendonlimitpos, tendonlimitvel or tendonlimitfrc; of an actuator actuatorpos, actuatorvel
+                or actuatorfrc; of the model e_potential, e_kinetic, clock or contact; of the distance of two shapes or
+                bodies, up to the cutoff, geomdist, geomnormal or geomfromto.
             on: Part of the model that it is attached to.
             ref: Reference site of a frame sensor, or the site inside a zone.
             cutoff: Largest reading; 0: unlimited.
             zone: Volume of touch, insidesite and contact, ("sphere", (radius, 0, 0)) or another shape about the site.
             data: Fields to return: of a rangefinder dist, dir, origin, point and depth; of contact found, force,
-                torque, dist, pos, normal, tangent,
-            linvel and angvel.
+                torque, dist, pos, normal, tangent, linvel and angvel.
             between: Both sides of contacts, each ("shape" or "body" or "subtree", name), or ("", "") for any; both
-                sides of a distance, shapes or
-            bodies.
+                sides of a distance, shapes or bodies.
             reduce, num: Selection of contacts (none, mindist, maxforce, netforce), and their number.
         """
         self._new(name, self._sensors, "sensor")

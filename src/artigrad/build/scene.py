@@ -35,8 +35,7 @@ def scene(
         positions: (n, 3), positions of the robots' origins, m; by default one meter apart along y.
         rotations: (n, 4), quaternions w x y z; by default none.
         floor: Add a plane at z = 0 that collides with every shape. Planes fixed to a robot's world (its floor) are
-            omitted, other parts of its
-        world are kept.
+            omitted, other parts of its world are kept.
         name: Name of the scene.
     """
     if not isinstance(robots, list | tuple) or not robots or not all(isinstance(r, Model) for r in robots):

@@ -97,11 +97,9 @@ class TendonBuilder:
         Args:
             name: Name.
             path: Sites. A number is a pulley: the path ends before it and a new one begins after it, whose length is
-                divided by that number. A tuple
-            ("sphere" or "cylinder", site, radius), optionally with a second site, is a wrapping shape between two
-                sites, centered at its site with
-            axis z; the second site decides on which side to pass, or, if inside the shape, that the tendon stays
-                inside.
+                divided by that number. A tuple ("sphere" or "cylinder", site, radius), optionally with a second site,
+                is a wrapping shape between two sites, centered at its site with axis z; the second site decides on
+                which side to pass, or, if inside the shape, that the tendon stays inside.
             options: As of `fixed_tendon`.
         """
         if not isinstance(path, list | tuple):

@@ -155,7 +155,7 @@ def _check_joints(model: Model) -> None:
             D = S.T @ inertia[i] @ S + p.armature[i] * np.eye(S.shape[1])
             if not np.isfinite(D).all():
                 raise ModelError(
-                    f"the inertia that joint '{model.joints[i]}' carries is not finite: check positions, masses and inertias there"
+                    f"the inertia moved by joint '{model.joints[i]}' is not finite: check positions, masses and inertias"
                 )
             least = float(np.linalg.eigvalsh(D).min())
             if least <= 1e-12 * max(1e-6, float(np.abs(D).max())):

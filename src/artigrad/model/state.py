@@ -11,11 +11,9 @@ class State(tuple[Any, ...]):
 
     Attributes:
         q: (nq,) in MuJoCo's order: free joint = position (world, m) and unit quaternion w x y z; ball = quaternion;
-            others one angle (rad) or
-        length (m).
+            others one angle (rad) or length (m).
         v: (nv,) free joint = linear velocity (world axes, m/s), then angular velocity (body axes, rad/s); ball =
-            angular velocity (body axes);
-        others the rate of q.
+            angular velocity (body axes); others the rate of q.
         act: (na,) activations of the actuators that have them, in their order; zero if omitted for a model that has
             some.
 

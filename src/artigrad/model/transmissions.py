@@ -17,8 +17,7 @@ class Piece(NamedTuple):
 
     Attributes:
         kind: "joint" (adds the position of joint a), "straight" (between sites a and b), or "sphere" or "cylinder" (the
-            same, around a shape if
-        it is in the way).
+            same, around a shape if it is in the way).
         a, b: Joint or sites.
         around: Site of the shape's frame, or -1.
         side: Site that decides on which side to pass, or -1.

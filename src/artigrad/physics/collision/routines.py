@@ -42,12 +42,10 @@ class Routine(NamedTuple):
         each: Computes one point of a pair with a height field, after `collide` has located the window of cells.
         kept: Fields of the row that a contact keeps.
         corners: Cotangents of vertices of hulls and of heights of fields; None if the pair has neither.
-        margin: Feature margin of a point, m (`feature_margin.py`), at which gradients are one-sided; of jointly computed
-            points, of the whole
-        pair after `collide`. None: the features never change.
-        symmetric_margin: Distance, m, to a change of all points of a pair that has no effect if there are `symmetric_count`
-            points with equal
-        rows.
+        margin: Feature margin of a point, m (`feature_margin.py`), at which gradients are one-sided; of jointly
+            computed points, of the whole pair after `collide`. None: the features never change.
+        symmetric_margin: Distance, m, to a change of all points of a pair that has no effect if there are
+            `symmetric_count` points with equal rows.
         symmetric_count: Number of points in that case.
     """
 

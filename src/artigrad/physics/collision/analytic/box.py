@@ -139,14 +139,14 @@ EDGES = tuple((j, sides) for j in range(3) for sides in ((-1.0, -1.0), (1.0, -1.
 
 
 class _Nearest(NamedTuple):
-    """Point c + t e of a capsule's axis nearest to the box, as MuJoCo selects it: an end over a face, or the nearest to an
+    """Point c + t e of a capsule's axis nearest to the box, as MuJoCo selects it: an end over a face, or the nearest to
+    an
     edge.
 
     Attributes:
         t: Parameter.
         across: 1 for each axis of the box along which the point and the box are apart: one beside a face, two beside an
-            edge, three beside a
-        corner.
+            edge, three beside a corner.
         side: Sign of the side of the box along these axes.
     """
 

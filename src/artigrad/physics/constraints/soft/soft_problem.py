@@ -329,8 +329,11 @@ def _pair_ranges(c: Candidates) -> dict[str, Any]:
 
 
 def _broad_phase(model: Model, c: Candidates) -> dict[str, Any]:
-    """What `broadphase` reads: shapes with a sphere around them; pairs without; the pair of two shapes, from 1; both digits of
-    the number of a pair."""
+    """Return the tables of `broadphase`.
+
+    These are the shapes with a bounding sphere, the pairs with unbounded shapes, the pair of any two shapes (from 1),
+    and both digits of the index of a pair.
+    """
     shapes = model.shapes
     sweep, count = "sweep" in soft_features(model), len(c.a) - 1
     a, b = (x[:-1] * sweep for x in (c.a, c.b))
