@@ -18,6 +18,7 @@ from ..collision.collide import SLACK
 from ..collision.contact_geometry import FAR
 from ..context import Step
 from ..spatial import Vec3, dot
+from .counting_sort import sort_by
 from .narrowphase import may_touch
 
 TINY = 1e-30  # m, spread of shapes
@@ -42,7 +43,8 @@ def near_pairs(s: Step, near: Callable[[Any], Any]) -> Iterator[Any]:
     overflow = target().any_lane(to_real(found.value - problem.near_room) > 0.5)
     count = found.value * (1 - overflow)
     for digit, source, to in (("low", "near_pair", "near_sorted"), ("high", "near_sorted", "near_pair")):
-        _sort_by(s, getattr(problem, f"pair_{digit}"), getattr(problem, source), getattr(problem, to), count)
+        key, source, to = (getattr(problem, name) for name in (f"pair_{digit}", source, to))
+        sort_by(key, source, to, count, problem.digit_count, problem.digits)
     for e in loop(count + overflow * problem.pairs):
         yield problem.near_pair[e * (1 - overflow)] * (1 - overflow) + e * overflow
 
@@ -126,21 +128,3 @@ def _compare(s: Step, p: Any, found: counter) -> None:
             k = problem.pair_of[i * s.model.nshape + problem.sphere_order[q]]
             for _ in when_any(to_real(k) > 0.5):
                 _append(s, found, k - 1)
-
-
-def _sort_by(s: Step, digit: Any, source: Any, to: Any, count: Any) -> None:
-    """Sort pairs by a digit of their numbers; equal ones stay in their order."""
-    problem = s.constraints
-    first = problem.digit_count
-    for b in loop(problem.digits + 2):
-        first[b] = 0
-    for e in loop(count):
-        b = digit[source[e]] + 2
-        first[b] = first[b] + 1
-    for b in loop(problem.digits):
-        first[b + 2] = first[b + 2] + first[b + 1]
-    for e in loop(count):
-        b = digit[source[e]] + 1
-        k = first[b]
-        to[k] = source[e]
-        first[b] = k + 1

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ....compiler import Reals, carry, climb, counter, loop, to_real, when_any
+from ....compiler import Reals, carry, climb, counter, loop, target, to_real
 from ... import joints
 from ...context import Step
 from ...spatial import power
+from ..counting_sort import sort_by
 from .families import MULTI_DOF
 from .soft_problem import COUPLINGS, MULTI_DOF_KINDS
 
@@ -42,37 +43,91 @@ def _entry_pairs(s: Step, n: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def find_sparsity(s: Step) -> None:
-    """List the nonzero entries of H, with fill-in, as columns of each row."""
+    """List the nonzero entries of H, with fill-in, as columns of each row.
+
+    Row by row in the order of elimination: a row has its own entries, and those of the rows of which it is the last column.
+    What couples many degrees of freedom is noted at the first of them to be eliminated: fill-in adds the others.
+    """
     problem, nv = s.constraints, s.model.nv
-    mark, column = problem.mark, problem.column
+    column, flag = problem.column, problem.flag
     if problem.has("many_trees"):
         _order_trees(s)
-    for k in loop(nv * nv):
-        mark[k] = 0
     for k in loop(nv):
-        for j in climb(s.model.dof_parent, s.model.dof_parent[k + 1]):
-            mark[_entry(s, k, j - 1)] = 1
-    for t in loop(1, problem.count[COUPLINGS] + 1):
-        for j in _path_dofs(s, problem.coupling_b[t]):
-            for k in _path_dofs(s, problem.coupling_a[t]):
-                mark[_entry(s, k, j)] = 1
-                mark[_entry(s, j, k)] = 1
-    if problem.has(*MULTI_DOF_KINDS):
-        for n in loop(problem.multi_dofs):
-            for a, b in _entry_pairs(s, n):
-                mark[_entry(s, problem.entry_dof[a], problem.entry_dof[b])] = 1
+        flag[k] = 0
+        problem.first_coupling[k], problem.first_child[k] = 0, 0
+        problem.dof_at[elimination_index(s, k)] = k
+    _note_couplings(s)
     end = counter(0)
     for k in loop(nv, inwards=True):
+        lowest = counter(k)
+
+        def mark(j: Any, k: Any = k, lowest: counter = lowest) -> None:
+            for _ in loop(_above(k, j)):
+                flag[j] = 1
+                lowest.value = _least(lowest.value, j)
+
+        dof = problem.dof_at[k]
+        for j in climb(s.model.dof_parent, s.model.dof_parent[dof + 1]):
+            mark(elimination_index(s, j - 1))
+        for e in climb(problem.next_coupling, problem.first_coupling[k]):
+            for j in _coupled_dofs(s, e - 1):
+                mark(elimination_index(s, j))
+        for child in climb(problem.next_child, problem.first_child[k]):
+            for p in loop(problem.row_start[child - 1], problem.row_end[child - 1]):
+                mark(column[p])
         start = end.value
         problem.row_start[k] = start
-        for j in loop(k):
-            for _ in loop(mark[k * nv + j]):
+        for j in loop(lowest.value, k):
+            for _ in loop(flag[j]):
                 column[end.value] = j
                 end.value = end.value + 1
+                flag[j] = 0
         problem.row_end[k] = end.value
-        for p in loop(start, end.value):
-            for q in loop(start, p):
-                mark[column[p] * nv + column[q]] = 1
+        for _ in loop(_above(end.value, start)):
+            parent = column[end.value - 1]
+            problem.next_child[k + 1] = problem.first_child[parent]
+            problem.first_child[parent] = k + 1
+
+
+def _above(a: Any, b: Any) -> Any:
+    """1 if a > b, else 0."""
+    return target().any_lane(to_real(a - b) > 0.5)
+
+
+def _least(a: Any, b: Any) -> Any:
+    """The smaller of two integers."""
+    return a - (a - b) * _above(a, b)
+
+
+def _note_couplings(s: Step) -> None:
+    """List couplings of links, then rows on several dofs, from 1, under the first of their dofs to be eliminated."""
+    problem = s.constraints
+    couplings = problem.count[COUPLINGS]
+
+    def note(e: Any) -> None:
+        last = counter(0)
+        for j in _coupled_dofs(s, e):
+            at = elimination_index(s, j)
+            last.value = at - (at - last.value) * _above(last.value, at)
+        problem.next_coupling[e + 1] = problem.first_coupling[last.value]
+        problem.first_coupling[last.value] = e + 1
+
+    for e in loop(couplings + (problem.multi_dofs if problem.has(*MULTI_DOF_KINDS) else 0)):
+        note(e)
+
+
+def _coupled_dofs(s: Step, e: Any) -> Iterator[Any]:
+    """Yield the degrees of freedom of coupling e, or of the row on several dofs that comes so far after all couplings."""
+    problem = s.constraints
+    count = problem.count[COUPLINGS]
+    of_link = _above(count, e)
+    t, n = (e + 1) * of_link, (e - count) * (1 - of_link)
+    for side in (problem.coupling_a, problem.coupling_b):
+        yield from _path_dofs(s, side[t] * of_link)
+    if problem.has(*MULTI_DOF_KINDS):
+        first = problem.entry[n]
+        for p in loop(first, first + (problem.entry[n + 1] - first) * (1 - of_link)):
+            yield problem.entry_dof[p]
 
 
 def _entry(s: Step, k: Any, j: Any) -> Any:
@@ -88,43 +143,45 @@ def elimination_index(s: Step, k: Any) -> Any:
 def _order_trees(s: Step) -> None:
     """Order the degrees of freedom tree by tree, each followed by the trees coupled to it (Cuthill-McKee)."""
     problem, n = s.constraints, s.model.nt + 1  # the world is a tree without degrees of freedom
-    adjacent, queue, unvisited = problem.adjacent, problem.queue, problem.unvisited
-    for k in loop(n * n):
-        adjacent[k] = 0
+    queue, unvisited = problem.queue, problem.unvisited  # next tree of each in the queue, 0: none
+    _list_edges(s)
     for t in loop(n):
-        unvisited[t] = 1
+        queue[t], unvisited[t] = 0, 1
+    last, next_place = counter(0), counter(0)
+    for t in loop(1, n):
+        for _ in loop(unvisited[t]):
+            unvisited[t] = 0
+            last.value = t
+            for own in climb(queue, t):
+                for e in loop(problem.edge_first[own], problem.edge_first[own + 1]):
+                    other = problem.edge_to[problem.edge_sorted[e]]
+                    for _ in loop(unvisited[other]):
+                        unvisited[other] = 0
+                        queue[last.value] = other
+                        last.value = other
+                for e in loop(problem.tree_at[own], problem.tree_at[own + 1]):
+                    problem.place[problem.tree_dof[e]] = next_place.value
+                    next_place.value = next_place.value + 1
+
+
+def _list_edges(s: Step) -> None:
+    """Pairs of coupled trees, both ways, sorted by the first and then by the second."""
+    problem, m, count = s.constraints, s.model, counter(0)
 
     def couple(a: Any, b: Any) -> None:
-        adjacent[a * n + b] = 1
-        adjacent[b * n + a] = 1
+        for one, other in ((a, b), (b, a)):
+            e = count.value
+            problem.edge_from[e], problem.edge_to[e], problem.edge_order[e] = one, other, e
+            count.value = e + 1
 
     for t in loop(1, problem.count[COUPLINGS] + 1):
-        couple(s.model.tree[problem.coupling_a[t]], s.model.tree[problem.coupling_b[t]])
-    if problem.has(*MULTI_DOF_KINDS):
-        for c in loop(problem.multi_dofs):
-            for a, b in _entry_pairs(s, c):
-                couple(problem.dof_tree[problem.entry_dof[a]], problem.dof_tree[problem.entry_dof[b]])
-    end, next_place = counter(0), counter(0)
-
-    def put(t: Any) -> None:
-        queue[end.value] = t
-        end.value = end.value + 1
-        unvisited[t] = 0
-
-    for h in loop(n):
-        for _ in when_any(to_real(end.value - h) < 0.5):  # the queue is empty: continue with the first unvisited tree
-            left = counter(1)
-            for t in loop(n):
-                for _ in loop(unvisited[t] * left.value):
-                    put(t)
-                    left.value = 0
-        own = queue[h]
-        for t in loop(n):
-            for _ in loop(unvisited[t] * adjacent[own * n + t]):
-                put(t)
-        for e in loop(problem.tree_at[own], problem.tree_at[own + 1]):
-            problem.place[problem.tree_dof[e]] = next_place.value
-            next_place.value = next_place.value + 1
+        couple(m.tree[problem.coupling_a[t]], m.tree[problem.coupling_b[t]])
+    for e in loop(problem.tree_pairs):
+        couple(problem.tree_pair_a[e], problem.tree_pair_b[e])
+    sort_by(problem.edge_to, problem.edge_order, problem.edge_sorted, count.value, problem.edge_first, m.nt + 1)
+    sort_by(problem.edge_from, problem.edge_sorted, problem.edge_order, count.value, problem.edge_first, m.nt + 1)
+    for e in loop(count.value):
+        problem.edge_sorted[e] = problem.edge_order[e]
 
 
 def _columns(s: Step, k: Any, inwards: bool = False) -> Iterator[Any]:

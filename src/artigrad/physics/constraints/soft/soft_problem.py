@@ -12,7 +12,7 @@ Rows belong to one of four families:
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -66,13 +66,13 @@ BROAD_PHASE = ("spheres", "endless", "digits", "near_room")
 # is one; its shapes.
 PAIR_RANGES = ("pair_range", "range_pair_group", "range_boxed", "range_shape", "range_shapes")
 INTEGERS: dict[str, ArgumentKind] = {
-    **dict.fromkeys((f"s_{k}" for k in (*COUNTS, *BROAD_PHASE)), INT),
+    **dict.fromkeys((f"s_{k}" for k in (*COUNTS, *BROAD_PHASE, "tree_pairs")), INT),
     **dict.fromkeys(("s_sphere_shape", "s_endless_pair", "s_pair_of", "s_pair_low", "s_pair_high"), INTS),
     **dict.fromkeys(("s_routine", "s_a", "s_b", "s_swapped", "s_first_point", "s_wide", "s_two"), INTS),
     **dict.fromkeys((f"s_{k}" for k in PAIR_RANGES), INTS),
     **dict.fromkeys(("s_limit", "s_dry", "s_motor", "s_held", "s_eq_a", "s_eq_b", "s_eq_two"), INTS),
     **dict.fromkeys(("s_couple_qa", "s_couple_qb", "s_couple_two", "s_tendon_a", "s_tendon_b"), INTS),
-    **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree"), INTS),
+    **dict.fromkeys(("s_tree_dof", "s_tree_at", "s_dof_tree", "s_tree_pair_a", "s_tree_pair_b"), INTS),
     **dict.fromkeys(("s_multi_dof_kind", "s_multi_dof_of", "s_entry", "s_entry_dof", "s_multi_dof_q"), INTS),
     **dict.fromkeys(("s_feature", "s_gap", "s_range_reach", "s_widest_gap"), SHARED),
     **{f"s_{k}": kind for k, kind in HULLS.items()},
@@ -99,8 +99,9 @@ SCRATCH = (
     *(f"point_{k}" for k in BLOCK),
     *(f"wrench_{k}" for k in BLOCK),
     *("single_dof", "single_link", "single_kind"),
-    *("coupling_a", "coupling_b", "count", "mark", "row_start", "row_end", "column"),
-    *("place", "adjacent", "queue", "unvisited"),
+    *("coupling_a", "coupling_b", "count", "row_start", "row_end", "column"),
+    *("flag", "dof_at", "first_coupling", "next_coupling", "first_child", "next_child"),
+    *("place", "queue", "unvisited", "edge_from", "edge_to", "edge_order", "edge_sorted", "edge_first"),
     *("bucket", "sphere_bucket", "sphere_order", "near_pair", "near_sorted", "digit_count"),
 )
 MANY = 16  # number of trees from which on their elimination order matters
@@ -297,6 +298,7 @@ def soft_arguments(model: Model, max_contacts: int, dtype: np.dtype) -> dict[str
         "s_tree_dof": ints(np.argsort(of_dof, kind="stable")),
         "s_tree_at": ints(np.searchsorted(np.sort(of_dof), np.arange(model.links.trees + 2))),
         "s_dof_tree": ints(of_dof),
+        **_tree_pairs([of_dof[dofs] for *_, dofs in multi_dofs]),
         "s_multi_dof_kind": ints(kind for kind, *_ in multi_dofs),
         "s_multi_dof_of": ints(of for _, of, _, _ in multi_dofs),
         "s_multi_dof_q": ints(q for _, _, q, _ in multi_dofs),
@@ -326,6 +328,13 @@ def _pair_ranges(c: Candidates) -> dict[str, Any]:
         "s_range_shape": ints(np.cumsum([0, *map(len, shapes)])),
         "s_range_shapes": ints(k for own in shapes for k in own),
     }
+
+
+def _tree_pairs(rows: list[np.ndarray]) -> dict[str, Any]:
+    """Pairs of different trees that rows on several dofs couple, given the trees of each row's dofs."""
+    found = sorted({pair for trees in rows for pair in combinations(np.unique(trees).tolist(), 2)})
+    a, b = np.array([*found, (0, 0)], np.int32).T
+    return {"s_tree_pairs": len(found), "s_tree_pair_a": a.copy(), "s_tree_pair_b": b.copy()}
 
 
 def _broad_phase(model: Model, c: Candidates) -> dict[str, Any]:
@@ -399,8 +408,12 @@ def soft_work(model: Model, integers: dict[str, Any]) -> dict[str, int]:
         sizes |= {f"{family}_{k}": n for k in BLOCK}
     sizes |= {f"single_{k}": singles for k in ("dof", "link", "kind")} | {f"coupling_{k}": couplings + 1 for k in "ab"}
     trees = (model.links.trees + 1) * piled
-    sizes |= {"place": nv * piled, "adjacent": trees**2, "queue": trees, "unvisited": trees}
-    sizes |= {"count": 4, "mark": nv * nv * tied, "row_start": nv, "row_end": nv, "column": nv * (nv + 1) // 2 * tied}
+    sizes |= {"place": nv * piled, "queue": trees, "unvisited": trees, "edge_first": trees + 2}
+    edges = 2 * (couplings + integers["s_tree_pairs"]) * piled
+    sizes |= dict.fromkeys(("edge_from", "edge_to", "edge_order", "edge_sorted"), edges)
+    sizes |= dict.fromkeys(("flag", "dof_at", "first_coupling", "first_child"), nv * tied)
+    sizes |= {"next_child": (nv + 1) * tied, "next_coupling": (couplings + multi_dofs + 1) * tied}
+    sizes |= {"count": 4, "row_start": nv, "row_end": nv, "column": nv * (nv + 1) // 2 * tied}
     return {f"sw_{k}": max(n, 1) for k, n in sizes.items()}
 
 
@@ -505,13 +518,25 @@ class SoftProblem(SimpleNamespace):
     coupling_a: Any  # links of each coupling, counted from 1
     coupling_b: Any
     count: Any
-    mark: Any
+    flag: Any  # of each column, whether the row that is listed has it
+    dof_at: Any  # degree of freedom at each place
+    first_coupling: Any  # of each row, from 1; 0: none
+    next_coupling: Any
+    first_child: Any  # of each row, those whose last column it is, from 1; 0: none
+    next_child: Any
     row_start: Any
     row_end: Any
     column: Any
     place: Any  # position of each degree of freedom in the elimination order
-    adjacent: Any  # 1 if two trees are coupled
-    queue: Any  # trees in elimination order
+    queue: Any  # of each tree, the one after it in elimination order; 0: none
+    edge_from: Any  # pairs of coupled trees
+    edge_to: Any
+    edge_order: Any
+    edge_sorted: Any
+    edge_first: Any  # of each tree, where its edges begin
+    tree_pairs: Any  # trees that rows on several dofs couple
+    tree_pair_a: Any
+    tree_pair_b: Any
     unvisited: Any  # 1 if a tree is not yet in the queue
     sphere: Table
     bucket: Any  # first sphere of each bucket
