@@ -60,7 +60,9 @@ def _compare(model: ag.Model, m: mujoco.MjModel, states: int, seed: int, far: fl
     adhesive = [int(a) for a in np.flatnonzero(m.actuator_trntype == mujoco.mjtTrn.mjTRN_BODY)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of steps that are not differentiable, and of pairs without a routine
-        sim = ag.Simulator(model, **({"iterations": 100, "max_contacts": 4096} if model.has_contact else {}))
+        sim = ag.Simulator(
+            model, **({"law": ag.SoftOptions(iterations=100), "max_contacts": 4096} if model.has_contact else {})
+        )
         free, traj = sim.acceleration(state, u), sim.rollout(state, u[:, None])
         (here, _), given = sim.checks.state(state), sim.checks.params(None, states)
         rates, driven = (np.array(sim.engine.query(what, here, u, given)) for what in ("sensing", "driving"))

@@ -115,7 +115,7 @@ def checked(path: Path, seed: int = 0) -> str:
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sim = ag.Simulator(model, **({"iterations": 100} if model.has_contact else {}))
+        sim = ag.Simulator(model, **({"law": ag.SoftOptions(iterations=100)} if model.has_contact else {}))
         state, touches = touching(sim, rng)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")

@@ -16,6 +16,8 @@ OPTIONS = {
     "factor": "articulated",
     "cone": "pyramidal",
     "max_contacts": 8,
+}
+SOFT = {
     "impratio": 1.0,
     "refsafe": True,
     "iterations": 30,
@@ -172,8 +174,9 @@ def simulators():
             },
         ),
     )
-    yield "Simulator hard", Call(ag.Simulator, {"model": ball().model, "law": "hard", **HARD})
-    yield "Options", Call(ag.Options, {"dt": 0.01, **OPTIONS, **HARD})
+    yield "SoftOptions", Call(ag.SoftOptions, SOFT)
+    yield "HardOptions", Call(ag.HardOptions, HARD)
+    yield "Options", Call(ag.Options, {"dt": 0.01, **OPTIONS})
     yield "Options.changed", Call(ag.Options().changed, {"given": {"dt": 0.1}}, {"given": ("option", "options", "dt")})
     params = {"params": m.params}
     yield "state", Call(sim.state, {"keyframe": "zero", "batch": 2})

@@ -281,6 +281,6 @@ def step_source(sim: ag.Simulator) -> str:
         ROBOTS: lambda name, size: Reals(Numbers(p, name, "T")),
     }
     with staging_on(p):
-        staged_step(sim, sim.options.sweeps, makers)
+        staged_step(sim, sim.options.hard.sweeps, makers)
     head = ["template <class T> void step(T* q, T* v, const T* u) {", *scratch]
     return "\n".join([*tables, "", *head, *p.lines, "}", ""])

@@ -12,7 +12,7 @@ import numpy as np
 import artigrad as ag
 
 DT, SWEEPS = 1e-3, 50
-OPTIONS: dict[str, Any] = {"law": "hard", "error_reduction": 0.01, "softness": 0.0, "absolute_softness": 1e-5}
+OPTIONS: dict[str, Any] = {"error_reduction": 0.01, "softness": 0.0, "absolute_softness": 1e-5}  # of the hard law
 SWEPT: dict[str, Any] = {"solver": "gauss_seidel", "sweeps": SWEEPS, "tolerance": 0.0, "gradient": "reverse"}
 APART = 2.0  # m
 

@@ -20,7 +20,7 @@ STATE = ("q", "v", "u")
 def staged_step(sim: ag.Simulator, sweeps: int, makers: dict[ArgumentKind, Maker]) -> None:
     """(q, v) <- the state one step later. `makers[kind](name, value)` makes the argument of a name: an integer, a table
     of integers, constants, or scratch of a length; those of q, v and u get their length."""
-    m, engine, options = sim.model, sim.engine, replace(sim.options, sweeps=sweeps)
+    m, engine, options = sim.model, sim.engine, replace(sim.options, law=replace(sim.options.hard, sweeps=sweeps))
     work = Workspace.sizes(m, options, False, False)
     key = KernelKey(options, engine.device.target(1), tuple(work), contact=True, routines=routines_of(m))
     values = {**topology_arguments(m), **engine.contact_arguments(False), **work}

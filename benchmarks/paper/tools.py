@@ -25,7 +25,7 @@ WARM = 10  # steps of the gradient that makes our kernels ready
 
 def simulator(robot: ag.Model, **options: Any) -> ag.Simulator:
     """Ours, on one thread, with the sweeps that all tools differentiate unless said otherwise."""
-    return ag.Simulator(robot, DT, threads=1, **(OPTIONS | (options or SWEPT)))
+    return ag.Simulator(robot, DT, threads=1, law=ag.HardOptions(**OPTIONS | (options or SWEPT)))
 
 
 def _repeat(turns: int, body: Callable[..., Any], start: tuple[Any, ...]) -> Any:

@@ -388,6 +388,6 @@ def trace(sim: ag.Simulator) -> Program:
     from artigrad.compiler.values import staging_on
 
     with staging_on(tracer):
-        staged_step(sim, Rolled(sim.options.sweeps), makers)
+        staged_step(sim, Rolled(sim.options.hard.sweeps), makers)
     outputs = [_ref(tracer.values[x, k]) for x in ("q", "v") for k in range(len(names[x]))]
     return Program(tracer.ops, [x for part in names.values() for x in part], outputs)

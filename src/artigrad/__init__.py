@@ -18,7 +18,7 @@ from .formats.load import load
 from .formats.save import save, spec
 from .model.findings import Finding, Report
 from .model.model import Model
-from .model.options import Options
+from .model.options import HardOptions, Options, SoftOptions
 from .model.params import Params
 from .model.state import State
 from .model.tangent import difference, move, to_ambient, to_tangent
@@ -41,6 +41,7 @@ __all__ = [
     "Fit",
     "Gradient",
     "GradientOptions",
+    "HardOptions",
     "Health",
     "ContactError",
     "Contacts",
@@ -56,6 +57,7 @@ __all__ = [
     "Recording",
     "Report",
     "Simulator",
+    "SoftOptions",
     "StagingError",
     "State",
     "StateGradient",

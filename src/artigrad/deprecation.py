@@ -19,7 +19,8 @@ C = TypeVar("C", bound=type)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _warn(old: str, new: str) -> None:
+def deprecated(old: str, new: str) -> None:
+    """Warn of a deprecated spelling."""
     warn(f"{old} is deprecated and will be removed in the next version: use {new}", DeprecationWarning)
 
 
@@ -36,7 +37,7 @@ def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         where, _, new = names[name].rpartition(":")
         found = getattr(importlib.import_module(where or module, module), new)
-        _warn(f"{module}.{name}", f"{found.__module__ if where else module}.{new}")
+        deprecated(f"{module}.{name}", f"{found.__module__ if where else module}.{new}")
         return found
 
     return getattr_
@@ -47,7 +48,7 @@ def translate(given: dict[str, Any], names: Mapping[str, str], owner: str) -> di
     for old in [name for name in given if name in names]:
         if names[old] in given:
             raise InputError(f"{owner}: '{old}' is the deprecated name of '{names[old]}': pass '{names[old]}' only")
-        _warn(f"{owner}({old}=...)", f"{names[old]}=")
+        deprecated(f"{owner}({old}=...)", f"{names[old]}=")
     return {names.get(name, name): value for name, value in given.items()}
 
 
@@ -81,7 +82,7 @@ def moved_arguments(**records: Any) -> Callable[[F], F]:
                 if given.get(argument) is not None:
                     raise InputError(f"{owner}: pass {', '.join(sorted(moved))} as fields of {argument}")
                 used = ", ".join(f"{name}=..." for name in sorted(moved))
-                _warn(f"{owner}({used})", f"{argument}={record.__name__}({used})")
+                deprecated(f"{owner}({used})", f"{argument}={record.__name__}({used})")
                 given[argument] = record(**moved)
             return f(*args, **given)
 
@@ -95,11 +96,11 @@ class _Alias(property):
 
     def __init__(self, cls: type, old: str, new: str):
         def get(instance: Any) -> Any:
-            _warn(f"{cls.__name__}.{old}", new)
+            deprecated(f"{cls.__name__}.{old}", new)
             return getattr(instance, new)
 
         def set_(instance: Any, value: Any) -> None:
-            _warn(f"{cls.__name__}.{old}", new)
+            deprecated(f"{cls.__name__}.{old}", new)
             setattr(instance, new, value)
 
         super().__init__(get, set_)
@@ -134,6 +135,6 @@ def rename_overrides(cls: type) -> None:
     """Rename attributes that a subclass defines under deprecated names; for `__init_subclass__` of a renamed class."""
     for old, new in getattr(cls, "_renamed", {}).items():
         if old in vars(cls):
-            _warn(f"{cls.__name__}.{old}", new)
+            deprecated(f"{cls.__name__}.{old}", new)
             setattr(cls, new, vars(cls)[old])
             delattr(cls, old)

@@ -38,11 +38,11 @@ def kernels(dtype):
         sim.mass_matrix_vjp(state, sim.mass_matrix(state))
         found = dict(device.staged)
         swept = ag.Simulator(
-            model, dtype=dtype, device="cuda", law="hard", solver="gauss_seidel", sweeps=5, gradient="reverse"
+            model, dtype=dtype, device="cuda", law=ag.HardOptions(solver="gauss_seidel", sweeps=5, gradient="reverse")
         )
         swept.vjp(swept.rollout(state, u), state.q)
         found |= {f"{name}_reverse": staged for name, staged in device.staged.items() if "rollout" in name}
-        stuck = ag.Simulator(model, dtype=dtype, device="cuda", noslip=2)
+        stuck = ag.Simulator(model, dtype=dtype, device="cuda", law=ag.SoftOptions(noslip=2))
         stuck.vjp(stuck.rollout(state, u), state.q)
         found |= {f"{name}_noslip": staged for name, staged in device.staged.items() if "rollout" in name}
         for kept in (array._copy_rows, total._loaded):

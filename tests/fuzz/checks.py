@@ -146,7 +146,7 @@ class _Differences:
 def mujoco_step(case):
     """One step of the saved model in MuJoCo, and here once it is loaded again. A file has joints in the order of its tree."""
     sim, u = case.sim, case.controls[:1]
-    if sim.options.law != "soft" or sim.options.integrator not in INTEGRATORS:
+    if sim.options.law.name != "soft" or sim.options.integrator not in INTEGRATORS:
         raise Skip("MuJoCo has no such law or integrator")
     if not case.model.nv:
         raise Skip("nothing moves")
@@ -203,7 +203,9 @@ def energy(case):
     model, state = case.model, case.state
     if not model.nv:
         raise Skip("nothing moves")
-    sim = ag.Simulator(model, dt=1e-4, threads=1, **({"integrator": "euler"} if model.options.law == "soft" else {}))
+    sim = ag.Simulator(
+        model, dt=1e-4, threads=1, **({"integrator": "euler"} if model.options.law.name == "soft" else {})
+    )
     traj = sim.rollout(state, steps=400)
     if model.shapes.pairs and (sim.contacts(traj).force[0] != 0).any():
         raise Skip("touches from the beginning")
@@ -279,7 +281,7 @@ def bits(case):
 def backends(case):
     """NumPy runs the same source to the same numbers, as far as there are such: hard rows that say one thing twice are
     told apart by their softness alone, and such rows press each other without bounds where a shape is jammed."""
-    sim, hard, u = case.sim, case.sim.options.law == "hard", case.controls[: min(1, case.steps)]
+    sim, hard, u = case.sim, case.sim.options.law.name == "hard", case.controls[: min(1, case.steps)]
     traj, tolerance = sim.rollout(case.state, u), 1e-4 if hard else 1e-8
     if (traj.violation > 0).any():
         raise Skip("contact was not solved, and it says so")

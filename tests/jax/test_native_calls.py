@@ -158,13 +158,13 @@ def test_warnings_are_not_lost():
     b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
     b.box("b", (0.1, 0.1, 0.1))
     b.plane(friction=1.0)
-    sim = ag.Simulator(b.build(), law="hard", softness=0.0)
+    sim = ag.Simulator(b.build(), law=ag.HardOptions(softness=0.0))
     q, v = map(jnp.asarray, sim.reset())
     slope = jax.jit(jax.grad(lambda q: aj.rollout(sim, (q, v), steps=5).q[-1].sum()))
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0"):
         jax.block_until_ready(slope(q))
     x = {k: jnp.asarray(y) for k, y in inputs((3,)).items()}
-    hasty = ag.Simulator(MODEL, iterations=1)
+    hasty = ag.Simulator(MODEL, law=ag.SoftOptions(iterations=1))
     with pytest.warns(RuntimeWarning, match="not solved in some step of robot 0 .* of the constraint forces"):
         jax.block_until_ready(jax.jit(lambda q: aj.rollout(hasty, (q, x["v"]), steps=10).q)(x["q"].at[:, 2].add(-0.02)))
     speeds, back = jax.vjp(lambda v: aj.rollout(SIM, (x["q"], v), x["us"]).v, x["v"])

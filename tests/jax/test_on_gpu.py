@@ -185,7 +185,7 @@ def test_what_is_wrong_is_told(gpu):
 
 def test_a_step_that_was_not_solved_is_told(gpu):
     model = ag.robots.laikago()
-    sim = ag.Simulator(model, iterations=1, device="cuda")
+    sim = ag.Simulator(model, law=ag.SoftOptions(iterations=1), device="cuda")
     q, v = (jnp.asarray(y) for y in ag.Simulator(model).reset(batch=2))
     with pytest.warns(RuntimeWarning, match="was not solved in some step of robot"):
         jax.block_until_ready(aj.rollout(sim, (q, v.at[1].add(-3.0)), steps=3))

@@ -37,7 +37,12 @@ def both(cone="elliptic", integrator="Euler"):
 )
 def test_steps_are_mujocos(cone, integrator):
     m, model = both(cone, integrator)
-    d, sim, rng, touched = mujoco.MjData(m), ag.Simulator(model, iterations=60), np.random.default_rng(0), set()
+    d, sim, rng, touched = (
+        mujoco.MjData(m),
+        ag.Simulator(model, law=ag.SoftOptions(iterations=60)),
+        np.random.default_rng(0),
+        set(),
+    )
     for _ in range(12):
         mujoco.mj_resetData(m, d)
         d.qvel[:], d.act[:], d.ctrl[:] = 0.1 * rng.normal(size=m.nv), rng.uniform(size=1), rng.uniform(size=4)
@@ -54,7 +59,7 @@ def test_steps_are_mujocos(cone, integrator):
 
 def test_gradients():
     _, model = both()
-    sim = ag.Simulator(model, iterations=60)
+    sim = ag.Simulator(model, law=ag.SoftOptions(iterations=60))
     rng = np.random.default_rng(1)
     start = sim.reset()
     start = ag.State(start.q, 0.05 * rng.normal(size=model.nv), [0.4])

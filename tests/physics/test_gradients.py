@@ -185,7 +185,7 @@ def test_linearize_is_the_jacobian_on_the_tangent_space():
 WAYS = {
     "contact": (ag.robots.laikago(), {}),
     "cone": (ag.robots.laikago(), {"cone": "elliptic"}),
-    "sweeps": (ag.robots.laikago(), {"law": "hard", "solver": "gauss_seidel", "sweeps": 4, "gradient": "reverse"}),
+    "sweeps": (ag.robots.laikago(), {"law": ag.HardOptions(solver="gauss_seidel", sweeps=4, gradient="reverse")}),
     "sparse": (ag.robots.quadruped(), {"factor": "sparse"}),
     "explicit": (ag.robots.quadruped(), {"integrator": "explicit"}),
     "rk4": (ag.robots.quadruped(), {"integrator": "rk4"}),

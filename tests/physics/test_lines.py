@@ -85,7 +85,7 @@ def both(integrator="Euler"):
 def agree(m, model, samples=10):
     """Accelerations without rows, and one step, of random states."""
     d, rng = mujoco.MjData(m), np.random.default_rng(0)
-    sim = ag.Simulator(model, iterations=60)
+    sim = ag.Simulator(model, law=ag.SoftOptions(iterations=60))
     state, u = random_state(model, rng, samples), rng.normal(size=(samples, model.nu))
     free, traj = sim.acceleration(state, u), sim.rollout(state, u[:, None])
     for k in range(samples):

@@ -101,7 +101,7 @@ def motion(rng, model, again, text):
     state, u = near_home(rng, model), rng.normal(size=model.nu)
     order = [model.joint(name) for i, name in enumerate(again.joints) if again.joint_kind(i).nv]
     q, v = (np.concatenate([entries(model, i, k) for i in order]) for k in (0, 1))
-    sims = [ag.Simulator(m, threads=1, iterations=100, max_contacts=512) for m in (model, again)]
+    sims = [ag.Simulator(m, threads=1, law=ag.SoftOptions(iterations=100), max_contacts=512) for m in (model, again)]
     there = state._replace(q=state.q[q], v=state.v[v])
     one, other = sims[0].step(state, u), sims[1].step(there, u)
     size = max(1.0, np.abs(one.v).max())

@@ -32,7 +32,7 @@ def _check(outcome, text, parts, where, rng, size):
     m, model = mujoco.MjModel.from_xml_string(text), ag.load(text)
     m.opt.iterations, m.opt.tolerance, m.opt.ls_iterations = 200, 0, 100
     m.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
-    d, sim = mujoco.MjData(m), ag.Simulator(model, backend="numpy", iterations=100)
+    d, sim = mujoco.MjData(m), ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100))
     q = tangent.move(model, np.tile(model.keyframe().q, (size, 1)), 0.2 * rng.normal(size=(size, model.nv)))
     state = ag.State(q, rng.normal(size=(size, model.nv)), rng.random((size, model.na)))
     u = 2 * rng.normal(size=(size, model.nu))

@@ -49,7 +49,7 @@ def test_agrees_with_the_cpu(name, dtype):
 
 
 def test_reverse_gradient_own_params_and_checkpoints():
-    model, options = ag.robots.hopper(), {"law": "hard", "solver": "gauss_seidel", "sweeps": 10, "gradient": "reverse"}
+    model, options = ag.robots.hopper(), {"law": ag.HardOptions(solver="gauss_seidel", sweeps=10, gradient="reverse")}
     state, u = inputs(model, 40, 7)
     own = model.params.replace(mass=model.params.mass * np.linspace(0.9, 1.1, 40)[:, None])
     sims = [ag.Simulator(model, device=device, **options) for device in ("cpu", "cuda")]

@@ -86,7 +86,7 @@ def test_checkpoint_policies(gpu, policy):
 
 
 def test_reverse_gradient(gpu):
-    model, options = ag.robots.hopper(), {"law": "hard", "solver": "gauss_seidel", "sweeps": 10, "gradient": "reverse"}
+    model, options = ag.robots.hopper(), {"law": ag.HardOptions(solver="gauss_seidel", sweeps=10, gradient="reverse")}
     state, u = inputs(model, 4, 3)
     check(ag.Simulator(model, **options), ag.Simulator(model, device="cuda", **options), state, u)
 

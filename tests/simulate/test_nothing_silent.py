@@ -82,11 +82,19 @@ def test_masked_arrays_are_refused():
 
 
 def test_numbers_of_numpy_are_numbers():
-    sim = ag.Simulator(MODEL, np.float32(0.5), threads=np.int64(1), lanes=np.int64(1), iterations=np.int64(7))
-    assert sim.options == ag.Options(dt=0.5, iterations=7) and type(sim.options.iterations) is int
+    law = ag.SoftOptions(iterations=np.int64(7))
+    sim = ag.Simulator(MODEL, np.float32(0.5), threads=np.int64(1), lanes=np.int64(1), law=law)
+    assert sim.options == ag.Options(dt=0.5, law=ag.SoftOptions(iterations=7))
+    assert type(sim.options.law.iterations) is int
 
 
-@pytest.mark.parametrize("options", [{"dt": True}, {"iterations": True}, {"refsafe": 1.5}, {"max_contacts": 3.0}])
+@pytest.mark.parametrize("options", [{"iterations": True}, {"refsafe": 1.5}, {"noslip": -1}, {"impratio": 0}])
+def test_options_of_the_soft_law_of_the_wrong_kind(options):
+    with pytest.raises(ag.InputError, match=next(iter(options))):
+        ag.SoftOptions(**options)
+
+
+@pytest.mark.parametrize("options", [{"dt": True}, {"law": "firm"}, {"law": 3}, {"max_contacts": 3.0}])
 def test_options_of_the_wrong_kind(options):
     with pytest.raises(ag.InputError, match=next(iter(options))):
         ag.Simulator(MODEL, **options)

@@ -46,7 +46,7 @@ def test_every_policy_gives_the_same_bits(batch, every, integrator):
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize(
-    "options", [{}, {"law": "hard", "solver": "gauss_seidel", "sweeps": 5, "gradient": "reverse"}], ids=str
+    "options", [{}, {"law": ag.HardOptions(solver="gauss_seidel", sweeps=5, gradient="reverse")}], ids=str
 )
 def test_every_policy_gives_the_same_bits_in_contact(options, batch):
     """Wrenches, parameters of each robot's own and cotangents of forces travel with the stretches."""

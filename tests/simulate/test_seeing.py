@@ -149,7 +149,11 @@ LIMITS = LIMITS.format(
 def test_limits():
     model, m, rng = ag.load(LIMITS), mujoco.MjModel.from_xml_string(LIMITS), np.random.default_rng(1)
     m.opt.iterations, m.opt.tolerance = 200, 0
-    sim, state, u = ag.Simulator(model, iterations=60), random_state(model, rng, 60), rng.normal(size=(60, 3))
+    sim, state, u = (
+        ag.Simulator(model, law=ag.SoftOptions(iterations=60)),
+        random_state(model, rng, 60),
+        rng.normal(size=(60, 3)),
+    )
     state.q[:, 5] *= 0.2
     found = agree(sim, m, state, u)
     assert [k for k, y in enumerate(found[:-1]) if not y.any()] == [], [s.kind for s in model.sensors]
@@ -198,7 +202,7 @@ def resting(model, rng, batch):
 def test_contacts():
     model, m, rng = ag.load(CONTACTS), mujoco.MjModel.from_xml_string(CONTACTS), np.random.default_rng(2)
     m.opt.iterations, m.opt.tolerance = 200, 0
-    sim, state = ag.Simulator(model, iterations=60), resting(model, rng, 8)
+    sim, state = ag.Simulator(model, law=ag.SoftOptions(iterations=60)), resting(model, rng, 8)
     found = agree(sim, m, state, tolerance=1e-8)
     counts = found[10][:, 0]
     assert counts.min() >= 5 and found[4][:, 0].any()

@@ -63,7 +63,12 @@ def test_readings_are_mujocos(text):
     model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
     m.opt.iterations, m.opt.tolerance = 200, 0
     assert {s.kind for s in model.sensors} == set(KINDS) - ELSEWHERE
-    sim, d, rng, felt = ag.Simulator(model, iterations=60), mujoco.MjData(m), np.random.default_rng(0), 0.0
+    sim, d, rng, felt = (
+        ag.Simulator(model, law=ag.SoftOptions(iterations=60)),
+        mujoco.MjData(m),
+        np.random.default_rng(0),
+        0.0,
+    )
     for _ in range(5):
         state, u = pressed(model, rng), rng.normal(size=2)
         mujoco.mj_resetData(m, d)
@@ -101,7 +106,7 @@ def test_at_rest_on_the_floor_it_reads_gravity():
 @pytest.mark.parametrize(("text", "batch"), [(ROBOT, None), (ROLLING, 3)])
 def test_gradients(text, batch):
     model = ag.load(text)
-    sim, rng = ag.Simulator(model, iterations=60), np.random.default_rng(1)
+    sim, rng = ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(1)
     state = pressed(model, rng, batch)
     u = rng.normal(size=(2,) if batch is None else (batch, 2))
     bars = {name: rng.normal(size=y.shape) for name, y in sim.sensors(state, u).items()}
@@ -145,7 +150,11 @@ def test_what_joints_carry_beside_equalities(sweeps):
     text = HELD.format(sweeps=sweeps)
     model, m = ag.load(text), mujoco.MjModel.from_xml_string(text)
     m.opt.iterations, m.opt.tolerance = 200, 0
-    sim, d, rng = ag.Simulator(model, iterations=60, backend="numpy"), mujoco.MjData(m), np.random.default_rng(0)
+    sim, d, rng = (
+        ag.Simulator(model, law=ag.SoftOptions(iterations=60), backend="numpy"),
+        mujoco.MjData(m),
+        np.random.default_rng(0),
+    )
     q = tangent.move(model, model.keyframe().q, 0.01 * rng.normal(size=model.nv))
     q[4] = 0.0997  # not where the impedance has its midpoint
     state = ag.State(q, 0.3 * rng.normal(size=model.nv))
@@ -208,7 +217,11 @@ def test_what_joints_carry_beside_tendons():
     """Springs, dampers, actuators, limits, dry friction and couplings of tendons press on bodies; actuators at sites do not."""
     model, m = ag.load(PULLED), mujoco.MjModel.from_xml_string(PULLED)
     m.opt.iterations, m.opt.tolerance = 200, 0
-    sim, d, rng = ag.Simulator(model, iterations=60, backend="numpy"), mujoco.MjData(m), np.random.default_rng(0)
+    sim, d, rng = (
+        ag.Simulator(model, law=ag.SoftOptions(iterations=60), backend="numpy"),
+        mujoco.MjData(m),
+        np.random.default_rng(0),
+    )
     q, v, u = 0.2 * rng.normal(size=(4, 2)), rng.normal(size=(4, 2)), 3 * rng.normal(size=(4, 2))
     found = sim.sensors(ag.State(q, v), u)
     read, wraps = np.concatenate(list(found.values()), 1), set()

@@ -21,17 +21,21 @@ def box(twice=False):
     return b.build()
 
 
-SWEPT = {"law": "hard", "solver": "gauss_seidel"}
+def swept(**options):
+    """Options of Gauss-Seidel sweeps."""
+    return {"law": ag.HardOptions(solver="gauss_seidel", **options)}
+
+
 UNSOLVED = {
-    "hybrid": ({"law": "hard", "softness": 0.0}, r"\(by .* m/s\).* larger softness"),
-    "sweeps": (SWEPT | {"sweeps": 1}, r"\(by .* m/s\).* gradient='reverse'"),
-    "soft": ({"iterations": 1}, r"\(by .* of the constraint forces\).* more iterations"),
+    "hybrid": ({"law": ag.HardOptions(softness=0.0)}, r"\(by .* m/s\).* larger softness"),
+    "sweeps": (swept(sweeps=1), r"\(by .* m/s\).* gradient='reverse'"),
+    "soft": ({"law": ag.SoftOptions(iterations=1)}, r"\(by .* of the constraint forces\).* more iterations"),
 }
 SOLVED = {
     "hybrid": {"law": "hard"},
-    "sweeps": SWEPT | {"sweeps": 20000, "softness": 1e-2},
-    "sweeps differentiated": SWEPT | {"sweeps": 1, "gradient": "reverse"},
-    "within the tolerance": SWEPT | {"sweeps": 1, "tolerance": 10.0},
+    "sweeps": swept(sweeps=20000, softness=1e-2),
+    "sweeps differentiated": swept(sweeps=1, gradient="reverse"),
+    "within the tolerance": swept(sweeps=1, tolerance=10.0),
     "soft": {},
 }
 
@@ -51,7 +55,7 @@ def expected(name):
 
 
 def test_a_step_warns():
-    sim = ag.Simulator(box(), iterations=1)
+    sim = ag.Simulator(box(), law=ag.SoftOptions(iterations=1))
     with expected("soft"):
         sim.step(start(sim))
 

@@ -167,7 +167,7 @@ def test_contact_that_was_not_solved_is_told():
     b.body("b", joint="free", mass=2.0, inertia=(0.01,) * 3, position=(0, 0, 0.0999))
     b.box("b", (0.1, 0.1, 0.1))
     b.plane(friction=1.0)
-    sim = ag.Simulator(b.build(), law="hard", softness=0.0)
+    sim = ag.Simulator(b.build(), law=ag.HardOptions(softness=0.0))
     q, v = (torch.tensor(x, requires_grad=True) for x in sim.reset())
     u = torch.zeros(5, 0, dtype=torch.float64)
     assert sim.rollout(sim.reset(), steps=5).violation[0] > 0.0

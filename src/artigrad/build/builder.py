@@ -26,7 +26,7 @@ from ..model.model import (
     Stage,
     Zone,
 )
-from ..model.options import Options
+from ..model.options import LAW_OF, Options
 from ..model.sealed import Sealed
 from ..model.transmissions import Transmission
 from ..model.visuals import Mount, Visual
@@ -112,6 +112,8 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         """Return the way to set an attribute: parts are added by calls; options are one record."""
         if name in OPTIONS:
             return f"set b.options = b.options.changed({{'{name}': ...}})"
+        if name in LAW_OF:
+            return f"set b.options = b.options.changed({{'law': ag.{LAW_OF[name].__name__}({name}=...)}})"
         return "call it" if hasattr(type(self), name) else ""
 
     def fluid(self, *, density: float = 0.0, viscosity: float = 0.0, wind: Any = (0.0, 0.0, 0.0)) -> None:

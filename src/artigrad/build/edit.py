@@ -12,7 +12,7 @@ from ..arguments import checked_model
 from ..errors import ModelError, near, warn
 from ..model.findings import Finding
 from ..model.model import ACTUATORS, PLANE, RESERVED, ContactSide, Model, Sensor
-from ..model.options import Options
+from ..model.options import HardOptions, Options
 from ..model.quaternions import product, rotate
 from ..physics.joints.table import JOINTS
 from ..simulate.sensors import KINDS
@@ -128,8 +128,9 @@ class Editor(LenientBuilder):
 
     def _compare(self, model: Model, prefix: str) -> None:
         """Warn of options, gravity and fluid of a model that differ from those here and from the defaults."""
-        own, p, standard = vars(self.options), model.params, Options()
-        pairs = {name: (x, own[name]) for name, x in vars(model.options).items() if x != getattr(standard, name)}
+        own, p, standard = self.options.values(), model.params, HardOptions().values() | Options().values()
+        theirs = {name: x for name, x in model.options.values().items() if name in own and x != standard[name]}
+        pairs: dict[str, Any] = {name: (x, own[name]) for name, x in theirs.items()}
         here = {"gravity": self.gravity, **self._fluid}
         if any(sensor.kind == "magnetometer" for sensor in model.sensors):
             here["magnetic"] = self.magnetic

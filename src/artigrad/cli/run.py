@@ -82,7 +82,7 @@ def run(
             raise InputError(f"there is no task '{name}'; tasks are {NAMES}")
         task = TASKS[name]()
         console.print(
-            f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts, law={task.sim.options.law}"
+            f"[bold]{task.name}[/]: {task.summary}; {task.n} {task.variables}, {starts} starts, law={task.sim.options.law.name}"
         )
         if compare and find_spec("cma") is None:
             console.print("without CMA-ES: pip install 'artigrad[optimize]' installs it", markup=False)

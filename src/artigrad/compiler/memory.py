@@ -106,6 +106,13 @@ class Layout:
             self.fields[name] = (self.size, kind)
             self.size += size_of(kind)
 
+    def views(self, rows: Any) -> dict[str, Any]:
+        """Return the fields of rows as views of an array (..., size), by name; a number has no further axis."""
+        return {
+            name: rows[..., start] if kind is float else rows[..., start : start + size_of(kind)]
+            for name, (start, kind) in self.fields.items()
+        }
+
     def overlay(self, field: str, **fields: type) -> Layout:
         """More fields in the place of one that is no longer needed when they are."""
         start, kind = self.fields[field]

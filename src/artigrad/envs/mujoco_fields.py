@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
+from ..physics.constraints.law import law_of
 from ..simulate.results import Outputs
 from ..simulate.simulator import Simulator
 from ..torch import contacts, outputs, step
@@ -29,7 +30,7 @@ class MujocoFields:
 
     def __init__(self, sim: Simulator):
         model = sim.model
-        if sim.options.integrator != "rk4" or model.nq != model.nv + 1 or sim.options.law != "soft":
+        if sim.options.integrator != "rk4" or model.nq != model.nv + 1 or not law_of(sim.options).in_mujoco:
             raise InputError(
                 f"'{model.name}': mjData fields need one floating robot, the integrator rk4 and the soft law"
             )

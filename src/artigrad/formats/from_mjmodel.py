@@ -16,7 +16,7 @@ from ..build.validate import meaningful as reference
 from ..errors import ModelError
 from ..model.findings import Finding
 from ..model.model import RESERVED, Model
-from ..model.options import Integrator, Options
+from ..model.options import Integrator, Options, SoftOptions
 from ..model.quaternions import inertia_in, product, rotate, turn
 from ..physics.joints.table import BY_MJCF
 from .actuators import Motors, add_actuators, add_motors, add_velocity_limits
@@ -208,8 +208,10 @@ def _options(m: Any, b: FileBuilder) -> Options:
         integrator=INTEGRATORS[m.opt.integrator if known else 0],
         implicit_damping=not off(m, Off.EULERDAMP),
         cone="elliptic" if m.opt.cone else "pyramidal",
-        impratio=float(m.opt.impratio),
-        refsafe=not off(m, Off.REFSAFE),
-        noslip=sweeps,
-        noslip_tolerance=float(f"{least_gain:.12g}"),  # the same after it is saved
+        law=SoftOptions(
+            impratio=float(m.opt.impratio),
+            refsafe=not off(m, Off.REFSAFE),
+            noslip=sweeps,
+            noslip_tolerance=float(f"{least_gain:.12g}"),  # the same after it is saved
+        ),
     )

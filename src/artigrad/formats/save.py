@@ -39,6 +39,7 @@ from ..model.params import Params
 from ..model.quaternions import matrix, of_matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
+from ..physics.constraints.law import law_of
 from ..simulate.constraint_weights import sliding
 from ..simulate.sensor_distances import DISTANCES
 from ..simulate.sensors import KINDS
@@ -172,12 +173,13 @@ class Writer:
         option.set("timestep", repr(float(own.dt)))
         option.set("integrator", INTEGRATORS.get(own.integrator, "Euler"))
         option.set("cone", own.cone)
-        option.set("impratio", repr(float(own.impratio)))
-        if own.noslip:
-            option.set("noslip_iterations", str(own.noslip))
+        law = own.soft
+        option.set("impratio", repr(float(law.impratio)))
+        if law.noslip:
+            option.set("noslip_iterations", str(law.noslip))
             scale = mean_inertia(self.model, self.reference) * self.model.nv
-            option.set("noslip_tolerance", repr(own.noslip_tolerance / scale))
-        off = {"refsafe": not own.refsafe, "eulerdamp": not own.implicit_damping}
+            option.set("noslip_tolerance", repr(law.noslip_tolerance / scale))
+        off = {"refsafe": not law.refsafe, "eulerdamp": not own.implicit_damping}
         off["filterparent"] = bool(self.model.shapes.touching_parents)
         ET.SubElement(option, "flag", {name: "disable" for name, is_off in off.items() if is_off})
 
@@ -700,7 +702,7 @@ class Writer:
             self._other_weights(),
             "made anew: save params.reweighted(), which moves as the file",
         )
-        if m.options.law == "hard":
-            lose("law", ["hard"], "MuJoCo knows the soft one")
+        if not law_of(m.options).in_mujoco:
+            lose("law", [m.options.law.name], "MuJoCo knows the soft one")
         if m.options.integrator not in INTEGRATORS:
             lose("integrator", [m.options.integrator], "stepped by MuJoCo's Euler")

@@ -40,7 +40,7 @@ def _told(sim: Simulator) -> float:
 @kept_by_simulator
 def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
     """(q, v [, act], u [, wrench] [, status] [, const]) -> (q_all, v_all [, act_all] [, status])"""
-    m, engine, soft = sim.model, sim.engine, sim.options.law == "soft"
+    m, engine, forward = sim.model, sim.engine, sim.engine.law.reported_forward
     given = [
         *(Place(k, lambda T, n=n: (n,), copy_to=f"{k}_all", finite=True) for k, n in _sizes(sim)),  # type: ignore[misc]
         Place("u", lambda T: (T, m.nu), "u", finite=True),
@@ -48,14 +48,14 @@ def _rollout(sim: Simulator, wrench: bool, own: Sets) -> NativeCall:
     ]
     found = [Place(f"{k}_all", lambda T, n=n: (T + 1, n), k) for k, n in _sizes(sim)]  # type: ignore[misc]
     if engine.constrained:
-        limits = sim.checks.negligible if soft else inf, _told(sim)
+        limits = sim.checks.negligible if forward else inf, _told(sim)
         given.append(Place("no_status", lambda T: (2,), copy_to="status"))
         found.append(Place("status", lambda T: (2,), "status", limits=limits))
 
     def look(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == AFTER:
             engine.check_table(rows["status"])
-            if soft:  # whose adjoint does not solve again, and has nothing to report
+            if forward:  # whose adjoint does not solve again, and has nothing to report
                 sim.checks.warn_of_motion(rows["status"][:, 0])
             return
         sim.checks.state(State(*(rows[k] for k, _ in _sizes(sim))))
@@ -80,7 +80,7 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
     """(states, u [, wrench] [, cotangents of states], of the last [, health] [, const]) -> (those of the first, u_bar
     [, wrench_bar] [, health] [, const_bar]). every: whether all states have cotangents; else all but v have rows of all but the
     last."""
-    m, engine, soft = sim.model, sim.engine, sim.options.law == "soft"
+    m, engine, forward = sim.model, sim.engine, sim.engine.law.reported_forward
     given = [
         *(Place(f"{k}_all", lambda T, n=n, k=k: (T + (every or k == "v"), n), k) for k, n in _sizes(sim)),  # type: ignore[misc]
         Place("u", lambda T: (T, m.nu), "u"),
@@ -98,12 +98,12 @@ def _rollout_vjp(sim: Simulator, wrench: bool, every: bool, own: Sets, with_para
         found.append(Place("wrench_bar", lambda T: (T, m.nb, 6), "wrench_bar"))
     if engine.constrained:
         given.append(Place("no_health", lambda T: (2,), copy_to="health"))
-        found.append(Place("health", lambda T: (2,), "health", limits=(inf if soft else sim.checks.negligible, inf)))
+        found.append(Place("health", lambda T: (2,), "health", limits=(inf if forward else sim.checks.negligible, inf)))
 
     def look(when: int, rows: dict[str, np.ndarray]) -> None:
         if when == BEFORE:
             return
-        if "health" in rows and not soft:
+        if "health" in rows and not forward:
             sim.checks.warn_if_unsolved(rows["health"][:, 0])
         sim.checks.finite([rows[f"{k}_bar"] for k in (*(k for k, _ in _sizes(sim)), "u")], len(rows["q_bar"]))
 

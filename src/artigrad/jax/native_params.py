@@ -144,7 +144,7 @@ def _constants_vjp(sim: Simulator, own: bool) -> NativeCall:
 
 def _call(sim: Simulator, own: bool, places: Any, look: Any, *, backward: bool) -> NativeCall:
     real = sim.real if own else np.dtype(np.float64)
-    numbers = np.array(sim.options.soft_numbers, real)
+    numbers = np.array(sim.options.constant_numbers, real)
 
     def bound(batch: int) -> Any:
         return constants_kernel(sim.model, sim.engine.device.target(batch), shared=not own, backward=backward)

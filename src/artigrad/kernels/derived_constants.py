@@ -135,7 +135,7 @@ class _Making:
         self.kernel = maker(_one(target) if self.shared else target, _has(self.model))
         self.here: Device = Host("f64") if self.shared else device
         self.count, self.batch = 1 if self.shared else batch, batch
-        self.inputs = {"params": self.sets(params.flat), "soft": self.here.array(np.array(options.soft_numbers))}
+        self.inputs = {"params": self.sets(params.flat), "soft": self.here.array(np.array(options.constant_numbers))}
 
     def sets(self, flat: np.ndarray) -> Any:
         """Parameters as the kernel takes them: one row, or one per robot."""

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from ..compiler import ROBOTS, WORK, ArgumentKind, Kernel, copy, loop, target
+from ..physics.constraints.law import law_of
 from ..physics.joints import coordinates
 from ..physics.step import prepare_adjoint, step, step_vjp
 from .key import KernelKey
@@ -39,7 +40,7 @@ def jacobian_kernel(key: KernelKey) -> Kernel:
                 coordinates.normalise(s, q)
         step(s.at(**after))
 
-        shared = key.options.integrator != "rk4" and not key.taped and not key.options.noslip
+        shared = key.options.integrator != "rk4" and law_of(key.options).stages(key.options.law).rest is None
         here = s.at(v_next=after["v"], bars=bars, filled=shared)
         if shared:
             prepare_adjoint(here)

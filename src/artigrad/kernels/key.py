@@ -7,9 +7,7 @@ from typing import Any
 
 from ..compiler import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, Target, copy, local
 from ..model.options import Options
-from ..physics.constraints.hard.contact_problem import ContactProblem, contact_signature
-from ..physics.constraints.soft.slip_problem import slip_signature, take_noslip
-from ..physics.constraints.soft.soft_problem import SoftProblem, soft_signature
+from ..physics.constraints.law import RowFeatures, law_of
 from ..physics.context import Step
 from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
 
@@ -27,7 +25,7 @@ class KernelKey:
         with_params: True if gradients of parameters are computed.
         moving_params: See `forward_mode`.
         strided, conditioned: See `rollout`.
-        features: Kinds of constraint rows of the soft law.
+        features: Kinds of constraint rows (`Law.features`).
         square: True if all powers of its impedances are 2.
         damped_factor: True if the factor of the mass matrix includes damping.
         slows: See `rates`.
@@ -61,14 +59,9 @@ class KernelKey:
         return replace(self, options=self.options.structure)
 
     @property
-    def soft(self) -> bool:
-        """True if there are constraint rows of the soft law."""
-        return self.contact and self.options.law == "soft"
-
-    @property
     def taped(self) -> bool:
-        """True if a gradient needs the tape of the hard law's sweeps."""
-        return self.options.law == "hard" and self.options.gradient == "reverse"
+        """True if a gradient needs a tape of the solver's iterations."""
+        return self.options.law.taped
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -89,19 +82,11 @@ class KernelKey:
     def _constraints(self, taped: bool) -> dict[str, ArgumentKind]:
         if not self.contact:
             return {}
-        if self.options.law == "hard":
-            return contact_signature(taped)
-        return soft_signature() | (slip_signature() if self.options.noslip else {})
+        return law_of(self.options).signature(self.options.law, taped)
 
     def _problem(self, arguments: dict[str, Any]) -> Any:
-        options = self.options
-        if not self.contact:
-            return None
-        if self.soft:
-            shapes, method = (self.routines, self.solids), (options.cone, self.square, options.iterations)
-            more = take_noslip(arguments) if options.noslip else {}
-            return SoftProblem.take(arguments, shapes, self.features, method, more)
-        return ContactProblem.take(arguments, options.cone, self.routines, self.solids)
+        features = RowFeatures(self.routines, self.solids, self.features, self.square)
+        return law_of(self.options).take(arguments, self.options, features) if self.contact else None
 
     def step(self, arguments: dict[str, Any]) -> Step:
         """The Step inside a kernel, on the state and control of its scratch. Takes its arguments away; those of the kernel

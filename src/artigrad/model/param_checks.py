@@ -126,10 +126,10 @@ def _resists_all_turns(x: np.ndarray) -> np.ndarray:
     return (diagonal >= -slack) & (pairs >= -slack * size) & (whole >= -slack * size * size)
 
 
-def check_structure(params: Params, law: str) -> None:
+def check_structure(params: Params, *, restitution: bool, shared_stops: bool) -> None:
     """Refuse parameters for which the law has no rows, which would be ignored."""
     model = params.model
-    if law == "soft" and (params.restitution > 0).any():
+    if not restitution and (params.restitution > 0).any():
         shape = model.shapes.names[int(np.argwhere(params.restitution > 0)[0][-1])]
         raise InputError(
             f"shape '{shape}' has restitution, which law='soft' does not know: use law='hard', or let it bounce by "
@@ -142,7 +142,7 @@ def check_structure(params: Params, law: str) -> None:
         _check_carried(params)
     had = {"limit": np.isfinite(model.params.limit).any(-1), "dry_friction": model.params.dry_friction > 0}
     has = {"limit": np.isfinite(params.limit).any(-1), "dry_friction": params.dry_friction > 0}
-    if law == "hard":  # one row for both
+    if shared_stops:  # one row for both
         had = dict.fromkeys(had, had["limit"] | had["dry_friction"])
     for name in had:
         new = has[name] & ~had[name]

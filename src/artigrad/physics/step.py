@@ -15,7 +15,7 @@ constraints has no stage 3, and its stage 4 is one solve.
 from __future__ import annotations
 
 from ..compiler import Reals
-from .constraints.law import Law, law_of
+from .constraints.law import Stages, stages_of
 from .context import Step
 from .dynamics.fluid_and_gravcomp import fluid_and_gravcomp_vjp, subtract_fluid_and_gravcomp
 from .dynamics.forward_dynamics import forces, joint_forces_vjp, moving_fields
@@ -27,7 +27,7 @@ from .transmissions.transmission import clear_line_bars, kinematics, lines_vjp
 
 def accelerations(s: Step) -> None:
     """Compute ws.qdd at (q, v, u)."""
-    law = law_of(s)
+    law = stages_of(s)
     kinematics(s)  # 1
     forces(s)  # 2
     law.collide(s)  # 3
@@ -36,12 +36,12 @@ def accelerations(s: Step) -> None:
 
 def recompute(s: Step) -> None:
     """Fill the workspace with everything the adjoint of `accelerations` reads, except ws.qdd."""
-    law_of(s).recompute(s)
+    stages_of(s).recompute(s)
 
 
 def prepare_adjoint(s: Step) -> None:
     """After a step, the rest of what `recompute` leaves."""
-    law = law_of(s)
+    law = stages_of(s)
     if law.prepare is not None:
         law.prepare(s)
 
@@ -53,14 +53,14 @@ def accelerations_vjp(s: Step, qdd_bar: Reals) -> None:
     root-to-tip sweep for the cotangents of link forces and a tip-to-root sweep onto the joints. Constraint rows and
     external wrenches add theirs between the sweeps.
     """
-    law = law_of(s)
+    law = stages_of(s)
     _balance_vjp(s, law, qdd_bar)
     if law.corrects is not None:
         before, corrected = law.corrects
         _balance_vjp(before(s), corrected, qdd_bar)
 
 
-def _balance_vjp(s: Step, law: Law, qdd_bar: Reals) -> None:
+def _balance_vjp(s: Step, law: Stages, qdd_bar: Reals) -> None:
     """Adjoint of the equation of motion under one law."""
     in_world = law.bars is not None or s.wrench is not None or bool(s.extras & {"compensation", "fluid"})
     if in_world:

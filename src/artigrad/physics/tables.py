@@ -814,7 +814,7 @@ class Workspace:
             sizes |= {"lift": nv}
         if wrench or model.has_contact or model.extras & {"compensation", "fluid"}:
             sizes |= {"tree": (model.links.trees + 1) * ORIGIN.size}
-        if backward and model.has_contact and options.gradient == "reverse":
+        if backward and model.has_contact and options.law.taped:
             sizes |= {"composite": nl * COMPOSITE.size, "paired": nl * COMPOSITE.size}
         if backward:
             sizes |= {"field": nl * FIELD.size, "q_bar": nq, "u_bar": nu} | dict.fromkeys(

@@ -14,74 +14,25 @@ from ..model.model import Model
 from ..model.options import Options
 from ..model.params import Params
 from ..model.state import State
-from ..physics.joints.table import EITHER_AXIAL
+from ..physics.constraints.law import Law, law_of
 from .engine import Engine
 from .results import Trajectory
 
 UNIT_TOLERANCE = 1e-3  # how far a quaternion's length may be from one
 NEGLIGIBLE = {8: 1e-8, 4: 1e-5}  # of what is left of constraints, by bytes of a number: gradients do not show it
-REMEDIES = {
-    "soft": "more iterations or a smaller dt solve it",
-    "hybrid": "a larger softness or a smaller dt solves more",
-    "gauss_seidel": "take more sweeps, solver='hybrid', or gradient='reverse', which is exact for the sweeps that were run",
-}
 
 
 def check_options(model: Model, options: Options) -> None:
     """Whether these options serve this model."""
-    if "sticky" in model.extras and options.noslip:
-        raise InputError(
-            f"noslip has no contacts that pull by themselves, as those of '{model.name}': noslip=0, or no adhesion"
-        )
+    law = law_of(options)
+    law.check(model, options.law)
     if not model.has_contact:
         return
-    if options.law == "hard":
-        _check_hard(model)
-    needed = {"factor": "articulated"} | ({"integrator": "euler"} if options.law == "hard" else {})
-    for name, value in needed.items():
-        if getattr(options, name) != value:
+    for name, value in {"factor": "articulated", "integrator": law.integrator}.items():
+        if value is not None and getattr(options, name) != value:
             raise InputError(
-                f"'{model.name}' has contact or limits, which need {name}='{value}' under law='{options.law}'"
+                f"'{model.name}' has contact or limits, which need {name}='{value}' under law='{options.law.name}'"
             )
-
-
-def _check_hard(model: Model) -> None:
-    """The hard law has contacts, and limits and dry friction of joints with one axis."""
-    if model.equalities:
-        raise InputError(
-            f"law='hard' has no equalities, and '{model.name}' has '{model.equalities[0].name}': use law='soft'"
-        )
-    if model.stopped_tendons:
-        tendon = model.tendons[model.stopped_tendons[0]].name
-        raise InputError(f"law='hard' has no limits and dry friction of tendons, as of '{tendon}': use law='soft'")
-    for name, on in zip(model.actuators, model.transmissions, strict=True):
-        if on.kind == "body":
-            raise InputError(f"law='hard' has no adhesion, which actuator '{name}' is: use law='soft'")
-    if "sticky" in model.extras:
-        raise InputError(
-            f"law='hard' has no contacts that pull by themselves, as those of '{model.name}': use law='soft'"
-        )
-    if "surface" in model.extras:
-        raise InputError(
-            f"law='hard' has no surfaces that move by themselves, as those of '{model.name}': use law='soft'"
-        )
-    if model.servos:
-        motor = model.actuators[model.servos[0]]
-        raise InputError(f"law='hard' has no servo motors, and '{motor}' is one: use law='soft'")
-    for i in model.shapes.limited:
-        if not model.joint_kind(i).axial:
-            raise InputError(
-                f"law='hard' has limits and dry friction of {EITHER_AXIAL} joints, not of '{model.joints[i]}', which is "
-                f"{model.joint_type[i]}: use law='soft'"
-            )
-    early = [model.shapes.names[i] for i in np.flatnonzero(model.params.margin > 0)]
-    if early:
-        warn(f"law='hard' has no margins of contact, as shape '{early[0]}' has: contact begins at the surface")
-    pairs, names = model.shapes.pair_array, model.shapes.names
-    wide = pairs[model.shapes.pair_condims(*pairs.T) > 3]
-    if len(wide):
-        pair = f"{names[wide[0, 0]]} - {names[wide[0, 1]]}"
-        warn(f"law='hard' has no torsional and rolling friction (condim 4 and 6), as of {pair}: it is left out")
 
 
 def parts_of(state: Any) -> tuple[Any, Any, Any]:
@@ -401,18 +352,21 @@ class Checks:
         warn(message)
 
     @property
+    def law(self) -> Law:
+        """Contact law."""
+        return law_of(self.options)
+
+    @property
     def negligible(self) -> float:
         """The violation that gradients do not show. The hybrid solver says 0 where its set passed the check, and where none did
         the adjoint may have a singular set, however little is left."""
-        options = self.options
-        hybrid = options.law == "hard" and options.solver == "hybrid"
-        return 0.0 if hybrid else max(options.tolerance, NEGLIGIBLE[self.device.dtype.itemsize])
+        accepted = self.law.accepted(self.options.law)
+        return 0.0 if accepted is None else max(accepted, NEGLIGIBLE[self.device.dtype.itemsize])
 
     @property
     def minds_unsolved(self) -> bool:
         """Whether gradients are inexact where constraints were not solved: the adjoint of sweeps is that of what was run."""
-        options = self.options
-        return self.model.has_contact and not (options.law == "hard" and options.gradient == "reverse")
+        return self.model.has_contact and not self.options.law.taped
 
     def warn_if_unsolved(self, violation: Any) -> None:
         """Warn of a gradient through a step that was not solved, where that does not mean to wait for a GPU."""
@@ -420,8 +374,8 @@ class Checks:
             self._warn_unsolved(violation, "gradient")
 
     def warn_of_motion(self, violation: Any) -> None:
-        """The same of the motion itself, under the soft law, whose solution is unique."""
-        if self.options.law == "soft" and self.model.has_contact:
+        """The same of the motion itself, under a law that reports it in the forward pass."""
+        if self.law.reported_forward and self.model.has_contact:
             self._warn_unsolved(violation, "motion")
 
     def _warn_unsolved(self, violation: Any, what: str) -> None:
@@ -432,13 +386,16 @@ class Checks:
             unsolved &= ~np.isnan(violation)  # of which `motion` warns
         if unsolved.any():
             worst = int(np.argmax(np.where(unsolved, np.where(np.isnan(violation), np.inf, violation), -1.0)))
-            unit = " of the constraint forces" if self.options.law == "soft" else " m/s"
             more = f", and of {unsolved.sum() - 1} more" if unsolved.sum() > 1 else ""
-            warn(self.unsolved_sentence(f"robot {worst} (by {violation[worst]:.1e}{unit}{more})", what))
+            warn(
+                self.unsolved_sentence(
+                    f"robot {worst} (by {violation[worst]:.1e}{self.law.violation_unit}{more})", what
+                )
+            )
 
     def unsolved_sentence(self, who: str, what: str = "gradient") -> str:
         """Text of the warning of a step that was not solved. what: "motion" or "gradient"."""
-        remedy = REMEDIES["soft" if self.options.law == "soft" else self.options.solver]
+        remedy = self.law.remedy(self.options.law)
         figures = "traj.violation" if what == "motion" else "sim.vjp(...).health.violation"
         return (
             f"the constraint problem was not solved in some step of {who}, so that its {what} is not exact there: "

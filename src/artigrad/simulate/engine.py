@@ -29,11 +29,9 @@ from ..model.param_checks import check_params, check_structure
 from ..model.params import Params
 from ..model.state import State
 from ..physics.collision.candidates import candidates, contact_names, routines_of, solids_of
-from ..physics.constraints.hard.contact_problem import contact_arguments, contact_work, reverse_work
+from ..physics.constraints.law import Law, law_of
 from ..physics.constraints.narrowphase import LOST
 from ..physics.constraints.report import REPORT
-from ..physics.constraints.soft.slip_problem import slip_arguments
-from ..physics.constraints.soft.soft_problem import soft_arguments, soft_features, soft_work
 from ..physics.integrate import INTEGRATORS, implicit_terms
 from ..physics.tables import Workspace, constants_size, dof_rows, line_features, topology_arguments
 from .checkpoints import CheckpointPlan, forward_snapshots
@@ -106,6 +104,11 @@ class Engine:
         """For pickle and copy: without compiled code, which is found or made again."""
         return self.__dict__ | {"_bound": {}, "_constants": OrderedDict(), "calls": {}, "native_calls": {}}
 
+    @property
+    def law(self) -> Law:
+        """Contact law."""
+        return law_of(self.options)
+
     # -- constants ---------------------------------------------------------------------------------------------------
     def constants(self, params: Params, batch: int) -> Any:
         """What kernels read of `params`; the latest sets are kept, since Params do not change."""
@@ -131,7 +134,7 @@ class Engine:
     def check(self, params: Params) -> None:
         """Refuse numbers that no physics can be made of, and what the model has no rows for."""
         check_params(params)
-        check_structure(params, self.options.law)
+        check_structure(params, restitution=self.law.restitution, shared_stops=self.law.shared_stops)
         check_windows(params)
 
     def known_params(self, flat: np.ndarray) -> Params | None:
@@ -163,39 +166,25 @@ class Engine:
     @cached_property
     def contact_integers(self) -> dict[str, Any]:
         """The integers that all kernels with constraints share."""
-        arguments = soft_arguments if self.options.law == "soft" else contact_arguments
-        return arguments(self.model, self.options.contact_limit, self.device.dtype)
+        return self.law.integers(self.model, self.options, self.device.dtype)
 
     @cached_property
     def names_pairs(self) -> bool:
         """Whether steps note pairs that press where no joint moves, and reading them does not mean to wait for a GPU."""
-        return (
-            self.constrained
-            and self.options.law == "soft"
-            and isinstance(self.device, Host)
-            and "stiff" in soft_features(self.model)
-        )
+        return self.constrained and isinstance(self.device, Host) and "stiff" in self.law.features(self.model)
 
     @cached_property
     def table_may_be_full(self) -> bool:
         """Whether more points could be near at a time than there is room for."""
         if not self.constrained:
             return False
-        integers = self.contact_integers
-        if self.options.law == "soft":
-            return bool(integers["s_capacity"] + integers["s_wide_capacity"] < integers["s_first_point"][-1])
-        return bool(integers["c_limit"].sum() < integers["c_first_point"][-1])
+        room, points = self.law.room(self.contact_integers)
+        return bool(room < points)
 
     def contact_arguments(self, backward: bool) -> dict[str, Any]:
         """What constraints add to the arguments of a kernel."""
         integers = self.contact_integers
-        if self.options.law == "soft":
-            more = slip_arguments(self.model, integers, self.options, self.device.dtype) if self.options.noslip else {}
-            return integers | soft_work(self.model, integers) | more
-        work = contact_work(self.model, integers)
-        if backward and self.options.gradient == "reverse":
-            work |= reverse_work(self.model, integers, self.options.sweeps)
-        return integers | work | {"contact_options": np.array(self.options.contact_numbers, self.device.dtype)}
+        return integers | self.law.scratch(self.model, integers, self.options, self.device.dtype, backward)
 
     @property
     def _touch(self) -> dict[str, Any]:
@@ -213,14 +202,14 @@ class Engine:
         wrench = inputs.wrench is not None
         work = Workspace.sizes(self.model, self.options, backward, wrench)
         target, own = self.device.target(inputs.batch), inputs.params.batch is not None
-        soft = dict[str, Any]()
-        if self.constrained and self.options.law == "soft":
-            soft = {"features": soft_features(self.model), "square": inputs.params.facts.square}
+        rows = dict[str, Any]()
+        if self.constrained and self.law.impedances:
+            rows = {"features": self.law.features(self.model), "square": inputs.params.facts.square}
         damped = inputs.params.facts.damped or flags.get("with_params", False)
         curved = "spring" in self.model.extras and not self.constrained  # dampers whose rate changes with the velocity
         in_factor = (
             self.options.implicit_damping
-            and not soft
+            and (self.law.damping_in_factor or not self.constrained)
             and not curved
             and INTEGRATORS[self.options.integrator].implicit_terms == "damping"
         )
@@ -230,7 +219,7 @@ class Engine:
         }
         ends |= self._forces
         return KernelKey(
-            self.options, target, tuple(work), own, wrench=wrench, **self._touch, **flags, **soft, **ends
+            self.options, target, tuple(work), own, wrench=wrench, **self._touch, **flags, **rows, **ends
         ).staged, work
 
     def bound(
@@ -244,7 +233,7 @@ class Engine:
         """A kernel with what does not change from call to call in place. flags: those of `KernelKey`; scratch: sizes of what
         it needs beside the workspace."""
         variant = self.device.variant(inputs.batch)
-        square = self.options.law == "hard" or inputs.params.facts.square
+        square = not self.law.impedances or inputs.params.facts.square
         damped = inputs.params.facts.damped
         name = (maker, variant, square, damped, inputs.params.batch is None, inputs.wrench is None, *flags.items())
         found = self._bound.get(name)
@@ -571,7 +560,7 @@ class Engine:
             query, integers = QUERIES[name], topology_arguments(self.model)
             rows = dict[str, Any](flags)
             if query.constrained and self.constrained:
-                rows |= {**self._touch, "features": soft_features(self.model), "square": params.facts.square}
+                rows |= {**self._touch, "features": self.law.features(self.model), "square": params.facts.square}
                 integers = integers | self.contact_arguments(False)
             kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)
             sizes = {"size": query.size(self.model), "x_size": query.x_size(self.model)}

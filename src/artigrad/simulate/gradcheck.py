@@ -204,7 +204,7 @@ def _on_an_edge(sim: Simulator, what: str, x: np.ndarray) -> np.ndarray:
         return x <= 0
     if what == "pair_solref_friction":  # two zeros say that there is none
         return np.repeat(~x.reshape(-1, 2).any(1), 2)
-    if what.endswith("solref") and sim.options.refsafe:  # time constants are at least two steps
+    if what.endswith("solref") and sim.options.constant_numbers[0] > 0.0:  # time constants are at least two steps
         times = np.arange(x.size) % 2 == 0
         return times & (np.abs(x / (2 * sim.options.dt) - 1) < 2 * STEPS[0])
     return np.zeros(x.size, bool)

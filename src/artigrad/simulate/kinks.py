@@ -9,6 +9,7 @@ import numpy as np
 from ..model.model import Model
 from ..model.options import Options
 from ..model.params import FIELDS, Params
+from ..physics.constraints.law import law_of
 from ..physics.constraints.soft.impedance import HIGH, LOW
 from ..physics.constraints.soft.pair_numbers import LEAST_FRICTION
 
@@ -20,7 +21,7 @@ TIED = {"friction": 3, "torsional_friction": 4, "rolling_friction": 6}  # and th
 def parameter_kinks(model: Model, options: Options, params: Params) -> dict[str, np.ndarray]:
     """Return which entries of which fields sit at a kink, as masks of the shape of the field (with its batch, if it has one).
     Fields without such an entry are left out."""
-    least, soft = (2.0 * options.dt if options.refsafe else 0.0), options.law == "soft"
+    least, soft = options.constant_numbers[0], law_of(options).impedances
     values = {name: np.asarray(params[name], float) for name in FIELDS}
     masks = {name: np.zeros(x.shape, bool) for name, x in values.items()}
     for name in RANGES:

@@ -14,6 +14,7 @@ from ..files import as_path
 from ..kernels.devices import Host
 from ..model.params import Params
 from ..model.state import State
+from ..physics.constraints.report import REPORT
 from .checkpoints import Checkpoints
 from .engine import Engine
 from .named import JointMotion, NamedFrame, OfModel, control, frame, joint_motion
@@ -90,11 +91,11 @@ class Contacts(NamedTuple):
     normal: np.ndarray
     torque: np.ndarray
 
-
-def contact_fields(rows: Any) -> Contacts:
-    """Contacts from rows of `REPORT`."""
-    parts = (rows[..., a:b] for a, b in ((7, 10), (10, 13), (13, 16)))
-    return Contacts(rows[..., :3], rows[..., 3:6], rows[..., 6], *parts)
+    @classmethod
+    def of_report(cls, rows: Any) -> Contacts:
+        """Return the fields of contact reports (..., points, size), as views."""
+        fields = REPORT.views(rows)
+        return cls(*(fields[name] for name in cls._fields))
 
 
 class StateGradientFields(NamedTuple):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..model.model import Model, Sensor
+from ..model.options import SoftOptions
 from ..model.params import Params
 from ..model.quaternions import of_matrix
 from ..model.state import State
@@ -25,7 +26,6 @@ from .sensor_rays import add_shape_pose, rotation_bar, shape_pose
 if TYPE_CHECKING:
     from .simulator import Simulator
 
-POINT, GAP, NORMAL = slice(3, 6), 6, slice(10, 13)  # in a row of REPORT
 SECOND = "second:"  # before the names of shapes of the second side
 OWN = ("shape_size", "vertex", "height")  # of a shape, beside where it is
 
@@ -45,7 +45,7 @@ class Apart(NamedTuple):
 def stage_options(stage: Model) -> dict[str, Any]:
     """Options of the simulator of a stage: room for all points, which may all be within the cutoff at a time; one iteration,
     since nobody reads their forces."""
-    return {"max_contacts": max(1, int(candidates(stage).first[-1])), "iterations": 1}
+    return {"max_contacts": max(1, int(candidates(stage).first[-1])), "law": SoftOptions(iterations=1)}
 
 
 def _staged(at: At, s: Sensor) -> tuple[Simulator, State, Params]:
@@ -81,11 +81,11 @@ def _own(at: At, s: Sensor, params: dict[str, np.ndarray]) -> dict[str, list[np.
 def _closest(at: At, s: Sensor) -> Apart:
     stage, state, params = _staged(at, s)
     points = _points(stage, stage.engine.query("sensing", state, np.zeros((len(at.q), 0)), params))
-    which = points[..., GAP].argmin(1)
-    row = np.take_along_axis(points, which[:, None, None], 1)[:, 0]
+    which = REPORT.views(points)["gap"].argmin(1)
+    row = REPORT.views(np.take_along_axis(points, which[:, None, None], 1)[:, 0])
     flipped = [name.startswith(SECOND) for name, _ in stage.contact_names]
     sign = np.where(np.array(flipped)[which], -1.0, 1.0)
-    return Apart(which, row[:, GAP] < FAR, row[:, GAP], row[:, POINT], row[:, NORMAL] * sign[:, None], sign)
+    return Apart(which, row["gap"] < FAR, row["gap"], row["point"], row["normal"] * sign[:, None], sign)
 
 
 def _points(stage: Simulator, rows: np.ndarray) -> np.ndarray:
@@ -98,11 +98,11 @@ def _add(at: At, s: Sensor, near: Apart, of: tuple[np.ndarray, np.ndarray, np.nd
     """From the cotangents of gap, point and normal of the nearest point to poses and shapes."""
     stage, state, params = _staged(at, s)
     bar = np.zeros((len(at.q), sensing_size(stage.model)))
-    points, every = _points(stage, bar), np.arange(len(at.q))
+    points, every = REPORT.views(_points(stage, bar)), np.arange(len(at.q))
     gap, point, normal = (np.where(near.within[(...,) + (None,) * (x.ndim - 1)], x, 0.0) for x in of)
-    points[every, near.which, GAP] = gap
-    points[every, near.which, POINT] = point
-    points[every, near.which, NORMAL] = normal * near.sign[:, None]
+    points["gap"][every, near.which] = gap
+    points["point"][every, near.which] = point
+    points["normal"][every, near.which] = normal * near.sign[:, None]
     found = stage.engine.query_vjp("sensing", state, np.zeros((len(at.q), 0)), params, bar)
     assert found.params is not None
     for n, k in enumerate(_shapes(s)):

@@ -129,7 +129,7 @@ def _look(sim: Simulator, here: State, u: np.ndarray, params: Params | None, tim
         fields = {k: np.broadcast_to(x, (1, *x.shape)) for k, x in fields.items()}
     felt, drives, traj, later = None, None, None, None
     if any(KINDS[s.kind].felt for s in sim.model.sensors):
-        if sim.options.law == "soft" or not sim.model.has_contact:
+        if not (sim.engine.law.impulses and sim.model.has_contact):
             felt = _unpacked(sim, sim.engine.query("sensing", here, u, given))
         else:
             _refuse_under_impulses(sim)
@@ -174,23 +174,22 @@ def _unpacked(sim: Simulator, rows: np.ndarray) -> Felt:
     frames, limits = rows[:, m.nv : at].reshape(B, m.nb + m.ns, FELT.size), rows[:, at : end - len(m.tendons)]
     pulled = rows[:, end - len(m.tendons) : end]
     touch = end + len(m.equalities) * HELD_REPORT.size
-    held = rows[:, end:touch].reshape(B, len(m.equalities), 4, 3)
-    points = rows[:, touch:].reshape(B, -1, REPORT.size)
-    linear, angular = frames[..., :3], frames[..., 3:]
-    bodies, sites = slice(0, m.nb), slice(m.nb, None)
-    touching = (points[..., :3], points[..., 3:6], points[..., 6], *(points[..., k : k + 3] for k in (7, 10, 13, 16)))
-    moving = (linear[:, bodies], angular[:, bodies], linear[:, sites], angular[:, sites])
-    return Felt(*moving, limits, pulled, *(held[:, :, k] for k in range(4)), *touching)
+    held = HELD_REPORT.views(rows[:, end:touch].reshape(B, len(m.equalities), HELD_REPORT.size))
+    points = REPORT.views(rows[:, touch:].reshape(B, -1, REPORT.size))
+    bodies, sites = FELT.views(frames[:, : m.nb]), FELT.views(frames[:, m.nb :])
+    parts = {f"body_{name}": x for name, x in bodies.items()} | {f"site_{name}": x for name, x in sites.items()}
+    parts |= {f"held_{name}": x for name, x in held.items()}
+    return Felt(limit_force=limits, pulled=pulled, **parts, **points)
 
 
 def _packed(at: At, bars: Felt) -> np.ndarray:
     """The cotangent of `sensing`."""
     B, points = len(at.q), np.zeros((*bars.force.shape[:2], REPORT.size))
+    for name, x in REPORT.views(points).items():
+        x[:] = getattr(bars, name)
     frames = [np.concatenate([bars.body_linear, bars.body_angular], -1)]
     frames += [np.concatenate([bars.site_linear, bars.site_angular], -1)]
-    points[..., :3], points[..., 3:6], points[..., 6], points[..., 7:10] = bars.force, bars.point, bars.gap, bars.along
-    points[..., 10:13], points[..., 13:16], points[..., 16:19] = bars.normal, bars.torque, bars.tangent
-    held = np.stack([bars.held_force, bars.held_torque, bars.held_a, bars.held_b], 2)
+    held = np.stack([getattr(bars, f"held_{name}") for name in HELD_REPORT.fields], 2)
     parts = [
         np.zeros((B, at.model.nv)),
         *(x.reshape(B, -1) for x in (*frames, bars.limit_force, bars.pulled, held, points)),

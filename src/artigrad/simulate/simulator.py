@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -18,11 +18,11 @@ from ..errors import InputError, is_whole
 from ..files import as_path
 from ..kernels.devices import Device, Gpu, Host, Real
 from ..model.model import Model
-from ..model.options import Integrator, Options
+from ..model.options import HardOptions, Integrator, Options, SoftOptions, law_keywords
 from ..model.params import Params
 from ..model.sealed import Sealed
 from ..model.state import State
-from ..physics.constraints.soft.soft_problem import soft_features
+from ..physics.constraints.law import law_of
 from . import sensors
 from .checkpoints import CheckpointPlan, Checkpoints, EveryStep, check_checkpoints, plan_of
 from .checks import Checks, check_options
@@ -30,7 +30,7 @@ from .cotangents import Cotangents, GradientOptions, LossBars, StepsGradient, ac
 from .engine import Direction, Engine, Inputs
 from .kinks import parameter_kinks
 from .policy_loop import Network, policy_backward, policy_forward
-from .results import Contacts, Gradient, Health, StateGradient, Trajectory, contact_fields, presented
+from .results import Contacts, Gradient, Health, StateGradient, Trajectory, presented
 from .sensor_distances import stage_options
 from .state_functions import StateFunctions
 from .trajectory_files import read
@@ -55,12 +55,14 @@ class Simulator(StateFunctions, Sealed):
     nonfinite: "warn" where the motion or the gradient of a robot is not finite (its numbers are NaN, those of the other robots
         are not touched), or "raise" FloatingPointError. On a GPU neither, as that would wait for it.
 
-    All others are the fields of `Options`, which says what they mean; those not given are `model.options`. Other attributes
-    cannot be set: `params` are given to each call, options to a new Simulator.
+    All others are the fields of `Options`; those not given are `model.options`. law: "soft", "hard", or the options of a law,
+    `ag.SoftOptions(noslip=3)` or `ag.HardOptions(slop=1e-3)`. Other attributes cannot be set: `params` are given to each call,
+    options to a new Simulator.
     """
 
     CALLED = "a Simulator"
 
+    @law_keywords
     def __init__(
         self,
         model: Model,
@@ -72,29 +74,12 @@ class Simulator(StateFunctions, Sealed):
         lanes: int | None = None,
         backend: Literal["native", "numpy"] = "native",
         nonfinite: Literal["warn", "raise"] = "warn",
-        law: Literal["soft", "hard"] | None = None,
+        law: Literal["soft", "hard"] | SoftOptions | HardOptions | None = None,
         integrator: Integrator | None = None,
         implicit_damping: bool | None = None,
         factor: Literal["articulated", "sparse"] | None = None,
         cone: Literal["pyramidal", "elliptic"] | None = None,
-        solver: Literal["hybrid", "gauss_seidel"] | None = None,
-        sweeps: int | None = None,
-        gradient: Literal["implicit", "reverse"] | None = None,
-        search_distance: float | None = None,
-        error_reduction: float | None = None,
-        correction_speed: float | None = None,
-        slop: float | None = None,
-        softness: float | None = None,
-        absolute_softness: float | None = None,
-        bounce_threshold: float | None = None,
-        tolerance: float | None = None,
         max_contacts: int | None = None,
-        impratio: float | None = None,
-        refsafe: bool | None = None,
-        iterations: int | None = None,
-        noslip: int | None = None,
-        noslip_tolerance: float | None = None,
-        **unknown: Any,
     ):
         if not isinstance(model, Model):
             raise InputError(f"Simulator takes a Model (ag.load, ag.robots, ModelBuilder), not {type(model).__name__}")
@@ -105,26 +90,9 @@ class Simulator(StateFunctions, Sealed):
             "implicit_damping": implicit_damping,
             "factor": factor,
             "cone": cone,
-            "solver": solver,
-            "sweeps": sweeps,
-            "gradient": gradient,
-            "search_distance": search_distance,
-            "error_reduction": error_reduction,
-            "correction_speed": correction_speed,
-            "slop": slop,
-            "softness": softness,
-            "absolute_softness": absolute_softness,
-            "bounce_threshold": bounce_threshold,
-            "tolerance": tolerance,
             "max_contacts": max_contacts,
-            "impratio": impratio,
-            "refsafe": refsafe,
-            "iterations": iterations,
-            "noslip": noslip,
-            "noslip_tolerance": noslip_tolerance,
-            **unknown,
         }
-        options = model.options.changed({k: x for k, x in given.items() if x is not None or k in unknown})
+        options = model.options.changed({name: x for name, x in given.items() if x is not None})
         check_options(model, options)
         self.model, self.params, self.options = model, model.params, options
         self.dtype: Real = _real(dtype)
@@ -136,7 +104,7 @@ class Simulator(StateFunctions, Sealed):
         allowed = [1 << k for k in range(widest(self.dtype).bit_length())]
         if lanes is not None and not (is_whole(lanes, 1) and lanes in allowed):
             raise InputError(f"lanes is one of {', '.join(map(str, allowed))} on this machine, not {lanes!r}")
-        alone = options.law == "soft" and model.has_contact and "many_trees" in soft_features(model)
+        alone = model.has_contact and "many_trees" in law_of(options).features(model)
         if alone and (lanes or 1) > 1:
             raise InputError(
                 f"'{model.name}' has many bodies that may touch each other, which run one by one: leave lanes out"
@@ -168,7 +136,7 @@ class Simulator(StateFunctions, Sealed):
 
     def __repr__(self) -> str:
         o = self.options
-        how = f"dt={o.dt:g}, law={o.law!r}, integrator={o.integrator!r}, {self.dtype}, {self.device!r}"
+        how = f"dt={o.dt:g}, law={o.law.name!r}, integrator={o.integrator!r}, {self.dtype}, {self.device!r}"
         return f"Simulator({self.model.name!r}, {how})"
 
     @property
@@ -393,7 +361,7 @@ class Simulator(StateFunctions, Sealed):
         self.checks.trajectory(traj)
         if not self.contact_names:
             raise InputError(f"'{self.model.name}' has no shapes that may touch")
-        found = contact_fields(self.engine.contacts(_inputs_of(traj), traj.every_state()))
+        found = Contacts.of_report(self.engine.contacts(_inputs_of(traj), traj.every_state()))
         return found if traj.batched else Contacts(*(x[0] for x in found))
 
     # -- backward ----------------------------------------------------------------------------------------------------
@@ -628,9 +596,8 @@ class Simulator(StateFunctions, Sealed):
         """The same simulator on the CPU, for what is done there."""
         if self.checks.on_host:
             return self
-        base = asdict(self.model.options)
-        changed: dict[str, Any] = {name: x for name, x in asdict(self.options).items() if x != base[name]}
-        return Simulator(self.model, dtype=self.dtype, threads=self.threads, **changed)
+        given: dict[str, Any] = {name: getattr(self.options, name) for name in OPTIONS}
+        return Simulator(self.model, dtype=self.dtype, threads=self.threads, **given)
 
     @cached_property
     def _stages(self) -> dict[str, Simulator]:

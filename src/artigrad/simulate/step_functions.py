@@ -13,7 +13,7 @@ from .checkpoints import CheckpointPlan, plan_of
 from .cotangents import Cotangents, LossBars, vjp_tangent
 from .engine import Inputs
 from .function import CONTROL, PARAMS, STATE, Call, FunctionRecord, Rows, direction_of, state_of
-from .results import Contacts, contact_fields
+from .results import Contacts
 
 PARTS = State._fields
 
@@ -174,7 +174,7 @@ def _contacts(call: Call, x: Rows) -> tuple[Any, ...]:
     """Forces, positions, gaps and normals in the step that begins at a state."""
     x = _timed(x)
     states = _run(call, x)
-    return tuple(part[:, 0] for part in contact_fields(call.sim.engine.contacts(_inputs(x), states)))
+    return tuple(part[:, 0] for part in Contacts.of_report(call.sim.engine.contacts(_inputs(x), states)))
 
 
 def _contacts_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
@@ -188,7 +188,7 @@ def _contacts_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
 def _contacts_jvp(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
     states = state_of(x).map(lambda y: y[:, None])
     rows = call.sim.engine.contacts(_inputs(_timed(x)), states, direction_of(_timed(d)))[:, 0]
-    return tuple(contact_fields(rows))
+    return tuple(Contacts.of_report(rows))
 
 
 def _contacts_vjp_jvp(call: Call, x: Rows, bars: Rows, d: Rows, d_bars: Rows, with_params: bool) -> Rows:

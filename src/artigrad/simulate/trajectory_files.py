@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import zlib
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import ContactError, InputError, is_whole, warn
 from ..files import existing, replacing, write_arrays
 from ..model.model import Model
-from ..model.options import Options
+from ..model.options import LawOptions, Options
 from ..model.params import Params
 from ..model.state import State
 from ..physics.joints.table import JOINTS
@@ -55,7 +55,7 @@ def write(traj: Trajectory, path: Path, robot: int) -> None:
         given: dict[str, Any] = {"u": host(traj.u), "params": traj.params.flat, "violation": host(traj.violation)}
         given |= {} if traj.wrench is None else {"wrench": host(traj.wrench)}
         given |= (states if traj.batched else states.map(lambda x: x[0])).named() | _of_policy(traj.policy)
-        given |= {"options": json.dumps(asdict(traj.simulator.options)), "hold": traj.hold}
+        given |= {"options": json.dumps(traj.simulator.options.values()), "hold": traj.hold}
         given |= {"model": model.name, "columns": columns(model), "dt": traj.simulator.dt, "time": traj.time}
         write_arrays(path, given, compressed=True)
         return
@@ -125,16 +125,19 @@ def _same_options(sim: Simulator, path: Path, recorded: Any) -> None:
     if recorded is None:
         return
     try:
-        its = asdict(Options()) | json.loads(str(recorded))
-    except (ValueError, TypeError):
+        its = Options.of_values(json.loads(str(recorded)))
+    except (ValueError, TypeError, AttributeError, KeyError):
         raise InputError(f"'{path.name}' is not a saved trajectory, or a damaged one") from None
-    ours = asdict(sim.options)
-    if other := [name for name in its if its[name] != ours.get(name)]:
-        made = ", ".join(f"{name}={its[name]!r}" for name in other)
-        here = ", ".join(f"{name}={ours.get(name)!r}" for name in other)
+    if other := [f.name for f in fields(Options) if getattr(its, f.name) != getattr(sim.options, f.name)]:
+        made, here = (", ".join(f"{name}={_spelled(getattr(o, name))}" for name in other) for o in (its, sim.options))
         raise InputError(
             f"'{path.name}' was made with {made}, and this simulator has {here}: read it with Simulator(model, {made})"
         )
+
+
+def _spelled(option: Any) -> str:
+    """Return the Python text of an option."""
+    return f"ag.{option!r}" if isinstance(option, LawOptions) else repr(option)
 
 
 def _policy(found: dict[str, Any]) -> Network | None:

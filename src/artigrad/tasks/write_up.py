@@ -36,7 +36,7 @@ def result(study: Study) -> dict[str, Any]:
     out: dict[str, Any] = {
         "task": task.name,
         "summary": task.summary,
-        "law": task.sim.options.law,
+        "law": task.sim.options.law.name,
         "error": task.label,
         "goal": task.goal,
         "variables": f"{task.n} {task.variables}",

@@ -186,7 +186,7 @@ class _ClosedLoop(torch.autograd.Function):
         recomputed.check()
         if sim.checks.on_host:
             sim.checks.finite([*back.state_bar, back.u_bar], inputs.batch)
-            if sim.options.law == "hard":  # of the soft law the forward pass warned
+            if not sim.engine.law.reported_forward:
                 sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if params is None else torch.tensor(params.flat).reshape(flat.shape)
         out = first_only((flat_bar, *carried, *recomputed.weight_bars), needed, (flat, *states, *weights))

@@ -114,7 +114,7 @@ class InsideLoop(torch.autograd.Function):
             ctx.hold,
         )
         sim.checks.finite(list(back.state), len(back.u))
-        if sim.options.law == "hard":  # of the soft law the forward pass warned
+        if not sim.engine.law.reported_forward:
             sim.checks.warn_if_unsolved(ctx.violation)
         flat_bar = None if back.params is None else torch.tensor(back.params.flat).reshape(flat.shape)
         firsts = [torch.from_numpy(x).reshape(*lead, x.shape[-1]) for x in back.state]

@@ -135,8 +135,8 @@ def test_a_step_is_differentiated_through_every_pair(places, law):
     rng = np.random.default_rng(3)
     state = ag.State(q, 0.3 * rng.normal(size=model.nv))
     # eight points of two boxes say the same thing many times over: softness makes them share it well
-    options = {"cone": "elliptic"} if law == "soft" else {"search_distance": 0.005, "softness": 1e-4}
-    sim = ag.Simulator(model, 1e-3, law=law, **options)
+    hard = {"law": ag.HardOptions(search_distance=0.005, softness=1e-4)}
+    sim = ag.Simulator(model, 1e-3, **({"cone": "elliptic"} if law == "soft" else hard))
     u, p = np.zeros((1, 0)), model.params
     seen = touching(sim, state)
     q_bar, v_bar = rng.normal(size=model.nq), rng.normal(size=model.nv)
@@ -172,7 +172,7 @@ def test_a_step_is_differentiated_through_every_pair(places, law):
 def test_the_hard_law_differentiates_boxes_on_boxes_at_its_default_softness():
     model, q = scene([place for place in PLACES if place[:2] == ("box", "box")])
     state = ag.State(q, 0.3 * np.random.default_rng(3).normal(size=model.nv))
-    sim = ag.Simulator(model, 1e-3, law="hard", search_distance=0.005)
+    sim = ag.Simulator(model, 1e-3, law=ag.HardOptions(search_distance=0.005))
     assert len(touching(sim, state)) == 3
     for row in ag.gradcheck(sim, steps=1, samples=1, tolerance=np.inf, show=False, state=state):
         assert row.error < 1e-6, row

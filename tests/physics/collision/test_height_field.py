@@ -148,8 +148,8 @@ def patches(moving=False, kinds=tuple(SIZES)):
 @pytest.mark.parametrize(("law", "moving"), [("hard", False), ("soft", True)])
 def test_gradients(law, moving):
     model, state = patches(moving)
-    options = {"cone": "elliptic"} if law == "soft" else {"search_distance": 0.01, "softness": 1e-4}
-    sim = ag.Simulator(model, 1e-3, law=law, **options)
+    hard = {"law": ag.HardOptions(search_distance=0.01, softness=1e-4)}
+    sim = ag.Simulator(model, 1e-3, **({"cone": "elliptic"} if law == "soft" else hard))
     touched = {
         name for names, gap in zip(sim.contact_names, touching(sim, state), strict=True) if gap < 0 for name in names
     }

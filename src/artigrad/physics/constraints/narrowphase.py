@@ -349,3 +349,9 @@ def _add_corners(s: Step, shape: Any, solid: Solid, corners: CornerBars) -> None
     else:
         idle: dict[int, Callable[[], None]] = {k: lambda: None for k in SOLIDS}
         solid.by_kind(idle | {POINTS: add})
+
+
+def clear_report(row: Row, gap: Any) -> None:
+    """Fill a row of the contact report of a point that does not touch."""
+    row.force, row.point, row.gap = Vec3.zero(), Vec3.zero(), gap
+    row.along, row.normal, row.torque, row.tangent = (Vec3.zero() for _ in range(4))

@@ -1,13 +1,16 @@
 """Small scenes with contact, and what tests of the hard law share."""
 
+from dataclasses import fields
+
 import numpy as np
 
 import artigrad as ag
 
 
 def hard(model, dt=None, **options):
-    """A Simulator under the hard law."""
-    return ag.Simulator(model, dt, law="hard", **options)
+    """A Simulator under the hard law; options: those of the law and of the simulator."""
+    law = {f.name: options.pop(f.name) for f in fields(ag.HardOptions) if f.name in options}
+    return ag.Simulator(model, dt, law=ag.HardOptions(**law), **options)
 
 
 TILTED = np.array([1.0, 0.1, 0.2, 0.3]) / np.linalg.norm([1.0, 0.1, 0.2, 0.3])

@@ -41,7 +41,7 @@ def test_forces_are_the_change_of_momentum():
     change = mass * (np.diff(traj.v[..., :3], axis=1) / 1e-3 + np.array([0, 0, 9.81]))
     np.testing.assert_allclose(found.force.sum(2), change, atol=1e-9)
     assert found.force[0].max() > 1.0 and (found.force[1] == 0).all()
-    assert (found.gap[1] == sim.options.search_distance).all() and (found.gap[0, 0] < 1e-3).all()
+    assert (found.gap[1] == sim.options.law.search_distance).all() and (found.gap[0, 0] < 1e-3).all()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -141,7 +141,7 @@ def test_depth_throws_nothing_up(dt):
     sim = hard(ball(height=0.09).build(), dt=dt)
     traj = sim.rollout(sim.reset(), steps=int(0.3 / dt))
     assert 0.1 < traj.q[:, 2].max() < 0.152
-    assert abs(traj.v[1, 2] - sim.options.correction_speed) < 1e-5
+    assert abs(traj.v[1, 2] - sim.options.law.correction_speed) < 1e-5
     quick = hard(ball(height=0.09).build(), dt=dt, correction_speed=1e6).rollout(sim.reset(), steps=1)
     assert abs(quick.v[1, 2] / (0.2 * (0.01 - 1e-4) / dt) - 1.0) < 1e-5
 
@@ -151,7 +151,7 @@ def test_a_joint_outside_its_limit_comes_back_slowly():
     b.body("rod", joint="revolute", mass=1.0, inertia=(0.1,) * 3, limit=(-0.5, 0.5))
     sim = hard(b.build(), dt=1e-4)
     traj = sim.rollout(ag.State([1.0], [0.0]), steps=6000)
-    assert np.abs(traj.v).max() < sim.options.correction_speed * (1.0 + 1e-6)
+    assert np.abs(traj.v).max() < sim.options.law.correction_speed * (1.0 + 1e-6)
     assert traj.q[-1, 0] < 0.5001
 
 

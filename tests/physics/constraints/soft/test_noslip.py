@@ -57,10 +57,12 @@ def slope(f, h=1e-6):
 def test_as_mujoco(cone, tmp_path):
     xml = every_row(cone).replace("<option", '<option noslip_iterations="3"')
     model, m = both(xml, tmp_path)
-    sim = ag.Simulator(model, iterations=100)
+    sim = ag.Simulator(model, law=ag.SoftOptions(iterations=100))
     states = [shaken(m, k, 1 + 2 * k) for k in range(8)]
     q, v, u = (np.array([getattr(d, name) for d in states]) for name in ("qpos", "qvel", "ctrl"))
-    after, crept = (s.rollout(ag.State(q, v), u[:, None]) for s in (sim, ag.Simulator(model, noslip=0)))
+    after, crept = (
+        s.rollout(ag.State(q, v), u[:, None]) for s in (sim, ag.Simulator(model, law=ag.SoftOptions(noslip=0)))
+    )
     for k in range(len(states)):
         fresh = mujoco.MjData(m)
         fresh.qpos[:], fresh.qvel[:], fresh.ctrl[:] = q[k], v[k], u[k]
@@ -74,7 +76,7 @@ def test_as_mujoco(cone, tmp_path):
 def test_gradients(cone, tmp_path):
     """Reverse mode beside differences, to the state and to every parameter, and beside forward mode, which is written apart."""
     model, m = both(FEET.format(cone=cone), tmp_path)
-    sim = ag.Simulator(model, backend="numpy", iterations=100)
+    sim = ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100))
     d, rng = shaken(m, 1, 20), np.random.default_rng(0)
     assert d.ncon > 2
     state, u = ag.State(d.qpos.copy(), d.qvel.copy()), np.zeros((1, model.nu))
@@ -108,7 +110,7 @@ def test_gradients_beside_contacts_without_friction(tmp_path):
         <body pos=".3 0 0">{joint}<geom size=".1" pos=".1 0 -.201" condim="1"/></body></body></worldbody></mujoco>""",
         tmp_path,
     )
-    sim = ag.Simulator(model, backend="numpy", iterations=100)
+    sim = ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100))
     state, v_bar = ag.State(np.zeros(2), np.array([0.3, -0.2])), np.array([[0.0, 0.0], [1.0, -2.0]])
     traj = sim.rollout(state, np.zeros((1, 0)))
     assert (sim.contacts(traj).along[0, :, 0] > 0).any()
@@ -123,7 +125,7 @@ def test_gradients_beside_contacts_without_friction(tmp_path):
 def test_gradients_of_readings(tmp_path):
     """Forces of contacts that sensors read."""
     model, m = both(FEET.format(cone="pyramidal"), tmp_path)
-    sim = ag.Simulator(model, backend="numpy", iterations=100)
+    sim = ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100))
     d, rng = shaken(m, 1, 20), np.random.default_rng(0)
     state, u, dv = ag.State(d.qpos.copy(), d.qvel.copy()), np.zeros(model.nu), rng.normal(size=model.nv)
     names = [s.name for s in model.sensors]

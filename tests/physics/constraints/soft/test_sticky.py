@@ -30,7 +30,7 @@ def both(cone):
 @pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
 def test_steps_and_forces_are_mujocos(cone):
     m, model = both(cone)
-    d, sim, rng = mujoco.MjData(m), ag.Simulator(model, iterations=60), np.random.default_rng(0)
+    d, sim, rng = mujoco.MjData(m), ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(0)
     net, apart = [], 0
     for _ in range(16):
         mujoco.mj_resetData(m, d)
@@ -54,7 +54,7 @@ def test_steps_and_forces_are_mujocos(cone):
 
 def test_gradients():
     _, model = both("elliptic")
-    sim, rng = ag.Simulator(model, iterations=60), np.random.default_rng(1)
+    sim, rng = ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(1)
     v = 0.05 * rng.normal(size=model.nv)
     v[8] = 0.8  # the ball breaks off
     start = ag.State(sim.reset().q, v)
@@ -69,7 +69,7 @@ def test_saved_edited_and_refused(tmp_path):
     again = ag.edit(ag.load(tmp_path / "again.xml")).build()
     np.testing.assert_array_equal(again.params.adhesion, model.params.adhesion)
     assert again.params.pair_adhesion.tolist() == [2.5]
-    for options in ({"law": "hard"}, {"noslip": 3}):
+    for options in ({"law": "hard"}, {"law": ag.SoftOptions(noslip=3)}):
         with pytest.raises(ag.InputError, match="pull by themselves"):
             ag.Simulator(model, **options)
     with pytest.raises(ag.ModelError, match="beside noslip"):
@@ -78,7 +78,7 @@ def test_saved_edited_and_refused(tmp_path):
 
 def test_forces_have_gradients():
     _, model = both("elliptic")
-    sim, rng = ag.Simulator(model, iterations=60), np.random.default_rng(1)
+    sim, rng = ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(1)
     state = ag.State(sim.reset().q, 0.05 * rng.normal(size=model.nv))
     traj = sim.rollout(state, np.zeros((1, 0)))
     bar = rng.normal(size=sim.contacts(traj).force.shape)

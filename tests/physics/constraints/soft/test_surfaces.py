@@ -29,7 +29,7 @@ def both(cone):
 @pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
 def test_steps_are_mujocos(cone):
     m, model = both(cone)
-    d, sim, rng = mujoco.MjData(m), ag.Simulator(model, iterations=60), np.random.default_rng(0)
+    d, sim, rng = mujoco.MjData(m), ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(0)
     for _ in range(12):
         mujoco.mj_resetData(m, d)
         d.qvel[:] = 0.2 * rng.normal(size=m.nv)
@@ -42,7 +42,7 @@ def test_steps_are_mujocos(cone):
 
 def test_gradients():
     _, model = both("elliptic")
-    sim, rng = ag.Simulator(model, iterations=60), np.random.default_rng(1)
+    sim, rng = ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(1)
     start = ag.State(sim.reset().q, 0.05 * rng.normal(size=model.nv))
     rows = {row.what: row for row in ag.gradcheck(sim, state=start, steps=2, samples=1, show=False)}
     for name in ("q0", "v0", "surface_velocity", "shape_position", "shape_rotation"):

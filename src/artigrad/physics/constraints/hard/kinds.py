@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ....compiler import Table, counter, switch
+from ....compiler import Table, counter, loop, switch
 from ...context import Step
 from ...spatial import Vec3
+from ..narrowphase import clear_report
 from . import contact, joint_rows
 
 
@@ -66,3 +67,12 @@ def of_kind(what: str, s: Step, c: Any, *more: Any) -> Any:
     """The function `what` of the kind that contact c is of."""
     cases = {k: partial(getattr(kind, what), s, c, *more) for k, kind in enumerate(KINDS)}
     return switch(s.constraints.kind[c], cases)
+
+
+def report_rows(s: Step, table: Table) -> None:
+    """Fill a row of the contact report for every point that may touch."""
+    problem = s.constraints
+    for k in loop(problem.all_points):
+        clear_report(table[k], problem.options.near)
+    for c in loop(problem.count):
+        of_kind("report", s, c, table)

@@ -99,7 +99,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
             seen = seen + along_rows(row.R, of_kind("force_bar", s, c))
         row.swept, row.lam_bar = row.lam, seen * (1.0 / s.dt)  # `swept` are the impulses that were applied
     articulated.solve_outward(s, problem.dual)
-    sweeps_vjp(problem, s.options.sweeps)
+    sweeps_vjp(problem, s.options.hard.sweeps)
 
     apply_impulses(s, "b_bar", s.dt)
     articulated.solve_outward(s, s.ws.mu)

@@ -32,6 +32,7 @@ from ..narrowphase import (
     ContactBars,
     FeatureMargin,
     add_contact_bars,
+    clear_report,
     collide_pair,
     collide_point,
     may_touch,
@@ -44,7 +45,7 @@ from ..narrowphase import (
 )
 from .adhesion import add_pull_bar, adhesion_row_count, along_normal, contact_pull, pull_of, reach
 from .cones import pressed_edges, pressed_edges_kappa, pyramidal_bars
-from .families import POINT, WRENCH, Block, velocities
+from .families import POINT, WRENCH, Block, families, velocities
 from .impedance import Soft, impedance, impedance_vjp
 from .soft_problem import CONTACT, COUPLINGS, POINTS, WRENCHES
 from .stiff_rows import drop_immovable_contact, name_pair
@@ -200,6 +201,16 @@ def _damped(s: Step, k: Any, y: Any) -> Any:
 
 
 # -- forces as an output -------------------------------------------------------------------------------------------------
+def report_rows(s: Step, table: Table) -> None:
+    """Fill a row of the contact report for every point that may touch."""
+    for k in loop(s.constraints.all_points):
+        clear_report(table[k], FAR)
+    for family in (f for f in families(s) if f in (POINT, WRENCH)):
+        for n, row in family.blocks(s):
+            fill = lambda family=family, n=n, row=row: report_contact(s, family, n, row, table)  # noqa: E731
+            family.by_kind(s, n, fill, lambda: None)
+
+
 def report_contact(s: Step, family: Block, n: Any, row: Row, table: Table) -> None:
     """Write force on B, point and distance of a contact to the contact output."""
     problem = s.constraints

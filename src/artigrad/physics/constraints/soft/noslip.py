@@ -33,6 +33,9 @@ from ....compiler import (
     to_real,
     when_any,
 )
+from ....errors import InputError
+from ....model.model import Model
+from ....model.options import SoftOptions
 from ... import joints
 from ...context import Step
 from ...dynamics import articulated
@@ -48,6 +51,14 @@ MANY_POINTS = 1e6  # more than all candidate points
 LEAST = 1e-15  # lower bounds: inverse inertia of a row, 1/kg, and normal force, N
 
 
+def check_noslip(model: Model, options: SoftOptions) -> None:
+    """Raise an InputError if the sweeps do not serve a model."""
+    if "sticky" in model.extras and options.noslip:
+        raise InputError(
+            f"noslip has no contacts that pull by themselves, as those of '{model.name}': noslip=0, or no adhesion"
+        )
+
+
 def noslip(s: Step) -> None:
     """Correct problem.accel and the friction forces; problem.stuck keeps the accelerations of Newton's method."""
     problem, nv = s.constraints, s.model.nv
@@ -55,7 +66,7 @@ def noslip(s: Step) -> None:
     copy(problem.accel, problem.sliding, nv)
     gather_friction_rows(s)
     find_islands(s)
-    for k in loop(s.options.noslip):
+    for k in loop(s.options.soft.noslip):
         for _ in when_any(_any_going(s) > 0.5):
             _sweep(s, k)
     _write_back(s)

@@ -72,7 +72,7 @@ def multipliers(s: Step, qdd_bar: Reals) -> None:
     articulated.clear_forces(s)
     articulated.solve(s, qdd_bar, problem.slip_mu)
     _start(s)
-    for k in loop(s.options.noslip, inwards=True):
+    for k in loop(s.options.soft.noslip, inwards=True):
         tape = problem.slip_tape.shifted(k * problem.slips)
         for u in loop(problem.slip_count[0], inwards=True):
             ran = to_real(k) < problem.ran[problem.unit_tree[u]] - 0.5

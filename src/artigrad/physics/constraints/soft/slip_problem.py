@@ -52,7 +52,7 @@ def slip_arguments(model: Model, integers: dict[str, Any], options: Options, dty
     points, wrenches = integers["s_capacity"], integers["s_wide_capacity"]
     slips = FIRST + 2 * points + WIDEST * wrenches + integers["s_drys"] + integers["s_multi_dofs"]
     nv, trees = model.nv, model.links.trees + 1
-    sizes = {"slip": slips * SLIP.size, "slip_A": slips * WIDEST, "slip_tape": slips * options.noslip}
+    sizes = {"slip": slips * SLIP.size, "slip_A": slips * WIDEST, "slip_tape": slips * options.soft.noslip}
     sizes |= dict.fromkeys(("slip_J", "slip_W", "slip_J_bar"), slips * nv)
     sizes |= dict.fromkeys(("slip_root", "sliding", "slip_mu", "stuck"), nv)
     sizes |= {"slip_moved": len(model.links.parent) * WIDEST * Motion.size}
@@ -65,7 +65,7 @@ def slip_arguments(model: Model, integers: dict[str, Any], options: Options, dty
         "s_backwards": np.array([*_backwards(model), 0], np.int32),
         "s_has_friction": np.array([*_has_friction(model), 0], np.int32),
         "s_slips": slips,
-        "s_limit_gain": np.array([options.noslip_tolerance], dtype),
+        "s_limit_gain": np.array([options.soft.noslip_tolerance], dtype),
         **{f"sw_{k}": max(n, 1) for k, n in sizes.items()},
     }
 
