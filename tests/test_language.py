@@ -27,6 +27,7 @@ DONE = (
     "examples",
     "experiments",
     "fit",
+    "formats",
     "jobs.py",
     "kernels",
     "learn",
@@ -51,6 +52,7 @@ DONE = (
     "physics/transmissions",
     "robots",
     "tasks",
+    "view",
 )
 PAGES = (
     *("fit.md", "learning.md", "api/control.md", "api/envs.md", "api/fit.md", "api/learn.md", "api/optimize.md"),

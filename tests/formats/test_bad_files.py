@@ -154,7 +154,7 @@ def test_encodings_that_are_not(tmp_path):
     with pytest.raises(ag.ModelError, match=r"robot.xml.*not known, 'klingon'"):
         ag.load(file)
     file.write_bytes(b'<?xml version="1.0" encoding="ascii"?>' + NAMED.encode())
-    with pytest.raises(ag.ModelError, match=r"robot.xml.*not in the encoding that it says, 'ascii'"):
+    with pytest.raises(ag.ModelError, match=r"robot.xml.*not in its declared encoding, 'ascii'"):
         ag.load(file)
 
 

@@ -1,1 +1,1 @@
-"""Robot files: MJCF, URDF and meshes in, MJCF out."""
+"""Robot files: loading of MJCF, URDF and meshes, saving of MJCF."""

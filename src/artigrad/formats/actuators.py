@@ -1,4 +1,4 @@
-"""Actuators of a compiled file. Those that are not supported keep their place in u and do nothing."""
+"""Actuators of a compiled file. Unsupported ones keep their index in u and have no effect."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from ..physics.joints.table import JOINTS
 from .mujoco_api import HINGE_OR_SLIDE, DynType, GainType, JointType, TrnType, member, mujoco
 from .names import Names
 
-TOP_VOLTAGE = 7  # of gainprm
+TOP_VOLTAGE = 7  # entries of gainprm
 IDLE = "keeps its place in u and does nothing"
 
 
 class Motors(NamedTuple):
-    """What drives the joints of a file without actuators. kind: "torque", "position", "velocity" or "servo"; gains as of
+    """Actuators for the joints of a file without actuators. kind: "torque", "position", "velocity" or "servo"; gains as
+    of
     `ag.load`."""
 
     kind: str
@@ -29,7 +30,7 @@ class Motors(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, gains: Any) -> Motors | None:
-        """What `ag.load` was asked for."""
+        """Return the motors requested by the arguments of `ag.load`."""
         if given is False or given is None:
             return None
         kind = "torque" if given is True else given
@@ -45,8 +46,11 @@ class Motors(NamedTuple):
         return cls(kind, float(stiffness), float(damping))
 
     def add(self, b: ModelBuilder, m: Any, name: str, j: int, speed: float) -> None:
-        """One on joint j. Torques are within its effort limit, and so is what is asked for; positions within its range; servo
-        motors also within its limit of velocity."""
+        """Add a motor on joint j.
+
+        Torques and torque commands are within its effort limit; positions within its range; servo motors also within
+        its velocity limit.
+        """
         effort = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] else None
         reach = m.jnt_range[j] if m.jnt_limited[j] else None
         if self.kind == "torque":
@@ -67,7 +71,7 @@ VELOCITY_LIMIT = "velocity_limit:"  # of a joint by name, a custom number of a s
 
 
 def add_velocity_limits(b: ModelBuilder, m: Any, speeds: dict[str, float]) -> None:
-    """Limits of velocity of a URDF's joints, or of a saved file's."""
+    """Add the velocity limits of a URDF's joints, or of a saved file's."""
     names = (m.numeric(k) for k in range(m.nnumeric))
     given = {x.name.removeprefix(VELOCITY_LIMIT): float(x.data[0]) for x in names if x.name.startswith(VELOCITY_LIMIT)}
     for own in b._bodies.values():
@@ -77,7 +81,7 @@ def add_velocity_limits(b: ModelBuilder, m: Any, speeds: dict[str, float]) -> No
 
 
 def add_motors(b: ModelBuilder, m: Any, names: Names, motors: Motors | None, speeds: dict[str, float]) -> None:
-    """`motors` on the joints of a file that has no actuators; speeds: what limits of velocity it has."""
+    """Add `motors` to the joints of a file without actuators; speeds: its velocity limits."""
     if speeds and (motors is None or motors.kind != "servo"):
         b.notes.append(
             Finding("limit of velocity", tuple(speeds), "kept in params.velocity_limit; nothing enforces it")
@@ -89,7 +93,7 @@ def add_motors(b: ModelBuilder, m: Any, names: Names, motors: Motors | None, spe
 
 
 def add_actuators(b: ModelBuilder, m: Any, names: Names) -> None:
-    """All actuators in the file's order."""
+    """Add all actuators in the file's order."""
     beyond: dict[str, list[str]] = {}
     for a in range(m.nactuator):
         problem, name = _problem(b, m, names, a), names.actuator[a]
@@ -105,7 +109,7 @@ def add_actuators(b: ModelBuilder, m: Any, names: Names) -> None:
 
 
 def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
-    """Why actuator a is not supported, or nothing."""
+    """Return the reason why actuator a is not supported, or an empty string."""
     transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
     if transmission not in tuple(TrnType):
         return f"actuator on a {member('mjtTrn', transmission)}"
@@ -139,7 +143,7 @@ def _problem(b: ModelBuilder, m: Any, names: Names, a: int) -> str:
 
 
 def _plain(m: Any, a: int) -> tuple[list[float], list[float]] | None:
-    """Of a PID controller or DC motor without states: the gain of each of its controls, and the bias of them all."""
+    """Return the gain of each control and the common bias of a PID controller or DC motor without states."""
     kind, spec, own = member("mjtGain", m.actuator_gaintype[a]), int(m.actuator_ctrlspec[a]), m.actuator_gainprm[a]
     if kind not in ("dcmotor", "pid") or m.actuator_actnum[a]:
         return None
@@ -150,18 +154,18 @@ def _plain(m: Any, a: int) -> tuple[list[float], list[float]] | None:
     else:
         volt, kp, kv = own[1] / own[0], own[4], own[6]
     gains = [float(x) for bit, x in zip((1, 2, 4, 8), (kp, kv, 1.0, volt), strict=True) if spec & bit]
-    controlled = spec & 7  # then the driver makes up for the voltage that turning induces
+    controlled = spec & 7  # then the driver compensates the induced voltage
     return gains, [0.0, -float(kp), -float(kv)] if controlled else [0.0, 0.0, -float(volt * own[1])]
 
 
 def _felt(m: Any, a: int) -> bool:
-    """Whether a sensor reads the force of actuator a."""
+    """Return True if a sensor reads the force of actuator a."""
     kind, on = mujoco().mjtSensor.mjSENS_ACTUATORFRC, zip(m.sensor_type, m.sensor_objid, strict=True)
     return any(sensor == kind and i == a for sensor, i in on)
 
 
 def _range_left(m: Any, a: int) -> tuple[float, float] | None:
-    """What a limit of the actuator force of its tendon leaves to actuator a; None if it is not its alone."""
+    """Return the force range of actuator a within the limit of its tendon's actuator force; None if it shares the tendon."""
     on = int(m.actuator_trnid[a, 0])
     if int(m.actuator_trntype[a]) != TrnType.TENDON or not m.tendon_actfrclimited[on]:
         return -np.inf, np.inf
@@ -171,13 +175,13 @@ def _range_left(m: Any, a: int) -> tuple[float, float] | None:
 
 
 def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
-    """What actuator a acts on, and its gear."""
+    """Return the target of actuator a, and its gear."""
     transmission, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
     gear = m.actuator_gear[m.actuator_outadr[a]]
     if transmission == TrnType.TENDON:
         return {"tendon": names.tendon[on], "gear": float(gear[0])}
     if transmission == TrnType.BODY:
-        return {"body": names.body[on]}  # MuJoCo does not count its gear
+        return {"body": names.body[on]}  # MuJoCo ignores its gear
     other = int(m.actuator_trnid[a, 1])
     if transmission == TrnType.SITE:
         return {"site": names.site[on], "seen_from": None if other < 0 else names.site[other], "gear": gear}
@@ -191,7 +195,7 @@ def _on(m: Any, names: Names, a: int) -> dict[str, Any]:
 
 
 def _add(b: ModelBuilder, m: Any, names: Names, a: int, k: int, name: str) -> None:
-    """Control k of actuator a: force = gain u + bias . (1, length, velocity), recognised as a servo where it is one"""
+    """Add control k of actuator a: force = gain u + bias . (1, length, velocity), as a servo if it is one."""
     gain = 0.0 if m.actuator_gaintype[a] == GainType.MUSCLE else float(m.actuator_gainprm[a, 0])
     affine = m.actuator_biastype[a] == GainType.AFFINE
     b0, b1, b2 = (float(x) for x in m.actuator_biasprm[a, :3]) if affine else (0.0, 0.0, 0.0)
@@ -232,7 +236,7 @@ def _activation(m: Any, a: int) -> dict[str, Any]:
 
 
 def _muscle(m: Any, a: int) -> dict[str, Any]:
-    """What of a muscle actuator a has. A force below zero in a file means one for which a scale and the inertia say it."""
+    """Return the parameters of muscle actuator a. A negative force in a file is computed from a scale and the inertia."""
     out = m.actuator_outadr[a]
     found: dict[str, Any] = {}
     for what, kinds, numbers in (

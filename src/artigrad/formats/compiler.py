@@ -1,4 +1,5 @@
-"""MuJoCo's compiler as the reader: defaults, includes, fromto, inertia from geometry, meshes mean what they mean there."""
+"""Reading of files by MuJoCo's compiler, so that defaults, includes, fromto, inertia from geometry and meshes keep their
+meaning."""
 
 from __future__ import annotations
 
@@ -17,27 +18,27 @@ from .mujoco_api import mujoco
 from .source import Source
 from .urdf import Preparation
 
-DEEPEST = 1023  # bodies, one behind the other
-ROTOR = 0.01  # kg m^2, or kg, of a joint that moves no mass
-HIDDEN = 3  # groups of geoms from here on are not drawn
+DEEPEST = 1023  # bodies in a chain
+ROTOR = 0.01  # kg m^2, or kg, rotor of a joint that moves no mass
+HIDDEN = 3  # geoms of this group and above are not drawn
 
 
 class Compiled(NamedTuple):
-    """An mjModel, and what its reader found."""
+    """An mjModel, and the findings of its reader."""
 
     m: Any
     unsupported: list[Finding]
     notes: list[Finding]
-    speeds: dict[str, float]  # limits of velocity of a URDF's joints
+    speeds: dict[str, float]  # velocity limits of a URDF's joints
 
 
 def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
-    """The mjModel of a description."""
+    """Return the mjModel of a description."""
     mj = mujoco()
     _check_depth(source)
     prepared = Preparation(source, strict).run() if source.kind == "urdf" else None
     if any(not element.get("anchor", "0").strip() for element in source.root.iter("connect")):
-        raise ModelError(f"{source.label}: the anchor of a <connect> is empty")  # MuJoCo's compiler does not survive it
+        raise ModelError(f"{source.label}: the anchor of a <connect> is empty")  # MuJoCo's compiler crashes on it
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -55,7 +56,7 @@ def compiled(source: Source, *, floating: bool, strict: bool) -> Compiled:
 
 
 def _compiled(mj: Any, source: Source, prepared: Preparation | None, floating: bool) -> Any:
-    """By the compiler, once more without a shape that it refuses, if that may be left out."""
+    """Compile; if the compiler refuses a shape that may be omitted, compile again without it."""
     spec = _parsed(mj, source, prepared.assets if prepared else {})
     if floating:
         _float(spec, source.label)
@@ -65,7 +66,7 @@ def _compiled(mj: Any, source: Source, prepared: Preparation | None, floating: b
     _couple(mj, spec, prepared)
     _add_planes(mj, spec, prepared)
     for name in prepared.of_shapes:
-        spec.body(name).simple = 0  # its centre of mass moves once it is compiled
+        spec.body(name).simple = 0  # its center of mass moves after compilation
     _mark_links(spec)
     try:
         return spec.compile()
@@ -77,7 +78,7 @@ def _compiled(mj: Any, source: Source, prepared: Preparation | None, floating: b
 
 
 def _check_depth(source: Source) -> None:
-    """MuJoCo takes long over chains that are too deep for it, before it says so."""
+    """Refuse chains too deep for MuJoCo, which takes long to do so."""
     level, behind = _links(source.root) if source.kind == "urdf" else _bodies(source.root)
     for _ in range(DEEPEST):
         level = [b for a in level for b in behind(a)]
@@ -88,7 +89,7 @@ def _check_depth(source: Source) -> None:
 
 
 def _links(root: ET.Element) -> tuple[list[Any], Callable[[Any], list[Any]]]:
-    """The links of a URDF that hang on none, and what hangs on one."""
+    """Return the root links of a URDF, and the children of each link."""
     behind: dict[Any, list[Any]] = {}
     for joint in root.findall("joint"):
         parent, child = joint.find("parent"), joint.find("child")
@@ -99,12 +100,12 @@ def _links(root: ET.Element) -> tuple[list[Any], Callable[[Any], list[Any]]]:
 
 
 def _bodies(root: ET.Element) -> tuple[list[Any], Callable[[Any], list[Any]]]:
-    """The same of MJCF."""
+    """Return the root bodies of an MJCF, and the children of each body."""
     return [b for world in root.iter("worldbody") for b in world.findall("body")], lambda body: body.findall("body")
 
 
 def of_mujoco(given: Any, *, floating: bool) -> tuple[Compiled, str, str]:
-    """What MuJoCo has in hand, an MjSpec or an MjModel, which stays as it is; its name; and what to call it."""
+    """Return a copy of an MjSpec or MjModel, its name, and its description for messages."""
     mj = mujoco()
     if isinstance(given, mj.MjModel):
         name = given.names.split(b"\0", 1)[0].decode() or "robot"
@@ -124,7 +125,7 @@ def of_mujoco(given: Any, *, floating: bool) -> tuple[Compiled, str, str]:
 
 
 def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
-    """MJCF is read from its file, so that includes and meshes are found; what was changed here, or is not UTF-8, from text."""
+    """Parse MJCF from its file, so that includes and meshes are found; changed text, or text not in UTF-8, from memory."""
     if source.kind == "mjcf" and source.path is not None and source.utf8:
         return mj.MjSpec.from_file(str(source.path))
     spec = mj.MjSpec.from_string(source.text, assets=assets)
@@ -134,7 +135,7 @@ def _parsed(mj: Any, source: Source, assets: dict[str, bytes]) -> Any:
 
 
 def _looks_without_volume(mj: Any, spec: Any) -> None:
-    """Meshes that are only looked at may be flat: let the compiler take them as shells."""
+    """Let the compiler accept flat visual meshes, as shells."""
     solid = {g.meshname for g in spec.geoms if g.contype or g.conaffinity}
     for mesh in spec.meshes:
         if mesh.name not in solid:
@@ -142,13 +143,13 @@ def _looks_without_volume(mj: Any, spec: Any) -> None:
 
 
 def _mark_links(spec: Any) -> None:
-    """A site at the frame of every link, with its name."""
+    """Add a site at the frame of every link, with its name."""
     for body in spec.bodies[1:]:
         body.add_site(name=body.name)
 
 
 def _couple(mj: Any, spec: Any, prepared: Preparation) -> None:
-    """Joints that follow others, as equalities."""
+    """Add equalities for mimic joints."""
     for mimic in prepared.mimics:
         data = np.zeros(mj.mjNEQDATA)
         data[:2] = mimic.offset, mimic.multiplier
@@ -163,7 +164,7 @@ def _couple(mj: Any, spec: Any, prepared: Preparation) -> None:
 
 
 def _add_planes(mj: Any, spec: Any, prepared: Preparation) -> None:
-    """Planes that collide, which must not move."""
+    """Add planes that collide; their links must not move."""
     for plane in prepared.planes:
         quat = np.zeros(4)
         mj.mju_quatZ2Vec(quat, plane.normal)
@@ -171,11 +172,14 @@ def _add_planes(mj: Any, spec: Any, prepared: Preparation) -> None:
 
 
 def _weigh(mj: Any, m: Any, prepared: Preparation, strict: bool) -> list[Finding]:
-    """Give links what they say of their mass, where the compiler would not have it. A joint that then moves no mass is an
-    error, or if not strict gets a rotor: a file may have no masses at all, for kinematics alone."""
+    """Give links the masses that they state where the compiler refuses them.
+
+    A joint that then moves no mass is an error, or with strict=False gets a rotor: a file for kinematics may have no
+    masses at all.
+    """
     if not (prepared.inertias or prepared.of_shapes):
         return []
-    for name, given in prepared.of_shapes.items():  # of equal density, at the mass and the place that were given
+    for name, given in prepared.of_shapes.items():  # of uniform density, with the given mass and center
         body = m.body(name)
         body.inertia[:] *= given.mass / body.mass
         body.mass[:], body.ipos[:] = given.mass, given.com
@@ -201,12 +205,12 @@ def _weigh(mj: Any, m: Any, prepared: Preparation, strict: bool) -> list[Finding
         else:
             m.dof_armature[k] = ROTOR
             found.setdefault(("joint that moves no mass", f"has an armature of {ROTOR}"), {})[joint.name] = None
-    mj.mj_setConst(m, mj.MjData(m))  # weights of constraints, for these masses
+    mj.mj_setConst(m, mj.MjData(m))  # inverse weights of constraints, for these masses
     return [Finding(what, tuple(where), effect) for (what, effect), where in found.items()]
 
 
 def _moved(mj: Any, m: Any) -> np.ndarray:
-    """The diagonal of the mass matrix, where the robot is at first."""
+    """Diagonal of the mass matrix in the initial pose."""
     d, column, out = mj.MjData(m), np.zeros(m.nv), np.zeros(m.nv)
     for stage in (mj.mj_kinematics, mj.mj_comPos, mj.mj_makeM):
         stage(m, d)
@@ -217,13 +221,13 @@ def _moved(mj: Any, m: Any) -> np.ndarray:
 
 
 def _hide_what_has_looks(m: Any) -> None:
-    """Of a URDF's link that has looks, the collision shapes are not drawn."""
+    """Hide collision shapes of a URDF's links that have visual shapes."""
     looks = (m.geom_contype == 0) & (m.geom_conaffinity == 0)
     m.geom_group[~looks & np.isin(m.geom_bodyid, m.geom_bodyid[looks])] = HIDDEN
 
 
 def _float(spec: Any, label: str) -> None:
-    """Free the one body on the world."""
+    """Add a free joint to the only body on the world."""
     roots = list(spec.worldbody.bodies)
     if len(roots) != 1:
         raise ModelError(f"floating=True frees the body on the world; {label} has {len(roots)} bodies on the world")
@@ -232,7 +236,7 @@ def _float(spec: Any, label: str) -> None:
     roots[0].add_freejoint(name=f"{roots[0].name or 'root'}_free")
 
 
-# what MuJoCo says -> what we add
+# MuJoCo's message -> remedy
 HINTS = {
     "mass and inertia of moving bodies": "give it a mass and an inertia larger than zero",
     "balanceinertia": "or correct it: the largest principal moment is more than the sum of the others",
@@ -240,8 +244,10 @@ HINTS = {
 
 
 def _sentence(message: str, source: Source | None = None) -> str:
-    """MuJoCo's message in one line, without its prefixes, and what to do about it. A line number of text that was changed
-    here means nothing to its author, so that line is shown instead."""
+    """Return MuJoCo's message in one line, without its prefixes, with the remedy.
+
+    A line number in changed text is meaningless to the author, so the line itself is shown instead.
+    """
     if "unknown exception" in message:
         return "MuJoCo's compiler does not say what is wrong; look for attributes that are empty"
     lines = [line.strip() for line in message.splitlines() if line.strip()]

@@ -1,4 +1,4 @@
-"""Shapes that touch, of a compiled file: masks, exclusions, pairs and friction as MuJoCo has them."""
+"""Collision shapes of a compiled file: masks, exclusions, pairs and friction as in MuJoCo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .hull import hull_in
 from .mujoco_api import GeomType, ObjType, SensorType
 from .names import Names
 
-# the builder's method, and how many entries of its size it takes (three are taken as one vector)
+# method of the builder, and number of entries of its size (three are passed as one vector)
 METHODS: dict[int, tuple[str, int]] = {
     GeomType.SPHERE: ("sphere", 1),
     GeomType.CAPSULE: ("capsule", 2),
@@ -29,13 +29,13 @@ DISTANCES = (SensorType.GEOMDIST, SensorType.GEOMNORMAL, SensorType.GEOMFROMTO)
 
 
 def touching(m: Any) -> list[int]:
-    """Geoms that may touch anything: by their masks or an explicit pair."""
+    """Return the geoms that can collide, by their masks or an explicit pair."""
     paired = {g for pair in _pairs(m) for g in pair}
     return [g for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g] or g in paired]
 
 
 def regarded(m: Any) -> list[int]:
-    """Geoms that may touch nothing, but that rangefinders see or distances are measured to."""
+    """Return the geoms that cannot collide, but are seen by rangefinders or used for distances."""
     known = set(touching(m))
     found = {g for g in range(m.ngeom) if SensorType.RANGEFINDER in m.sensor_type and visible(m, g)}
     found |= {g for g in range(m.ngeom) if feels_fluid(m, g)}
@@ -46,24 +46,24 @@ def regarded(m: Any) -> list[int]:
 
 
 def feels_fluid(m: Any, g: int) -> bool:
-    """Whether a fluid feels a geom as an ellipsoid; what is fixed to the world stays."""
+    """Return True if a geom is treated as an ellipsoid in a fluid; geoms fixed to the world are not."""
     wet = m.geom_fluid[g, 0] and (m.opt.density or m.opt.viscosity) and m.body_weldid[m.geom_bodyid[g]]
     return bool(wet and int(m.geom_type[g]) in (*METHODS, GeomType.MESH))
 
 
 def visible(m: Any, g: int) -> bool:
-    """Whether rays see a geom: its material, or without one itself, is not altogether transparent."""
+    """Return True if rays intersect a geom: its material, or the geom itself, is not fully transparent."""
     return bool(m.mat_rgba[m.geom_matid[g], 3] if m.geom_matid[g] >= 0 else m.geom_rgba[g, 3])
 
 
 def _pairs(m: Any) -> list[tuple[int, int]]:
-    """The explicit pairs of geoms."""
+    """Return the explicit pairs of geoms."""
     pairs = zip(m.pair_geom1, m.pair_geom2, strict=True)
     return [(int(one), int(other)) for one, other in pairs] if contact_enabled(m) else []
 
 
 def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
-    """Shapes, exclusions and pairs; what has no shape here goes to the report."""
+    """Add shapes, exclusions and pairs; unsupported geoms are reported."""
     beyond: dict[str, list[str]] = {}
     touch = touching(m)
     for g in (*touch, *regarded(m)):
@@ -121,24 +121,24 @@ def add_shapes(b: ModelBuilder, m: Any, names: Names) -> None:
 
 
 def heights_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Heights (rows, columns) of height field k in metres, and its four sizes: half extents, elevation, base."""
+    """Return the heights (rows, columns) of height field k, m, and its four sizes: half extents, elevation, base."""
     first, rows, cols = (int(x[k]) for x in (m.hfield_adr, m.hfield_nrow, m.hfield_ncol))
     data = np.array(m.hfield_data[first : first + rows * cols], float)
     return data.reshape(rows, cols) * m.hfield_size[k, 2], m.hfield_size[k]
 
 
 def _exclude(b: ModelBuilder, m: Any, names: Names) -> None:
-    """The file's exclusions."""
+    """Add the file's exclusions."""
     for signature in m.exclude_signature:
         b.exclude(names.body[int(signature) >> 16], names.body[int(signature) & 0xFFFF])
 
 
 def _numbers(m: Any, g: int) -> dict[str, Any]:
-    """What a shape says about its contacts."""
+    """Contact parameters of a geom."""
     slide, turn, roll = (float(x) for x in m.geom_friction[g])
     return {
         "condim": int(m.geom_condim[g]),
-        "friction": max(slide, 0.0),  # MuJoCo takes what is below zero as zero
+        "friction": max(slide, 0.0),  # MuJoCo treats negative values as zero
         "torsional_friction": max(turn, 0.0),
         "rolling_friction": max(roll, 0.0),
         "solref": reference(m.geom_solref[g]),

@@ -1,4 +1,4 @@
-"""What the bodies of a compiled file look like: the geoms that MuJoCo draws by default; and its cameras."""
+"""Visual shapes of a compiled file, the geoms that MuJoCo draws by default; and its cameras."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .compiler import HIDDEN
 from .mujoco_api import GeomType
 from .names import Names
 
-# kind and number of entries of its size; a height field is drawn as its shape
+# kind and number of entries of its size; a height field is drawn as its collision shape
 KINDS: dict[int, tuple[str, int]] = {
     GeomType.PLANE: ("plane", 2),
     GeomType.SPHERE: ("sphere", 1),
@@ -20,7 +20,7 @@ KINDS: dict[int, tuple[str, int]] = {
     GeomType.CYLINDER: ("cylinder", 2),
     GeomType.BOX: ("box", 3),
 }
-FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or target a body are not offered
+FIXED, PERSPECTIVE = 0, 0  # mjtCamLight, mjtProjection; cameras that track or target a body are not supported
 
 
 def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
@@ -40,13 +40,13 @@ def add_visuals(b: ModelBuilder, m: Any, names: Names) -> None:
 
 
 def _colour(m: Any, g: int) -> np.ndarray:
-    """A material's colour, unless the geom has one of its own."""
+    """Color of a geom: that of its material, unless it has its own."""
     plain = np.allclose(m.geom_rgba[g], (0.5, 0.5, 0.5, 1.0))
     return m.mat_rgba[m.geom_matid[g]] if plain and m.geom_matid[g] >= 0 else m.geom_rgba[g]
 
 
 def mesh_of(m: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices (n, 3) and faces (n, 3) of mesh k."""
+    """Return vertices (n, 3) and faces (n, 3) of mesh k."""
     v, f = int(m.mesh_vertadr[k]), int(m.mesh_faceadr[k])
     vertices = np.array(m.mesh_vert[v : v + m.mesh_vertnum[k]], float)
     return vertices, np.array(m.mesh_face[f : f + m.mesh_facenum[k]], int)

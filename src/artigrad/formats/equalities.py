@@ -1,4 +1,4 @@
-"""Equalities of a compiled file: connect, weld, joint and tendon."""
+"""Equality constraints of a compiled file: connect, weld, joint and tendon."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .names import Names
 
 
 def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
-    """Those that are active; a frame of a site becomes one of its body."""
+    """Add the active equalities; a site frame is converted to one of its body."""
     for e in range(m.neq):
         if not m.eq_active0[e]:
             continue
@@ -44,7 +44,7 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
             if sites:
                 place: dict[str, Any] = {"anchor": m.site_pos[one], "other_anchor": m.site_pos[other]}
                 turn: dict[str, Any] = {"rotation": m.site_quat[one], "other_rotation": m.site_quat[other]}
-            else:  # data of a weld: the point in the second body, then in the first
+            else:  # data of a weld: the anchor in the second body, then in the first
                 first, second = (data[3:6], data[:3]) if kind == EqType.WELD else (data[:3], data[3:6])
                 place = {"anchor": first, "other_anchor": second}
                 turn = {"rotation": data[6:10], "other_rotation": (1.0, 0.0, 0.0, 0.0)}
@@ -55,7 +55,7 @@ def add_equalities(b: ModelBuilder, m: Any, names: Names) -> None:
 
 
 def _polynomial(data: np.ndarray, refs: list[float], two: bool) -> np.ndarray:
-    """x1 - ref1 = P(x2 - ref2) as x1 = P'(x2)"""
+    """Convert x1 - ref1 = P(x2 - ref2) to x1 = P'(x2)."""
     ref, other = refs
     if not two:
         return np.array([data[0] + ref, 0.0, 0.0, 0.0, 0.0])

@@ -1,4 +1,4 @@
-"""Sensors of a compiled file. Frames that are no site become one, named like the sensor."""
+"""Sensors of a compiled file. Frames other than sites become sites, named like the sensor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ZONE_SHAPES: dict[int, str] = {
     kind: kind.name.lower()
     for kind in (GeomType.SPHERE, GeomType.CAPSULE, GeomType.ELLIPSOID, GeomType.CYLINDER, GeomType.BOX)
 }
-# parts between which contacts are read
+# types of parts of contact sensors
 SIDES: dict[int, str] = {
     ObjType.UNKNOWN: "",
     ObjType.BODY: "body",
@@ -32,7 +32,7 @@ RANGE_BITS = {0: "dist", 1: "dir", 2: "origin", 3: "point", 5: "depth"}
 
 
 def add_sensors(b: ModelBuilder, m: Any, names: Names) -> None:
-    """All that are read; the others go to the report."""
+    """Add all supported sensors; others are reported."""
     beyond: dict[str, list[str]] = {}
     for s in range(m.nsensor):
         kind = member("mjtSensor", m.sensor_type[s])
@@ -45,7 +45,7 @@ def add_sensors(b: ModelBuilder, m: Any, names: Names) -> None:
 
 
 def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | None:
-    """Why a sensor is not read, as a continuation of its name; None if it is."""
+    """Return the reason why a sensor is not supported, to follow its name in a message; None if it is."""
     i = int(m.sensor_objid[s])
     if kind not in KINDS:
         return ""
@@ -65,7 +65,7 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
 
 
 def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
-    """Which shapes have no distance."""
+    """Return the shapes without distance computation."""
     geoms = [
         [g for g in range(m.ngeom) if (g if SIDES[kind] == "shape" else m.geom_bodyid[g]) == i]
         for kind, i in _ends(m, s)
@@ -74,7 +74,7 @@ def _unmeasured(b: ModelBuilder, m: Any, names: Names, s: int) -> str | None:
 
 
 def _unseen(m: Any, s: int) -> str | None:
-    """What a rangefinder does not know."""
+    """Return the data that a rangefinder does not support."""
     if m.sensor_objtype[s] != ObjType.SITE:
         return " of a camera"
     if int(m.sensor_intprm[s][0]) >> NORMAL & 1:
@@ -90,7 +90,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
         where = _contact(m, names, s, more)
     elif kind in DISTANCES:
         where, more["between"] = "", _between(m, names, s)
-    elif kind == "insidesite":  # the file has the frame first
+    elif kind == "insidesite":  # in the file the frame comes first
         where = names.site[int(m.sensor_refid[s])]
         more["ref"] = _site(b, m, names, int(m.sensor_objtype[s]), i, name)
         more["zone"] = _zone(m, int(m.sensor_refid[s]))
@@ -113,19 +113,19 @@ def _zone(m: Any, i: int) -> tuple[str, np.ndarray]:
 
 
 def _between(m: Any, names: Names, s: int) -> list[tuple[str, str]]:
-    """The two sides of contacts or of a distance."""
+    """Both sides of contacts or of a distance."""
     known = {"": [""], "shape": names.geom, "body": names.body, "subtree": names.body}
     return [(SIDES[kind], known[SIDES[kind]][i if SIDES[kind] else 0]) for kind, i in _ends(m, s)]
 
 
 def _ends(m: Any, s: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """What a sensor is of and what it refers to: kinds (mjtObj) and numbers."""
+    """Return the types (mjtObj) and indices of a sensor's object and reference."""
     first, second = (m.sensor_objtype[s], m.sensor_objid[s]), (m.sensor_reftype[s], m.sensor_refid[s])
     return (int(first[0]), int(first[1])), (int(second[0]), int(second[1]))
 
 
 def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
-    """What a contact sensor knows goes to `more`; its site, if it has one."""
+    """Parse a contact sensor into `more`; return its site, if it has one."""
     data, reduce, num = (int(x) for x in m.sensor_intprm[s])
     more |= {
         "data": [what for k, what in enumerate(CONTACT_DATA) if data >> k & 1],
@@ -140,7 +140,7 @@ def _contact(m: Any, names: Names, s: int, more: dict[str, Any]) -> str:
 
 
 def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str) -> str:
-    """The site of a sensor, added where the file names another frame: of a body, its inertia, a geom or a camera."""
+    """Return the site of a sensor, added for another frame: of a body, its inertia, a geom or a camera."""
     if kind == ObjType.SITE:
         return names.site[i]
     if kind == ObjType.GEOM:
@@ -149,7 +149,7 @@ def _site(b: ModelBuilder, m: Any, names: Names, kind: int, i: int, sensor: str)
         body, position, rotation = int(m.cam_bodyid[i]), m.cam_pos[i], m.cam_quat[i]
     elif kind == ObjType.BODY:
         body, position, rotation = i, m.body_ipos[i], m.body_iquat[i]
-    else:  # of a body's own frame
+    else:  # of a body frame
         body, position, rotation = i, np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
     name = sensor if sensor not in names.site else f"{sensor}:frame"
     return b.site(name, names.body[body], position=position, rotation=rotation)

@@ -1,4 +1,5 @@
-"""What the flags of a file switch off is made zero in its compiled model, so that nothing later has to look at them."""
+"""Disabled features of a compiled file: their values are set to zero in the compiled model, so that later code needs no
+flags."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class Off(IntFlag):
     MULTICCD = 1 << 19
 
 
-# the arrays that a flag makes zero
+# arrays that a flag sets to zero
 ARRAYS: dict[Off, tuple[str, ...]] = {
     Off.EQUALITY | Off.CONSTRAINT: ("eq_active0",),
     Off.FRICTIONLOSS | Off.CONSTRAINT: ("dof_frictionloss", "tendon_frictionloss"),
@@ -43,18 +44,18 @@ ARRAYS: dict[Off, tuple[str, ...]] = {
 
 
 def off(m: Any, flags: Off) -> bool:
-    """Whether one of these is switched off."""
+    """Return True if one of these features is disabled."""
     return bool(int(m.opt.disableflags) & flags)
 
 
 def actuated(m: Any) -> bool:
-    """Whether there are actuators, and forces of actuators at all."""
+    """Return True if there are actuators and actuator forces are enabled."""
     return bool(m.nactuator) and not off(m, Off.ACTUATION)
 
 
 def to_joints_and_tendons(m: Any) -> None:
-    """What actuators have of damping and armature becomes that of the joint or tendon they act on, times the gear squared,
-    whatever they are switched off by."""
+    """Move damping and armature of actuators to their joint or tendon, times the gear squared, even if these are
+    disabled."""
     for a in range(m.nactuator):
         kind, on = int(m.actuator_trntype[a]), int(m.actuator_trnid[a, 0])
         square = float(m.actuator_gear[m.actuator_outadr[a], 0]) ** 2
@@ -71,7 +72,7 @@ def to_joints_and_tendons(m: Any) -> None:
 
 
 def to_joints(m: Any) -> None:
-    """The armature of a sum of joints none of which carries another becomes theirs: MuJoCo leaves out what couples branches."""
+    """Move the armature of a sum of joints, none an ancestor of another, to these: MuJoCo omits couplings of branches."""
     for t in range(m.ntendon):
         path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
         if not m.tendon_armature[t] or m.wrap_type[path[0]] != WrapType.JOINT:
@@ -87,7 +88,7 @@ def to_joints(m: Any) -> None:
 
 
 def _carriers(m: Any, k: int) -> set[int]:
-    """Degrees of freedom that carry k."""
+    """Return the degrees of freedom that carry k."""
     found: set[int] = set()
     while (k := int(m.dof_parentid[k])) >= 0:
         found.add(k)
@@ -95,7 +96,7 @@ def _carriers(m: Any, k: int) -> set[int]:
 
 
 def override_contacts(m: Any) -> None:
-    """All contacts have the numbers of the options. Margins of two shapes add up."""
+    """Set the contact parameters of the options for all contacts. Margins of two shapes add up."""
     o = m.opt
     m.geom_margin[:], m.pair_margin[:] = o.o_margin / 2, o.o_margin
     m.geom_friction[:], m.pair_friction[:] = o.o_friction[[0, 2, 3]], o.o_friction
@@ -115,7 +116,7 @@ def apply_flags(m: Any) -> None:
                 getattr(m, name)[:] = 0
     if off(m, Off.GRAVITY):
         m.opt.gravity[:] = 0
-    if off(m, Off.SPRING) and off(m, Off.DAMPER):  # then MuJoCo computes no passive forces at all
+    if off(m, Off.SPRING) and off(m, Off.DAMPER):  # MuJoCo then computes no passive forces
         m.body_gravcomp[:] = 0
         m.opt.density = m.opt.viscosity = 0
     for a in range(m.nactuator):
@@ -125,7 +126,7 @@ def apply_flags(m: Any) -> None:
 
 
 def _still(m: Any, a: int) -> None:
-    """Actuator a has no force, and its activation stays: the integral of a control that can only be zero."""
+    """Return True if actuator a has no force and a constant activation: the integral of a control that can only be zero."""
     for name in ("gainprm", "biasprm", "gaintype", "biastype"):
         getattr(m, f"actuator_{name}")[a] = 0
     if m.actuator_dyntype[a]:
@@ -134,5 +135,5 @@ def _still(m: Any, a: int) -> None:
 
 
 def contact_enabled(m: Any) -> bool:
-    """Whether anything may touch: masks are made zero if not, explicit pairs have to be looked at."""
+    """Return True if contact is enabled; otherwise set masks to zero. Explicit pairs must be checked separately."""
     return not off(m, Off.CONTACT | Off.CONSTRAINT)

@@ -1,7 +1,8 @@
-"""A compiled mjModel as our Model: bodies, joints, sites, keyframes, options. q is qpos, v is qvel, u is ctrl.
+"""Conversion of a compiled mjModel to a Model: bodies, joints, sites, keyframes, options. q is qpos, v is qvel, u is
+ctrl.
 
-A body of the file with several joints becomes a chain of massless bodies, one joint each, that ends in the body itself.
-A joint's `ref` moves into the placement of its body, which in a Model is that at q = 0.
+A body of the file with several joints becomes a chain of massless bodies with one joint each, which ends in the body
+itself. A joint's `ref` is moved into the placement of its body, which in a Model is that at q = 0.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ JOINTS = tuple(BY_MJCF[kind.name.lower()] for kind in JointType)
 
 
 class FileBuilder(LenientBuilder):
-    """Builds from a file: pairs that cannot touch go to the report."""
+    """Builder for files: pairs without a collision routine are reported."""
 
     def _without_routine(self, missing: dict[str, list[str]]) -> None:
         for kinds, pairs in sorted(missing.items()):
@@ -45,12 +46,12 @@ class FileBuilder(LenientBuilder):
                 self.unsupported.append(finding)
 
     def of_bodies(self, values: dict[str, Any], default: Any) -> list[Any]:
-        """A value for every body so far: that of its name, or the default for one that stands for a joint of another."""
+        """Return a value for every body so far: that of its name, or the default for a body that only adds a joint."""
         return [values.get(name, default) for name in self._bodies]
 
 
 def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model:
-    """The Model of a compiled file; what was not converted is in its `unsupported` and `notes`."""
+    """Return the Model of a compiled file; features that were not converted are in its `unsupported` and `notes`."""
     m, names = read.m, Names(read.m)
     apply_flags(m)
     b = FileBuilder(name, gravity=m.opt.gravity)
@@ -83,7 +84,7 @@ def convert(read: Compiled, name: str, *, motors: Motors | None = None) -> Model
 
 
 def _add_body(b: ModelBuilder, m: Any, names: Names, i: int, driven: bool) -> None:
-    """Body i of the file, behind one massless body for each of its joints but the last. driven: whether there are actuators."""
+    """Add body i of the file, after a massless body for each of its joints but the last. driven: there are actuators."""
     name, parent = names.body[i], names.body[int(m.body_parentid[i])]
     position, rotation = m.body_pos[i], m.body_quat[i]
     first, count = int(m.body_jntadr[i]), int(m.body_jntnum[i])
@@ -98,7 +99,7 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int, driven: bool) -> No
         b.body(name, parent, position=position, rotation=rotation, mocap=bool(m.body_mocapid[i] >= 0), **own)
     for j in range(first, first + count):
         last = j == first + count - 1
-        own_name = names.joint[j].startswith(f"{name}:")  # of a model that was saved, such as "arm:1"
+        own_name = names.joint[j].startswith(f"{name}:")  # of a saved model, such as "arm:1"
         link = name if last else names.joint[j] if own_name else f"{name}:{names.joint[j]}"
         position, rotation = _at_zero(m, j, position, rotation)
         options = _joint(m, j, driven)
@@ -116,10 +117,10 @@ def _add_body(b: ModelBuilder, m: Any, names: Names, i: int, driven: bool) -> No
 
 
 def _box(m: Any, i: int) -> dict[str, Any]:
-    """The box that has the inertia of body i, which is what a fluid feels of it, unless it feels its geoms."""
+    """Return the box with the inertia of body i, which represents it in a fluid, unless its geoms do."""
     moments, mass = m.body_inertia[i], float(m.body_mass[i])
     geoms = range(int(m.body_geomadr[i]), int(m.body_geomadr[i]) + int(m.body_geomnum[i]))
-    if any(m.geom_fluid[g, 0] for g in geoms):  # then it feels these alone
+    if any(m.geom_fluid[g, 0] for g in geoms):  # its geoms are used instead
         return {}
     if mass < 1e-15 or not (m.opt.density or m.opt.viscosity):
         return {}
@@ -128,7 +129,7 @@ def _box(m: Any, i: int) -> dict[str, Any]:
 
 
 def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the body of joint j is at q = 0, given where it is at the joint's reference."""
+    """Return the pose of the body of joint j at q = 0, given that at the joint's reference."""
     joint, axis, anchor = JOINTS[int(m.jnt_type[j])], m.jnt_axis[j], m.jnt_pos[j]
     if not joint.axial:
         return position, rotation
@@ -140,7 +141,7 @@ def _at_zero(m: Any, j: int, position: np.ndarray, rotation: np.ndarray) -> tupl
 
 
 def _joint(m: Any, j: int, driven: bool) -> dict[str, Any]:
-    """What our joints know, of joint j of the file."""
+    """Return the parameters of joint j of the file."""
     joint, k = JOINTS[int(m.jnt_type[j])], int(m.jnt_dofadr[j])
     lifts = bool(m.jnt_actgravcomp[j]) and bool(m.body_gravcomp.any())
     out: dict[str, Any] = {"damping": m.dof_damping[k], "armature": m.dof_armature[k], "lifts": lifts}
@@ -152,7 +153,7 @@ def _joint(m: Any, j: int, driven: bool) -> dict[str, Any]:
         out["reference"] = m.qpos0[m.jnt_qposadr[j]]
         out["axis"], out["spring_reference"] = m.jnt_axis[j], m.qpos_spring[m.jnt_qposadr[j]]
         out["effort_limit"] = m.jnt_actfrcrange[j] if m.jnt_actfrclimited[j] and m.nactuator else None
-        if lifts and m.nactuator and not driven:  # then MuJoCo compensates nothing there
+        if lifts and m.nactuator and not driven:  # MuJoCo then compensates nothing there
             out["effort_limit"] = (0.0, 0.0)
     if joint.limitable:
         out["limit"] = m.jnt_range[j] if m.jnt_limited[j] else None
@@ -171,7 +172,7 @@ def _mocap(m: Any, k: int) -> np.ndarray:
 
 
 def _unit(m: Any, q: np.ndarray) -> np.ndarray:
-    """q with unit quaternions."""
+    """Return q with unit quaternions."""
     q = np.array(q)
     for j in range(m.njnt):
         joint = JOINTS[int(m.jnt_type[j])]
@@ -183,7 +184,7 @@ def _unit(m: Any, q: np.ndarray) -> np.ndarray:
 
 
 def _add_keyframe(b: FileBuilder, name: str, *parts: Any) -> None:
-    """A keyframe of the file; one with a name that every model has by itself gets another."""
+    """Add a keyframe of the file; one with a reserved name is renamed."""
     if name in RESERVED:
         other, k = f"{name}_2", 3
         while other in b._keyframes:
@@ -198,7 +199,7 @@ INTEGRATORS: tuple[Integrator, ...] = ("euler", "rk4", "implicit", "implicitfast
 
 
 def _options(m: Any, b: FileBuilder) -> Options:
-    """How the file says that it is stepped."""
+    """Return the simulation options of the file."""
     if not m.opt.timestep > 0:
         raise ModelError(f"timestep of '{b.name}' is {m.opt.timestep:g}; it must be above zero, in seconds")
     known, sweeps = m.opt.integrator < len(INTEGRATORS), int(m.opt.noslip_iterations)
@@ -212,6 +213,6 @@ def _options(m: Any, b: FileBuilder) -> Options:
             impratio=float(m.opt.impratio),
             refsafe=not off(m, Off.REFSAFE),
             noslip=sweeps,
-            noslip_tolerance=float(f"{least_gain:.12g}"),  # the same after it is saved
+            noslip_tolerance=float(f"{least_gain:.12g}"),  # unchanged by saving
         ),
     )

@@ -1,4 +1,4 @@
-"""The convex hull of a mesh of a compiled file, as MuJoCo made it."""
+"""Convex hull of a mesh of a compiled file, as computed by MuJoCo."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from ..model.hulls import Hull, hull_of, neighbors_of, thinned
 
-MOST = 64  # corners of what touches nothing
+MOST = 64  # vertices of a mesh without contact
 
 
 def hull_in(m: Any, k: int) -> tuple[np.ndarray, Hull]:
-    """The corners (n, 3) of mesh k, and how they hang together."""
+    """Return the vertices (n, 3) of the hull of mesh k, and their connectivity."""
     start = int(m.mesh_vertadr[k])
     vertices = np.array(m.mesh_vert[start : start + m.mesh_vertnum[k]], float)
     graph = int(m.mesh_graphadr[k])
-    if graph < 0:  # of something that touches nothing, and is looked at alone
+    if graph < 0:  # of a visual mesh without contact
         points = np.unique(vertices, axis=0)
         points = points if len(points) <= MOST else thinned(points, MOST)
         return points, hull_of(points)

@@ -1,8 +1,8 @@
-"""Convex hulls in saved files, to the last digit.
+"""Records of convex hulls in saved files, exact to the last digit.
 
-MuJoCo's compiler moves the vertices of a mesh into its principal axes, rounds them to single precision and finds their hull
-anew. A saved file therefore also has each hull as a custom text of MJCF, which MuJoCo skips. It counts as long as the mesh and
-its place are those it was written with.
+MuJoCo's compiler moves the vertices of a mesh into its principal axes, rounds them to single precision and recomputes
+their hull. A saved file therefore also stores each hull as a custom text of MJCF, which MuJoCo ignores. It is used if
+the mesh and its pose are unchanged.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ..model.params import Params
 from ..model.quaternions import matrix
 from .mujoco_api import mujoco
 
-PREFIX = "hull:"  # and the name of the geom
-CLOSE = 1e-5  # of the size of a mesh: single precision, turned and shifted
+PREFIX = "hull:"  # followed by the name of the geom
+CLOSE = 1e-5  # relative to the size of a mesh: single precision, rotated and translated
 
 
 class HullRecord(NamedTuple):
-    """A shape that is the convex hull of points, as `ModelBuilder.points` takes it."""
+    """A shape that is the convex hull of points, as arguments of `ModelBuilder.points`."""
 
     position: np.ndarray
     rotation: np.ndarray
@@ -83,7 +83,7 @@ def _surface(given: dict[str, Any] | None) -> Surface | None:
 
 
 def _of_this_mesh(m: Any, g: int, found: HullRecord) -> bool:
-    """Whether the compiled vertices are those that were written, in the same place of the body."""
+    """Return True if the compiled vertices are those that were written, at the same pose in the body."""
     k = int(m.geom_dataid[g])
     start = int(m.mesh_vertadr[k])
     compiled = np.array(m.mesh_vert[start : start + m.mesh_vertnum[k]], float)

@@ -19,17 +19,23 @@ def load(
     gains: tuple[float, float] | float | None = None,
     strict: bool = True,
 ) -> Model:
-    """The robot of an MJCF or URDF file, of its XML given as text, or of an `MjSpec` or `MjModel`. Read by MuJoCo's compiler.
+    """Load a robot from an MJCF or URDF file, from its XML given as text, or from an `MjSpec` or `MjModel`.
 
-    `q` is MuJoCo's qpos, `v` its qvel and `u` its ctrl, entry for entry; `model.options` has the file's time step and
-    integrator. floating: free the base of a robot that is fixed to the world. motors: what drives every hinge and slide joint,
-    within its effort limit, if the file has no actuators: a "torque" motor (or True), a servo to a "position" or a
-    "velocity", or a "servo" motor, which holds a velocity as a constraint within the joint's limits of effort and velocity;
-    gains: (stiffness, damping) of a servo to a position, (0, damping) of one to a velocity, 1/s of a servo motor. strict: raise
-    ModelError if the file has anything that is not simulated; with strict=False the list is in `model.unsupported`.
+    Files are read by MuJoCo's compiler. `q` is MuJoCo's qpos, `v` its qvel and `u` its ctrl, entry for entry;
+    `model.options` has the file's time step and integrator.
+
+    Args:
+        source: Path, XML text that begins with "<", MjSpec or MjModel.
+        floating: Free the base of a robot that is fixed to the world.
+        motors: Actuators of every hinge and slide joint, within its effort limit, if the file has none: a "torque"
+            motor (or True), a "position" or "velocity" servo, or a "servo" motor, which tracks a velocity as a
+            constraint within the joint's effort and velocity limits.
+        gains: (stiffness, damping) of a position servo, (0, damping) of a velocity servo, 1/s of a servo motor.
+        strict: Raise ModelError if the file has features that are not simulated; with strict=False they are listed in
+            `model.unsupported`.
     """
     from .actuators import Motors
-    from .compiler import compiled, of_mujoco  # what reads files is loaded with the first one
+    from .compiler import compiled, of_mujoco  # imported on first use
     from .from_mjmodel import convert
     from .source import open_source
 
@@ -45,7 +51,7 @@ def load(
         raise ModelError(f"{label}: {problem}") from None
     if model.unsupported and strict:
         raise ModelError(
-            f"{label} has what is not simulated yet; load it with strict=False to go on without:\n"
+            f"{label} has features that are not simulated; load it with strict=False to omit them:\n"
             + str(model.unsupported)
         )
     return model

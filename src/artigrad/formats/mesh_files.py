@@ -1,4 +1,4 @@
-"""Meshes that MuJoCo's compiler does not read as they are: made into ones that it does."""
+"""Conversion of meshes that MuJoCo's compiler cannot read."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import numpy as np
 from ..errors import ModelError
 
 READ = (".stl", ".obj", ".msh")
-MORE = (".dae", ".glb", ".gltf", ".ply", ".off", ".3mf")  # read by trimesh
-PARTS = (b"o ", b"g ", b"usemtl ")  # what begins another object of an OBJ file
-MOST = 200_000  # faces of an STL file
+MORE = (".dae", ".glb", ".gltf", ".ply", ".off", ".3mf")  # formats read by trimesh
+PARTS = (b"o ", b"g ", b"usemtl ")  # keyword of a further object in an OBJ file
+MOST = 200_000  # largest number of faces of an STL file
 
 
 class Unreadable(ModelError):
-    """A mesh that cannot be read, and why."""
+    """Unreadable mesh, with the reason."""
 
 
 def remade(path: Path) -> tuple[str, bytes] | None:
-    """(suffix, content) of a mesh as the compiler wants it; None where the file is so already.
+    """Return (suffix, content) of a mesh for the compiler; None if it can read the file itself.
 
-    The compiler reads the first object of an OBJ file, if its faces are all written alike; binary STL, and STL of not too many
-    faces.
+    The compiler reads the first object of an OBJ file, if its faces are all written alike; binary STL, and STL with not
+    too many faces.
     """
     suffix = path.suffix.lower()
     if suffix in MORE:
@@ -39,7 +39,7 @@ def remade(path: Path) -> tuple[str, bytes] | None:
 
 
 def _obj(path: Path) -> tuple[str, bytes] | None:
-    """An OBJ file of several objects as one; where only some corners have normals, all without."""
+    """Merge the objects of an OBJ file; without normals if only some vertices have them."""
     lines = path.read_bytes().splitlines(keepends=True)
     faces = [line for line in lines if line.startswith(b"f ")]
     mixed = len({corner.count(b"/") for face in faces for corner in face.split()[1:]}) > 1
@@ -53,7 +53,8 @@ def _obj(path: Path) -> tuple[str, bytes] | None:
 
 
 def _stl(path: Path) -> np.ndarray | None:
-    """Corners of triangles (n, 3, 3) of an STL file that is text, or too large; None of any other: only its head is read."""
+    """Return the vertices of triangles (n, 3, 3) of an STL file in ASCII or too large; None for any other, of which only
+    the head is read."""
     with path.open("rb") as file:
         head = file.read(84)
     count = int.from_bytes(head[80:84], "little")
@@ -73,13 +74,13 @@ _FACE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("unused", "
 
 
 def _joined(triangles: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(vertices, faces), with each vertex once."""
+    """Return (vertices, faces) with each vertex once."""
     vertices, index = np.unique(triangles.reshape(-1, 3), axis=0, return_inverse=True)
     return vertices, index.reshape(-1, 3)
 
 
 def _by_trimesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """(vertices, faces) of all that a file has, where it puts it."""
+    """Return (vertices, faces) of all objects of a file, placed."""
     try:
         import trimesh
     except ImportError:
@@ -94,6 +95,6 @@ def _by_trimesh(path: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _msh(vertices: np.ndarray, faces: np.ndarray) -> bytes:
-    """In MuJoCo's own format: four counts, coordinates, faces."""
+    """Return a mesh in MuJoCo's own format: four counts, coordinates, faces."""
     counts = np.array([len(vertices), 0, 0, len(faces)], "<i4")
     return counts.tobytes() + vertices.astype("<f4").tobytes() + faces.astype("<i4").tobytes()

@@ -1,4 +1,4 @@
-"""Names of the parts of a compiled file: its own, or made up where it has none; unique of their kind."""
+"""Names of the parts of a compiled file: given, or generated where missing; unique by type."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from .mujoco_api import TrnType
 
 
 class Names:
-    """Names by index: `names.body[i]`, and so on; body 0 is the world."""
+    """Names by index: `names.body[i]` etc.; body 0 is the world."""
 
     def __init__(self, m: Any):
         self.body = [WORLD, *_unique([m.body(i).name or f"body{i}" for i in range(1, m.nbody)], {WORLD})]
         joints = [m.joint(j).name or self._joint(m, j) for j in range(m.njnt)]
-        # a joint that is there to fix a body carries the body's name
+        # a joint that fixes a body has the body's name
         fixed = {self.body[i] for i in range(1, m.nbody) if not m.body_jntnum[i]}
         self.joint = _unique(joints, fixed)
         self.geom = _unique([m.geom(g).name or self._geom(m, g) for g in range(m.ngeom)])
@@ -41,7 +41,7 @@ class Names:
 
 
 def _unique(names: list[str], taken: set[str] | None = None) -> list[str]:
-    """The same names, later ones of equal ones numbered."""
+    """Return unique names: repeated ones are numbered."""
     out: list[str] = []
     used = set(taken or ())
     for name in names:

@@ -1,7 +1,7 @@
-"""ag.save: a model as MJCF, which MuJoCo loads to the same dynamics.
+"""ag.save: a model as MJCF, which MuJoCo loads with the same dynamics.
 
-A chain of massless bodies that ends in one with mass is written as the several joints of that body, which is how `ag.load`
-reads it.
+A chain of massless bodies that ends in one with mass is written as the several joints of that body, which is how
+`ag.load` reads it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ..simulate.sensors import KINDS
 from . import hull_record
 from .actuators import VELOCITY_LIMIT
 
-# shape: type of geom, how many numbers its size has
+# shape: type of geom, and number of entries of its size
 GEOMS = {
     PLANE: ("plane", 2),
     SPHERE: ("sphere", 1),
@@ -55,17 +55,17 @@ GEOMS = {
     BOX: ("box", 3),
     CYLINDER: ("cylinder", 2),
 }
-SENSORS = {"jointactfrc": "jointactuatorfrc", "tendonactfrc": "tendonactuatorfrc"}  # what MJCF calls it
+SENSORS = {"jointactfrc": "jointactuatorfrc", "tendonactfrc": "tendonactuatorfrc"}  # name in MJCF
 SENSORS |= {"geomdist": "distance", "geomnormal": "normal", "geomfromto": "fromto"}
 INTEGRATORS = {"euler": "Euler", "implicitfast": "implicitfast", "implicit": "implicit", "rk4": "RK4"}
 COMPILER = {"angle": "radian", "inertiafromgeom": "false", "fusestatic": "false", "discardvisual": "false"}
 DRAWN, HIDDEN = "1", "3"  # groups of geoms
-GLASS = "glass"  # a material that rays pass through; geoms of it have colours of their own
+GLASS = "glass"  # a material transparent to rays; geoms with it have their own colors
 GREY = np.array([0.5, 0.5, 0.5, 1.0])
 SIDE_NAMES = {"shape": "geom", "body": "body", "subtree": "subtree"}
 IDENTITY = np.array([1.0, 0.0, 0.0, 0.0])
 NEXT_AXES = np.array([0.5, 0.5, 0.5, 0.5])  # x to y, y to z, z to x
-# attribute of a tendon: our field
+# attribute of a tendon: field of Params
 TENDON_NUMBERS = {"springlength": "rest", "margin": "limit_margin"}
 TENDON_NUMBERS |= {"solreflimit": "limit_solref", "solimplimit": "limit_solimp", "frictionloss": "dry_friction"}
 TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp"}
@@ -73,11 +73,18 @@ TENDON_NUMBERS |= {"solreffriction": "dry_solref", "solimpfriction": "dry_solimp
 
 @checked_model
 def save(model: Model, path: str | Path, *, params: Params | None = None, strict: bool = True) -> None:
-    """Write a model as an MJCF file. params: in place of the model's own, say, those that were estimated.
+    """Write a model as an MJCF file.
 
-    What MJCF cannot hold (restitution, servo motors, speed limits of servos, inertias that no body can have) is an error that
-    lists it, or with strict=False left out. A file has joints in the order of its tree, each body before its children and these
-    before the next body; where that is not the model's order, and so not that of its q and v, a warning says so.
+    Features without counterpart in MJCF (restitution, servo motors, speed limits of servos, impossible inertias) raise
+    an error that lists them, or with strict=False are omitted. A file has joints in the order of its tree, each body
+    before its children and these before the next body; if that differs from the model's order, and so from its q and v,
+    a warning is issued.
+
+    Args:
+        model: Robot.
+        path: File to write.
+        params: Parameters to write in place of the model's, such as estimated ones.
+        strict: Raise an error for features without counterpart.
     """
     path = as_path(path)
     if path.suffix.lower() not in ("", ".xml", ".mjcf"):
@@ -93,21 +100,21 @@ def save(model: Model, path: str | Path, *, params: Params | None = None, strict
 
 @checked_model
 def spec(model: Model, *, params: Params | None = None, strict: bool = True) -> Any:
-    """A model as MuJoCo's `MjSpec`, as `save` writes it; `ag.load` takes it back."""
+    """Return a model as MuJoCo's `MjSpec`, as `save` writes it; `ag.load` reads it back."""
     from .mujoco_api import mujoco
 
     return mujoco().MjSpec.from_string(_written(model, params, strict))
 
 
 def _written(model: Model, params: Params | None, strict: bool) -> str:
-    """Its MJCF."""
+    """Return the MJCF of a model."""
     if not isinstance(model, Model):
         raise ModelError(f"ag.save writes a Model, not {type(model).__name__}")
     writer = Writer(model, model.params if params is None else params)
     text = writer.text()
     if writer.lost and strict:
         raise ModelError(
-            f"MJCF cannot hold all of '{model.name}'; save it with strict=False to go on without:\n"
+            f"MJCF cannot hold all of '{model.name}'; save it with strict=False to omit it:\n"
             + str(Report(writer.lost))
         )
     if writer.order != sorted(writer.order):
@@ -121,13 +128,13 @@ def numbers(x: Any) -> str:
 
 
 def interval(limits: np.ndarray) -> tuple[float, float]:
-    """Limits as MJCF has them: finite, and the second above the first."""
+    """Return limits in MJCF's form: finite, the second above the first."""
     low, high = np.clip(limits, -1e10, 1e10)
     return float(low), float(high if high > low else np.nextafter(low, np.inf))
 
 
 class Writer:
-    """One model on its way to XML; `lost` is what MJCF cannot hold."""
+    """Conversion of one model to XML; `lost` lists features without counterpart in MJCF."""
 
     def __init__(self, model: Model, params: Params):
         if params.model is not model or params.batch is not None:
@@ -148,7 +155,7 @@ class Writer:
         ET.SubElement(self.root, "compiler", COMPILER)
         self._options()
         self.assets = ET.SubElement(self.root, "asset")
-        if self.sees:  # rays pass through what is drawn, and meet shapes
+        if self.sees:  # visual shapes are transparent to rays, collision shapes are not
             ET.SubElement(self.assets, "material", name=GLASS, rgba="1 1 1 0")
         world = ET.SubElement(self.root, "worldbody")
         self._on(world, -1)
@@ -185,7 +192,7 @@ class Writer:
 
     # -- bodies ----------------------------------------------------------------------------------------------------------
     def _groups(self) -> Groups:
-        """The groups of welded bodies, as the model's own pairs are of."""
+        """Groups of welded bodies, as for the model's own pairs."""
         m, p = self.model, self.model.params
         bonds = []
         for i, parent in enumerate(m.parent):
@@ -194,8 +201,11 @@ class Writer:
         return groups(bonds)
 
     def _slides_alone(self) -> set[int]:
-        """Bodies that may keep axes of inertia along their own: all but those that only slide and have other weights than
-        MuJoCo gives to such in these axes."""
+        """Return the bodies that may keep their axes of inertia.
+
+        These are all but those that only slide and whose inverse weights differ from those that MuJoCo computes in
+        these axes.
+        """
         m, known = self.model, sliding(self.model)
         kinds = [m.joint_kind(i) for i in range(m.nb)]
         return {i for i, kind in enumerate(kinds) if i in known or not kind.axial or kind.angular}
@@ -207,7 +217,7 @@ class Writer:
         return self.p.mass[i] == 0 and not self.p.inertia[i].any()
 
     def _absorbs(self, i: int) -> bool:
-        """Whether body i is nothing but a joint of the one it carries."""
+        """Return True if body i only adds a joint to its child."""
         m, children = self.model, self._children(i)
         joint = m.joint_kind(i)
         used = {*m.site_body, *m.shapes.body, *(v.body for v in m.visuals), *(c.body for c in m.cameras)}
@@ -219,9 +229,10 @@ class Writer:
         return joint.axial or np.array_equal(self.p.rotation[children[0]], IDENTITY)
 
     def _body(self, above: ET.Element, i: int, position: np.ndarray, rotation: np.ndarray, joints: list[Any]) -> None:
-        """Body i, placed in a frame, behind the joints of massless bodies before it: (index, anchor, axis) in that frame.
+        """Write body i, placed in a frame, after the joints of massless bodies before it: (index, anchor, axis) in that
+        frame.
 
-        X_i J_i X_c = (X_i X_c) (X_c^-1 J_i X_c): a joint goes past a placement with its anchor and axis seen from there.
+        X_i J_i X_c = (X_i X_c) (X_c^-1 J_i X_c): a joint commutes with a placement that transforms its anchor and axis.
         """
         r, turn = self._placed(i)
         R = matrix(turn)
@@ -244,7 +255,7 @@ class Writer:
             self._body(own, k, np.zeros(3), IDENTITY, [])
 
     def _placed(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Body i in its parent's frame with its joint where the file's reference is."""
+        """Pose of body i in its parent's frame with its joint at the file's reference."""
         p, kind = self.p, self.model.joint_kind(i)
         r, turn = p.position[i], p.rotation[i]
         if not kind.axial:
@@ -256,8 +267,11 @@ class Writer:
         return r + rotate(turn, p.anchor[i] - rotate(there, p.anchor[i])), product(turn, there)
 
     def _inertial(self, own: ET.Element, i: int, moving: bool) -> None:
-        """Mass and inertia in principal axes. MuJoCo wants them above 1e-15 for what moves, so zeros become 1e-14 there,
-        which is below the rounding of any robot."""
+        """Write mass and inertia in principal axes.
+
+        MuJoCo requires more than 1e-15 for moving bodies, so zeros become 1e-14, which is below the rounding error of
+        any robot.
+        """
         least = 1e-14 if moving else 0.0
         if not moving and self._massless(i):
             return
@@ -271,12 +285,12 @@ class Writer:
         turn = of_matrix(Q)
         if not inertia[~np.eye(3, dtype=bool)].any() and possible(np.sort(np.diag(inertia))):
             moments, turn = np.diag(inertia), IDENTITY
-        if self._felt_as_box(i) and self._is_inertia_box(i):  # whose axes are not unique where two moments are equal
+        if self._felt_as_box(i) and self._is_inertia_box(i):  # whose axes are not unique if two moments are equal
             R, turn = matrix(self.p.fluid_rotation[i]), self.p.fluid_rotation[i]
             moments = np.diag(R.T @ inertia @ R)
         if (
             i not in self.sliding
-        ):  # in axes of its own MuJoCo leaves armature out of the weights of a body that only slides
+        ):  # with its own axes, MuJoCo omits armature in the inverse weights of a body that only slides
             moments, turn = moments[[1, 2, 0]], product(turn, NEXT_AXES)
         inertial = ET.SubElement(own, "inertial", mass=numbers(max(self.p.mass[i], least)), pos=numbers(self.p.com[i]))
         inertial.set("diaginertia", numbers(np.maximum(moments, least)))
@@ -313,7 +327,7 @@ class Writer:
 
     # -- what bodies carry -------------------------------------------------------------------------------------------------
     def _on(self, own: ET.Element, i: int) -> None:
-        """Shapes, looks, cameras and sites of body i."""
+        """Write shapes, visuals, cameras and sites of body i."""
         m, p = self.model, self.p
         for s in (s for s, body in enumerate(m.shapes.body) if body == i):
             geom = ET.SubElement(own, "geom", name=m.shapes.names[s], group=HIDDEN if m.visuals else "0")
@@ -356,7 +370,7 @@ class Writer:
             geom.set("quat", numbers(look.quaternion))
             if self.sees:
                 geom.set("material", GLASS)
-                if np.allclose(look.rgba, GREY):  # which MuJoCo takes for none, and would draw glass
+                if np.allclose(look.rgba, GREY):  # which MuJoCo treats as no material, and would draw glass
                     geom.set("rgba", numbers(GREY + np.array([1e-3, 0.0, 0.0, 0.0])))
             if look.mesh is not None:
                 self._mesh(geom, *look.mesh)
@@ -378,7 +392,7 @@ class Writer:
         return f"{self.model.sites[piece.around]}:{piece.kind}:{float(radius)!r}"
 
     def _wrapped(self, own: ET.Element, i: int) -> None:
-        """Geoms that tendons wrap around, of body i, each once; they touch nothing and are not drawn."""
+        """Write the wrapping shapes of tendons on body i, each once; they neither collide nor are drawn."""
         m, p = self.model, self.p
         pieces = [piece for tendon in m.tendons for piece in tendon.pieces]
         shapes = {
@@ -403,7 +417,8 @@ class Writer:
         geom.set("mesh", name)
 
     def _height_field(self, geom: ET.Element, s: int) -> None:
-        """Heights of a file start at zero, and its first row is the last one along y: the geom stands as high as the lowest."""
+        """Write a height field. Heights of a file begin at zero, and its first row is the last along y, so the geom is
+        offset."""
         p, (first, rows, cols) = self.p, self.model.shapes.grids[s]
         heights, (x, y, base) = p.height[first : first + rows * cols], p.shape_size[s]
         low, span = heights.min(), np.ptp(heights)
@@ -433,8 +448,10 @@ class Writer:
             pair.set("gap", repr(m.shapes.included_gap[k]))
 
     def _family(self) -> list[tuple[int, int]]:
-        """Bodies that do not touch because one carries the other, where MuJoCo's own filter lets them: it is off for the sake
-        of others, or a body that stays in the file stands between them."""
+        """Write exclusions between a body and its parent where MuJoCo's own filter would let them collide.
+
+        The filter is off for other bodies, or a body that remains in the file is between them.
+        """
         m, own, pairs = self.model, self.groups, []
         members = [[i for i in sorted({*m.shapes.body} - {-1}) if own.root(i) == root] for root in range(m.nb)]
         for root, above in enumerate(own.above):
@@ -448,8 +465,8 @@ class Writer:
         return [pair for pair in pairs if pair not in m.shapes.excluded]
 
     def _equalities(self, world: ET.Element) -> None:
-        """Connect is between bodies if its second anchor is where the reference puts it, which is all that MJCF says of it;
-        otherwise between two sites, which are added."""
+        """Write equalities. Connect is between bodies if its second anchor follows from the reference pose, else between
+        sites."""
         m, p = self.model, self.p
         equality = ET.SubElement(self.root, "equality")
         for k, (name, kind, a, b) in enumerate(m.equalities):
@@ -476,7 +493,7 @@ class Writer:
                 own.set("torquescale", numbers(p.equality_torque_scale[k]))
 
     def _coupling(self, own: ET.Element, k: int) -> None:
-        """MuJoCo's polynomial is of distances from the reference: x1 - r1 = P(x2 - r2)."""
+        """Write a coupling. MuJoCo's polynomial is relative to the reference: x1 - r1 = P(x2 - r2)."""
         m, (_, kind, a, b) = self.model, self.model.equalities[k]
         P = np.polynomial.Polynomial(self.p.equality_polynomial[k])
         names = m.joints if kind == "joint" else [t.name for t in m.tendons]
@@ -527,7 +544,7 @@ class Writer:
             at += len(tendon.pieces)
 
     def _at_rest(self, k: int) -> bool:
-        """Whether the two anchors of an equality are at one place in the reference pose."""
+        """Return True if both anchors of an equality coincide in the reference pose."""
         R, r = poses(self.model, self.reference)
         ends = [
             anchor if body < 0 else r[body] + R[body] @ anchor
@@ -563,7 +580,7 @@ class Writer:
                     general.set(f"{key}range", numbers(interval(limits)))
 
     def _acted_on(self, a: int) -> dict[str, str]:
-        """What actuator a acts on."""
+        """Target of actuator a."""
         m, (kind, one, other) = self.model, self.model.transmissions[a]
         if kind == "crank":
             rod = numbers(self.p.crank_length[a])
@@ -573,7 +590,7 @@ class Writer:
         return {kind: names[one]} | ({} if other < 0 else {"refsite": m.sites[other]})
 
     def _muscle(self, general: ET.Element, a: int) -> None:
-        """What actuator a has of a muscle, in place of what is affine; MJCF has one or the other."""
+        """Muscle parameters of actuator a, in place of affine ones; MJCF has one or the other."""
         if a not in self.model.muscles:
             return
         p, k = self.p, self.model.muscles.index(a)
@@ -589,12 +606,12 @@ class Writer:
             general.set(f"{what}prm", numbers([low, high, force, 1.0, *rest]))
 
     def _felt_as_box(self, b: int) -> bool:
-        """Whether a fluid feels body b as a box, and not its shapes."""
+        """Return True if body b is represented by a box in a fluid, not by its shapes."""
         felt = {self.model.shapes.body[k] for k in self.model.shapes.wet}
         return "fluid" in self.model.extras and b not in felt
 
     def _is_inertia_box(self, b: int) -> bool:
-        """Whether the fluid feels body b as the box that has its inertia, in MuJoCo too."""
+        """Return True if the fluid box of body b has its inertia, as in MuJoCo."""
         xx, yy, zz, xy, xz, yz = self.p.inertia[b]
         if self.p.mass[b] < 1e-15:
             return not self.p.fluid_box[b].any() and (b in self.absorbed or not self.model.joint_kind(b).nv)
@@ -617,7 +634,7 @@ class Writer:
         return {"cutoff": numbers(s.cutoff)} if s.cutoff > 0 else {}
 
     def _sensor(self, s: Sensor) -> dict[str, str]:
-        """What a sensor reads."""
+        """Write the object of a sensor."""
         m, on = self.model, KINDS[s.kind].on
         sides = {f"{SIDE_NAMES[x.what]}{k + 1}": side_name(m, x) for k, x in enumerate(s.between) if x.what}
         if s.kind == "contact":
@@ -648,7 +665,7 @@ class Writer:
                     key.set("mquat", numbers(places[:, 3:]))
 
     def _custom(self) -> None:
-        """Numbers that MJCF has no attributes for."""
+        """Write numbers without attribute in MJCF."""
         m, p = self.model, self.p
         custom = ET.SubElement(self.root, "custom")
         for name, data in self.texts.items():
@@ -664,7 +681,7 @@ class Writer:
         return np.concatenate([np.zeros(0), *parts])
 
     def _other_weights(self) -> list[str]:
-        """Fields of weights that are not those which MuJoCo makes of the file, where a constraint reads them."""
+        """Return the fields of inverse weights in use that differ from those MuJoCo computes from the file."""
         m, p = self.model, self.p
         ends: dict[str, set[int]] = {"body": set(), "joint": set(), "tendon": set()}
         for _, kind, a, b in m.equalities:
@@ -678,7 +695,7 @@ class Writer:
         return [key for key, own in rows.items() if not np.allclose(p[key][own], made[key][own], rtol=1e-9, atol=1e-12)]
 
     def _check(self) -> None:
-        """List what was lost."""
+        """List the features that were lost."""
         m, p = self.model, self.p
 
         def lose(what: str, where: list[str], effect: str) -> None:
@@ -694,15 +711,15 @@ class Writer:
         flat = [m.shapes.names[s] for s, (_, n) in enumerate(m.shapes.vertices) if 0 < n < 4]
         lose("convex set of fewer than four points", flat, "MuJoCo refuses the file")
         boxes = [m.bodies[b] for b in range(m.nb) if self._felt_as_box(b) and not self._is_inertia_box(b)]
-        lose("box in a fluid that is not that of the inertia", boxes, "found anew from the inertia")
+        lose("fluid box other than that of the inertia", boxes, "recomputed from the inertia")
         soaked = [m.shapes.names[s] for s in m.shapes.wet if m.shapes.kind[s] == POINTS]
-        lose("mesh that a fluid feels as an ellipsoid", soaked, "MuJoCo finds the ellipsoid anew from the saved points")
+        lose("fluid ellipsoid of a mesh", soaked, "MuJoCo recomputes the ellipsoid from the saved points")
         lose(
-            "weights of constraints",
+            "inverse weights of constraints",
             self._other_weights(),
-            "made anew: save params.reweighted(), which moves as the file",
+            "recomputed: save params.reweighted(), which moves as the file",
         )
         if not law_of(m.options).in_mujoco:
-            lose("law", [m.options.law.name], "MuJoCo knows the soft one")
+            lose("law", [m.options.law.name], "MuJoCo has the soft law only")
         if m.options.integrator not in INTEGRATORS:
             lose("integrator", [m.options.integrator], "stepped by MuJoCo's Euler")

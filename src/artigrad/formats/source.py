@@ -1,4 +1,4 @@
-"""A robot's file as XML: found, readable, well-formed, and of a kind we know. What is not gets one sentence."""
+"""Robot files as XML: existence, encoding, well-formedness and type. Each problem raises a one-sentence error."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import Literal
 from ..errors import ModelError
 
 KINDS: dict[str, Literal["mjcf", "urdf"]] = {"mujoco": "mjcf", "mujocoinclude": "mjcf", "robot": "urdf"}
-HEAD = 4096  # bytes looked at before anything is parsed
+HEAD = 4096  # bytes checked before parsing
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # UTF-16
 DECLARATION = re.compile(rb"""\s*(?:\xef\xbb\xbf)?<\?xml[^>]*encoding\s*=\s*["']([^"']+)["']""")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A description: its XML tree, and where it came from. `path` is None for text given in place of a file."""
+    """A description: its XML tree, and its origin. `path` is None for text given in place of a file."""
 
     kind: Literal["mjcf", "urdf"]
     root: ET.Element
     path: Path | None
     label: str  # for messages
-    utf8: bool = True  # whether others can read the file as it is
+    utf8: bool = True  # True if other programs can read the file unchanged
 
     @property
     def text(self) -> str:
@@ -36,13 +36,13 @@ class Source:
 
     @property
     def name(self) -> str:
-        """What the robot is called: by itself, or by its file."""
+        """Name of the robot, given by itself or by its file."""
         own = self.root.get("model") or self.root.get("name")
         return own or (self.path.stem if self.path else "robot")
 
 
 def open_source(given: str | Path) -> Source:
-    """The description behind a path, or in a text that begins with "<"."""
+    """Return the description at a path, or in a text that begins with "<"."""
     if isinstance(given, str) and given.lstrip("\ufeff \t\r\n").startswith("<"):
         return _source(_parse(given.lstrip("\ufeff \t\r\n"), "this text"), None, "this text")
     if not isinstance(given, str | Path) or not str(given).strip():
@@ -74,23 +74,25 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def _decoded(data: bytes, label: str) -> str:
-    """The text of a file: as its first bytes or its declaration say, else UTF-8, and what is not that is Latin-1. The
-    declaration is left out, as it is true no longer."""
+    """Return the text of a file, decoded by its byte order mark or declaration, else as UTF-8, else as Latin-1.
+
+    The declaration is removed, since it no longer applies.
+    """
     declared = DECLARATION.match(data)
     name = "utf-16" if data.startswith(WIDE) else declared[1].decode("ascii", "replace") if declared else "utf-8-sig"
     try:
         text = data.decode(name)
     except LookupError:
-        raise ModelError(f"{label} is in an encoding that is not known, '{name}': save it as UTF-8") from None
+        raise ModelError(f"{label} is in an unknown encoding, '{name}': save it as UTF-8") from None
     except UnicodeDecodeError as problem:
         if declared or name == "utf-16":
-            raise ModelError(f"{label} is not in the encoding that it says, '{name}': {problem.reason}") from None
+            raise ModelError(f"{label} is not in its declared encoding, '{name}': {problem.reason}") from None
         text = data.decode("latin-1")
     return re.sub(r"^\s*<\?xml.*?\?>", "", text.strip("\ufeff\0 \t\r\n"), count=1, flags=re.DOTALL)
 
 
 def _check_head(head: bytes, label: str) -> None:
-    """Refuse what is not text before a parser reads all of it."""
+    """Refuse files that are not text before a parser reads all of them."""
     if not head.strip():
         raise ModelError(f"{label} is empty")
     if not head.startswith(WIDE) and not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
@@ -109,7 +111,7 @@ def _parse(text: str, label: str) -> ET.Element:
 
 
 def _declared(text: str) -> str:
-    """With what stands before colons in names declared in the first element: other programs' extensions, which are skipped."""
+    """Declare the prefixes of names in the first element: extensions of other programs, which are skipped."""
     prefixes = sorted(set(re.findall(r"(?:</?|\s)([A-Za-z_][\w.-]*):[\w.-]+", text)) - {"xml", "xmlns"})
     known = set(re.findall(r"xmlns:([\w.-]+)", text))
     names = "".join(f' xmlns:{prefix}="{prefix}"' for prefix in prefixes if prefix not in known)
@@ -117,7 +119,7 @@ def _declared(text: str) -> str:
 
 
 def _source(root: ET.Element, path: Path | None, label: str, utf8: bool = True) -> Source:
-    if root.tag.startswith("{"):  # a namespace of all elements that say nothing else
+    if root.tag.startswith("{"):  # a namespace for all unprefixed elements
         own = root.tag[: root.tag.index("}") + 1]
         for element in root.iter():
             element.tag = element.tag.removeprefix(own)

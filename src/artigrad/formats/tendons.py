@@ -1,4 +1,4 @@
-"""Tendons of a compiled file. Shapes that they wrap around become sites, and a radius."""
+"""Tendons of a compiled file. Wrapping shapes become sites with a radius."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .names import Names
 
 
 def add_tendons(b: ModelBuilder, m: Any, names: Names) -> None:
-    """All tendons in the file's order."""
-    sites: dict[int, str] = {}  # of geoms that tendons wrap around
+    """Add all tendons in the file's order."""
+    sites: dict[int, str] = {}  # sites of wrapping geoms
     for t in range(m.ntendon):
         path = range(int(m.tendon_adr[t]), int(m.tendon_adr[t] + m.tendon_num[t]))
         if m.wrap_type[path[0]] == WrapType.JOINT:
@@ -28,7 +28,7 @@ def add_tendons(b: ModelBuilder, m: Any, names: Names) -> None:
 
 
 def _part(b: ModelBuilder, m: Any, names: Names, w: int, sites: dict[int, str]) -> Any:
-    """A site, a pulley, or a shape to wrap around."""
+    """Return a site, a pulley, or a wrapping shape."""
     kind, i = int(m.wrap_type[w]), int(m.wrap_objid[w])
     if kind == WrapType.PULLEY:
         return float(m.wrap_prm[w])
@@ -42,7 +42,7 @@ def _part(b: ModelBuilder, m: Any, names: Names, w: int, sites: dict[int, str]) 
 
 
 def _site_of(b: ModelBuilder, m: Any, names: Names, geom: int) -> str:
-    """A site where a geom is; one that is there already serves."""
+    """Return a site at the pose of a geom; an existing one is reused."""
     body, place, turn = names.body[int(m.geom_bodyid[geom])], m.geom_pos[geom], m.geom_quat[geom]
     for name, site in b._sites.items():
         if site["body"] == body:

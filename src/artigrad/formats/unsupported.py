@@ -1,4 +1,4 @@
-"""What of a compiled file is not simulated: a table of features, and where each is found."""
+"""Unsimulated features of a compiled file: a table of features, and where each occurs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .flags import OVERRIDE, Off, actuated, off
 from .mujoco_api import BALL_OR_FREE, EqType, bit, field
 from .names import Names
 
-METHODS = ("sleep", "diagexact", "ipc", "speculative")  # of mjtEnableBit
+METHODS = ("sleep", "diagexact", "ipc", "speculative")  # mjtEnableBit
 
 
 class Unsimulated(NamedTuple):
-    """where(m, names): the names of the parts that use it, or [""] if the file as a whole does."""
+    """Unsimulated feature. where(m, names): names of the parts that use it, or [""] if the whole file does."""
 
     what: str
     effect: str
@@ -24,7 +24,7 @@ class Unsimulated(NamedTuple):
 
 
 def _used(names: Sequence[str], values: Any) -> list[str]:
-    """The names whose row has an entry that is not zero."""
+    """Return the names whose row has a nonzero entry."""
     values = np.asarray(values)
     rows = values.reshape(len(values), -1) if values.size else np.zeros((len(names), 1))
     return [name for name, row in zip(names, rows, strict=True) if row.any()]
@@ -95,7 +95,7 @@ NOTES = (
 
 
 def _lopsided(friction: Any) -> bool:
-    """Whether two coefficients of sliding, or of rolling, are not the same."""
+    """Return True if two coefficients of sliding, or of rolling, differ."""
     return bool(friction[0] != friction[1] or friction[3] != friction[4])
 
 
@@ -104,6 +104,6 @@ def _other_equalities(m: Any, names: Names) -> list[str]:
 
 
 def findings(features: Sequence[Unsimulated], m: Any, names: Names) -> list[Finding]:
-    """Those features that a file uses."""
+    """Return the unsimulated features that a file uses."""
     found = [(f, tuple(f.where(m, names))) for f in features]
     return [Finding(f.what, tuple(w for w in where if w), f.effect) for f, where in found if where]

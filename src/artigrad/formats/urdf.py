@@ -1,7 +1,7 @@
-"""URDF made ready for MuJoCo's compiler: the tree checked, meshes found, looks and fixed links kept.
+"""Preparation of URDF for MuJoCo's compiler: the tree is checked, meshes are located, visuals and fixed links are kept.
 
-Robots in the wild bend the rules. What has one meaning is understood (commas between numbers); what has none is an error
-that names the link, or with strict=False is mended and reported.
+Many files violate the rules. Input with one possible meaning is accepted (commas between numbers); other violations
+raise an error that names the link, or with strict=False are repaired and reported.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .mesh_files import Unreadable, remade
 from .source import Source
 
 SIZES = {"box": ("size",), "sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
-# keep every link and look; masses that are not given come from what collides
+# keep every link and visual; missing masses are computed from collision shapes
 COMPILER = {"strippath": "false", "fusestatic": "false", "discardvisual": "false", "inertiagrouprange": "0 0"}
-# what is read of a URDF, by the element it stands in
+# elements read from a URDF, by parent element
 READ = {
     "robot": {"link", "joint", "material", "mujoco"},
     "link": {"inertial", "visual", "collision"},
     "joint": {"origin", "parent", "child", "axis", "limit", "dynamics", "mimic"},
 }
-ONCE = {"joint": READ["joint"] - {"mimic"}, "link": {"inertial"}}  # what stands once in an element
+ONCE = {"joint": READ["joint"] - {"mimic"}, "link": {"inertial"}}  # elements that occur once in an element
 PRODUCTS = ("ixy", "ixz", "iyz")
 LISTS = ("xyz", "rpy", "size", "scale", "rgba")
 TRIPLES = ("xyz", "rpy", "size", "scale")
-VARIABLE = re.compile(r"\$\(optenv\s+\S+\s*([^)]*)\)")  # of ROS: its name, and what it is if it is not set
+VARIABLE = re.compile(r"\$\(optenv\s+\S+\s*([^)]*)\)")  # ROS variable: its name and default
 POINT = re.compile(r"[-+]?\d+\.\d*\.")
 WATER = "has the mass of its collision shapes at 1000 kg/m3"
 AS_GIVEN = "simulated as given"
@@ -50,13 +50,13 @@ NOTED = (
     FIRST,
     OF_SHAPES,
     NO_LIMIT,
-)  # effects that leave nothing out of the simulation
+)  # effects without consequence for the simulation
 NOT_AXIAL = ("fixed", "floating", "planar", "spherical")  # types of joints
 MIMIC = {"multiplier": 1.0, "offset": 0.0}
 
 
 class Mimic(NamedTuple):
-    """A joint that follows another one: its position is multiplier times the other's, plus offset. No other: it stays there."""
+    """Mimic joint: its position is multiplier times the other's, plus offset; without another it is constant."""
 
     joint: str
     other: str
@@ -65,7 +65,7 @@ class Mimic(NamedTuple):
 
 
 class LinkPlane(NamedTuple):
-    """A plane that collides, without end: its link, where it is in it, and its normal there."""
+    """Unbounded collision plane: its link, position and normal in the link."""
 
     link: str
     position: np.ndarray
@@ -73,7 +73,7 @@ class LinkPlane(NamedTuple):
 
 
 class LinkMass(NamedTuple):
-    """What a link says of its mass: kg; the centre of mass, m, and the matrix about it, kg m^2, in its axes."""
+    """Stated mass of a link: kg; center of mass, m, and inertia about it, kg m^2, in its axes."""
 
     mass: float
     com: np.ndarray
@@ -81,21 +81,21 @@ class LinkMass(NamedTuple):
 
 
 class Preparation:
-    """Changes the tree of a source in place, and keeps what a reader should know of it."""
+    """Changes the tree of a source in place, and collects findings for the user."""
 
     def __init__(self, source: Source, strict: bool):
         self.source, self.strict = source, strict
         self.unsupported: list[Finding] = []
         self.notes: list[Finding] = []
-        self.inertias: dict[str, LinkMass] = {}  # of links whose own the compiler refuses
-        self.of_shapes: dict[str, LinkMass] = {}  # of links whose inertia comes from their shapes
-        self.assets: dict[str, bytes] = {}  # meshes that were changed, by the name they have in the XML
+        self.inertias: dict[str, LinkMass] = {}  # links whose stated inertia the compiler refuses
+        self.of_shapes: dict[str, LinkMass] = {}  # links whose inertia is computed from their shapes
+        self.assets: dict[str, bytes] = {}  # converted meshes, by their name in the XML
         self.mimics: list[Mimic] = []
         self.planes: list[LinkPlane] = []
-        self.speeds: dict[str, float] = {}  # limits of velocity of joints
+        self.speeds: dict[str, float] = {}  # velocity limits of joints
         self._names: dict[Path, str] = {}  # of meshes in the XML
         self._found: dict[tuple[str, str], list[str]] = {}
-        self._fixed: set[str] = set()  # links that do not move on the one they hang on
+        self._fixed: set[str] = set()  # links fixed to their parent
 
     def run(self) -> Preparation:
         root = self.source.root
@@ -105,7 +105,7 @@ class Preparation:
             )
         links = {link.get("name") for link in root.findall("link")}
         if "world" not in links and any(p.get("link") == "world" for p in root.findall("joint/parent")):
-            root.insert(0, ET.Element("link", name="world"))  # which need not be said
+            root.insert(0, ET.Element("link", name="world"))  # not reported
         check_tree(root, self.source.label)
         for element in root.iter():
             self._spelled(element)
@@ -130,9 +130,11 @@ class Preparation:
         return self
 
     def _spelled(self, element: ET.Element) -> None:
-        """Numbers and elements that are not written as they should be and have one meaning: commas between numbers, the default
-        of a variable of the environment, a point too many, more than three numbers, the same element twice, products of inertia
-        that are not given."""
+        """Repair numbers and elements with one possible meaning.
+
+        These are commas between numbers, defaults of environment variables, a decimal point too many, more than three
+        numbers, repeated elements, missing products of inertia.
+        """
         for key, given in element.attrib.items():
             text = VARIABLE.sub(r"\1", given)
             text = text.replace(",", " ") if key in LISTS else text
@@ -154,7 +156,7 @@ class Preparation:
                 element.set(key, element.get(key, "0"))
 
     def _mimic(self, joint: ET.Element) -> None:
-        """A joint that follows another one is held to it by an equality."""
+        """Replace a mimic joint by an equality."""
         name = joint.get("name", "")
         for mimic in joint.findall("mimic"):
             joints = self.source.root.findall("joint")
@@ -172,7 +174,7 @@ class Preparation:
                 self._mend("mimic joint", name, effect, f"joint '{name}' mimics '{other}', which is no other joint,")
 
     def _skipped(self) -> None:
-        """Extensions of other simulators, and limits of velocity."""
+        """Collect extensions of other simulators, and velocity limits."""
         for element in self.source.root.iter():
             for child in element if element.tag in READ else ():
                 if child.tag not in READ[element.tag]:
@@ -182,13 +184,13 @@ class Preparation:
                 self.speeds[element.get("name", "")] = numbers(limit, "velocity")[0]
 
     def _mend(self, what: str, where: str, effect: str, sentence: str) -> None:
-        """An error if strict, else a finding."""
+        """Raise an error if strict, else add a finding."""
         if self.strict:
             raise ModelError(f"{sentence} of {self.source.label}; correct it, or load with strict=False: {effect}")
         self._found.setdefault((what, effect), []).append(where)
 
     def _shapes(self, link: ET.Element) -> None:
-        """Absolute paths of meshes; shapes that cannot be read are taken out."""
+        """Make paths of meshes absolute; remove unreadable shapes."""
         name = link.get("name", "")
         for element in (*link.findall("visual"), *link.findall("collision")):
             if element.tag == "collision" and element.find("geometry/plane") is not None:
@@ -199,12 +201,13 @@ class Preparation:
                 continue
             link.remove(element)
             if element.tag == "visual":
-                self._found.setdefault(("look that cannot be read", "not drawn"), []).append(f"{name}: {problem}")
+                self._found.setdefault(("unreadable visual", "not drawn"), []).append(f"{name}: {problem}")
             else:
                 self._mend(UNREADABLE, f"{name}: {problem}", LEFT_OUT, f"{problem} of '{name}'")
 
     def without_flat(self, mesh: str) -> bool:
-        """Take out collision shapes that are a mesh without volume, by its name without its ending; whether there are any."""
+        """Remove collision shapes with a mesh without volume, by its name without extension; return True if there are
+        any."""
         before = len(self.unsupported)
         for link in self.source.root.findall("link"):
             for element in link.findall("collision"):
@@ -217,7 +220,7 @@ class Preparation:
         return len(self.unsupported) > before
 
     def _plane(self, link: ET.Element, element: ET.Element) -> None:
-        """A plane, which is Bullet's: the compiler does not know it in a URDF, and gets it later."""
+        """Collect a plane, an extension of Bullet: the compiler does not support it in a URDF, so it is added later."""
         origin, shape = element.find("origin"), element.find("geometry/plane")
         assert shape is not None
         xyz, rpy = (numbers(origin, k, 0.0) if origin is not None else [0.0] for k in ("xyz", "rpy"))
@@ -229,7 +232,7 @@ class Preparation:
         link.remove(element)
 
     def _problem(self, element: ET.Element) -> str:
-        """What is wrong with a look or collision shape, or nothing."""
+        """Return the error of a visual or collision shape, or an empty string."""
         shape = element.find("geometry/*")
         if shape is None:
             return "a shape without geometry"
@@ -249,7 +252,7 @@ class Preparation:
         return "" if positive else f"a {shape.tag} whose size is not positive"
 
     def _readable(self, mesh: Path) -> str:
-        """The name of a mesh in the XML: its path, or that of one made of it."""
+        """Return the name of a mesh in the XML: its path, or that of a converted one."""
         if mesh not in self._names:
             made = remade(mesh)
             self._names[mesh] = f"made{len(self.assets)}_{mesh.stem}{made[0]}" if made else str(mesh)
@@ -257,14 +260,17 @@ class Preparation:
         return self._names[mesh]
 
     def _inertia(self, link: ET.Element) -> None:
-        """Links without mass, and inertias that no body can have, are simulated as they are where what moves together resists
-        every motion. The compiler refuses them one by one: it gets others, and these are kept. A link that says nothing has
-        what its shapes have."""
+        """Replace inertias that the compiler refuses.
+
+        Links without mass and impossible inertias are simulated as they are if everything that moves together has a
+        valid inertia. The compiler refuses them one by one: it gets others, and the stated ones are restored later. A
+        link without inertia gets that of its shapes.
+        """
         inertial, shaped, name = link.find("inertial"), link.find("collision") is not None, link.get("name", "")
         if inertial is not None and inertial.find("mass") is None:
             link.remove(inertial)
             inertial = None
-        if inertial is not None and inertial.find("inertia") is None:  # all of its mass in one point
+        if inertial is not None and inertial.find("inertia") is None:  # point mass
             ET.SubElement(inertial, "inertia", dict.fromkeys(("ixx", "iyy", "izz", *PRODUCTS), "0"))
         if inertial is None and shaped:
             self._found.setdefault(("link without <inertial>", WATER), []).append(name)
@@ -280,13 +286,13 @@ class Preparation:
             return
         self.inertias[name] = given
         inertial = ET.SubElement(link, "inertial")
-        ET.SubElement(inertial, "mass", value="1")  # in axes of its own: the compiler takes no short cuts
+        ET.SubElement(inertial, "mass", value="1")  # with its own axes, so that the compiler takes no shortcuts
         ET.SubElement(inertial, "inertia", ixx="1", iyy="2", izz="2", ixy="0.1", ixz="0.2", iyz="0.3")
         if given.mass > 0 and not possible(np.linalg.eigvalsh(given.matrix)):
             self._found.setdefault(("inertia that no body can have", AS_GIVEN), []).append(name)
 
     def _limit(self, joint: ET.Element) -> None:
-        """Limits of spherical joints, which are not known here, and those with the lower above the upper."""
+        """Remove limits of spherical joints, which are not supported, and limits with the lower above the upper."""
         limit, name = joint.find("limit"), joint.get("name", "")
         if limit is None or not {"lower", "upper"} <= set(limit.attrib):
             return
@@ -302,14 +308,14 @@ class Preparation:
 
 
 def _is_template(root: ET.Element) -> bool:
-    """Whether xacro has yet to work on it; it leaves arguments and properties behind."""
+    """Return True for an unexpanded xacro file, which contains arguments and properties."""
     left = [element.tag for element in root.iter() if "xacro" in element.tag]
     unread = any("${" in x or "$(arg" in x for element in root.iter() for x in element.attrib.values())
     return bool(left) and (unread or any(tag.rpartition("}")[2] not in ("arg", "property") for tag in left))
 
 
 def numbers(element: ET.Element, key: str, default: float = float("nan")) -> list[float]:
-    """The numbers of an attribute; what is none is left for the compiler to refuse."""
+    """Return the numbers of an attribute; invalid ones are left for the compiler to refuse."""
     try:
         return [float(x) for x in element.get(key, "").split()] or [default]
     except ValueError:
@@ -317,7 +323,7 @@ def numbers(element: ET.Element, key: str, default: float = float("nan")) -> lis
 
 
 def _inertia_of(inertial: ET.Element | None) -> LinkMass | None:
-    """None where a number is none, or lacks: the compiler says so."""
+    """Return the inertia of a link; None if a number is invalid or missing, which the compiler reports."""
     if inertial is None:
         return LinkMass(0.0, np.zeros(3), np.zeros((3, 3)))
     mass, inertia, origin = (inertial.find(tag) for tag in ("mass", "inertia", "origin"))
@@ -335,19 +341,19 @@ def _inertia_of(inertial: ET.Element | None) -> LinkMass | None:
 
 
 def _rotation(roll: float, pitch: float, yaw: float) -> np.ndarray:
-    """About the fixed axes x, y and z, one after the other."""
+    """Rotation about the fixed axes x, y and z in turn."""
     R = [matrix(turn(axis, angle)) for axis, angle in zip(np.eye(3), (roll, pitch, yaw), strict=True)]
     return R[2] @ R[1] @ R[0]
 
 
 def _welcome(inertia: np.ndarray) -> bool:
-    """Whether the compiler takes it: three positive moments, none more than the sum of the others."""
+    """Return True if the compiler accepts it: three positive moments, none more than the sum of the others."""
     a, b, c = np.linalg.eigvalsh(inertia)
     return bool(a > 0 and a + b >= c)
 
 
 def check_tree(root: ET.Element, label: str) -> None:
-    """One root, no cycles, no link with two parents, no link that is not there."""
+    """Refuse several roots, cycles, links with two parents and missing links."""
     links = [link.get("name") or "" for link in root.findall("link")]
     if not links:
         raise ModelError(f"{label} has no links")
@@ -366,9 +372,9 @@ def check_tree(root: ET.Element, label: str) -> None:
         if below in parent:
             raise ModelError(f"link '{below}' of {label} hangs on two joints; a URDF is a tree, without loops")
         parent[below] = above
-    rooted: set[str] = set()  # links that are known to hang on a root
+    rooted: set[str] = set()  # links connected to a root
     for link in links:
-        path = {link: None}  # in the order of the walk
+        path = {link: None}  # in the order of traversal
         while link in parent and link not in rooted:
             link = parent[link]
             if link in path:
@@ -383,7 +389,9 @@ def check_tree(root: ET.Element, label: str) -> None:
 
 
 def places(file: str, path: Path | None) -> Iterator[Path]:
-    """Where a mesh may be: beside the URDF; of a package, in a folder of its name above the URDF, or that folder itself."""
+    """Return candidate locations of a mesh: beside the URDF; of a package, in a folder of its name above the URDF, or
+    that
+    folder itself."""
     folder = path.parent if path else Path.cwd()
     if file.startswith("package://"):
         package, _, rest = file.removeprefix("package://").partition("/")

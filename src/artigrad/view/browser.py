@@ -1,5 +1,6 @@
-"""Local web server of the viewer, and its messages: the page receives server-sent events from `/events` and posts the actions
-of its user to `/act`. It uses Python's standard library only, and the same player as saved pages."""
+"""Local web server of the viewer, and its messages: the page receives server-sent events from `/events` and posts the
+actions of its user to `/act`. It uses Python's standard library only, and the same player as saved pages.
+"""
 
 from __future__ import annotations
 
@@ -53,27 +54,28 @@ class Viewer:
         self._ticks: list[Callable[[float], None]] = []
         self._drag: Callable[[Any], None] | None = None
         self.panel = Panel(self._values_changed)
-        self.robots: Callable[[int], Drawing] | None = None  # the motion of one robot of a batch, where there is one
-        self.live: Any = None  # what moves the robot, where physics does
+        self.robots: Callable[[int], Drawing] | None = None  # trajectory of one batch element, if any
+        self.live: Any = None  # live simulation, if any
         self._server = _Server(("127.0.0.1", _free_port(port)), _Request)
         self._server.viewer = self
         self.url = f"http://localhost:{self._server.server_address[1]}"
 
     # -- drawing ------------------------------------------------------------------------------------------------------------
     def put(self, scene: Scene, motion: Frames, frame: Framing, scale: float | None = None) -> None:
-        """Show the first frame of a motion; `move` shows others of the same scene. scale: length of force arrows, m/N."""
+        """Show the first frame of a trajectory; `move` shows others of the same scene. scale: length of force arrows,
+        m/N."""
         self._scale = force_scale(motion, frame) if scale is None else scale
         self._framing, self._middle = frame, _middle(motion)
         self.show(drawing(scene, motion, frame, self._scale))
         self._shown.header["live"] = True
 
     def show(self, shown: Drawing, count: int = 1) -> None:
-        """Show a motion that the page plays by itself: robot 0 of `count`."""
+        """Show a trajectory that the page plays by itself: batch element 0 of `count`."""
         self._shown = shown
         self._shown.header["robots"] = count
 
     def move(self, motion: Frames) -> None:
-        """Show the first frame of another motion. The camera follows a robot that moves out of the image."""
+        """Show the first frame of another trajectory. The camera follows a robot that moves out of the image."""
         way = _middle(motion) - self._middle
         far = float(np.linalg.norm(way))
         focus = self._framing.focus[0] + way * max(0.0, 1.0 - self._framing.radius / max(far, 1e-9))

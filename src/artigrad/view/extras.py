@@ -1,4 +1,4 @@
-"""Packages that only the viewer needs, imported when they are."""
+"""Optional packages of the viewer, imported on demand."""
 
 from __future__ import annotations
 

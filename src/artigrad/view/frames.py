@@ -1,4 +1,4 @@
-"""Frames of a motion: poses of all bodies, contact forces, and the framing of the camera."""
+"""Frames of a trajectory: poses of all bodies, contact forces, and the framing of the camera."""
 
 from __future__ import annotations
 
@@ -20,16 +20,25 @@ SAMPLES = 16  # steps over which the contact forces of a frame are averaged
 
 
 class Forces(NamedTuple):
-    """Contact forces at one moment: points (n, 3) in the world, m; vectors (n, 3), N, on what stands on the floor."""
+    """Contact forces at one moment.
+
+    Attributes:
+        points: (n, 3), world frame, m.
+        vectors: (n, 3), N, on the upper body.
+    """
 
     points: np.ndarray
     vectors: np.ndarray
 
 
 class Frames(NamedTuple):
-    """Frames of a film. Row 0 of the poses is the world, row i + 1 body i.
+    """Frames of a video. Row 0 of the poses is the world, row i + 1 body i.
 
-    times (F,) s; position (F, nb + 1, 3) m; rotation (F, nb + 1, 3, 3); forces: one entry per frame, or none.
+    Attributes:
+        times: (F,), s.
+        position: (F, nb + 1, 3), m.
+        rotation: (F, nb + 1, 3, 3).
+        forces: One entry per frame, or none.
     """
 
     times: np.ndarray
@@ -41,7 +50,9 @@ class Frames(NamedTuple):
 def frames_of(traj: Trajectory, robot: int = 0, fps: float | None = None) -> Frames:
     """Return the frames of one robot of a trajectory; with `fps` at that rate, otherwise one per state."""
     if traj.steps == 0:
-        raise InputError("this trajectory has no steps, so nothing moves: roll out some, or look with ag.view(model)")
+        raise InputError(
+            "this trajectory has no steps, so nothing moves: roll out some, or show the model with ag.view(model)"
+        )
     sim, batch = traj.simulator, len(np.atleast_2d(traj.final.q))
     if not isinstance(robot, int | np.integer) or not 0 <= robot < batch:
         raise InputError(f"this trajectory has robots 0 to {batch - 1}; not robot {robot!r}")
@@ -65,13 +76,13 @@ def _frames(steps: int, dt: float, fps: float | None) -> np.ndarray:
 
 
 def params_of(traj: Trajectory, robot: int) -> Params:
-    """The parameters one robot ran with."""
+    """Return the parameters of one batch element."""
     own = traj.params
     return own if own.batch is None else Params(own.model, own.flat[robot])
 
 
 def poses(sim: Simulator, q: np.ndarray, v: np.ndarray, params: Params | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and rotations of the world and all bodies, for states (F, nq), (F, nv)."""
+    """Return positions and rotations of the world and all bodies, for states (F, nq), (F, nv)."""
     out = sim.outputs(State(q, v), params=params)
     count = len(q)
     position = np.concatenate([np.zeros((count, 1, 3)), out.body_position], axis=1)
@@ -80,7 +91,10 @@ def poses(sim: Simulator, q: np.ndarray, v: np.ndarray, params: Params | None = 
 
 
 def contact_arrows(traj: Trajectory, robot: int, frames: np.ndarray) -> list[Forces]:
-    """Contact forces on one robot, each the mean over the time around its frame: impacts last a step and would flicker."""
+    """Return the contact forces on one batch element, each averaged over the time around its frame.
+
+    Impacts last one step and would flicker.
+    """
     sim = traj.simulator
     if not sim.contact_names:
         return []
@@ -116,7 +130,7 @@ class Framing(NamedTuple):
 
 
 def framing(scene: Scene, motion: Frames) -> Framing:
-    """Frame the whole motion if it stays near one place, otherwise follow it."""
+    """Frame the whole trajectory if it stays near one position, otherwise follow it."""
     low, high = _bounds(scene, motion)
     middle, size = (low + high) / 2, np.linalg.norm(high - low, axis=1).max()
     travel = np.ptp(middle[:, :2], axis=0).max()
@@ -131,7 +145,7 @@ def framing(scene: Scene, motion: Frames) -> Framing:
 
 
 def _bounds(scene: Scene, motion: Frames) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest corner (F, 3) of all moving parts, from the outermost points of each."""
+    """Return the lower and upper corners (F, 3) of all moving parts, from the outermost points of each."""
     steps = (-1.0, 0.0, 1.0)
     directions = np.array([(x, y, z) for x in steps for y in steps for z in steps if x or y or z])
     points = [motion.position[:, 1:]]
@@ -144,7 +158,7 @@ def _bounds(scene: Scene, motion: Frames) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _smooth(x: np.ndarray, times: np.ndarray, width: float = 0.5) -> np.ndarray:
-    """Averages over about `width` seconds; before its start and after its end the motion is taken to go on as it was."""
+    """Average over about `width` seconds; the trajectory is extrapolated before its start and after its end."""
     step = (times[-1] - times[0]) / (len(times) - 1)
     half = min(len(x) - 1, max(1, round(width / step)))
     weights = np.hanning(2 * half + 3)[1:-1]

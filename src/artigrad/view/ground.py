@@ -8,11 +8,11 @@ from .frames import Framing
 from .shadow import SHADOW, Lamp
 from .style import HORIZON, SKY, TILES, Eye, linear, tile_length
 
-DARKEST = 0.62  # how much of the light a shadow takes
+DARKEST = 0.62  # fraction of the light removed by a shadow
 
 
 class Ground:
-    """Draws what is behind the robot."""
+    """Background of the images."""
 
     def __init__(self, eye: Eye, lamp: Lamp, framing: Framing):
         """Compute what all images share: the sky, the visible floor, its fading, the area where shadows can fall."""
@@ -40,9 +40,9 @@ class Ground:
         self._last: tuple[np.ndarray, np.ndarray] | None = None
 
     def picture(self, focus: np.ndarray, shadow: np.ndarray) -> np.ndarray:
-        """All pixels (n, 3), in light; shadow: of each pixel of the lamp's picture, 0 to 1."""
-        last = self._last  # read once: another thread may put its own there
-        if last is None or (last[0] != focus).any():  # the same as long as the camera stands still
+        """Return all pixels (n, 3), lit. shadow: of each pixel of the lamp's image, 0 to 1."""
+        last = self._last  # read once: another thread may replace it
+        if last is None or (last[0] != focus).any():  # reused while the camera stands still
             image = self.backdrop.copy()
             x, y = (np.floor(self.spot[k] + np.float32(focus[k] / self.tile)).astype(np.int32) for k in (0, 1))
             image[self.first :] = self.tiles[0]

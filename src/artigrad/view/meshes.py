@@ -1,4 +1,4 @@
-"""Triangle meshes: what every way of drawing is given. Primitives, arrows, and meshes from files."""
+"""Triangle meshes: the common input of all renderers. Primitives, arrows, and meshes from files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..model.hulls import triangles
 
 ROUND = 24  # facets around a cylinder
-BALL = 48  # around what is round all over, whose outline would show fewer
+BALL = 48  # around spheres, whose outline would show fewer
 CREASE = 0.7  # cosine of the angle beyond which two faces meet in an edge instead of a smooth surface
 
 
@@ -23,14 +23,14 @@ class Mesh(NamedTuple):
     faces: np.ndarray
 
     def moved(self, position: Any, rotation: np.ndarray) -> Mesh:
-        """Turned by a rotation matrix, then shifted."""
+        """Rotate by a matrix, then translate."""
         R = rotation.astype(np.float32)
         p = np.asarray(position, np.float32)
         return Mesh(self.vertices @ R.T + p, self.normals @ R.T, self.faces)
 
 
 def merged(meshes: Sequence[Mesh]) -> Mesh:
-    """Several as one."""
+    """Merge several meshes into one."""
     if not meshes:
         return Mesh(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32), np.zeros((0, 3), np.int32))
     starts = np.cumsum([0, *(len(m.vertices) for m in meshes)])
@@ -43,7 +43,7 @@ def merged(meshes: Sequence[Mesh]) -> Mesh:
 
 
 def z_towards(direction: Any) -> np.ndarray:
-    """A rotation that takes z to the given direction."""
+    """Rotation that takes z to the given direction."""
     z = np.asarray(direction, float) / np.linalg.norm(direction)
     x = np.cross([0.0, 1.0, 0.0] if abs(z[1]) < 0.9 else [1.0, 0.0, 0.0], z)
     x /= np.linalg.norm(x)
@@ -51,7 +51,7 @@ def z_towards(direction: Any) -> np.ndarray:
 
 
 def revolved(profile: Any, normals: Any, around: int = ROUND) -> Mesh:
-    """A surface around z: profile (n, 2) of radius and height from bottom to top, normals (n, 2) likewise."""
+    """Surface of revolution around z: profile (n, 2) of radius and height from bottom to top, normals (n, 2) likewise."""
     profile, normals = np.asarray(profile, float), np.asarray(normals, float)
     angle = np.linspace(0.0, 2 * np.pi, around, endpoint=False)
     ring = np.stack([np.cos(angle), np.sin(angle)], axis=1)  # (a, 2)
@@ -77,7 +77,7 @@ def sphere(size: Any) -> Mesh:
 
 
 def capsule(size: Any, around: int = ROUND) -> Mesh:
-    """radius, half length; along z."""
+    """Capsule along z, from its radius and half length."""
     radius, half = float(size[0]), float(size[1])
     angle = np.linspace(-np.pi / 2, np.pi / 2, around // 2 + 1)
     low, high = angle[angle <= 1e-9], angle[angle >= -1e-9]
@@ -88,12 +88,12 @@ def capsule(size: Any, around: int = ROUND) -> Mesh:
 
 
 def cylinder(size: Any) -> Mesh:
-    """radius, half length; along z."""
+    """Cylinder along z, from its radius and half length."""
     return cone_frustum(float(size[0]), float(size[0]), -float(size[1]), float(size[1]))
 
 
 def cone_frustum(low_radius: float, high_radius: float, low: float, high: float) -> Mesh:
-    """Around z from height `low` to `high`, closed."""
+    """Closed frustum around z from height `low` to `high`."""
     slope = np.array([high - low, low_radius - high_radius])
     slope = slope / np.linalg.norm(slope)
     profile = [(0, low), (low_radius, low), (low_radius, low), (high_radius, high), (high_radius, high), (0, high)]
@@ -101,7 +101,7 @@ def cone_frustum(low_radius: float, high_radius: float, low: float, high: float)
 
 
 def ellipsoid(size: Any) -> Mesh:
-    """Three radii."""
+    """Ellipsoid, from three radii."""
     ball, radii = sphere((1.0,)), np.asarray(size[:3], np.float32)
     normals = ball.normals / radii
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
@@ -109,7 +109,7 @@ def ellipsoid(size: Any) -> Mesh:
 
 
 def box(size: Any) -> Mesh:
-    """Three half edges."""
+    """Box, from three half edges."""
     corners: list[np.ndarray] = []
     normals: list[np.ndarray] = []
     faces: list[list[int]] = []
@@ -125,7 +125,7 @@ def box(size: Any) -> Mesh:
 
 
 def rounded_box(size: Any, radius: float) -> Mesh:
-    """A box with round edges: each point of a fine box drawn to the given distance from a smaller box."""
+    """Box with rounded edges: each point of a fine box projected to the given distance from a smaller box."""
     half = np.asarray(size, float)
     inner = half - radius
     steps = np.array([-1.0, -0.6, 0.0, 0.0, 0.6, 1.0])
@@ -156,14 +156,14 @@ def rounded_box(size: Any, radius: float) -> Mesh:
 
 
 def plane(size: Any) -> Mesh:
-    """A thin slab with its upper side at z = 0; half edges x and y, or without them 5 m."""
+    """Thin slab with its upper side at z = 0; half edges x and y, by default 5 m."""
     x, y = (float(s) if s > 0 else 5.0 for s in (*size[:2], 0.0, 0.0)[:2])
     slab = box((x, y, 0.005))
     return slab.moved((0.0, 0.0, -0.005), np.eye(3))
 
 
 def height_field(heights: np.ndarray, size: Any) -> Mesh:
-    """Ground of heights (rows along y, columns along x); size: half extents, depth of its base. Solid down to the base."""
+    """Height field (rows along y, columns along x), solid down to the base. size: half extents, depth of its base."""
     rows, cols = heights.shape
     x, y = np.meshgrid(np.linspace(-size[0], size[0], cols), np.linspace(-size[1], size[1], rows))
     above = np.stack([x, y, heights], -1).reshape(-1, 3)
@@ -179,7 +179,7 @@ def height_field(heights: np.ndarray, size: Any) -> Mesh:
 
 
 def hull(points: np.ndarray, rings: Sequence[Sequence[int]] = ()) -> Mesh:
-    """The convex hull of points; of those in a plane the box around them. rings: its faces, where they are known."""
+    """Convex hull of points; of coplanar ones their bounding box. rings: its faces, if known."""
     p = np.asarray(points, float)
     faces = (
         [(ring[0], *ring[k : k + 2]) for ring in rings for k in range(1, len(ring) - 1)]
@@ -193,7 +193,7 @@ def hull(points: np.ndarray, rings: Sequence[Sequence[int]] = ()) -> Mesh:
 
 
 def from_triangles(vertices: Any, faces: Any) -> Mesh:
-    """A mesh from a file: normals are smooth, except across edges."""
+    """Mesh from a file: normals are smooth, except across edges."""
     points, same = np.unique(np.asarray(vertices, np.float32).reshape(-1, 3), axis=0, return_inverse=True)
     faces = same.reshape(-1)[np.asarray(faces, np.int64).reshape(-1, 3)]
     a, b, c = (points[faces[:, k]] for k in range(3))

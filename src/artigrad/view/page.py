@@ -23,7 +23,7 @@ from .style import ARROW_RADIUS, AZIMUTH, ELEVATION, LIGHT, VIEW_ANGLE, camera_d
 
 
 class Drawing(NamedTuple):
-    """header: what there is and where it lies in the data; data: all arrays, compressed, in base64."""
+    """Data of a page. header: its contents and their locations in the data; data: all arrays, compressed, in base64."""
 
     header: dict[str, Any]
     data: str
@@ -43,7 +43,7 @@ class Blob:
 
     def add(self, array: np.ndarray, kind: str) -> list[Any]:
         data = np.ascontiguousarray(array, f"<{kind}").tobytes()
-        data += b"\0" * (-len(data) % 4)  # each begins at a whole word
+        data += b"\0" * (-len(data) % 4)  # each begins at a multiple of the word size
         if data not in self._known:
             self._known[data] = [kind, self.size, array.size]
             self.pieces.append(data)
@@ -55,12 +55,13 @@ class Blob:
 
 
 def save_page(path: Path, name: str, scene: Scene, motion: Frames, framing: Framing) -> None:
-    """Write the page of a motion. Poses are kept to a tenth of a millimetre for a robot of a few metres, angles to 1e-4."""
+    """Write the page of a trajectory. Poses are stored to a tenth of a millimeter for a robot of a few meters, angles to
+    1e-4."""
     path.write_text(page(name, drawing(scene, motion, framing)), encoding="utf-8")
 
 
 def page(name: str, shown: Drawing) -> str:
-    """The player with what it shows."""
+    """Return the player with its data."""
     here = files(__package__)
     filled = (here / "page.html").read_text(encoding="utf-8")
     values = {
@@ -75,7 +76,8 @@ def page(name: str, shown: Drawing) -> str:
 
 
 def drawing(scene: Scene, motion: Frames, framing: Framing, scale: float | None = None) -> Drawing:
-    """A scene and its motion. scale: m/N, of the arrows of forces, by default such that most of the motion's fit."""
+    """Return the data of a scene and its trajectory. scale: m/N, of force arrows; by default most of the trajectory's
+    fit."""
     blob, radius = Blob(), framing.radius
     shaft = cone_frustum(ARROW_RADIUS, ARROW_RADIUS, 0.0, 0.75)
     header = {
@@ -96,7 +98,7 @@ def drawing(scene: Scene, motion: Frames, framing: Framing, scale: float | None 
         "masses": [[body + 1, *(round(float(x), 5) for x in place)] for body, place in scene.masses],
         "arrow": _mesh(
             blob, merged([shaft, cone_frustum(2.2 * ARROW_RADIUS, 0.0, 0.75, 1.0)])
-        ),  # the player stretches it
+        ),  # stretched by the player
         "ball": _mesh(blob, sphere((1.0,))),
     }
     if motion.forces:
@@ -107,12 +109,12 @@ def drawing(scene: Scene, motion: Frames, framing: Framing, scale: float | None 
 
 
 def force_rows(forces: Forces, scale: float) -> np.ndarray:
-    """(n, 6): where a force acts, and the arrow of it, m."""
+    """Return (n, 6): point of each force, and its arrow, m."""
     return np.concatenate([forces.points, forces.vectors * scale], axis=1)
 
 
 def moment(motion: Frames, focus: np.ndarray, scale: float) -> dict[str, str]:
-    """The first frame of a motion as one message: where to look, positions, quaternions, forces."""
+    """Return the first frame of a trajectory as one message: camera focus, positions, quaternions, forces."""
     pose = [focus, motion.position[0].ravel(), of_matrix(motion.rotation[0]).ravel()]
     message = {"pose": _text(np.concatenate(pose))}
     if motion.forces:

@@ -1,4 +1,4 @@
-"""A trajectory in the browser: the page that would be saved, of any robot of a batch."""
+"""Playback of a trajectory in the browser: the page that would be saved, for any batch element."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ class Playback:
         viewer.robots = self.robot
 
     def robot(self, k: int) -> Drawing:
-        """The motion of one robot."""
+        """Trajectory of one batch element."""
         scene, motion = scene_of(self.traj.simulator.model, params_of(self.traj, k)), frames_of(self.traj, k, RATE)
         return drawing(scene, motion, framing(scene, motion))

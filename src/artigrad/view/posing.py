@@ -1,4 +1,4 @@
-"""A model in the browser: a slider for each joint, place and turn of free bodies, and the keyframes."""
+"""Posing of a model in the browser: a slider for each joint, position and rotation of free bodies, and the keyframes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .scenery import scene_of
 
 
 class OfJoint(NamedTuple):
-    """A control and the numbers of q it stands for: q[at : at + n] = read(value), value = write(q[at:])."""
+    """A control and the entries of q that it sets: q[at : at + n] = read(value), value = write(q[at:])."""
 
     at: int
     handle: Control
@@ -25,7 +25,7 @@ class OfJoint(NamedTuple):
 
 
 class Posing:
-    """The controls beside a model, and what they do."""
+    """Controls beside a model, and their effects."""
 
     def __init__(self, viewer: Viewer, sim: Simulator):
         self.viewer, self.sim, self.model = viewer, sim, sim.model
@@ -68,7 +68,7 @@ class Posing:
         return [*([self._spot(i)] if joint.floating else []), *turn]
 
     def _axial(self, i: int) -> list[OfJoint]:
-        """A slider within the joint's limits; without limits over a turn, or the size of the robot."""
+        """Add a slider within the joint's limits; without limits, over a full turn or the size of the robot."""
         at = self.model.joint_q[i]
         now, wide = float(self.q[at]), np.pi if self.model.joint_kind(i).angular else self.framing.radius
         low, high = self.model.params.limit[i]
@@ -84,7 +84,7 @@ class Posing:
         return OfJoint(at, self.viewer.panel.vector(label, _first_three(self.q[at:]), step), np.array, _first_three)
 
     def _turn(self, i: int, at: int) -> OfJoint:
-        """Axis times angle."""
+        """Rotation vector of a quaternion in q."""
         label = f"{self.model.joints[i]}: turn / rad"
         handle = self.viewer.panel.vector(label, turn_of(self.q[at : at + 4]), 0.05)
         return OfJoint(at, handle, quaternion_of_turn, lambda q: turn_of(q[:4]))
@@ -96,7 +96,7 @@ def _first_three(q: np.ndarray) -> Three:
 
 
 def turn_of(quaternion: np.ndarray) -> Three:
-    """Axis times angle of a quaternion w x y z."""
+    """Rotation vector of a quaternion w x y z."""
     length = float(np.linalg.norm(quaternion[1:]))
     angle = 2 * np.arctan2(length, quaternion[0])
     x, y, z = quaternion[1:] * (angle / length if length > 1e-12 else 2.0)
@@ -104,6 +104,6 @@ def turn_of(quaternion: np.ndarray) -> Three:
 
 
 def quaternion_of_turn(turn: Any) -> np.ndarray:
-    """Quaternion w x y z of axis times angle."""
+    """Quaternion w x y z of a rotation vector."""
     angle = float(np.linalg.norm(turn))
     return np.array([np.cos(angle / 2), *(np.sinc(angle / 2 / np.pi) / 2 * np.asarray(turn))])

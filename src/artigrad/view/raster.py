@@ -21,7 +21,10 @@ class Seen(NamedTuple):
 
 
 class Planes(NamedTuple):
-    """Triangles that face the camera. inverse (3, 3, m): takes (x, y, 1) to the weights of the three corners.
+    """Triangles that face the camera.
+
+    Attributes:
+        inverse: (3, 3, m), maps (x, y, 1) to the weights of the three vertices.
 
     Triangles are the last axis everywhere: NumPy is several times slower at sums over a last axis of three.
     """
@@ -31,8 +34,11 @@ class Planes(NamedTuple):
 
 
 def rasterise(points: np.ndarray, nearness: np.ndarray, faces: np.ndarray, width: int, height: int) -> Seen:
-    """points (n, 2) in pixels, y downwards; nearness (n,): positive, the larger the nearer, and affine over the picture
-    (1/depth of a perspective view, or minus the depth of a parallel one plus some number)."""
+    """Rasterize triangles.
+
+    points (n, 2) in pixels, y downwards; nearness (n,): positive, increasing towards the camera, and affine over the
+    image (1/depth of a perspective view, or a constant minus the depth of a parallel one).
+    """
     planes = _planes(points, nearness, faces, width, height)
     corners = np.ascontiguousarray(faces[planes.face].T)
     triangle, row = _rows(points[:, 1][corners], height)
@@ -47,7 +53,7 @@ def rasterise(points: np.ndarray, nearness: np.ndarray, faces: np.ndarray, width
     along = np.arange(len(which), dtype=np.int32) - np.repeat(np.cumsum(count, dtype=np.int32) - count, count)
     pixel = (row * width + left)[which] + along
     close = at_left.astype(np.float32)[which] + slope.astype(np.float32)[which] * along.astype(np.float32)
-    # bits of positive floats are ordered like the floats: one number holds nearness and triangle
+    # bits of positive floats are ordered like the floats: one integer holds nearness and triangle
     key = np.maximum(close, 1e-20).view(np.uint32).astype(np.uint64) << np.uint64(32)
     key |= triangle.astype(np.uint64)[which]
     front = np.zeros(width * height, np.uint64)
@@ -59,8 +65,8 @@ def rasterise(points: np.ndarray, nearness: np.ndarray, faces: np.ndarray, width
 
 
 def _planes(points: np.ndarray, nearness: np.ndarray, faces: np.ndarray, width: int, height: int) -> Planes:
-    """Drops triangles that face away, lie outside or reach behind the camera."""
-    corners = np.ascontiguousarray(faces.T)  # or what is taken by it is laid out the slow way again
+    """Discard triangles that face away, are outside or extend behind the camera."""
+    corners = np.ascontiguousarray(faces.T)  # else the result of indexing has a slow memory layout
     x, y = points[:, 0][corners], points[:, 1][corners]
     area = (x[1] - x[0]) * (y[2] - y[0]) - (x[2] - x[0]) * (y[1] - y[0])
     inside = (x.max(0) > 0) & (x.min(0) < width) & (y.max(0) > 0) & (y.min(0) < height)
@@ -76,7 +82,7 @@ def _planes(points: np.ndarray, nearness: np.ndarray, faces: np.ndarray, width: 
 
 
 def _rows(y: np.ndarray, height: int) -> tuple[np.ndarray, np.ndarray]:
-    """All rows of pixels whose middle each triangle may cover: triangle and row."""
+    """Return all rows of pixels whose centers a triangle may cover: triangle and row."""
     first = np.clip(np.ceil(y.min(0) - 0.5), 0, height).astype(np.int32)
     end = np.clip(np.floor(y.max(0) - 0.5) + 1, 0, height).astype(np.int32)
     count = np.maximum(end - first, 0)
@@ -85,7 +91,7 @@ def _rows(y: np.ndarray, height: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _spans(inverse: np.ndarray, row: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """First pixel and one past the last where all three weights are positive."""
+    """Return the first pixel and one past the last where all three weights are positive."""
     slope = inverse[:, 0]
     rest = inverse[:, 1] * (row + 0.5) + inverse[:, 2]
     with np.errstate(divide="ignore", invalid="ignore"):

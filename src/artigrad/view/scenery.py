@@ -23,7 +23,7 @@ from .meshes import (
 )
 
 Colour = tuple[float, float, float, float]  # red, green, blue, opacity; 0 to 1
-# of bodies without a colour of their own, by how many joints they are away from the world
+# of bodies without a color, by the number of joints between them and the world
 PALETTE: tuple[Colour, ...] = (
     (0.93, 0.94, 0.96, 1.0),
     (0.96, 0.55, 0.16, 1.0),
@@ -38,7 +38,7 @@ WORLD = -1
 
 
 class Part(NamedTuple):
-    """A mesh that moves with a body (-1: the world), in the body's frame."""
+    """Mesh fixed to a body (-1: the world), in the body's frame."""
 
     body: int
     mesh: Mesh
@@ -46,8 +46,12 @@ class Part(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """All parts, and the height of the floor: that of the highest level plane fixed to the world, if there is one. shapes:
-    those for contact, whatever the model looks like; masses: bodies, and where in them their centres of mass are."""
+    """All parts, and the height of the floor: that of the highest level plane fixed to the world, if any.
+
+    Attributes:
+        shapes: Collision shapes, whatever the visuals are.
+        masses: Bodies, and their centers of mass.
+    """
 
     parts: tuple[Part, ...]
     floor: float | None
@@ -60,7 +64,7 @@ def scene_of(model: Model, params: Params) -> Scene:
     parts, floors, kinds = _from_shapes(model, params)
     shapes, masses = tuple(parts), tuple((int(i), params.com[i]) for i in np.flatnonzero(params.mass > 0))
     if model.visuals:
-        fields = [part for part, kind in zip(parts, kinds, strict=True) if kind == HEIGHT_FIELD]  # have no looks
+        fields = [part for part, kind in zip(parts, kinds, strict=True) if kind == HEIGHT_FIELD]  # have no visuals
         return _from_visuals(model, floors, fields)._replace(shapes=shapes, masses=masses)
     drawn = {part.body for part in parts}
     sticks = Sticks(model, params)
@@ -71,7 +75,7 @@ def scene_of(model: Model, params: Params) -> Scene:
 
 
 def _from_visuals(model: Model, touched: list[float], fields: list[Part]) -> Scene:
-    """The looks, and height fields; where none of them is a floor, the floor is one that bodies touch."""
+    """Parts of the visuals, and height fields; without a visual floor, the collision floor."""
     parts, floors = list(fields), []
     for visual in model.visuals:
         R = matrix(visual.quaternion)
@@ -86,7 +90,8 @@ def _from_visuals(model: Model, touched: list[float], fields: list[Part]) -> Sce
 
 
 def _from_shapes(model: Model, params: Params) -> tuple[list[Part], list[float], list[int]]:
-    """A part for each shape, except for level planes fixed to the world: their heights; and the kinds of the parts."""
+    """Return a part for each shape, except for level planes fixed to the world: their heights; and the types of the
+    parts."""
     parts, floors, kinds, depth = [], [], [], depths(model)
     for k, (kind, body) in enumerate(zip(model.shapes.kind, model.shapes.body, strict=True)):
         position, R = params.shape_position[k], matrix(params.shape_rotation[k])
@@ -126,7 +131,7 @@ def depths(model: Model) -> list[int]:
 
 
 class Sticks:
-    """Bodies that have nothing to show: capsules from joint to joint, and boxes with about their inertia."""
+    """Default visuals of bodies: capsules from joint to joint, and boxes with about their inertia."""
 
     def __init__(self, model: Model, params: Params):
         self.model, self.params, self.depth = model, params, depths(model)
@@ -135,7 +140,7 @@ class Sticks:
         self.typical = float(np.median(lengths[lengths > 0])) if lengths.any() else 0.2
 
     def body(self, i: int) -> list[Part]:
-        """The parts of body i."""
+        """Parts of body i."""
         colour = PALETTE[self.depth[i] % len(PALETTE)]
         sticks = [(s, e) for s, e in self._sticks(i) if np.linalg.norm(e - s) > 0.15 * self.typical]
         solids = [self._stick(s, e) for s, e in sticks]
@@ -155,8 +160,10 @@ class Sticks:
         return len(self._children(i)) > 1 or self.model.joint_kind(i).floating
 
     def _sticks(self, i: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Start and end of each capsule in the frame of body i: to the joints of its children, or to its sites, or as
-        far beyond the centre of mass as that is from the joint."""
+        """Start and end of each capsule in the frame of body i: to the joints of its children, to its sites, or beyond
+        the
+        center of mass by its distance from the joint.
+        """
         p = self.params
         start = p.com[i] if self._is_hub(i) else p.anchor[i]
         ends = [p.position[c] + self.rotations[c] @ p.anchor[c] for c in self._children(i)]
@@ -171,7 +178,7 @@ class Sticks:
         return capsule((self._radius(start, end), half)).moved((start + end) / 2, z_towards(end - start))
 
     def _box(self, i: int) -> Mesh:
-        """The box with the body's inertia, a little smaller; for a point mass, some box."""
+        """Box with the body's inertia, slightly smaller; for a point mass, a default box."""
         xx, yy, zz, xy, xz, yz = self.params.inertia[i]
         moments, axes = np.linalg.eigh(np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]))
         square = 6 * (moments.sum() - 2 * moments) / self.params.mass[i]

@@ -7,11 +7,11 @@ import numpy as np
 from .raster import rasterise
 from .style import LIGHT, axes_of
 
-SHADOW = 512  # pixels along an edge of the lamp's picture
+SHADOW = 512  # pixels along an edge of the lamp's image
 
 
 class Lamp:
-    """A light far away. Its picture covers a square around the focus, `reach` to each side."""
+    """Distant light. Its image covers a square around the focus, `reach` to each side."""
 
     def __init__(self, reach: float):
         self.reach, self.axes, self.scale = reach, axes_of(LIGHT), SHADOW / 2 / reach
@@ -25,8 +25,9 @@ class Lamp:
     def look(self, points: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the depth of the nearest surface of each pixel, and the light that it takes from surfaces far behind."""
         u, v = self.place(points.astype(np.float64))
-        # this picture has y upwards, which turns the triangles: those that face away from the lamp are drawn, so that no
-        # lit surface shades itself
+        # This image has y upwards, which reverses the triangles: those that face away from the lamp are drawn, so that
+        # no lit surface shades
+        # itself.
         seen = rasterise(np.stack([u, v], axis=1), points @ self.axes[2] + self.away, faces, SHADOW, SHADOW)
         near = np.zeros(SHADOW * SHADOW, np.float32)
         near[seen.pixel] = seen.nearness
@@ -45,7 +46,7 @@ class Lamp:
 
 
 def _blurred(x: np.ndarray, half: int) -> np.ndarray:
-    """The mean over a square of 2 half + 1 pixels."""
+    """Mean over a square of 2 half + 1 pixels."""
     for _ in range(2):
         total = np.cumsum(np.pad(x, ((half + 1, half), (0, 0))), axis=0)
         x = ((total[2 * half + 1 :] - total[: -2 * half - 1]) / (2 * half + 1)).T

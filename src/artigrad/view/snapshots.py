@@ -1,4 +1,4 @@
-"""Pictures of single states, one after the other: what environments render."""
+"""Images of single states, for rendering of environments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scenery import scene_of
 
 
 class Snapshots:
-    """Draws states of one robot from a camera that goes along with it. size: (width, height) in pixels."""
+    """Renderer of states of one robot, with a camera that follows it. size: (width, height) in pixels."""
 
     def __init__(self, sim: Simulator, size: tuple[int, int] = (480, 360)):
         self.sim, self.size = sim, size
@@ -24,7 +24,7 @@ class Snapshots:
         self._viewer: Any = None
 
     def picture(self, state: State) -> np.ndarray:
-        """(height, width, 3) bytes."""
+        """Return the image (height, width, 3), bytes."""
         from .studio import Studio
 
         motion, frame = self._seen(state)
@@ -47,7 +47,7 @@ class Snapshots:
         self._viewer.move(motion)
 
     def close(self) -> None:
-        """End the page, if there is one."""
+        """Close the page, if there is one."""
         if self._viewer is not None:
             self._viewer.stop()
             self._viewer = None
@@ -57,7 +57,7 @@ class Snapshots:
         return Frames(np.zeros(1), position, rotation, [])
 
     def _seen(self, state: State) -> tuple[Frames, Framing]:
-        """The poses of a state, and the robot in the middle of the picture, at the height that it has to begin with."""
+        """Poses of a state, with the robot in the center of the image, at its initial height."""
         motion = self._frames(state)
         focus = self.framing.focus.copy()
         focus[0, :2] += motion.position[0, 1:, :2].mean(0) - self._middle

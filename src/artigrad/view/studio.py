@@ -12,12 +12,12 @@ from .scenery import Scene
 from .shadow import Lamp
 from .style import ARROW, LIGHT, Eye, arrows_of, force_scale, linear
 
-BEFORE = 100.0  # by how much nearer than it is an arrow counts
-FINE = 2  # each pixel is the mean of FINE x FINE
+BEFORE = 100.0  # factor by which arrows are nearer
+FINE = 2  # supersampling: each pixel is the mean of FINE x FINE
 
 
 class Studio:
-    """Takes pictures of one motion, all from the same side. size: (width, height) in pixels."""
+    """Renderer of a trajectory, always from the same side. size: (width, height) in pixels."""
 
     def __init__(self, scene: Scene, motion: Frames, framing: Framing, size: tuple[int, int]):
         self.scene, self.motion, self.framing = scene, motion, framing
@@ -28,7 +28,7 @@ class Studio:
         self.faces, self.normals = whole.faces, [part.mesh.normals for part in scene.parts]
         colours = (np.tile(linear(p.rgba[:3]), (len(p.mesh.faces), 1)) for p in scene.parts)
         self.colour = np.concatenate([np.zeros((0, 3)), *colours]).astype(np.float32)
-        # parts whose surfaces coincide must not flicker: each of four neighbours in the list comes a little nearer
+        # parts with coincident surfaces must not flicker: each of four consecutive parts is slightly nearer
         self.nearer = np.concatenate(
             [np.zeros(0), *(np.full(len(p.mesh.vertices), 1 + k % 4 * 3e-4) for k, p in enumerate(scene.parts))]
         )
@@ -37,7 +37,7 @@ class Studio:
         self.ground = Ground(self.eye, self.lamp, framing)
 
     def picture(self, k: int) -> np.ndarray:
-        """Frame k as (height, width, 3) bytes."""
+        """Return frame k as (height, width, 3) bytes."""
         focus = self.framing.focus[k]
         points, normals, faces, colour = self._world(k, focus)
         near_lamp, shadow = self.lamp.look(points, faces)
@@ -82,7 +82,7 @@ class Studio:
         colour: np.ndarray,
         near_lamp: np.ndarray,
     ) -> np.ndarray:
-        """Light from the sky and the floor, from a lamp unless something is before it, and a little gloss."""
+        """Light from the sky and the floor, from the lamp outside of shadows, and slight specular reflection."""
         face = seen.planes.face[seen.triangle]
         share = weights(seen, self.eye.width).astype(np.float32)
         corner = faces[face].T

@@ -11,11 +11,11 @@ from .meshes import Mesh, arrow, merged
 
 VIEW_ANGLE = np.radians(32.0)  # from top to bottom
 ELEVATION, AZIMUTH = np.radians(17.0), np.radians(-52.0)  # direction of the camera from its focus
-LIGHT = np.array([0.35, -0.55, 1.0]) / np.linalg.norm([0.35, -0.55, 1.0])  # towards it
+LIGHT = np.array([0.35, -0.55, 1.0]) / np.linalg.norm([0.35, -0.55, 1.0])  # towards the lamp
 SKY, HORIZON = np.array([0.62, 0.74, 0.88]), np.array([0.93, 0.95, 0.97])
 TILES = np.array([[0.80, 0.83, 0.87], [0.70, 0.74, 0.80]])
 ARROW = np.array([0.86, 0.20, 0.20])
-ARROW_RADIUS = 0.016  # of its shaft, as a share of that of the picture
+ARROW_RADIUS = 0.016  # of its shaft, as a fraction of that of the image
 
 
 def towards_camera() -> np.ndarray:
@@ -36,7 +36,7 @@ def tile_length(framing: Framing) -> float:
 
 
 def force_scale(motion: Frames, framing: Framing) -> float:
-    """Metres per newton, such that few arrows are longer than the radius of the picture."""
+    """Meters per newton, such that few arrows are longer than the radius of the image."""
     sizes = np.concatenate([np.zeros(1), *(np.linalg.norm(f.vectors, axis=1) for f in motion.forces)])
     usual = np.quantile(sizes[sizes > 0], 0.9) if sizes.any() else 1.0
     return float(0.6 * framing.radius / usual)
@@ -58,7 +58,7 @@ def axes_of(back: np.ndarray) -> np.ndarray:
 
 
 def linear(colour: Any) -> np.ndarray:
-    """Light from the numbers of a screen; a square is near enough to its curve, and its root is fast."""
+    """Linear light from screen values; a square approximates their curve, and its root is fast."""
     return np.square(np.asarray(colour, float))
 
 
@@ -77,7 +77,7 @@ class Eye(NamedTuple):
         return Eye(axes_of(towards_camera()), distance, height / 2 / np.tan(VIEW_ANGLE / 2), width, height)
 
     def rays(self) -> np.ndarray:
-        """The direction of each pixel (n, 3), row by row from the top."""
+        """Direction of each pixel (n, 3), row by row from the top."""
         x = np.arange(self.width) + 0.5 - self.width / 2
         y = self.height / 2 - np.arange(self.height) - 0.5
         right, up, back = self.axes

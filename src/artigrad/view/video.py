@@ -1,4 +1,4 @@
-"""A motion as a GIF or an MP4, drawn without a display."""
+"""Trajectories as a GIF or an MP4, rendered without a display."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .studio import Studio
 
 
 def pictures(studio: Studio, label: str) -> Iterator[np.ndarray]:
-    """All frames in order, a few drawn ahead by other threads, with a bar of progress on the terminal."""
+    """Yield all frames in order, a few rendered ahead by other threads, with a progress bar on the terminal."""
     from rich.console import Console
     from rich.progress import track
 
@@ -30,7 +30,7 @@ def pictures(studio: Studio, label: str) -> Iterator[np.ndarray]:
 
 
 def save_gif(path: Path, studio: Studio, fps: float, label: str) -> None:
-    """One palette for all frames, so that what stands still does not flicker and costs nothing."""
+    """Write a GIF. One palette for all frames, so that static regions neither flicker nor need space."""
     Image = need("PIL.Image")
     some = np.linspace(0, len(studio.motion.times) - 1, 4).astype(int)
     sample = Image.fromarray(np.concatenate([studio.picture(k) for k in some]))
@@ -42,7 +42,7 @@ def save_gif(path: Path, studio: Studio, fps: float, label: str) -> None:
 
 
 def save_mp4(path: Path, studio: Studio, fps: float, label: str) -> None:
-    """H.264, through ffmpeg."""
+    """Write an MP4 in H.264, with ffmpeg."""
     width, height = studio.size
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}", "-i", "-"]
     wanted = ["-an", "-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"]
@@ -52,15 +52,15 @@ def save_mp4(path: Path, studio: Studio, fps: float, label: str) -> None:
         try:
             for frame in pictures(studio, label):
                 tool.stdin.write(frame.tobytes())
-        except BrokenPipeError:  # it gave up, and says below why
+        except BrokenPipeError:  # it failed; its message is below
             pass
         _, said = tool.communicate()
     if tool.returncode:
-        raise OSError(f"ffmpeg could not write the film: {said.decode(errors='replace').strip()}")
+        raise OSError(f"ffmpeg could not write the video: {said.decode(errors='replace').strip()}")
 
 
 def ffmpeg() -> str:
-    """The one of the system, or the one that imageio-ffmpeg brings."""
+    """Return the path of the system's ffmpeg, or of the one in imageio-ffmpeg."""
     try:
         return shutil.which("ffmpeg") or str(need("imageio_ffmpeg").get_ffmpeg_exe())
     except (ImportError, RuntimeError) as error:
