@@ -1,4 +1,4 @@
-"""The same robot in engines that others wrote: MuJoCo (through MJCF) and Pinocchio (built in code)."""
+"""The same robot in other engines: MuJoCo (by MJCF) and Pinocchio (built in code)."""
 
 import mujoco
 import numpy as np
@@ -12,12 +12,12 @@ def numbers(x):
 
 
 def to_mujoco(model: Model, dt: float = 1e-3) -> mujoco.MjModel:
-    """A model compiled by MuJoCo."""
+    """Compile a model by MuJoCo."""
     return mujoco.MjModel.from_xml_string(mjcf(model, dt))
 
 
 def mjcf(model: Model, dt: float) -> str:
-    """MJCF text of a model without its actuators and shapes: damping, springs and armature included."""
+    """MJCF text of a model without its actuators and shapes, with damping, springs and armature."""
     p = model.params
     children = {i: [] for i in range(-1, model.nb)}
     for i, parent in enumerate(model.parent):
@@ -58,7 +58,7 @@ def mjcf(model: Model, dt: float) -> str:
 
 
 class InMuJoCo:
-    """A model in MuJoCo, with its own order of joints mapped to ours."""
+    """A model in MuJoCo, with its order of joints mapped to ours."""
 
     def __init__(self, model: Model, dt: float = 1e-3):
         self.model, self.m = model, to_mujoco(model, dt)
@@ -97,7 +97,7 @@ class InMuJoCo:
 
 
 def depth_first(model):
-    """Bodies so that each subtree is contiguous, which Pinocchio's recursions rely on."""
+    """Order of bodies with contiguous subtrees, as Pinocchio's recursions require."""
 
     def walk(i):
         yield i

@@ -1,4 +1,4 @@
-"""Activations and muscles: MuJoCo's, to rounding; gradients by differences; everywhere that a state goes."""
+"""Activations and muscles: equal to MuJoCo's up to rounding; gradients; all uses of a state."""
 
 import re
 
@@ -46,7 +46,7 @@ def model():
 
 
 def given(model, seed, batch=None):
-    """A random state, its activations also beyond their ranges, and controls."""
+    """A random state, with activations also beyond their ranges, and controls."""
     rng = np.random.default_rng(seed)
     state = random_state(model, rng, batch)
     lead = () if batch is None else (batch,)
@@ -54,7 +54,7 @@ def given(model, seed, batch=None):
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS)
-def test_a_step_is_mujocos(model, integrator):
+def test_a_step_equals_mujocos(model, integrator):
     m = mujoco.MjModel.from_xml_string(ROBOT)
     m.opt.integrator = INTEGRATORS[integrator]
     d, sim = mujoco.MjData(m), ag.Simulator(model, integrator=integrator)
@@ -68,7 +68,7 @@ def test_a_step_is_mujocos(model, integrator):
             np.testing.assert_allclose(x[k], y, rtol=1e-9, atol=1e-9)
 
 
-def test_forces_are_mujocos(model):
+def test_forces_equal_mujocos(model):
     m = mujoco.MjModel.from_xml_string(ROBOT)
     d, sim, (state, u) = mujoco.MjData(m), ag.Simulator(model), given(model, 1, 20)
     readings = np.concatenate(list(sim.sensors(state, u[:, 0]).values()), 1)
@@ -131,7 +131,7 @@ def test_the_same_on_every_target_and_with_every_checkpoint(model):
             np.testing.assert_allclose(coarse[name], x, atol=2e-2 * np.abs(x).max(), err_msg=name)
 
 
-def test_staged_for_a_gpu(model):
+def test_activations_are_staged_for_a_gpu(model):
     device = Recorder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "device", lambda number: device)
@@ -173,7 +173,7 @@ def test_policy_reads_activations(model):
     assert np.isclose((ends[0] - ends[1]) / 2e-6, grad.act0 @ d, rtol=1e-6)
 
 
-def test_files(model, tmp_path):
+def test_activations_survive_saving(model, tmp_path):
     sim, (state, u) = ag.Simulator(model), given(model, 6)
     traj = sim.rollout(state, u)
     for name in ("run.npz", "run.csv"):
@@ -190,7 +190,7 @@ def test_files(model, tmp_path):
     np.testing.assert_allclose(ag.Simulator(again).step(state, u[0]).v, sim.step(state, u[0]).v, rtol=1e-9)
 
 
-def test_scene(model):
+def test_activations_in_a_scene(model):
     both, (state, u) = ag.scene([model, model], floor=False), given(model, 7, 2)
     assert both.na == 2 * model.na
     whole = ag.Simulator(both).step(state.map(np.ravel), u[:, 0].ravel())
@@ -214,7 +214,7 @@ def test_switched_off_activations_stay(off):
     np.testing.assert_allclose(after.v, d.qvel, rtol=1e-9)
 
 
-def test_by_hand():
+def test_builder_calls():
     b = ag.ModelBuilder("arm")
     b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
     b.muscle("muscle", "rod", force=10.0, length_range=(-1.0, 1.0), time=(0.04, 0.04))
@@ -227,7 +227,7 @@ def test_by_hand():
         b.actuator("x", "rod", dynamics="slow")
 
 
-def test_words(model):
+def test_invalid_arguments_are_refused(model):
     sim, (state, u) = ag.Simulator(model), given(model, 8)
     np.testing.assert_array_equal(
         sim.step((state.q, state.v), u[0]).act, sim.step(state._replace(act=np.zeros(7)), u[0]).act

@@ -1,4 +1,4 @@
-"""Adhesion: bodies are pulled to what they touch; MuJoCo's steps, gradients by differences."""
+"""Adhesion actuators: MuJoCo's steps, and gradients."""
 
 import mujoco
 import numpy as np
@@ -35,7 +35,7 @@ def both(cone="elliptic", integrator="Euler"):
 @pytest.mark.parametrize(
     ("cone", "integrator"), [("elliptic", "Euler"), ("pyramidal", "implicitfast"), ("elliptic", "RK4")]
 )
-def test_steps_are_mujocos(cone, integrator):
+def test_steps_equal_mujocos(cone, integrator):
     m, model = both(cone, integrator)
     d, sim, rng, touched = (
         mujoco.MjData(m),
@@ -79,7 +79,7 @@ def test_saved_edited_and_refused(tmp_path):
         ag.edit(model).actuator("wrong", body="ball", kind="velocity")
 
 
-def test_numpy_is_the_native_code():
+def test_numpy_agrees_with_native():
     _, model = both()
     found = []
     for backend in ("native", "numpy"):
@@ -91,7 +91,7 @@ def test_numpy_is_the_native_code():
         np.testing.assert_allclose(a, b, atol=1e-9 * np.abs(a).max())
 
 
-def test_a_pack_has_the_bits_of_one():
+def test_simd_lanes_have_the_bits_of_one_robot():
     _, model = both()
     sim, rng = ag.Simulator(model), np.random.default_rng(2)
     state = sim.reset(batch=5)

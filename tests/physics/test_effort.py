@@ -1,5 +1,4 @@
-"""Limits of the force of all actuators on a joint, weight that they compensate within these, and limits of one on a tendon:
-MuJoCo's forces, steps and gradients."""
+"""Effort limits of joints, gravity compensation by actuators within these, and force limits of tendons."""
 
 import mujoco
 import numpy as np
@@ -38,7 +37,7 @@ def robot(integrator, lifting):
 
 
 @pytest.mark.parametrize("integrator, lifting", [("Euler", 0), ("implicitfast", 1), ("implicit", 0), ("RK4", 1)])
-def test_steps_and_forces_are_mujocos(integrator, lifting):
+def test_steps_and_forces_equal_mujocos(integrator, lifting):
     text = robot(integrator, lifting)
     m, model = mujoco.MjModel.from_xml_string(text), ag.load(text)
     d, sim, rng, free = mujoco.MjData(m), ag.Simulator(model), np.random.default_rng(0), 0
@@ -80,7 +79,7 @@ def test_sensors_have_gradients():
     np.testing.assert_allclose(grad.q, slopes, atol=1e-8)
 
 
-def test_saved_and_edited(tmp_path):
+def test_effort_limits_survive_saving_and_editing(tmp_path):
     model = ag.load(robot("Euler", True))
     ag.save(model, tmp_path / "again.xml")
     again = ag.edit(ag.load(tmp_path / "again.xml")).build()
@@ -92,7 +91,7 @@ def test_saved_and_edited(tmp_path):
         ag.Simulator(arm).step(arm.keyframe(), params=arm.params.replace(effort_limit=limits))
 
 
-def test_without_actuators_they_compensate_nothing():
+def test_without_actuators_gravity_is_not_compensated():
     text = robot("Euler", True)
     for bare in (
         text[: text.index("<actuator>")] + "</mujoco>",

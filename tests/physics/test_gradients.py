@@ -1,4 +1,5 @@
-"""Gradients of steps and rollouts against central differences: every joint, actuator, integrator, and awkward points."""
+"""Gradients of steps and rollouts compared with central differences: every joint, actuator, integrator, and singular
+points."""
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ INTEGRATORS = ["euler", "explicit", "implicit", "implicitfast", "rk4"]
 
 
 def one_joint_type(joint):
-    """A small tree whose joints are all of one type (free: three roots)."""
+    """A small tree with joints of one type (free: three roots)."""
     return ag.robots.random_tree(5, 5, joints=(joint,))
 
 
@@ -84,7 +85,7 @@ def wrench_loss(sim, state, wrench, bars, params=None):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_wrenches(seed):
+def test_gradients_of_wrenches(seed):
     model = ag.robots.random_tree(seed, 6)
     sim, rng = ag.Simulator(model, dt=1e-2), np.random.default_rng(seed)
     state, wrench = random_state(model, rng), rng.normal(size=(3, model.nb, 6))
@@ -120,8 +121,8 @@ def quaternion(angle, axis=(0.6, 0.0, 0.8)):
     "angle", [0.0, np.pi, -np.pi, 2 * np.pi], ids=["zero", "half turn", "half turn back", "full turn"]
 )
 @pytest.mark.parametrize("spin", [0.0, 1e-9, 3.0])
-def test_no_singular_points(angle, spin):
-    """Zero rotation, half turns and zero velocity are ordinary points: finite, and equal to finite differences."""
+def test_gradients_at_zero_and_half_turns(angle, spin):
+    """Zero rotation, half turns and zero velocity are regular points: finite, and equal to finite differences."""
     model = ag.robots.random_tree(7, 5, joints=("free", "spherical", "revolute"))
     sim = ag.Simulator(model, dt=1e-2)
     q, v = np.zeros(model.nq), np.full(model.nv, spin)
@@ -147,8 +148,8 @@ def test_no_singular_points(angle, spin):
         assert abs(fd - grad.v0[k]) < 1e-6 * max(1, abs(grad.v0[k]))
 
 
-def test_straight_arm_is_no_singular_point():
-    """All joints of a chain at zero, at rest, without gravity: M stays regular and all gradients finite and right."""
+def test_gradients_of_a_straight_arm():
+    """All joints of a chain at zero, at rest, without gravity: M is regular and all gradients are right."""
     model = ag.robots.chain(6)
     still = model.params.replace(gravity=np.zeros(3))
     sim = ag.Simulator(model)
@@ -193,8 +194,8 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_linearize_is_one_vjp_per_direction(way):
-    """Whatever the directions share; and the same bits for a robot of a batch and for one alone."""
+def test_linearize_equals_one_vjp_per_direction(way):
+    """Directions share work; the bits are equal in a batch and alone."""
     model, options = WAYS[way]
     sim, rng = ag.Simulator(model, **options), np.random.default_rng(0)
     state = sim.reset(batch=3)
@@ -257,7 +258,7 @@ def test_f32_gradients_are_near_f64():
 
 
 def test_a_wrong_gradient_is_caught():
-    """gradcheck fails when it should: with the parameters' gradient scaled, it raises."""
+    """gradcheck raises if the gradient of the parameters is scaled."""
 
     class Wrong(ag.Simulator):
         def vjp(self, *args, **kwargs):

@@ -1,4 +1,4 @@
-"""Mocap bodies: others are welded to them and touch them, wherever they are put."""
+"""Mocap bodies: welds to them and contacts with them, at any pose."""
 
 import mujoco
 import numpy as np
@@ -45,7 +45,7 @@ def model(file):
     return ag.load(file)
 
 
-def test_steps_are_mujocos(model):
+def test_steps_equal_mujocos(model):
     m = mujoco.MjModel.from_xml_string(XML)
     d, sim, rng = mujoco.MjData(m), ag.Simulator(model, threads=1), np.random.default_rng(0)
     touched = 0
@@ -93,8 +93,8 @@ def test_gradients_of_poses(model):
         np.testing.assert_allclose((grad[name] * direction).sum(), slope, rtol=1e-6)
 
 
-def test_touch_what_mujoco_lets_them(model):
-    """Neither each other, nor the world, nor what hangs on them."""
+def test_mocap_bodies_collide_as_in_mujoco(model):
+    """They collide neither with each other, nor with the world, nor with their children."""
     names = {frozenset(model.shapes.names[k] for k in pair) for pair in model.shapes.pairs}
     assert frozenset(("paddle", "ball")) in names
     assert not any("paddle" in pair and pair & {"bob", "geom0"} for pair in names)

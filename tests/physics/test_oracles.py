@@ -93,7 +93,7 @@ def test_agrees_with_pinocchio(seed, n):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_step_is_mujocos_step(seed):
+def test_a_step_equals_mujocos(seed):
     """Semi-implicit Euler with implicit damping is MuJoCo's own integrator."""
     model = ag.robots.random_tree(seed, 8)
     off = model.params.replace(gain=0.0 * model.params.gain, bias=0.0 * model.params.bias)
@@ -107,7 +107,7 @@ def test_a_step_is_mujocos_step(seed):
     np.testing.assert_allclose(final.v, other.d.qvel[other.v], atol=1e-8)
 
 
-def test_wrench_is_mujocos_xfrc_applied():
+def test_wrench_equals_xfrc_applied():
     model = ag.robots.random_tree(11, 8)
     rng = np.random.default_rng(0)
     off = model.params.replace(gain=0.0 * model.params.gain, bias=0.0 * model.params.bias)

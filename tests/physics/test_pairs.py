@@ -1,7 +1,4 @@
-"""One test for every registered pair: dot test, second-order Taylor remainder, linearity of the bars, inputs untouched.
-
-Seeds are drawn until every `select` of forward and adjoint has gone both ways, so that no branch is left untried.
-"""
+"""Tests of every registered pair: dot test, second-order Taylor remainder, linearity of the cotangents, inputs unchanged."""
 
 import typing
 
@@ -35,7 +32,7 @@ MOST_SEEDS = 40
 
 
 class Watched(NumpyTarget):
-    """Remembers what every select was told; the code has no other branches, so the n-th one is always the same."""
+    """Records the mask of every select; the code has no other branches, so the n-th one is always the same."""
 
     def __init__(self):
         super().__init__("f64", LANES)
@@ -76,7 +73,7 @@ def positive(x):
 
 
 def shapes(inputs, rng):
-    """Two shapes with lengths above zero, some of them inside each other."""
+    """Two shapes with positive sizes, some of them overlapping."""
     A, size_a, B, size_b, at = inputs
     near = B.r.map(lambda x: x * np.where(rng.random(LANES) < 0.3, 0.2, 1.5))
     return [A, positive(size_a), Pose(B.R, near), positive(size_b), at]
@@ -91,7 +88,7 @@ def update(inputs, rng):
 
 
 def softness(inputs, rng):
-    """Both numbers of a reference have one sign; impedances reach a little beyond their range."""
+    """References with both numbers of one sign; impedances slightly beyond their range."""
     ref, imp, least = inputs
     sign = np.where(rng.random(LANES) < 0.6, 1.0, -1.0)
     ref = SolRef(sign * (np.abs(ref.t) * 0.1 + 0.01), sign * (np.abs(ref.ratio) + 0.2))
@@ -110,7 +107,7 @@ def references(inputs, rng):
 
 
 def muscle(inputs, rng):
-    """Lengths and velocities around and beyond what a muscle has; its numbers in their order."""
+    """Lengths and velocities within and beyond the range of a muscle; its parameters in order."""
     m, first, last, *motion = inputs
     low, high, force, shortest, longest, speed, passive, lengthening = (np.abs(x) for x in m.leaves())
     m = Muscle(
@@ -159,7 +156,7 @@ HELD_CONSTANT = {"sphere", "capsule", "cylinder", "box", "plane", "cone", "imped
 
 # -- tangents of what is not a vector space ------------------------------------------------------------------------------
 def tangent_kind(kind):
-    """A transform moves by a twist (stored as a Force's six numbers); everything else by adding its own kind."""
+    """Type of a tangent: a twist for a transform (stored as a Force's six numbers), otherwise the type itself."""
     return Force if issubclass(kind, Transform) else kind
 
 
@@ -173,7 +170,7 @@ def moved(x, d, h):
 
 
 def difference(a, b):
-    """y1 - y0 in the coordinates that its cotangent pairs with."""
+    """Return y1 - y0 in the coordinates paired with its cotangent."""
     if isinstance(a, Transform):
         R = b.R.T @ a.R
         th = [(R.zy - R.yz) / 2, (R.xz - R.zx) / 2, (R.yx - R.xy) / 2]
@@ -193,7 +190,7 @@ def bars_of(x):
 
 
 def check(name, target, seed):
-    """All checks at one draw; returns what the selects of forward and adjoint chose."""
+    """Run all checks at one draw; return the choices of the selects of forward and adjoint."""
     forward, vjp = PAIRS[name]
     hints = typing.get_type_hints(forward)
     out_kind = hints.pop("return")
@@ -240,7 +237,7 @@ def check(name, target, seed):
 
 
 @pytest.mark.parametrize("name", sorted(PAIRS))
-def test_pair(name, target):
+def test_adjoint_of_a_pair(name, target):
     seen = None
     for seed in range(MOST_SEEDS):
         masks = check(name, target, seed)
@@ -252,7 +249,7 @@ def test_pair(name, target):
 
 
 def test_every_adjoint_of_the_leaves_is_registered():
-    """Whatever is called f_vjp beside f, and is a function of numbers alone, is in the register."""
+    """Every f_vjp beside f that is a function of values only is in the register."""
     import inspect
     import sys
 
@@ -273,7 +270,7 @@ def test_every_adjoint_of_the_leaves_is_registered():
 
 
 def test_register_is_complete():
-    """The operators the physics is built from are all there."""
+    """The register has all operators of the physics."""
     wanted = """vectors.dot vectors.cross vectors.outer vectors.norm vectors.normalise vectors.mat_apply
     vectors.mat_product vectors.sym_apply vectors.rotate rotations.quat_product rotations.quat_normalise
     rotations.quat_matrix rotations.quat_exp motion.power motion.cross_motion motion.cross_force motion.at_point

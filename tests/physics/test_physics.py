@@ -49,7 +49,7 @@ def test_linear_momentum_of_a_spinning_body_is_exact():
 
 @pytest.mark.parametrize("seed", [1, 4])
 def test_momentum_of_a_floating_tree(seed):
-    """No gravity, motors pushing legs against the trunk: the momentum of the whole stays, to the order of the step."""
+    """Without gravity, with legs moving against the trunk: the total momentum is conserved to the order of the step."""
     model = ag.robots.quadruped()
     floating = model.params.replace(gravity=np.zeros(3))
     state = random_state(model, np.random.default_rng(seed))
@@ -62,7 +62,7 @@ def test_momentum_of_a_floating_tree(seed):
 
 
 def com_velocity(sim, q, v, h=1e-5):
-    """How fast the centre of mass moves, from positions a moment later and earlier."""
+    """Velocity of the center of mass, by finite differences of positions."""
     ends = [sim.outputs(ag.State(ag.move(sim.model, q, s * h * v), v)).com for s in (1, -1)]
     return (ends[0] - ends[1]) / (2 * h)
 
@@ -100,8 +100,8 @@ def test_stiff_damping_is_stable():
     assert np.isfinite(grad.params.flat).all()
 
 
-def test_laws_do_not_depend_on_where_the_robot_is():
-    """Moving and turning a floating robot and gravity together changes nothing."""
+def test_motion_is_invariant_under_rigid_transformations():
+    """Moving and rotating a floating robot together with gravity changes nothing."""
     model = ag.robots.quadruped()
     sim, rng = ag.Simulator(model), np.random.default_rng(0)
     state, u = random_state(model, rng), rng.normal(size=(30, 12))

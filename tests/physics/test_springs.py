@@ -1,4 +1,4 @@
-"""Springs of ball and free joints, and springs and dampers that are not linear: beside MuJoCo, and their gradients."""
+"""Springs of ball and free joints, nonlinear springs and dampers: agreement with MuJoCo, and gradients."""
 
 import mujoco
 import numpy as np
@@ -41,7 +41,7 @@ def state_of(model, rng, batch=None):
     return state
 
 
-def test_forces_and_energies():
+def test_forces_and_energies_equal_mujocos():
     m, model = both("Euler")
     d, sim, rng = mujoco.MjData(m), ag.Simulator(model), np.random.default_rng(0)
     for _ in range(5):
@@ -54,7 +54,7 @@ def test_forces_and_energies():
 
 
 @pytest.mark.parametrize("integrator", ["Euler", "implicitfast", "implicit", "RK4"])
-def test_steps(integrator):
+def test_steps_equal_mujocos(integrator):
     m, model = both(integrator)
     d, sim, state = mujoco.MjData(m), ag.Simulator(model), state_of(model, np.random.default_rng(1))
     d.qpos[:], d.qvel[:] = state[:2]
@@ -99,7 +99,7 @@ def test_gradients(integrator):
         assert found == pytest.approx(np.sum((grad.params[name] + out.params[name]) * d), rel=1e-7, abs=1e-8), name
 
 
-def test_saved_and_edited(tmp_path):
+def test_springs_survive_saving_and_editing(tmp_path):
     _, model = both("Euler")
     ag.save(model, tmp_path / "again.xml")
     again, edited = ag.load(tmp_path / "again.xml"), ag.edit(model).build()

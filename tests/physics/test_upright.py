@@ -1,4 +1,4 @@
-"""A capsule that stands upright on a plane: its axis, which lays out the frame of the contact, is the normal itself."""
+"""An upright capsule on a plane: its axis, which determines the contact frame, coincides with the normal."""
 
 import mujoco
 import numpy as np

@@ -1,4 +1,4 @@
-"""Tendons around spheres and cylinders: MuJoCo's lengths and forces; gradients by differences; the same on every target."""
+"""Tendons around spheres and cylinders: MuJoCo's lengths and forces; gradients; equal on every target."""
 
 import mujoco
 import numpy as np
@@ -43,8 +43,8 @@ def given(model, seed, batch=None):
     return state._replace(q=2 * state.q), rng.normal(size=(*([] if batch is None else [batch]), 2, model.nu))
 
 
-def test_agrees_with_mujoco(model):
-    """Where a string touches the inside of a shape, MuJoCo's iteration stops at 1e-8 of its velocity."""
+def test_steps_agree_with_mujoco(model):
+    """Inside a shape, MuJoCo's iteration stops at a relative error of 1e-8."""
     m, (state, u) = mujoco.MjModel.from_xml_string(ROBOT), given(model, 0, 150)
     d, sim = mujoco.MjData(m), ag.Simulator(model, backend="numpy")
     readings = np.concatenate(list(sim.sensors(state, u[:, 0]).values()), 1)
@@ -102,7 +102,7 @@ def test_saved_and_in_a_scene(model, tmp_path):
 
 
 def test_ends_that_coincide_or_lie_on_the_surface():
-    """A string without length pulls along x, as MuJoCo has it; one from the surface leaves along it."""
+    """A string without length pulls along x, as in MuJoCo; one from the surface leaves along it."""
     text = f"""<mujoco><worldbody><site name="w" pos="0 0 1"/>
       <body pos="0 0 1"><freejoint/><geom size=".1" mass="2" {CALM}/><site name="s"/></body>
       <body pos="1 0 1"><joint axis="0 1 0"/><geom name="c" type="cylinder" size=".05 .1" mass="2" {CALM}/>
@@ -129,7 +129,7 @@ def test_ends_that_coincide_or_lie_on_the_surface():
     assert found == pytest.approx(np.subtract(*ends) / 2e-6, rel=1e-6)
 
 
-def test_words():
+def test_invalid_paths_are_refused():
     b = ag.ModelBuilder("arm")
     b.body("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5))
     for name, x in (("one", -0.3), ("two", 0.3), ("centre", 0.0)):

@@ -137,7 +137,7 @@ def test_saving_other_weights_is_refused(tmp_path):
     model = arm(mass=1.0)
     heavy = model.params.replace(mass=[20.0])
     with pytest.raises(
-        ag.ModelError, match=r"weights of constraints \('dof_weight'\): made anew: save params.reweighted"
+        ag.ModelError, match=r"inverse weights of constraints \('dof_weight'\): recomputed: save params.reweighted"
     ):
         ag.save(model, tmp_path / "heavy.xml", params=heavy)
     ag.save(model, tmp_path / "heavy.xml", params=heavy.reweighted())

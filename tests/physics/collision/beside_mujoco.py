@@ -1,4 +1,4 @@
-"""Two shapes in many placements at once: the contacts that our routines find, and MuJoCo's."""
+"""Contacts of two shapes in many placements at once, by our routines and by MuJoCo."""
 
 import mujoco
 import numpy as np
@@ -41,7 +41,7 @@ def random_rotations(rng, n):
 
 
 def tilts(rng, n, angle):
-    """Small turns about random axes."""
+    """Small rotations about random axes."""
     w = rng.normal(size=(n, 3))
     w *= angle / np.linalg.norm(w, axis=1, keepdims=True)
     zero = np.zeros(n)
@@ -63,7 +63,7 @@ def three(size):
 
 
 def placed_hull(given, vertices, saved_geometry=None):
-    """The hull of points, which may have moved a little since."""
+    """Hull of points, which may have moved slightly since its construction."""
     saved_geometry = saved_geometry or hull_of(np.asarray(given, float))
     row, reals = tables_of(np.asarray(given, float), saved_geometry)
 
@@ -104,13 +104,13 @@ def solid(shape, X, size=None, vertices=None):
 
 
 def collided(a, b, X_a, X_b, near, n):
-    """The rows that a pair of solids fills, its routine, and the solids."""
+    """Return the rows of a pair of solids, its routine, and the solids."""
     slots, routine, solids = collide_pair(a, b, X_a, X_b, near, n)
     return [slots.rows[k] for k in range(len(routine.features))], routine, solids
 
 
 def collide_pair(a, b, X_a, X_b, near, n):
-    """The same with all that is in the slots."""
+    """Return the slots of a pair of solids, its routine, and the solids."""
     routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
     margin = NumpyMemory(np.full((SLOTS * CONVEX_CONTACT.size + 200 * 8 * RING_BLOCKS, n), np.nan), 0)
     slots = slots_in(margin, frozenset({CONVEX}), RING_BLOCKS)
@@ -122,7 +122,7 @@ def collide_pair(a, b, X_a, X_b, near, n):
 
 
 class Contact:
-    """Of one placement: gaps, points and normals (from a to b) of its contacts within the margin."""
+    """Distances, points and normals (from a to b) of one placement's contacts within the margin."""
 
     def __init__(self, gaps, points, normals):
         self.gaps, self.points, self.normals = (np.asarray(x, float) for x in (gaps, points, normals))
@@ -132,7 +132,7 @@ class Contact:
 
 
 def ours(a, b, poses, margin):
-    """A Contact for each placement. a, b: (kind, size); poses: (Ra, ra, Rb, rb), each (n, ...)."""
+    """Return a Contact for each placement. a, b: (kind, size); poses: (Ra, ra, Rb, rb), each (n, ...)."""
     Ra, ra, Rb, rb = poses
     n = len(ra)
     routine = ROUTINES[BY_SHAPES[KIND[a[0]], KIND[b[0]]]]
@@ -153,7 +153,7 @@ def ours(a, b, poses, margin):
 
 
 class Theirs:
-    """MuJoCo's contacts of two shapes; both are moved."""
+    """MuJoCo's contacts of two movable shapes."""
 
     def __init__(self, a, b, margin, flags=""):
         assets, bodies = "", ""
@@ -200,7 +200,7 @@ class Theirs:
 
 
 def same(one, other, tolerance):
-    """Whether two contacts are the same points in any order."""
+    """Return True if two contacts have the same points in any order."""
     if len(one) != len(other):
         return False
     left = list(range(len(other)))
@@ -220,7 +220,7 @@ def same(one, other, tolerance):
 
 
 def placements(rng, n, reach, tilt=None):
-    """A anywhere, B at a distance below `reach` from it, turned at random or tilted by an angle against A."""
+    """Random poses of A, and of B within `reach` of it, randomly rotated, or tilted by an angle relative to A."""
     Ra, ra = random_rotations(rng, n), rng.normal(size=(n, 3))
     direction = rng.normal(size=(n, 3))
     direction *= (reach * rng.random((n, 1)) ** 0.5) / np.linalg.norm(direction, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Adjoints of pairs whose points are found together, at many placements at once, against differences."""
+"""Adjoints of jointly computed points, in many placements at once, compared with finite differences."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ WEDGE = np.array([[-1, -1, -1], [1, -1, -1], [0.1, 1.2, -1], [0.2, 0.1, 1.4]]) *
 
 
 def bowl():
-    """A mesh with many faces that are nearly one: a search has to tell them apart."""
+    """A mesh with many nearly coplanar faces, which a search must distinguish."""
     t = np.linspace(-0.1, 0.1, 7)
     shallow = [(x, y, 2e-3 * (x * x + y * y)) for x in t for y in t]
     rim = [(x, y, 0.1) for x in (-0.12, 0.12) for y in (-0.12, 0.12)]
@@ -45,7 +45,7 @@ LANES, STEP = 150, 1e-6
 
 
 def turn(w):
-    """Rotation matrices of small vectors (n, 3), to second order and renormalised."""
+    """Rotation matrices of small vectors (n, 3), to second order and renormalized."""
     angle = np.linalg.norm(w, axis=1)[:, None, None] + 1e-30
     K = np.zeros((len(w), 3, 3))
     K[:, 0, 1], K[:, 0, 2], K[:, 1, 2] = -w[:, 2], w[:, 1], -w[:, 0]
@@ -54,7 +54,7 @@ def turn(w):
 
 
 class Move:
-    """A random rigid motion about the origin, and changes of sizes and vertices, for both shapes."""
+    """Random rigid motion about the origin, and changes of sizes and vertices, of both shapes."""
 
     def __init__(self, rng, shapes, n, every=False):
         self.w, self.v = rng.normal(size=(2, n, 3)), rng.normal(size=(2, n, 3))
@@ -84,8 +84,10 @@ def numbers(gap, n):
 
 
 def errors(a, b, poses, seed, every=False):
-    """Of each real point in each placement: how far the adjoint along a random move is from differences; those that jump
-    (features change within the step) are left out. every: whether vertices of faces with more than three corners move too."""
+    """Error of the adjoint of each real point along a random displacement, without points whose features change.
+
+    every: include vertices of faces with more than three vertices.
+    """
     rng, n = np.random.default_rng(seed), len(poses[1])
     move = Move(rng, (a, b), n, every)
     y_bar = ContactGeometry(
@@ -132,7 +134,7 @@ def errors(a, b, poses, seed, every=False):
 
 
 def _vertices(solid, corners, moves):
-    """What changes of vertices do, those of corners by their numbers."""
+    """Effect of changes of vertices; those of contact vertices by their indices."""
     total = []
 
     def add(number, bar):
@@ -147,7 +149,7 @@ def _vertices(solid, corners, moves):
 
 
 def resting(rng, n, height, R, tilt, spread=0.04):
-    """B over A with a face or an edge down, turned about the vertical and tilted a little."""
+    """B over A with a face or an edge down, rotated about the vertical and slightly tilted."""
     Ra, ra = random_rotations(rng, n), 0.3 * rng.normal(size=(n, 3))
     angle, zero, one = rng.uniform(0, 6.28, n), np.zeros(n), np.ones(n)
     about = np.array([[np.cos(angle), -np.sin(angle), zero], [np.sin(angle), np.cos(angle), zero], [zero, zero, one]])
@@ -186,7 +188,7 @@ def test_pairs_of_solids_at_random_placements(a, b):
 
 
 @pytest.mark.parametrize("other", ["ellipsoid", "cylinder", "box", "bowl"])
-def test_beside_nearly_flat_faces(other):
+def test_adjoints_beside_nearly_flat_faces(other):
     poses = placements(np.random.default_rng(1), LANES, 0.35)
     found_ = errors(MORE[other], MORE["bowl"], poses, 2)
     assert len(found_) > 20
@@ -194,8 +196,8 @@ def test_beside_nearly_flat_faces(other):
 
 
 @pytest.mark.parametrize("other", ["capsule", "cylinder", "box", "bowl"])
-def test_what_touches_is_what_sticks_out_most(other):
-    """The gap along the normal is the distance of the two support planes, to the last digits."""
+def test_distance_is_that_of_the_support_planes(other):
+    """The distance along the normal is that of both support planes, to full precision."""
     poses = placements(np.random.default_rng(1), LANES, 0.35)
     a, b, n = MORE[other], MORE["bowl"], len(poses[1])
     with staging_on(NumpyTarget("f64", n)), np.errstate(all="ignore"):
@@ -210,7 +212,7 @@ def test_what_touches_is_what_sticks_out_most(other):
 
 
 @pytest.mark.parametrize("case", RESTING)
-def test_patches(case):
+def test_adjoints_of_contact_patches(case):
     a, b, height, R = RESTING[case]
     poses = resting(np.random.default_rng(1), LANES, height, R, 0.01)
     found_ = errors(MORE[a], MORE[b], poses, 2)
@@ -222,8 +224,8 @@ def test_patches(case):
 
 
 @pytest.mark.parametrize(("a", "b", "height"), [("roof", "mesh", 0.19), ("cylinder", "cube", 0.22)])
-def test_patches_of_faces_that_look_past_each_other(a, b, height):
-    """One of them cuts along its normal, and the gap is measured along the other's."""
+def test_adjoints_of_patches_of_tilted_faces(a, b, height):
+    """One face clips along its normal, and the distance is measured along the other's."""
     poses = resting(np.random.default_rng(1), LANES, height, UPRIGHT, 0.07)
     found_ = errors(MORE[a], MORE[b], poses, 2)
     assert len(found_) > 500
@@ -231,8 +233,8 @@ def test_patches_of_faces_that_look_past_each_other(a, b, height):
 
 
 @pytest.mark.parametrize(("a", "b"), [("cube", "cube"), ("table", "cube"), ("cylinder", "cube"), ("bowl", "cube")])
-def test_patches_by_all_vertices_of_their_faces(a, b):
-    """The normal of a face with many corners is that of its area, to which each of them adds, also where it is not flat."""
+def test_adjoints_of_patches_with_respect_to_all_vertices(a, b):
+    """The normal of a face with many vertices is that of its vector area, to which each contributes."""
     height = {"cube": 0.155, "table": 0.195, "cylinder": 0.225, "bowl": 0.07}[a]
     poses = resting(np.random.default_rng(1), LANES, height, UPRIGHT, 0.01)
     given, rng = MORE[b], np.random.default_rng(5)

@@ -1,4 +1,4 @@
-"""Concentric, aligned, parallel, deep and just touching placements: whatever is met, no gradient is endless or no number."""
+"""Concentric, aligned, parallel, deep and just touching placements: every gradient is finite and bounded."""
 
 from itertools import combinations_with_replacement
 
@@ -33,7 +33,7 @@ BOUND = (
 
 
 def every_place():
-    """(Ra, ra, Rb, rb) of all of them."""
+    """Return (Ra, ra, Rb, rb) of all placements."""
     rows = [(R, t * d) for R in QUARTERS for t in PLACES for d in ALONG]
     n, eye = len(rows), np.eye(3)
     Rb, rb = np.array([R for R, _ in rows]), np.array([r for _, r in rows])
@@ -69,7 +69,7 @@ def test_cotangents_are_finite_and_bounded(a, b):
 
 
 def largest():
-    """What a cotangent may become at each place: beside a common centre the normal really turns with 1 / distance."""
+    """Bound of the cotangent at each placement: beside a common center the normal rotates with 1 / distance."""
     apart = np.linalg.norm(every_place()[3], axis=1)
     return np.where((apart > 1e-12) & (apart < 1e-6), 1.0 / np.maximum(apart, 1e-12), BOUND)
 
@@ -79,7 +79,7 @@ def numbers(bars):
 
 
 def finite(gap, bars, n):
-    """How many of a point's gaps are near, after a look at all of these."""
+    """Check that all values are finite, and return the number of points nearby."""
     phi = np.broadcast_to(gap.phi, n)
     near = phi < 0.01
     assert np.isfinite(phi).all()

@@ -1,4 +1,4 @@
-"""Shapes on their way past other features: wherever a gradient changes at once the room is small, and elsewhere mostly not."""
+"""Shapes moving past features of each other: the margin is small wherever a gradient jumps, and mostly large elsewhere."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ STEPS, STRIDE = 2000, 2e-5  # of a way: metres, or radians
 
 
 class Way:
-    """B on its way past A with a constant speed and turn; begun where B comes near in some direction."""
+    """Motion of B past A with constant velocity and spin, starting near contact in a random direction."""
 
     def __init__(self, rng, a, b, k):
         if k % 2:  # nearly flat
@@ -48,7 +48,8 @@ class Way:
         self.v, self.w = 0.5 * rng.normal(size=3), rng.normal(size=3)
 
     def along(self, a, b, t):
-        """At each time: a smooth number made of all points nearer than NEAR, its slope by the adjoint, and the room."""
+        """Return at each time: a smooth function of all points nearer than NEAR, its slope by the adjoint, and the
+        margin."""
         n, w, v = len(t), self.w, self.v
         R, r = turn(t[:, None] * w) @ self.R0, self.r0 + t[:, None] * v
         A = Pose(matrices(np.tile(np.eye(3), (n, 1, 1))), vectors(np.zeros((n, 3))))
@@ -74,7 +75,7 @@ class Way:
 
 
 def points(routine, a, b, poses, n, near=NEAR):
-    """(gap, what its adjoint is asked, room) of each point of a pair."""
+    """Return (geometry, arguments of its adjoint, margin) of each point of a pair."""
     if routine.collide:
         slots, _, solids = collide_pair(a, b, *poses, near, n)
         margin = routine.margin(*solids, near, slots)
@@ -87,7 +88,8 @@ def points(routine, a, b, poses, n, near=NEAR):
 
 
 def kinks(value, slope):
-    """The steps in which a value goes elsewhere than the slopes at both ends say, by far more than in those around."""
+    """Return the steps in which a value differs from the prediction by the slopes at both ends, by far more than in its
+    neighbors."""
     off = np.abs(np.diff(value) - 0.5 * STRIDE * (slope[1:] + slope[:-1]))
     around = np.pad(off, 2, mode="edge")
     return np.flatnonzero(off > 1e-9 + 4.0 * np.maximum(around[:-4], around[4:]))
@@ -108,7 +110,7 @@ WAYS = [(*pair, 24, 0) for pair in CLOSED] + [(*pair, 5, pair == ("ellipsoid", "
 
 
 @pytest.mark.parametrize(("a", "b", "ways", "seed"), WAYS)
-def test_every_kink_is_where_there_is_little_room(a, b, ways, seed):
+def test_margins_are_small_at_every_kink(a, b, ways, seed):
     rng, one, other, seen, margins = np.random.default_rng(int(seed)), SHAPES[a], SHAPES[b], 0, []
     for k in range(ways):
         way = Way(rng, one, other, k)
@@ -126,7 +128,7 @@ def test_every_kink_is_where_there_is_little_room(a, b, ways, seed):
 @pytest.mark.parametrize(
     ("a", "b"), [("plane", "sphere"), ("plane", "box"), ("plane", "capsule"), ("sphere", "ellipsoid")]
 )
-def test_what_has_no_kinks_has_room(a, b):
+def test_margins_are_large_without_kinks(a, b):
     rng, one, other = np.random.default_rng(0), SHAPES[a], SHAPES[b]
     for k in range(4):
         value, slope, margin = Way(rng, one, other, k).along(one, other, (np.arange(STEPS) - STEPS // 2) * STRIDE)
@@ -146,8 +148,8 @@ def scene(kind):
 
 
 @pytest.mark.parametrize(("kind", "law"), [("box", "soft"), ("mesh", "soft"), ("box", "hard")])
-def test_a_gradient_is_off_only_where_the_margin_is_small(kind, law):
-    """A ball on the edge of a block: beyond it the normal turns with its place, over the face it does not."""
+def test_gradients_are_wrong_only_where_the_margin_is_small(kind, law):
+    """Ball on the edge of a block: beyond the edge the normal rotates, over the face it does not."""
     sim, eps = ag.Simulator(scene(kind), 1e-3, law=law), 1e-7
     off = np.array([-1e-2, -1e-4, -5e-8, 5e-8, 1e-4, 1e-2])
     q = np.tile([0.2, 0.01, 0.199, 1.0, 0.0, 0.0, 0.0], (len(off), 1))
@@ -166,8 +168,8 @@ def test_a_gradient_is_off_only_where_the_margin_is_small(kind, law):
     assert (error[~near] < 1e-5).all() and (margin[~near] > 2e-3).all(), (error, margin)
 
 
-def room_of(a, b, R, r, near):
-    """The room of B at this pose on A, for points nearer than `near`."""
+def margin_of(a, b, R, r, near):
+    """Margin of B at this pose on A, for points nearer than `near`."""
     A, B = (
         Pose(matrices(np.asarray(x)[None]), vectors(np.asarray(y)[None])) for x, y in ((np.eye(3), np.zeros(3)), (R, r))
     )
@@ -176,25 +178,25 @@ def room_of(a, b, R, r, near):
         return float(np.ravel(points(routine, a, b, (A, B), 1, near)[0][2])[0])
 
 
-def test_edges_flush_with_each_other_have_no_room():
-    """A shifted box whose edge lies over that of the other, pressed into it: turned, it touches with other corners."""
+def test_flush_edges_have_no_margin():
+    """A shifted box whose edge is flush with that of the other: a rotation changes the touching vertices."""
     flush, inside = (np.array([x, 0.02, 0.2399]) for x in (0.0, 0.03))
-    assert room_of(SHAPES["box"], SHAPES["box"], np.eye(3), flush, 0.0) < 1e-9
+    assert margin_of(SHAPES["box"], SHAPES["box"], np.eye(3), flush, 0.0) < 1e-9
     small = ("box", (0.04, 0.05, 0.12))
-    assert room_of(SHAPES["box"], small, np.eye(3), inside, 0.0) > 1e-6
+    assert margin_of(SHAPES["box"], small, np.eye(3), inside, 0.0) > 1e-6
 
 
-def test_level_capsule_over_both_rims_of_a_box_has_room_but_for_being_level():
+def test_level_capsule_over_both_rims_of_a_box_has_a_symmetric_margin_only():
     box, capsule = ("box", (0.2, 0.05, 0.05)), ("capsule", (0.05, 0.08))
     at = np.array([0.0, 0.01, 0.0999])
     level = (Pose(matrices(x[None]), vectors(y[None])) for x, y in ((np.eye(3), np.zeros(3)), (LYING, at)))
-    assert room_of(box, capsule, LYING, at, 0.0) > 1e-3
+    assert margin_of(box, capsule, LYING, at, 0.0) > 1e-3
     with staging_on(NumpyTarget("f64", 1)):
         A, B = level
         assert abs(float(np.ravel(box_capsule_symmetric_margin(A, three(box[1]), B, three(capsule[1])))[0])) < 1e-12
 
 
-def test_ball_on_the_axis_over_the_end_of_a_cylinder_has_the_gradient_of_a_face():
+def test_ball_on_the_axis_of_a_cylinder_has_the_gradient_of_its_end():
     size, bar = Vec3(0.1, 0.05, 0.0), ContactGeometry(0.3, Vec3(0.5, -0.7, 0.2), Vec3(0.4, 0.6, -0.1), Vec3.zero())
 
     def loss(x, y):

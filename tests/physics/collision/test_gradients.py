@@ -1,4 +1,4 @@
-"""Gradients of a step through every pair of shapes, under both laws, against differences."""
+"""Gradients of a step through every pair of shapes, under both laws, compared with finite differences."""
 
 import numpy as np
 import pytest
@@ -69,7 +69,7 @@ HULLS = [
 
 
 def scene(places):
-    """All pairs far from each other, so that each touches alone; A on a joint (a plane is fixed), B free."""
+    """All pairs far from each other; A on a joint (a plane is fixed), B free."""
     b, q = ag.ModelBuilder("pairs"), []
     for k, (one, other, place, rotation) in enumerate(places):
         mask = {"group": 1 << k, "touches": 1 << k, "friction": 0.6}
@@ -96,7 +96,7 @@ def scene(places):
 
 
 def touching(sim, state):
-    """The pairs of shapes that touch."""
+    """Return the touching pairs of shapes."""
     gap = sim.contacts(sim.rollout(state, np.zeros((1, sim.model.nu)))).gap[0]
     return {names for names, phi in zip(sim.contact_names, gap, strict=True) if phi < 0}
 
@@ -106,7 +106,7 @@ SMALL = 1e-5
 
 
 def directions(model, k, rng):
-    """Random moves of what belongs to pair k alone: (what, a function of params or state)."""
+    """Yield random displacements of pair k: (field or part of the state, displacement)."""
     bodies = [i for i, name in enumerate(model.bodies) if name[1:] == str(k)]
     shapes = [i for i, name in enumerate(model.shapes.names) if model.shapes.masks[i][0] == 1 << k]
     dofs = [d for i in bodies for d in range(model.joint_v[i], model.joint_v[i] + model.joint_kind(i).nv)]

@@ -1,4 +1,4 @@
-"""Height fields: contacts beside MuJoCo's and exact ones, gradients, targets, motion, files."""
+"""Height fields: contacts compared with MuJoCo's and with exact ones, gradients, targets, motion, files."""
 
 from itertools import combinations, product
 
@@ -46,14 +46,14 @@ def scattered(rng, n):
 
 
 def collided(sim, q):
-    """Gaps, points and normals of all points that may touch, a robot a row."""
+    """Return distances, points and normals of all candidate points, one batch element per row."""
     saved_geometry = sim.contacts(sim.rollout(ag.State(q, np.zeros((len(q), 6))), np.zeros((len(q), 1, 0))))
     return saved_geometry.gap[:, 0], saved_geometry.point[:, 0]
 
 
 @pytest.mark.parametrize("name", ["sphere", "capsule", "ellipsoid", "cylinder"])
-def test_contacts_are_mujocos(name):
-    """One to a prism, in MuJoCo's order; where the solid is deep in the ground there may be another minimum."""
+def test_contacts_equal_mujocos(name):
+    """One contact per prism, in MuJoCo's order; in deep penetration there may be another minimum."""
     rng = np.random.default_rng(0)
     source = xml(rng.uniform(size=(ROWS, COLS)), GEOMS[name])
     m = mujoco.MjModel.from_xml_string(source)
@@ -75,7 +75,7 @@ def test_contacts_are_mujocos(name):
 
 
 def least(V, W):
-    """The exact depth of two convex hulls: all axes that faces and pairs of edges can have are tried."""
+    """Return the exact penetration depth of two convex hulls, by testing all axes of faces and pairs of edges."""
     edges = [[b - a for a, b in combinations(P, 2)] for P in (V, W)]
     axes = [np.cross(a, b) for a in edges[0] for b in edges[1]]
     axes += [np.cross(b - a, c - a) for P in (V, W) for a, b, c in combinations(P, 3)]
@@ -87,7 +87,7 @@ def least(V, W):
 
 @pytest.mark.parametrize("name", ["box", "mesh"])
 def test_depths_of_corners_and_edges_are_exact(name):
-    """MuJoCo's native routine is not with prisms, so that all axes that can separate two polyhedra are tried instead."""
+    """All separating axes of two polyhedra are tested, since MuJoCo's native routine is not exact with prisms."""
     rng = np.random.default_rng(0)
     source = xml(rng.uniform(size=(ROWS, COLS)), GEOMS[name])
     model, m = ag.load(source), mujoco.MjModel.from_xml_string(source)
@@ -121,7 +121,7 @@ SIZES = {name: size for name, size in test_gradients.SIZES.items() if name != "p
 
 
 def patches(moving=False, kinds=tuple(SIZES)):
-    """A patch of ground for each kind of solid, far from each other; the ground may hang on a hinge, and the solid be fixed."""
+    """One field for each type of solid, far from each other; the field may be on a hinge, and the solid fixed."""
     rng, b, q = np.random.default_rng(1), ag.ModelBuilder("patches"), []
     places = {"sphere": 0.167, "capsule": 0.373, "ellipsoid": 0.231, "cylinder": 0.219, "box": 0.215, "points": 0.232}
     for k, name in enumerate(kinds):
@@ -200,7 +200,7 @@ def test_a_ball_rolls_into_a_valley():
     assert np.linalg.norm(traj.q[-1, :2] - (0.1, -0.2)) < 0.5 and traj.q[-1, 2] < 0.4  # it goes to and fro
 
 
-def test_files_keep_it(tmp_path):
+def test_height_fields_survive_saving(tmp_path):
     model, state = patches()
     ag.save(model, tmp_path / "patches.xml")
     again = ag.load(tmp_path / "patches.xml")
@@ -211,7 +211,7 @@ def test_files_keep_it(tmp_path):
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-6)  # a file keeps heights in single precision
 
 
-def test_scenes_keep_what_moves():
+def test_scenes_omit_fixed_fields_only():
     model, _state = patches(moving=True)
     with pytest.warns(UserWarning, match="height_field and height_field, height_field and plane"):  # as in MuJoCo
         two = ag.scene([model, model])
@@ -219,7 +219,7 @@ def test_scenes_keep_what_moves():
     assert [g[1:] for g in two.shapes.grids if g[1]] == [g[1:] for g in model.shapes.grids if g[1]] * 2
 
 
-def test_what_no_ground_is_made_of():
+def test_invalid_height_fields_are_refused():
     b = ag.ModelBuilder("bad")
     for heights, size, base, word in (
         (np.zeros(4), (1, 1), 0.1, "rows, columns"),
@@ -232,7 +232,7 @@ def test_what_no_ground_is_made_of():
             b.height_field("world", heights, size, base)
 
 
-def test_a_shape_that_outgrows_its_window_is_refused():
+def test_a_shape_larger_than_its_window_is_refused():
     model, state = patches()
     p, size = model.params, model.params.shape_size.copy()
     size[model.shapes.kind.index(2), 0] = 0.3
@@ -242,7 +242,7 @@ def test_a_shape_that_outgrows_its_window_is_refused():
         ag.Simulator(model).rollout(state, np.zeros((1, 0)), params=p.replace(height=p.height - 0.5))
 
 
-def test_its_mesh_is_closed():
+def test_visual_mesh_is_closed():
     mesh = height_field(np.random.default_rng(0).uniform(size=(4, 5)), (1.0, 2.0, 0.5))
     a, b, c = (mesh.vertices[mesh.faces[:, k]].astype(float) for k in range(3))
     area = np.cross(b - a, c - a)
@@ -258,7 +258,7 @@ def test_names_of_contacts():
 
 
 @pytest.mark.skipif(folder("dm_control") is None, reason="needs dm_control's files")
-def test_a_quadruped_on_its_terrain_steps_as_mujocos():
+def test_a_quadruped_on_terrain_steps_as_in_mujoco():
     m = mujoco.MjModel.from_xml_path(str(folder("dm_control") / "suite" / "quadruped.xml"))
     m.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     model = ag.load(m, strict=False)

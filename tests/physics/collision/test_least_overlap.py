@@ -1,4 +1,4 @@
-"""The search for the least overlap: when it may stop."""
+"""Termination of the search for the least overlap."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def hull(corners, seed):
 
 
 def overlaps(A, B, directions):
-    """Along each direction (n, 3), of each placement."""
+    """Overlap along each direction (n, 3), of each placement."""
     saved_geometry = []
     for u in directions:
         n = Vec3(*(np.full(COUNT, x) for x in u))
@@ -29,7 +29,7 @@ def overlaps(A, B, directions):
 
 
 @pytest.mark.parametrize(("a", "b"), [(hull(12, 1), hull(12, 2)), (("box", (0.1, 0.005, 0.05)), hull(20, 3))])
-def test_a_search_stops_where_no_direction_has_less_overlap_or_one_has_none(a, b):
+def test_a_search_stops_at_the_least_overlap_or_at_a_separating_direction(a, b):
     rng = np.random.default_rng(0)
     at = rng.normal(size=(COUNT, 3))
     at *= rng.uniform(0.03, 0.25, size=(COUNT, 1)) / np.linalg.norm(at, axis=1, keepdims=True)

@@ -1,4 +1,5 @@
-"""Each pair in many placements (apart, touching, deep, aligned): number, gaps, points and normals of contacts are MuJoCo's."""
+"""Each pair in many placements (apart, touching, deep, aligned): number, distances, points and normals of contacts equal
+MuJoCo's."""
 
 import numpy as np
 import pytest
@@ -27,7 +28,8 @@ CLOSED = [
 
 
 def both(one, other, count, tilt, seed=0, margin=MARGIN, exactly=False):
-    """(ours, MuJoCo's) of each placement in which either finds a contact. exactly: MuJoCo searches to the last digits."""
+    """Return (ours, MuJoCo's) of each placement in which either has a contact. exactly: MuJoCo iterates to full
+    precision."""
     a, b = SHAPES[one], SHAPES[other]
     poses = placements(np.random.default_rng(seed), count, 0.4, tilt)
     theirs = Theirs(a, b, margin)
@@ -39,13 +41,13 @@ def both(one, other, count, tilt, seed=0, margin=MARGIN, exactly=False):
 
 
 def hull(count, seed=0):
-    """As many corners, on an ellipsoid."""
+    """Hull of the given number of vertices on an ellipsoid."""
     v = np.random.default_rng(seed).normal(size=(count, 3))
     return "mesh", v / np.linalg.norm(v, axis=1, keepdims=True) * [0.1, 0.15, 0.2]
 
 
 def prism(angles):
-    """Upright, of any outline on an ellipse."""
+    """Upright prism with a random outline on an ellipse."""
     return "mesh", [(0.1 * np.cos(t), 0.15 * np.sin(t), z) for t in angles for z in (-0.1, 0.1)]
 
 
@@ -56,7 +58,7 @@ SHAPES["prism"] = prism(np.sort(np.random.default_rng(3).uniform(0, 2 * np.pi, 1
 
 @pytest.mark.parametrize("tilt", [None, 1e-3])
 @pytest.mark.parametrize("name", ["hull 8", "hull 60", "hull 500", "prism"])
-def test_hulls_on_planes_are_mujocos(name, tilt):
+def test_hulls_on_planes_equal_mujocos(name, tilt):
     saved_geometry = both("plane", name, 1000 if tilt is None else 300, tilt)
     assert len(saved_geometry) > 50 and max(len(theirs) for _, theirs in saved_geometry) > 2
     # where two faces lie as level as each other, another one may be taken
@@ -65,7 +67,7 @@ def test_hulls_on_planes_are_mujocos(name, tilt):
 
 @pytest.mark.parametrize("tilt", [None, 0.0, 1e-3])
 @pytest.mark.parametrize(("one", "other"), CLOSED)
-def test_closed_forms_are_mujocos(one, other, tilt):
+def test_closed_forms_equal_mujocos(one, other, tilt):
     if tilt == 0.0 and (one, other) in (("plane", "cylinder"), ("capsule", "box")):
         tilt = 1e-6  # of what is exactly level or upright MuJoCo asks what rounding left
     saved_geometry = both(one, other, 1000 if tilt is None else 300, tilt)
@@ -81,9 +83,11 @@ def test_closed_forms_are_mujocos(one, other, tilt):
         *(("many", other) for other in ("capsule", "cylinder", "box", "many")),
     ],
 )
-def test_contacts_of_solids_are_mujocos(one, other):
-    """Points, gaps and normals of patches, of edges and of nearest points, also of faces with many corners. Where solids are
-    deep in each other one of two searches may end at the other of two overlaps that are nearly the least."""
+def test_contacts_of_solids_equal_mujocos(one, other):
+    """Points, distances and normals of patches, edges and nearest points, also of faces with many vertices.
+
+    In deep penetration, two searches may end at different overlaps that are nearly the least.
+    """
     for tilt in (None, 0.02):
         saved_geometry = both(one, other, 300, tilt, margin=0.0, exactly=True)
         off = [pair for pair in saved_geometry if not same(*pair, 1e-4)]
@@ -92,7 +96,7 @@ def test_contacts_of_solids_are_mujocos(one, other):
 
 
 def reach(shape, R, n):
-    """How far a shape reaches along n, with more digits than the contacts have."""
+    """Extent of a shape along n, with more digits than the contacts have."""
     (kind, size), n = shape, (R.astype(np.longdouble).T @ n.astype(np.longdouble))
     size, across = np.asarray(size, np.longdouble), np.sqrt(n[0] ** 2 + n[1] ** 2)
     return {
@@ -104,8 +108,8 @@ def reach(shape, R, n):
 
 
 @pytest.mark.parametrize(("one", "other"), [("capsule", "cylinder"), ("ellipsoid", "box"), ("cylinder", "cylinder")])
-def test_where_normals_of_curved_solids_are_not_mujocos_ours_has_the_lesser_overlap(one, other):
-    """A search that ends once the overlap is right leaves the normal off by its root."""
+def test_normals_of_curved_solids_have_at_most_the_overlap_of_mujocos(one, other):
+    """A search that ends once the overlap is accurate has a normal accurate to the square root."""
     a, b = SHAPES[one], SHAPES[other]
     theirs = Theirs(a, b, 0.0)
     theirs.m.opt.ccd_tolerance, theirs.m.opt.ccd_iterations = 1e-12, 200
@@ -168,9 +172,11 @@ LYING_FLAT = {
 
 @pytest.mark.parametrize("tilt", [0.0, 1e-4, 3e-3, 0.03])
 @pytest.mark.parametrize("name", LYING_FLAT)
-def test_what_lies_flat_has_as_many_points_as_in_mujoco(name, tilt):
-    """And the same points, gaps and normals; of the corners of a cylinder's end, of which many fours are as far apart, others
-    may be taken: rounding chooses them in MuJoCo."""
+def test_aligned_solids_have_the_contact_points_of_mujoco(name, tilt):
+    """Points, distances and normals are equal, too.
+
+    Of a cylinder's end, many quadrilaterals have equal area, and rounding decides in MuJoCo: others may be chosen.
+    """
     one, other, height, R, most = LYING_FLAT[name]
     a, b, count = SHAPES[one], SHAPES[other], 100
     poses = resting(np.random.default_rng(1), count, height - 0.002, R, tilt)

@@ -1,4 +1,4 @@
-"""Many pairs between two links are looked at only where the boxes around them are near, and nothing else changes."""
+"""Pair groups: many pairs between two links are skipped while their bounding boxes are apart, with unchanged results."""
 
 import re
 
@@ -17,7 +17,7 @@ HEIGHTS = (0.33, 0.37, 0.45, 1.0, 3.0)  # from near to never
 
 
 def pair_group(margin=0.01):
-    """A plate with four balls over four boxes, and a ball beside it over a plane: 16 pairs in a crowd, and others."""
+    """A plate with four balls over four boxes, and a ball beside it over a plane: 16 pairs in a group, and others."""
     b = ag.ModelBuilder("pair_group")
     b.body("plate", joint="free", mass=2.0, inertia=(0.02, 0.03, 0.04))
     b.body("ball", joint="free", mass=1.0, inertia=(0.01, 0.01, 0.01))
@@ -37,7 +37,7 @@ def starts(model):
     return ag.State(q, np.tile(np.linspace(-0.5, 0.5, model.nv), (len(q), 1)))
 
 
-def test_a_crowd_changes_neither_motion_nor_gradient(monkeypatch):
+def test_pair_groups_change_neither_motion_nor_gradient(monkeypatch):
     saved_geometry = []
     for least in (candidates.GROUP_SIZE, 1000):
         monkeypatch.setattr(candidates, "GROUP_SIZE", least)
@@ -54,7 +54,7 @@ def test_a_crowd_changes_neither_motion_nor_gradient(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
-def test_a_robot_near_a_crowd_is_no_other_beside_robots_far_from_it(dtype):
+def test_pair_groups_do_not_depend_on_other_lanes(dtype):
     model = pair_group()
     sim, start = ag.Simulator(model, dtype=dtype), starts(model)
     together = sim.rollout(start, steps=STEPS)
@@ -63,8 +63,8 @@ def test_a_robot_near_a_crowd_is_no_other_beside_robots_far_from_it(dtype):
         np.testing.assert_array_equal(together.q[k], one.q)
 
 
-def test_the_box_of_a_crowd_has_its_margins():
-    """Contacts at a distance: a crowd that is within its margin alone."""
+def test_bounding_boxes_include_margins():
+    """Contact at a distance: a pair group within its margin only."""
     model = pair_group(margin=0.1)
     sim = ag.Simulator(model, 0.001)
     q = starts(model).q[0]
@@ -82,7 +82,7 @@ def test_numpy_agrees_with_native():
     np.testing.assert_allclose(slow, native, rtol=1e-12, atol=1e-12)
 
 
-def test_it_is_staged_for_a_gpu():
+def test_pair_groups_are_staged_for_a_gpu():
     device, model = Recorder(), pair_group()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "device", lambda number: device)
@@ -95,7 +95,7 @@ def test_it_is_staged_for_a_gpu():
     assert not re.search(r"\.local\b|\bcall\b", ptx(device.staged["artigrad_rollout"].ir, (9, 0), 1, None))
 
 
-def test_adhesion_acts_across_the_gap_of_a_crowd(monkeypatch):
+def test_adhesion_acts_across_the_gap_of_a_pair_group(monkeypatch):
     balls = "".join(
         f'<geom type="sphere" size=".05" gap=".2" pos="{x} {y} 0"/>' for x in (-0.2, 0.2) for y in (-0.1, 0.1)
     )

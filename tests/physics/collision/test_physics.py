@@ -1,4 +1,4 @@
-"""Things that roll, rest and fall, beside MuJoCo."""
+"""Rolling, resting and falling bodies, compared with MuJoCo."""
 
 import mujoco
 import numpy as np
@@ -10,7 +10,8 @@ FLOOR = '<geom name="floor" type="plane" size="5 5 1"/>'
 
 
 def both(bodies, seconds, start=None, dt=0.002, assets="", options="", **simulator):
-    """(ours, MuJoCo's) states of a scene on a floor over time, without controls; start(m, d) changes the first one."""
+    """Return (ours, MuJoCo's) states of a scene on a floor over time, without controls; start(m, d) changes the initial
+    one."""
     xml = f"""<mujoco><option timestep="{dt}" {options}/><asset>{assets}</asset>
       <worldbody>{FLOOR}{bodies}</worldbody></mujoco>"""
     m = mujoco.MjModel.from_xml_string(xml)
@@ -100,7 +101,7 @@ def test_a_cylinder_rests_on_a_box(lying):
 
 
 def test_a_foot_climbs_stairs():
-    """A leg of three driven slides sets its flat foot on each of three steps in turn, and pushes on them."""
+    """A leg with three driven slides puts its flat foot on each of three steps in turn, and loads them."""
     stairs = "".join(
         f'<geom name="s{k}" type="box" size="0.15 0.3 {0.05 * (k + 1)}" pos="{0.3 * k} 0 {0.05 * (k + 1)}"/>'
         for k in range(3)
@@ -128,7 +129,7 @@ def test_a_foot_climbs_stairs():
 
 
 def test_a_humanoid_stumbles_up_stairs(tmp_path):
-    """It is thrown at them, with its motors running."""
+    """It is thrown at them with random motor commands."""
     ag.save(ag.robots.humanoid(), tmp_path / "humanoid.xml")
     heights = [(0.2 * k - 0.1, 0.03 * (k + 1)) for k in range(4)]
     stairs = "".join(

@@ -1,4 +1,4 @@
-"""Solids at rest on each other: gradients of the step that was made are those of differences."""
+"""Resting solids: gradients of the step equal finite differences."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ STEPS = (1e-5, 1e-6, 1e-7)
 
 
 def errors(sim, q, v):
-    """The largest error of the gradient of each state, of a random combination of the velocities after one step."""
+    """Largest error of the gradient of each state, for a random combination of the velocities after one step."""
     n, nv = len(q), sim.model.nv
     weights = np.random.default_rng(1).normal(size=nv)
     gradient = sim.vjp(sim.rollout(ag.State(q, v), steps=1), v_bar=np.tile(weights, (n, 1)))
@@ -31,14 +31,14 @@ def errors(sim, q, v):
 
 
 def tilted(model, q, tilts, yaw=0.9):
-    """A resting state once for each tilt about a horizontal axis."""
+    """A resting state for each tilt about a horizontal axis."""
     d = np.zeros((len(tilts), model.nv))
     d[:, 3], d[:, 4] = np.cos(yaw) * np.asarray(tilts), np.sin(yaw) * np.asarray(tilts)
     return ag.move(model, np.tile(q, (len(tilts), 1)), d)
 
 
 def settled(text, steps=1500, **options):
-    """A simulator, and its state at rest."""
+    """A simulator, and its resting state."""
     sim = ag.Simulator(ag.load(text), threads=1, **options)
     return sim, sim.rollout(sim.reset(), steps=steps).final
 
@@ -80,7 +80,7 @@ def test_edges_inside_a_flat_face_of_a_mesh_change_no_gradient(corners, geom):
 
 
 @pytest.mark.parametrize("tilt", [0.0, 1e-17, 1e-16, 3e-16, 1e-15, 1e-14, 1e-12, 1e-9])
-def test_a_die_given_as_a_mesh_lies_on_a_box_with_its_lower_face(tilt):
+def test_a_mesh_cube_rests_on_a_box_with_its_lower_face(tilt):
     rng, n, c = np.random.default_rng(0), 400, 0.02
     die = "mesh", [(x, y, z) for z in (-c, c) for y in (-c, c) for x in (-c, c)]
     upright, places = np.tile(np.eye(3), (n, 1, 1)), rng.choice([-0.2, -0.1, 0.0, 0.1, 0.2], (n, 2))
@@ -147,7 +147,7 @@ def test_solids_in_exact_alignment_have_the_gradient_of_both_sides(below, above,
 
 
 def test_parallel_capsules_touch_where_both_ends_move_together():
-    """A push of one along the other moves one end of where they touch, whatever rounding has left of their alignment."""
+    """A displacement along the axis moves one end of the contact, whatever rounding makes of the alignment."""
     sim, rest = settled(
         """<mujoco><option timestep=".002"/><worldbody><geom type="capsule" size=".03 .05" euler="90 0 0"/>
         <body pos="0 0 .0599"><joint type="slide" axis="0 1 0"/><joint type="slide" axis="0 0 1"/><joint axis="1 0 0"/>

@@ -1,4 +1,4 @@
-"""Solids on every target: NumPy, one robot, packs; the same bits whatever the neighbours do; PTX."""
+"""Solids on every target: NumPy, one robot, SIMD vectors; bits independent of other lanes; PTX."""
 
 import re
 
@@ -19,7 +19,7 @@ MODEL, Q = scene([PLACES[10], SOLIDS[10], SOLIDS[12], HULLS[1], HULLS[3]])
 
 
 def inputs(batch):
-    """Robots thrown about: pairs of some touch, of others not."""
+    """Random states in which some pairs touch."""
     rng = np.random.default_rng(0)
     q = tangent.move(MODEL, np.repeat(Q[None], batch, 0), 0.02 * rng.normal(size=(batch, MODEL.nv)))
     return ag.State(q, 0.3 * rng.normal(size=(batch, MODEL.nv)))
@@ -31,7 +31,7 @@ def run(sim, state, steps=3):
     return [traj.q, traj.v, gradient.q0, gradient.v0, gradient.health.margin], gradient.params.flat
 
 
-def test_same_bits_beside_any_neighbours():
+def test_bits_do_not_depend_on_other_lanes():
     batch = widest("f32") + 3
     state, sim = inputs(batch), ag.Simulator(MODEL, 1e-3, dtype="f32")
     whole, _ = run(sim, state)

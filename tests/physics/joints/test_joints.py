@@ -1,4 +1,4 @@
-"""The table of joints: what every record promises, and the universal joint, which the builder makes of two."""
+"""Table of joints: consistency of every record; and the universal joint, which the builder makes of two joints."""
 
 import mujoco
 import numpy as np
@@ -9,7 +9,7 @@ from artigrad.physics.joints.table import BY_MJCF, JOINTS, KIND, MOVING
 
 
 @pytest.mark.parametrize("joint", JOINTS.values(), ids=list(JOINTS))
-def test_a_record_is_consistent(joint):
+def test_joint_records_are_consistent(joint):
     assert joint.nq == joint.straight + 4 * joint.quaternion == len(joint.zero)
     assert joint.nv == joint.straight + 3 * joint.quaternion
     assert joint.motions(np.array([0.0, 0.0, 1.0]), np.array([0.1, 0.2, 0.3])).shape == (6, joint.nv)

@@ -1,4 +1,4 @@
-"""Scenes for the soft law, as MJCF: one with every kind of row, a hand, robots whose joints close loops."""
+"""Scenes for the soft law, as MJCF: every type of row, a hand, closed loops."""
 
 import mujoco
 from benchmarks.parity import tight
@@ -99,7 +99,7 @@ def loops(cone="pyramidal", integrator="Euler"):
 
 
 def obstacles(cone="pyramidal", integrator="Euler"):
-    """A capsule and a box that lie on balls fixed to the world: the first shape of these pairs moves, the second does not."""
+    """A capsule and a box on balls fixed to the world: the first shape of these pairs moves, the second does not."""
     ball = '<geom type="sphere" size=".1" pos="{}" condim="{}" friction=".6 .01 .01"/>'
     bar = '<geom type="capsule" size=".05 .2" euler="90 5 0" contype="0"/>'
     brick = '<geom type="box" size=".1 .1 .1" euler="3 2 0" contype="0"/>'

@@ -1,4 +1,4 @@
-"""Gradients through the soft law against central differences: every kind of row and every number of theirs."""
+"""Gradients through the soft law compared with central differences: every type of row and each of its parameters."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from .scenes import CONES, every_row, hand, loops, obstacles
 
 
 def moving(text, steps=60, seed=1, speed=0.3):
-    """A scene some steps into a motion, where most rows act."""
+    """A scene after some steps, in which most rows are active."""
     sim = ag.Simulator(ag.load(text), threads=1)
     rng = np.random.default_rng(seed)
     start = sim.reset()
@@ -48,7 +48,7 @@ def test_every_row_and_every_parameter(cone, integrator):
 
 
 @pytest.mark.parametrize("scene", [hand, loops])
-def test_hands_and_loops(scene):
+def test_hand_and_closed_loops(scene):
     sim, state = moving(scene("elliptic", "implicitfast"))
     ag.gradcheck(sim, steps=2, samples=1, show=False, state=state)
 
@@ -67,7 +67,7 @@ def test_standing_with_dry_friction_in_every_joint(cone):
 
 
 def test_a_hundred_steps():
-    """Along random directions of state and controls; the motion stays away from kinks."""
+    """Along random directions of state and controls, away from kinks."""
     sim, state, u = standing()
     u, rng, model = u[:100], np.random.default_rng(0), sim.model
     traj = sim.rollout(state, u)
@@ -85,7 +85,7 @@ def test_a_hundred_steps():
     assert (loss(h) - loss(-h)) / (2 * h) == pytest.approx(slope, rel=1e-4)
 
 
-def test_shapes_that_move_on_balls_that_do_not():
+def test_moving_shapes_on_fixed_balls():
     sim, state = moving(obstacles("elliptic"), steps=10, speed=0.1)
     ag.gradcheck(sim, steps=2, samples=1, show=False, state=state)
 
@@ -129,7 +129,7 @@ def test_forces_are_outputs_with_gradients(scene, cone, steps):
     assert (4 * fine - coarse) / 3 == pytest.approx(slope, rel=2e-6)
 
 
-def test_margin_tells_how_near_a_kink_is():
+def test_margin_is_the_distance_to_a_kink():
     """A ball about to slip has a small margin, one at rest a large one."""
     b = ag.ModelBuilder("ball")
     b.body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3, position=(0, 0, 0.0999))

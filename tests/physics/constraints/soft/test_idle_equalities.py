@@ -1,4 +1,4 @@
-"""Equalities that no motion can change, between parts of one link or of the world: as in MuJoCo, they have no rows."""
+"""Equalities between parts of one link or of the world, which no motion changes: as in MuJoCo, they have no rows."""
 
 import mujoco
 import numpy as np
@@ -19,7 +19,7 @@ XML = """<mujoco><option timestep="0.002" cone="elliptic"/><worldbody>
 </mujoco>"""
 
 
-def test_they_change_nothing():
+def test_idle_equalities_change_nothing():
     there = mujoco.MjModel.from_xml_string(XML)
     sim, data, rng = ag.Simulator(ag.load(XML)), mujoco.MjData(there), np.random.default_rng(0)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Servo motors: rows that hold a velocity with a bounded force."""
+"""Servo motors: rows that track a velocity with a bounded force."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def pendulum(gain=30.0, max_force=10.0, max_velocity=2.0, **more):
 
 
 def arm():
-    """Joints driven by motors of all kinds: to a position, backwards by a gear, to a velocity; one with limits and friction."""
+    """Joints with motors of all kinds: position, position with negative gear, velocity; one with limits and friction."""
     b = ag.ModelBuilder("arm")
     b.body("a", joint="revolute", axis=(0, 1, 0), damping=0.1, **ROD)
     b.body("b", "a", joint="revolute", axis=(0, 1, 0), position=(0, 0, -0.5), **ROD)
@@ -36,7 +36,7 @@ POSED, CONTROL = ag.State([0.3, -0.2, 0.8, 0.1], [0.1, 0.4, -0.3, 0.2]), [0.9, -
 
 
 @pytest.mark.parametrize("integrator", ["euler", "implicitfast", "rk4"])
-def test_gradients_in_every_zone(integrator):
+def test_gradients_in_every_regime(integrator):
     sim = ag.Simulator(arm(), dt=0.01, threads=1, integrator=integrator)
     rng, model = np.random.default_rng(0), sim.model
     q_bar, v_bar, names = rng.normal(size=4), rng.normal(size=4), ("gain", "force_range", "max_velocity", "gear")
@@ -63,7 +63,7 @@ def test_gradients_in_every_zone(integrator):
     assert min(felt.values()) > 1e-6, felt
 
 
-def test_goes_where_it_is_told():
+def test_position_target_is_reached():
     sim = pendulum()
     traj = sim.rollout(sim.reset(), np.full((200, 1), 0.7))
     assert traj.q[-1, 0] == pytest.approx(0.7, abs=1e-3)
@@ -73,7 +73,7 @@ def test_goes_where_it_is_told():
 
 @pytest.mark.parametrize("gain", [1.0, 1e3, 1e9])
 @pytest.mark.parametrize("max_force", [0.5, np.inf])
-def test_no_gain_blows_up(gain, max_force):
+def test_every_gain_is_stable(gain, max_force):
     sim = pendulum(gain=gain, max_force=max_force, max_velocity=np.inf)
     traj = sim.rollout(ag.State([2.0], [-5.0]), np.full((400, 1), -1.0))
     assert np.abs(traj.v).max() < 305  # at most from one target to the other in one step
@@ -83,8 +83,8 @@ def test_no_gain_blows_up(gain, max_force):
         np.testing.assert_allclose(traj.q[5:], -1.0, atol=1e-3)
 
 
-def test_gives_way_beyond_its_force():
-    """A motor of 1 N m holds the rod where its weight asks for no more."""
+def test_motor_yields_beyond_its_force_range():
+    """A motor of 1 N m holds the rod where its weight needs no more."""
     sim = pendulum(max_force=1.0)
     final = sim.rollout(ag.State([0.0], [0.0]), np.full((4000, 1), 1.5)).final
     assert 9.81 * 0.25 * np.sin(final.q[0]) == pytest.approx(1.0, abs=0.2)
@@ -92,14 +92,14 @@ def test_gives_way_beyond_its_force():
     assert free.servos == ()
 
 
-def test_holds_a_velocity():
+def test_velocity_target_is_held():
     sim = pendulum(target="velocity", gain=1.0)
     traj = sim.rollout(sim.reset(), np.full((50, 1), 0.5))
     np.testing.assert_allclose(traj.v[3:, 0], 0.5, atol=2e-3)
 
 
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
-def test_same_bits_beside_others(dtype):
+def test_bits_do_not_depend_on_other_lanes(dtype):
     batch, rng = widest(dtype) + 1, np.random.default_rng(1)
     q, v, u = (rng.normal(size=(batch, *shape)) for shape in ((4,), (4,), (5, 4)))
     sim = ag.Simulator(arm(), dtype=dtype, threads=1)
@@ -113,7 +113,7 @@ def test_same_bits_beside_others(dtype):
         np.testing.assert_array_equal(whole[[2]], alone)
 
 
-def test_numpy_agrees():
+def test_numpy_agrees_with_native():
     sims = [ag.Simulator(arm(), backend=backend) for backend in ("numpy", "native")]
     found = []
     for sim in sims:
@@ -124,7 +124,7 @@ def test_numpy_agrees():
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-11)
 
 
-def test_what_is_refused(tmp_path):
+def test_invalid_motors_are_refused(tmp_path):
     model = arm()
     with pytest.raises(ag.ModelError, match=r"servo motor.*'a', 'b', 'c', 'd'"):
         ag.save(model, tmp_path / "arm.xml")
@@ -144,7 +144,7 @@ def test_what_is_refused(tmp_path):
         b.build()
 
 
-def test_in_a_scene():
+def test_motors_in_a_scene():
     two = ag.scene([arm(), arm()])
     assert two.servos == tuple(range(8))
     own, both = ag.Simulator(arm(), dt=0.01), ag.Simulator(two, dt=0.01, law="soft")

@@ -1,4 +1,4 @@
-"""One step of the soft law beside MuJoCo's, from the same state: every kind of row, both cones, all integrators."""
+"""One step of the soft law compared with MuJoCo's: every type of row, both cones, all integrators."""
 
 from itertools import product
 
@@ -39,21 +39,21 @@ def test_joint_damping_explicit_where_the_file_says_so():
 
 
 @pytest.mark.parametrize(("scene", "cone"), [(hand, "elliptic"), (hand, "pyramidal"), (loops, "elliptic")])
-def test_hands_and_loops(scene, cone):
+def test_hand_and_closed_loops(scene, cone):
     for integrator in ("Euler", "implicitfast"):
         dv, dq, force = worst(Beside(*both(scene(cone, integrator))), 60)
         assert dv < 1e-8 and dq < 1e-9 and force < 1e-6
 
 
 @pytest.mark.parametrize("cone", CONES)
-def test_shapes_that_move_on_balls_that_do_not(cone):
+def test_moving_shapes_on_fixed_balls(cone):
     dv, dq, force = worst(Beside(*both(obstacles(cone))), 20, every=3, speed=0.1)
     assert dv < 1e-8 and dq < 1e-9 and force < 1e-6
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_robots_of_files(name):
-    """With their own integrators and cones."""
+def test_robots_from_files(name):
+    """With the integrators and cones of their files."""
     if name not in FILES:
         pytest.skip(f"{name} is not installed")
     sim = ag.Simulator(ag.load(FILES[name], strict=False), threads=1)

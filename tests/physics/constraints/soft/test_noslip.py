@@ -1,4 +1,4 @@
-"""Sweeps against creep: those of MuJoCo's noslip iterations, and their exact adjoint."""
+"""Noslip sweeps: equal to MuJoCo's noslip iterations, and their exact adjoint."""
 
 import mujoco
 import numpy as np
@@ -48,13 +48,13 @@ def shaken(m, trial, steps):
 
 
 def slope(f, h=1e-6):
-    """Of f, which takes several x at once, by differences, extrapolated."""
+    """Derivative of f, which takes several x at once, by extrapolated differences."""
     a, b, c, d = f(np.array([2 * h, h, -h, -2 * h]))
     return (8 * (b - c) - (a - d)) / (12 * h)
 
 
 @pytest.mark.parametrize("cone", CONES)
-def test_as_mujoco(cone, tmp_path):
+def test_steps_equal_mujocos(cone, tmp_path):
     xml = every_row(cone).replace("<option", '<option noslip_iterations="3"')
     model, m = both(xml, tmp_path)
     sim = ag.Simulator(model, law=ag.SoftOptions(iterations=100))
@@ -74,7 +74,7 @@ def test_as_mujoco(cone, tmp_path):
 
 @pytest.mark.parametrize("cone", CONES)
 def test_gradients(cone, tmp_path):
-    """Reverse mode beside differences, to the state and to every parameter, and beside forward mode, which is written apart."""
+    """Reverse mode compared with differences, for the state and every parameter, and with forward mode."""
     model, m = both(FEET.format(cone=cone), tmp_path)
     sim = ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100))
     d, rng = shaken(m, 1, 20), np.random.default_rng(0)
@@ -102,7 +102,7 @@ def test_gradients(cone, tmp_path):
 
 
 def test_gradients_beside_contacts_without_friction(tmp_path):
-    """A contact of condim 1 has nothing to sweep, and takes nothing from joints that rub."""
+    """A contact of condim 1 is not swept, and does not affect joints with dry friction."""
     joint = '<joint axis="0 1 0" frictionloss=".1"/>'
     model, _ = both(
         f"""<mujoco><option noslip_iterations="2"/><worldbody><geom type="plane" size="1 1 1" condim="1"/>
@@ -122,8 +122,8 @@ def test_gradients_beside_contacts_without_friction(tmp_path):
         assert sim.vjp(traj, np.zeros((2, 2)), v_bar).v0 @ dv == pytest.approx(wanted, rel=1e-7)
 
 
-def test_gradients_of_readings(tmp_path):
-    """Forces of contacts that sensors read."""
+def test_gradients_of_sensors(tmp_path):
+    """Contact forces in sensors."""
     model, m = both(FEET.format(cone="pyramidal"), tmp_path)
     sim = ag.Simulator(model, backend="numpy", law=ag.SoftOptions(iterations=100))
     d, rng = shaken(m, 1, 20), np.random.default_rng(0)
@@ -139,7 +139,7 @@ def test_gradients_of_readings(tmp_path):
     assert sim.sensors_vjp(state, y_bar, u).v @ dv == pytest.approx(slope(loss), rel=1e-6)
 
 
-def test_a_robot_does_not_depend_on_its_neighbours(tmp_path):
+def test_bits_do_not_depend_on_other_lanes(tmp_path):
     model, m = both(FEET.format(cone="pyramidal"), tmp_path)
     sim = ag.Simulator(model)
     states = [shaken(m, k, 10 * k) for k in range(5)]
@@ -150,7 +150,7 @@ def test_a_robot_does_not_depend_on_its_neighbours(tmp_path):
         assert np.array_equal(alone.v, together.v[k])
 
 
-def test_what_should_stick_does(tmp_path):
+def test_noslip_stops_creep(tmp_path):
     slope = '<mujoco><option noslip_iterations="{n}" gravity="3 0 -9"/><worldbody><geom type="plane" size="1 1 1"/>'
     slope += '<body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>'
     crept = []

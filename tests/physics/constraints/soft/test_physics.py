@@ -1,4 +1,4 @@
-"""What the soft law must do whatever touches: be solved, rest, hold, and never make energy."""
+"""Physical properties of the soft law: convergence, resting, holding, no increase of energy."""
 
 from pathlib import Path
 
@@ -44,15 +44,15 @@ def test_a_pile_of_fifty_settles():
 
 
 def energy(sim, traj):
-    """Of all steps, of a free body."""
+    """Energy of a free body at all steps."""
     p = sim.params
     spin = np.sum(p.inertia[0, :3] * np.square(traj.v[:, 3:]), -1)
     return 0.5 * p.mass[0] * np.sum(np.square(traj.v[:, :3]), -1) + 0.5 * spin + 9.81 * p.mass[0] * traj.q[:, 2]
 
 
 @pytest.mark.parametrize("cone", CONES)
-def test_contact_never_makes_energy(cone):
-    """Balls thrown at the floor with spin, at many speeds, bouncing or not: after each touch no more than before."""
+def test_contact_never_increases_energy(cone):
+    """Spinning balls thrown at the floor, at many speeds, with and without bouncing."""
     b = ag.ModelBuilder("ball")
     b.body("ball", joint="free", mass=1.0, inertia=(0.004,) * 3)
     b.sphere("ball", 0.1, condim=6, friction=0.7, torsional_friction=0.01, rolling_friction=0.005)
@@ -81,8 +81,8 @@ ROBOTS = {
 
 @pytest.mark.parametrize("cone", CONES)
 @pytest.mark.parametrize("name", ROBOTS)
-def test_everything_is_solved(name, cone):
-    """Falling, lying, jammed into the floor, at and beyond limits: 2000 random states each, and what follows."""
+def test_newton_converges_in_random_states(name, cone):
+    """Falling, lying, deep in the floor, at and beyond limits: 2000 random states each, and the steps that follow."""
     if name == "dm humanoid" and "dm_control/suite/humanoid.xml" not in FILES:
         pytest.skip("dm_control is not installed")
     model = ROBOTS[name]()
@@ -98,7 +98,7 @@ def test_everything_is_solved(name, cone):
 
 
 def test_a_stiff_servo_under_implicitfast():
-    """Its damping is taken at the end of the step: 200 N m s/rad on a hundredth of a kg m^2 does not blow up."""
+    """Its damping is implicit: 200 N m s/rad on a hundredth of a kg m^2 is stable."""
     b = ag.ModelBuilder("servo")
     b.body("arm", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.01,) * 3, limit=(-1, 1))
     b.position_servo("servo", "arm", gain=2000.0, damping=200.0)
@@ -124,7 +124,7 @@ def test_a_top_under_implicit():
 @pytest.mark.parametrize("law", ["soft", "hard"])
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 def test_a_capsule_stands_upright(law, dtype):
-    """Its own direction, which a tangent of the contact follows, is that of the normal."""
+    """Its axis, which determines the tangent, coincides with the normal."""
     b = ag.ModelBuilder("post")
     b.body("post", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.01), position=(0, 0, 0.2999))
     b.capsule("post", 0.1, 0.2)
@@ -135,8 +135,8 @@ def test_a_capsule_stands_upright(law, dtype):
     assert np.isfinite(sim.vjp(traj, np.ones(7)).v0).all()
 
 
-def test_a_search_beside_the_tip_of_a_cone_goes_on():
-    """One state in 240,000: a contact of condim 6 slides past the tip of its cone, where Newton's steps along a line shrink."""
+def test_line_search_converges_beside_the_apex_of_a_cone():
+    """One state in 240,000: a contact of condim 6 slides past the apex of its cone, where Newton's steps shrink."""
     given = np.load(Path(__file__).parent / "beside_the_tip.npz")
     sim = ag.Simulator(ag.load(every_row(), strict=False), cone="elliptic", integrator="euler", max_contacts=128)
     assert sim.rollout(ag.State(given["q"], given["v"]), given["u"][None]).violation == 0.0

@@ -1,4 +1,4 @@
-"""Surfaces that move by themselves: MuJoCo's steps, gradients by differences."""
+"""Surface velocities: MuJoCo's steps, and gradients."""
 
 import mujoco
 import numpy as np
@@ -27,7 +27,7 @@ def both(cone):
 
 
 @pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
-def test_steps_are_mujocos(cone):
+def test_steps_equal_mujocos(cone):
     m, model = both(cone)
     d, sim, rng = mujoco.MjData(m), ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(0)
     for _ in range(12):

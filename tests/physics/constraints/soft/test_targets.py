@@ -1,4 +1,4 @@
-"""The soft law on every target: NumPy, one robot, packs, both types; the same bits whatever the neighbours do."""
+"""The soft law on every target: NumPy, one robot, SIMD vectors, both types; bits independent of other lanes."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ LAIKAGO = ag.robots.laikago()
 
 
 def inputs(model, batch, steps, seed=0):
-    """Robots thrown about: some in the air, some sliding, some standing."""
+    """Random states: some in the air, some sliding, some standing."""
     rng = np.random.default_rng(seed)
     q = np.repeat(model.keyframe().q[None], batch, 0)
     q = ag.move(model, q, 0.05 * rng.normal(size=(batch, model.nv)))
@@ -29,7 +29,7 @@ def run(sim, state, u):
 @pytest.mark.parametrize("dtype", ["f64", "f32"])
 @pytest.mark.parametrize(("model", "steps"), [(LAIKAGO, 40), (ag.load(hand("elliptic")), 20)], ids=["laikago", "hand"])
 def test_same_bits_in_any_batch_lane_and_thread(model, steps, dtype):
-    """A robot whose fingers touch goes another way than one whose do not, also in one pack."""
+    """Lanes with and without couplings take different solvers, also in one SIMD vector."""
     batch = widest(dtype) + 3
     state, u = inputs(model, batch, steps)
     whole, _ = run(ag.Simulator(model, dtype=dtype, threads=1), state, u)
@@ -42,7 +42,7 @@ def test_same_bits_in_any_batch_lane_and_thread(model, steps, dtype):
 
 @pytest.mark.parametrize("cone", ["pyramidal", "elliptic"])
 def test_numpy_agrees_with_native(cone):
-    """NumPy also sees every index that is out of bounds."""
+    """NumPy also detects indices out of bounds."""
     model = ag.load(every_row(cone))
     state, u = inputs(model, 3, 2)
     results = [run(ag.Simulator(model, backend=backend), state, u) for backend in ("numpy", "native")]
@@ -58,7 +58,7 @@ def test_single_precision_is_near_double():
     assert (single[2] == 0).all()
 
 
-def test_what_is_not_a_number_is_not_solved():
+def test_nan_is_reported_as_unsolved():
     sim = ag.Simulator(LAIKAGO)
     state = sim.reset()
     state.v[:] = 1e200

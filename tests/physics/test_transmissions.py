@@ -1,5 +1,4 @@
-"""Tendons and actuators on tendons, ball and free joints and sites: forces, rows and steps as in MuJoCo, gradients by
-differences."""
+"""Tendons and actuators on tendons, ball and free joints and sites: forces, rows and steps as in MuJoCo, and gradients."""
 
 import mujoco
 import numpy as np
@@ -83,7 +82,7 @@ def both(integrator="Euler"):
 
 
 def agree(m, model, samples=10):
-    """Accelerations without rows, and one step, of random states."""
+    """Compare accelerations without rows, and one step, of random states."""
     d, rng = mujoco.MjData(m), np.random.default_rng(0)
     sim = ag.Simulator(model, law=ag.SoftOptions(iterations=60))
     state, u = random_state(model, rng, samples), rng.normal(size=(samples, model.nu))
@@ -121,7 +120,7 @@ def test_gradients():
         assert checks[name].largest > 1e-6, name
 
 
-def test_a_spring_has_a_slope_where_it_rests():
+def test_a_spring_is_differentiable_at_its_rest_length():
     b = ag.ModelBuilder("resting")
     for name in "ab":
         b.body(name, joint="revolute", mass=1.0, inertia=(1, 1, 1), com=(0.3, 0, 0))
@@ -149,7 +148,7 @@ def test_energy_of_tendons():
         assert grad.q[k] == pytest.approx((up - down) / 2e-6, rel=1e-6)
 
 
-def test_saved_and_in_a_scene(tmp_path):
+def test_tendons_survive_saving_and_scenes(tmp_path):
     _, model = both()
     ag.save(model, tmp_path / "robot.xml")
     saved = ag.load(tmp_path / "robot.xml")
@@ -168,7 +167,7 @@ def test_saved_and_in_a_scene(tmp_path):
     np.testing.assert_allclose(two, np.concatenate([one, one]), atol=1e-9)
 
 
-def test_a_builder_finds_lengths_at_rest_and_weights(tmp_path):
+def test_a_builder_computes_rest_lengths_and_inverse_weights(tmp_path):
     b = ag.ModelBuilder("pair")
     b.body("a", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
     b.body("b", "a", joint="prismatic", position=(0, 0, -1), mass=0.5, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
@@ -197,7 +196,7 @@ def test_a_builder_finds_lengths_at_rest_and_weights(tmp_path):
         (lambda b: b.couple_tendons("t"), "tendon 't'"),
     ],
 )
-def test_refused(make, word):
+def test_invalid_tendons_are_refused(make, word):
     b = ag.ModelBuilder("robot")
     b.body("a", joint="revolute", mass=1.0, inertia=(1, 1, 1))
     b.site("s", "a")

@@ -1,4 +1,6 @@
-"""Tendons, wide actuators, a fluid, compensated weight and curved springs: the same on every target, alone and in a pack."""
+"""Tendons, actuators on several axes, fluids, gravity compensation and nonlinear springs: equal on every target and in
+any
+batch."""
 
 import re
 
@@ -11,8 +13,8 @@ from artigrad.compiler.cuda.ptx import ptx
 from artigrad.simulate.gradcheck import random_state
 from tests.compiler.host_device import Recorder
 
-from .test_lines import ROBOT
 from .test_springs import ROBOT as SPRINGS
+from .test_transmissions import ROBOT
 
 WET = ROBOT.format(integrator="implicitfast").replace("<option ", '<option density="500" viscosity=".1" wind="0 1 0" ')
 WET = WET.replace('<body name="a" ', '<body name="a" gravcomp=".5" ').replace("implicitfast", "Euler")
@@ -29,14 +31,14 @@ def gradients(sim, state, u):
     return {"q": traj.q, "v": traj.v, "q0": grad.q0, "v0": grad.v0, "u": grad.u, "params": grad.params.flat}
 
 
-def test_numpy_is_the_native_code(model):
+def test_numpy_agrees_with_native(model):
     state, u = random_state(model, np.random.default_rng(0)), np.full((2, model.nu), 0.3)
     native, plain = (gradients(ag.Simulator(model, backend=b), state, u) for b in ("native", "numpy"))
     for name, x in native.items():
         np.testing.assert_allclose(plain[name], x, rtol=1e-9, atol=1e-9 * np.abs(x).max(initial=0.0), err_msg=name)
 
 
-def test_a_pack_has_the_bits_of_one(model):
+def test_simd_lanes_have_the_bits_of_one_robot(model):
     state, u = random_state(model, np.random.default_rng(1), 5), np.random.default_rng(2).normal(size=(5, 2, model.nu))
     sim = ag.Simulator(model)
     whole = gradients(sim, state, u)

@@ -1,4 +1,4 @@
-"""Compensation of weight, and a fluid: as in MuJoCo, gradients by differences."""
+"""Gravity compensation and fluids: as in MuJoCo, and gradients."""
 
 import mujoco
 import numpy as np
@@ -111,7 +111,7 @@ def test_saved_and_in_a_scene(tmp_path, xml):
     np.testing.assert_allclose(ag.Simulator(scene).acceleration(state), wanted, atol=1e-9)
 
 
-def test_params_do_not_bring_what_a_model_has_not():
+def test_params_cannot_add_features_to_a_model():
     model = ag.load(text(fluid="", lifted="", share="0"))
     for name in ("density", "gravity_compensation"):
         with pytest.raises(ag.InputError, match=f"params.{name}"):
@@ -121,7 +121,7 @@ def test_params_do_not_bring_what_a_model_has_not():
 
 @pytest.mark.parametrize("speed", [1.0, 1e-3])
 def test_small_and_thin_ellipsoids(speed):
-    """The squares of areas of millimeters times velocities are far below MuJoCo's smallest number, 1e-15."""
+    """Squared areas of millimeters times velocities are far below MuJoCo's smallest number, 1e-15."""
     xml = """<mujoco><option density="100" viscosity=".01"/><worldbody><body><freejoint/>
     <geom type="ellipsoid" size=".003 .006 .035" fluidshape="ellipsoid"/></body></worldbody></mujoco>"""
     m = mujoco.MjModel.from_xml_string(xml)

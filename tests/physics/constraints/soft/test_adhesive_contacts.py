@@ -1,4 +1,4 @@
-"""Contacts that pull by themselves: MuJoCo's steps and forces, gradients by differences."""
+"""Adhesive contacts: MuJoCo's steps and forces, and gradients."""
 
 import mujoco
 import numpy as np
@@ -28,7 +28,7 @@ def both(cone):
 
 
 @pytest.mark.parametrize("cone", ["elliptic", "pyramidal"])
-def test_steps_and_forces_are_mujocos(cone):
+def test_steps_and_forces_equal_mujocos(cone):
     m, model = both(cone)
     d, sim, rng = mujoco.MjData(m), ag.Simulator(model, law=ag.SoftOptions(iterations=60)), np.random.default_rng(0)
     net, apart = [], 0

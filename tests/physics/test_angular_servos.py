@@ -1,4 +1,4 @@
-"""Position servos on ball joints and between sites: errors within half a turn, as in MuJoCo; gradients by differences."""
+"""Position servos on ball joints and between sites: errors are wrapped to half a turn, as in MuJoCo; gradients."""
 
 import mujoco
 import numpy as np
@@ -36,7 +36,7 @@ def model():
 
 
 def given(model, batch, seed=0):
-    """States, activations and controls up to many turns."""
+    """States, activations and controls of up to many turns."""
     rng = np.random.default_rng(seed)
     q = tangent.move(model, np.tile(model.keyframe().q, (batch, 1)), 2 * rng.normal(size=(batch, model.nv)))
     act = 4 * rng.normal(size=(batch, model.na))
@@ -44,7 +44,7 @@ def given(model, batch, seed=0):
 
 
 @pytest.mark.parametrize(("integrator", "backend"), [*((name, "numpy") for name in INTEGRATORS), ("euler", "native")])
-def test_a_step_is_mujocos(model, integrator, backend):
+def test_a_step_equals_mujocos(model, integrator, backend):
     m, (state, u) = mujoco.MjModel.from_xml_string(ROBOT), given(model, 100)
     m.opt.integrator = INTEGRATORS[integrator]
     d, traj = mujoco.MjData(m), ag.Simulator(model, integrator=integrator, backend=backend).rollout(state, u[:, None])
