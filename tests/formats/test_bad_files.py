@@ -151,7 +151,7 @@ def test_encodings(tmp_path, encoding, head):
 def test_encodings_that_are_not(tmp_path):
     file = tmp_path / "robot.xml"
     file.write_bytes(b'<?xml version="1.0" encoding="klingon"?>' + NAMED.encode())
-    with pytest.raises(ag.ModelError, match=r"robot.xml.*not known, 'klingon'"):
+    with pytest.raises(ag.ModelError, match=r"robot.xml.*unknown encoding, 'klingon'"):
         ag.load(file)
     file.write_bytes(b'<?xml version="1.0" encoding="ascii"?>' + NAMED.encode())
     with pytest.raises(ag.ModelError, match=r"robot.xml.*not in its declared encoding, 'ascii'"):
