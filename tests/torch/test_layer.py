@@ -99,6 +99,33 @@ def test_learns_what_made_a_motion():
         torch.testing.assert_close(layer.params()[name], x.double(), rtol=1e-3, atol=1e-4)
 
 
+def test_a_penalty_of_the_gradient_of_what_is_learned():
+    """By two backward passes and by `torch.func`, against differences."""
+    sim = ag.Simulator(ag.robots.pendulum(2, damping=0.1))
+    layer = PhysicsLayer(sim, 4, learn=("mass", "inertia"))
+    scatter(layer.params, 0.2)
+    start = tuple(torch.full((2,), 0.3, dtype=torch.float64) for _ in range(2))
+    names, thetas = zip(*((k, w.detach().clone().requires_grad_()) for k, w in layer.named_parameters()), strict=True)
+
+    def loss(*thetas):
+        states = torch.func.functional_call(layer, dict(zip(names, thetas, strict=True)), (start,))
+        return states.v.square().sum()
+
+    def penalty(*thetas):
+        slopes = torch.autograd.grad(loss(*thetas), thetas, create_graph=True)
+        return sum(x.square().sum() for x in slopes)
+
+    found = torch.autograd.grad(penalty(*thetas), thetas)
+    every = tuple(range(len(thetas)))
+    of_func = torch.func.grad(lambda *x: sum(y.square().sum() for y in torch.func.grad(loss, every)(*x)), every)
+    for k, (a, b) in enumerate(zip(found, of_func(*thetas), strict=True)):
+        torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-12)
+        e = torch.zeros_like(a)
+        e.view(-1)[0] = 1e-5
+        plus, minus = (penalty(*(x + s * e if i == k else x for i, x in enumerate(thetas))) for s in (1, -1))
+        assert abs(a.view(-1)[0] - (plus - minus) / 2e-5) < 1e-6 * (1 + abs(a.view(-1)[0]))
+
+
 def test_is_a_module():
     layer = PhysicsLayer(SIM, 2, learn=("mass",))
     q, v = (torch.tensor(x) for x in SIM.reset(batch=3))

@@ -50,7 +50,7 @@ def share_vjp(x0: Any, theta: Any, x_bar: Any) -> Any:
 
 def inertia(x0: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """I = tr(S) 1 - S: principal moments are positive, and none exceeds the sum of the two others."""
-    A = _root(x0) @ _factor(theta)
+    A = inertia_root(x0) @ _factor(theta)
     S = A @ np.swapaxes(A, -1, -2)
     I = np.trace(S, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - S
     return I[..., _ROWS, _COLUMNS]
@@ -60,7 +60,7 @@ def inertia_vjp(x0: np.ndarray, theta: np.ndarray, x_bar: np.ndarray) -> np.ndar
     I_bar = np.zeros((*x_bar.shape[:-1], 3, 3))
     I_bar[..., _ROWS, _COLUMNS] = x_bar
     S_bar = np.trace(I_bar, axis1=-2, axis2=-1)[..., None, None] * np.eye(3) - I_bar
-    A0 = _root(x0)
+    A0 = inertia_root(x0)
     A = A0 @ _factor(theta)
     L_bar = np.swapaxes(A0, -1, -2) @ (S_bar + np.swapaxes(S_bar, -1, -2)) @ A
     diagonal = np.exp(theta[..., :3]) * L_bar[..., _ROWS[:3], _COLUMNS[:3]]
@@ -75,7 +75,7 @@ def _factor(theta: np.ndarray) -> np.ndarray:
     return L
 
 
-def _root(x0: np.ndarray) -> np.ndarray:
+def inertia_root(x0: np.ndarray) -> np.ndarray:
     """A0 with A0 A0^T = tr(I)/2 1 - I, the second moments of the body's mass about its center."""
     I = np.zeros((*x0.shape[:-1], 3, 3))
     I[..., _ROWS, _COLUMNS] = I[..., _COLUMNS, _ROWS] = x0

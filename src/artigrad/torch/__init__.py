@@ -5,8 +5,9 @@ from ..errors import need
 need("torch", "artigrad.torch needs PyTorch", "torch")
 
 
-from .closed_loop import Loop, closed_loop
+from .closed_loop import closed_loop
 from .layer import LearnableParams, PhysicsLayer
+from .loop_memory import Loop
 from .recorded_loop import RecordedLoop
 from .tensor_functions import (
     contacts,

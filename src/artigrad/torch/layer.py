@@ -15,26 +15,34 @@ from torch import Tensor, nn
 from ..arguments import checked
 from ..errors import InputError
 from ..fit.parameters import chosen
-from ..model.physical import KEPT_POSITIVE, Coordinates, coordinates_of
+from ..model.physical import EDGE, KEPT_POSITIVE, coordinates_of, inertia_root
 from ..model.state import State
 from ..simulate.simulator import Simulator
 from .tensor_functions import rollout
 
 
-class _Physical(torch.autograd.Function):
-    """x(theta)"""
+def _positive(x0: np.ndarray, theta: Tensor) -> Tensor:
+    return torch.as_tensor(x0) * theta.exp()
 
-    @staticmethod
-    def forward(ctx: Any, theta: Tensor, x0: np.ndarray, coordinates: Coordinates) -> Tensor:
-        ctx.save_for_backward(theta)
-        ctx.x0, ctx.coordinates = x0, coordinates
-        return torch.from_numpy(np.asarray(coordinates.value(x0, theta.detach().numpy())))
 
-    @staticmethod
-    def backward(ctx: Any, x_bar: Tensor) -> Any:
-        (theta,) = ctx.saved_tensors
-        bar = ctx.coordinates.vjp(ctx.x0, theta.detach().numpy(), x_bar.detach().numpy())
-        return torch.from_numpy(np.ascontiguousarray(bar)), None, None
+def _share(x0: np.ndarray, theta: Tensor) -> Tensor:
+    x0 = np.clip(x0, EDGE, 1.0 - EDGE)
+    return 1.0 / (1.0 + (-(torch.as_tensor(np.log(x0 / (1.0 - x0))) + theta)).exp())
+
+
+def _inertia(x0: np.ndarray, theta: Tensor) -> Tensor:
+    """I = tr(S) 1 - S with S = A A^T and A = A0 L(theta)"""
+    zero = torch.zeros_like(theta[..., 0])
+    (xx, yy, zz), (xy, xz, yz) = theta[..., :3].exp().unbind(-1), theta[..., 3:].unbind(-1)
+    rows = [torch.stack(row, -1) for row in ((xx, zero, zero), (xy, yy, zero), (xz, yz, zz))]
+    A = torch.as_tensor(inertia_root(x0)) @ torch.stack(rows, -2)
+    S = A @ A.transpose(-1, -2)
+    I = S.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] * torch.eye(3, dtype=S.dtype) - S
+    return torch.stack([I[..., i, j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))], -1)
+
+
+# the functions of `model.physical` in PyTorch's operations, which have all derivatives; others are x0 + theta
+_VALUES = {KEPT_POSITIVE: _positive, coordinates_of("restitution"): _share, coordinates_of("inertia"): _inertia}
 
 
 class LearnableParams(nn.Module):
@@ -78,7 +86,8 @@ class LearnableParams(nn.Module):
         """The fields, physical whatever theta is."""
         fields = {field: torch.tensor(start) for field, start in self._start.items()}
         for name, (field, index) in self._chosen.items():
-            x = _Physical.apply(self.theta[_key(name)], self._start[field][index], coordinates_of(field))
+            value = _VALUES.get(coordinates_of(field), lambda x0, theta: torch.as_tensor(x0) + theta)
+            x = value(self._start[field][index], self.theta[_key(name)])
             fields[field] = fields[field].index_put([torch.as_tensor(i) for i in index], x)
         return fields
 

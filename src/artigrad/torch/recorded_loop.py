@@ -18,7 +18,7 @@ from ..deprecation import moved_arguments
 from ..errors import InputError
 from ..simulate.cotangents import Cotangents, GradientOptions, LossBars, active_options
 from ..simulate.simulator import Simulator
-from .closed_loop import Loop, PolicyAdjoint, bind, carried_bars, check_loop, through_loop, unroll, weights_of
+from .loop_memory import Loop, PolicyAdjoint, bind, carried_bars, check_loop, through_loop, unroll, weights_of
 from .sequential import OfState
 from .tensor_checks import DTYPES, device_of, first_only
 from .tensor_functions import functions

@@ -7,30 +7,47 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from ..model.state import State
 from ..simulate.arrays import params_of
 from ..simulate.cotangents import GradientOptions
 from ..simulate.policy_loop import Network, policy_backward, policy_forward
 from ..simulate.simulator import Simulator
-from .tensor_checks import DTYPES, first_only
+from .tensor_checks import DTYPES, is_batched
 
 WIDEST = 1024  # beyond, PyTorch's own products of matrices are as fast
 
 
 class OfState(nn.Module):
-    """A network that reads the state, as a policy: u = network((q, v)), or of (q, v, act)."""
+    """A network that reads the state in a row, as a policy: u = network((q, v, act, context))."""
 
     def __init__(self, network: nn.Module):
         super().__init__()
         self.network = network
 
-    def forward(self, *state_and_t: Any) -> Tensor:
-        return self.network(torch.cat(state_and_t[:-1], -1))
+    def forward(self, *state_and_t: Any, context: Any = None) -> Tensor:
+        return self.network(torch.cat((*state_and_t[:-1], *([] if context is None else tree_leaves(context))), -1))
 
 
-def layers_of(sim: Simulator, network: nn.Sequential) -> tuple[list[nn.Linear], tuple[str, ...]] | None:
+def _is_hooked(module: nn.Module) -> bool:
+    """Whether calling a module does more than its class does."""
+    own = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    every = (
+        "_global_forward_hooks",
+        "_global_forward_pre_hooks",
+        "_global_backward_hooks",
+        "_global_backward_pre_hooks",
+    )
+    hooked = any(getattr(module, name, None) for name in own)
+    hooked = hooked or any(getattr(torch.nn.modules.module, name, None) for name in every)
+    return hooked or "forward" in module.__dict__ or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def layers_of(sim: Simulator, network: nn.Module) -> tuple[list[nn.Linear], tuple[str, ...]] | None:
     """Its layers and the activations after them, if it is one that runs inside the kernel."""
+    if type(network) is not nn.Sequential or any(map(_is_hooked, (network, *network))):
+        return None
     linear: list[nn.Linear] = []
     activations: list[str] = []
     for module in network:
@@ -50,7 +67,6 @@ def layers_of(sim: Simulator, network: nn.Sequential) -> tuple[list[nn.Linear], 
         and linear[-1].out_features == m.nu > 0
         and max(layer.out_features for layer in linear) <= WIDEST
         and all(layer.weight.dtype == DTYPES[sim.dtype] and layer.weight.device.type == "cpu" for layer in linear)
-        and not any(module._forward_hooks or module._forward_pre_hooks for module in (network, *network))
     )
     return (linear, tuple(activations)) if good else None
 
@@ -85,14 +101,17 @@ class InsideLoop(torch.autograd.Function):
         sim.checks.warn_of_motion(ctx.violation)
         found = [torch.from_numpy(x).reshape(*lead, *x.shape[1:]) for x in (*states, u)]
         ctx.sim, ctx.activations, ctx.options, ctx.count, ctx.hold = sim, activations, options, count, hold
-        ctx.save_for_backward(*found, flat, *weights)
+        ctx.save_for_backward(*found, flat, *weights, *tensors[:count])
         ctx.set_materialize_grads(False)
         return tuple(found)
 
     @staticmethod
     def backward(ctx: Any, *given: Tensor | None) -> Any:
         count, sim, needed = ctx.count, ctx.sim, ctx.needs_input_grad[4:]
-        loop, (flat, *weights) = ctx.saved_tensors[: count + 1], ctx.saved_tensors[count + 1 :]
+        saved = ctx.saved_tensors
+        if torch.is_grad_enabled() or any(map(is_batched, given)):
+            return None, None, None, None, *_outside(ctx, saved, given, needed)
+        loop, (flat, *weights) = saved[: count + 1], saved[count + 1 : len(saved) - count]
         lead, names = tuple(loop[0].shape[:-2]), (*("q", "v", "act")[:count], "u")
         rows = [x.reshape(-1, *x.shape[-2:]).numpy() for x in loop]
         bars = [torch.zeros_like(x) if bar is None else bar.detach() for x, bar in zip(loop, given, strict=True)]
@@ -119,8 +138,40 @@ class InsideLoop(torch.autograd.Function):
         flat_bar = None if back.params is None else torch.tensor(back.params.flat).reshape(flat.shape)
         firsts = [torch.from_numpy(x).reshape(*lead, x.shape[-1]) for x in back.state]
         of_weights = [torch.from_numpy(x) for layer in back.layers for x in layer]
-        out = first_only((flat_bar, *firsts, *of_weights), needed, (flat, *loop[:-1], *weights))
+        out = (x if need else None for x, need in zip((flat_bar, *firsts, *of_weights), needed, strict=True))
         return None, None, None, None, *out
+
+
+def _outside(ctx: Any, saved: tuple[Any, ...], bars: tuple[Any, ...], needed: tuple[bool, ...]) -> list[Any]:
+    """The cotangents as functions of their own, for derivatives of gradients: from a loop with the policy outside."""
+    from .closed_loop import run_loop
+
+    count = ctx.count
+    flat, weights, start = saved[count + 1], saved[count + 2 : len(saved) - count], saved[len(saved) - count :]
+    create = torch.is_grad_enabled()
+    steps, network = saved[count].shape[-2], _OfWeights(weights, ctx.activations)
+    with torch.enable_grad():
+        loop, _ = run_loop(ctx.sim, network, start, flat, (steps, ctx.hold), ctx.options, keep=True)
+    pairs = [(x, bar) for x, bar in zip((*loop.parts(ctx.sim), loop.u), bars, strict=True) if bar is not None]
+    inputs = [x for x, need in zip((flat, *start, *weights), needed, strict=True) if need]
+    outputs, given = (list(x) for x in zip(*pairs, strict=True))
+    found = iter(torch.autograd.grad(outputs, inputs, given, create_graph=create, allow_unused=True))
+    return [next(found) if need else None for need in needed]
+
+
+class _OfWeights(nn.Module):
+    """A network of given weights as a policy."""
+
+    def __init__(self, weights: tuple[Tensor, ...], activations: tuple[str, ...]):
+        super().__init__()
+        self.weights, self.activations = weights, activations
+
+    def forward(self, *state_and_t: Any) -> Tensor:
+        x = torch.cat(state_and_t[:-1], -1)
+        for W, b, name in zip(self.weights[::2], self.weights[1::2], self.activations, strict=True):
+            x = nn.functional.linear(x, W, b)
+            x = x if name == "linear" else getattr(nn.functional if name == "elu" else torch, name)(x)
+        return x
 
 
 def _network(weights: Any, activations: tuple[str, ...]) -> Network:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,10 @@ DTYPES = {"f64": torch.float64, "f32": torch.float32}
 FIRST_ONLY = (
     "gradients of gradients are not available: leave out create_graph=True; a product with the Hessian is "
     "torch.func.jvp(torch.func.grad(loss), (x,), (dx,))"
+)
+THIRD_ORDER = "derivatives of third order are not available: take differences of second ones"
+FORWARD_TWICE = (
+    "forward mode of forward mode is not available: take torch.func.jvp of torch.func.grad, or jacfwd of jacrev"
 )
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,6 +43,27 @@ def tensor(sim: Simulator, name: str, x: Any) -> Tensor:
             f"pass {name}.to({DTYPES[sim.dtype]}), or make a Simulator with another dtype"
         )
     return x
+
+
+def is_batched(x: Any) -> bool:
+    """Whether a tensor stands for several, under a transformation or `is_grads_batched`."""
+    return isinstance(x, Tensor) and (
+        torch._C._functorch.is_batchedtensor(x) or torch._C._functorch.is_legacy_batchedtensor(x)
+    )
+
+
+def is_legacy_batched(x: Any) -> bool:
+    """Whether a tensor stands for several under `is_grads_batched`."""
+    return isinstance(x, Tensor) and torch._C._functorch.is_legacy_batchedtensor(x)
+
+
+def is_traced(tensors: Iterable[Any]) -> bool:
+    """Whether tensors have no numbers: a mode records what is done with them, or they are of a class of their own."""
+    return torch._C._len_torch_dispatch_stack() > 0 or any(_is_fake(x) for x in tensors)
+
+
+def _is_fake(x: Any) -> bool:
+    return isinstance(x, Tensor) and type(x) not in (Tensor, torch.nn.Parameter)
 
 
 def device_of(sim: Simulator) -> torch.device:

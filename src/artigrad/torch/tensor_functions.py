@@ -1,14 +1,14 @@
 """The functions of a simulator on tensors, with autograd, `torch.func` and `vmap`, on the CPU and on a GPU.
 
 A backward pass reads what the description of the function keeps (for a rollout: its states, controls and parameters). Forward
-mode is there for all functions, and for gradients too, so that `torch.func.jvp` of `torch.func.grad` gives products with
-Hessians; gradients of gradients raise. Under `torch.compile` each call is a break in the graph.
+mode is there for all functions, and for gradients too. Second derivatives come from it in any order of the modes but forward
+over forward, which raises, as derivatives of third order do. Under `torch.compile` each call is a break in the graph.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -22,7 +22,17 @@ from ..simulate.arrays import Axes
 from ..simulate.framework_api import Functions
 from ..simulate.function import Call
 from ..simulate.simulator import Simulator
-from .tensor_checks import DTYPES, FIRST_ONLY, as_tensor, device_of, memory, native, tensor
+from .tensor_checks import (
+    DTYPES,
+    FORWARD_TWICE,
+    THIRD_ORDER,
+    as_tensor,
+    device_of,
+    is_legacy_batched,
+    memory,
+    native,
+    tensor,
+)
 
 
 class _Forward(torch.autograd.Function):
@@ -43,13 +53,19 @@ class _Forward(torch.autograd.Function):
         if all(bar is None for bar in bars):
             return None, *(None for _ in needed)
         given = (*ctx.saved_tensors, *bars)
+        if any(map(is_legacy_batched, given)):
+            found = iter(_of_batch(_Backward.apply, (ctx.call, needed), given))
+            return None, *(next(found) if need else None for need in needed)
         run = _Backward.apply if _is_differentiated(given) else _Backward.forward
         found = iter(run(ctx.call, needed, *given))
         return None, *(next(found) if need else None for need in needed)
 
     @staticmethod
     def jvp(ctx: Any, _: None, *d_given: Tensor | None) -> Any:
-        return _ForwardJvp.apply(ctx.call, *ctx.saved_tensors, *d_given)
+        given = (*ctx.saved_tensors, *d_given)
+        if any(map(is_legacy_batched, given)):
+            return tuple(_of_batch(_ForwardJvp.apply, (ctx.call,), given))
+        return _ForwardJvp.apply(ctx.call, *given)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
@@ -57,20 +73,8 @@ class _Forward(torch.autograd.Function):
         return found, (0,) * len(found)
 
 
-class _Once(torch.autograd.Function):
-    """What reverse mode does not differentiate again."""
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *bars: Tensor) -> Any:
-        raise InputError(FIRST_ONLY)
-
-
-class _Backward(_Once):
-    """Its adjoint: the cotangents that are needed."""
+class _Backward(torch.autograd.Function):
+    """Its adjoint: the cotangents that are needed. Their own adjoint is forward mode over it, since Hessians are symmetric."""
 
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
@@ -84,8 +88,21 @@ class _Backward(_Once):
         _keep(ctx, call, given)
 
     @staticmethod
+    def backward(ctx: Any, *w: Tensor | None) -> Any:
+        call, needed, given = ctx.call, ctx.needed, ctx.saved_tensors
+        if all(x is None for x in w):
+            return None, None, *(None for _ in given)
+        kept, bars = given[: len(call.kept_axes)], given[len(call.kept_axes) :]
+        spread = iter(w)
+        moved = tuple(next(spread) if need else None for need in needed)
+        changed = _ForwardJvp.apply(call, *kept, *moved)
+        bars_bars = (None if bar is None else x for bar, x in zip(bars, changed, strict=True))
+        return None, None, *_second(call, kept, bars, moved, changed, ctx.needs_input_grad[2:]), *bars_bars
+
+    @staticmethod
     def jvp(ctx: Any, _call: None, _needed: None, *d_given: Tensor | None) -> Any:
-        return _BackwardJvp.apply(ctx.call, ctx.needed, *ctx.saved_tensors, *d_given)
+        given = ctx.saved_tensors
+        return _BackwardJvp.apply(ctx.call, ctx.needed, *_Refused.apply(THIRD_ORDER, *given), *d_given)
 
     @staticmethod
     def vmap(
@@ -95,8 +112,8 @@ class _Backward(_Once):
         return found, (0,) * len(found)
 
 
-class _ForwardJvp(_Once):
-    """How what a function gives changes, for what its adjoint keeps and changes of its inputs."""
+class _ForwardJvp(torch.autograd.Function):
+    """Tangents of the outputs, for what the adjoint keeps and tangents of the inputs."""
 
     @staticmethod
     def forward(call: Call, *given: Tensor | None) -> tuple[Tensor, ...]:
@@ -104,13 +121,83 @@ class _ForwardJvp(_Once):
         return _tensors(function.push_forward(call, kept, moved))
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        call, *given = inputs
+        _keep(ctx, call, (*given, *output))
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor | None) -> Any:
+        call, saved, count = ctx.call, ctx.saved_tensors, len(ctx.call.kept_axes)
+        if all(bar is None for bar in bars):
+            return None, *(None for _ in ctx.needs_input_grad[1:])
+        end = count + len(call.inputs)
+        kept, moved, changed = saved[:count], saved[count:end], saved[end:]
+        needed = tuple(x is not None for x in moved)
+        found = iter(_Backward.apply(call, needed, *kept, *bars))
+        moved_bars = [next(found) if need else None for need in needed]
+        return None, *_second(call, kept, bars, moved, changed, ctx.needs_input_grad[1 : count + 1]), *moved_bars
+
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        raise InputError(FORWARD_TWICE)
+
+    @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], call: Call, *given: Tensor | None) -> Any:
         found = _ForwardJvp.apply(call, *_axis_in_front(in_dims[1:], given))
         return found, (0,) * len(found)
 
 
-class _BackwardJvp(_Once):
-    """How the cotangents that are needed change, for what is kept, cotangents, and changes of both."""
+class _Refused(torch.autograd.Function):
+    """The identity, which raises where it is to be differentiated. None stays None."""
+
+    @staticmethod
+    def forward(sentence: str, *given: Tensor | None) -> tuple[Tensor | None, ...]:
+        return tuple(None if x is None else x.view_as(x) for x in given)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.sentence = inputs[0]
+
+    @staticmethod
+    def backward(ctx: Any, *bars: Tensor | None) -> Any:
+        raise InputError(ctx.sentence)
+
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        raise InputError(ctx.sentence)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], sentence: str, *given: Tensor | None) -> Any:
+        return _Refused.apply(sentence, *given), tuple(in_dims[1:])
+
+
+class _BackwardJvp(torch.autograd.Function):
+    """Tangents of the cotangents that are needed, for what is kept, cotangents, and tangents of both, in which it is linear:
+    of those it has a derivative."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        call, needed, *given = inputs
+        ctx.needed = needed
+        _keep(ctx, call, given)
+
+    @staticmethod
+    def backward(ctx: Any, *w: Tensor | None) -> Any:
+        call, given = ctx.call, ctx.saved_tensors
+        half, count = len(given) // 2, len(call.kept_axes)
+        nothing = [None] * half
+        if all(x is None for x in w):
+            return None, None, *nothing, *nothing
+        kept, bars, d_bars = given[:count], given[count:half], given[half + count :]
+        spread = iter(w)
+        moved = tuple(next(spread) if need else None for need in ctx.needed)
+        changed = _ForwardJvp.apply(call, *kept, *moved)
+        second = _second(call, kept, bars, moved, changed, ctx.needs_input_grad[2 + half :])
+        return None, None, *nothing, *second, *(None if x is None else y for x, y in zip(d_bars, changed, strict=True))
+
+    @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        raise InputError(THIRD_ORDER)
 
     @staticmethod
     def forward(call: Call, needed: tuple[bool, ...], *given: Tensor | None) -> tuple[Tensor, ...]:
@@ -127,8 +214,54 @@ class _BackwardJvp(_Once):
         return found, (0,) * len(found)
 
 
+def _second(
+    call: Call,
+    kept: Sequence[Tensor | None],
+    bars: Sequence[Tensor | None],
+    moved: Sequence[Tensor | None],
+    changed: Sequence[Tensor],
+    needed: Sequence[bool],
+) -> list[Tensor | None]:
+    """Cotangents of what an adjoint keeps, of the product of cotangents of the outputs, Jacobian and tangents of the inputs:
+    the Hessian's product with these tangents. Of a rollout's states that of the first has it all."""
+    if not any(needed[: len(kept)]):
+        return [None] * len(kept)
+    dots = dict(zip(call.outputs, changed, strict=True)) | dict(zip(call.inputs, moved, strict=True))
+    own = dict(zip(call.kept_axes, kept, strict=True))
+    present = tuple(own.get(name, own.get(f"{name}_all")) is not None for name in call.inputs)
+    tangents = [dots.get(name) for name in call.kept_axes]
+    given = _Refused.apply(THIRD_ORDER, *kept, *bars)
+    found = _BackwardJvp.apply(call, present, *given, *tangents, *(None for _ in bars))
+    names = [name for name, here in zip(call.inputs, present, strict=True) if here]
+    by_name = dict(zip(names, found, strict=True))
+
+    def of(name: str, x: Tensor | None, need: bool) -> Tensor | None:
+        if not need or x is None:
+            return None
+        if name in by_name:
+            return by_name[name]
+        first = by_name.get(name.removesuffix("_all"))
+        return None if first is None else torch.cat([first.unsqueeze(-2), torch.zeros_like(x[..., 1:, :])], -2)
+
+    return [of(name, x, need) for (name, x), need in zip(own.items(), needed, strict=False)]
+
+
 for _function in (_Forward.forward, _Backward.forward, _ForwardJvp.forward, _BackwardJvp.forward):
     _function.__signature__ = inspect.signature(_function)  # type: ignore[union-attr]  # PyTorch asks for it at every call
+
+
+def _of_batch(
+    run: Callable[..., tuple[Tensor, ...]], first: tuple[Any, ...], given: Iterable[Tensor | None]
+) -> list[Tensor]:
+    """Results of a function for tensors of `is_grads_batched` and of `vectorize=True`, in one call of the whole batch."""
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    whole = []
+    for x in given:
+        whole.append(None if x is None else torch._remove_batch_dim(x, level, 1, 0))
+    if any(map(is_legacy_batched, whole)):
+        raise InputError("batches of batches of gradients are not available here: use torch.func.vmap")
+    return [torch._add_batch_dim(x, 0, level) for x in run(*first, *whole)]
 
 
 def _is_differentiated(inputs: tuple[Tensor | None, ...]) -> bool:
@@ -178,6 +311,13 @@ def _axis_in_front(in_dims: tuple[int | None, ...], given: tuple[Tensor | None, 
     ]
 
 
+def apply_call(call: Call, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Evaluate a described function."""
+    if _is_differentiated(inputs):
+        return _Forward.apply(call, *inputs)
+    return _Forward.forward(call, *inputs)  # what PyTorch does around it takes as long as a short step
+
+
 class _TensorFunctions(Functions):
     def _array(self, sim: Simulator, name: str, x: Any) -> Tensor:
         return tensor(sim, name, x)
@@ -201,9 +341,7 @@ class _TensorFunctions(Functions):
         return params() if isinstance(params, nn.Module) else params
 
     def _apply(self, call: Call, inputs: tuple[Any, ...]) -> tuple[Tensor, ...]:
-        if _is_differentiated(inputs):
-            return _Forward.apply(call, *inputs)
-        return _Forward.forward(call, *inputs)  # what PyTorch does around it takes as long as a short step
+        return apply_call(call, inputs)
 
 
 functions = _TensorFunctions()
