@@ -140,8 +140,8 @@ def net(side: int) -> str:
 
 
 def muscle_arm(joints: int, muscles: int) -> str:
-    """Fingers of hinges with muscles, each of which wraps around the cylinders of three joints."""
-    chains = 4
+    """Four fingers of hinges, or one arm, with muscles, each of which wraps around the cylinders of three joints."""
+    chains = 4 if joints % 4 == 0 else 1
     long = joints // chains
     out, ties, acts = "", "", ""
     rng = np.random.default_rng(3)
@@ -252,6 +252,7 @@ def scenes() -> list[Scene]:
         Scene("100 sliders, 99 straight tendons", partial(sliders, 100), 0.1),
         Scene("net of 225 free bodies", partial(net, 15), 0.1),
         Scene("fingers, 36 joints, 64 muscles", partial(muscle_arm, 36, 64), 0.1),
+        Scene("arm, 21 joints, 64 muscles", partial(muscle_arm, 21, 64), 0.1),
         Scene("humanoid on terrain", terrain, 1.0),
         Scene("dog of dm_control", partial(file, "locomotion/walkers/assets/dog_v2/dog.xml")),
         Scene("rodent of dm_control", partial(file, "locomotion/walkers/assets/rodent.xml")),

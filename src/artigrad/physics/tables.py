@@ -15,7 +15,7 @@ from ..compiler import INT, INTS, ArgumentKind, Layout, Linear, Reals, Table
 from ..model.model import DYNAMICS, Equality, Model
 from ..model.options import Options
 from ..model.params import FIELDS
-from ..model.transmissions import LINES, PIECES
+from ..model.transmissions import LINES, PIECES, Line
 from .collision.candidates import candidates
 from .collision.convex.hull_tables import spanning_corners
 from .constraints.soft.impedance import Soft
@@ -66,7 +66,19 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     ),
     # transmissions: of actuators (from 1) and whether there is one; kind, site, entries and segments; of segments
     **dict.fromkeys(
-        ("act_line", "act_on_line", "line_kind", "line_at", "line_other", "line_entry", "entry_dof", "line_piece"), INTS
+        (
+            "act_line",
+            "act_on_line",
+            "line_kind",
+            "line_at",
+            "line_other",
+            "line_entry",
+            "entry_dof",
+            "line_piece",
+            "line_link",
+            "path_link",
+        ),
+        INTS,
     ),
     **dict.fromkeys(("piece_a", "piece_b", "piece_kind", "piece_around", "piece_side", "piece_sided"), INTS),
     # sizes for gravity compensation and fluids: links, bodies, the fluid itself
@@ -224,6 +236,7 @@ def _lines(model: Model) -> dict[str, Any]:
     """Transmissions: entries are the degrees of freedom that they move; a segment is a coordinate, or two frames."""
     lines, of_actuator = model.lines
     pieces = [piece for line in lines for piece in line.pieces]
+    paths = [_path_links(model, line) for line in lines]
     frames = [[model.joint_q[p.a], 0] if p.kind == "joint" else [model.nb + p.a, model.nb + p.b] for p in pieces]
     return {
         "ntendon": len(model.tendons),
@@ -237,6 +250,8 @@ def _lines(model: Model) -> dict[str, Any]:
         "line_entry": _ints(np.cumsum([0, *(len(line.dofs) for line in lines)])),
         "entry_dof": _ints(k for line in lines for k in line.dofs),
         "line_piece": _ints(np.cumsum([0, *(len(line.pieces) for line in lines)])),
+        "line_link": _ints(np.cumsum([0, *map(len, paths)])),
+        "path_link": _ints(i for path in paths for i in path),
         "piece_a": _ints(a for a, _ in frames),
         "piece_b": _ints(b for _, b in frames),
         "piece_kind": _ints(PIECES.index(p.kind) if p.kind in PIECES else 0 for p in pieces),
@@ -244,6 +259,18 @@ def _lines(model: Model) -> dict[str, Any]:
         "piece_side": _ints(model.nb + p.side if p.side >= 0 else 0 for p in pieces),
         "piece_sided": _ints(p.side >= 0 for p in pieces),
     }
+
+
+def _path_links(model: Model, line: Line) -> list[int]:
+    """Links that carry attachments of a path between sites, inwards."""
+    sites = {k for p in line.pieces if p.kind != "joint" for k in (p.a, p.b, p.around) if k >= 0}
+    found, waiting = set[int](), [int(model.links.of_body[model.site_body[k] + 1]) for k in sites]
+    while waiting:
+        i = waiting.pop()
+        if i and i not in found:
+            found.add(i)
+            waiting.append(int(model.links.parent[i]))
+    return sorted(found, reverse=True)
 
 
 def line_features(model: Model) -> frozenset[str]:
@@ -431,6 +458,8 @@ class Topology(SimpleNamespace):
     line_entry: Any  # first entry of each transmission, and the degree of freedom of each entry
     entry_dof: Any
     line_piece: Any  # first segment of each transmission
+    line_link: Any  # first entry of each transmission in path_link
+    path_link: Any  # links that carry attachments of a path, inwards
     piece_a: Any  # coordinate, or frame
     piece_b: Any
     piece_kind: Any  # of PIECES
@@ -698,6 +727,7 @@ FIELD = Layout(  # one row per link, on the backward pass
     w=Motion,  # second velocity field: the velocities after the step
     w_bar=Force,
 )
+PULL = Layout(W=Motion, F=Force, zeta=Force, o_bar=Vec3)  # per link, in the adjoint of a path: `attachment.start_pulls`
 COMPOSITE = Layout(I=Inertia)  # of a subtree; in backward passes, accumulated pairings
 ORIGIN = Layout(o_bar=Vec3)  # one row per tree: cotangent of positions in the world
 
@@ -711,6 +741,7 @@ class Workspace:
     tree: Table
     composite: Table
     paired: Table
+    pull: Table
     M: Reals  # mass matrix, then its sparse factor: rows of degrees of freedom, one entry per ancestor
     load: Reals  # joint forces of the forces on links
     q: Reals  # state and control of the step
@@ -778,7 +809,15 @@ class Workspace:
     act_rate_bar: Reals
     act_start_bar: Reals
 
-    _TABLES = {"link": LINK, "dof": DOF, "field": FIELD, "composite": COMPOSITE, "tree": ORIGIN, "paired": COMPOSITE}
+    _TABLES = {
+        "link": LINK,
+        "dof": DOF,
+        "field": FIELD,
+        "composite": COMPOSITE,
+        "tree": ORIGIN,
+        "paired": COMPOSITE,
+        "pull": PULL,
+    }
 
     def __init__(self, arguments: dict[str, Any]):
         for name in list(arguments):
@@ -842,4 +881,7 @@ def _line_sizes(model: Model, backward: bool) -> dict[str, int]:
     lines = model.lines[0]
     n, entries = len(lines), max(1, sum(len(line.dofs) for line in lines))
     sizes = {"length": n, "moment": entries, "dense": model.nv, "line_rate": n}
-    return sizes | ({"length_bar": n, "moment_bar": entries, "dense_bar": model.nv} if backward else {})
+    if not backward:
+        return sizes
+    pulls = len(model.links.parent) * PULL.size
+    return sizes | {"length_bar": n, "moment_bar": entries, "dense_bar": model.nv, "pull": pulls}

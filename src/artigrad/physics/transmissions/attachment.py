@@ -86,8 +86,49 @@ def add_frame_bars(s: Step, end: End, W: Motion, F: Force, moved: Force, o_bar: 
         s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
 
 
-def add_end_bars(s: Step, end: End, W: Motion, force: Vec3, o_bar: Vec3) -> None:
+# -- all attachments of a path at once ---------------------------------------------------------------------------------------
+def start_pulls(s: Step, t: Any) -> None:
+    """Store the motions of all links that carry attachments of path t under the cotangents of its moment; clear their sums."""
+    pull = s.ws.pull
+    pull[0].W, pull[0].F, pull[0].zeta, pull[0].o_bar = Motion.zero(), Force.zero(), Force.zero(), Vec3.zero()
+    for i in _links(s, t):
+        va, row = s.model.link_v[i], pull[i]
+        for k in loop(va, va + s.model.link_nv[i]):
+            s.ws.dense[k] = 0.0
+        row.F, row.zeta, row.o_bar = Force.zero(), Force.zero(), Vec3.zero()
+    spread(s, t)
+    for i in _links(s, t, outwards=True):
+        pull[i].W = pull[s.model.parent[i]].W + joints.apply(s, i, s.ws.dense)
+
+
+def add_pull(s: Step, end: End, F: Force, moved: Force, o_bar: Vec3) -> None:
+    """As `add_frame_bars`, of a path between `start_pulls` and `finish_pulls`."""
+    row = s.ws.pull[end.link]
+    row.F, row.zeta, row.o_bar = row.F + F, row.zeta + moved + cross_force(row.W, F), row.o_bar + o_bar
+    if s.bars.const is not None:
+        s.bars.const.frame[end.frame].X += force_to_child(end.X, moved)
+
+
+def add_end_pull(s: Step, end: End, force: Vec3, o_bar: Vec3) -> None:
     """Add the cotangents of a force at the site, whose world position has the cotangent o_bar."""
     p = end.X.r
-    p_bar = o_bar + cross(force, W.w)  # point_velocity = v + w x p
-    add_frame_bars(s, end, W, at_point(p, force, Vec3.zero()), Force(cross(p, p_bar), p_bar), o_bar)
+    p_bar = o_bar + cross(force, s.ws.pull[end.link].W.w)  # point_velocity = v + w x p
+    add_pull(s, end, at_point(p, force, Vec3.zero()), Force(cross(p, p_bar), p_bar), o_bar)
+
+
+def finish_pulls(s: Step, t: Any) -> None:
+    """Add to the cotangents of the poses of all joints that carry attachments of path t, as `add_bars` does of one."""
+    pull = s.ws.pull
+    for i in _links(s, t):
+        own, parent = pull[i], pull[s.model.parent[i]]
+        F, zeta, o_bar = own.F, own.zeta, own.o_bar
+        xi = zeta - cross_force(joints.before(s, i, parent.W, own.W), F)
+        joints.add_pose_bars(s, i, xi, o_bar)
+        add_placement_bar(s, i, xi, o_bar)
+        parent.F, parent.zeta, parent.o_bar = parent.F + F, parent.zeta + zeta, parent.o_bar + o_bar
+
+
+def _links(s: Step, t: Any, outwards: bool = False) -> Iterator[Any]:
+    """Yield the links between the attachments of path t and the world, inwards by default."""
+    for e in loop(s.model.line_link[t], s.model.line_link[t + 1], inwards=outwards):
+        yield s.model.path_link[e]

@@ -37,7 +37,7 @@ from ..spatial import (
     rotation_vector_rate_vjp,
 )
 from . import site_transmissions
-from .attachment import End, add_end_bars, add_frame_bars, clear_path, entries, motion, project, spread
+from .attachment import End, add_end_pull, add_pull, entries, finish_pulls, project, start_pulls
 from .wrapping import Around, path_around
 
 NO_LENGTH = 1e-15  # m
@@ -158,9 +158,7 @@ def _by_piece(s: Step, n: Any, straight: Callable[[], Any], around: Callable[[bo
 def _spatial(s: Step, t: Any) -> None:
     """Length and moment of a path between sites."""
     ws, total = s.ws, carry(0.0)
-    for _, k in entries(
-        s, t
-    ):  # segments also act on joints that carry both of their links; these are no entries and are not read
+    for _, k in entries(s, t):  # segments also act on joints that carry both of their links, which are no entries
         ws.dense[k] = 0.0
     for n in _pieces(s, t):
         long = _by_piece(s, n, partial(_straight, s, n), partial(_around, s, n))
@@ -173,17 +171,6 @@ def _spatial(s: Step, t: Any) -> None:
 def _ends(s: Step, n: Any) -> tuple[End, End, Any]:
     """Both ends of segment n, and its scale."""
     return End(s, s.model.piece_a[n]), End(s, s.model.piece_b[n]), s.const.piece[n].scale
-
-
-def _clear_paths(s: Step, n: Any) -> None:
-    """Set ws.dense to zero for all joints that move an end of segment n, or its wrapping shape."""
-
-    def clear(*frames: Any) -> None:
-        for frame in frames:
-            clear_path(s, s.model.frame_link[frame])
-
-    ends = s.model.piece_a[n], s.model.piece_b[n]
-    _by_piece(s, n, lambda: clear(*ends), lambda cylinder: clear(*ends, s.model.piece_around[n]))
 
 
 def _straight(s: Step, n: Any) -> Any:
@@ -240,24 +227,23 @@ def _spatial_vjp(s: Step, t: Any) -> None:
 
     With W the motions under x, moment . x is the sum of  scale n . (W_b at b - W_a at a).
     """
-    for n in _pieces(s, t):
-        _clear_paths(s, n)
-    spread(s, t)
+    start_pulls(s, t)
     length_bar = s.ws.length_bar[t]
     for n in _pieces(s, t):
         _by_piece(s, n, partial(_straight_vjp, s, n, length_bar), partial(_around_vjp, s, n, length_bar))
+    finish_pulls(s, t)
 
 
 def _straight_vjp(s: Step, n: Any, length_bar: Any) -> None:
     """Adjoint of `_straight`."""
     a, b, scale = _ends(s, n)
     long, direction = _direction(a, b)
-    W_a, W_b = motion(s, a.link), motion(s, b.link)
+    W_a, W_b = (s.ws.pull[end.link].W for end in (a, b))
     apart = point_velocity(b.X.r, W_b) - point_velocity(a.X.r, W_a)
     across = (apart - direction * dot(direction, apart)) * (scale / maximum(long, NO_LENGTH))
     x_bar = direction * (scale * length_bar) + select(long > NO_LENGTH, across, Vec3.zero())
-    for end, W, sign in ((a, W_a, -1.0), (b, W_b, 1.0)):
-        add_end_bars(s, end, W, direction * (sign * scale), x_bar * sign)
+    for end, sign in ((a, -1.0), (b, 1.0)):
+        add_end_pull(s, end, direction * (sign * scale), x_bar * sign)
     if s.bars.const is not None:
         s.bars.const.piece[n].scale += length_bar * long + dot(direction, apart)
 
@@ -270,7 +256,7 @@ def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
     """
     w = _Wrapped(s, n, cylinder)
     a, b, g, on, scale = w.a, w.b, w.g, w.on, w.scale
-    W_a, W_b, W_g = (motion(s, end.link) for end in (a, b, g))
+    W_a, W_b, W_g = (s.ws.pull[end.link].W for end in (a, b, g))
     v_a, v_b = point_velocity(a.X.r, W_a), point_velocity(b.X.r, W_b)
     apart0 = select(on, point_velocity(g.X.r + w.first, W_g), v_b) - v_a
     apart1 = select(on, v_b - point_velocity(g.X.r + w.last, W_g), Vec3.zero())
@@ -284,13 +270,13 @@ def _around_vjp(s: Step, n: Any, length_bar: Any, cylinder: bool) -> None:
     )
     bars = w.path.vjp(across0 + turned0, turned1 - across1)
     pull0, pull1 = w.d0 * (scale * length_bar), w.d1 * (scale * length_bar)
-    add_end_bars(s, a, W_a, w.d0 * -scale, bars.u - across0 - pull0)
-    add_end_bars(s, b, W_b, w.d1 * scale, bars.v + select(on, across1, across0) + pull1)
+    add_end_pull(s, a, w.d0 * -scale, bars.u - across0 - pull0)
+    add_end_pull(s, b, w.d1 * scale, bars.v + select(on, across1, across0) + pull1)
     c_bar = select(on, across0 - across1, Vec3.zero()) - bars.u - bars.v
     o_bar = c_bar + select(on, pull0 - pull1, Vec3.zero())
     c_bar = c_bar + select(on, turned0 + turned1, Vec3.zero())
     moved = Force(cross(g.X.r, c_bar) + cross(g.X.R.column(2), bars.axis), c_bar) + w.force_on_shape(scale * length_bar)
-    add_frame_bars(s, g, W_g, w.force_on_shape(scale), moved, o_bar)
+    add_pull(s, g, w.force_on_shape(scale), moved, o_bar)
     if s.bars.const is not None:
         piece = s.bars.const.piece[n]
         piece.scale += length_bar * w.long + dot(w.d0, apart0) + dot(w.d1, apart1)

@@ -163,14 +163,31 @@ def _collide(
     one, other = prism if isinstance(A, Grid) else A, B if isinstance(A, Grid) else prism
     assert isinstance(one, Solid) and isinstance(other, Solid)
     solid = other if isinstance(A, Grid) else one
-    distance, axis = _widest(prism, top, solid)
-    by_axes = there & (distance - solid.radius < near)
-    for _ in when_any(by_axes):
-        wanted = by_axes, maximum(near + solid.radius, 0.0)
-        fa, fb, n, touch = find_contact(one, other, axis if isinstance(A, Grid) else -axis, wanted)
-        for _ in when_any(touch):
-            put_witness(row, one, other, fa, fb, n)
-            row.phi = select(touch, row.phi, FAR)
+    above, _ = _separation(prism, solid, _up(top))
+    below = there & (above - solid.radius < near)
+    for _ in when_any(below):  # most of the prisms in a window are under the solid and out of reach
+        distance, axis = _widest(prism, top, solid)
+        by_axes = below & (distance - solid.radius < near)
+        for _ in when_any(by_axes):
+            wanted = by_axes, maximum(near + solid.radius, 0.0)
+            fa, fb, n, touch = find_contact(one, other, axis if isinstance(A, Grid) else -axis, wanted)
+            for _ in when_any(touch):
+                put_witness(row, one, other, fa, fb, n)
+                row.phi = select(touch, row.phi, FAR)
+
+
+def _up(top: tuple[Vec3, ...]) -> Vec3:
+    """Upward normal of a triangle, not of unit length."""
+    p, q, s = top
+    n = cross(q - p, s - p)
+    return n * select(n.z < 0.0, -1.0, 1.0)
+
+
+def _separation(prism: Solid, solid: Solid, axis: Vec3) -> tuple[Any, Vec3]:
+    """Distance of both along an axis in the frame of the prism, and the unit axis in the world; -FAR without an axis."""
+    square = dot(axis, axis)
+    n = prism.X.R @ (axis / sqrt(maximum(square, FLAT)))
+    return select(square > FLAT, dot(n, solid.support(-n) - prism.support(n)), -FAR), n
 
 
 def _widest(prism: Solid, top: tuple[Vec3, ...], solid: Solid) -> tuple[Any, Vec3]:
@@ -188,13 +205,10 @@ def _widest(prism: Solid, top: tuple[Vec3, ...], solid: Solid) -> tuple[Any, Vec
         w * select(dot(w, third - a) > 0.0, -1.0, 1.0) for w, third, a in zip(walls, (s, q, p), (p, p, q), strict=True)
     ]
     either = [*own, *(cross(e, axis) for e in (*edges, up) for axis in own)]
-    axes = [cross(edges[0], edges[1]), *outwards, -up, *(n * select(dot(n, towards) < 0.0, -1.0, 1.0) for n in either)]
-    axes[0] = axes[0] * select(axes[0].z < 0.0, -1.0, 1.0)
+    axes = [_up(top), *outwards, -up, *(n * select(dot(n, towards) < 0.0, -1.0, 1.0) for n in either)]
     best, found = -FAR, up
     for axis in axes:
-        square = dot(axis, axis)
-        n = prism.X.R @ (axis / sqrt(maximum(square, FLAT)))
-        distance = select(square > FLAT, dot(n, solid.support(-n) - prism.support(n)), -FAR)
+        distance, n = _separation(prism, solid, axis)
         more = distance > best
         best, found = select(more, distance, best), select(more, n, found)
     return best, found
