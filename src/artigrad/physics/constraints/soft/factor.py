@@ -51,25 +51,34 @@ def factor_solve(s: Step, b: Reals, x: Reals) -> None:
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.save_composites(s)
     if problem.has("uncoupled"):
-        for i in loop(1, s.model.nl, inwards=True):
-            own, va, parent = s.const.link[i], s.model.link_v[i], s.link[s.model.parent[i]]
-
-            def extra(k: int, own: Any = own, va: Any = va) -> Any:
-                return own.armature + problem.diagonal[va + k]
-
-            parent.IA += joints.eliminate(s, i, s.link[i].IA, extra)
-            parent.F += joints.solve_inward(s, i, s.link[i].F, b)
-        solve_outward(s, x)
+        if problem.has("couplings"):
+            for _ in when_any(problem.coupled[0] < 0.5):
+                _solve_trees(s, b, x)
+        else:
+            _solve_trees(s, b, x)
     if problem.has("couplings"):
         for _ in when_any(problem.coupled[0] > 0.5):
             coupled.solve(s, b, problem.load)
             for k in loop(s.model.nv):
                 x[k] = _choose(s, problem.load[coupled.elimination_index(s, k)], x[k])
-            if not problem.has("uncoupled"):
-                s.link[0].y = Motion.zero()
+            s.link[0].y = Motion.zero()
             for i in loop(1, s.model.nl):
                 y = s.link[s.model.parent[i]].y + joints.apply(s, i, x)
                 s.link[i].y = _choose(s, y, s.link[i].y) if problem.has("uncoupled") else y
+
+
+def _solve_trees(s: Step, b: Reals, x: Reals) -> None:
+    """Solve where no rows couple links or joints, by passes along the trees."""
+    problem = s.constraints
+    for i in loop(1, s.model.nl, inwards=True):
+        own, va, parent = s.const.link[i], s.model.link_v[i], s.link[s.model.parent[i]]
+
+        def extra(k: int, own: Any = own, va: Any = va) -> Any:
+            return own.armature + problem.diagonal[va + k]
+
+        parent.IA += joints.eliminate(s, i, s.link[i].IA, extra)
+        parent.F += joints.solve_inward(s, i, s.link[i].F, b)
+    solve_outward(s, x)
 
 
 def _choose(s: Step, of_coupled: Any, of_tree: Any) -> Any:
