@@ -6,8 +6,8 @@ import pytest
 
 import artigrad as ag
 from artigrad.model import tangent
+from artigrad.physics.sensors.sensor_table import KINDS
 from artigrad.simulate.gradcheck import random_state
-from artigrad.simulate.sensors import KINDS
 
 ELSEWHERE = {f"{part}limit{what}" for part in ("joint", "tendon") for what in ("pos", "vel", "frc")}
 ELSEWHERE |= {"rangefinder", "contact", "insidesite", "clock", "tendonactfrc"}  # in test_seeing

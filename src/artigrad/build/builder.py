@@ -14,16 +14,13 @@ from ..model.model import (
     ACTUATORS,
     DIRECT,
     DYNAMICS,
-    HEIGHT_FIELD,
     OPTIONS,
-    PLANE,
     RESERVED,
     Activated,
     ContactSide,
     Keyframe,
     Model,
     Sensor,
-    Stage,
     Zone,
 )
 from ..model.options import LAW_OF, Options
@@ -31,10 +28,10 @@ from ..model.sealed import Sealed
 from ..model.transmissions import Transmission
 from ..model.visuals import Mount, Visual
 from ..physics.joints.table import EITHER_AXIAL, JOINTS
-from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
-from ..simulate.sensor_distances import DISTANCES, SECOND
-from ..simulate.sensor_rays import RANGE_DATA, check_seen
-from ..simulate.sensors import KINDS
+from ..physics.sensors.contact_sensors import CONTACT_DATA, REDUCE
+from ..physics.sensors.distance_sensors import DISTANCE_SENSORS, endless, sides_of
+from ..physics.sensors.rangefinders import RANGE_DATA, check_seen
+from ..physics.sensors.sensor_table import KINDS
 from .equality_builder import EqualityBuilder
 from .inverse_weights import weights
 from .shape_builder import SOLIMP, SOLREF, WORLD, ShapeBuilder
@@ -85,7 +82,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
     """
 
     CALLED = "a ModelBuilder"
-    OPEN = ("name", "gravity", "magnetic", "options", "weights", "unsupported", "notes", "parents_touch", "measured")
+    OPEN = ("name", "gravity", "magnetic", "options", "weights", "unsupported", "notes", "parents_touch")
 
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)):
         super().__init__()
@@ -771,7 +768,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         """Validate both sides of contacts or of a distance."""
         one, other = ((what, part) for what, part in between)
         for what, part in (one, other):
-            sides = SIDES if kind == "contact" else DISTANCE_SIDES if kind in DISTANCES else ("",)
+            sides = SIDES if kind == "contact" else DISTANCE_SIDES if kind in DISTANCE_SENSORS else ("",)
             if what not in sides:
                 raise ModelError(
                     f"sensor '{name}': contacts are between {', '.join(filter(None, SIDES))}, distances between "
@@ -945,8 +942,7 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
             notes=self.notes,
         )
         self._check_lifting(model)
-        staged = (s._replace(stage=stage_of(model, s)) if s.kind in DISTANCES else s for s in model.sensors)
-        model.__dict__["sensors"] = tuple(staged)
+        check_sides(model)
         self._check_servo_sensors(model)
         check_seen(model)
         check_mass_matrix(model)
@@ -1001,32 +997,13 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         return j if letter == "u" else [a.actuator for a in model.activations].index(j)
 
 
-def stage_of(robot: Model, s: Sensor) -> Stage:
-    """Return the reduced model of a distance sensor: both sides, with margins up to the cutoff.
-
-    Planes and height fields, and with them their side, are fixed to the world.
-    """
-    shapes = robot.shapes
-    sides = [
-        [k for k, body in enumerate(shapes.body) if (k if side.what == "shape" else body) == side.which]
-        for side in s.between
-    ]
-    for own, side in zip(sides, s.between, strict=True):
-        if not own:
-            body = WORLD if side.which < 0 else robot.bodies[side.which]
-            raise ModelError(f"sensor '{s.name}' measures the distance of body '{body}', which has no shapes")
-    endless = [any(shapes.kind[k] in (PLANE, HEIGHT_FIELD) for k in own) for own in sides]
-    if all(endless):
-        raise ModelError(f"sensor '{s.name}' measures the distance of two planes or height fields, which have none")
-    b = ModelBuilder(s.name, gravity=(0.0, 0.0, 0.0))
-    b.measured = True
-    b.body("moves", joint="free", mass=1.0, inertia=(1.0, 1.0, 1.0))
-    homes = ("moves", WORLD) if endless[1] else (WORLD, "moves")
-    names = []
-    for prefix, own, home in zip(("first:", SECOND), sides, homes, strict=True):
-        b.add_shapes(robot, prefix, own, dict.fromkeys(range(-1, robot.nb), home).__getitem__, lambda *_: {})
-        names.append([prefix + shapes.names[k] for k in own])
-    for one in names[0]:
-        for other in names[1]:
-            b.include(one, other, condim=1, margin=s.cutoff)
-    return Stage(b.build(), (*sides[0], *sides[1]))
+def check_sides(model: Model) -> None:
+    """Refuse distances of bodies without shapes, and of two planes or height fields."""
+    for s in model.sensors:
+        sides = sides_of(model, s) if s.kind in DISTANCE_SENSORS else ()
+        for own, side in zip(sides, s.between, strict=False):
+            if not own:
+                body = WORLD if side.which < 0 else model.bodies[side.which]
+                raise ModelError(f"sensor '{s.name}' measures the distance of body '{body}', which has no shapes")
+        if sides and all(endless(model, own) for own in sides):
+            raise ModelError(f"sensor '{s.name}' measures the distance of two planes or height fields, which have none")

@@ -15,7 +15,7 @@ from ..model.model import ACTUATORS, PLANE, RESERVED, ContactSide, Model, Sensor
 from ..model.options import HardOptions, Options
 from ..model.quaternions import product, rotate
 from ..physics.joints.table import JOINTS
-from ..simulate.sensors import KINDS
+from ..physics.sensors.sensor_table import KINDS
 from .builder import ACTIVATION_NUMBERS, JOINT_NUMBERS, MUSCLE_NUMBERS, SIDES, SURROUNDED
 from .equality_builder import IDENTITY
 from .lenient_builder import LenientBuilder

@@ -52,7 +52,6 @@ class ShapeBuilder:
     def __init__(self) -> None:
         self._shapes: dict[str, dict[str, Any]] = {}
         self.parents_touch = False  # True if all bodies collide with their parents
-        self.measured = False  # True if only distances are computed
         self._excluded: set[frozenset[str]] = set()
         self._included: list[tuple[str, str, dict[str, Any]]] = []
 
@@ -359,7 +358,6 @@ class ShapeBuilder:
             limited=tuple(i for i, b in rows if np.isfinite(b["limit"]).any() or b["dry_friction"] > 0),
             parents_touch=self.parents_touch,
             touching_parents=tuple(i for i, b in enumerate(self._bodies.values()) if self._touches_parent(b)),
-            measured=self.measured,
             surfaces=tuple(s["surface"] for s in shapes),
             unseen=tuple(k for k, s in enumerate(shapes) if not s["seen"]),
             wet=tuple(k for k, s in enumerate(shapes) if s["fluid"] is not None),

@@ -8,9 +8,9 @@ import numpy as np
 
 from ..build.builder import SEEN_FROM, ModelBuilder
 from ..model.findings import Finding
-from ..simulate.sensor_contacts import CONTACT_DATA, REDUCE
-from ..simulate.sensor_distances import DISTANCES
-from ..simulate.sensors import KINDS
+from ..physics.sensors.contact_sensors import CONTACT_DATA, REDUCE
+from ..physics.sensors.distance_sensors import DISTANCE_SENSORS
+from ..physics.sensors.sensor_table import KINDS
 from .contacts import visible
 from .mujoco_api import GeomType, ObjType, member
 from .names import Names
@@ -51,7 +51,7 @@ def _problem(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> str | 
         return ""
     if m.sensor_delay[s] or (m.sensor_interval[s].any() and m.sensor_interval[s][0] > 0):
         return " with a delay or an interval"
-    if kind in DISTANCES:
+    if kind in DISTANCE_SENSORS:
         return _unmeasured(b, m, names, s)
     if m.sensor_reftype[s] and kind not in (*SEEN_FROM, "contact", "insidesite"):
         return " in another frame"
@@ -88,7 +88,7 @@ def _add(b: ModelBuilder, m: Any, names: Names, s: int, kind: str) -> None:
     more: dict[str, Any] = {"cutoff": float(m.sensor_cutoff[s])}
     if kind == "contact":
         where = _contact(m, names, s, more)
-    elif kind in DISTANCES:
+    elif kind in DISTANCE_SENSORS:
         where, more["between"] = "", _between(m, names, s)
     elif kind == "insidesite":  # in the file the frame comes first
         where = names.site[int(m.sensor_refid[s])]

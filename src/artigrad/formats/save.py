@@ -40,9 +40,9 @@ from ..model.quaternions import matrix, of_matrix, product, rotate
 from ..model.quaternions import turn as axis_turn
 from ..model.transmissions import Piece
 from ..physics.constraints.law import law_of
+from ..physics.sensors.distance_sensors import DISTANCE_SENSORS
+from ..physics.sensors.sensor_table import KINDS
 from ..simulate.constraint_weights import sliding
-from ..simulate.sensor_distances import DISTANCES
-from ..simulate.sensors import KINDS
 from . import hull_record
 from .actuators import VELOCITY_LIMIT
 
@@ -640,7 +640,7 @@ class Writer:
         if s.kind == "contact":
             own = {"site": m.sites[s.on]} if s.on >= 0 else {}
             return own | sides | {"data": " ".join(s.data), "reduce": s.reduce, "num": str(s.num)}
-        if s.kind in DISTANCES:
+        if s.kind in DISTANCE_SENSORS:
             return sides
         if s.kind == "insidesite":
             return {"site": m.sites[s.on], "objtype": "site", "objname": m.sites[s.ref]}

@@ -9,6 +9,8 @@ from ..compiler import PACKED, REAL, ROBOTS, SHARED, WORK, ArgumentKind, Reals, 
 from ..model.options import Options
 from ..physics.constraints.law import RowFeatures, law_of
 from ..physics.context import Step
+from ..physics.sensors.sensor_kind import SensorFeatures
+from ..physics.sensors.sensor_table import sensor_signature, take_sensors
 from ..physics.tables import TOPOLOGY, Bars, Constants, Topology, Workspace
 
 
@@ -31,6 +33,7 @@ class KernelKey:
         slows: See `rates`.
         lines: Features of transmissions (`line_features`).
         extras: Forces that only some models have.
+        sensors: What a kernel that reads sensors is compiled for; None for all others.
     """
 
     options: Options
@@ -52,6 +55,7 @@ class KernelKey:
     implicit_terms: str | None = None
     lines: frozenset[str] = frozenset()
     extras: frozenset[str] = frozenset()
+    sensors: SensorFeatures | None = None
 
     @property
     def staged(self) -> KernelKey:
@@ -76,6 +80,7 @@ class KernelKey:
             "const": PACKED if self.own_params else SHARED,
             **({"wrench": ROBOTS} if self.wrench else {}),
             **self._constraints(taped),
+            **(sensor_signature(self.sensors) if self.sensors else {}),
             **dict.fromkeys(self.work, WORK),
         }
 
@@ -109,6 +114,7 @@ class KernelKey:
             lines=self.lines,
             extras=self.extras,
             act=getattr(ws, "act", None),  # type: ignore[arg-type]
+            sensors=take_sensors(arguments, self.sensors) if self.sensors else None,
         )
 
     def bars(self, s: Step, const_bar: Reals | None) -> Bars:

@@ -16,6 +16,7 @@ from ..model.model import Model
 from ..model.options import Options
 from ..physics import joints
 from ..physics.actuator_outputs import driving, driving_size, driving_vjp
+from ..physics.constraints.law import law_of
 from ..physics.context import Step
 from ..physics.dynamics.inverse_dynamics import inverse_dynamics, inverse_dynamics_vjp
 from ..physics.dynamics.mass_matrix import mass_matrix, mass_matrix_vjp
@@ -23,6 +24,8 @@ from ..physics.frame_accelerations import sensing, sensing_size, sensing_vjp
 from ..physics.joints import coordinates
 from ..physics.kinematics import link_kinematics
 from ..physics.outputs import outputs, outputs_size, outputs_vjp
+from ..physics.sensors.readings import readings, readings_vjp
+from ..physics.sensors.sensor_table import readings_size, sensor_features, sensor_work
 from ..physics.step import accelerations, accelerations_vjp
 from ..physics.tables import COMPOSITE, ORIGIN, Workspace, dof_rows
 from ..physics.transmissions.transmission import kinematics
@@ -32,13 +35,18 @@ from .key import KernelKey
 @dataclass(frozen=True)
 class Query:
     """A function of one state: its size, that of x, its staged forward and its staged adjoint (bars.u is that of x).
-    constrained: whether contacts and other rows act."""
+    constrained: whether contacts and other rows act. sensors: whether it reads the sensors of the model."""
 
     size: Callable[[Model], int]
     x_size: Callable[[Model], int]
     forward: Callable[[Step, Reals], None]
     vjp: Callable[[Step, Reals], None]
     constrained: bool = False
+    sensors: bool = False
+
+    def constrains(self, model: Model, options: Options) -> bool:
+        """True if contacts and other rows act on what is read of a model."""
+        return self.constrained and (not self.sensors or sensor_features(model, law_of(options).impulses).sensing)
 
 
 def _outputs(s: Step, out: Reals) -> None:
@@ -98,12 +106,32 @@ def _mass_matrix_vjp(s: Step, out_bar: Reals) -> None:
     mass_matrix_vjp(s, out_bar)
 
 
+def sensors_x_size(model: Model) -> int:
+    """Controls, time, and velocities of sites after the coming step."""
+    return model.nu + 1 + 3 * model.ns
+
+
+def _sensors(s: Step, out: Reals) -> None:
+    readings(s, out, *_more(s))
+
+
+def _sensors_vjp(s: Step, out_bar: Reals) -> None:
+    readings_vjp(s, out_bar, *_more(s))
+
+
+def _more(s: Step) -> tuple[Any, Reals | None]:
+    """Time, and velocities after the coming step, of what is beside the controls."""
+    after = s.u.shifted(s.model.nu + 1) if s.sensors.features.after else None
+    return s.u[s.model.nu], after
+
+
 QUERIES = {
     "outputs": Query(lambda m: outputs_size(m.nb, m.ns), lambda m: 0, _outputs, _outputs_vjp),
     "acceleration": Query(lambda m: m.nv, lambda m: m.nu, _acceleration, _acceleration_vjp),
     "inverse_dynamics": Query(lambda m: m.nv, lambda m: m.nv, _inverse, _inverse_vjp),
     "sensing": Query(sensing_size, lambda m: m.nu, sensing, sensing_vjp, constrained=True),
     "driving": Query(driving_size, lambda m: m.nu, driving, driving_vjp),
+    "sensors": Query(readings_size, sensors_x_size, _sensors, _sensors_vjp, constrained=True, sensors=True),
     "mass_matrix": Query(lambda m: int(dof_rows(m)["dof_row"][m.nv]), lambda m: 0, _mass_matrix, _mass_matrix_vjp),
 }
 
@@ -111,9 +139,10 @@ QUERIES = {
 def query_work(model: Model, options: Options, name: str) -> dict[str, int]:
     """Scratch of a query and of its adjoint."""
     query, nl = QUERIES[name], len(model.links.parent)
-    factor: Any = "articulated" if query.constrained else "sparse"
+    factor: Any = "articulated" if query.constrains(model, options) else "sparse"
     work = Workspace.sizes(model, replace(options, factor=factor, integrator="euler"), True, False)
     extra = {"x": query.x_size(model), "x_bar": query.x_size(model), "out": query.size(model)}
+    extra |= sensor_work(model) if query.sensors else {}
     extra |= {"tree": (model.links.trees + 1) * ORIGIN.size, "paired": nl * COMPOSITE.size}
     return work | {f"ws_{k}": n for k, n in extra.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,12 +41,12 @@ def window(model: Model, params: Any, field: int, other: int) -> tuple[int, int]
     return first, second
 
 
-def check_windows(params: Params) -> None:
-    """Refuse sizes with which a shape exceeds the window that its model was built with."""
+def check_windows(params: Params, measured: Iterable[tuple[int, int]] = ()) -> None:
+    """Refuse sizes with which a shape exceeds the window that its model was built with. measured: further pairs."""
     model, shapes = params.model, params.model.shapes
     if HEIGHT_FIELD not in shapes.kind or params.flat is model.params.flat:
         return
-    for pair in shapes.pairs:
+    for pair in (*shapes.pairs, *measured):
         a, b = sorted(pair, key=lambda k: shapes.kind[k] != HEIGHT_FIELD)
         if shapes.kind[a] == HEIGHT_FIELD:
             built, needed = window(model, model.params, a, b), window(model, params, a, b)

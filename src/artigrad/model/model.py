@@ -100,7 +100,6 @@ class Shapes:
     surfaces: tuple[Surface | None, ...] = ()  # of a convex hull, the mesh that rays intersect instead
     unseen: tuple[int, ...] = ()  # shapes ignored by rays
     wet: tuple[int, ...] = ()  # shapes treated as ellipsoids in a fluid
-    measured: bool = False  # True if only distances of the pairs are computed
 
     @cached_property
     def pair_array(self) -> np.ndarray:
@@ -199,13 +198,6 @@ class ContactSide(NamedTuple):
     which: int = -1
 
 
-class Stage(NamedTuple):
-    """Reduced model in which a distance is measured. model: the shapes of both sides; shapes: their indices in the robot."""
-
-    model: Model
-    shapes: tuple[int, ...]
-
-
 class Sensor(NamedTuple):
     """Sensor, read by `sim.sensors`.
 
@@ -219,7 +211,6 @@ class Sensor(NamedTuple):
         data: Fields returned by a rangefinder or contact sensor.
         between: Both sides of contacts or of a distance.
         reduce, num: Selection of contacts, and their largest number.
-        stage: Reduced model of a distance sensor.
     """
 
     name: str
@@ -232,7 +223,6 @@ class Sensor(NamedTuple):
     between: tuple[ContactSide, ContactSide] = (ContactSide(), ContactSide())
     reduce: str = "none"
     num: int = 1
-    stage: Stage | None = None
 
 
 class Model(Sealed):

@@ -6,7 +6,6 @@ the springs and dampers of tendons
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..compiler import Reals, loop
@@ -22,6 +21,7 @@ from .dynamics.actuation import (
     force_vjp,
 )
 from .dynamics.passive import tendon_force, tendon_force_vjp
+from .tables import Topology
 from .transmissions.transmission import (
     add_moment_bars,
     add_velocity_bars,
@@ -55,16 +55,22 @@ def driving_size(model: Model) -> int:
     return sum(Driving.sizes(model))
 
 
+def driving_size_of(m: Topology) -> Any:
+    """The same in a kernel."""
+    return 3 * m.ntendon + 3 * m.nu + m.nv
+
+
+def parts_of(m: Topology) -> Driving:
+    """First entry of each part."""
+    starts, start = list[Any](), 0
+    for n in (m.ntendon, m.ntendon, m.nu, m.nu, m.nu, m.nv, m.ntendon):
+        starts.append(start)
+        start = start + n
+    return Driving(*starts)
+
+
 def _parts(s: Step, out: Reals) -> Driving:
-    m = s.model
-
-    def starts() -> Iterator[Reals]:
-        start: Any = 0
-        for n in (m.ntendon, m.ntendon, m.nu, m.nu, m.nu, m.nv, m.ntendon):
-            yield out.shifted(start)
-            start = start + n
-
-    return Driving(*starts())
+    return Driving(*map(out.shifted, parts_of(s.model)))
 
 
 def driving(s: Step, out: Reals) -> None:

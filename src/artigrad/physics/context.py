@@ -48,6 +48,7 @@ class Step:
     constraints: Any = None  # ContactProblem or SoftProblem, of models that can have rows
     lines: frozenset[str] = frozenset()
     extras: frozenset[str] = frozenset()
+    sensors: Any = None  # SensorTable, of kernels that read sensors
     bars: Bars = None  # type: ignore[assignment]  # of steps that are differentiated
     v_next: Reals = None  # type: ignore[assignment]
     filled: bool = False

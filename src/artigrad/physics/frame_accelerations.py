@@ -6,7 +6,7 @@ Accelerations of frames are proper ones, as of a scale that falls: gravity is ta
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..compiler import Layout, Reals, Table, loop
 from ..model.model import Model
@@ -20,6 +20,7 @@ from .dynamics.inverse_dynamics import inward_vjp, link_forces
 from .kinematics import clear_pose_bars
 from .spatial import Force, Motion, Vec3, compose, cross, cross_force, force_to_child
 from .step import accelerations, accelerations_vjp, recompute
+from .tables import Topology
 
 FELT = Layout(linear=Vec3, angular=Vec3)  # one row per body and site
 
@@ -32,14 +33,27 @@ def sensing_size(model: Model) -> int:
     return model.nv + (model.nb + model.ns) * FELT.size + limit_count(model) + held + points * REPORT.size
 
 
-def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Table, Reals]:
-    """Rows of FELT, forces of limits, rows of HELD_REPORT, and where the report of contacts begins."""
-    m = s.model
+class SensingParts(NamedTuple):
+    """First entries of the parts of the output: rows of FELT, forces of limits, rows of HELD_REPORT, the report of contacts."""
+
+    frames: Any
+    limits: Any
+    held: Any
+    contacts: Any
+
+
+def sensing_parts(m: Topology) -> SensingParts:
+    """Where the parts of the output begin."""
     limits = m.nv + (m.nb + m.ns) * FELT.size
     held = limits + m.nl + 2 * m.ntendon
-    contacts = out.shifted(held + m.nequality * HELD_REPORT.size)
-    tables = (Table(out.memory, FELT, out.start + m.nv), Table(out.memory, HELD_REPORT, out.start + held))
-    return tables[0], out.shifted(limits), tables[1], contacts
+    return SensingParts(m.nv, limits, held, held + m.nequality * HELD_REPORT.size)
+
+
+def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Table, Reals]:
+    """The parts of the output."""
+    at = sensing_parts(s.model)
+    tables = (Table(out.memory, FELT, out.start + at.frames), Table(out.memory, HELD_REPORT, out.start + at.held))
+    return tables[0], out.shifted(at.limits), tables[1], out.shifted(at.contacts)
 
 
 def _touches(s: Step) -> bool:

@@ -84,10 +84,15 @@ def _world_inertia(s: Step) -> None:
 
 def outputs_vjp(s: Step, out_bar: Reals) -> None:
     """Add to the cotangents of q (tangent), v and constants."""
+    clear_pose_bars(s)
+    outputs_and_poses_vjp(s, out_bar)
+
+
+def outputs_and_poses_vjp(s: Step, out_bar: Reals) -> None:
+    """The same, with what is in the cotangents of poses and velocities already."""
     frames, const_bar = Table(out_bar.memory, FRAME, out_bar.start), s.bars.const
     totals = out_bar.shifted((s.model.nb + s.model.ns) * FRAME.size)
     assert const_bar is not None
-    clear_pose_bars(s)
     for k in loop(s.model.nb + s.model.ns):
         i = s.model.frame_link[k]
         link, bar = s.link[i], frames[k]

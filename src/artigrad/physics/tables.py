@@ -21,7 +21,7 @@ from .collision.convex.hull_tables import spanning_corners
 from .constraints.soft.impedance import Soft
 from .constraints.soft.pair_numbers import PairSoft
 from .joints.table import JOINTS, MOVING
-from .spatial import Articulated, Force, Inertia, Motion, Quat, Transform, Vec3
+from .spatial import Articulated, Force, Inertia, Motion, Quat, Sym3, Transform, Vec3
 
 # -- integers ------------------------------------------------------------------------------------------------------------
 TOPOLOGY: dict[str, ArgumentKind] = {
@@ -94,6 +94,7 @@ TOPOLOGY: dict[str, ArgumentKind] = {
     **dict.fromkeys(("act_adhesion", "shape_adhesion"), INTS),
     "nsurface": INT,  # shapes, if the surface of any has a velocity
     "nwet": INT,  # shapes treated as ellipsoids in a fluid
+    **dict.fromkeys(("nsensed", "nturned", "nmagnetic"), INT),  # rows for sensors: bodies, sites, the magnetic field
     "wet_shape": INTS,
     # activations and muscles: numbers; of actuators, input of the gain, activation, whether and which muscle
     **dict.fromkeys(("na", "nmuscle"), INT),
@@ -177,6 +178,26 @@ def _topology(model: Model) -> dict[str, Any]:
         **_surroundings(model),
         **_activations(model),
         **_adhesion(model),
+        **_sensed(model),
+    }
+
+
+# kinds of sensors that read parameters of bodies, quaternions of sites, and the magnetic field
+OF_BODIES, OF_TURNS, OF_FIELD = (
+    {"subtreecom", "subtreelinvel", "subtreeangmom", "force", "torque"},
+    "framequat",
+    "magnetometer",
+)
+
+
+def _sensed(model: Model) -> dict[str, Any]:
+    """Rows of parameters that only sensors read."""
+    kinds = {s.kind for s in model.sensors}
+    turned = OF_TURNS in kinds
+    return {
+        "nsensed": model.nb if turned or kinds & OF_BODIES else 0,
+        "nturned": model.ns if turned else 0,
+        "nmagnetic": int(OF_FIELD in kinds),
     }
 
 
@@ -596,6 +617,10 @@ _EFFORT: dict[str, type] = {"low": float, "high": float}
 _WET: dict[str, type] = dict.fromkeys(("blunt", "slender", "angular", "kutta", "magnus"), float)
 _WET |= {"mass": Vec3, "inertia": Vec3}
 _SURFACE: dict[str, type] = {"v": Vec3, "w": Vec3}  # surface velocity and spin of a shape, in its axes
+# body and site, for sensors; rotation and axis are not differentiated
+_SENSED: dict[str, type] = {"mass": float, "com": Vec3, "I": Sym3, "rotation": Quat, "axis": Vec3}
+_TURN: dict[str, type] = {"rotation": Quat}
+_MAGNETIC: dict[str, type] = {"field": Vec3}
 _MEDIUM: dict[str, type] = {"density": float, "viscosity": float, "wind": Vec3}
 _ACTIVATION: dict[str, type] = dict.fromkeys(("rise", "fall", "width", "low", "high"), float)
 _MUSCLE: dict[str, type] = {"gain": Muscle, "bias": Muscle, "low": float, "high": float}
@@ -609,7 +634,7 @@ def _bars(fields: dict[str, type]) -> dict[str, type]:
 _ROWS = (
     *(_LINK, _TREE, _FRAME, _BODY, _ACTUATOR, _SHAPE, _VERTEX, _DOF, _PAIR, _EQUALITY),
     *(_LINE, _PIECE, _LIFTED, _FLUID, _MEDIUM, _SLOPE, _SERVO, _HEIGHT, _ACTIVATION, _MUSCLE, _SPRING, _EFFORT),
-    *(_WET, _FACE, _PAIR_GROUP, _SURFACE),
+    *(_WET, _FACE, _PAIR_GROUP, _SURFACE, _SENSED, _TURN, _MAGNETIC),
 )
 _LAYOUTS = [Layout(**fields) for fields in _ROWS]
 _BAR_LAYOUTS = [Layout(**_bars(fields)) for fields in _ROWS]
@@ -639,6 +664,9 @@ class Constants:
             t.nface,
             t.npair_group,
             t.nsurface,
+            t.nsensed,
+            t.nturned,
+            t.nmagnetic,
         ]
         tables, start = [], reals.start + 3
         for layout, n in zip(layouts, rows, strict=True):
@@ -648,7 +676,7 @@ class Constants:
         self.dof, self.pair, self.equality, self.line, self.piece = tables[7:12]
         self.lifted, self.fluid, self.medium, self.slope, self.servo, self.height = tables[12:18]
         self.activation, self.muscle, self.spring, self.effort, self.wet, self.face, self.pair_group = tables[18:25]
-        self.surface = tables[25]
+        self.surface, self.sensed, self.site_turn, self.magnetic = tables[25:]
         self.reals, self.size = reals, start
 
     @property
@@ -750,6 +778,13 @@ class Workspace:
     u: Reals
     x: Reals  # a query's further input, and its result
     out: Reals
+    frames: Reals  # outputs of which readings of sensors are functions, their cotangents, and the readings
+    sensing: Reals
+    driving: Reals
+    frames_bar: Reals
+    sensing_bar: Reals
+    driving_bar: Reals
+    readings: Reals
     tau: Reals  # joint forces
     qdd: Reals  # joint accelerations
     wrench: Reals  # on bodies, if the kernel was staged with any

@@ -33,6 +33,8 @@ from ..physics.constraints.law import Law, law_of
 from ..physics.constraints.narrowphase import LOST
 from ..physics.constraints.report import REPORT
 from ..physics.integrate import INTEGRATORS, implicit_terms
+from ..physics.sensors.distance_sensors import measured_pairs
+from ..physics.sensors.sensor_table import sensor_arguments, sensor_features
 from ..physics.tables import Workspace, constants_size, dof_rows, line_features, topology_arguments
 from .checkpoints import CheckpointPlan, forward_snapshots
 
@@ -135,7 +137,13 @@ class Engine:
         """Refuse numbers that no physics can be made of, and what the model has no rows for."""
         check_params(params)
         check_structure(params, restitution=self.law.restitution, shared_stops=self.law.shared_stops)
-        check_windows(params)
+        check_windows(params, self.measured_pairs)
+
+    @cached_property
+    def measured_pairs(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of shapes whose distances sensors read."""
+        found = measured_pairs(self.model)
+        return tuple(zip(found.a, found.b, strict=True))
 
     def known_params(self, flat: np.ndarray) -> Params | None:
         """Params with these numbers whose constants are kept, if there are any."""
@@ -550,16 +558,20 @@ class Engine:
         **flags: bool,
     ) -> Any:
         """The kernel of a query, with what does not change from call to call in place; see `bound`."""
-        square = not QUERIES[name].constrained or params.facts.square
+        query = QUERIES[name]
+        constrained = self.constrained and query.constrains(self.model, self.options)
+        square = not constrained or params.facts.square
         own = params.batch is not None
         key = (maker, name, self.device.variant(batch), own, square, *flags.items())
         found = self._bound.get(key)
         if found is None:
             work = query_work(self.model, self.options, name)
             target = self.device.target(batch)
-            query, integers = QUERIES[name], topology_arguments(self.model)
-            rows = dict[str, Any](flags)
-            if query.constrained and self.constrained:
+            integers, rows = topology_arguments(self.model), dict[str, Any](flags)
+            if query.sensors:
+                rows |= {"sensors": sensor_features(self.model, self.law.impulses)}
+                integers = integers | sensor_arguments(self.model, self.device.dtype)
+            if constrained:
                 rows |= {**self._touch, "features": self.law.features(self.model), "square": params.facts.square}
                 integers = integers | self.contact_arguments(False)
             kernel = maker(KernelKey(self.options, target, tuple(work), own, **self._forces, **rows).staged, name)

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +30,6 @@ from .engine import Direction, Engine, Inputs
 from .kinks import parameter_kinks
 from .policy_loop import Network, policy_backward, policy_forward
 from .results import Contacts, Gradient, Health, StateGradient, Trajectory, presented
-from .sensor_distances import stage_options
 from .state_functions import StateFunctions
 from .trajectory_files import read
 
@@ -591,25 +589,20 @@ class Simulator(StateFunctions, Sealed):
         return (A, B) if batched else (A[0], B[0])
 
     # -- sensors -----------------------------------------------------------------------------------------------------
-    @cached_property
-    def _on_host(self) -> Simulator:
-        """The same simulator on the CPU, for what is done there."""
-        if self.checks.on_host:
-            return self
-        given: dict[str, Any] = {name: getattr(self.options, name) for name in OPTIONS}
-        return Simulator(self.model, dtype=self.dtype, threads=self.threads, **given)
-
-    @cached_property
-    def _stages(self) -> dict[str, Simulator]:
-        """Where the sensors of distances look at their shapes, by name."""
-        stages = {s.name: s.stage.model for s in self.model.sensors if s.stage is not None}
-        return {name: Simulator(m, threads=self.threads, **stage_options(m)) for name, m in stages.items()}
-
     @presented
     def sensors(self, state: State, u: Any = None, *, params: Params | None = None, time: Any = 0.0) -> dict[str, Any]:
-        """What the model's sensors read, by name: (n,), or (B, n) for a batch. u: the controls of the coming step, over
-        which an accelerometer takes its mean. time: s, what a clock reads. Sensors of a GPU are read on the host: the state
-        goes there and back."""
+        """Readings of the model's sensors by name.
+
+        Args:
+            state: One state or a batch of them.
+            u: Controls of the coming step (nu,) or (B, nu); by default zeros. They act on what accelerations and forces are.
+            params: One set, or one per robot.
+            time: Time that a clock reads, s; one, or one of each state.
+
+        Returns:
+            Readings (n,), or (B, n) for a batch, as MuJoCo defines them. Under the hard law accelerometers read the mean over
+            the coming step.
+        """
         return sensors.read(self, state, u, params, time)
 
     @presented

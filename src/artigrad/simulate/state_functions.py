@@ -1,8 +1,7 @@
 """Records of the functions of a state, and the methods of Simulator that follow from them.
 
 Outputs, accelerations, inverse dynamics and the mass matrix are queries: one kernel computes rows of numbers, which `unpack`
-makes into outputs and `pack` makes from their cotangents. Sensors are read on the host. Constraint weights are a function of
-parameters alone.
+makes into outputs and `pack` makes from their cotangents. Constraint weights are a function of parameters alone.
 """
 
 from __future__ import annotations
@@ -19,11 +18,13 @@ from ..model.model import Model
 from ..model.params import Params
 from ..model.state import State
 from ..physics.outputs import COM, FRAME, KINETIC, POTENTIAL, outputs_size
+from ..physics.sensors.sensor_table import sensor_sizes
 from .arrays import Axes
 from .checks import Checks, parts_of
-from .engine import Engine
+from .engine import Direction, Engine, Inputs
 from .function import CONTROL, PARAMS, STATE, Call, FunctionRecord, Rows, Shape, call_of, direction_of, state_of
 from .results import Outputs, StateGradient, presented
+from .sensors import SensorQuery, by_name, sensor_query
 
 Unpack = Callable[[Call, Any], tuple[Any, ...]]
 Pack = Callable[[Call, Rows, int], Any]
@@ -159,12 +160,12 @@ def _pack_matrix(call: Call, bars: Rows, count: int) -> Any:
 
 # -- sensors -------------------------------------------------------------------------------------------------------------
 def _sensor_shapes(call: Call) -> dict[str, Axes]:
-    return {name: y.shape for name, y in call.sim.sensors(call.sim.state()).items()}
+    model = call.sim.model
+    return {s.name: (n,) for s, n in zip(model.sensors, sensor_sizes(model), strict=True)}
 
 
 def _sensors(call: Call, x: Rows) -> tuple[Any, ...]:
-    readings = call.sim.sensors(state_of(x), x["u"], params=x["params"])
-    return tuple(y.astype(call.sim.real, copy=False) if call.sim.checks.on_host else y for y in readings.values())
+    return tuple(call.sim.sensors(state_of(x), x["u"], params=x["params"]).values())
 
 
 def _sensors_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
@@ -174,29 +175,26 @@ def _sensors_vjp(call: Call, x: Rows, bars: Rows, with_params: bool) -> Rows:
 
 
 def _sensors_jvp(call: Call, x: Rows, d: Rows) -> tuple[Any, ...]:
-    """By the adjoint, number by number: readings are few, and their adjoints are short. On the host."""
-    sim, device, count = call.sim._on_host, call.sim.engine.device, len(x["q"])
-    given = {k: device.host(x[k]) for k in (*State._fields, "u") if k in x}
-    moved = {k: device.host(d[k]) for k in given if d[k] is not None and d[k].shape[-1]}
-    found = []
-    for name, (n,) in call.outputs.items():
-        rows = {k: np.repeat(y, n, 0) for k, y in given.items()}
-        bars = {name: np.tile(np.eye(n), (count, 1))}
-        # one set of parameters per row, so that each row has a gradient of its own
-        own = _repeated(x["params"], n if x["params"].batch is not None else count * n)
-        grad = sim.sensors_vjp(state_of(rows), bars, rows["u"], params=own)
-        pieces = [(getattr(grad, k), y) for k, y in moved.items()]
-        if d["params"] is not None:
-            assert grad.params is not None
-            pieces.append((grad.params.flat, np.broadcast_to(d["params"], (count, sim.model.param_size))))
-        total = sum((g * np.repeat(y, n, 0)).sum(1) for g, y in pieces)
-        found.append(device.array(np.full(count * n, total, sim.real).reshape(count, n)))
-    return tuple(found)
+    model, u = call.sim.model, x["u"] if call.sim.model.nu else None
+    rows = _sensors_tangent(call.sim, sensor_query(call.sim, state_of(x), u, x["params"]), direction_of(d), d["u"])
+    return tuple(by_name(model, rows).values())
 
 
-def _repeated(params: Params, n: int) -> Params:
-    """Each set of parameters n times."""
-    return Params(params.model, np.repeat(np.atleast_2d(params.flat), n, 0), checked=params.checked)
+def _sensors_tangent(sim: Any, query: SensorQuery, d: Direction, d_u: Any) -> Any:
+    """Tangents of all readings, (B, n), along a direction of state and parameters and one of the controls, (B, nu)."""
+    nu, x = sim.model.nu, sim.engine.device.zeros(query.x.shape)
+    if nu and d_u is not None:
+        x[:, :nu] = d_u
+    if query.after is not None:
+        u = x[:, :nu].reshape(len(x), 1, nu)
+        inputs = Inputs(len(x), query.after.u, None, query.params)
+        states = query.after.every_state()
+        along = sim.engine.rollout_jvp(inputs, states, d._replace(u=u))
+        last, d_last = (y.map(lambda z: z[:, -1].copy()) for y in (states, along))
+        after = Direction(q=d_last.q, v=d_last.v, act=d_last.act, params=d.params)
+        rows = sim.engine.query("outputs", last, None, query.params, after)
+        x[:, nu + 1 :] = output_views(sim.model, rows)["site_velocity"].reshape(len(x), -1)
+    return sim.engine.query("sensors", query.state, query.x, query.params, d._replace(u=None, x=x))
 
 
 # -- weights of constraints ------------------------------------------------------------------------------------------------

@@ -175,12 +175,16 @@ def contact_sizes(model: Model, contacts: int) -> dict[str, int]:
     routines = routines_of(model)
     if not any(ROUTINES[r].collide for r in routines):
         return {"slots": 0, "contact_records": 0}
+    return {"slots": slots_size(model, routines), "contact_records": contacts * contact_layout(routines).size}
+
+
+def slots_size(model: Model, routines: frozenset[int]) -> int:
+    """Return the size of the scratch of one pair."""
     layout = contact_layout(routines)
-    size = layout.size
     patch = (
         PATCH_RECORD.size + WINDOW.size + 2 * ring_blocks(model) * BLOCK * (CORNER.size + 2 * POLYGON.size + ORDER.size)
     )
-    return {"slots": SLOTS * size + (patch if layout is CONVEX_CONTACT else 0), "contact_records": contacts * size}
+    return SLOTS * layout.size + (patch if layout is CONVEX_CONTACT else 0)
 
 
 def slots_in(memory: Any, routines: frozenset[int], blocks: Any) -> Slots:

@@ -223,10 +223,14 @@ BY_SHAPES |= {(a, b): CONVEX for a in SOLIDS for b in SOLIDS if (a, b) not in BY
 
 
 def routine_of(model: Model, a: int, b: int) -> int:
-    """Return the routine of two shapes. If the model measures distances, solids use the one without contact patches."""
-    kinds = model.shapes.kind[a], model.shapes.kind[b]
-    routine = BY_SHAPES[kinds]
-    return NEAREST if model.shapes.measured and routine in (CONVEX, BY_SHAPES[BOX, BOX]) else routine
+    """Return the routine of two shapes."""
+    return BY_SHAPES[model.shapes.kind[a], model.shapes.kind[b]]
+
+
+def distance_routine(model: Model, a: int, b: int) -> int:
+    """Return the routine of the nearest points of two shapes: that of contacts, but for solids without patches."""
+    routine = routine_of(model, a, b)
+    return NEAREST if routine in (CONVEX, BY_SHAPES[BOX, BOX]) else routine
 
 
 def routines_by_pair(model: Model, a: np.ndarray, b: np.ndarray) -> np.ndarray:

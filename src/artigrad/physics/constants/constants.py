@@ -9,6 +9,7 @@ from .constants_context import ConstantsContext
 from .fluid_constants import compensated_masses_vjp, fluid_and_gravcomp, fluid_and_gravcomp_vjp
 from .link_constants import bodies, bodies_vjp, shapes, shapes_vjp, sites, sites_vjp
 from .row_constants import dry_friction, dry_friction_vjp, equalities, equalities_vjp, pair_groups, pairs, pairs_vjp
+from .sensor_constants import sensed, sensed_vjp
 from .servo_constants import servos, servos_vjp
 from .spring_constants import springs, springs_vjp
 from .transmission_constants import lines, lines_vjp
@@ -34,6 +35,7 @@ def constants(m: ConstantsContext) -> None:
     equalities(m)
     fluid_and_gravcomp(m)
     springs(m)
+    sensed(m)
 
 
 def constants_vjp(m: ConstantsContext) -> None:
@@ -59,3 +61,4 @@ def constants_vjp(m: ConstantsContext) -> None:
     bodies_vjp(m)  # last: all the others add to the cotangents of the frames of bodies
     compensated_masses_vjp(m)
     springs_vjp(m)
+    sensed_vjp(m)

@@ -1,0 +1,1 @@
+"""Staged sensors: readings of a state under controls. Each kind is one record of one table (`sensor_table`)."""

@@ -1,0 +1,113 @@
+"""Readings of all sensors of a model in one state under controls, and their adjoint."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ...compiler import Reals, clamp, loop, select, steady, switch
+from ..actuator_outputs import driving, driving_size_of, driving_vjp
+from ..constraints.report import REPORT
+from ..context import Step
+from ..frame_accelerations import sensing, sensing_parts, sensing_vjp
+from ..kinematics import clear_pose_bars
+from ..outputs import outputs, outputs_and_poses_vjp, outputs_size
+from ..transmissions.transmission import kinematics
+from .sensor_inputs import SensorBuffers, SensorInputs
+from .sensor_table import ABOVE, BOTH, KINDS, READINGS
+
+NO_BOUND = 1e30
+
+
+def readings(s: Step, out: Reals, time: Any, after: Reals | None) -> None:
+    """Fill `out` with the readings of all sensors, one after the other.
+
+    Args:
+        s: The step, at the state and controls that are read.
+        out: Readings.
+        time: Time of the state, s.
+        after: Velocities of sites after the coming step, where sensors read them.
+    """
+    c, features = SensorInputs(s, _fill(s), None, out, time, after), s.sensors.features
+    for n in loop(s.sensors.count):
+        _each(c, n, "read", features.kinds)
+        if features.cut:
+            _bound(c, n)
+
+
+def readings_vjp(s: Step, out_bar: Reals, time: Any, after: Reals | None) -> None:
+    """Adds to the cotangents of q (tangent, and ambient ones), v, act, u and constants; `out_bar` is used up."""
+    values, features = _fill(s), s.sensors.features
+    bars = SensorBuffers(s.ws.frames_bar, s.ws.sensing_bar, s.ws.driving_bar)
+    _clear(s, bars)
+    found = SensorInputs(s, values, None, s.ws.readings, time, after)
+    clear_pose_bars(s)
+    c = SensorInputs(s, values, bars, out_bar, time, after)
+    for n in loop(s.sensors.count):
+        if features.cut:
+            _bound_vjp(c, found, n)
+        _each(c, n, "vjp", features.kinds)
+    outputs_and_poses_vjp(s, bars.frames)
+    if features.driving:
+        driving_vjp(s, bars.driving)
+    if features.sensing:
+        sensing_vjp(s, bars.sensing)
+
+
+def _fill(s: Step) -> SensorBuffers:
+    """Outputs of which readings are functions; the workspace has the kinematics of the state."""
+    values, features = SensorBuffers(s.ws.frames, s.ws.sensing, s.ws.driving), s.sensors.features
+    if features.sensing:
+        sensing(s, values.sensing)
+    if features.driving:
+        driving(s, values.driving)
+    else:
+        kinematics(s)
+    outputs(s, values.frames)
+    return values
+
+
+def _clear(s: Step, bars: SensorBuffers) -> None:
+    m, features = s.model, s.sensors.features
+    sizes = [(bars.frames, outputs_size(m.nb, m.ns))]
+    sizes += [(bars.driving, driving_size_of(m))] if features.driving else []
+    if features.sensing:
+        points = 0 if s.constraints is None else s.constraints.all_points * REPORT.size
+        sizes.append((bars.sensing, sensing_parts(m).contacts + points))
+    for array, n in sizes:
+        for k in loop(n):
+            array[k] = 0.0
+
+
+def _each(c: SensorInputs, n: Any, what: str, kinds: frozenset[str]) -> None:
+    """The reading of sensor n, which is of one of some kinds, or its adjoint."""
+    readings = {READINGS.index(KINDS[kind].reading) for kind in kinds}
+    cases = {k: partial(getattr(READINGS[k], what), c, n) for k in sorted(readings)}
+    switch(c.table.reading[n], cases) if len(cases) > 1 else next(iter(cases.values()))()
+
+
+# -- cutoffs ---------------------------------------------------------------------------------------------------------------
+def _bounds(c: SensorInputs, n: Any) -> tuple[Any, Any]:
+    """Least and largest reading of a sensor with a cutoff."""
+    top = c.table.number(n, 0)
+    return switch(c.table.cut[n], {ABOVE: lambda: (-NO_BOUND, top), BOTH: lambda: (-top, top)})
+
+
+def _bound(c: SensorInputs, n: Any) -> None:
+    """Bound a reading by the cutoff of its sensor."""
+    first = c.table.first[n]
+    for _ in loop(c.table.is_cut[n]):
+        low, high = _bounds(c, n)
+        for k in loop(c.table.size[n]):
+            c.out[first + k] = clamp(c.out[first + k], low, high)
+
+
+def _bound_vjp(c: SensorInputs, found: SensorInputs, n: Any) -> None:
+    """No cotangent for a reading beyond its cutoff."""
+    first = c.table.first[n]
+    for _ in loop(c.table.is_cut[n]):
+        _each(found, n, "read", c.table.features.cut)
+        low, high = _bounds(c, n)
+        for k in loop(c.table.size[n]):
+            y = steady(found.out[first + k])
+            c.out[first + k] = select((y >= low) & (y <= high), c.out[first + k], 0.0)
