@@ -46,6 +46,7 @@ DONE = (
     "physics/kinematics.py",
     "physics/margin.py",
     "physics/outputs.py",
+    "physics/sensors",
     "physics/spatial",
     "physics/step.py",
     "physics/tables.py",

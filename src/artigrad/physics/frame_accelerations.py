@@ -22,19 +22,19 @@ from .spatial import Force, Motion, Vec3, compose, cross, cross_force, force_to_
 from .step import accelerations, accelerations_vjp, recompute
 from .tables import Topology
 
-FELT = Layout(linear=Vec3, angular=Vec3)  # one row per body and site
+FRAME_MOTION = Layout(linear=Vec3, angular=Vec3)  # one row per body and site
 
 
 def sensing_size(model: Model) -> int:
-    """Joint accelerations, a row of FELT per frame, forces of limits, pulls of rows of tendons, a row of HELD_REPORT per
-    equality and one of REPORT per point that may touch."""
+    """Size of the output: joint accelerations, a row of FRAME_MOTION per frame, forces of limits, forces of rows along
+    tendons, a row of HELD_REPORT per equality and one of REPORT per point of contact."""
     points = int(candidates(model).first[-1]) if model.shapes.pairs else 0
     held = len(model.equalities) * HELD_REPORT.size
-    return model.nv + (model.nb + model.ns) * FELT.size + limit_count(model) + held + points * REPORT.size
+    return model.nv + (model.nb + model.ns) * FRAME_MOTION.size + limit_count(model) + held + points * REPORT.size
 
 
 class SensingParts(NamedTuple):
-    """First entries of the parts of the output: rows of FELT, forces of limits, rows of HELD_REPORT, the report of contacts."""
+    """First entries of rows of FRAME_MOTION, of forces of limits, of rows of HELD_REPORT, and of the report of contacts."""
 
     frames: Any
     limits: Any
@@ -44,7 +44,7 @@ class SensingParts(NamedTuple):
 
 def sensing_parts(m: Topology) -> SensingParts:
     """Where the parts of the output begin."""
-    limits = m.nv + (m.nb + m.ns) * FELT.size
+    limits = m.nv + (m.nb + m.ns) * FRAME_MOTION.size
     held = limits + m.nl + 2 * m.ntendon
     return SensingParts(m.nv, limits, held, held + m.nequality * HELD_REPORT.size)
 
@@ -52,7 +52,10 @@ def sensing_parts(m: Topology) -> SensingParts:
 def _parts(s: Step, out: Reals) -> tuple[Table, Reals, Table, Reals]:
     """The parts of the output."""
     at = sensing_parts(s.model)
-    tables = (Table(out.memory, FELT, out.start + at.frames), Table(out.memory, HELD_REPORT, out.start + at.held))
+    tables = (
+        Table(out.memory, FRAME_MOTION, out.start + at.frames),
+        Table(out.memory, HELD_REPORT, out.start + at.held),
+    )
     return tables[0], out.shifted(at.limits), tables[1], out.shifted(at.contacts)
 
 

@@ -252,10 +252,11 @@ class Trajectory:
     def sensor(self, name: str) -> np.ndarray:
         """What a sensor reads at the beginning of every step, under the controls of that step: (..., T, n)."""
         self.simulator.model.sensor(name)
-        return self._readings[name]
+        return self.sensors[name]
 
     @cached_property
-    def _readings(self) -> dict[str, np.ndarray]:
+    def sensors(self) -> dict[str, Any]:
+        """Readings of all sensors at the beginning of every step, under the controls of that step, by name: (..., T, n)."""
         from .sensors import read_rollout
 
         return read_rollout(self)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..model.model import Model
 from ..model.params import Params
 from ..model.state import State
 from ..physics.sensors.sensor_table import KINDS, sensor_features, sensor_sizes
+from .cotangents import StepsGradient
 from .engine import QueryBars
 from .results import Outputs, StateGradient
 
@@ -78,6 +79,48 @@ def read_vjp(sim: Simulator, state: State, bars: dict[str, Any], u: Any, params:
     own, x = found.state, found.x[:, : sim.model.nu]
     own, x = (own, x) if query.batched else (own.map(lambda y: y[0]), x[0])
     return StateGradient(own.q, own.v, None if flat is None else Params(sim.model, flat), x, act=own.act).of(sim.model)
+
+
+def rollout_vjp(traj: Trajectory, bars: Any, with_params: bool) -> StepsGradient:
+    """Cotangents of the states at the beginning of all steps, (B, T, n), of controls and params for those of readings."""
+    sim, B, T = traj.simulator, traj.batch, traj.steps
+    lead = (B, T) if traj.batched else (T,)
+    rows = by_name(sim.model, packed_bars(sim, bars, lead).reshape(B * T, -1))
+    state, u, params, _ = rollout_inputs(traj)
+    found = read_vjp(sim, state, {name: rows[name] for name in bars}, u, params)
+    parts = State(found.q, found.v, found.act).map(lambda x: sim.checks.numbers("bar", x).reshape(B, T, x.shape[-1]))
+    flat = None if found.params is None or not with_params else found.params.flat
+    if flat is not None and flat.ndim > 1:
+        flat = flat.reshape(B, T, -1).sum(1)
+    own = None if flat is None else Params(sim.model, flat)
+    return StepsGradient(parts, sim.checks.numbers("bar", found.u).reshape(B, T, sim.model.nu), None, own)
+
+
+def added_bars(traj: Trajectory, found: State, given: Sequence[Any]) -> list[Any]:
+    """Cotangents of all states (B, T+1, n): those of a loss, of all states or of the last, and those of readings."""
+    device, out = traj.simulator.engine.device, list[Any]()
+    for own, bar in zip((found.q, found.v, found.act), given, strict=True):
+        if own is None:
+            out.append(bar)
+            continue
+        both = device.zeros((2, traj.batch, traj.steps + 1, own.shape[-1]))
+        both[0, :, :-1] = own
+        if bar is not None and len(bar.shape) == 3:
+            both[1] = bar
+        elif bar is not None:
+            both[1, :, -1] = bar
+        out.append(device.total(both))
+    return out
+
+
+def added_inputs(sim: Simulator, back: StepsGradient, read: StepsGradient | None) -> StepsGradient:
+    """The gradient of a rollout with what readings depend on directly: controls and parameters."""
+    if read is None:
+        return back
+    both = sim.engine.device.zeros((2, *read.u.shape))
+    both[0], both[1] = back.u, read.u
+    params = None if back.params is None else Params(sim.model, back.params.flat + read.params.flat)  # type: ignore[union-attr]
+    return back._replace(u=sim.engine.device.total(both), params=params)
 
 
 def packed_bars(sim: Simulator, bars: Any, lead: tuple[int, ...]) -> Any:

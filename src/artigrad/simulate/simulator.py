@@ -234,6 +234,7 @@ class Simulator(StateFunctions, Sealed):
         checkpoints: Checkpoints | None = None,
         policy: Network | None = None,
         hold: int = 1,
+        sensors: bool = False,
     ) -> Trajectory:
         """T steps from `state` under the controls u (T, nu), or (B, T, nu) for a batch; (T, nu) with a batch is shared.
 
@@ -242,7 +243,13 @@ class Simulator(StateFunctions, Sealed):
         keep for the backward pass: EveryStep() (default), EveryKth(k) or Binomial(memory="64MB"). policy: a `Network` that
         gives `steps` controls in place of u, inside the compiled loop; on the CPU. hold: for how many steps each control (and
         wrench) is held, so that T controls make hold T steps (frame skip); gradients are those of the T controls.
+        sensors: read all sensors at the beginning of every step, `traj.sensors`; their cotangents are `sensor_bars` of `vjp`.
         """
+        if truth("sensors", sensors):
+            given: dict[str, Any] = {"steps": steps, "params": params, "wrench": wrench, "checkpoints": checkpoints}
+            traj = self.rollout(state, u, **given, policy=policy, hold=hold)
+            traj.sensors  # noqa: B018  read now, not when first used
+            return traj
         if not is_whole(hold, 1):
             raise InputError(f"hold is a whole number of steps, at least 1, not {hold!r}")
         if policy is not None:
@@ -374,6 +381,7 @@ class Simulator(StateFunctions, Sealed):
         *,
         act_bar: Any = None,
         u_bar: Any = None,
+        sensor_bars: Mapping[str, Any] | None = None,
         with_params: bool = True,
         gradient_options: GradientOptions | None = None,
     ) -> Gradient:
@@ -381,7 +389,8 @@ class Simulator(StateFunctions, Sealed):
 
         q_bar: (T+1, nq) for all states or (nq,) for the last alone, with a batch axis first if `traj` has one; ambient.
         v_bar, act_bar: likewise with nv and na. force_bar: (T, points, 3), of the forces of `contacts(traj)`, with a batch axis
-        first if `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. with_params=False
+        first if `traj` has one. None means zero. u_bar: of the controls (T, nu), for what a policy gave. sensor_bars: of
+        readings in `traj.sensors`, by name of the sensor, (T, n) with a batch axis first if `traj` has one. with_params=False
         leaves out the gradient of the parameters, which makes the call faster.
 
         gradient_options: conditioning of the cotangent of the state, which keeps gradients of long rollouts from growing. It
@@ -390,9 +399,13 @@ class Simulator(StateFunctions, Sealed):
         checks, engine, options = self.checks, self.engine, active_options(gradient_options)
         with_params = truth("with_params", with_params)
         checks.trajectory(traj)
-        if all(bar is None for bar in (q_bar, v_bar, force_bar, act_bar, u_bar)):
-            raise InputError("vjp needs the cotangent of something: pass q_bar, v_bar, act_bar, force_bar or u_bar")
+        if all(bar is None for bar in (q_bar, v_bar, force_bar, act_bar, u_bar, sensor_bars)):
+            raise InputError(
+                "vjp needs the cotangent of something: pass q_bar, v_bar, act_bar, force_bar, u_bar or sensor_bars"
+            )
         if traj.policy is not None:
+            if sensor_bars is not None:
+                raise InputError("a rollout under a policy has no gradients of sensors: leave sensor_bars out")
             given = (q_bar, v_bar, act_bar), u_bar
             return self._vjp_under(traj, traj.policy, given, force_bar, with_params, options)
         if u_bar is not None:
@@ -400,17 +413,20 @@ class Simulator(StateFunctions, Sealed):
                 "u_bar belongs to rollouts under a policy: the controls of others are inputs, add it to their gradient"
             )
         q_bar, v_bar, act_bar = self._state_bars(traj, q_bar, v_bar, act_bar)
+        read = None if sensor_bars is None else sensors.rollout_vjp(traj, sensor_bars, with_params)
+        if read is not None:
+            q_bar, v_bar, act_bar = sensors.added_bars(traj, read.state, (q_bar, v_bar, act_bar))
         bars = LossBars(q_bar, v_bar, act_bar, checks.force_bar(force_bar, len(self.contact_names), traj))
         inputs = _inputs_of(traj)
         if options is not None:
             back = Cotangents(engine, inputs, bars, with_params, options=options, hold=traj.hold)
             back.segment(traj.every_state(), 0, traj.steps)
-            return self._gradient(traj, back.gradient(), back.health[:, 1])
+            return self._gradient(traj, sensors.added_inputs(self, back.gradient(), read), back.health[:, 1])
         plan = self._plan(traj.checkpoints, traj.steps, traj.batch)
         stretch = plan.block if plan.keeps_all else 1
         back = Cotangents(engine, inputs, bars, with_params, stretch=stretch)
         back.rollout(traj.kept, plan)
-        return self._gradient(traj, back.gradient(), back.health[:, 1])
+        return self._gradient(traj, sensors.added_inputs(self, back.gradient(), read), back.health[:, 1])
 
     def _state_bars(self, traj: Trajectory, q_bar: Any, v_bar: Any, act_bar: Any) -> list[Any]:
         """Cotangents of the parts of states, looked at."""

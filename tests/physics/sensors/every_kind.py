@@ -30,7 +30,7 @@ TEXT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/>
     <asset><mesh name="stone" vertex="-.1 0 0  .2 0 0  0 .3 0  0 0 .2  .1 .1 .3"/></asset>
     <worldbody><geom name="floor" type="plane" size="3 3 1"/><site name="hook" pos="0 0 1.4"/>
       <geom name="stone" type="mesh" mesh="stone" pos="-.6 -.5 .3" contype="0" conaffinity="0"/>
-    <body name="arm" pos="0 0 .5"><joint name="hinge" axis="0 1 .1" damping=".1" range="-5 1" solreflimit=".05 1"/>
+    <body name="arm" pos="0 0 .5"><joint name="hinge" axis="0 1 .1" damping=".1" range="-5 .5" solreflimit=".02 1"/>
       <geom name="lump" type="box" size=".1 .08 .12" pos=".1 .1 0"/><site name="imu" pos=".2 .1 0" euler="10 20 30"/>
       <site name="eye" pos="0 0 .3" euler="175 5 0"/>
       <geom name="drum" type="cylinder" size=".06 .2" pos=".1 0 .3" euler="90 0 0"/>
@@ -38,7 +38,7 @@ TEXT = f"""<mujoco><option magnetic="0.1 -0.5 0.3"/>
         <geom name="fist" size=".1" pos=".1 0 -.22" condim="6"/><site name="palm" pos=".1 0 -.2" size=".3" euler="5 10 15"/>
       </body></body></worldbody>
     <contact><exclude body1="arm" body2="hand"/></contact>
-    <tendon><spatial name="path" stiffness="3" damping=".2" range="0 1.37" limited="true" solreflimit=".1 1">
+    <tendon><spatial name="path" stiffness="3" damping=".2" range="0 1.3" limited="true" solreflimit=".03 1">
       <site site="hook"/><geom geom="drum"/><site site="palm"/></spatial></tendon>
     <actuator><motor name="pull" tendon="path" gear="2"/><motor joint="hinge"/></actuator>
     <sensor>{SENSORS}</sensor></mujoco>"""

@@ -3,11 +3,11 @@
 import mujoco
 import numpy as np
 import pytest
-from artigrad.simulate.kernel_jvp import Direction, query_jvp
 
 import artigrad as ag
 from artigrad.kernels.queries import sensors_x_size
 from artigrad.physics.sensors.sensor_table import KINDS, readings_size
+from artigrad.simulate.engine import Direction
 from tests.physics.sensors.every_kind import TEXT, states
 from tests.simulate.test_cuda_on_host import gpu  # noqa: F401
 
@@ -20,7 +20,8 @@ def test_the_model_has_every_kind_and_reads_as_mujoco_does():
     m.opt.iterations, m.opt.tolerance = 200, 0
     m.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
     d, found = mujoco.MjData(m), sim.sensors(state, u)
-    assert [k for k, y in found.items() if not y.any()] == ["sensor33"]  # the clock
+    idle = {s.kind for s in MODEL.sensors if not found[s.name].any()}
+    assert idle == {"clock", "jointlimitfrc"}  # of one joint of two
     for k in range(3):
         mujoco.mj_resetData(m, d)
         d.qpos[:], d.qvel[:], d.ctrl[:] = state.q[k], state.v[k], u[k]
@@ -33,7 +34,7 @@ def _along(sim, state, u, direction):
     """Changes of all readings along changes of state, controls and parameters."""
     x = np.zeros((len(u), sensors_x_size(MODEL)))
     x[:, : MODEL.nu] = u
-    return query_jvp(sim.engine, "sensors", state, x, sim.checks.params(None, len(u)), direction)
+    return sim.engine.query("sensors", state, x, sim.checks.params(None, len(u)), direction)
 
 
 def test_forward_mode_is_the_adjoint_of_the_adjoint():
@@ -77,3 +78,34 @@ def test_on_a_gpu_no_reading_passes_the_host(gpu, monkeypatch):  # noqa: F811
             getattr(grad, name).numpy(), getattr(wanted, name), rtol=1e-11, atol=1e-11, err_msg=name
         )
     np.testing.assert_allclose(grad.params.flat, wanted.params.flat, rtol=1e-10, atol=1e-10)
+
+
+def test_sensors_of_a_rollout_and_their_gradients():
+    """Readings of every step are those of its state; a loss on them, on the last state and on the controls has the gradient of
+    differences."""
+    sim, state, rng = ag.Simulator(MODEL, backend="numpy"), states(MODEL, 2)[0], np.random.default_rng(3)
+    us = rng.normal(size=(2, 3, MODEL.nu))
+    traj = sim.rollout(state, us, sensors=True)
+    for t in range(3):
+        now = sim.sensors(ag.State(traj.q[:, t], traj.v[:, t]), us[:, t], time=t * sim.dt)
+        for name, y in now.items():
+            np.testing.assert_allclose(traj.sensors[name][:, t], y, rtol=1e-12, atol=1e-12, err_msg=name)
+    names = [s.name for s in MODEL.sensors if s.kind in ("framepos", "accelerometer", "actuatorfrc", "subtreeangmom")]
+    bars = {name: rng.normal(size=traj.sensors[name].shape) for name in names}
+    q_bar = rng.normal(size=traj.q[:, -1].shape)
+    grad = sim.vjp(traj, q_bar, sensor_bars=bars)
+    d_v, d_u = rng.normal(size=state.v.shape), rng.normal(size=us.shape)
+
+    def loss(h):
+        moved = sim.rollout(ag.State(state.q, state.v + h * d_v), us + h * d_u, sensors=True)
+        return np.sum(q_bar * moved.q[:, -1]) + sum(np.sum(bar * moved.sensors[name]) for name, bar in bars.items())
+
+    h = 1e-5
+    slope = (8 * (loss(h) - loss(-h)) - loss(2 * h) + loss(-2 * h)) / (12 * h)
+    assert np.sum(grad.v0 * d_v) + np.sum(grad.u * d_u) == pytest.approx(slope, rel=1e-6)
+    names_only = sim.vjp(traj, sensor_bars=bars)
+    other = sim.vjp(traj, q_bar)
+    np.testing.assert_allclose(names_only.q0 + other.q0, grad.q0, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(names_only.params.flat + other.params.flat, grad.params.flat, rtol=1e-9, atol=1e-9)
+    with pytest.raises(ag.InputError, match="no sensor 'nose'"):
+        sim.vjp(traj, sensor_bars={"nose": [1.0]})

@@ -45,7 +45,7 @@ class ContactData(Linear):
 
 # -- contacts between the two sides ----------------------------------------------------------------------------------------
 def _is(model: Model, part: ContactSide, shape: int) -> bool:
-    """Whether a shape belongs to one side."""
+    """Return True if a shape belongs to one side."""
     body = model.shapes.body[shape]
     match part.what:
         case "shape":
@@ -77,7 +77,7 @@ def _site(m: Model, s: Sensor) -> Entry:
 
 
 def _there(c: SensorInputs, n: Any, x: ContactRow) -> Any:
-    """Where a contact exists, and is in the zone if there is one."""
+    """Mask of robots in which a contact exists, and is in the zone if there is one."""
 
     def inside() -> Any:
         site = c.frame(c.table.place(n)).load()

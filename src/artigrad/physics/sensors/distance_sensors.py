@@ -86,7 +86,7 @@ def sides_of(model: Model, s: Sensor) -> list[list[int]]:
 
 
 def endless(model: Model, side: list[int]) -> bool:
-    """Whether a side has a plane or a height field."""
+    """Return True if a side has a plane or a height field."""
     return any(model.shapes.kind[k] in (PLANE, HEIGHT_FIELD) for k in side)
 
 
@@ -154,7 +154,7 @@ Features = tuple[frozenset[int], frozenset[int]]  # routines of pairs and kinds 
 
 
 def distance_features(model: Model) -> Features | None:
-    """What kernels that measure distances are compiled for; None if no sensor does."""
+    """Settings of kernels that measure distances; None if no sensor does."""
     found, kinds = measured_pairs(model), model.shapes.kind
     if not found.a:
         return None
@@ -165,7 +165,7 @@ def distance_features(model: Model) -> Features | None:
 
 
 def take_distances(arguments: dict[str, Any], features: Features) -> SimpleNamespace:
-    """What the narrow phase reads of a problem with contacts, from a kernel's arguments."""
+    """Fields that the narrow phase reads of a contact problem, from a kernel's arguments."""
     routines, solids = features
     found = {name[6:]: arguments.pop(name) for name in INTEGERS}
     found["placed"] = Table(found["placed"].memory, PLACED)

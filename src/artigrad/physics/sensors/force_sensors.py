@@ -121,7 +121,7 @@ def _pressed(sign: Any) -> Callable[[ContactRow, FrameRow], Force]:
 
 
 def _held(sign: Any, on_b: Any) -> Callable[[HeldRow, FrameRow], Force]:
-    """The same of an equality, on one of its sides."""
+    """Wrench of an equality on one of its sides, likewise."""
 
     def wrench(x: HeldRow, site: FrameRow) -> Force:
         f = x.force * -sign

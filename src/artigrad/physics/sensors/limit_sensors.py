@@ -17,7 +17,7 @@ LEAST = 1e-15  # sine of half the angle below which the axis of a rotation is ta
 
 
 def _acts(x: Any, low: Any, high: Any, margin: Any) -> tuple[Any, Any]:
-    """Where the lower limit acts, and where the upper one does."""
+    """Masks of the lower limit that acts, and of the upper one."""
     below = steady(x - low - margin) < 0.0
     above = steady(high - x - margin) < 0.0
     return below, above

@@ -1,4 +1,4 @@
-"""Rangefinders, which look along z of their site, past its own body; and sensors of whether a site is inside a zone."""
+"""Rangefinders, with rays along z of their sites that pass through its body; and sensors of whether a site is inside a zone."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ ZONES = (SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX)  # kinds of shapes of a zone
 
 # -- shapes in the way -----------------------------------------------------------------------------------------------------
 def seen_shapes(model: Model, site: int) -> list[int]:
-    """Shapes that a rangefinder may see: not those of its own body."""
+    """Shapes that a rangefinder may see: not those of the body of its site."""
     shapes = model.shapes
     return [k for k, body in enumerate(shapes.body) if body != model.site_body[site] and k not in shapes.unseen]
 
 
 def check_seen(model: Model) -> None:
-    """Refuse convex hulls without a surface where a rangefinder looks."""
+    """Refuse convex hulls without a surface in the way of a rangefinder."""
     for s in model.sensors:
         for k in seen_shapes(model, s.on) if s.kind == "rangefinder" else ():
             if model.shapes.kind[k] == POINTS and model.shapes.surfaces[k] is None:
                 name = model.shapes.names[k]
                 raise ModelError(
-                    f"rangefinder '{s.name}' looks at '{name}', corners without a surface: give it one, or seen=False"
+                    f"rangefinder '{s.name}' sees '{name}', corners without a surface: give it one, or seen=False"
                 )
 
 

@@ -118,7 +118,7 @@ def _sphere(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
 
 
 def _wall(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
-    """Of a tube about z, radius and half length: F = x^2 + y^2 - radius^2"""
+    """Side of a tube about z, given radius and half length: F = x^2 + y^2 - radius^2"""
     s, d, r = Vec3(start.x, start.y, 0.0), Vec3(ray.x, ray.y, 0.0), size.x
     x = _first(*_roots(dot(d, d), dot(s, d), dot(s, s) - r * r))
     x = select(abs(start.z + x * ray.z) <= size.y, _ahead(x), NEVER)
@@ -150,7 +150,7 @@ def _cylinder(size: Vec3, start: Vec3, ray: Vec3) -> Hit:
 
 
 def _faces(size: Vec3, start: Vec3, ray: Vec3) -> list[Hit]:
-    """Of a box, two and two along x, y and z."""
+    """Faces of a box, in pairs along x, y and z."""
     found, half = [], size.leaves()
     for k in range(3):
         for side in (-1.0, 1.0):
@@ -244,7 +244,7 @@ def _over_cells(field: Field, around: list[Hit], start: Vec3, ray: Vec3) -> Hit:
     best = carry(MISS)
 
     def near(r: Any, low: Any, high: Any) -> Any:
-        """Whether cell r may be under the ray."""
+        """Return True where cell r may be under the ray."""
         return (to_real(r) >= low - 2.0) & (to_real(r) <= high + 2.0)
 
     for r in loop(field.rows - 1):
@@ -306,7 +306,7 @@ def _wall_below_rim(field: Field, side: int, face: Hit, start: Vec3, ray: Vec3) 
 
 # -- inside --------------------------------------------------------------------------------------------------------------
 def inside(kind: int, size: Vec3, p: Vec3) -> Any:
-    """Whether a point is in a zone, in its axes."""
+    """Return True where a point is in a zone, in its axes."""
     z, flat = abs(p.z), p.x * p.x + p.y * p.y
     if kind == BOX:
         return (abs(p.x) < size.x) & (abs(p.y) < size.y) & (z < size.z)

@@ -28,7 +28,7 @@ class FrameRow(Linear):
 
 
 class AccelerationRow(Linear):
-    """A row of FELT: proper acceleration of a frame and its angular acceleration, world axes."""
+    """A row of FRAME_MOTION: proper acceleration of a frame and its angular acceleration, world axes."""
 
     linear: Vec3
     angular: Vec3
@@ -199,11 +199,11 @@ class SensorInputs:
         return self._of("sensing", start + k * size_of(kind), kind)
 
     def acceleration(self, k: Any) -> Slot:
-        """Of body k; of site k - nb."""
+        """Acceleration of body k; of site k - nb."""
         return self._sensing("frames", k, AccelerationRow)
 
     def limit_force(self, k: Any) -> Slot:
-        """Of link k; of tendon k - nl."""
+        """Force of the limit of link k; of tendon k - nl."""
         return self._sensing("limits", k, float)
 
     def row_force(self, t: Any) -> Slot:

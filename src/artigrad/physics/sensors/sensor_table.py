@@ -67,7 +67,7 @@ _features: WeakKeyDictionary[Model, SensorFeatures] = WeakKeyDictionary()
 
 
 def sensor_features(model: Model, impulses: bool) -> SensorFeatures:
-    """What the kernels of a model's sensors are compiled for. impulses: whether contacts act by impulses over a step."""
+    """Settings that the kernels of a model's sensors are compiled for. impulses: True if contacts act by impulses."""
     if model not in _features:
         _features[model] = _find_features(model)
     found = _features[model]

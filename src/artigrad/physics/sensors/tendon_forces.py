@@ -91,7 +91,7 @@ class TouchPoints(Linear):
 
 
 class TouchInput(NamedTuple):
-    """Where piece n touches its shape, as an input of readings."""
+    """Points where piece n touches its shape, as an input of readings."""
 
     c: SensorInputs
     n: Any
