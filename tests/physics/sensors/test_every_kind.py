@@ -55,28 +55,48 @@ def test_forward_mode_is_the_adjoint_of_the_adjoint():
     assert sum(given) + np.sum(grad.params.flat * flat) == pytest.approx(wanted, rel=1e-10)
 
 
-def test_on_a_gpu_no_reading_passes_the_host(gpu, monkeypatch):  # noqa: F811
-    """Every kind has the numbers of the CPU; nothing is copied to the host to read them, and of the adjoint one array, the
-    cotangents of the constants, which are made there."""
-    cpu, there, (state, u) = ag.Simulator(MODEL), ag.Simulator(MODEL, device="cuda"), states(MODEL, 2)
-    here = ag.State(*(there.engine.device.array(x) for x in state[:2]))
-    u_here = there.engine.device.array(u)
-    there.sensors(here, u_here)  # constants are made once
+@pytest.fixture
+def downloads(gpu, monkeypatch):  # noqa: F811
+    """Sizes of the arrays that are copied to the host."""
     sizes, download = [], gpu.download
     monkeypatch.setattr(gpu, "download", lambda host, *rest: (sizes.append(host.size), download(host, *rest)))
-    found = there.sensors(here, u_here)
-    assert sizes == []
-    bars = {name: np.random.default_rng(2).normal(size=y.shape) for name, y in cpu.sensors(state, u).items()}
-    bars_here = {name: there.engine.device.array(y) for name, y in bars.items()}
-    grad = there.sensors_vjp(here, bars_here, u_here)
-    assert len(sizes) == 1
+    return sizes
+
+
+def _on(sim, *arrays):
+    return [sim.engine.device.array(x) for x in arrays]
+
+
+def test_on_a_gpu_no_reading_passes_the_host(downloads):
+    """Every kind has the numbers of the CPU."""
+    cpu, there, (state, u) = ag.Simulator(MODEL), ag.Simulator(MODEL, device="cuda"), states(MODEL, 2)
+    q, v, u_here = _on(there, *state[:2], u)
+    there.sensors(ag.State(q, v), u_here)  # constants are made once
+    downloads.clear()
+    found = there.sensors(ag.State(q, v), u_here)
+    assert downloads == []
     for name, y in cpu.sensors(state, u).items():
         np.testing.assert_allclose(found[name].numpy(), y, rtol=1e-12, atol=1e-12, err_msg=name)
-    wanted = cpu.sensors_vjp(state, bars, u)
-    for name in ("q", "v", "u"):
-        np.testing.assert_allclose(
-            getattr(grad, name).numpy(), getattr(wanted, name), rtol=1e-11, atol=1e-11, err_msg=name
-        )
+
+
+FEW = """<mujoco><worldbody><body><joint axis="0 1 0"/><joint type="slide" axis="1 0 0"/><geom size=".1" pos=".1 0 0"/>
+    <site name="s" pos=".1 .2 .3" euler="10 20 30"/></body></worldbody>
+    <sensor><gyro site="s"/><framequat objtype="site" objname="s"/><framepos objtype="site" objname="s"/></sensor></mujoco>"""
+
+
+def test_on_a_gpu_gradients_of_readings_pass_the_host_for_parameters_alone(downloads):
+    """One array goes there, the cotangents of the constants, and as without sensors the gradient of Params is made of it."""
+    model, rng = ag.load(FEW), np.random.default_rng(2)
+    plain, there = ag.Simulator(model, backend="numpy"), ag.Simulator(model, device="cuda")
+    state = ag.State(rng.normal(size=(2, model.nq)), rng.normal(size=(2, model.nv)))
+    bars = {name: rng.normal(size=y.shape) for name, y in plain.sensors(state).items()}
+    here, bars_here = ag.State(*_on(there, *state[:2])), {name: _on(there, y)[0] for name, y in bars.items()}
+    there.sensors_vjp(here, bars_here)
+    downloads.clear()
+    grad, wanted = there.sensors_vjp(here, bars_here), plain.sensors_vjp(state, bars)
+    assert len(downloads) == 1
+    for name in ("q", "v"):
+        np.testing.assert_allclose(getattr(grad, name).numpy(), getattr(wanted, name), rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(grad.params.flat, wanted.params.flat, rtol=1e-10, atol=1e-10)
 
 
