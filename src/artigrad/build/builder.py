@@ -824,17 +824,11 @@ class ModelBuilder(EqualityBuilder, TendonBuilder, ShapeBuilder, Sealed):
         what = KINDS[kind].on
         if what == "model" or (what == "zone" and not on):
             return -1
-        known: dict[str, list[str]] = {
-            "joint": list(self._joints),
-            "site": list(self._sites),
-            "zone": list(self._sites),
-            "body": [*self._bodies, WORLD],
-        }
-        known |= {"tendon": list(self._tendons), "actuator": list(self._actuators)}
-        names = known[what]
-        if on not in names:
+        known: dict[str, Any] = {"joint": self._joints, "site": self._sites, "zone": self._sites, "body": self._bodies}
+        known |= {"tendon": self._tendons, "actuator": self._actuators}
+        if on not in known[what] and not (what == "body" and on == WORLD):
             raise ModelError(f"a sensor '{kind}' reads a {what}; there is no {what} '{on}'")
-        return -1 if on == WORLD else names.index(on)
+        return -1 if on == WORLD else list(known[what]).index(on)
 
     def _built_sensor(self, name: str, s: dict[str, Any]) -> Sensor:
         ref = -1 if s["ref"] is None else list(self._sites).index(s["ref"])

@@ -351,7 +351,7 @@ class ShapeBuilder:
             condim=tuple(s["condim"] for s in shapes),
             priority=tuple(s["priority"] for s in shapes),
             gap=tuple(s["gap"] for s in shapes),
-            pairs=tuple(map(tuple, self._candidates().tolist())),
+            pairs=tuple(zip(*self._candidates().T.tolist(), strict=True)),
             excluded=tuple(sorted(self._pair(p, [WORLD, *bodies], -1) for p in self._excluded)),
             included=tuple((*self._pair(p, list(self._shapes)), own["condim"]) for *p, own in self._included),
             included_gap=tuple(float(own["gap"]) for *_, own in self._included),

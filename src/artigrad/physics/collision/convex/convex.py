@@ -114,11 +114,22 @@ def _collide(A: Solid, B: Solid, near: Any, rows: list[Row], fill: Callable[[Fac
         row.phi = FAR
     reach = near + A.radius + B.radius
     for _ in when_any(bound < reach):
-        fa, fb, n, there = find_contact(A, B, axis, (bound < reach, maximum(reach, 0.0)))
-        for _ in when_any(there):
-            fill(fa, fb, n)
-            for row in rows:
-                row.phi = select(there, row.phi, FAR)
+        close = (bound < reach) & (_distance_along_centers(A, B) < reach + ROUGHLY[target().dtype])
+        for _ in when_any(close):
+            fa, fb, n, there = find_contact(A, B, axis, (close, maximum(reach, 0.0)))
+            for _ in when_any(there):
+                fill(fa, fb, n)
+                for row in rows:
+                    row.phi = select(there, row.phi, FAR)
+
+
+def _distance_along_centers(A: Solid, B: Solid) -> Any:
+    """Distance of the cores along the line of centers, a lower bound that is sharp for round solids; -FAR without a line."""
+    c = B.to_world(B.center) - A.to_world(A.center)
+    square = dot(c, c)
+    apart = square > SHORT
+    n = c / sqrt(select(apart, square, 1.0))
+    return select(apart, dot(n, B.support(-n) - A.support(n)), -FAR)
 
 
 def _fill(A: Solid, B: Solid, touch: tuple[Facet, Facet, Vec3], near: Any, slots: Slots) -> None:
